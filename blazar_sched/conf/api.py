@@ -32,7 +32,7 @@ opts = [
                 'validation; the user ``admin`` has the role admin. Only for '
                 'tests on one machine: the API starts only if ``host`` is a '
                 'loopback address, and rejects requests that a proxy has '
-                'forwarded or a web page has sent',
+                "forwarded or a web page other than the API's own has sent",
             ),
         ],
         help='Method by which the API authenticates its callers.',
@@ -45,6 +45,13 @@ opts = [
         'the lease after the token of that user has expired. This option has '
         'no effect unless ``auth_strategy`` is ``keystone`` and [keystone] '
         'is configured. See also [keystone] trust_roles.',
+    ),
+    cfg.BoolOpt(
+        'serve_page',
+        default=True,
+        help='Whether the API serves its web page at ``/ui/``. With '
+        '``auth_strategy = keystone`` users sign in on the page: the API then '
+        'asks the Keystone of [keystone] for their tokens.',
     ),
     cfg.IntOpt(
         'threads',

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A Keystone behind real HTTP: tokens, trusts and users, as by version 30.
 
-Of its API it has what `clients.keystone` asks for, and a service ``compute``
-that says who asks.
+Of its API it has what `clients.keystone` and keystonemiddleware ask for, and a
+service ``compute`` that says who asks. Names are ids.
 """
 
+import datetime
 from http import server
 import json
 import threading
@@ -28,6 +29,10 @@ class KeystoneServer:
         self.trusts = {}
         self.roles = {}
         self.emails = {}
+        # Application credentials: the user, the project and the secret.
+        self.credentials = {}
+        # How long tokens last.
+        self.lifetime = datetime.timedelta(hours=1)
         self.disabled = set()
         self.broken = False
         self.add_user(SERVICE, service=['admin'])
@@ -78,8 +83,9 @@ class KeystoneServer:
         self.tokens[token] = (user, project, delegated)
         return token
 
-    def answer(self, method, path, token, body):
+    def answer(self, method, path, token, body, subject=None):
         """Return a status, a document and headers."""
+        path = path.partition('?')[0]
         self.asked.append((method, path))
         if self.broken:
             return 503, {}, {}
@@ -88,8 +94,10 @@ class KeystoneServer:
                 return 300, fixture.DiscoveryList(self.url, v2=False), {}
             case 'GET', ['v3']:
                 return 200, {'version': fixture.V3Discovery(self.url)}, {}
-            case 'POST', ['v3', 'auth', 'tokens']:
-                return self._authenticate(body['auth'])
+            case _, ['v3', 'auth', 'tokens']:
+                return self._answer_tokens(method, token, body, subject)
+            case 'GET', ['v3', 'auth', 'projects']:
+                return self._list_projects(token)
             case 'POST', ['v3', 'OS-TRUST', 'trusts']:
                 return self._create_trust(token, body['trust'])
             case 'DELETE', ['v3', 'OS-TRUST', 'trusts', id_]:
@@ -100,13 +108,38 @@ class KeystoneServer:
                 return self._say_who(token)
         return 404, {}, {}
 
+    def _answer_tokens(self, method, token, body, subject):
+        if method == 'POST':
+            return self._authenticate(body['auth'])
+        if method == 'DELETE':
+            return self._revoke(token, subject)
+        return self._validate(token, subject)
+
     def _authenticate(self, auth):
-        user = auth['identity']['password']['user']
-        if user['password'] != 'secret':
+        identity, scope = auth['identity'], auth.get('scope')
+        match identity['methods']:
+            case ['token']:
+                id_ = identity['token']['id']
+                name = self.tokens.get(id_, (None,))[0]
+            case ['application_credential']:
+                given = identity['application_credential']
+                known = self.credentials.get(given['id'])
+                if known is None or known[-1] != given['secret']:
+                    return 401, {}, {}
+                return self._grant(*known[:2], True)
+            case _:
+                user = identity['password']['user']
+                name = user['name'] if user['password'] == 'secret' else None
+        if name not in self.roles:
             return 401, {}, {}
-        name, scope = user['name'], auth['scope']
+        if scope == 'unscoped':
+            return self._grant(name, None, False)
         if 'project' in scope:
-            return self._grant(name, scope['project']['name'], False)
+            [project] = {'id', 'name'} & scope['project'].keys()
+            project = scope['project'][project]
+            if project not in self.roles[name]:
+                return 401, {}, {}
+            return self._grant(name, project, False)
         trust = self.trusts.get(scope['OS-TRUST:trust']['id'])
         if trust is None:
             return 401, {}, {}
@@ -118,13 +151,46 @@ class KeystoneServer:
         return self._grant(trustor, project, True)
 
     def _grant(self, user, project, delegated):
-        granted = fixture.V3Token(user_id=user, project_id=project)
+        token = self.issue(user, project, delegated)
+        return 201, self._document(token), {'X-Subject-Token': token}
+
+    def _document(self, token):
+        user, project, _ = self.tokens[token]
+        own = {'project_name': project} if project else {}
+        granted = fixture.V3Token(
+            user_id=user, user_name=user, project_id=project, **own,
+            expires=datetime.datetime.now(datetime.UTC) + self.lifetime,
+        )
+        for role in sorted(self.roles[user].get(project, ())):
+            granted.add_role(name=role)
         for type_, path in {'identity': '', 'compute': '/compute'}.items():
             granted.add_service(type_).add_standard_endpoints(
                 public=self.url + path
             )
-        token = self.issue(user, project, delegated)
-        return 201, granted, {'X-Subject-Token': token}
+        return granted
+
+    def _validate(self, token, subject):
+        if token not in self.tokens:
+            return 401, {}, {}
+        if subject not in self.tokens:
+            return 404, {}, {}
+        headers = {'X-Subject-Token': subject}
+        return 200, self._document(subject), headers
+
+    def _revoke(self, token, subject):
+        if token not in self.tokens:
+            return 401, {}, {}
+        self.tokens.pop(subject, None)
+        return 204, None, {}
+
+    def _list_projects(self, token):
+        if token not in self.tokens:
+            return 401, {}, {}
+        projects = [
+            {'id': each, 'name': each, 'enabled': True}
+            for each in self.roles[self.tokens[token][0]]
+        ]
+        return 200, {'projects': projects}, {}
 
     def _create_trust(self, token, trust):
         if token not in self.tokens:
@@ -178,7 +244,8 @@ class _Handler(server.BaseHTTPRequestHandler):
         length = int(self.headers.get('Content-Length', 0))
         body = json.loads(self.rfile.read(length)) if length else None
         status, document, headers = self.cloud.answer(
-            self.command, self.path, self.headers.get('X-Auth-Token'), body
+            self.command, self.path, self.headers.get('X-Auth-Token'), body,
+            self.headers.get('X-Subject-Token'),
         )
         said = b'' if document is None else json.dumps(document).encode()
         self.send_response(status)

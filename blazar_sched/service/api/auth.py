@@ -38,7 +38,7 @@ OPEN_PATHS = (
     '/openapi.json',
 )
 
-_HEADERS_OF_OTHERS = {'Forwarded', 'Via', 'Origin', 'X-Real-Ip'}
+_HEADERS_OF_OTHERS = {'Forwarded', 'Via', 'X-Real-Ip'}
 _NAME = re.compile(r'[A-Za-z0-9._@-]{1,64}')
 
 
@@ -47,7 +47,8 @@ class NoAuth:
 
     The user ``admin`` has the admin role. The layer is only for callers on the
     same machine: it is served on loopback addresses only, see `server`, and
-    refuses requests that a proxy or a web page has sent on behalf of others.
+    refuses requests that a proxy, or a web page other than the API's own, has
+    sent on behalf of others.
     """
 
     def __init__(
@@ -59,7 +60,10 @@ class NoAuth:
     def __call__(
         self, environ: wsgi.WSGIEnvironment, start_response: wsgi.StartResponse
     ) -> Iterable[bytes]:
-        sign = _of_others(environ) or self._other_host(environ)
+        sign = (
+            _of_others(environ) or self._other_host(environ)
+            or _other_origin(environ)
+        )
         if sign is not None:
             refusal = errors.answer(
                 403,
@@ -110,6 +114,13 @@ def _of_others(environ: wsgi.WSGIEnvironment) -> str | None:
         ):
             return name
     return None
+
+
+def _other_origin(environ: wsgi.WSGIEnvironment) -> str | None:
+    """Return 'Origin' if a web page that is not this API's sent the request.
+    """
+    own = f'http://{environ.get("HTTP_HOST")}'
+    return 'Origin' if environ.get('HTTP_ORIGIN', own) != own else None
 
 
 def _is_loopback(host: str) -> bool:

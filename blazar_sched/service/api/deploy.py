@@ -16,6 +16,7 @@ from blazar_sched.service.api import caller
 from blazar_sched.service.api import errors
 from blazar_sched.service.api import health
 from blazar_sched.service.api import microversion
+from blazar_sched.service.api import page
 from blazar_sched.service.api import request_id
 from blazar_sched.service.api import request_log
 from blazar_sched.service.api import request_metrics
@@ -61,6 +62,8 @@ def deploy(
         functools.partial(health.Health, conf=conf, manager=manager),
         # Logs each response, except responses to load balancers.
         request_log.RequestLog,
+        # Serves the web page, which is for everybody to load.
+        functools.partial(page.Page, conf=conf),
         # Identifies the caller; no inner layer trusts a header.
         functools.partial(auth.LAYERS[conf.api.auth_strategy], conf=conf),
         # Refuses versions of the API that do not exist.

@@ -11,6 +11,7 @@ from wsgiref import types as wsgi
 from falcon import routing
 
 from blazar_sched.service.api import health
+from blazar_sched.service.api import page
 from blazar_sched.service.api import routes
 from blazar_sched.service.metrics import Metrics
 from blazar_sched.service.metrics import REQUEST_SECONDS
@@ -33,7 +34,8 @@ class RequestMetrics:
         # A router of its own, because a request that an outer layer refuses
         # never reaches Falcon's router.
         self._router = routing.CompiledRouter()
-        for path in {route.path for route in routes.ROUTES} | {health.PATH}:
+        paths = {route.path for route in routes.ROUTES}
+        for path in paths.union({health.PATH}, page.ROUTES):
             self._router.add_route(path, types.SimpleNamespace())
 
     def __call__(

@@ -46,8 +46,14 @@ def by_version(schema: Callable[[Version], Schema]) -> ByVersion:
     them here would take a third of the time in which a process starts.
     """
     return {
-        version: _Strict(schema(version)) for version in microversion.KNOWN
+        version: validator(schema(version)) for version in microversion.KNOWN
     }
+
+
+def validator(schema: Schema) -> Validator:
+    """Build the validator of a schema for `check`."""
+    strict: Validator = _Strict(schema)
+    return strict
 
 
 def check(schema: Validator, document: Any) -> None:

@@ -217,10 +217,10 @@ def test_a_trust_that_cannot_be_taken_back_hides_no_refusal(
     )
     refuse = cloud.answer
 
-    def answer(method, path, token, body):
-        if method == 'DELETE':
-            return 500, {}, {}
-        return refuse(method, path, token, body)
+    def answer(method, *request):
+        return (500, {}, {}) if method == 'DELETE' else refuse(
+            method, *request
+        )
 
     cloud.answer = answer
     assert create(api, token).status_code == 409

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The web page at ``/ui/``: its files, and the requests that only it sends.
+
+The page is a client of the REST API like any other client. Only what a browser
+cannot do is here: Keystone answers no page of another origin, so the page
+signs in at this service, which asks Keystone.
+"""
+
+from collections.abc import Iterable
+import dataclasses
+import hashlib
+import pathlib
+from wsgiref import types as wsgi
+
+import falcon
+from oslo_config import cfg
+
+from blazar_sched.service.api import errors
+from blazar_sched.service.api import media
+from blazar_sched.service.api import sign_in
+from blazar_sched.service.clients import keystone
+
+# The prefix of all paths of the page, and its routes.
+PREFIX = '/ui'
+FILE = f'{PREFIX}/{{name}}'
+SETTINGS = f'{PREFIX}/settings'
+TOKEN = f'{PREFIX}/token'
+PROJECTS = f'{PREFIX}/projects'
+ROUTES = (PREFIX, FILE, SETTINGS, TOKEN, PROJECTS)
+
+FOLDER = pathlib.Path(__file__).parents[1] / 'ui'
+INDEX = 'index.html'
+# Files of other types, such as the README of the folder, are not served.
+_TYPES = {
+    '.css': 'text/css; charset=utf-8',
+    '.html': 'text/html; charset=utf-8',
+    '.js': 'text/javascript; charset=utf-8',
+    '.svg': 'image/svg+xml',
+}
+# The page runs its own scripts, talks to its own origin, and cannot turn a
+# text into markup or a script. Nothing of another origin is loaded, and no
+# other page may frame it.
+POLICY = '; '.join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self'",
+        "connect-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+        "require-trusted-types-for 'script'",
+        "trusted-types 'none'",
+    )
+)
+HEADERS = {
+    'Content-Security-Policy': POLICY,
+    'Cross-Origin-Opener-Policy': 'same-origin',
+    'Cross-Origin-Resource-Policy': 'same-origin',
+    'Referrer-Policy': 'no-referrer',
+    'X-Content-Type-Options': 'nosniff',
+    'X-Frame-Options': 'DENY',
+}
+
+
+class Page:
+    """A WSGI layer that answers below PREFIX, without a token."""
+
+    def __init__(
+        self, application: wsgi.WSGIApplication, conf: cfg.ConfigOpts
+    ) -> None:
+        self._application = application
+        self._page = _application(conf) if conf.api.serve_page else None
+
+    def __call__(
+        self, environ: wsgi.WSGIEnvironment, start_response: wsgi.StartResponse
+    ) -> Iterable[bytes]:
+        path = environ['PATH_INFO']
+        of_page = path == PREFIX or path.startswith(f'{PREFIX}/')
+        if self._page is None or not of_page:
+            return self._application(environ, start_response)
+        return self._page(environ, start_response)
+
+
+def _application(conf: cfg.ConfigOpts) -> errors.App:
+    app = falcon.App(middleware=[_SafeHeaders()])
+    app.req_options.media_handlers = falcon.media.Handlers(
+        {falcon.MEDIA_JSON: media.StrictJSON(conf.api.max_request_body_size)}
+    )
+    errors.register(app)
+    app.add_route(PREFIX, _Redirection())
+    app.add_route(FILE, _Files())
+    app.add_route(SETTINGS, _Settings(conf.api.auth_strategy))
+    if conf.api.auth_strategy == 'keystone':
+        client = keystone.load(conf)
+        app.add_route(TOKEN, sign_in.Token(client))
+        app.add_route(PROJECTS, sign_in.Projects(client))
+    return app
+
+
+class _SafeHeaders:
+    """Falcon middleware that adds HEADERS to every response."""
+
+    def process_response(
+        self,
+        req: falcon.Request,
+        resp: falcon.Response,
+        resource: object,
+        req_succeeded: bool,
+    ) -> None:
+        resp.set_headers(HEADERS)
+
+
+class _Redirection:
+    """The path without its slash, from which no relative link is right."""
+
+    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
+        raise falcon.HTTPPermanentRedirect(f'{PREFIX[1:]}/')
+
+    on_head = on_get
+
+
+class _Settings:
+    """What the page has to know before anybody signs in."""
+
+    def __init__(self, auth_strategy: str) -> None:
+        self._auth_strategy = auth_strategy
+
+    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
+        resp.cache_control = ['no-store']
+        resp.media = {'auth_strategy': self._auth_strategy}
+
+    on_head = on_get
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _File:
+    content: bytes
+    content_type: str
+    etag: str
+
+
+class _Files:
+    """The files of FOLDER, read once: no path of a request reaches the disk.
+    """
+
+    def __init__(self) -> None:
+        self._files = {
+            path.name: _read(path)
+            for path in FOLDER.iterdir()
+            if path.suffix in _TYPES
+        }
+
+    def on_get(
+        self, req: falcon.Request, resp: falcon.Response, name: str
+    ) -> None:
+        file = self._files.get(name or INDEX)
+        if file is None:
+            raise falcon.HTTPNotFound
+        resp.etag = file.etag
+        # A browser asks each time whether its copy is still the newest.
+        resp.cache_control = ['no-cache']
+        asked = req.if_none_match or ()
+        if '*' in asked or file.etag in asked:
+            resp.status = falcon.HTTP_NOT_MODIFIED
+            return
+        resp.content_type = file.content_type
+        resp.data = file.content
+
+    on_head = on_get
+
+
+def _read(path: pathlib.Path) -> _File:
+    content = path.read_bytes()
+    digest = hashlib.sha256(content).hexdigest()[:16]
+    return _File(content, _TYPES[path.suffix], digest)

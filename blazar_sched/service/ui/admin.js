@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an administrator looks after: hosts, and leases with a problem.
+
+import { $, fill, h } from './dom.js';
+import { content, read } from './leases.js';
+import * as times from './times.js';
+
+/** Show the problems of all projects, and the hosts. */
+export function draw(hosts, leases, rows) {
+  const bad = leases.map(read).filter(
+    (lease) => lease.degraded || lease.status === 'ERROR');
+  fill($('problems'), bad.length ? bad.map((lease) => problem(lease))
+    : h('li.empty', {}, 'No lease is degraded.'));
+  const inTheWay = rows.flatMap((row) => crossings(row));
+  fill($('crossings'), inTheWay.length ? inTheWay
+    : h('li.empty', {}, 'No server without a lease overlaps a lease on a '
+      + 'full host.'));
+  $('crossings').previousElementSibling.hidden = !rows.some(
+    (row) => row.host);
+  $('crossings').hidden = $('crossings').previousElementSibling.hidden;
+  fill($('hosts'),
+    h('thead', {}, h('tr', {}, ['Host', 'Zone', 'vCPUs', 'Memory', 'Disk',
+      'New leases'].map((name) => h('th', { scope: 'col' }, name)))),
+    h('tbody', {}, hosts.map((host) => h('tr', {},
+      h('th', { scope: 'row' }, host.hypervisor_hostname),
+      h('td', {}, host.availability_zone ?? '–'),
+      h('td', {}, String(host.vcpus)),
+      h('td', {}, `${Math.round(host.memory_mb / 1024)} GB`),
+      h('td', {}, `${host.local_gb} GB`),
+      h('td', {}, host.reservable === false ? 'no' : 'yes')))));
+}
+
+function problem(lease) {
+  const missing = lease.reservations.filter((each) => each.missing_resources);
+  return h('li', {}, h('strong', {}, lease.name),
+    ` (${lease.status.toLowerCase()}), project ${lease.project_id}: `,
+    missing.length ? 'lacks resources; ' : '', content(lease), ', ',
+    h('time', times.hover(lease.start),
+      times.windowOf(lease.start, lease.end)));
+}
+
+/** Return the servers of a row that a coming whole-host lease will vacate. */
+function crossings(row) {
+  const leases = row.bars.filter(
+    (bar) => bar.kind === 'lease' && bar.share >= 1);
+  return row.bars.filter(({ kind }) => kind === 'server').flatMap((server) => {
+    const lease = leases.find((each) => each.start < (server.end ?? Infinity)
+      && (each.end ?? Infinity) > Math.max(server.start, times.now()));
+    return lease ? [h('li', {}, `${row.label}: a server `,
+      server.end === null ? 'without an end'
+        : `until ${times.short(server.end)}`,
+      ` is in the way of ${lease.label ?? 'a lease'} from `,
+      h('time', times.hover(lease.start), times.short(lease.start)))] : [];
+  });
+}

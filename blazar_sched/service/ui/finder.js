@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// "I need 2 hosts for 4 h": what is needed, and the first windows for it.
+
+import { $, debounced, fill, h } from './dom.js';
+import * as times from './times.js';
+
+const OFFERS = 4;
+// Milliseconds without a change after which the offers are searched.
+const QUIET = 300;
+// A start that is no further away is "now" when it is booked.
+const SOON = 60;
+
+/** Return the requirement for all of `requirements`, as the API reads it. */
+export function all(...requirements) {
+  const given = requirements.filter(Boolean);
+  if (!given.length) return '';
+  return JSON.stringify(given.length === 1 ? given[0] : ['and', ...given]);
+}
+
+/** Return "2 hosts" or "1 instance". */
+export function amount(count, noun) {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+}
+
+/** Return the dates of a lease in [start, end), which may begin now. */
+export function dates(start, end) {
+  if (start > times.now() + SOON) {
+    return { start_date: times.iso(start), end_date: times.iso(end) };
+  }
+  return { start_date: 'now', end_date: times.iso(end) };
+}
+
+export class Finder {
+  /**
+   * @param {Object} on `search(body, signal)` asks for offers,
+   *   `changed()` is told that the capacity of something else is of interest,
+   *   `found(offers)` gets the offers, `book(values)` books a lease
+   */
+  constructor(on) {
+    this.on = on;
+    this.search = debounced(() => this.searchNow(), QUIET);
+    const form = $('finder');
+    form.addEventListener('input', () => {
+      this.arrange();
+      this.search();
+      this.on.changed();
+    });
+    form.addEventListener('submit', (event) => {
+      event.preventDefault();
+      if (this.offer) this.book(this.offer);
+    });
+    this.arrange();
+  }
+
+  get kind() { return $('kind').value; }
+  get noun() { return this.kind === 'host' ? 'host' : 'instance'; }
+  get count() { return Number($('count').value); }
+  get length() { return times.readLength($('length').value); }
+  get name() { return $('name').value.trim() || 'lease'; }
+
+  /** Show the fields of the kind of reservation. */
+  arrange() {
+    $('size').hidden = this.kind !== 'size';
+    $('flavor').hidden = this.kind !== 'flavor';
+    $('value').hidden = $('property').value === '';
+    $('operator').hidden = $('property').value === '';
+    $('later').hidden = $('when').value !== 'later';
+    $('length').setAttribute('aria-invalid', String(this.length === null));
+  }
+
+  /** Offer properties of hosts: {name, values}. */
+  offerProperties(properties) {
+    const chosen = $('property').value;
+    this.properties = new Map(properties.map((each) => [each.name, each]));
+    $('with').hidden = properties.length === 0;
+    fill($('property'), h('option', { value: '' }, 'any property'),
+      properties.map(({ name }) => h('option', {
+        value: name, selected: name === chosen,
+      }, name)));
+    this.arrange();
+    this.offerValues();
+    $('property').onchange = () => this.offerValues();
+  }
+
+  offerValues() {
+    const { values = [] } = this.properties?.get($('property').value) ?? {};
+    fill($('values'), values.map((value) => h('option', { value })));
+  }
+
+  get requirement() {
+    const name = $('property').value;
+    const value = $('value').value.trim();
+    return name && value ? [$('operator').value, `$${name}`, value] : null;
+  }
+
+  /** Return the reservation of `count`, also with another requirement. */
+  reservation(count = this.count, requirement = null) {
+    const properties = { resource_properties: all(
+      this.requirement, requirement) };
+    switch (this.kind) {
+      case 'host':
+        return { resource_type: 'physical:host', min: count, max: count,
+          hypervisor_properties: '', ...properties };
+      case 'size':
+        return { resource_type: 'virtual:instance', amount: count,
+          vcpus: Number($('vcpus').value),
+          memory_mb: Math.round(Number($('memory').value) * 1024),
+          disk_gb: Number($('disk').value), affinity: null, ...properties };
+      default:
+        return { resource_type: 'flavor:instance', amount: count,
+          flavor_id: $('flavor_id').value.trim(), affinity: null,
+          ...properties };
+    }
+  }
+
+  /** Return the parameters of the capacity that is of interest. */
+  get capacity() {
+    const flavor = this.kind === 'flavor' && $('flavor_id').value.trim();
+    return {
+      resource_properties: all(this.requirement) || null,
+      flavor_id: flavor || null,
+    };
+  }
+
+  get isComplete() {
+    return this.length !== null && Number.isInteger(this.count)
+      && this.count > 0
+      && (this.kind !== 'flavor' || $('flavor_id').value.trim() !== '')
+      && ($('when').value !== 'later' || $('from').value !== '');
+  }
+
+  async searchNow() {
+    this.running?.abort();
+    this.offer = null;
+    $('book').disabled = true;
+    if (!this.isComplete) {
+      this.say('Fill in how many, and for how long: 4 h, 2 d or 1 w.');
+      this.on.found([]);
+      return;
+    }
+    this.running = new AbortController();
+    const from = times.fromInput($('from').value);
+    const later = $('when').value === 'later' && from > times.now();
+    try {
+      this.show(await this.on.search({
+        reservations: [this.reservation()], duration: this.length,
+        limit: OFFERS, ...(later && { start_date: times.iso(from) }),
+      }, this.running.signal));
+    } catch (error) {
+      if (error.name === 'AbortError') return;
+      this.say(error.message, 'bad');
+      this.on.found([]);
+    }
+  }
+
+  show({ offers, nearest }) {
+    const windows = offers.map((offer) => ({
+      ...offer, start: times.parse(offer.start_date),
+      end: times.parse(offer.end_date),
+    }));
+    this.on.found(windows);
+    if (!windows.length) {
+      this.say(this.unavailable(nearest), 'bad');
+      return;
+    }
+    const [first, ...others] = windows;
+    this.offer = first;
+    $('book').disabled = false;
+    const limited = first.limited_by === 'policy'
+      ? h('em', {}, ' (a limit of the project forbids it) ') : null;
+    fill($('found'), 'from ', this.time(first), limited);
+    $('found').className = 'good';
+    fill($('others'), others.length ? 'or ' : null, others.map((offer) =>
+      h('button.link', {
+        type: 'button', title: times.windowInUtc(offer.start, offer.end),
+        onclick: () => this.book(offer),
+      }, times.short(offer.start))));
+  }
+
+  time({ start, end }) {
+    return h('time', {
+      ...times.hover(start), title: times.windowInUtc(start, end),
+    }, start <= times.now() + SOON ? 'now' : times.short(start),
+    ` to ${times.short(end)}`);
+  }
+
+  unavailable(nearest) {
+    if (nearest?.available > 0) {
+      return `No room for that many: there is room for ${
+        amount(nearest.available, this.noun)} now.`;
+    }
+    if (nearest?.duration) {
+      return `No room for that long: there is room for ${
+        times.lengthOf(nearest.duration)} now.`;
+    }
+    return 'No room in the next 90 days.';
+  }
+
+  say(text, kind = '') {
+    fill($('found'), text);
+    $('found').className = kind;
+    fill($('others'));
+  }
+
+  book({ start, end }) {
+    this.on.book({
+      name: this.name, ...dates(start, end),
+      reservations: [this.reservation()],
+    });
+  }
+}

@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0
+// The page: who is signed in, what is in view, and what is read again when.
+
+import * as admin from './admin.js';
+import { Api, Away } from './api.js';
+import { $, debounced, fill, h } from './dom.js';
+import { Finder } from './finder.js';
+import * as leases from './leases.js';
+import { Proposal } from './proposal.js';
+import { kindOf, Rows } from './rows.js';
+import { SignIn } from './sign_in.js';
+import * as strip from './strip.js';
+import * as table from './table.js';
+import { Timeline } from './timeline.js';
+import * as times from './times.js';
+import { View } from './view.js';
+
+// Milliseconds between two looks for changes, and of quiet before what is in
+// view is read.
+const POLL = 10_000;
+const QUIET = 200;
+
+class Page {
+  constructor() {
+    this.session = null;
+    this.leases = [];
+    this.hosts = null;
+    this.api = new Api({
+      expired: () => this.signIn('Your session has ended.'),
+      away: (seconds) => this.away(seconds), back: () => this.back(),
+    });
+    this.view = new View(() => this.viewed());
+    this.rows = new Rows(this.api, (rows) => this.show(rows));
+    this.timeline = new Timeline(
+      { axis: $('axis'), rows: $('rows'), sheet: $('sheet') }, this.view, {
+        describe: (bar) => describe(bar),
+        select: (bar) => this.select(bar.lease),
+        accept: (ghost) => this.proposal.accept(ghost),
+        drag: (selection) => this.proposal.drag(selection),
+        dropped: () => this.proposal.dropped(),
+        pull: (bar, end) => this.proposal.pull(bar, end),
+        pulled: () => this.proposal.dropped(),
+        cancel: () => this.proposal.clear(),
+      });
+    this.finder = new Finder({
+      search: (body, signal) => this.api.post('/offers', body, { signal }),
+      found: () => {}, book: (values) => this.proposal.book(values),
+      changed: () => this.readCapacity(),
+    });
+    this.proposal = new Proposal(
+      this.api, this.timeline, this.finder, () => this.refresh());
+    this.dialog = new SignIn();
+    this.read = debounced(() => this.attempt(() => this.load(false)), QUIET);
+    this.readCapacity = debounced(
+      () => this.attempt(() => this.loadCapacity()), QUIET);
+    this.listen();
+  }
+
+  listen() {
+    const acts = {
+      earlier: () => this.view.move(-0.5), later_view: () => this.view.move(0.5),
+      today: () => this.view.showNow(),
+      closer: () => this.view.zoom(0.5), wider: () => this.view.zoom(2),
+    };
+    for (const [id, act] of Object.entries(acts)) {
+      $(id).addEventListener('click', act);
+    }
+    for (const button of document.querySelectorAll('[data-span]')) {
+      button.addEventListener('click', () => {
+        const span = times.readLength(button.dataset.span);
+        this.view.show(times.now() - span / 12, span);
+      });
+    }
+    $('group').addEventListener('change', ({ target }) =>
+      this.view.setGroupBy(target.value));
+    $('zone').addEventListener('change', ({ target }) => this.view.setZone(
+      target.value === 'UTC' ? 'UTC' : times.localZone()));
+    $('project').addEventListener('change', ({ target }) =>
+      this.enter(target.value));
+    $('leave').addEventListener('click', () => this.leave());
+    $('as_table').addEventListener('click', () => this.toggleTable());
+    setInterval(() => this.poll(), POLL);
+    document.addEventListener('visibilitychange', () => this.poll());
+  }
+
+  async start() {
+    fill($('zone'), h('option', { value: '' }, times.localZone()),
+      h('option', { value: 'UTC' }, 'UTC'));
+    this.showZone();
+    await this.signIn('');
+  }
+
+  // Who is signed in.
+
+  /** Ask who it is; what is shown stays until another user signs in. */
+  signIn(reason) {
+    this.signingIn ??= this.dialog.ask(reason, this.session).then(
+      (session) => {
+        this.signingIn = null;
+        this.adopt(session);
+      });
+    return this.signingIn;
+  }
+
+  adopt(session) {
+    const old = this.session;
+    this.session = session;
+    this.api.token = session.token;
+    this.api.scope = `${session.user.id} ${session.project.id}`;
+    const same = old?.user.id === session.user.id
+      && old?.project.id === session.project.id;
+    if (!same) this.clear();
+    $('user').textContent = session.user.name;
+    fill($('project'), session.projects.map(({ id, name }) =>
+      h('option', { value: id, selected: id === session.project.id }, name)));
+    $('bar').hidden = false;
+    $('main').hidden = false;
+    clearTimeout(this.expiry);
+    const left = (session.expires - times.now()) * 1000;
+    if (left < 2 ** 31) {
+      this.expiry = setTimeout(
+        () => this.signIn('Your session has ended.'), Math.max(left, 0));
+    }
+    if (!same) this.attempt(() => this.open());
+  }
+
+  async enter(projectId) {
+    try {
+      this.adopt(await this.session.enter(projectId));
+    } catch (error) {
+      $('project').value = this.session.project.id;
+      this.proposal.tell(error.message, 'bad');
+    }
+  }
+
+  async leave() {
+    const { session } = this;
+    this.clear();
+    this.session = null;
+    this.api.token = null;
+    this.api.scope = null;
+    clearTimeout(this.expiry);
+    $('bar').hidden = true;
+    $('main').hidden = true;
+    await session.end();
+    this.signIn('');
+  }
+
+  /** Take everything of a project out of the page. */
+  clear() {
+    this.rows.forget();
+    this.leases = [];
+    this.all = [];
+    this.hosts = null;
+    this.capacity = null;
+    this.proposal.clear();
+    this.timeline.forget();
+    strip.draw(null, this.timeline);
+    for (const id of ['now', 'leases', 'table', 'problems', 'hosts',
+      'crossings', 'found', 'others', 'values']) fill($(id));
+    $('admin').hidden = true;
+  }
+
+  // What is read.
+
+  async open() {
+    this.finder.search();
+    const { zones, properties } = await this.api.get('/properties');
+    this.finder.offerProperties(properties.map(
+      ({ property, values }) => ({ name: property, values })));
+    this.offerGroups(zones, properties);
+    await this.load(true);
+    await this.loadHosts();
+  }
+
+  offerGroups(zones, properties) {
+    const groups = [['host', 'host'],
+      ...(zones.length > 1 ? [['zone', 'zone']] : []),
+      ...properties.filter(({ values }) => values.length > 1)
+        .map(({ property }) => [`$${property}`, property]),
+      ['flavor', 'flavor']];
+    const known = groups.some(([value]) => value === this.view.groupBy);
+    if (!known) this.view.groupBy = 'host';
+    fill($('group'), groups.map(([value, label]) => h('option', {
+      value, selected: value === this.view.groupBy,
+    }, label)));
+  }
+
+  /** Read what is in view; `again` also what is known already. */
+  async load(again) {
+    if (!this.session) return;
+    await Promise.all([
+      this.rows.load(this.view, again), this.loadCapacity(),
+      again ? this.loadLeases() : null,
+    ]);
+    this.draw();
+  }
+
+  async loadCapacity() {
+    if (!this.session) return;
+    this.timeline.measure();
+    const { capacity: asked } = this.finder;
+    const query = strip.query(this.view, this.timeline.width, asked);
+    const token = this.capacityAsked = {};
+    const present = await this.api.get('/capacity', {
+      ...asked, end_date: times.iso(times.now() + 5 * times.MINUTE),
+    });
+    const shown = query && await this.api.get('/capacity', query);
+    if (this.capacityAsked !== token) return;
+    strip.drawNow(present.capacity);
+    this.capacity = shown?.capacity ?? null;
+    strip.draw(this.capacity, this.timeline);
+  }
+
+  async loadLeases() {
+    const answer = await this.api.get('/leases');
+    this.all = answer.leases.map(leases.read);
+    this.leases = this.all.filter(
+      (lease) => lease.project_id === this.session.project.id);
+  }
+
+  /** Read the hosts, which only administrators may. */
+  async loadHosts() {
+    const { project } = this.session;
+    try {
+      const { hosts } = await this.api.get('/os-hosts');
+      if (project !== this.session?.project) return;
+      this.hosts = hosts;
+      this.draw();
+    } catch (error) {
+      if (error.status !== 403) throw error;
+    }
+  }
+
+  refresh() {
+    this.finder.search();
+    this.attempt(() => this.load(true));
+  }
+
+  poll() {
+    if (this.session && !document.hidden && !this.api.isAway
+      && !this.signingIn) {
+      this.timeline.redraw();
+      this.attempt(() => this.load(true));
+    }
+  }
+
+  async attempt(act) {
+    try {
+      await act();
+      if (this.failing) this.proposal.clear();
+      this.failing = false;
+    } catch (error) {
+      if (error.name === 'AbortError' || error instanceof Away) return;
+      this.failing = true;
+      this.proposal.tell(error.message, 'bad');
+    }
+  }
+
+  // The service away and back.
+
+  away(seconds) {
+    $('away').hidden = false;
+    clearTimeout(this.retrying);
+    this.retrying = setTimeout(
+      () => this.attempt(() => this.load(true)), seconds * 1000);
+  }
+
+  back() {
+    $('away').hidden = true;
+    clearTimeout(this.retrying);
+    this.refresh();
+  }
+
+  // What is drawn.
+
+  viewed() {
+    this.timeline.redraw();
+    this.draw();
+    this.read();
+    this.showZone();
+  }
+
+  showZone() {
+    $('zone').value = this.view.zone === 'UTC' ? 'UTC' : '';
+  }
+
+  show(rows) {
+    this.timeline.show(rows);
+    $('legend_heat').hidden = !rows.some(({ heat }) => heat.length);
+    this.drawTable();
+  }
+
+  draw() {
+    if (!this.session) return;
+    leases.draw(this.leases, this.timeline.selected, {
+      prolong: (lease, seconds) => this.proposal.prolong(lease, seconds),
+      end: (lease, started) => this.proposal.end(lease, started),
+      show: (lease) => this.focus(lease),
+    });
+    $('admin').hidden = this.hosts === null;
+    if (this.hosts) admin.draw(this.hosts, this.all ?? [], this.rows.rows);
+    this.drawTable();
+    this.timeline.measure();
+    strip.draw(this.capacity, this.timeline);
+  }
+
+  toggleTable() {
+    const shown = $('picture').hidden;
+    $('picture').hidden = !shown;
+    $('table_box').hidden = shown;
+    $('as_table').setAttribute('aria-pressed', String(!shown));
+    this.drawTable();
+    this.timeline.redraw();
+  }
+
+  drawTable() {
+    if (!$('table_box').hidden) table.draw(this.rows.rows, this.view);
+  }
+
+  select(id) {
+    this.timeline.select(id);
+    this.draw();
+    const card = document.querySelector('.card.selected');
+    card?.scrollIntoView({ block: 'nearest' });
+    card?.querySelector('.name').focus({ preventScroll: true });
+  }
+
+  /** Show a lease in the timeline. */
+  focus(lease) {
+    this.timeline.select(lease.id);
+    const length = (lease.end ?? lease.start + times.WEEK) - lease.start;
+    this.view.show(lease.start - length / 2, length * 2);
+    const row = this.rows.rows.findIndex(
+      (each) => each.bars.some((bar) => bar.lease === lease.id));
+    if (row >= 0) this.timeline.reveal(row);
+  }
+}
+
+/** Say what a bar is, for who hovers. */
+function describe(bar) {
+  if (bar.level !== undefined) {
+    return `${bar.text}\n${times.windowOf(bar.start, bar.end)}`;
+  }
+  const name = bar.label ? `${bar.label}: ` : '';
+  const share = bar.share < 1 ? `, ${Math.round(bar.share * 100)} %` : '';
+  return `${name}${bar.mine ? 'own ' : ''}${kindOf(bar)}${share}\n`
+    + `${times.windowOf(bar.start, bar.end)}\n`
+    + times.windowInUtc(bar.start, bar.end);
+}
+
+new Page().start();

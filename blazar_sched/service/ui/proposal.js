@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a drag proposes: a new lease, or another end of a lease. While the
+// pointer moves, dry runs tell whether there is room; what is booked in the
+// end is what is shown.
+
+import { $, debounced, fill, h } from './dom.js';
+import { amount, dates } from './finder.js';
+import * as times from './times.js';
+
+// Milliseconds without a move of the pointer after which a dry run is sent.
+const QUIET = 120;
+const HINT = 'Drag over free time to book it, or the end of an own lease to '
+  + 'prolong it.';
+
+export class Proposal {
+  /**
+   * @param {Api} api
+   * @param {Timeline} timeline
+   * @param {Finder} finder says what is booked, and how many
+   * @param {function()} changed is called after a lease has changed
+   */
+  constructor(api, timeline, finder, changed) {
+    Object.assign(this, { api, timeline, finder, changed });
+    this.ask = debounced(() => this.askNow(), QUIET);
+    this.clear();
+  }
+
+  /** Forget the proposal. */
+  clear() {
+    this.asking?.abort();
+    this.now = null;
+    this.timeline.haunt([]);
+    fill($('proposal'), h('p.quiet', {}, HINT));
+  }
+
+  /** Say something that needs no answer. */
+  tell(text, kind = '') {
+    fill($('proposal'), h(`p${kind && `.${kind}`}`, {}, text), this.closer());
+  }
+
+  closer(text = 'Close') {
+    return h('button', { type: 'button', onclick: () => this.clear() }, text);
+  }
+
+  // A new lease.
+
+  /** Propose a lease over the rows and the window of a selection. */
+  drag(selection) {
+    const rows = this.timeline.data.slice(selection.from, selection.to);
+    const byHost = rows.every((row) => row.host);
+    const hosts = this.finder.kind === 'host';
+    const count = byHost && hosts ? rows.length : this.finder.count;
+    this.propose({
+      ...selection,
+      text: amount(count, this.finder.noun),
+      send: (path, signal) => this.api.post(path, {
+        name: this.finder.name, ...dates(selection.start, selection.end),
+        reservations: [this.finder.reservation(count, requirement(rows))],
+      }, { signal }),
+      path: '/leases', verb: 'Book', done: 'Booked',
+    });
+  }
+
+  /** Book at once what the finder has found. */
+  async book(values) {
+    this.clear();
+    await this.send(() => this.api.post('/leases', values),
+      `${values.name} is booked.`, (error) => this.refuseBody(error, values));
+  }
+
+  /** Show the refusal of a body with dates, and its offer. */
+  refuseBody(error, values) {
+    const start = times.parse(error.body.offer?.start_date);
+    if (!start) {
+      this.tell(error.message, 'bad');
+      return;
+    }
+    this.now = {
+      from: 0, to: 1, text: values.name, verb: 'Book', path: '/leases',
+      send: (path, signal, window) => this.api.post(path, {
+        ...values, ...dates(window.start, window.end),
+      }, { signal }),
+    };
+    this.refused(error);
+  }
+
+  // Another end of a lease.
+
+  /** Propose another end of the lease of a bar. */
+  pull(bar, end) {
+    const row = this.timeline.data.findIndex(
+      (each) => each.bars.some((other) => other.lease === bar.lease));
+    this.propose({
+      start: bar.start, end, from: row, to: row + 1, text: bar.label,
+      path: `/leases/${bar.lease}`,
+      send: (path, signal, window = { end }) => this.api.put(path, {
+        end_date: times.iso(window.end),
+      }, { signal }),
+      verb: end > bar.end ? 'Prolong' : 'Shorten', extends: true,
+    });
+  }
+
+  prolong(lease, seconds) {
+    const bar = { lease: lease.id, label: lease.name, ...lease };
+    this.pull({ ...bar, lease: lease.id }, lease.end + seconds);
+    this.dropped(true);
+  }
+
+  // Both.
+
+  propose(proposal) {
+    this.now = proposal;
+    this.verdict = null;
+    this.shown();
+    this.ask();
+  }
+
+  /** Ask at once, as the pointer is released; book if `atOnce` and possible.
+   */
+  async dropped(atOnce = false) {
+    const proposal = this.now;
+    await this.askNow();
+    if (this.now === proposal && atOnce && this.verdict === 'yes') {
+      await this.accept();
+    }
+  }
+
+  async askNow() {
+    const proposal = this.now;
+    // A dry run that began later would end this one without an answer.
+    this.ask.cancel();
+    this.asking?.abort();
+    if (!proposal) return;
+    this.asking = new AbortController();
+    const { signal } = this.asking;
+    try {
+      await proposal.send(`${proposal.path}?dry_run=true`, signal);
+      if (this.now !== proposal) return;
+      this.verdict = 'yes';
+      this.shown();
+    } catch (error) {
+      if (error.name === 'AbortError' || this.now !== proposal) return;
+      this.refused(error);
+    }
+  }
+
+  /** Show a refusal, with its offer as a ghost that a click books. */
+  refused(error) {
+    this.verdict = 'no';
+    const { offer } = error.body ?? {};
+    const [start, end] = [offer?.start_date, offer?.end_date].map(times.parse);
+    this.offer = null;
+    if (this.now.extends && end > this.now.start) {
+      this.offer = { start: this.now.start, end };
+    } else if (!this.now.extends && start) {
+      this.offer = { start, end };
+    }
+    this.shown(error.message);
+  }
+
+  shown(reason) {
+    const { start, end, from, to, text, verb } = this.now;
+    const offer = this.verdict === 'no' ? this.offer : null;
+    const ghosts = [];
+    if (start !== undefined) {
+      const kind = { yes: 'yes', no: 'no' }[this.verdict] ?? 'wait';
+      const said = { yes: 'room', no: 'no room' }[this.verdict] ?? '…';
+      ghosts.push({ start, end, from, to, kind,
+        label: `${text}, ${times.lengthOf(end - start)}: ${said}` });
+    }
+    if (offer) {
+      ghosts.push({ ...offer, from, to, kind: 'offer', offer: true,
+        label: `${verb} until ${times.short(offer.end)} instead` });
+    }
+    this.timeline.haunt(ghosts);
+    fill($('proposal'), this.sentence(reason),
+      this.verdict === 'yes' ? this.button(verb, this.now, true) : null,
+      offer ? this.button(`${verb} ${
+        times.windowOf(offer.start, offer.end)} instead`, offer) : null,
+      this.closer('Cancel'));
+  }
+
+  sentence(reason) {
+    const { start, end, text } = this.now;
+    const window = start === undefined ? '' : h('time', {
+      title: times.windowInUtc(start, end), datetime: times.iso(start),
+    }, `, ${times.windowOf(start, end)}`);
+    if (this.verdict === null) return h('p', {}, text, window, ': asking…');
+    return this.verdict === 'yes'
+      ? h('p.good', {}, text, window, ': there is room.')
+      : h('p.bad', {}, text, window, `: ${reason}`);
+  }
+
+  button(text, window, isPrimary = false) {
+    return h(isPrimary ? 'button.primary' : 'button.offer', {
+      type: 'button', title: times.windowInUtc(window.start, window.end),
+      onclick: () => this.accept(window),
+    }, text);
+  }
+
+  /** Book what is proposed, or the window of an offer. */
+  async accept(window) {
+    const proposal = this.now;
+    const whole = window === undefined || window === proposal
+      ? proposal : { ...proposal, ...window };
+    if (whole !== proposal && !proposal.extends && proposal.start) {
+      // The same reservation in another window.
+      await this.send(() => this.rebook(proposal, whole),
+        `${whole.text} booked.`);
+      return;
+    }
+    await this.send(() => proposal.send(proposal.path, undefined, whole),
+      proposal.extends ? `${whole.text} ends ${times.short(whole.end)}.`
+        : `${whole.text} booked.`);
+  }
+
+  rebook(proposal, { start, end }) {
+    this.drag({ start, end, from: proposal.from, to: proposal.to });
+    this.ask.cancel();
+    return this.now.send('/leases');
+  }
+
+  /** Send a change; tell what was done, or why not. */
+  async send(change, done, refused = (error) => this.refused(error)) {
+    try {
+      await change();
+    } catch (error) {
+      if (error.name === 'AbortError') return;
+      if (error.body) refused(error);
+      else this.tell(error.message, 'bad');
+      this.changed();
+      return;
+    }
+    this.clear();
+    this.tell(done, 'good');
+    this.changed();
+  }
+
+  end(lease, started) {
+    return this.send(
+      () => started ? this.api.put(`/leases/${lease.id}`, { end_date: 'now' })
+        : this.api.delete(`/leases/${lease.id}`),
+      started ? `${lease.name} ends now.` : `${lease.name} is cancelled.`,
+      (error) => this.tell(error.message, 'bad'));
+  }
+}
+
+/** Return what the hosts of any of `rows` have in common. */
+function requirement(rows) {
+  const known = rows.map((row) => row.requirement).filter(Boolean);
+  if (known.length < rows.length) return null;
+  return known.length === 1 ? known[0] : ['or', ...known];
+}
