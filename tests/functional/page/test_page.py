@@ -1,0 +1,477 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What people see and do on the web page."""
+
+import json
+import os
+import pathlib
+import time
+
+import pytest
+
+from tests.functional.page import __main__ as main
+from tests.functional.page.conftest import HOUR
+from tests.functional.page.conftest import SECRETS
+
+SCRIPT = '<img src=x onerror=alert(1)>'
+
+
+def test_a_member_sees_own_leases_by_name(world, browse):
+    alice = browse(world)
+    alice.sign_in()
+    page = alice.page
+    assert page.inner_text('#now') == '2 of 4 hosts free now'
+    cards = page.locator('#leases .name').all_inner_texts()
+    assert cards == ['training-run', 'night-batch']
+    assert 'servers stay' in page.inner_text('#leases')
+    bars = page.locator('.bar.mine').all_inner_texts()
+    assert set(bars) == {'training-run', 'night-batch'}
+    # The others' time is taken, without a name.
+    assert page.locator('.bar.lease:not(.mine)').count() == 5
+    assert page.locator('#admin').is_hidden()
+
+
+def test_no_name_of_another_project_is_anywhere(world, browse):
+    alice = browse(world)
+    alice.sign_in()
+    alice.page.click('#as_table')
+    alice.page.wait_for_selector('#table td')
+    alice.page.hover('#found')
+    for answer in alice.answers:
+        assert not [each for each in SECRETS if each in answer.text()]
+    assert not [each for each in SECRETS if each in alice.text()]
+    assert len(alice.answers) >= 5
+
+
+def test_an_admin_sees_all_of_it(world, browse):
+    admin = browse(world)
+    admin.sign_in('admin', '')
+    admin.page.wait_for_selector('#hosts td')
+    assert 'compute-3' in admin.page.inner_text('#hosts')
+    assert 'secret-run' in admin.page.inner_text('#rows')
+    assert 'No lease is degraded' in admin.page.inner_text('#problems')
+
+
+def test_the_finder_books_the_first_window(world, browse):
+    alice = browse(world)
+    alice.sign_in()
+    page = alice.page
+    # Three hosts are free only when a lease of each project is over.
+    page.fill('#count', '3')
+    page.fill('#length', '6 h')
+    page.fill('#name', 'from-the-finder')
+    alice.until(lambda: page.inner_text('#found').startswith('from ')
+                and 'now' not in page.inner_text('#found'))
+    page.click('#book')
+    alice.says('from-the-finder is booked')
+    lease = world.leases('alice:physics')['from-the-finder']
+    start = time.mktime(time.strptime(
+        lease['start_date'] + ' UTC', '%Y-%m-%dT%H:%M:%SZ %Z'
+    ))
+    assert abs(start - world.at(10)) < 3 * HOUR
+    page.wait_for_selector('.card:has-text("from-the-finder")')
+
+
+def test_a_drag_over_free_rows_books_so_many_hosts(world, browse):
+    alice = browse(world)
+    alice.sign_in()
+    at = world.at(42)
+    alice.drag(alice.point(at, 1), alice.point(at + 5 * HOUR, 2), False)
+    # While the pointer is down, a dry run says that there is room.
+    alice.page.wait_for_selector('.ghost.yes')
+    before = world.leases('alice:physics')
+    assert len(before) == 2
+    alice.page.mouse.up()
+    alice.says('2 hosts')
+    alice.page.click('#proposal .primary')
+    alice.says('booked')
+    [name] = world.leases('alice:physics').keys() - before.keys()
+    lease = world.leases('alice:physics')[name]
+    assert lease['reservations'][0]['max'] == 2
+
+
+def test_a_refusal_offers_another_window_that_a_click_books(world, browse):
+    alice = browse(world)
+    alice.sign_in()
+    at = world.at(62)
+    alice.drag(alice.point(at, 0), alice.point(at + 4 * HOUR, 1))
+    alice.page.wait_for_selector('.ghost.no')
+    offer = alice.page.locator('.ghost.offer')
+    assert 'instead' in offer.inner_text()
+    offer.click()
+    alice.says('booked')
+    lease = world.leases('alice:physics')['lease']
+    # The other project's lease has all hosts until then.
+    assert lease['start_date'] >= world.leases('admin')['secret-soon'][
+        'end_date'
+    ]
+
+
+def edge_of(alice, name):
+    box = alice.page.locator(
+        f'.bar.mine:has-text("{name}") .edge'
+    ).first.bounding_box()
+    return box['x'] + box['width'] / 2, box['y'] + box['height'] / 2
+
+
+def test_a_drag_of_an_edge_prolongs(world, browse):
+    alice = browse(world)
+    alice.sign_in()
+    old = world.leases('alice:physics')['night-batch']
+    x, y = edge_of(alice, 'night-batch')
+    alice.drag((x, y), (x + 60, y))
+    alice.says('there is room')
+    alice.page.click('#proposal .primary')
+    alice.says('night-batch ends')
+    new = world.leases('alice:physics')['night-batch']
+    assert new['end_date'] > old['end_date']
+    assert new['id'] == old['id']
+
+
+def test_a_prolongation_in_the_way_of_another_offers_what_there_is(
+    world, browse
+):
+    world.book('bob:biology', 'secret-next', 32, 50, hosts=3)
+    alice = browse(world)
+    alice.sign_in('alice', 'physics', '#span=4d')
+    x, y = edge_of(alice, 'night-batch')
+    alice.drag((x, y), (x + 260, y))
+    alice.page.wait_for_selector('#proposal .offer')
+    alice.page.click('#proposal .offer')
+    alice.says('night-batch ends')
+
+
+def test_escape_gives_a_drag_up(world, browse):
+    alice = browse(world)
+    alice.sign_in()
+    at = world.at(42)
+    alice.drag(alice.point(at, 1), alice.point(at + 5 * HOUR, 2), False)
+    alice.page.wait_for_selector('.ghost')
+    alice.page.keyboard.press('Escape')
+    alice.page.mouse.up()
+    alice.until(lambda: alice.page.locator('.ghost').count() == 0)
+    assert len(world.leases('alice:physics')) == 2
+
+
+def test_a_lease_is_prolonged_and_ended_by_its_buttons(world, browse):
+    alice = browse(world)
+    alice.sign_in()
+    page = alice.page
+    old = world.leases('alice:physics')['training-run']['end_date']
+    # A dry run may take longer than a pointer rests.
+    page.route(
+        '**/*dry_run=true',
+        lambda route: (time.sleep(0.4), route.continue_()),
+    )
+    # With the keyboard.
+    page.focus('[aria-label="+1 h: prolong training-run"]')
+    page.keyboard.press('Enter')
+    alice.says('training-run ends')
+    assert world.leases('alice:physics')['training-run']['end_date'] > old
+    button = page.locator('[aria-label="End now: training-run"]')
+    button.click()
+    page.click('text="End it: sure?"')
+    alice.says('training-run ends now')
+    page.wait_for_selector('.card:has-text("training-run")', state='detached')
+    page.click('[aria-label="Cancel: night-batch"]')
+    page.click('text="Cancel it: sure?"')
+    alice.says('night-batch is cancelled')
+    assert 'night-batch' not in world.leases('alice:physics')
+
+
+def test_a_name_is_text_and_nothing_else(site, browse):
+    site.book('alice:physics', SCRIPT, 1, 40)
+    alice = browse(site)
+    alice.page.on('dialog', lambda dialog: pytest.fail('a script has run'))
+    alice.sign_in()
+    alice.page.click('#as_table')
+    alice.page.wait_for_selector('#table td')
+    assert alice.page.locator('main img').count() == 0
+    shown = alice.page.locator('#leases .name').all_inner_texts()
+    assert shown == [SCRIPT]
+    assert SCRIPT in alice.page.inner_text('#table')
+    alice.page.click('#leases .name')
+    alice.page.click('[aria-label^="Cancel"]')
+
+
+def test_the_service_away_and_back(world, browse):
+    alice = browse(world)
+    alice.sign_in()
+    world.stop()
+    alice.page.click('#later_view')
+    alice.page.wait_for_selector('#away', state='visible')
+    # What was known is still there.
+    assert 'training-run' in alice.page.inner_text('#leases')
+    world.start()
+    alice.page.wait_for_selector('#away', state='hidden', timeout=20_000)
+    world.book('alice:physics', 'after-it', 42, 44)
+    alice.page.click('#today')
+    alice.page.fill('#name', 'x')
+    alice.page.wait_for_selector('.card:has-text("after-it")', timeout=15_000)
+
+
+def test_the_window_is_in_the_address(world, browse):
+    alice = browse(world)
+    alice.sign_in(
+        hash_='#from=2026-10-24T12%3A00%3A00Z&span=2d&rows=%24rack&zone=UTC'
+    )
+    page = alice.page
+    assert page.input_value('#group') == '$rack'
+    assert page.input_value('#zone') == 'UTC'
+    assert '25 Oct' in page.inner_text('#axis')
+    page.click('#closer')
+    assert 'span=86400s' in page.evaluate('location.hash')
+    page.focus('#rows')
+    page.keyboard.press('-')
+    assert 'span=129600s' in page.evaluate('location.hash')
+
+
+def test_groups_show_their_free_share(world, browse):
+    alice = browse(world)
+    alice.sign_in(hash_='#span=4d&rows=%24rack')
+    alice.page.wait_for_selector('.bar.heat')
+    keys = alice.page.locator('.row .key').all_inner_texts()
+    assert sorted(filter(None, keys)) == ['7 (2)', '8 (2)']
+    # A drag over a group books in the group.
+    at = world.at(42)
+    alice.drag(alice.point(at, 0), alice.point(at + 5 * HOUR, 0))
+    alice.says('there is room')
+    alice.page.click('#proposal .primary')
+    alice.says('booked')
+    [reservation] = world.leases('alice:physics')['lease']['reservations']
+    assert json.loads(reservation['resource_properties'])[1:] in (
+        ['$rack', '7'], ['$rack', '8'],
+    )
+
+
+def test_flavors_show_how_many_fit(world, browse):
+    world.service.manager.flavors.sync()
+    alice = browse(world)
+    alice.sign_in(hash_='#span=4d&rows=flavor')
+    alice.page.wait_for_selector('.bar.heat')
+    keys = alice.page.locator('.row .key').all_inner_texts()
+    assert 'small' in keys
+    # Two of four hosts of 16 VCPUs are free, for flavors of two.
+    assert '16' in alice.page.locator('.bar.heat').all_inner_texts()
+    for span in ('366d', '1d'):
+        alice.page.click(f'[data-span="{span}"]')
+        alice.page.wait_for_timeout(500)
+    assert alice.page.locator('#proposal .bad').count() == 0
+
+
+@pytest.mark.parametrize(
+    'zone, start, expected, counts',
+    [
+        ('Europe/Berlin', '2026-10-24T22:00:00Z', 'Sun 25 Oct · 25 h',
+         [1, 1, 2, 1]),
+        ('Europe/Berlin', '2027-03-27T23:00:00Z', 'Sun 28 Mar · 23 h',
+         [1, 1, 0, 1]),
+        ('America/New_York', '2026-11-01T04:00:00Z', 'Sun 1 Nov · 25 h',
+         [1, 2, 1, 1]),
+        ('America/New_York', '2027-03-14T05:00:00Z', 'Sun 14 Mar · 23 h',
+         [1, 1, 0, 1]),
+    ],
+    ids=['Berlin back', 'Berlin ahead', 'New York back', 'New York ahead'],
+)
+def test_the_day_on_which_clocks_are_set(
+    world, browse, zone, start, expected, counts
+):
+    alice = browse(world, timezone_id=zone)
+    alice.sign_in(hash_=f'#from={start}&span=10h')
+    units = alice.page.locator('#axis .unit').all_inner_texts()
+    assert units == [expected]
+    ticks = alice.page.locator('#axis .tick').all_inner_texts()
+    assert [ticks.count(f'{hour:02}:00') for hour in range(4)] == counts
+    assert len([t for t in ticks if t.endswith(':00')]) == 10
+    # All ticks are an hour apart, as time is.
+    left = alice.page.evaluate(
+        '[...document.querySelectorAll("#axis .tick")]'
+        '.filter((t) => t.textContent.endsWith(":00"))'
+        '.map((t) => parseFloat(t.style.left)).sort((a, b) => a - b)'
+    )
+    gaps = [b - a for a, b in zip(left, left[1:], strict=False)]
+    assert max(gaps) - min(gaps) < 0.1
+
+
+def test_times_of_inputs_around_a_change_of_clocks(site, browse):
+    alice = browse(site)
+    alice.open()
+    said = alice.page.evaluate('''async () => {
+        const times = await import("./times.js");
+        times.setZone("Europe/Berlin");
+        const at = (text) => times.iso(times.fromInput(text));
+        return [at("2026-10-25T02:30"), at("2026-10-25T03:30"),
+            at("2027-03-28T02:30"), at("2027-03-28T03:30"),
+            times.toInput(times.parse("2026-07-01T00:00:00Z"))];
+    }''')
+    assert said == [
+        # The first of two; the end of the gap.
+        '2026-10-25T00:30:00Z', '2026-10-25T02:30:00Z',
+        '2027-03-28T01:00:00Z', '2027-03-28T01:30:00Z',
+        '2026-07-01T02:00',
+    ]
+
+
+@pytest.mark.parametrize('width', [1280, 360])
+@pytest.mark.parametrize('scheme', ['light', 'dark'])
+def test_accessibility(world, browse, width, scheme):
+    axe = pathlib.Path(os.environ[main.AXE])
+    page = (admin := browse(
+        world, viewport={'width': width, 'height': 800}, color_scheme=scheme,
+        bypass_csp=True,
+    )).page
+    admin.open()
+    page.add_script_tag(path=axe)
+    found = check(page)
+    admin.enter(user='admin', project='physics')
+    admin.ready()
+    page.wait_for_selector('#hosts td')
+    found += check(page)
+    page.click('#as_table')
+    page.fill('#count', '99')
+    page.select_option('#when', 'later')
+    found += check(page)
+    assert found == []
+    # Nothing is wider than the screen.
+    assert page.evaluate('document.documentElement.scrollWidth') <= width
+
+
+def check(page):
+    found = page.evaluate('axe.run(document)')
+    return [
+        (each['id'], [node['html'][:200] for node in each['nodes']])
+        for each in found['violations']
+    ]
+
+
+def test_signing_out_leaves_nothing(world, browse):
+    alice = browse(world)
+    alice.sign_in()
+    alice.page.click('#leave')
+    alice.page.wait_for_selector('#sign_in', state='visible')
+    assert 'training-run' not in alice.text()
+    assert alice.page.context.cookies() == []
+    assert alice.page.evaluate(
+        '[localStorage.length, sessionStorage.length]'
+    ) == [0, 0]
+    alice.enter(user='bob', project='biology')
+    alice.page.wait_for_selector('.card:has-text("secret-run")')
+    assert 'training-run' not in alice.text()
+
+
+def test_nothing_is_asked_of_another_machine(world, browse):
+    alice = browse(world)
+    asked = []
+    alice.page.on('request', lambda request: asked.append(request.url))
+    alice.sign_in()
+    assert [url for url in asked if not url.startswith(alice.url[:-3])] == []
+
+
+def test_10_000_rows_scroll(site, browse, record_property):
+    """Rows that are out of sight are not in the document."""
+    alice = browse(site)
+    alice.sign_in()
+    drawn, frames, work = alice.page.evaluate(FRAMES)
+    # On a busy machine the frames say more of the machine than the work does.
+    record_property('frames a second', frames)
+    record_property('milliseconds of script and layout a frame', work)
+    assert 20 < drawn < 60
+
+
+FRAMES = '''async () => {
+    const { Timeline } = await import("./timeline.js");
+    const { View } = await import("./view.js");
+    const now = Date.now() / 1000;
+    const elements = Object.fromEntries(["axis", "rows", "sheet"].map(
+        (id) => [id, document.getElementById(id)]));
+    elements.sheet.replaceChildren();
+    const view = new View(() => {});
+    const timeline = new Timeline(elements, view, {});
+    timeline.show(Array.from({ length: 10000 }, (_, row) => ({
+        key: String(row), label: `compute-${row}`, heat: [],
+        bars: Array.from({ length: 10 }, (_, bar) => ({
+            start: now + (bar * 11 + row % 7) * 3600,
+            end: now + (bar * 11 + row % 7 + 9) * 3600, share: 1,
+            kind: "lease", label: `lease-${bar}`, mine: bar % 2 === 0,
+            lease: null, state: "pending",
+        })),
+    })));
+    await new Promise((done) => { requestAnimationFrame(done); });
+    let count = 0;
+    let most = 0;
+    const work = [];
+    const begun = performance.now();
+    while (performance.now() - begun < 3000) {
+        elements.rows.scrollTop += 170;
+        const from = performance.now();
+        timeline.drawRows();
+        elements.sheet.lastElementChild.getBoundingClientRect();
+        work.push(performance.now() - from);
+        await new Promise((done) => { requestAnimationFrame(done); });
+        most = Math.max(most, document.querySelectorAll(".row").length);
+        count += 1;
+    }
+    work.sort((a, b) => a - b);
+    return [most, count / ((performance.now() - begun) / 1000),
+        work[work.length >> 1]];
+}'''
+
+
+def test_the_service_is_signed_in_to_through_keystone(
+    keystone_site, keystone, browse
+):
+    """Also: another project, an expired token, and who it is after that."""
+    alice = browse(keystone_site)
+    page = alice.page
+    alice.open()
+    alice.page.fill('#fields input[name=user]', 'alice')
+    alice.page.fill('#fields input[name=password]', 'guess')
+    page.click('#enter')
+    alice.until(lambda: 'refuses' in page.inner_text('#refused'))
+    alice.enter(password='secret')
+    alice.ready()
+    assert page.input_value('#project') == 'p1'
+    page.wait_for_selector('.card:has-text("of-p1")')
+    page.select_option('#project', 'p2')
+    page.wait_for_selector('.card:has-text("of-p2")')
+    assert 'of-p1' not in alice.text()
+    window = page.evaluate('location.hash')
+    keystone.revoke('alice')
+    # The page may have seen it by itself, and then the dialog is in the way.
+    page.evaluate('document.getElementById("later_view").click()')
+    page.wait_for_selector('#sign_in', state='visible')
+    assert 'session has ended' in page.inner_text('#reason')
+    assert page.input_value('#fields input[name=user]') == 'alice'
+    # The view and the project are still there.
+    assert page.evaluate('location.hash') != window
+    assert 'of-p2' in page.inner_text('#leases')
+    alice.enter(password='secret')
+    page.click('#today')
+    assert page.input_value('#project') == 'p2'
+    assert page.locator('#sign_in').is_hidden()
+    page.click('#leave')
+    page.wait_for_selector('#sign_in', state='visible')
+    assert not [t for t, who in keystone.tokens.items() if who[0] == 'alice']
+
+
+def test_an_application_credential_signs_in(keystone_site, keystone, browse):
+    alice = browse(keystone_site)
+    alice.open()
+    alice.page.select_option('#method', 'credential')
+    alice.enter(id='c1', secret='hidden')
+    alice.page.wait_for_selector('.card:has-text("of-p1")')
+    assert alice.page.locator('#project option').count() == 1
+
+
+def test_first_picture_and_weight(site, browse, record_property):
+    alice = browse(site)
+    alice.open()
+    timing = alice.page.evaluate('''() => ({
+        painted: performance.getEntriesByName("first-contentful-paint")[0]
+            .startTime,
+        weight: [...performance.getEntriesByType("resource"),
+            ...performance.getEntriesByType("navigation")]
+            .reduce((sum, each) => sum + each.encodedBodySize, 0),
+    })''')
+    for name, value in timing.items():
+        record_property(name, value)
+    assert timing['weight'] < 150_000
