@@ -11,7 +11,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--keep',
         action='store_true',
-        help='keep the API running after the demo, and print how to call it',
+        help='keep the service running after the demo, with a few leases, '
+        'and print the address of its web page',
     )
     parser.add_argument(
         '--port',

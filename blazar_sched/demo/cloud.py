@@ -397,15 +397,19 @@ class Cloud:
             )
         case.start()
         self.api = self.client()
-        for name in self._names:
-            case._start_compute(name)
+        self.add_computes(*self._names)
+        # A worker that was started before uses another bus.
+        process.stop()
+        process.ensure_started()
+
+    def add_computes(self, *names: str) -> None:
+        """Start further compute hosts."""
+        for name in names:
+            self._nova._start_compute(name)
         self.hosts = {
             h['hypervisor_hostname']: h['id']
             for h in self.api.api_get('/os-hypervisors').body['hypervisors']
         }
-        # A worker that was started before uses another bus.
-        process.stop()
-        process.ensure_started()
 
     def stop(self) -> None:
         process.stop()

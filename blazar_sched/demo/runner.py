@@ -20,6 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from blazar_sched.conf import service as service_conf
+from blazar_sched.demo import world
 from blazar_sched.demo.scenario import ADMIN
 from blazar_sched.demo.scenario import ALICE
 from blazar_sched.demo.scenario import BOB
@@ -57,16 +58,28 @@ def run(keep: bool, port: int) -> int:
         say(f'Nova 34 is up, with computes {", ".join(HOSTS)}')
         api = stack.enter_context(_service(cloud, port))
         say(f'the reservation service is up: http://127.0.0.1:{api}/v1')
-        scenario = Scenario(cloud, _clients(api), say, console.status)
+        clients = _clients(api)
+        scenario = Scenario(cloud, clients, say, console.status)
         held = scenario.play()
         _report(console, scenario)
-        if keep:
-            scenario.clear()
+        if not keep:
             console.print(
-                'The API stays up; end it with Ctrl-C. In another terminal, '
-                'for `openstack reservation …` or `blazar …`:\n'
+                'With [bold]blazar-sched demo --keep[/bold] the service stays '
+                'up, with a web page to look at.'
+            )
+        else:
+            scenario.clear()
+            world.fill(cloud, clients, scenario.flavor, say)
+            console.print(
+                'The service stays up; end it with Ctrl-C. In a browser of '
+                'this machine, sign in as alice, bob or admin:\n'
             )
             # Not wrapped, because the text is meant to be copied.
+            print(f'http://127.0.0.1:{api}/ui/\n')
+            console.print(
+                'In another terminal, for `openstack reservation …` or '
+                '`blazar …`:\n'
+            )
             print(ENVIRONMENT.format(port=api), flush=True)
             with contextlib.suppress(KeyboardInterrupt):
                 threading.Event().wait()

@@ -55,7 +55,7 @@ class Placement:
         return self.host == self.expected
 
 
-def _iso(at: int) -> str:
+def iso(at: float) -> str:
     return datetime.datetime.fromtimestamp(at, datetime.UTC).isoformat()
 
 
@@ -114,8 +114,8 @@ class Scenario:
             '/leases',
             json={
                 'name': 'night-run',
-                'start_date': _iso(self.opens),
-                'end_date': _iso(self.closes),
+                'start_date': iso(self.opens),
+                'end_date': iso(self.closes),
                 'reservations': [
                     {
                         'resource_type': 'physical:host',
