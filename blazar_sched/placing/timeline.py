@@ -18,6 +18,7 @@ import itertools
 
 from blazar_sched.domain import inventory
 from blazar_sched.domain.host import Host
+from blazar_sched.domain.host import MAINTENANCE
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.window import Window
 from blazar_sched.replica import accounting
@@ -37,7 +38,11 @@ CLEANING = 'cleaning'
 SERVER = 'server'
 RELOCATION = 'relocation'
 PREEMPTIBLE = 'preemptible'
-KINDS = (LEASE, OFFER, CLEANING, SERVER, RELOCATION, PREEMPTIBLE)
+CLOSED = 'closed'
+KINDS = (
+    LEASE, OFFER, CLEANING, SERVER, RELOCATION, PREEMPTIBLE, MAINTENANCE,
+    CLOSED,
+)
 
 _WIDTH = len(inventory.RESOURCE_CLASSES) + 1
 # The order of the values of a property: numbers by size, then texts.
@@ -49,8 +54,8 @@ _MOST_DIGITS = 18
 class Bar:
     """What takes a share of a host, or of all hosts of a row, over a window.
 
-    `project_id` is the project that the bar belongs to. A bar of a server has
-    no lease.
+    `project_id` is the project that the bar belongs to, '' for the bar of a
+    closed host. A bar of a server has no lease.
     """
 
     kind: str
@@ -171,6 +176,16 @@ def bars_of_servers(
                     share(hosts[host], instance.amounts, False),
                     instance.project_id, server_id=instance.uuid,
                 )
+
+
+def bars_of_closed(host: Host, window: Window) -> Iterator[Bar]:
+    """Yield the bars of the windows in which a host is closed."""
+    for closed in host.closed_in(window):
+        kind = MAINTENANCE if closed.kind == MAINTENANCE else CLOSED
+        yield Bar(
+            kind, max(closed.start, window.start), closed.end, 1, '',
+            name=closed.name or None,
+        )
 
 
 def _stays(

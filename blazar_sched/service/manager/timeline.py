@@ -311,6 +311,8 @@ class Timeline:
                 for each in (bar, *bar.cleaning(seconds))
                 if each.start < window.end and window.start < each.end
             ]
+        for uuid, host in hosts.items():
+            bars[key_of[uuid]] += timeline.bars_of_closed(host, window)
         for uuid, bar in timeline.bars_of_servers(
             instances, hosts, window, now
         ):

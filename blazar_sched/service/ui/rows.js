@@ -13,7 +13,7 @@ const COARSEST = 9;
 
 const KINDS = {
   lease: 'lease', offer: 'held offer', cleaning: 'cleaning',
-  maintenance: 'maintenance', server: 'server without a lease',
+  maintenance: 'maintenance', closed: 'closed', server: 'server without a lease',
   preemptible: 'preemptible server', relocation: 'place of a server to move',
 };
 

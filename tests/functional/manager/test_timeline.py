@@ -222,6 +222,41 @@ def test_cleaning_time_is_drawn(world, conf, whole):
     assert [bar['kind'] for bar in row['bars']] == ['cleaning']
 
 
+def test_closed_hosts_are_drawn(world):
+    for name in 'ab':
+        world.add_host(name, VCPUS)
+    host = world.host('b')
+    world.ledger.commit(lambda tx: tx.put_host(dataclasses.replace(
+        host, available_from=world.now + 30
+    )))
+    world.manager.maintenances.create({
+        'name': 'rack 7', 'reason': 'power', 'start': world.now + 50,
+        'end': world.now + 70, 'hosts': ['a'], 'resource_properties': '',
+    })
+
+    def drawn(names):
+        return sorted(
+            (
+                bar['kind'], bar['start'] - world.now, bar['end'] - world.now,
+                bar['share'], bar['mine'], bar['name'],
+            )
+            for row in page(world, names, parts=1)['rows']
+            for bar in row['bars']
+        )
+
+    assert drawn(names=True) == [
+        ('closed', 0, 30, 1, False, None),
+        ('maintenance', 50, 70, 1, False, 'rack 7'),
+    ]
+    assert drawn(names=False) == [
+        ('closed', 0, 30, 1, False, None),
+        ('maintenance', 50, 70, 1, False, None),
+    ]
+    assert [
+        row['free'] for row in page(world, start=50, end=70, parts=1)['rows']
+    ] == [[0], [1]]
+
+
 def test_pages_while_hosts_come_and_go(world):
     """A host that is there all the time is on exactly one page."""
     for n in range(7):

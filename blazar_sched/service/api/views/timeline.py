@@ -30,7 +30,8 @@ _BAR = Object(
         'What takes the share: `lease`, `offer` (a held offer), `cleaning` '
         '(the cleaning time beside a lease), `server` (a server without a '
         'lease), `relocation` (the place booked for a server that has to '
-        'move), or `preemptible` (a server that yields to leases)',
+        'move), `preemptible` (a server that yields to leases), '
+        '`maintenance`, or `closed` (the host has not come yet, or is gone)',
         timeline.LEASE,
         Type({'type': 'string', 'enum': list(timeline.KINDS)}),
     ),
