@@ -11,8 +11,10 @@ import operator
 
 from blazar_sched import ext
 from blazar_sched.domain import exception
+from blazar_sched.domain import request_group
 from blazar_sched.domain import requirements
 from blazar_sched.domain.host import Host
+from blazar_sched.domain.request_group import RequestGroups
 from blazar_sched.domain.requirements import Requirement
 from blazar_sched.domain.reservation import FLAVOR_INSTANCE
 from blazar_sched.domain.reservation import INSTANCE_LIFETIME
@@ -43,6 +45,8 @@ _ASKED = {
 }
 # The requirement that any host meets.
 ANY = requirements.all_of()
+# The request groups that any host suits.
+NO_GROUPS = RequestGroups()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -118,12 +122,12 @@ class Catalog:
         self._index = index
         self._hosts = hosts
         self._known: dict[
-            tuple[Requirement, str | None], Candidates
+            tuple[Requirement, RequestGroups, str | None], Candidates
         ] = {}
         # The hosts that meet a requirement, with the version of all hosts
         # for which that was found.
         self._met: dict[
-            Requirement, tuple[int, frozenset[str]]
+            tuple[Requirement, RequestGroups], tuple[int, frozenset[str]]
         ] = {}
         self._version = 0
         # The hosts to which instances may be relocated, by likeness.
@@ -160,7 +164,9 @@ class Catalog:
         wanted = requirements.all_of(
             requirement(reservation), _default(reservation, default)
         )
-        self._meets(wanted, list(self._hosts.values()))
+        self._meets(
+            wanted, groups_of(reservation), list(self._hosts.values())
+        )
 
     def candidates(
         self,
@@ -178,7 +184,7 @@ class Catalog:
         """
         return self.meeting(
             requirement(reservation), project_id, kept,
-            _default(reservation, default),
+            _default(reservation, default), groups_of(reservation),
         )
 
     def meeting(
@@ -187,6 +193,7 @@ class Catalog:
         project_id: str,
         kept: Iterable[str] = (),
         default: Requirement = ANY,
+        groups: RequestGroups = NO_GROUPS,
     ) -> Candidates:
         """Return the hosts that meet a requirement, for a project.
 
@@ -195,12 +202,14 @@ class Catalog:
         holds now, as long as they are reservable.
 
         O(hosts) for a requirement that is not remembered.
+
+        :param groups: the request groups that the hosts have to suit
         """
         wanted = requirements.all_of(requirement, default)
-        key = wanted, self._restricted_to(project_id)
+        key = wanted, groups, self._restricted_to(project_id)
         found = self._known.get(key)
         if found is None:
-            met = self._meets(wanted, self._hosts.values())
+            met = self._meets(wanted, groups, self._hosts.values())
             found = self.among(
                 uuid
                 for uuid, host in self._hosts.items()
@@ -214,7 +223,8 @@ class Catalog:
         closed = frozenset(
             uuid
             for uuid in kept
-            if uuid not in found.hosts and self._may_keep(uuid, requirement)
+            if uuid not in found.hosts
+            and self._may_keep(uuid, requirement, groups)
         )
         if not closed:
             return found
@@ -232,7 +242,7 @@ class Catalog:
         :param project_id: the project that the hosts are open to, None for
             all hosts
         """
-        met = self._meets(requirement, self._hosts.values())
+        met = self._meets(requirement, NO_GROUPS, self._hosts.values())
         return [
             host
             for uuid, host in self._hosts.items()
@@ -260,19 +270,21 @@ class Catalog:
     def _meets(
         self,
         wanted: Requirement,
+        groups: RequestGroups,
         hosts: Collection[Host],
     ) -> frozenset[str]:
         """Return the hosts that meet a requirement, and remember them."""
         version = self._version
-        known = self._met.get(wanted)
+        known = self._met.get((wanted, groups))
         if known is not None and known[0] == version:
             return known[1]
         met = frozenset(
-            host.uuid for host in hosts if wanted.matches(host.properties())
+            host.uuid for host in hosts
+            if wanted.matches(host.properties()) and groups.suits(host)
         )
         if len(self._met) >= MAX_REQUIREMENTS:
             self._met.clear()
-        self._met[wanted] = version, met
+        self._met[wanted, groups] = version, met
         return met
 
     def among(self, uuids: Iterable[str]) -> Candidates:
@@ -301,14 +313,20 @@ class Catalog:
         return project_id if project_id in self._restricted else None
 
     def _may_keep(
-        self, uuid: str, requirement: Requirement
+        self, uuid: str, requirement: Requirement, groups: RequestGroups
     ) -> bool:
         host = self._hosts.get(uuid)
         return (
             host is not None
             and host.reservable
             and requirement.matches(host.properties())
+            and groups.suits(host)
         )
+
+
+def groups_of(reservation: Reservation) -> RequestGroups:
+    """Return the request groups that a host must suit for a reservation."""
+    return request_group.decode(reservation.parameters.get('groups'))
 
 
 def requirement(

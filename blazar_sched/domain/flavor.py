@@ -11,6 +11,9 @@ import re
 import os_resource_classes as orc
 
 from blazar_sched.domain import inventory
+from blazar_sched.domain.request_group import ISOLATE
+from blazar_sched.domain.request_group import RequestGroup
+from blazar_sched.domain.request_group import RequestGroups
 
 # Extra specs of this project: the id of the reservation whose own flavor it
 # is, how long servers live, and whether they yield.
@@ -135,6 +138,40 @@ def traits(
     required = {name for how, name in found if how == 'required'}
     forbidden = {name for how, name in found if how == 'forbidden'}
     return tuple(sorted(required)), tuple(sorted(forbidden))
+
+
+def groups(
+    amounts: Mapping[str, int], extra_specs: Mapping[str, str]
+) -> RequestGroups:
+    """Return the request groups of a flavor, as Nova asks Placement for them.
+
+    :param amounts: what `resources` returns for the flavor
+    """
+    resources_: dict[str, Counter[str]] = defaultdict(Counter)
+    traits_: dict[tuple[str, str], set[str]] = defaultdict(set)
+    rest = Counter(amounts)
+    for group, name, text in _specs(_RESOURCES, extra_specs):
+        amount = _amount(text)
+        if group and amount and name in amounts:
+            resources_[group][name] = amount
+            rest[name] -= amount
+    # What is in no group with a suffix is in the group without one.
+    resources_[''] = +rest
+    for group, name, how in _specs(_TRAIT, extra_specs):
+        traits_[group, how].add(name)
+    suffixes = {*resources_, *(group for group, _ in traits_)}
+    return RequestGroups(
+        tuple(
+            RequestGroup(
+                suffix,
+                tuple(sorted(resources_[suffix].items())),
+                tuple(sorted(traits_[suffix, 'required'])),
+                tuple(sorted(traits_[suffix, 'forbidden'])),
+            )
+            for suffix in sorted(suffixes)
+        ),
+        extra_specs.get('group_policy') == ISOLATE,
+    )
 
 
 def _specs(

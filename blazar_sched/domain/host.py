@@ -14,6 +14,7 @@ from blazar_sched.domain.inventory import Inventory
 from blazar_sched.domain.inventory import MEMORY_MB
 from blazar_sched.domain.inventory import RESOURCE_CLASSES
 from blazar_sched.domain.inventory import VCPU
+from blazar_sched.domain.provider import Providers
 from blazar_sched.domain.window import Window
 
 # How a host is held: 'shared' lets ordinary instances use the host by the
@@ -70,7 +71,8 @@ class Host:
     allocation of a project that is not among its `projects`, if there are any.
     Nothing may be on the host before `available_from` and from
     `available_until` on, if these are set, nor in the `maintenances`.
-    `capabilities` are free text.
+    `capabilities` are free text. `inventory` includes the inventory of the
+    child providers, which are in `providers`: see domain.provider.
     """
 
     uuid: str
@@ -92,6 +94,7 @@ class Host:
     projects: tuple[str, ...] = ()
     region: str = ''
     traits: tuple[str, ...] = ()
+    providers: tuple[Providers, ...] = ()
     capabilities: Mapping[str, str] = dataclasses.field(default_factory=dict)
     available_from: int | None = None
     available_until: int | None = None

@@ -61,8 +61,10 @@ class Reservation:
     - ``flavor:instance``: flavor_id, amount, affinity, before_end, and the
       flavor as it was when it was reserved: name, resources (amounts by
       resource class), vcpus, memory_mb, disk_gb, ephemeral_gb, swap_mb,
-      extra_specs; asked_properties, and resource_properties, made of
-      asked_properties and the flavor's traits
+      extra_specs, and groups if the flavor asks for other classes than
+      RESOURCE_CLASSES (see domain.request_group); asked_properties, and
+      resource_properties, made of asked_properties and, without groups, of
+      the flavor's traits
     - ``virtual:floatingip``: network_id, amount, required_floatingips
     - ``instance:lifetime``: instance_id, resources (amounts by resource
       class), amount, affinity, resource_properties, on_end

@@ -69,8 +69,8 @@ def _steps(
     yield steps.Step(need.with_room, need.why_no_room, need.by_path)
     yield steps.Step(need.with_room_beside, need.why_no_room_beside)
     for name in request.extra:
-        # A host without inventory of a class has the class, if at all, in
-        # a child resource provider, which nobody can reserve.
+        # A host without inventory of a class has the class, if at all, from
+        # a sharing provider, which nobody can reserve.
         index = replica.indexes.extra.get(name)
         if index is not None:
             yield steps.Step(

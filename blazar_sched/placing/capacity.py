@@ -230,7 +230,7 @@ class InstanceUsage:
     """The amounts that instances use on the hosts of a table, over time.
 
     An amount of a resource class that the host has no inventory of is left
-    out: it comes from a resource provider below the host's own.
+    out: it comes from a sharing provider.
 
     :param occupying: the stays of the instances that count, present and later
     """

@@ -11,6 +11,7 @@ import dataclasses
 import sys
 from typing import Any
 
+from blazar_sched.domain import provider
 from blazar_sched.domain import reservation
 from blazar_sched.domain.allocation import Allocation
 from blazar_sched.domain.host import ClosedWindow
@@ -93,6 +94,7 @@ def _host(data: dict[str, Any]) -> Host:
             'maintenances': tuple(
                 ClosedWindow(**each) for each in data.get('maintenances', ())
             ),
+            'providers': provider.decode(data.get('providers', ())),
         }
     )
 
@@ -146,6 +148,7 @@ def encode(entity: Entity) -> Record:
             for resource_class, held in entity.inventory.items()
         }
         data['maintenances'] = list(map(_fields, entity.maintenances))
+        data['providers'] = list(map(dataclasses.asdict, entity.providers))
     elif isinstance(entity, Instance):
         data['path'] = [
             [stay.host, stay.start, stay.end] for stay in entity.path

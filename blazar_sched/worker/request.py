@@ -6,6 +6,7 @@ be read counts as no lifetime, which requires more room; a reservation that
 cannot be read remains a reservation, but a reservation that no host has.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 import dataclasses
 from typing import Any
@@ -122,9 +123,10 @@ def read_request(
         flavor.extra_specs or {} if 'extra_specs' in flavor else {}
     )
     hints = {name: spec.get_scheduler_hint(name) for name in server_hints.ALL}
-    request = flavor_rules.resources(
+    request = Counter(flavor_rules.resources(
         spec.vcpus, spec.memory_mb, _disk_gb(spec), extra_specs
-    )
+    ))
+    request.update(_devices(spec))
     # Whatever the hints say, the flavor of a reservation takes a slot of
     # that reservation.
     flavor_s = flavor_rules.reservation_id(extra_specs)
@@ -230,6 +232,24 @@ def _features(
         local_disk=_disk_gb(spec) > 0,
         devices=devices is not None and bool(devices.requests),
     )
+
+
+def _devices(spec: Any) -> Counter[str]:
+    """Return the amounts that Nova asks of Placement for PCI devices.
+
+    Nova adds request groups for the devices of a flavor's PCI alias where PCI
+    devices are in Placement.
+    """
+    amounts: Counter[str] = Counter()
+    devices = spec.pci_requests if 'pci_requests' in spec else None
+    if devices is None or not devices.requests:
+        return amounts
+    prefixes = tuple(f'{each.request_id}-' for each in devices.requests)
+    groups = spec.requested_resources if 'requested_resources' in spec else ()
+    for group in groups or ():
+        if (group.requester_id or '').startswith(prefixes):
+            amounts.update(group.resources)
+    return amounts
 
 
 def _disk_gb(spec: Any) -> int:

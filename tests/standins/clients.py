@@ -194,6 +194,8 @@ class Nova:
 class Placement:
     def __init__(self):
         self.providers = {}
+        # By child provider of a host, the host and the inventory.
+        self.below = {}
         self.classes = set()
         # (hostname, resource class) to total, and to what servers use.
         self.children = {}
@@ -222,9 +224,30 @@ class Placement:
         self._fail()
         return self.traits_[provider]
 
-    def generations(self):
+    def units(self, provider):
         self._fail()
-        return {id_: self.generations_[id_] for id_ in self.providers}
+        self.looks[provider] += 1
+        if provider not in self.below:
+            raise exception.HostNotFound(provider)
+        return self.below[provider][1]
+
+    def trees(self, provider=None):
+        self._fail()
+        trees = {id_: {id_: self.generations_[id_]} for id_ in self.providers}
+        for id_, (root, _) in self.below.items():
+            trees[root][id_] = self.generations_[id_]
+        return trees if provider is None else {
+            id_: tree for id_, tree in trees.items() if id_ == provider
+        }
+
+    def put_below(self, root, id_, units, traits=()):
+        """Add or change a child provider; without units, remove it."""
+        if units:
+            self.below[id_] = root, units
+            self.traits_[id_] = traits
+            self.generations_[id_] += 1
+        else:
+            del self.below[id_]
 
     def change(self, provider, inventories, traits=()):
         """Have a resource provider changed by others."""

@@ -125,9 +125,12 @@ class PlacementApi:
             'max_unit': 2**31 - 1, **given,
         }
 
-    def _find_providers(self, name=None):
+    def _find_providers(self, name=None, in_tree=None):
         found = [
-            p for p in self.providers.values() if name in (None, p['name'])
+            {**p, 'root_provider_uuid': p['parent'] or p['uuid']}
+            for p in self.providers.values()
+            if name in (None, p['name'])
+            and in_tree in (None, p['uuid'], p['parent'])
         ]
         return answer(200, {'resource_providers': found})
 

@@ -6,7 +6,9 @@ the reservation, on a child of the resource provider of each of its hosts.
 All creations and removals in this module are idempotent.
 """
 
+from collections import defaultdict
 from collections.abc import Callable
+from collections.abc import Mapping
 import functools
 from typing import Any
 
@@ -15,6 +17,7 @@ from keystoneauth1 import adapter
 from blazar_sched.domain import exception
 from blazar_sched.domain import inventory
 from blazar_sched.domain.inventory import Inventory
+from blazar_sched.domain.provider import Units
 from blazar_sched.service.clients import rest
 
 MICROVERSION = '1.29'
@@ -29,6 +32,8 @@ _INUSE = 'placement.inventory.inuse'
 _UNKNOWN_CLASS = 'Unknown resource class in inventory'
 
 Inventories = dict[str, dict[str, Any]]
+# The generations of the resource providers of a host, by uuid.
+Generations = Mapping[str, int]
 
 
 def resource_class(reservation_id: str) -> str:
@@ -64,14 +69,7 @@ class Placement:
         """
         with rest.tolerating(404):
             shown = self._inventories(provider)['inventories']
-            return {
-                name: Inventory(
-                    total=held['total'],
-                    reserved=held['reserved'],
-                    allocation_ratio=held['allocation_ratio'],
-                )
-                for name, held in shown.items()
-            }
+            return {name: _inventory(held) for name, held in shown.items()}
         raise _unknown(provider)
 
     def traits(self, provider: str) -> tuple[str, ...]:
@@ -86,14 +84,44 @@ class Placement:
             return tuple(sorted(answer.json()['traits']))
         raise _unknown(provider)
 
-    def generations(self) -> dict[str, int]:
-        """Return the generation of every resource provider.
+    def units(self, provider: str) -> dict[str, Units]:
+        """Return the inventory of a child provider by resource class.
 
-        The generation changes whenever the provider's inventories or traits
-        change.
+        :raises HostNotFound: if Placement does not know the provider
         """
-        known = self._resource_providers()
-        return {p['uuid']: p['generation'] for p in known}
+        with rest.tolerating(404):
+            shown = self._inventories(provider)['inventories']
+            return {
+                name: Units(
+                    _inventory(held).capacity,
+                    held['min_unit'],
+                    inventory.countable(held['max_unit']),
+                    held['step_size'],
+                )
+                for name, held in shown.items()
+            }
+        raise _unknown(provider)
+
+    def trees(self, provider: str | None = None) -> dict[str, Generations]:
+        """Return the generations in each tree of providers, by its root.
+
+        The generation of a provider changes whenever its inventories, traits
+        or allocations change. The child provider that holds the slots of
+        reservations is left out.
+
+        :param provider: the root of the only tree to return; None for all
+        """
+        known = self._resource_providers(
+            **({} if provider is None else {'in_tree': provider})
+        )
+        names = {p['uuid']: p['name'] for p in known}
+        trees: dict[str, dict[str, int]] = defaultdict(dict)
+        for p in known:
+            root = p['root_provider_uuid']
+            # A root that came after its child was listed has no name yet.
+            if p['name'] != _child(names.get(root, '')):
+                trees[root][p['uuid']] = p['generation']
+        return dict(trees)
 
     def create_resource_class(self, name: str) -> None:
         """Ensure that a custom resource class exists.
@@ -318,6 +346,14 @@ class Placement:
     def _inventories(self, provider: str) -> Any:
         """Return a provider's inventories and generation, as in Placement."""
         return self._placement.get(_inventories_url(provider)).json()
+
+
+def _inventory(held: Mapping[str, Any]) -> Inventory:
+    return Inventory(
+        total=held['total'],
+        reserved=held['reserved'],
+        allocation_ratio=held['allocation_ratio'],
+    )
 
 
 def _inventories_url(provider: str) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from blazar_sched.domain import exception
+from blazar_sched.domain import provider
 from blazar_sched.domain.host import ClosedWindow
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.inventory import Inventory
@@ -43,6 +44,7 @@ def from_row(row: Any) -> Host:
         projects=tuple(row.projects or ()),
         region=row.region,
         traits=tuple(row.traits or ()),
+        providers=provider.decode(row.providers or ()),
         capabilities=row.capabilities,
         available_from=row.available_from,
         available_until=row.available_until,

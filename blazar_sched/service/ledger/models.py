@@ -77,6 +77,7 @@ class Base(orm.DeclarativeBase):
     type_annotation_map = {
         dict[str, Any]: Json,
         list[str]: Json,
+        list[dict[str, Any]]: Json,
         list[tuple[str, int, int]]: Json,
         int: sa.BigInteger(),
         str: Name,
@@ -280,6 +281,7 @@ class Host(Base):
     projects: orm.Mapped[list[str] | None]
     region: orm.Mapped[str]
     traits: orm.Mapped[list[str] | None]
+    providers: orm.Mapped[list[dict[str, Any]] | None]
     capabilities: orm.Mapped[dict[str, Any]]
     available_from: orm.Mapped[int | None]
     available_until: orm.Mapped[int | None]

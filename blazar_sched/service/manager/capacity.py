@@ -11,11 +11,13 @@ import functools
 from typing import Any
 
 from blazar_sched.domain import lease
+from blazar_sched.domain import request_group
 from blazar_sched.domain import requirements
 from blazar_sched.domain import reservation
 from blazar_sched.domain.catalog import Candidates
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.instance import Stay
+from blazar_sched.domain.request_group import RequestGroups
 from blazar_sched.domain.requirements import Requirement
 from blazar_sched.domain.window import Window
 from blazar_sched.placing import capacity
@@ -69,13 +71,15 @@ class Capacity:
         now = int(self._clock())
         start = lease.soon(start, now, 'start_date')
         window = Window(start, start + DAY if end is None else end)
-        requirement, slot = self._requirement_and_slot(
+        requirement, slot, groups = self._asked(
             project_id, resource_properties, flavor_id
         )
 
         def read(replica: state.Replica, part: Window) -> _Snapshot:
             replica.advance(now)
-            candidates = replica.catalog.meeting(requirement, project_id)
+            candidates = replica.catalog.meeting(
+                requirement, project_id, groups=groups
+            )
             return _Snapshot(
                 candidates,
                 tuple(replica.instances.values()),
@@ -96,11 +100,12 @@ class Capacity:
             'parts': [dataclasses.asdict(part) for part in found],
         }
 
-    def _requirement_and_slot(
+    def _asked(
         self, project_id: str, resource_properties: str, flavor_id: str | None
-    ) -> tuple[Requirement, Slot | None]:
-        """Return the requirement for hosts, and the slot of an instance."""
-        slot = None
+    ) -> tuple[Requirement, Slot | None, RequestGroups]:
+        """Return the requirement for hosts, and an instance's slot and groups.
+        """
+        slot = groups = None
         if flavor_id is not None:
             parameters = self._drivers[reservation.FLAVOR_INSTANCE].validate(
                 {
@@ -112,9 +117,11 @@ class Capacity:
             )
             resource_properties = parameters['resource_properties']
             slot = parameters['resources']
+            groups = parameters.get('groups')
         return (
             requirements.parse(resource_properties, 'resource_properties'),
             slot,
+            request_group.decode(groups),
         )
 
 

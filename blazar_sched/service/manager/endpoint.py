@@ -530,4 +530,5 @@ def _host(host: Host) -> Values:
         'projects': list(host.projects),
         'traits': list(host.traits),
         'maintenances': list(map(dataclasses.asdict, host.maintenances)),
+        'providers': list(map(dataclasses.asdict, host.providers)),
     }

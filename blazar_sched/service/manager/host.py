@@ -6,6 +6,7 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
+import contextlib
 import dataclasses
 from typing import Any
 
@@ -14,6 +15,7 @@ from oslo_log import log
 
 from blazar_sched.domain import catalog
 from blazar_sched.domain import exception
+from blazar_sched.domain import provider
 from blazar_sched.domain import requirements
 from blazar_sched.domain.allocation import Allocation
 from blazar_sched.domain.host import DEDICATED
@@ -25,6 +27,7 @@ from blazar_sched.replica import wire
 from blazar_sched.service.clients.nova import Hypervisor
 from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.nova import Server
+from blazar_sched.service.clients.placement import Generations
 from blazar_sched.service.clients.placement import Placement
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.reader import Reader
@@ -49,6 +52,8 @@ _UNLISTED = frozenset({*HOST_NAMES, 'cpu_info'})
 
 # The fields of a host, by name, whose values come from other services.
 Facts = dict[str, Any]
+# The traits and the inventory of a resource provider.
+_Seen = tuple[tuple[str, ...], Mapping[str, Any]]
 
 
 class Hosts:
@@ -73,9 +78,8 @@ class Hosts:
         self._placement = placement
         self._freepool = freepool
         self._clock = clock
-        # By provider: the facts from Placement, and the generation of the
-        # facts.
-        self._seen: dict[str, tuple[int, Facts]] = {}
+        # By provider: what was read of it, and the generation before that.
+        self._seen: dict[str, tuple[int, _Seen]] = {}
 
     def create(self, name: str, values: Mapping[str, Any]) -> Host:
         """Register a host by its hypervisor hostname.
@@ -102,7 +106,12 @@ class Hosts:
             id='',
             hypervisor_hostname=hypervisor.hostname,
             **self._hypervisor_facts(hypervisor),
-            **self._read_provider(hypervisor.uuid),
+            **self._provider_facts(
+                hypervisor.uuid,
+                self._placement.trees(hypervisor.uuid).get(
+                    hypervisor.uuid, {}
+                ),
+            ),
             **settings,
             capabilities=capabilities,
             created_at=now,
@@ -231,15 +240,16 @@ class Hosts:
         if not hosts:
             return
         hypervisors = {h.uuid: h for h in self._nova.hypervisors()}
-        generations = self._placement.generations()
+        trees = self._placement.trees()
         facts = {}
         for host in hosts:
             known: Facts = {}
             if host.uuid in hypervisors:
                 known |= self._hypervisor_facts(hypervisors[host.uuid])
-            if host.uuid in generations:
+            # The provider may be gone since the trees were listed.
+            with contextlib.suppress(exception.HostNotFound):
                 known |= self._provider_facts(
-                    host.uuid, generations[host.uuid]
+                    host.uuid, trees.get(host.uuid, {})
                 )
             if dataclasses.replace(host, **known) != host:
                 facts[host.uuid] = known
@@ -251,21 +261,52 @@ class Hosts:
                     'Host %s has less capacity than is reserved', name
                 )
 
-    def _provider_facts(self, provider: str, generation: int) -> Facts:
+    def _provider_facts(self, root: str, generations: Generations) -> Facts:
         """Return the facts from Placement, querying Placement only if needed.
 
-        :param generation: the generation of the provider in Placement
+        :param root: the resource provider of the host
+        :param generations: those of its tree in Placement
+        :raises HostNotFound: if Placement does not know the provider
         """
-        seen = self._seen.get(provider)
-        if seen is not None and seen[0] == generation:
-            return seen[1]
-        try:
-            facts = self._read_provider(provider)
-        except exception.HostNotFound:
-            # The provider is gone since the generations were listed.
-            return {}
-        self._seen[provider] = generation, facts
-        return facts
+        if root not in generations:
+            raise exception.HostNotFound(
+                f'Placement knows no resource provider {root}'
+            )
+        traits, inventory = self._look(
+            root, generations[root], self._placement.inventories
+        )
+        children = []
+        for uuid, generation in generations.items():
+            if uuid == root:
+                continue
+            # A child provider may be gone since the tree was listed.
+            with contextlib.suppress(exception.HostNotFound):
+                has, units = self._look(
+                    uuid, generation, self._placement.units
+                )
+                children.append((has, provider.counted(units)))
+        found = provider.grouped(children)
+        return {
+            'inventory': provider.with_children(inventory, found),
+            'traits': traits,
+            'providers': found,
+        }
+
+    def _look(
+        self,
+        uuid: str,
+        generation: int,
+        read: Callable[[str], Mapping[str, Any]],
+    ) -> _Seen:
+        """Return the traits and the inventory of a provider.
+
+        :param read: reads the inventory
+        """
+        seen = self._seen.get(uuid)
+        if seen is None or seen[0] != generation:
+            what = self._placement.traits(uuid), read(uuid)
+            seen = self._seen[uuid] = generation, what
+        return seen[1]
 
     def _hypervisor_facts(self, hypervisor: Hypervisor) -> Facts:
         return {
@@ -275,12 +316,6 @@ class Hosts:
             'cpu_info': hypervisor.cpu_info,
             'availability_zone': hypervisor.availability_zone,
             'region': self._region,
-        }
-
-    def _read_provider(self, provider: str) -> Facts:
-        return {
-            'inventory': self._placement.inventories(provider),
-            'traits': self._placement.traits(provider),
         }
 
     def allocations(

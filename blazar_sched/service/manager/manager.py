@@ -204,9 +204,12 @@ class Manager:
         keystone: Keystone | None,
     ) -> base.Services:
         conf = self._conf
+        aliases = nova_conf.pci_aliases(conf)
         if nova is None:
             compute = rest.load_adapter(conf, nova_conf.GROUP)
-            nova = Nova(compute, Glance(rest.beside(compute, 'image')))
+            nova = Nova(
+                compute, Glance(rest.beside(compute, 'image')), aliases
+            )
         keystone = keystone or keystone_client.load(conf)
         return base.Services(
             ledger=self.ledger,
@@ -219,6 +222,7 @@ class Manager:
             freepool=freepool.Freepool(conf, nova),
             vacater=vacating.Vacater(conf, self.ledger, nova, self.notifier),
             before_end=before_end.Actions(conf, self.ledger, nova, keystone),
+            aliases=aliases,
         )
 
     def _ordered_parts(self) -> tuple[loop.Part, ...]:

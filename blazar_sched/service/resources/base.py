@@ -11,6 +11,7 @@ from blazar_sched.domain.allocation import Allocation
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.pci_alias import Aliases
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.window import Window
 from blazar_sched.service.before_end import Actions
@@ -38,6 +39,7 @@ class Services:
     freepool: Freepool
     vacater: Vacater
     before_end: Actions
+    aliases: Aliases
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -88,6 +90,7 @@ class Resource:
         self._neutron = services.neutron
         self._keystone = services.keystone
         self._freepool = services.freepool
+        self._aliases = services.aliases
         self._vacater = services.vacater
         self._before_end = services.before_end
         self._servers = Finder(services.ledger, services.nova)

@@ -14,6 +14,9 @@ from typing import Any
 from blazar_sched import ext
 from blazar_sched.domain import exception
 from blazar_sched.domain import flavor as flavor_rules
+from blazar_sched.domain import inventory
+from blazar_sched.domain import pci_alias
+from blazar_sched.domain import request_group
 from blazar_sched.domain import requirements
 from blazar_sched.domain import reservation
 from blazar_sched.domain.flavor import Flavor
@@ -54,7 +57,8 @@ class FlavorResource(slots.SlotsResource):
         :raises InvalidInput: naming the parameter that is wrong
         """
         asked = _check(parameters)
-        return _freeze(asked, self._flavor(asked['flavor_id'], project_id))
+        flavor = self._flavor(asked['flavor_id'], project_id)
+        return _freeze(asked, flavor, *self._asked_of_placement(flavor))
 
     def _changed(
         self,
@@ -67,7 +71,14 @@ class FlavorResource(slots.SlotsResource):
         asked = _check({**known, **changes})
         if asked['flavor_id'] != parameters['flavor_id']:
             return self._complete(asked, project_id)
-        return _freeze(asked, _frozen(parameters))
+        flavor = _frozen(parameters)
+        if 'resources' not in parameters:
+            # Blazar has stored the flavor only.
+            return _freeze(asked, flavor, *self._asked_of_placement(flavor))
+        # What was promised stays, whatever the aliases stand for by now.
+        return _freeze(
+            asked, flavor, parameters['resources'], parameters.get('groups')
+        )
 
     def _flavor(self, flavor_id: Any, project_id: str) -> Flavor:
         """Return the ledger's copy of a flavor.
@@ -83,6 +94,36 @@ class FlavorResource(slots.SlotsResource):
             )
         return found
 
+    def _asked_of_placement(
+        self, flavor: Flavor
+    ) -> tuple[dict[str, int], dict[str, Any] | None]:
+        """Return the amounts and the groups of a flavor: see `_freeze`.
+
+        :raises InvalidInput: if the flavor cannot be reserved
+        """
+        self._check_aliases(flavor)
+        extra_specs = pci_alias.expanded(flavor.extra_specs, self._aliases)
+        amounts = _resources(flavor, extra_specs)
+        if not inventory.others(amounts):
+            return amounts, None
+        return amounts, request_group.encode(
+            flavor_rules.groups(amounts, extra_specs)
+        )
+
+    def _check_aliases(self, flavor: Flavor) -> None:
+        """Refuse a flavor that asks for unknown PCI devices.
+
+        Without any alias PCI devices are not in Placement, and no reservation
+        keeps them.
+        """
+        for name, _ in pci_alias.names(flavor.extra_specs):
+            if self._aliases and name not in self._aliases:
+                raise exception.InvalidInput(
+                    f'flavor {flavor.id!r} asks for PCI devices of alias '
+                    f'{name!r}, which pci_alias does not have',
+                    field='flavor_id',
+                )
+
 
 def _check(parameters: Mapping[str, Any]) -> dict[str, Any]:
     complete = check_names(parameters, _DEFAULTS)
@@ -93,17 +134,24 @@ def _check(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _freeze(
-    asked: Mapping[str, Any], flavor: Flavor
+    asked: Mapping[str, Any],
+    flavor: Flavor,
+    amounts: Mapping[str, int],
+    groups: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
     """Return the requested parameters, with all of the flavor.
 
     `resource_properties` is the requirement for hosts of both the request and
     the flavor; `asked_properties` is the requirement of the request.
+
+    :param amounts: what an instance takes, by resource class
+    :param groups: the request groups of a flavor with other classes than
+        RESOURCE_CLASSES, which include the traits of the flavor; else None
     """
     return {
         **asked,
         'resource_properties': _requirement(
-            asked['resource_properties'], flavor
+            asked['resource_properties'], flavor, groups is None
         ),
         'asked_properties': asked['resource_properties'],
         **{name: getattr(flavor, name) for name in _KEPT},
@@ -114,7 +162,8 @@ def _freeze(
             for name, value in flavor.extra_specs.items()
             if not name.startswith(flavor_rules.PREFIX)
         },
-        'resources': _resources(flavor),
+        'resources': amounts,
+        **({} if groups is None else {'groups': groups}),
     }
 
 
@@ -125,14 +174,16 @@ def _frozen(parameters: Mapping[str, Any]) -> Flavor:
     )
 
 
-def _resources(flavor: Flavor) -> dict[str, int]:
+def _resources(
+    flavor: Flavor, extra_specs: Mapping[str, str]
+) -> dict[str, int]:
     asked = flavor_rules.resources(
         flavor.vcpus,
         flavor.memory_mb,
         flavor_rules.disk_gb(
             flavor.disk_gb, flavor.ephemeral_gb, flavor.swap_mb
         ),
-        flavor.extra_specs,
+        extra_specs,
     )
     if not asked or max(asked.values()) > ext.AMOUNT_LIMIT:
         raise exception.InvalidInput(
@@ -142,9 +193,14 @@ def _resources(flavor: Flavor) -> dict[str, int]:
     return asked
 
 
-def _requirement(asked: str, flavor: Flavor) -> str:
-    """Return the requirement for hosts, as JSON text."""
-    required, forbidden = flavor_rules.traits(flavor.extra_specs)
+def _requirement(asked: str, flavor: Flavor, with_traits: bool) -> str:
+    """Return the requirement for hosts, as JSON text.
+
+    :param with_traits: whether the host itself has to meet the traits
+    """
+    required, forbidden = (
+        flavor_rules.traits(flavor.extra_specs) if with_traits else ((), ())
+    )
     having = {
         name: json.dumps(['==', f'$trait:{name}', 'true'])
         for name in (*required, *forbidden)

@@ -108,6 +108,7 @@ def test_an_older_database_keeps_what_it_holds(
                     ('host', 'available_from'),
                     ('host', 'available_until'),
                     ('host', 'maintenances'),
+                    ('host', 'providers'),
                     ('instance', 'used'),
                     ('instance', 'path'),
                     ('instance', 'movable'),

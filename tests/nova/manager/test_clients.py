@@ -318,7 +318,7 @@ class TestNova:
             },
             'scheduler_hints': hints,
         }
-        server = nova_server._server(shown)
+        server = nova_server._server(shown, {})
         if end is None:
             end = window.FOREVER
         elif end < 1e9:
@@ -350,7 +350,7 @@ def test_amounts_of_every_class():
         },
         'scheduler_hints': {'reservation': ['another']},
     }
-    server = nova_server._server(shown)
+    server = nova_server._server(shown, {})
     assert server.reservation_id == 'r'
     assert server.amounts == {
         'PCPU': 4, 'MEMORY_MB': 2, 'DISK_GB': 10, 'CUSTOM_GPU': 2
@@ -416,7 +416,7 @@ class TestPlacement:
         assert 'COMPUTE_NODE' in before
         assert list(before) == sorted(before)
         placement_api.put('/traits/CUSTOM_FAST', microversion='1.29')
-        generation = placement.generations()[provider]
+        generation = placement.trees(provider)[provider][provider]
         for traits in ([*before, 'CUSTOM_FAST'], before):
             placement_api.put(
                 f'/resource_providers/{provider}/traits',
@@ -429,7 +429,7 @@ class TestPlacement:
             assert set(placement.traits(provider)) == set(traits)
             # The change of the generations is noticed.
             generation += 1
-            assert placement.generations()[provider] == generation
+            assert placement.trees(provider)[provider][provider] == generation
 
     def test_unknown_provider(self, placement):
         for ask in (placement.inventories, placement.traits):

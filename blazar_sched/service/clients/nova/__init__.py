@@ -6,6 +6,8 @@ All creations and removals in this package are idempotent.
 
 from keystoneauth1 import adapter
 
+from blazar_sched.domain.pci_alias import Aliases
+from blazar_sched.domain.pci_alias import NO_ALIASES
 from blazar_sched.service.clients.glance import Glance
 from blazar_sched.service.clients.nova import aggregate
 from blazar_sched.service.clients.nova import flavor
@@ -35,10 +37,15 @@ class Nova(
         None where no cloud is configured
     :param glance: gives the images that the admin creates to the projects of
         the servers; None where the user of `api` owns the created images
+    :param aliases: the PCI aliases that flavors name
     """
 
     def __init__(
-        self, api: adapter.Adapter | None, glance: Glance | None = None
+        self,
+        api: adapter.Adapter | None,
+        glance: Glance | None = None,
+        aliases: Aliases = NO_ALIASES,
     ) -> None:
         super().__init__(api)
         self._glance = glance
+        self._aliases = aliases

@@ -13,10 +13,12 @@ from blazar_sched.domain import duration
 from blazar_sched.domain import exception
 from blazar_sched.domain import flavor as flavor_rules
 from blazar_sched.domain import hints as server_hints
+from blazar_sched.domain import pci_alias
 from blazar_sched.domain import relocation
 from blazar_sched.domain.flavor import PREEMPTIBLE
 from blazar_sched.domain.flavor import RESERVATION
 from blazar_sched.domain.hints import Declared
+from blazar_sched.domain.pci_alias import Aliases
 from blazar_sched.domain.relocation import Features
 from blazar_sched.service.clients import rest
 from blazar_sched.service.clients.glance import Glance
@@ -86,6 +88,7 @@ class Servers(Compute):
     """The part of the Nova client that handles servers."""
 
     _glance: Glance | None
+    _aliases: Aliases
 
     def servers(self, **filters: str) -> Iterator[Server]:
         """Return the servers of all projects that match Nova's filters.
@@ -97,7 +100,7 @@ class Servers(Compute):
             self._compute, '/servers/detail', 'servers', MICROVERSION,
             all_tenants='1', sort_key='uuid', **filters,
         )
-        return map(_server, found)
+        return (_server(shown, self._aliases) for shown in found)
 
     def server(self, uuid: str) -> Server | None:
         """Return a server of any project, None if there is no such server.
@@ -108,7 +111,7 @@ class Servers(Compute):
             answer = self._compute.get(
                 f'/servers/{uuid}', microversion=MICROVERSION
             )
-            return _server(answer.json()['server'])
+            return _server(answer.json()['server'], self._aliases)
         return None
 
     def has_moved(self, server: Server, since: int) -> bool:
@@ -265,7 +268,7 @@ def image_mark(reservation_id: str, ending: str) -> dict[str, str]:
     return {RESERVATION: reservation_id, _ENDING: ending}
 
 
-def _server(shown: Mapping[str, Any]) -> Server:
+def _server(shown: Mapping[str, Any], aliases: Aliases) -> Server:
     if 'flavor' not in shown:
         # Returning no servers is safer than returning incomplete servers.
         raise exception.Unavailable(
@@ -281,7 +284,7 @@ def _server(shown: Mapping[str, Any]) -> Server:
     )
     created = duration.parse_time(shown['created'], 'created')
     declared = _declared(hints, specs, created)
-    amounts, used = _amounts(shown)
+    amounts, used = _amounts(shown, aliases)
     return Server(
         uuid=shown['id'],
         node=shown.get('OS-EXT-SRV-ATTR:hypervisor_hostname'),
@@ -326,12 +329,12 @@ def _features(
         local_disk=bool(
             image and flavor['disk'] or flavor['ephemeral'] or flavor['swap']
         ),
-        devices='pci_passthrough:alias' in flavor.get('extra_specs', {}),
+        devices=pci_alias.EXTRA_SPEC in flavor.get('extra_specs', {}),
     )
 
 
 def _amounts(
-    shown: Mapping[str, Any],
+    shown: Mapping[str, Any], aliases: Aliases
 ) -> tuple[dict[str, int], dict[str, int] | None]:
     """Return the amounts of Placement and of Nova; see domain.instance."""
     flavor = shown['flavor']
@@ -341,7 +344,7 @@ def _amounts(
     disks = root, flavor['ephemeral'], flavor['swap']
     amounts = flavor_rules.resources(
         vcpus, memory_mb, flavor_rules.disk_gb(*disks),
-        flavor.get('extra_specs', {}),
+        pci_alias.expanded(flavor.get('extra_specs', {}), aliases),
     )
     return amounts, flavor_rules.figures(vcpus, memory_mb, *disks, amounts)
 

@@ -1,0 +1,299 @@
+# SPDX-License-Identifier: Apache-2.0
+"""GPUs and other devices, which child resource providers of hosts have."""
+
+import dataclasses
+import json
+
+import pytest
+
+from blazar_sched.domain import exception
+from blazar_sched.domain.flavor import Flavor
+from blazar_sched.domain.inventory import Inventory
+from blazar_sched.domain.provider import Providers
+from blazar_sched.domain.provider import Units
+
+GPU = 'CUSTOM_PCI_10DE_20B0'
+ALIASES = [
+    json.dumps({
+        'name': 'a100', 'vendor_id': '10de', 'product_id': '20b0',
+        'device_type': 'type-PF',
+    }),
+    json.dumps({
+        'name': 'h100', 'resource_class': 'h100',
+        'traits': 'fast,HW_NIC_SRIOV',
+    }),
+]
+ONE = Units(1, 1, 1, 1)
+
+
+def gpus(amount=1, flavor_id='one'):
+    return {
+        'resource_type': 'flavor:instance', 'flavor_id': flavor_id,
+        'amount': amount,
+    }
+
+
+@pytest.fixture
+def world(conf, world):
+    conf.set_override('pci_alias', ALIASES, 'nova')
+    world.begin(conf)
+    return world
+
+
+@pytest.fixture
+def flavors(world):
+    """flavors(name={extra specs}, ...) -> Nova and the ledger have these."""
+
+    def make(**specs):
+        world.nova.known_flavors = [
+            Flavor(name, name, 1, 512, 1, extra_specs=each)
+            for name, each in specs.items()
+        ]
+        world.manager.flavors.sync()
+
+    make(
+        one={'pci_passthrough:alias': 'a100:1'},
+        two={'pci_passthrough:alias': 'a100:2'},
+    )
+    return make
+
+
+@pytest.fixture
+def add(world):
+    """add(name, count) -> a registered host, each GPU in a provider."""
+
+    def make(name, count, traits=()):
+        id_ = world.add_host(name, register=False)
+        for n in range(count):
+            world.placement.put_below(
+                id_, f'{name}-{n}', {GPU: ONE}, traits
+            )
+        return world.hosts.create(name, {})
+
+    return make
+
+
+def places(world, lease):
+    """Return how many GPUs a lease holds, by the name of the host."""
+    names = {h.uuid: h.hypervisor_hostname for h in world.ledger.hosts()}
+    return {
+        names[a.host]: a.amounts.get(GPU)
+        for a, _ in world.ledger.allocations(lease_id=lease.id)
+    }
+
+
+class TestHost:
+    def test_its_inventory_includes_that_of_its_children(self, world, add):
+        host = add('a', 3)
+        assert host.inventory[GPU] == Inventory(3)
+        assert host.providers == (Providers(3, (), {GPU: ONE}),)
+        assert world.host('a') == host
+
+    def test_it_is_shown_over_the_bus(self, world, add):
+        host = add('a', 3)
+        shown = json.loads(json.dumps(
+            world.manager.endpoint.get_host({}, host_id=host.id)
+        ))
+        assert shown['inventory'][GPU]['total'] == 3
+        [providers] = shown['providers']
+        assert providers['count'] == 3
+
+    def test_what_flavors_do_not_show_is_not_counted(self, world, add):
+        id_ = world.add_host('a', register=False)
+        world.placement.put_below(id_, 'bridge', {
+            'NET_BW_EGR_KILOBIT_PER_SEC': Units(1000, 1, 1000, 1),
+            'CUSTOM_RESERVATION_X': ONE, 'VCPU': ONE,
+        })
+        host = world.hosts.create('a', {})
+        assert host.providers == ()
+        assert set(host.inventory) == {'VCPU', 'MEMORY_MB', 'DISK_GB'}
+
+    def test_only_providers_that_have_changed_are_queried(self, world, add):
+        add('a', 3)
+        world.hosts.sync()
+        looks = world.placement.looks.copy()
+        revision = world.ledger.replica.revision
+        # An allocation changes nothing but the generation.
+        world.placement.generations_['a-1'] += 1
+        world.hosts.sync()
+        assert world.placement.looks - looks == {'a-1': 1}
+        assert world.ledger.replica.revision == revision
+
+    def test_devices_come_and_go(self, world, add):
+        host = add('a', 2)
+        world.placement.put_below(host.uuid, 'new', {GPU: ONE})
+        world.hosts.sync()
+        assert world.host('a').capacity(GPU) == 3
+        for id_ in ('a-0', 'a-1', 'new'):
+            world.placement.put_below(host.uuid, id_, None)
+        world.hosts.sync()
+        assert GPU not in world.host('a').inventory
+        assert world.ledger.check() == []
+
+
+class TestReservation:
+    def test_devices_are_reserved_in_the_window(self, world, add, flavors):
+        add('a', 3)
+        add('b', 1)
+        lease = world.create(gpus(3))
+        assert sum(places(world, lease).values()) == 3
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            world.create(gpus(2))
+        world.create(gpus(1))
+        world.create(gpus(4), start=200, end=300)
+        world.check()
+
+    def test_all_devices_of_a_server_are_on_its_host(
+        self, world, add, flavors
+    ):
+        add('a', 3)
+        add('b', 1)
+        assert places(world, world.create(gpus(1, 'two'))) == {'a': 2}
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            world.create(gpus(1, 'two'))
+
+    def test_servers_that_have_devices_count(self, world, add, flavors):
+        add('a', 2)
+        amounts = {'VCPU': 1, 'MEMORY_MB': 512, 'DISK_GB': 1, GPU: 1}
+        world.add_server('a', amounts=amounts)
+        world.add_server('a', amounts=amounts, end=world.now + 150)
+        world.manager.instances.sync()
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            world.create(gpus(1))
+        world.create(gpus(1), start=150)
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            world.create(gpus(1), start=150)
+        world.check()
+
+    def test_a_whole_host_includes_its_devices(self, world, add, flavors):
+        add('a', 2)
+        world.create()
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            world.create(gpus(1))
+
+    def test_its_flavor_asks_for_the_same_devices(self, world, add, flavors):
+        add('a', 2)
+        lease = world.create(gpus(2))
+        world.run(100)
+        [made] = world.nova.made_flavors.values()
+        assert made.extra_specs['pci_passthrough:alias'] == 'a100:1'
+        assert not any(name.startswith('resources_') for name in
+                       made.extra_specs)
+        [slots] = world.placement.children.values()
+        assert slots == 2
+        world.run(100)
+        assert not world.placement.children
+        assert places(world, lease) == {}
+
+    def test_an_alias_has_its_class_and_traits(self, world, add, flavors):
+        flavors(fast={'pci_passthrough:alias': 'h100:1'})
+        id_ = world.add_host('a', register=False)
+        world.placement.put_below(
+            id_, 'gpu', {'CUSTOM_H100': ONE}, ('CUSTOM_FAST',)
+        )
+        world.hosts.create('a', {})
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            world.create(gpus(1, 'fast'))
+        world.placement.put_below(
+            id_, 'gpu', {'CUSTOM_H100': ONE}, ('CUSTOM_FAST', 'HW_NIC_SRIOV')
+        )
+        world.hosts.sync()
+        world.create(gpus(1, 'fast'))
+
+    def test_an_unknown_alias_is_refused(self, world, add, flavors):
+        flavors(old={'pci_passthrough:alias': 'k80:1'})
+        add('a', 2)
+        with pytest.raises(exception.InvalidInput, match='k80') as refused:
+            world.create(gpus(1, 'old'))
+        assert refused.value.field == 'flavor_id'
+
+    def test_what_was_promised_outlives_the_alias(
+        self, world, add, flavors, conf
+    ):
+        add('a', 3)
+        lease = world.create(gpus(1))
+        world.run(100)
+        other = ALIASES[1].replace('h100', 'k80')
+        conf.set_override('pci_alias', [other], 'nova')
+        world.begin(conf)
+        change = {'id': lease.reservations[0].id, 'amount': 2}
+        world.leases.update(lease.id, 'project', {'reservations': [change]})
+        assert places(world, lease) == {'a': 2}
+
+    def test_a_lease_from_before_the_upgrade_can_grow(
+        self, world, add, flavors
+    ):
+        """Its reservation has no groups, and the traits as a requirement."""
+        flavors(old={
+            f'resources:{GPU}': '1', 'trait:CUSTOM_FAST': 'required',
+        })
+        id_ = world.add_host('a', register=False)
+        world.placement.providers[id_][GPU] = Inventory(3)
+        world.placement.traits_[id_] = ('CUSTOM_FAST',)
+        world.hosts.create('a', {})
+        lease = world.create(gpus(1, 'old'))
+        [reservation] = lease.reservations
+        parameters = {
+            name: value for name, value in reservation.parameters.items()
+            if name != 'groups'
+        } | {
+            'resource_properties':
+            '["and", ["==", "$trait:CUSTOM_FAST", "true"]]',
+        }
+        old = dataclasses.replace(lease, reservations=(
+            dataclasses.replace(reservation, parameters=parameters),
+        ))
+        world.ledger.commit(lambda tx: tx.put_lease(old))
+        world.run(100)
+        change = {'id': reservation.id, 'amount': 2}
+        world.leases.update(lease.id, 'project', {'reservations': [change]})
+        assert places(world, lease) == {'a': 2}
+
+    def test_a_host_of_unlike_devices_is_not_promised(
+        self, world, add, flavors
+    ):
+        """A server without the trait could have either of the devices."""
+        flavors(
+            any={f'resources:{GPU}': '1'},
+            fast={f'resources:{GPU}': '1', 'trait:CUSTOM_FAST': 'required'},
+        )
+        host = add('a', 1, ('CUSTOM_FAST',))
+        world.placement.put_below(host.uuid, 'slow', {GPU: ONE})
+        world.hosts.sync()
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            world.create(gpus(1, 'fast'))
+        world.create(gpus(2, 'any'))
+        # On a host whose devices are alike, the trait of the devices counts.
+        add('b', 2, ('CUSTOM_FAST',))
+        assert places(world, world.create(gpus(2, 'fast'))) == {'b': 2}
+
+    def test_a_device_that_fails_is_healed(self, world, add, flavors):
+        host = add('a', 2)
+        lease = world.create(gpus(2))
+        assert places(world, lease) == {'a': 2}
+        add('b', 2)
+        world.placement.put_below(host.uuid, 'a-0', {GPU: Units(0, 1, 1, 1)})
+        world.hosts.sync()
+        world.monitor.step()
+        assert places(world, lease) == {'b': 2}
+
+
+class TestCapacity:
+    def test_devices_are_counted_by_class(self, world, add, flavors):
+        add('a', 2)
+        add('b', 1)
+        world.create(gpus(2))
+
+        def get(**values):
+            [part] = world.manager.capacity.get(
+                'project', world.now + 100, world.now + 200, **values
+            )['parts']
+            return part
+
+        [held] = [
+            r for r in get()['resources'] if r['resource_class'] == GPU
+        ]
+        assert (held['total'], held['reserved'], held['available']) == (
+            3, 2, 1
+        )
+        assert get(flavor_id='one')['instances'] == 1
