@@ -63,6 +63,9 @@ CAPACITY = {
 # What is leased, and what is asked for: 1/64 of a host each, up to 8 of it.
 PARTS = 64
 MOST_PARTS = 8
+# Each host has so many devices, of a class that HostState has no figure of.
+DEVICE = 'CUSTOM_GPU'
+DEVICES = 8
 # Of each host, in a year.
 ALLOCATIONS = 100
 HOUR, DAY = 3600, 86400
@@ -70,6 +73,7 @@ LEAST_TURNS = 5
 PROJECT = 'b8a2e1c09f6d4c7f8e7d6c5b4a392817'
 
 UNBOUNDED, BOUNDED, BOUND = 'unbounded', 'bounded', 'bound'
+WITH_DEVICES = 'bounded with devices'
 FRESH, AGAIN = 'fresh', 'again'
 
 OURS = ('ReservationFilter', 'LifetimeFilter', 'both of ours')
@@ -107,6 +111,10 @@ TARGETS = [
         for asked in (UNBOUNDED, BOUNDED)
         for against, ratio in (('no-op filter', 1), ('BlazarFilter', 15))
     ),
+    measure.Target(
+        work('filter', 10_000, FRESH, WITH_DEVICES), 'LifetimeFilter',
+        (work('filter', 10_000, FRESH, BOUNDED), 'LifetimeFilter'), 2, None,
+    ),
     *(
         measure.Target(
             work('weigh', 10_000, sight, asked), 'LeaseGapWeigher',
@@ -136,7 +144,7 @@ def run(
     cloud = Cloud(max(sizes))
     with followed(cloud.replica):
         for size, asked in itertools.product(
-            sizes, (UNBOUNDED, BOUNDED, BOUND)
+            sizes, (UNBOUNDED, BOUNDED, BOUND, WITH_DEVICES)
         ):
             say(f'{size:,} hosts in the scheduler, {asked}')
             yield from _measured(
@@ -154,8 +162,8 @@ def run(
 class Cloud:
     """Reservable hosts with a year of leases, as Nova sees them.
 
-    A fifth of the hosts is leased whole, the others by parts. One
-    reservation is open now, on every tenth host.
+    A fifth of the hosts is leased whole, the others by parts, and every fifth
+    part with devices. One reservation is open now, on every tenth host.
     """
 
     def __init__(
@@ -205,6 +213,11 @@ class Cloud:
             UNBOUNDED: {},
             BOUNDED: {'lifetime': [f'{hours}h']},
             BOUND: {'reservation': [self.reservation_id]},
+            WITH_DEVICES: {'lifetime': [f'{hours}h']},
+        }
+        devices = {
+            f'resources{n}:{DEVICE}': '1'
+            for n in range(self.random.randint(1, DEVICES // 2))
         }
         return request_spec.RequestSpec(
             instance_uuid=self.new_uuid(),
@@ -213,7 +226,8 @@ class Cloud:
                 vcpus=held[inventory.VCPU],
                 memory_mb=held[inventory.MEMORY_MB],
                 root_gb=held[inventory.DISK_GB],
-                ephemeral_gb=0, swap=0, extra_specs={},
+                ephemeral_gb=0, swap=0,
+                extra_specs=devices if asked == WITH_DEVICES else {},
             ),
             is_bfv=False,
             scheduler_hints=hints[asked],
@@ -225,7 +239,9 @@ class Cloud:
     def _records(self) -> Iterator[record.Record]:
         held = {
             resource_class: Inventory(total)
-            for resource_class, total in CAPACITY.items()
+            for resource_class, total in (
+                *CAPACITY.items(), (DEVICE, DEVICES)
+            )
         }
         for number, each in enumerate(self.uuids):
             yield record.encode(
@@ -258,6 +274,8 @@ class Cloud:
                 else:
                     end = start + randrange(HOUR, 14 * DAY)
                     held = amounts_of(randrange(1, MOST_PARTS + 1))
+                    if k % 5 == 0:
+                        held[DEVICE] = randrange(1, DEVICES + 1)
                 yield self.allocated(each, self.new_uuid(), start, end, held)
 
     def allocated(
