@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The manager and a real cloud: Nova, Placement and the filters."""
 
-import shutil
 import time
 
 from keystoneauth1 import adapter
@@ -43,14 +42,19 @@ def placement(placement_api):
 
 
 @pytest.fixture
-def manager(cloud, nova, placement, empty_ledger, tmp_path):
-    """A running manager with an empty ledger."""
+def manager(cloud, nova, placement, tmp_path):
+    """A running manager with an empty ledger.
+
+    The ledger is a new one for each test, not a copy: nova-scheduler knows a
+    ledger by its UUID.
+    """
     conf = service_conf.load(files=[])
-    path = shutil.copy(empty_ledger, tmp_path / 'ledger.sqlite')
-    conf.set_override('connection', f'sqlite:///{path}', 'database')
+    url = f'sqlite:///{tmp_path}/ledger.sqlite'
+    conf.set_override('connection', url, 'database')
     conf.set_override('transport_url', 'fake://')
     conf.set_override('sync_interval', 0.2, 'manager')
     manager = Manager(conf, nova, placement)
+    manager.ledger.upgrade()
     manager.start()
     yield manager
     manager.stop()
