@@ -73,9 +73,15 @@ class Nodes(base.Calls):
         self._call()
         return ()
 
-    def generations(self):
+    def units(self, provider):
+        # No node has devices.
+        self._call()
+        raise exception.HostNotFound(provider)
+
+    def trees(self, provider=None):
         self._call()
         return {
-            node.uuid: self._generations[name]
+            node.uuid: {node.uuid: self._generations[name]}
             for name, node in self.nodes.items()
+            if provider in (None, node.uuid)
         }
