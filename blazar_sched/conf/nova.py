@@ -31,10 +31,13 @@ opts = [
 def pci_aliases(conf: cfg.ConfigOpts) -> dict[str, pci_alias.Alias]:
     """Return the PCI aliases by name.
 
+    An empty value counts as no value: the sample of the configuration shows
+    an option without values in this way.
+
     :raises ValueError: if the option is wrong
     """
     try:
-        return pci_alias.read(conf.nova.pci_alias)
+        return pci_alias.read(filter(None, conf.nova.pci_alias))
     except ValueError as e:
         raise ValueError(f'[nova] pci_alias: {e}') from e
 

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from blazar_sched import policies
+from blazar_sched.conf import nova as nova_conf
 from blazar_sched.conf import scheduler as scheduler_conf
 from blazar_sched.conf import service as service_conf
 from blazar_sched.service.api import deploy
@@ -104,6 +105,8 @@ def test_the_sample_says_what_is_so_by_default(sample, tmp_path):
         and (group, name) != ('api', 'auth_strategy')
     }
     assert set_to['manager', 'event_max_workers'][0] == 64
+    # An option that may be repeated is shown with one empty value.
+    set_to['nova', 'pci_alias'] = nova_conf.pci_aliases(conf), {}
     assert {k: v for k, v in set_to.items() if v[0] != v[1]} == {}
 
 
