@@ -21,7 +21,6 @@ from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Sequence
 import dataclasses
-import functools
 import heapq
 import itertools
 
@@ -151,14 +150,19 @@ class Search:
         self._bounds = bounds
         self._attempt = attempt
         self._read_edges = edges
+        self._known_edges: Edges | None = None
         self._first_start = first_start
         self._last_end = last_end
         self._limits = limits
         self._attempts = 0
 
-    @functools.cached_property
+    @property
     def _edges(self) -> Edges:
-        return self._read_edges()
+        # Not a cached_property: before Python 3.12, its lock is shared by all
+        # searches, and a search that waits for the ledger would hold it.
+        if self._known_edges is None:
+            self._known_edges = self._read_edges()
+        return self._known_edges
 
     def earliest(self, limit: int, distance: int) -> list[Found]:
         """Return windows in the order of their starts, each as long as it can.
