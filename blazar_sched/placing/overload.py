@@ -25,7 +25,7 @@ def overloaded_hosts(replica: state.Replica, now: int) -> list[str]:
     host with a server that is past its end, `allocations_to_move` may find
     that no allocation has to leave.
 
-    O(hosts + instances).
+    O(hosts that are full or closed at some time + instances).
 
     :returns: uuids
     """
@@ -33,7 +33,7 @@ def overloaded_hosts(replica: state.Replica, now: int) -> list[str]:
     found = _hosts_taken_whole(replica, now) | replica.indexes.overloaded(now)
     ahead = Window(now)
     found.update(
-        host.uuid for host in replica.hosts.values() if host.closed_in(ahead)
+        host.uuid for host in replica.closing_hosts() if host.closed_in(ahead)
     )
     return [host for host in sorted(found) if replica.hosts[host].reservable]
 

@@ -37,10 +37,12 @@ class Entities:
         self.reservations: dict[str, record.Reservation] = {}
         self.instances: dict[str, Instance] = {}
         # The dedicated hosts, the hosts with a policy of their own for
-        # unbounded instances, and those whose policy is to relocate them.
+        # unbounded instances, those whose policy is to relocate them, and the
+        # hosts with closed windows.
         self.dedicated: set[str] = set()
         self.with_policy: set[str] = set()
         self.with_relocation: set[str] = set()
+        self.closing: set[str] = set()
         # The reservations of whole hosts by project, and the magnetic ones
         # among these reservations by project.
         self.whole: dict[str, set[str]] = defaultdict(set)
@@ -77,6 +79,15 @@ class Entities:
         """Replace the entities that an image names."""
         for (kind, key), entity in image.items():
             self._keep(kind, key, entity)
+
+    def closing_hosts(self) -> Iterator[Host]:
+        """Yield the hosts that have closed windows."""
+        return map(self.hosts.__getitem__, self.closing)
+
+    def is_closed(self, host_uuid: str, now: int) -> bool:
+        """Tell whether a host is known, and nothing may be on it now."""
+        found = self.hosts.get(host_uuid)
+        return found is not None and found.is_closed(now)
 
     def is_overdue(self, instance: Instance) -> bool:
         """Tell whether an instance is past the end of its present stay."""
@@ -125,6 +136,7 @@ class Entities:
             (self.dedicated, new is not None and new.hold == host.DEDICATED),
             (self.with_policy, policy is not None),
             (self.with_relocation, policy == duration.RELOCATE),
+            (self.closing, new is not None and bool(new.closed_windows)),
         ):
             if belongs:
                 group.add(uuid)

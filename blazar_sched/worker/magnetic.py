@@ -26,11 +26,6 @@ def hosts_of_project(
         host
         for id_ in tuple(replica.magnetic.get(request.project_id, ()))
         for _, host, start, end, *_ in replica.indexes.main.held(id_)
-        if start <= now < end and not _is_closed(replica, host, now)
+        if start <= now < end and not replica.is_closed(host, now)
     }
     return [h for h in host_states if h.uuid in hosts] if hosts else []
-
-
-def _is_closed(replica: state.Replica, host_uuid: str, now: int) -> bool:
-    host = replica.hosts.get(host_uuid)
-    return host is not None and host.is_closed(now)

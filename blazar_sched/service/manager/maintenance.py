@@ -280,12 +280,12 @@ class Maintenances(loop.Looped):
             return any(each.end <= now for each in host.maintenances)
 
         if not self._ledger.read_replica(
-            lambda replica: any(map(is_over, replica.hosts.values()))
+            lambda replica: any(map(is_over, replica.closing_hosts()))
         ):
             return
 
         def work(tx: PlacingTx) -> list[tuple[Lease, Lease]]:
-            over = [h for h in tx.replica.hosts.values() if is_over(h)]
+            over = [h for h in tx.replica.closing_hosts() if is_over(h)]
             held = {
                 lease_id
                 for _, lease_id in tx.allocations(
@@ -563,7 +563,7 @@ def closing(
     The time before a host has come is left out: what is on such a host was
     there when the host was registered.
     """
-    for host in replica.hosts.values():
+    for host in replica.closing_hosts():
         for each in host.closed_windows:
             if each.start and each.start - lead_time <= now < each.end:
                 yield host, each

@@ -187,17 +187,20 @@ def test_an_empty_copy(scheduler):
     assert list(scheduler.items()) == []
 
 
-def test_tells_hosts_that_are_dedicated_or_have_a_policy(scheduler, make):
+def test_tells_hosts_with_a_hold_a_policy_or_closed_windows(
+    scheduler, make
+):
     scheduler.load(
         1,
         encoded(
             make.host('h1', hold='dedicated'),
-            make.host('h2', unbounded='never'),
+            make.host('h2', unbounded='never', available_until=100),
             make.host('h3'),
         ),
     )
     assert scheduler.dedicated == {'h1'}
     assert scheduler.with_policy == {'h2'}
+    assert [h.uuid for h in scheduler.closing_hosts()] == ['h2']
 
     scheduler.apply(
         2,
@@ -208,6 +211,7 @@ def test_tells_hosts_that_are_dedicated_or_have_a_policy(scheduler, make):
     )
     assert scheduler.dedicated == {'h3'}
     assert scheduler.with_policy == set()
+    assert list(scheduler.closing_hosts()) == []
 
 
 def test_tells_the_index_the_time(scheduler, monkeypatch):
