@@ -11,7 +11,6 @@ can be sent twice.
 """
 
 from collections import Counter
-from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -35,7 +34,6 @@ from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.reservation import SHELVE
 from blazar_sched.domain.reservation import SNAPSHOT
 from blazar_sched.replica import server_reservation
-from blazar_sched.replica import state
 from blazar_sched.replica.record import Reservation as ReservationRecord
 from blazar_sched.service.bus.notifier import INSTANCE_VACATE
 from blazar_sched.service.bus.notifier import Notifier
@@ -307,14 +305,17 @@ class Vacater:
             request failed
         """
         in_the_way = [s for s in servers if self._order(s)]
-        bound = self._in_open(in_the_way, now)
-        spared = self._in_open(in_the_way, now, cause.last_spared)
-        going = [s for s in in_the_way if s.uuid not in spared]
+        open_until = self._open_until(in_the_way, now)
+        going = [
+            s for s in in_the_way
+            if s.uuid not in open_until
+            or open_until[s.uuid] > cause.last_spared
+        ]
         courses = self._follow(cause, going, now)
         failures = []
         for server in going:
             order = self._order(server)
-            if server.uuid in bound:
+            if server.uuid in open_until:
                 order = [action for action in order if action != _DELETE]
             try:
                 self._see_to(
@@ -355,20 +356,20 @@ class Vacater:
             )
         return [server.uuid for server in staying]
 
-    def _in_open(
-        self,
-        servers: Collection[Server],
-        now: int,
-        last: int = window.FOREVER,
-    ) -> set[str]:
-        """Return the uuids of the servers that draw on open reservations.
+    def _open_until(
+        self, servers: Iterable[Server], now: int
+    ) -> dict[str, int]:
+        """Return the ends of the open reservations that servers draw on.
 
-        :param last: the latest end of such a reservation
+        :returns: by the uuids of the servers that draw on one
         """
-        return self._meeting(
-            [(s, s.reservation_id) for s in servers],
-            lambda claimed: claimed.start <= now < claimed.end <= last,
-        )
+        return {
+            uuid: claimed.end
+            for uuid, claimed in self._reservations(
+                [(s, s.reservation_id) for s in servers]
+            )
+            if claimed.start <= now < claimed.end
+        }
 
     def _shelved(
         self, servers: Collection[Server], now: int
@@ -384,29 +385,25 @@ class Vacater:
             for s in servers
             if s.end <= now
         ]
-        return self._meeting(
-            claims + lifetimes, lambda claimed: claimed.on_end in _LASTING
-        )
+        return {
+            uuid for uuid, claimed in self._reservations(claims + lifetimes)
+            if claimed.on_end in _LASTING
+        }
 
-    def _meeting(
-        self,
-        servers: Collection[tuple[Server, str | None]],
-        condition: Callable[[ReservationRecord], bool],
-    ) -> set[str]:
-        """Return the uuids of the servers whose reservation meets a condition.
+    def _reservations(
+        self, servers: Collection[tuple[Server, str | None]]
+    ) -> list[tuple[str, ReservationRecord]]:
+        """Return the uuids of servers with their reservations, where known.
 
         :param servers: each server with the id of a reservation
         """
-
-        def look(replica: state.Replica) -> set[str]:
-            found = set()
-            for server, reservation_id in servers:
-                reservation = replica.reservations.get(reservation_id or '')
-                if reservation is not None and condition(reservation):
-                    found.add(server.uuid)
-            return found
-
-        return self._ledger.read_replica(look)
+        return self._ledger.read_replica(
+            lambda replica: [
+                (server.uuid, known)
+                for server, id_ in servers
+                if (known := replica.reservations.get(id_ or '')) is not None
+            ]
+        )
 
     def _order(self, server: Server) -> Sequence[str]:
         order: Sequence[str] = (
