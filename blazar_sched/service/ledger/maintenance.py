@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Maintenances in SQL; their hosts have copies: see ledger.host."""
 
-from typing import Any
-
 import sqlalchemy as sa
 
 from blazar_sched.domain import exception
@@ -57,15 +55,10 @@ def delete(connection: sa.Connection, maintenance_id: str) -> None:
 def _select(
     connection: sa.Connection, condition: sa.ColumnElement[bool]
 ) -> list[Maintenance]:
-    found: list[Any] = list(
-        connection.execute(
-            sa.select(models.Maintenance)
-            .where(condition)
-            .order_by(models.Maintenance.id)
-        ).mappings()
-    )
-    return [Maintenance(**{**row, 'hosts': tuple(row['hosts'])})
-            for row in found]
+    return [
+        Maintenance(**{**row, 'hosts': tuple(row['hosts'])})
+        for row in rows.select(connection, models.Maintenance, condition)
+    ]
 
 
 class Reads(access.Reads):

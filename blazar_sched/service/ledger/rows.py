@@ -16,6 +16,17 @@ def columns(entity: Any, **more: Any) -> dict[str, Any]:
     return {**fields, **more}
 
 
+def select(
+    connection: sa.Connection,
+    model: type[models.Base],
+    condition: sa.ColumnElement[bool],
+) -> Sequence[sa.RowMapping]:
+    """Return the rows of `model` that meet a condition, by `id`."""
+    query = sa.select(model).where(condition)
+    key = sa.inspect(model).columns['id']
+    return connection.execute(query.order_by(key)).mappings().all()
+
+
 def add(
     connection: sa.Connection,
     model: type[models.Base],

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Series in SQL, and the leases that belong to a series."""
 
-from typing import Any
-
 import sqlalchemy as sa
 
 from blazar_sched.domain import exception
@@ -83,14 +81,10 @@ def _of(
 def _select(
     connection: sa.Connection, condition: sa.ColumnElement[bool]
 ) -> list[Series]:
-    found: list[Any] = list(
-        connection.execute(
-            sa.select(models.Series)
-            .where(condition)
-            .order_by(models.Series.id)
-        ).mappings()
-    )
-    return [Series(**row) for row in found]
+    return [
+        Series(**row)
+        for row in rows.select(connection, models.Series, condition)
+    ]
 
 
 class Reads(access.Reads):
