@@ -78,7 +78,8 @@ def grouped(
     :param providers: the traits and the inventory of each provider
     """
     counts = Counter(
-        (traits, tuple(sorted(units.items(), key=_name)))
+        # The names differ, so units are never compared.
+        (traits, tuple(sorted(units.items())))
         for traits, units in providers if units
     )
     return tuple(
@@ -118,7 +119,3 @@ def decode(data: Iterable[Mapping[str, Any]]) -> tuple[Providers, ...]:
         )
         for each in data
     )
-
-
-def _name(item: tuple[str, Units]) -> str:
-    return item[0]
