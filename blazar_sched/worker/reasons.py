@@ -40,8 +40,9 @@ def no_room(
         return 'the host had no room a moment ago'
     since = 'at once' if at == start else f'from {time(at)} on'
     *used, _, whole = index.peak(rows, at, at + 1, ignore=ignore)
-    for each in () if host is None else host.closed_in(Window(at, at + 1)):
-        return f'{closed(each)}, and requested {until(end)}'
+    closings = () if host is None else host.closed_in(Window(at, at + 1))
+    if closings:
+        return f'{closed(closings[0])}, and requested {until(end)}'
     if whole:
         return (
             f'the whole host is reserved {since}, and requested {until(end)}'
