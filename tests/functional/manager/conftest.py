@@ -220,6 +220,17 @@ def world(conf):
     world.ledger.close()
 
 
+@pytest.fixture
+def on(world):
+    """Return the names of the hosts that a lease holds."""
+
+    def on(lease):
+        names = {h.uuid: h.hypervisor_hostname for h in world.ledger.hosts()}
+        return sorted(names[host] for _, host, _ in world.held(lease))
+
+    return on
+
+
 class Killed(BaseException):
     """An exception that no code catches, like a kill."""
 

@@ -17,17 +17,6 @@ LEAD, NOTICE = 600, 120
 
 
 @pytest.fixture
-def on(world):
-    """Return the names of the hosts that a lease holds."""
-
-    def on(lease):
-        names = {h.uuid: h.hypervisor_hostname for h in world.ledger.hosts()}
-        return sorted(names[host] for _, host, _ in world.held(lease))
-
-    return on
-
-
-@pytest.fixture
 def close(world):
     """close(*hosts, start, end): create a maintenance; times are from now."""
 

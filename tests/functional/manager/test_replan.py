@@ -21,17 +21,6 @@ GPU = 'CUSTOM_GPU'
 
 
 @pytest.fixture
-def on(world):
-    """Return the names of the hosts of a lease."""
-
-    def on(lease):
-        names = {h.uuid: h.hypervisor_hostname for h in world.ledger.hosts()}
-        return sorted(names[host] for _, host, _ in world.held(lease))
-
-    return on
-
-
-@pytest.fixture
 def shrink(world):
     """Make Placement report other totals of a host."""
 

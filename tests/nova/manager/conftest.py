@@ -82,5 +82,37 @@ def settle(manager, wait_for):
 
 
 @pytest.fixture
+def started(manager, wait_for):
+    """started(lease): starts a lease now, and waits until it is ACTIVE."""
+
+    def start(lease):
+        manager.leases.update(lease.id, None, {'start': 'now'})
+        wait_for('lease ACTIVE', lambda: having(manager, lease.id, 'ACTIVE'))
+
+    return start
+
+
+@pytest.fixture
+def ended(manager, wait_for, settle):
+    """ended(lease): ends a lease now, and waits until it is TERMINATED."""
+
+    def end(lease):
+        settle()
+        manager.leases.update(lease.id, None, {'end': 'now'})
+        wait_for(
+            'lease TERMINATED', lambda: having(manager, lease.id, 'TERMINATED')
+        )
+
+    return end
+
+
+@pytest.fixture
 def host_of():
     return demo_cloud.host_of
+
+
+def having(manager, lease_id, status):
+    """Return a lease if it has a status; it must not be in ERROR."""
+    lease = manager.ledger.lease(lease_id)
+    assert lease.status != 'ERROR'
+    return lease if lease.status == status else None

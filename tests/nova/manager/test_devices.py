@@ -72,7 +72,8 @@ def used(placement_api, cloud):
 
 
 def test_from_create_to_end(
-    manager, cloud, placement, placement_api, both, wait_for, settle, host_of
+    manager, cloud, placement, placement_api, both, wait_for, started, ended,
+    host_of,
 ):
     for host in both:
         count = GPUS[host.hypervisor_hostname]
@@ -113,11 +114,7 @@ def test_from_create_to_end(
     cloud.delete(short, long)
     manager.instances.sync()
 
-    manager.leases.update(lease.id, None, {'start': 'now'})
-    wait_for(
-        'lease ACTIVE',
-        lambda: manager.ledger.lease(lease.id).status == 'ACTIVE',
-    )
+    started(lease)
     fed(cloud, manager, wait_for)
     booted = [
         cloud.boot(id_, project_id=OWNER) for id_ in (two_gpus, one_gpu)
@@ -127,10 +124,5 @@ def test_from_create_to_end(
     assert sum(used(placement_api, cloud).values()) == 3
     assert cloud.boot(two_gpus, project_id=OWNER)['status'] == 'ERROR'
 
-    settle()
-    manager.leases.update(lease.id, None, {'end': 'now'})
-    wait_for(
-        'lease TERMINATED',
-        lambda: manager.ledger.lease(lease.id).status == 'TERMINATED',
-    )
+    ended(lease)
     assert used(placement_api, cloud) == {'compute-1': 0, 'compute-2': 0}

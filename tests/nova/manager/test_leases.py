@@ -8,6 +8,7 @@ import pytest
 from blazar_sched.domain import exception
 from blazar_sched.service.clients.placement import resource_class
 from blazar_sched.worker import process
+from tests.nova.manager.conftest import having
 
 OWNER = 'owner'
 OTHER = 'somebody-else'
@@ -48,24 +49,6 @@ def delete(manager, settle):
         manager.leases.delete(lease.id, OWNER)
 
     return delete
-
-
-@pytest.fixture
-def ended(manager, wait_for, settle):
-    def end(lease):
-        settle()
-        manager.leases.update(lease.id, None, {'end': 'now'})
-        wait_for(
-            'lease TERMINATED', lambda: having(manager, lease.id, 'TERMINATED')
-        )
-
-    return end
-
-
-def having(manager, lease_id, status):
-    lease = manager.ledger.lease(lease_id)
-    assert lease.status != 'ERROR'
-    return lease if lease.status == status else None
 
 
 def fed(cloud, manager, wait_for):

@@ -77,7 +77,7 @@ def nova(cloud):
     )
 
 
-def test_from_create_to_end(manager, cloud, wait_for, settle):
+def test_from_create_to_end(manager, cloud, wait_for, started, ended):
     host = manager.hosts.create('compute-1', {})
     assert host.inventory[GPU] == Inventory(DEVICES)
     one, two = (
@@ -110,21 +110,12 @@ def test_from_create_to_end(manager, cloud, wait_for, settle):
     cloud.delete(refused, short)
     manager.instances.sync()
 
-    manager.leases.update(lease.id, None, {'start': 'now'})
-    wait_for(
-        'lease ACTIVE',
-        lambda: manager.ledger.lease(lease.id).status == 'ACTIVE',
-    )
+    started(lease)
     fed(cloud, manager, wait_for)
     mine = cloud.boot(reservation.id, project_id=OWNER)
     assert mine['status'] == 'ACTIVE'
     assert cloud.boot(one, project_id=OTHER)['status'] == 'ERROR'
-    settle()
-    manager.leases.update(lease.id, None, {'end': 'now'})
-    wait_for(
-        'lease TERMINATED',
-        lambda: manager.ledger.lease(lease.id).status == 'TERMINATED',
-    )
+    ended(lease)
     assert {s['id'] for s in cloud.servers() if s['status'] == 'ACTIVE'} == {
         kept['id']
     }
