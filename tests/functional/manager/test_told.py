@@ -385,7 +385,7 @@ def forget_to_keep(patch):
 def vacate_at_once(patch):
     """The fault: servers are vacated in the window of their own reservation.
     """
-    patch.setattr(vacating.Vacater, '_in_open', lambda *args: set())
+    patch.setattr(vacating.Vacater, '_open_until', lambda *args: {})
 
 
 def take_all(patch, of=lambda noun, server: True):
