@@ -195,6 +195,12 @@ def parse_changes(page: Any) -> Changes:
             f'revision {changes.revision} is not between since '
             f'{changes.since} and newest {changes.newest}'
         )
+    # Every revision has a record.
+    if len(changes.records) < (changes.revision or 0) - changes.since:
+        raise ValueError(
+            f'{len(changes.records)} records cannot be all changes after '
+            f'revision {changes.since} up to {changes.revision}'
+        )
     return changes
 
 

@@ -91,6 +91,8 @@ def test_no_version_is_malformed(parse, version):
         {'newest': None},
         {'records': None},
         {'records': {}},
+        {'records': []},
+        {'records': RECORDS[:1]},
         {'records': ['abc']},
         {'records': [['host', 'h1']]},
         {'records': [[1, 'h1', None]]},
