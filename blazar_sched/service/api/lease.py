@@ -3,18 +3,17 @@
 
 from collections.abc import Callable
 import functools
-import re
 from typing import Any
 
 import falcon
 import microversion_parse
-from oslo_utils import uuidutils
 
 from blazar_sched.domain import duration
 from blazar_sched.domain import exception
 from blazar_sched.domain import window
 from blazar_sched.service.api import dry_run
 from blazar_sched.service.api import extension
+from blazar_sched.service.api import idempotency
 from blazar_sched.service.api import listing
 from blazar_sched.service.api import microversion
 from blazar_sched.service.api import reservation
@@ -32,8 +31,6 @@ from blazar_sched.service.api.views.reservation import RESERVATION
 
 NOW = 'now'
 DEFAULT = 'default'
-
-_KEY = re.compile('[ -~]{1,255}')
 
 Body = dict[str, Any]
 
@@ -112,12 +109,7 @@ def _creation(
         **_length(body),
         **_starts(body),
     }
-    key = _idempotency_key(req)
-    if key is None and not only_asks:
-        # A request with a key is sent to another manager if a manager dies.
-        key = uuidutils.generate_uuid()
-    more: Body = {} if key is None else {'idempotency_key': key}
-    more |= _offering(caller)
+    more = idempotency.argument(req, only_asks) | _offering(caller)
     return _call(caller, 'create_lease', values, more)
 
 
@@ -230,17 +222,6 @@ def _wanted(req: falcon.Request, caller: Caller) -> Body:
         'project_id': project_id if caller.scope is None else caller.scope,
         **{k: v for k, v in asked.items() if v is not None},
     }
-
-
-def _idempotency_key(req: falcon.Request) -> str | None:
-    key = req.get_header(schemas.KEY_HEADER)
-    if key is not None and not _KEY.fullmatch(key):
-        raise exception.InvalidInput(
-            f'{schemas.KEY_HEADER} must have 1 to 255 printable ASCII '
-            'characters',
-            field=schemas.KEY_HEADER,
-        )
-    return key
 
 
 def _offering(caller: Caller) -> Body:

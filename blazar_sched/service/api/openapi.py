@@ -34,6 +34,7 @@ from blazar_sched.service.api.schemas import capacity as capacity_schemas
 from blazar_sched.service.api.schemas import extension as extension_schemas
 from blazar_sched.service.api.schemas import floating_ip as floating_ip_schemas
 from blazar_sched.service.api.schemas import host as host_schemas
+from blazar_sched.service.api.schemas import idempotency as idempotency_schemas
 from blazar_sched.service.api.schemas import lease as lease_schemas
 from blazar_sched.service.api.schemas import maintenance as maintenance_schemas
 from blazar_sched.service.api.schemas import offer as offer_schemas
@@ -224,7 +225,7 @@ OPERATIONS = {
         _one('lease', 'Lease'),
         lease_schemas.CREATE,
         lease_schemas.CHANGING_QUERY,
-        lease_schemas.HEADERS,
+        idempotency_schemas.HEADERS,
     ),
     'update_lease': Operation(
         _one('lease', 'Lease'),
@@ -239,8 +240,10 @@ OPERATIONS = {
     'list_series': Operation(_many('series', 'ListedSeries')),
     'show_series': Operation(_one('series', 'Series')),
     'create_series': Operation(
-        _one('series', 'Series'), series_schemas.CREATE,
+        _one('series', 'Series'),
+        series_schemas.CREATE,
         lease_schemas.CHANGING_QUERY,
+        idempotency_schemas.HEADERS,
     ),
     'delete_series': Operation(),
     'list_maintenances': Operation(_many('maintenances', 'ListedMaintenance')),

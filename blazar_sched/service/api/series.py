@@ -8,6 +8,7 @@ import falcon
 
 from blazar_sched.domain.series import REFUSE
 from blazar_sched.service.api import dry_run
+from blazar_sched.service.api import idempotency
 from blazar_sched.service.api import listing
 from blazar_sched.service.api import reservation
 from blazar_sched.service.api import times
@@ -70,6 +71,7 @@ def create_series(req: falcon.Request, caller: Caller) -> Body:
             'if_no_room': body.get('if_no_room', REFUSE),
         },
         **only_asks,
+        **idempotency.argument(req, bool(only_asks)),
     )
     caller.context.resource_uuid = made['id']
     return {'series': SERIES.show(made, caller.version)}

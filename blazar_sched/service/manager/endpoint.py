@@ -261,9 +261,13 @@ class Endpoint:
 
     @_answer
     def create_series(
-        self, ctxt: Context, values: Values, dry_run: bool = False
+        self,
+        ctxt: Context,
+        values: Values,
+        idempotency_key: str | None = None,
+        dry_run: bool = False,
     ) -> Values:
-        return self._series.create(values, dry_run)
+        return self._series.create(values, idempotency_key, dry_run)
 
     @_answer
     def list_series(

@@ -1,21 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Idempotency keys: a repeated create request makes no second lease."""
+"""Idempotency keys: a repeated create request makes no second object."""
 
 from collections.abc import Mapping
 import hashlib
 import json
 from typing import Any
+import uuid
 
 from blazar_sched.domain import exception
 from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.series import Series
 from blazar_sched.service.ledger.reader import Reader
 
 # The caller is not part of the requested values.
 _CALLER = ('project_id', 'user_id', 'trust_id')
+# The namespace of the ids of series that are made from keys.
+_SERIES = uuid.UUID('5b0c6a52-64fd-4c0b-9a53-3d2f6b1c7e48')
 
 
 def digest(values: Mapping[str, Any]) -> str:
-    """Return the digest that identifies a lease request in its project.
+    """Return the digest that identifies a create request in its project.
 
     The digest is of the values as requested: 'now' gives the same digest at
     any time.
@@ -38,14 +42,52 @@ def lease_of(
     if found is None:
         return None
     lease_id, known = found
-    if known != asked:
-        raise exception.IdempotencyKeyReused(
-            'the key was already used for a different request',
-            field='Idempotency-Key',
-        )
+    _require_same(known, asked)
     try:
         lease: Lease = source.lease(lease_id)
     except exception.LeaseNotFound:
         # The lease was deleted in the meantime, and the key with the lease.
         return None
     return lease
+
+
+def series_id(project_id: str, key: str | None) -> str:
+    """Return the id of the series that a request makes.
+
+    The key of a series needs no row: the id of the series is made from the
+    key.
+
+    :param key: the idempotency key of the request, None for none
+    """
+    if key is None:
+        return str(uuid.uuid4())
+    return str(uuid.uuid5(_SERIES, f'{project_id} {key}'))
+
+
+def series_of(
+    source: Reader, new: Series, values: Mapping[str, Any]
+) -> Series | None:
+    """Return the series that an earlier request has made, None if none.
+
+    :param source: the ledger, or a commit
+    :param new: the series that the current request would make
+    :param values: the requested values
+    :raises IdempotencyKeyReused: if the key was used for another request
+    """
+    try:
+        known: Series = source.one_series(new.id)
+    except exception.SeriesNotFound:
+        return None
+    _require_same(
+        digest({name: getattr(known, name) for name in values}),
+        digest(values),
+    )
+    return known
+
+
+def _require_same(known: str, asked: str) -> None:
+    if known != asked:
+        raise exception.IdempotencyKeyReused(
+            'the key was already used for a different request',
+            field='Idempotency-Key',
+        )

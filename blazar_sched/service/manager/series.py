@@ -13,7 +13,6 @@ import contextlib
 import dataclasses
 import itertools
 from typing import Any
-import uuid
 
 from oslo_config import cfg
 from oslo_log import log
@@ -39,6 +38,7 @@ from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.reader import Reader
 from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.manager import draft
+from blazar_sched.service.manager import idempotency
 from blazar_sched.service.manager.lease import Leases
 from blazar_sched.service.manager.runner import Runner
 
@@ -100,16 +100,23 @@ class AllSeries(loop.Looped):
         self._loop = loop.Loop('series', self.step)
 
     def create(
-        self, values: Mapping[str, Any], dry_run: bool = False
+        self,
+        values: Mapping[str, Any],
+        key: str | None = None,
+        dry_run: bool = False,
     ) -> _Shown:
         """Create a series, and book its occurrences up to the horizon.
 
+        :param key: the idempotency key of the request, unique in its project:
+            a repeated request with the same values is answered with the series
+            that the first request created
         :param dry_run: return which occurrences would have room now, and
             change nothing
         :raises InvalidInput: naming the field that is wrong
         :raises NotEnoughHostsAvailable: if an occurrence has no room, unless
             the series skips such occurrences
         :raises LimitExceeded: if a limit forbids one of the leases
+        :raises IdempotencyKeyReused: if the key has created another series
         """
         if self._enforcement.is_external:
             raise exception.InvalidInput(
@@ -118,12 +125,24 @@ class AllSeries(loop.Looped):
                 field='rrule',
             )
         now = int(self._clock())
-        new = Series(id=str(uuid.uuid4()), created_at=now, **values)
+        id_ = idempotency.series_id(values['project_id'], key)
+        new = Series(id=id_, created_at=now, **values)
+        # First of all: a request that was in time may be late when repeated.
+        made = idempotency.series_of(self._ledger, new, values)
+        if made is not None:
+            return _shown(self._ledger, made, now)
         new.recurrence.check(now)
         strict = new.if_no_room == REFUSE and not dry_run
         left_out = () if strict else (exception.NotEnoughHostsAvailable,)
         commit = self._ledger.dry_run if dry_run else self._ledger.commit
-        booked = commit(lambda tx: self._book(tx, new, now, left_out))
+
+        def work(tx: PlacingTx) -> _Booked:
+            made = idempotency.series_of(tx, new, values)
+            if made is not None:
+                return _Booked(_shown(tx, made, now), [], [])
+            return self._book(tx, new, now, left_out)
+
+        booked = commit(work)
         if not dry_run:
             self._announce(booked)
         return booked.shown

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Series over REST, with the real manager and ledger."""
 
+from concurrent import futures
 import datetime
 
 import pytest
@@ -55,6 +56,30 @@ def test_a_series_is_shown_with_its_leases(api, series):
         series['id'], occurrence['occurrence']
     )
     assert lease['start_date'] == occurrence['start_date']
+
+
+def test_a_request_again_makes_no_second_series(api):
+    headers = {**ALICE, 'Idempotency-Key': 'course, 1st'}
+    first, again = create(api, headers), create(api, headers)
+    assert (first.status_code, again.status_code) == (201, 201)
+    assert again.json == first.json
+    other = create(api, headers, duration='7h')
+    assert other.status_code == 409
+    assert other.json['error_name'] == 'IdempotencyKeyReused'
+    assert len(get(api, 'series').json['series']) == 1
+
+    # For another project, the key has no meaning: the host is booked.
+    assert create(api, {**headers, **BOB}).status_code == 409
+    assert get(api, 'series', BOB).json == {'series': []}
+
+
+def test_a_request_many_times_at_once_makes_one_series(api):
+    headers = {**ALICE, 'Idempotency-Key': 'k'}
+    with futures.ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: create(api, headers), range(8)))
+    assert {answer.status_code for answer in answers} == {201}
+    assert len({answer.json['series']['id'] for answer in answers}) == 1
+    assert len(get(api, 'leases').json['leases']) == 4
 
 
 def test_an_older_client_sees_ordinary_leases(api, series):

@@ -56,9 +56,9 @@ def wanted(world, whole):
 
 @pytest.fixture
 def create(world, wanted):
-    def create(*reservations, dry_run=False, **values):
+    def create(*reservations, dry_run=False, key=None, **values):
         made = world.manager.series.create(
-            wanted(*reservations, **values), dry_run
+            wanted(*reservations, **values), key, dry_run
         )
         world.check()
         return made
@@ -144,6 +144,19 @@ def test_occurrences_leave_room_for_cleaning(world, whole, conf, create):
         for _, host, _ in world.held(lease)
     ]
     assert hosts[0] == hosts[2] != hosts[1] == hosts[3]
+
+
+def test_a_repeated_request_is_answered_however_late(world, create, wanted):
+    asked = {'rrule': 'FREQ=DAILY;COUNT=3', 'start': HOUR}
+    values = wanted(**asked)
+    made = create(key='k', **asked)
+    leases = world.ledger.leases()
+    world.clock.step(500 * DAY)
+    again = world.manager.series.create(values, 'k')
+    assert again['id'] == made['id']
+    assert {each.id for each in world.ledger.leases()} == {
+        each.id for each in leases
+    }
 
 
 @pytest.fixture

@@ -175,18 +175,6 @@ QUERY = (
     ),
     *listing.QUERY,
 )
-# The header that identifies a request: a request repeated under the same key
-# creates no second lease.
-KEY_HEADER = 'Idempotency-Key'
-HEADERS = (
-    Field(
-        KEY_HEADER,
-        'Identifies the request: a client that received no response can '
-        'repeat the request with the same key, and receives the lease that '
-        'the first request created',
-        type=Type({'type': 'string', 'pattern': '^[ -~]{1,255}$'}),
-    ),
-)
 # The query parameter that asks for a response without any change.
 DRY_RUN = 'dry_run'
 CHANGING_QUERY = (
