@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Windows with room, against every window that there is."""
 
+from concurrent import futures
 import dataclasses
+import threading
 
 from hypothesis import given
 from hypothesis import settings
@@ -15,6 +17,7 @@ from blazar_sched.placing import lease_placing
 from blazar_sched.placing import window_limits
 from blazar_sched.placing.options import Options
 from blazar_sched.placing.window_search import Bounds
+from blazar_sched.placing.window_search import Edges
 from blazar_sched.placing.window_search import edges
 from blazar_sched.placing.window_search import Search
 from tests.unit.placing.placements import HOSTS
@@ -278,3 +281,29 @@ def test_the_limits_of_hosts_are_exact(world, wanted, bounds, options):
         if count:
             assert by_index[0] == longest
             assert asked.last_end_by_index(start) == longest
+
+
+def test_a_search_that_waits_for_its_edges_keeps_no_search_waiting():
+    """A search in a commit would wait for a search that waits for the commit.
+    """
+    waiting, other_is_done = threading.Event(), threading.Event()
+
+    def wait():
+        waiting.set()
+        other_is_done.wait(10)
+        return Edges((), ())
+
+    def refuse(window):
+        raise exception.NotEnoughHostsAvailable('no room')
+
+    def search(read):
+        return Search(Bounds(0, 8, 1, 1), refuse, read).earliest(1, 1)
+
+    with futures.ThreadPoolExecutor(2) as pool:
+        pool.submit(search, wait)
+        assert waiting.wait(10)
+        other = pool.submit(search, lambda: Edges((), ()))
+        try:
+            assert other.result(5) == []
+        finally:
+            other_is_done.set()
