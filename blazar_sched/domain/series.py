@@ -86,6 +86,7 @@ _CYCLE = 400
 # The seconds by which the start of a new series may be past: each start since
 # then is evaluated.
 _LONGEST_PAST = 366 * 86400
+_DATE = re.compile('[0-9]{4}-[0-9]{2}-[0-9]{2}')
 _START = re.compile(
     '[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2})?'
 )
@@ -160,25 +161,39 @@ class Recurrence:
         found._rule()
         return found
 
+    def check_start(self, now: int) -> None:
+        """Refuse a start since which too many starts would be evaluated.
+
+        :raises InvalidInput: naming `start`
+        """
+        if alignment.instant(self.start, self.zone) < now - _LONGEST_PAST:
+            raise exception.InvalidInput(
+                'start must not be more than a year ago', field='start'
+            )
+
     def check(self, after: int) -> None:
         """Refuse a recurrence without occurrences, or with overlapping ones.
-
-        The first MOST occurrences are checked.
 
         :param after: the first start that counts, in epoch seconds
         :raises InvalidInput: naming the field that is wrong
         """
-        if alignment.instant(self.start, self.zone) < after - _LONGEST_PAST:
-            raise exception.InvalidInput(
-                'start must not be more than a year ago', field='start'
-            )
-        found = list(itertools.islice(self.occurrences(after, FOREVER), MOST))
-        if not found:
+        if self.following(after) == FOREVER:
             raise exception.InvalidInput(
                 'rrule has no occurrence that is still to come, within five '
                 'years of start',
                 field='rrule',
             )
+        self.check_apart(after)
+
+    def check_apart(self, after: int) -> None:
+        """Refuse a recurrence with overlapping occurrences.
+
+        The first MOST occurrences are checked.
+
+        :param after: the first start that counts, in epoch seconds
+        :raises InvalidInput: naming `duration`
+        """
+        found = itertools.islice(self.occurrences(after, FOREVER), MOST)
         for one, following in itertools.pairwise(found):
             if one.window.overlaps(following.window):
                 raise exception.InvalidInput(
@@ -208,6 +223,14 @@ class Recurrence:
             name = _name(local)
             if name not in self.excepted and name[:10] not in self.excepted:
                 yield Occurrence(name, Window(at, at + self.duration))
+
+    def instant(self, text: str, field: str) -> int:
+        """Return the epoch seconds of a local date or of a local time.
+
+        :raises InvalidInput: naming `field`
+        """
+        local = f'{text}T00:00' if _DATE.fullmatch(text) else text
+        return alignment.instant(_local(local, field), self.zone)
 
     def following(self, after: int) -> int:
         """Return the first start from `after` on, FOREVER if there is none.

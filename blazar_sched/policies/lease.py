@@ -58,6 +58,7 @@ rules = [
             {'path': _ONE, 'method': 'PUT'},
             {'path': '/v1/offers', 'method': 'POST'},
             {'path': '/v1/series', 'method': 'POST'},
+            {'path': '/v1/series/{series_id}', 'method': 'PUT'},
         ],
         scope_types=base.SCOPES,
     ),

@@ -7,6 +7,7 @@ from blazar_sched.policies import base
 
 GET = 'blazar:series:get'
 POST = 'blazar:series:post'
+PUT = 'blazar:series:put'
 DELETE = 'blazar:series:delete'
 
 _ONE = '/v1/series/{series_id}'
@@ -27,6 +28,13 @@ rules = [
         f'rule:{base.PROJECT_MEMBER_OR_ADMIN}',
         'Create a series of leases.',
         [{'path': '/v1/series', 'method': 'POST'}],
+        scope_types=base.SCOPES,
+    ),
+    policy.DocumentedRuleDefault(
+        PUT,
+        f'rule:{base.PROJECT_MEMBER_OR_ADMIN}',
+        'Change a series from an occurrence on.',
+        [{'path': _ONE, 'method': 'PUT'}],
         scope_types=base.SCOPES,
     ),
     policy.DocumentedRuleDefault(

@@ -245,6 +245,10 @@ OPERATIONS = {
         lease_schemas.CHANGING_QUERY,
         idempotency_schemas.HEADERS,
     ),
+    'update_series': Operation(
+        _one('series', 'Series'), series_schemas.UPDATE,
+        lease_schemas.CHANGING_QUERY,
+    ),
     'delete_series': Operation(),
     'list_maintenances': Operation(_many('maintenances', 'ListedMaintenance')),
     'show_maintenance': Operation(_one('maintenance', 'Maintenance')),

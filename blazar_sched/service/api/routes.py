@@ -121,6 +121,8 @@ ROUTES = (
           microversion.V1_3, dry=True),
     Route('GET', ONE_SERIES, series.show_series, 200, policies.series.GET,
           microversion.V1_3),
+    Route('PUT', ONE_SERIES, series.update_series, 200, policies.series.PUT,
+          microversion.V1_3, dry=True),
     Route('DELETE', ONE_SERIES, series.delete_series, 204,
           policies.series.DELETE, microversion.V1_3),
 

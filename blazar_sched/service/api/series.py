@@ -22,6 +22,9 @@ from blazar_sched.service.api.views.series import SERIES
 
 Body = dict[str, Any]
 
+# The fields that are passed on as they are.
+_PLAIN = ('name', 'rrule', 'time_zone', 'start', 'if_no_room')
+
 
 def list_series(req: falcon.Request, caller: Caller) -> Body:
     """List the series of the project, or of all projects for an admin."""
@@ -54,27 +57,52 @@ def create_series(req: falcon.Request, caller: Caller) -> Body:
     only_asks = dry_run.argument(req, caller)
     body = lease_schemas.plain(req.media)
     validation.check(schemas.CREATE[caller.version], body)
-    reservations = [with_defaults(each) for each in body['reservations']]
-    reservation.check(caller, reservations)
     made = caller.call(
         'create_series',
         values={
-            'name': body['name'],
             'project_id': caller.project_id,
             'user_id': caller.user_id,
-            'rrule': body['rrule'],
-            'time_zone': body['time_zone'],
-            'start': body['start'],
-            'duration': times.read_duration(body, 'duration'),
-            'reservations': reservations,
-            'except_dates': body.get('except', []),
-            'if_no_room': body.get('if_no_room', REFUSE),
+            'except_dates': [],
+            'if_no_room': REFUSE,
+            **_values(caller, body),
         },
         **only_asks,
         **idempotency.argument(req, bool(only_asks)),
     )
     caller.context.resource_uuid = made['id']
     return {'series': SERIES.show(made, caller.version)}
+
+
+def update_series(
+    req: falcon.Request, caller: Caller, series_id: str
+) -> Body:
+    """Change a series from an occurrence on.
+
+    The leases that have not started are replaced where the change concerns
+    their window or their reservations; the other leases stay.
+    """
+    only_asks = dry_run.argument(req, caller)
+    body = lease_schemas.plain(req.media)
+    validation.check(schemas.UPDATE[caller.version], body)
+    changed = caller.call(
+        'update_series', series_id=series_id, project_id=caller.scope,
+        values=_values(caller, body), since=body.get('from'), **only_asks,
+    )
+    return {'series': SERIES.show(changed, caller.version)}
+
+
+def _values(caller: Caller, body: Body) -> Body:
+    """Return the fields of a series that a request has."""
+    values = {name: body[name] for name in _PLAIN if name in body}
+    if 'duration' in body:
+        values['duration'] = times.read_duration(body, 'duration')
+    if 'except' in body:
+        values['except_dates'] = body['except']
+    if 'reservations' in body:
+        reservations = [with_defaults(each) for each in body['reservations']]
+        reservation.check(caller, reservations)
+        values['reservations'] = reservations
+    return values
 
 
 def delete_series(

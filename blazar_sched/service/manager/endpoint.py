@@ -270,6 +270,20 @@ class Endpoint:
         return self._series.create(values, idempotency_key, dry_run)
 
     @_answer
+    def update_series(
+        self,
+        ctxt: Context,
+        series_id: str,
+        project_id: str | None,
+        values: Values,
+        since: str | None = None,
+        dry_run: bool = False,
+    ) -> Values:
+        return self._series.update(
+            series_id, project_id, values, since, dry_run
+        )
+
+    @_answer
     def list_series(
         self,
         ctxt: Context,

@@ -26,6 +26,7 @@ from blazar_sched.domain.series import Occurrence
 from blazar_sched.domain.series import REFUSE
 from blazar_sched.domain.series import Series
 from blazar_sched.domain.window import FOREVER
+from blazar_sched.domain.window import Window
 from blazar_sched.placing.lease_placing import Allocations
 from blazar_sched.replica import state
 from blazar_sched.service import loop
@@ -53,7 +54,12 @@ _Errors = tuple[type[exception.BlazarSchedError], ...]
 _LEFT_OUT: _Errors = (
     exception.NotEnoughHostsAvailable, exception.LimitExceeded,
 )
+# The fields of a series that are not those of leases that are booked already.
+_OF_NO_LEASE = {'name', 'if_no_room'}
+
 _Keep = Callable[[Allocations, list[Instance]], None]
+# Functions to call after a commit, which notify of removed leases.
+_Removed = list[Callable[[], None]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -67,6 +73,19 @@ class _Booked:
     shown: _Shown
     leases: list[Lease]
     missing: list[str]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Due:
+    """The occurrences to book.
+
+    :param following: the start of the first later occurrence
+    :param missing: the names of occurrences that go on to wait for room
+    """
+
+    occurrences: list[Occurrence]
+    following: int
+    missing: list[str] = dataclasses.field(default_factory=list)
 
 
 class AllSeries(loop.Looped):
@@ -131,6 +150,7 @@ class AllSeries(loop.Looped):
         made = idempotency.series_of(self._ledger, new, values)
         if made is not None:
             return _shown(self._ledger, made, now)
+        new.recurrence.check_start(now)
         new.recurrence.check(now)
         strict = new.if_no_room == REFUSE and not dry_run
         left_out = () if strict else (exception.NotEnoughHostsAvailable,)
@@ -140,7 +160,7 @@ class AllSeries(loop.Looped):
             made = idempotency.series_of(tx, new, values)
             if made is not None:
                 return _Booked(_shown(tx, made, now), [], [])
-            return self._book(tx, new, now, left_out)
+            return self._book(tx, new, self._due(new, now), now, left_out)
 
         booked = commit(work)
         if not dry_run:
@@ -162,6 +182,55 @@ class AllSeries(loop.Looped):
             for each in self._ledger.all_series(project_id)
         ]
 
+    def update(
+        self,
+        series_id: str,
+        project_id: str | None,
+        values: Mapping[str, Any],
+        since: str | None = None,
+        dry_run: bool = False,
+    ) -> _Shown:
+        """Change a series from an occurrence on, in one commit.
+
+        A lease that has not started is replaced, unless its window and its
+        reservations are those of the changed series. An occurrence whose lease
+        was deleted is booked again, unless the series excepts the occurrence.
+
+        :param values: the fields to change
+        :param since: the local date or time of the first occurrence that
+            changes; None for the next occurrence
+        :param dry_run: return which occurrences would have room now, and
+            change nothing
+        :raises SeriesNotFound: if the project has no such series
+        :raises InvalidInput: naming the field that is wrong
+        :raises NotEnoughHostsAvailable: if an occurrence has no room, unless
+            the series skips such occurrences
+        :raises LimitExceeded: if a limit forbids one of the leases
+        """
+        now = int(self._clock())
+        # Ahead of the commit, as a rule takes time to check.
+        checked: Series = self._ledger.one_series(series_id, project_id)
+        _check_change(checked, values, since, now)
+
+        def work(tx: PlacingTx) -> tuple[_Booked, _Removed]:
+            known: Series = tx.one_series(series_id, project_id)
+            if known != checked:
+                _check_change(known, values, since, now)
+            new = dataclasses.replace(known, **values, updated_at=now)
+            if values.keys() <= _OF_NO_LEASE:
+                tx.put_series(new)
+                return _Booked(_shown(tx, new, now), [], []), []
+            at = _first_change(new, since, now)
+            return self._change(tx, known, new, at, now, dry_run)
+
+        commit = self._ledger.dry_run if dry_run else self._ledger.commit
+        booked, removed = commit(work)
+        if not dry_run:
+            for each in removed:
+                each()
+            self._announce(booked)
+        return booked.shown
+
     def delete(self, series_id: str, project_id: str | None) -> None:
         """Delete a series with its leases that have not started.
 
@@ -170,18 +239,65 @@ class AllSeries(loop.Looped):
         :raises SeriesNotFound: if the project has no such series
         """
 
-        def work(tx: PlacingTx) -> list[Callable[[], None]]:
+        def work(tx: PlacingTx) -> _Removed:
             series = tx.one_series(series_id, project_id)
             removed = [
                 self._leases.remove(tx, lease)
                 for lease in tx.leases_of_series(series.id)
-                if lease.status == states.LEASE_PENDING and lease.is_idle
+                if _is_untouched(lease)
             ]
             tx.delete_series(series.id)
             return removed
 
         for each in self._ledger.commit(work):
             each()
+
+    def _change(
+        self,
+        tx: PlacingTx,
+        known: Series,
+        new: Series,
+        at: int,
+        now: int,
+        dry_run: bool,
+    ) -> tuple[_Booked, _Removed]:
+        """Replace the leases that are not as the changed series says.
+
+        :param at: the first start that changes
+        """
+        due = self._due(
+            dataclasses.replace(new, booked_until=at, missing=[]), now
+        )
+        windows: dict[str | None, Window] = {
+            each.name: each.window for each in due.occurrences
+        }
+        alike = known.reservations == new.reservations
+        replaced: list[Lease] = []
+        settled: set[str | None] = set()
+        for lease in tx.leases_of_series(known.id):
+            if lease.start < at:
+                continue
+            stays = alike and lease.window == windows.get(lease.occurrence)
+            if stays or not _is_untouched(lease):
+                settled.add(lease.occurrence)
+            else:
+                replaced.append(lease)
+        # What waits for room goes on to wait.
+        settled |= set(known.missing)
+        due = _Due(
+            [each for each in due.occurrences if each.name not in settled],
+            due.following,
+            known.missing,
+        )
+        held = [
+            allocation for lease in replaced
+            for allocation, _ in tx.allocations(lease_id=lease.id)
+        ]
+        removed = [self._leases.remove(tx, lease) for lease in replaced]
+        strict = new.if_no_room == REFUSE and not dry_run
+        left_out = () if strict else (exception.NotEnoughHostsAvailable,)
+        with tx.replica.indexes.removed(held):
+            return self._book(tx, new, due, now, left_out), removed
 
     def step(self) -> float:
         """Book the occurrences that the horizon has reached.
@@ -208,7 +324,8 @@ class AllSeries(loop.Looped):
 
     def _roll_on(self, series: Series, now: int) -> None:
         def work(tx: PlacingTx) -> _Booked:
-            return self._book(tx, tx.one_series(series.id), now, _LEFT_OUT)
+            known = tx.one_series(series.id)
+            return self._book(tx, known, self._due(known, now), now, _LEFT_OUT)
 
         try:
             booked = self._ledger.commit(work)
@@ -234,19 +351,19 @@ class AllSeries(loop.Looped):
         self,
         tx: PlacingTx,
         series: Series,
+        due: _Due,
         now: int,
         left_out: _Errors,
     ) -> _Booked:
-        """Book the occurrences up to the horizon that are not booked yet.
+        """Book the occurrences that are due.
 
         :param left_out: the errors for which an occurrence is left out; any
             other error refuses the whole request, naming the occurrence
         """
         made: list[Lease] = []
-        missing: list[str] = []
-        due, next_ = _due(series, now, now + self._conf.series_horizon)
+        missing = list(due.missing)
         with _remembering(tx.replica) as keep:
-            for occurrence in due:
+            for occurrence in due.occurrences:
                 lease = self._draft(series, occurrence, now)
                 try:
                     self._enforcement.check_limits(tx, lease, now)
@@ -261,13 +378,16 @@ class AllSeries(loop.Looped):
                 else:
                     made.append(lease)
         new = dataclasses.replace(
-            series, booked_until=next_, missing=missing, updated_at=now
+            series, booked_until=due.following, missing=missing, updated_at=now
         )
         tx.put_series(new)
         return _Booked(
             _shown(tx, new, now), made,
             [name for name in missing if name not in series.missing],
         )
+
+    def _due(self, series: Series, now: int) -> _Due:
+        return _due(series, now, now + self._conf.series_horizon)
 
     def _draft(
         self, series: Series, occurrence: Occurrence, now: int
@@ -293,10 +413,8 @@ class AllSeries(loop.Looped):
         )
 
 
-def _due(
-    series: Series, now: int, until: int
-) -> tuple[list[Occurrence], int]:
-    """Return the occurrences to book, and the start of the one after them.
+def _due(series: Series, now: int, until: int) -> _Due:
+    """Return the occurrences to book until a time.
 
     The occurrences that found no room before are tried again.
     """
@@ -305,12 +423,49 @@ def _due(
     for each in recurrence.occurrences(now, until):
         is_new = each.window.start >= series.booked_until
         if is_new and len(due) >= MOST:
-            return due, each.window.start
+            return _Due(due, each.window.start)
         if is_new or each.name in series.missing:
             due.append(each)
     if series.booked_until == FOREVER:
-        return due, FOREVER
-    return due, recurrence.following(max(until, series.booked_until))
+        return _Due(due, FOREVER)
+    following = recurrence.following(max(until, series.booked_until))
+    return _Due(due, following)
+
+
+def _first_change(series: Series, since: str | None, now: int) -> int:
+    """Return the first start that a change concerns.
+
+    :raises InvalidInput: naming `from`
+    """
+    if since is None:
+        return now
+    at = series.recurrence.instant(since, 'from')
+    # A series has one rule for all occurrences that are still to be booked.
+    if at > series.booked_until:
+        raise exception.InvalidInput(
+            'from must not be after the first occurrence that is still to be '
+            'booked',
+            field='from',
+        )
+    return max(now, at)
+
+
+def _check_change(
+    known: Series, values: Mapping[str, Any], since: str | None, now: int
+) -> None:
+    """Refuse values with which a series would have no valid recurrence.
+
+    :raises InvalidInput: naming the field that is wrong
+    """
+    new = dataclasses.replace(known, **values)
+    if 'start' in values:
+        new.recurrence.check_start(now)
+    new.recurrence.check_apart(_first_change(new, since, now))
+
+
+def _is_untouched(lease: Lease) -> bool:
+    """Return whether nothing of a lease was made or is being made."""
+    return lease.status == states.LEASE_PENDING and lease.is_idle
 
 
 @contextlib.contextmanager

@@ -106,6 +106,46 @@ def test_what_is_altered_and_skipped(api, series):
     assert shown['leases'][0]['end_date'] > first['end_date']
 
 
+def change(api, series, headers=ALICE, query='', **values):
+    return api.simulate_put(
+        f'/v1/series/{series["id"]}{query}', headers=headers, json=values
+    )
+
+
+def test_a_series_is_changed_from_an_occurrence_on(api, series):
+    third = series['leases'][2]['occurrence']
+    asked = {'from': third[:10], 'start': f'{FIRST}T10:00', 'name': 'later'}
+    shown = change(api, series, query='?dry_run=true', **asked)
+    assert get(api, f'series/{series["id"]}').json['series'] == series
+    changed = change(api, series, **asked)
+    assert (shown.status_code, changed.status_code) == (200, 200)
+    for answer in shown, changed:
+        assert [
+            each['occurrence'][-5:] for each in answer.json['series']['leases']
+        ] == ['09:00', '09:00', '10:00', '10:00']
+    assert changed.json['series']['leases'][:2] == series['leases'][:2]
+    assert changed.json['series']['name'] == 'later'
+    path = f'series/{series["id"]}'
+    assert get(api, path).json == changed.json
+    assert len(get(api, 'leases').json['leases']) == 4
+
+
+def test_a_change_that_is_wrong_is_refused(api, series):
+    assert change(api, series, BOB, name='mine').status_code == 404
+    old = {'X-Auth-Token': 'alice:p1'}
+    assert change(api, series, old, name='old').status_code == 404
+    for wrong in {'from': 'soon'}, {'duration': '8d'}, {'rrule': 'FREQ=X'}:
+        refused = change(api, series, **wrong)
+        assert refused.status_code == 400
+        assert next(iter(wrong)) in refused.json['error_message']
+    unknown = change(api, series, end_date='2030-01-01')
+    assert unknown.status_code == 400
+    many = [{**HOST, 'min': 9, 'max': 9}]
+    assert change(api, series, reservations=many).status_code == 409
+    path = f'series/{series["id"]}'
+    assert get(api, path).json['series'] == series
+
+
 def test_a_dry_run_creates_nothing(api):
     shown = create(api, query='?dry_run=true').json['series']
     assert len(shown['leases']) == 4

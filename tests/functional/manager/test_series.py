@@ -3,6 +3,7 @@
 
 import contextlib
 import datetime
+import random
 
 import pytest
 
@@ -379,3 +380,163 @@ def test_many_occurrences(world, conf, create):
     assert windows(world, made) == [
         (each.window.start, each.window.end) for each in expected
     ]
+
+
+class TestUpdate:
+    """A series is changed from an occurrence on."""
+
+    @pytest.fixture
+    def update(self, world):
+        def update(made, dry_run=False, since=None, **values):
+            shown = world.manager.series.update(
+                made['id'], 'project', values, since, dry_run
+            )
+            world.check()
+            return shown
+
+        return update
+
+    def test_only_what_changes_is_booked_anew(self, world, create, update):
+        made = create()
+        since = made['leases'][4]['occurrence']
+        shown = update(made, since=since, duration=4 * HOUR)
+        assert shown['leases'][:4] == made['leases'][:4]
+        assert [
+            (each['occurrence'], each['end'] - each['start'])
+            for each in shown['leases'][4:]
+        ] == [
+            (each['occurrence'], 4 * HOUR) for each in made['leases'][4:]
+        ]
+        assert len(world.ledger.leases()) == 10
+
+    def test_leases_as_the_rule_says_stay(
+        self, world, create, update
+    ):
+        made = create(rrule='FREQ=DAILY;COUNT=4')
+        first, altered, skipped, last = made['leases']
+        world.manager.leases.update(
+            altered['lease_id'], 'project', {'end': altered['end'] + HOUR}
+        )
+        world.manager.leases.delete(skipped['lease_id'], 'project')
+        renamed = update(made, name='other')
+        assert renamed['leases'][1]['end'] == altered['end'] + HOUR
+        shown = update(
+            made, rrule='FREQ=DAILY;COUNT=6',
+            except_dates=[skipped['occurrence']],
+        )
+        assert shown['name'] == 'other'
+        assert len(shown['leases']) == 5
+        assert [shown['leases'][n]['lease_id'] for n in (0, 2)] == [
+            first['lease_id'], last['lease_id'],
+        ]
+        # The lease that was altered is again as the rule says.
+        assert shown['leases'][1]['end'] == altered['end']
+        assert skipped['occurrence'] not in {
+            each['occurrence'] for each in shown['leases']
+        }
+
+    def test_the_leases_give_their_room_to_those_in_their_place(
+        self, world, whole, create, update
+    ):
+        made = create(whole(2, 2))
+        shown = update(made, duration=9 * HOUR)
+        assert len(windows(world, shown)) == 10
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            update(made, reservations=[whole(3, 3)])
+        assert world.manager.series.get(made['id'], 'project') == shown
+
+    def test_a_dry_run_changes_nothing(self, world, create, update):
+        made = create()
+        before = world.ledger.leases(), world.ledger.replica.revision
+        shown = update(made, dry_run=True, duration=4 * HOUR)
+        assert {e['end'] - e['start'] for e in shown['leases']} == {4 * HOUR}
+        now = world.ledger.leases(), world.ledger.replica.revision
+        assert now == before
+        assert world.manager.series.get(made['id'], 'project') == made
+
+    def test_what_waits_for_room_goes_on_to_wait(
+        self, world, whole, create, update
+    ):
+        book_all(world, whole, 4)
+        made = create(if_no_room='skip')
+        [name] = missing(made)
+        shown = update(made, rrule='FREQ=DAILY;COUNT=9', if_no_room='refuse')
+        assert missing(shown) == [name]
+        assert len(shown['leases']) == 9
+
+    def test_a_series_can_be_ended(self, world, create, update):
+        made = create()
+        until = made['leases'][2]['occurrence'][:10].replace('-', '')
+        shown = update(made, rrule=f'FREQ=DAILY;UNTIL={until}')
+        assert shown['leases'] == made['leases'][:3]
+        assert shown['booked_until'] == FOREVER
+        assert len(world.ledger.leases()) == 3
+
+    def test_a_lease_that_has_started_stays(self, world, create, update):
+        made = create()
+        world.run(HOUR + 1)
+        started = made['leases'][0]
+        shown = update(made, duration=2 * HOUR)
+        assert shown['leases'][0]['lease_id'] == started['lease_id']
+        assert shown['leases'][0]['end'] == started['end']
+        assert shown['leases'][0]['status'] == 'ACTIVE'
+        assert {e['end'] - e['start'] for e in shown['leases'][1:]} == {
+            2 * HOUR
+        }
+
+    def test_a_series_of_more_than_a_year_can_be_changed(
+        self, world, create, update
+    ):
+        made = create()
+        world.clock.step(800 * DAY)
+        world.run()
+        assert update(made, duration=HOUR)['duration'] == HOUR
+
+    @pytest.mark.parametrize('seed', range(20))
+    def test_random_changes(self, world, create, update, seed):
+        """The leases are those of the old rule before a time, then the new."""
+        luck = random.Random(seed)
+        now = world.now
+        rules = ['FREQ=DAILY', 'FREQ=DAILY;INTERVAL=2', 'FREQ=DAILY;COUNT=4',
+                 'FREQ=WEEKLY;BYDAY=MO,WE,FR', 'FREQ=HOURLY;INTERVAL=12']
+        made = create(
+            rrule=luck.choice(rules), duration=luck.choice([1, 8]) * HOUR
+        )
+        for _ in range(6):
+            at = now + luck.randrange(8 * DAY)
+            values = luck.choice([
+                {'rrule': luck.choice(rules)},
+                {'duration': luck.choice([1, 4, 8]) * HOUR},
+                {'start': local(now + luck.choice([1, 3]) * HOUR)},
+                {'except_dates': [local(at)[:10]]},
+            ])
+            before = [
+                window for window in windows(world, made) if window[0] < at
+            ]
+            made = update(made, since=local(at), **values)
+            after = [
+                (each.window.start, each.window.end)
+                for each in Recurrence.parse(made).occurrences(
+                    at, now + HORIZON
+                )
+            ]
+            assert windows(world, made) == before + after
+
+    @pytest.mark.parametrize(
+        'values, field',
+        [
+            ({'rrule': 'FREQ=NEVER'}, 'rrule'),
+            ({'duration': 25 * HOUR}, 'duration'),
+            ({'time_zone': 'Europe/Nowhere'}, 'time_zone'),
+            ({'since': 'tomorrow'}, 'from'),
+            ({'since': '2060-01-01'}, 'from'),
+        ],
+    )
+    def test_what_is_wrong_is_named(
+        self, world, create, update, values, field
+    ):
+        made = create()
+        with pytest.raises(exception.InvalidInput) as refusal:
+            update(made, **values)
+        assert refusal.value.field == field
+        assert world.manager.series.get(made['id'], 'project') == made

@@ -351,6 +351,7 @@ def answers(
         'list_series': [series],
         'get_series': series,
         'create_series': series,
+        'update_series': series,
         'delete_series': None,
         'list_maintenances': [maintenance],
         'get_maintenance': maintenance,
@@ -390,6 +391,7 @@ def requests():
             'time_zone': 'Europe/Berlin', 'start': '2030-01-07T09:00',
             'reservations': [reservation],
         },
+        ('PUT', routes.ONE_SERIES): {'name': 'seminar'},
         ('POST', routes.MAINTENANCES): {
             'name': 'rack 7 power', 'hosts': ['compute-1'],
             'start_date': '2030-01-07 09:00', 'end_date': '2030-01-07 17:00',

@@ -22,7 +22,7 @@ READ = {
 WRITE = READ | {
     'blazar:leases:post', 'blazar:leases:put', 'blazar:leases:delete',
     'blazar:offers:post', 'blazar:offers:delete',
-    'blazar:series:post', 'blazar:series:delete',
+    'blazar:series:post', 'blazar:series:put', 'blazar:series:delete',
 }
 # The calls that are about the project of the caller, whoever calls.
 OF_ONE_PROJECT = {

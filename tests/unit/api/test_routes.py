@@ -42,6 +42,7 @@ OURS = {
     ('GET', '/v1/series'): 200,
     ('POST', '/v1/series'): 201,
     ('GET', '/v1/series/{series_id}'): 200,
+    ('PUT', '/v1/series/{series_id}'): 200,
     ('DELETE', '/v1/series/{series_id}'): 204,
     ('GET', '/v1/maintenances'): 200,
     ('POST', '/v1/maintenances'): 201,
@@ -74,6 +75,7 @@ def test_every_rule_names_the_routes_that_ask_it():
         ('PUT', '/v1/leases/{lease_id}', 'blazar:leases:share'),
         ('POST', '/v1/offers', 'blazar:leases:share'),
         ('POST', '/v1/series', 'blazar:leases:share'),
+        ('PUT', '/v1/series/{series_id}', 'blazar:leases:share'),
     }
     # The policy decides how much of the response is shown.
     names = {('GET', '/v1/timeline', 'blazar:timeline:get_names')}
@@ -85,7 +87,8 @@ def test_rules_have_blazars_names():
     ours = {
         'blazar:capacity:get', 'blazar:leases:share', 'blazar:offers:get',
         'blazar:offers:post', 'blazar:offers:delete',
-        'blazar:series:get', 'blazar:series:post', 'blazar:series:delete',
+        'blazar:series:get', 'blazar:series:post', 'blazar:series:put',
+        'blazar:series:delete',
         'blazar:timeline:get', 'blazar:timeline:get_names',
         'blazar:properties:get',
         'blazar:maintenances:get', 'blazar:maintenances:post',

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The schema of a request for a series."""
+"""The schemas of requests for series."""
 
 from blazar_sched.domain.series import MOST
 from blazar_sched.domain.series import REFUSE
@@ -14,7 +14,7 @@ from blazar_sched.service.api.schemas import text
 from blazar_sched.service.api.schemas.lease import DURATION
 from blazar_sched.service.api.schemas.lease import Reservations
 
-_CREATE = Object(
+_FIELDS = (
     Field('name', meaning.SERIES_NAME, type=Type(text.line(60))),
     Field('rrule', meaning.RRULE, type=text.up_to(255)),
     Field('time_zone', meaning.TIME_ZONE, type=text.up_to(64)),
@@ -38,4 +38,16 @@ _CREATE = Object(
         required=False,
     ),
 )
-CREATE = validation.by_version(_CREATE.schema)
+_UPDATE = Object(
+    *(
+        Field(each.name, each.meaning, type=each.type, required=False)
+        for each in _FIELDS
+    ),
+    Field(
+        'from', 'Local date or time of the first occurrence that changes; '
+        'the next occurrence if left out', type=text.up_to(19),
+        required=False,
+    ),
+)
+CREATE = validation.by_version(Object(*_FIELDS).schema)
+UPDATE = validation.by_version(_UPDATE.schema)
