@@ -12,11 +12,16 @@ from blazar_sched.replica import puller
 
 
 def garbled(answer, random_):
-    """Return a page of records with one field changed."""
-    changed = dict(answer)
-    name = random_.choice(sorted(changed))
-    changed[name] = random_.choice((None, 'x', -1, 10**9, [], {}, [['a']]))
-    return changed
+    """Return a page of records with one field changed.
+
+    A copy that lacks items, or all pages after one, is not among the answers:
+    a scheduler cannot tell such a copy from a whole one.
+    """
+    name = random_.choice(sorted(answer))
+    value = random_.choice((None, 'x', -1, 10**9, [], {}, [['a']]))
+    if (name, value) in (('items', []), ('next', None)):
+        return answer
+    return {**answer, name: value}
 
 
 def size(reservation, own):
