@@ -196,7 +196,7 @@ def test_a_start_long_ago_is_refused(start):
     """Each start since then would be evaluated."""
     found = recurrence('FREQ=HOURLY', start, duration=60)
     with pytest.raises(exception.InvalidInput) as refusal:
-        found.check(epoch('2030-01-01T00:00'))
+        found.check_start(epoch('2030-01-01T00:00'))
     assert refusal.value.field == 'start'
 
 
