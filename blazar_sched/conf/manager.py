@@ -393,6 +393,14 @@ opts = [
         'held.',
     ),
     cfg.IntOpt(
+        'max_waiting_requests',
+        default=5,
+        min=0,
+        mutable=True,
+        help='Maximum number of lease requests of a project that can wait for '
+        'room at a time. 0 allows no request to wait.',
+    ),
+    cfg.IntOpt(
         'max_offer_hold',
         default=3600,
         min=1,

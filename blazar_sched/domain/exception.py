@@ -74,6 +74,10 @@ class MaxHeldOffers(LimitExceeded):
     """The project would hold too many offers."""
 
 
+class MaxWaitingRequests(LimitExceeded):
+    """The project would have too many waiting lease requests."""
+
+
 class ExternalServiceFilter(BlazarSchedError):
     """A refusal by a service that the operator leaves the decision to."""
 
@@ -100,6 +104,10 @@ class MaintenanceNotFound(NotFound):
 
 class OfferNotFound(NotFound):
     """There is no such held offer in the project."""
+
+
+class LeaseRequestNotFound(NotFound):
+    """There is no such lease request, or it belongs to another project."""
 
 
 class HostNotFound(NotFound):

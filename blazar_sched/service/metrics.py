@@ -133,6 +133,11 @@ PATHS = Metric(
     'blazar_sched_manager_relocation_paths',
     'Instances with a relocation path; every manager reports the same number',
 )
+WAITING = Metric(
+    prometheus_client.Gauge,
+    'blazar_sched_manager_lease_requests_waiting',
+    'Lease requests that wait for room; every manager reports the same number',
+)
 HEADROOM = Metric(
     prometheus_client.Gauge,
     'blazar_sched_manager_relocation_headroom_ratio',
@@ -182,8 +187,8 @@ LOST = Metric(
 
 # The metrics that are read on each request; see service.manager.gauges.
 LOOKED_UP = (
-    LEASES, DEGRADED, HOSTS, PATHS, HEADROOM, REVISION, REPLICA_REVISION,
-    LEFT_OUT, LOOPS, LOST,
+    LEASES, DEGRADED, HOSTS, PATHS, WAITING, HEADROOM, REVISION,
+    REPLICA_REVISION, LEFT_OUT, LOOPS, LOST,
 )
 
 #: Every metric of the service and of nova-scheduler's workers.

@@ -20,6 +20,7 @@ import oslo_messaging
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.lease_request import LeaseRequest
 from blazar_sched.domain.maintenance import Maintenance
 from blazar_sched.domain.series import Series
 from blazar_sched.service import loop
@@ -51,6 +52,11 @@ LEASE_UNUSED = 'lease.unused'
 LEASE_MAINTENANCE = 'lease.maintenance'
 # There is no room for occurrences of a series that are due to be booked.
 SERIES_AT_RISK = 'series.at_risk'
+# A lease request waits; is a lease now; has waited too long; was cancelled.
+REQUEST_CREATE = 'request.create'
+REQUEST_BOOK = 'request.book'
+REQUEST_LAPSE = 'request.lapse'
+REQUEST_DELETE = 'request.delete'
 HOST_FAILURE = 'host.failure'
 HOST_RECOVERY = 'host.recovery'
 # A server uses capacity that is promised to leases, though no filter passed
@@ -120,6 +126,11 @@ class Notifier(loop.Looped):
         """
         if self.is_on:
             self._put(event_type, payloads.series(series, occurrences))
+
+    def lease_request(self, event_type: str, request: LeaseRequest) -> None:
+        """Queue a notification of a lease request; the type is from above."""
+        if self.is_on:
+            self._put(event_type, payloads.lease_request(request))
 
     def host(self, event_type: str, host: Host) -> None:
         """Queue a notification of a host, with an `event_type` from above."""

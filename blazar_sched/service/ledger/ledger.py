@@ -220,6 +220,9 @@ class Ledger(reader.Reader):
     def purge(self, before: int) -> Iterator[int]:
         """Delete the leases that are over and ended before a given time.
 
+        Lease requests that have stopped waiting before that time are deleted,
+        too.
+
         The leases are deleted in slices, so that other commits wait for one
         slice at most.
 
@@ -230,6 +233,7 @@ class Ledger(reader.Reader):
         """
         while old := self._run(lease.ended, before, PURGE_SLICE):
             yield self.commit(functools.partial(_delete, lease_ids=old))
+        self.write(lambda tx: tx.purge_lease_requests(before))
 
     def close(self) -> None:
         """Close all connections; the ledger can be used again afterwards."""

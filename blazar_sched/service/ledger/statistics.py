@@ -17,7 +17,8 @@ class Statistics:
 
     `degraded` counts the leases that lack resources and are not over.
     `available` counts the hosts that get new allocations, and `paths` the
-    instances with a relocation path.
+    instances with a relocation path. `waiting` counts the lease requests that
+    wait.
     """
 
     revision: int
@@ -26,10 +27,11 @@ class Statistics:
     available: int
     unavailable: int
     paths: int
+    waiting: int
 
 
 def take(connection: sa.Connection) -> Statistics:
-    """Return the counts and the newest revision, in five queries."""
+    """Return the counts and the newest revision, in six queries."""
     count = sa.func.count()
     leases = connection.execute(
         sa.select(models.Lease.status, count).group_by(models.Lease.status)
@@ -55,6 +57,11 @@ def take(connection: sa.Connection) -> Statistics:
             sa.select(count)
             .select_from(models.Instance)
             .where(models.Instance.path.is_not(None))
+        ).scalar_one(),
+        waiting=connection.execute(
+            sa.select(count)
+            .select_from(models.LeaseRequest)
+            .where(models.LeaseRequest.status == states.REQUEST_WAITING)
         ).scalar_one(),
     )
 

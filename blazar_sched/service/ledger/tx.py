@@ -16,6 +16,7 @@ from blazar_sched.service.ledger import host
 from blazar_sched.service.ledger import idempotency
 from blazar_sched.service.ledger import instance
 from blazar_sched.service.ledger import lease
+from blazar_sched.service.ledger import lease_request
 from blazar_sched.service.ledger import maintenance
 from blazar_sched.service.ledger import property
 from blazar_sched.service.ledger import reader
@@ -34,6 +35,7 @@ class Tx(
     idempotency.Writes,
     instance.Writes,
     lease.Writes,
+    lease_request.Writes,
     maintenance.Writes,
     property.Writes,
     reservation.Writes,

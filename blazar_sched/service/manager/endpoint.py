@@ -34,6 +34,7 @@ from blazar_sched.service.manager import healing
 from blazar_sched.service.manager import host
 from blazar_sched.service.manager import instance_sync
 from blazar_sched.service.manager import lease
+from blazar_sched.service.manager import lease_request
 from blazar_sched.service.manager import maintenance
 from blazar_sched.service.manager import offer
 from blazar_sched.service.manager import series
@@ -71,6 +72,7 @@ class Endpoint:
         all_series: series.AllSeries,
         extensions: extension.Extensions,
         maintenances: maintenance.Maintenances,
+        lease_requests: lease_request.LeaseRequests,
         instances: instance_sync.Instances,
         timeline: timeline.Timeline,
         clock: clock.Clock,
@@ -80,6 +82,7 @@ class Endpoint:
         self._series = all_series
         self._extensions = extensions
         self._maintenances = maintenances
+        self._lease_requests = lease_requests
         self._instances = instances
         self._feed = feed.Feed(ledger)
         self._leases = leases
@@ -348,6 +351,42 @@ class Endpoint:
         self, ctxt: Context, maintenance_id: str
     ) -> None:
         self._maintenances.delete(maintenance_id)
+
+    @_answer
+    def create_lease_request(
+        self,
+        ctxt: Context,
+        values: Values,
+        idempotency_key: str | None = None,
+    ) -> Values:
+        return self._lease_requests.create(values, idempotency_key)
+
+    @_answer
+    def list_lease_requests(
+        self,
+        ctxt: Context,
+        project_id: str | None,
+        marker: str | None = None,
+    ) -> Values:
+        return _page(
+            (
+                each for each in self._lease_requests.list(project_id)
+                if marker is None or each['id'] > marker
+            ),
+            'id',
+        )
+
+    @_answer
+    def get_lease_request(
+        self, ctxt: Context, request_id: str, project_id: str | None
+    ) -> Values:
+        return self._lease_requests.get(request_id, project_id)
+
+    @_answer
+    def cancel_lease_request(
+        self, ctxt: Context, request_id: str, project_id: str | None
+    ) -> None:
+        self._lease_requests.cancel(request_id, project_id)
 
     @_answer
     def create_host(self, ctxt: Context, name: str, values: Values) -> Values:

@@ -76,6 +76,7 @@ class Gauges:
         )
         yield _gauge(metrics.DEGRADED, {(): found.degraded})
         yield _gauge(metrics.PATHS, {(): found.paths})
+        yield _gauge(metrics.WAITING, {(): found.waiting})
         yield _gauge(
             metrics.HOSTS,
             {('true',): found.available, ('false',): found.unavailable},

@@ -40,6 +40,7 @@ from blazar_sched.service.manager import healing
 from blazar_sched.service.manager import host
 from blazar_sched.service.manager import instance_sync
 from blazar_sched.service.manager import lease
+from blazar_sched.service.manager import lease_request
 from blazar_sched.service.manager import lifetime
 from blazar_sched.service.manager import maintenance
 from blazar_sched.service.manager import monitor
@@ -145,6 +146,10 @@ class Manager:
             conf, self.ledger, drivers, self.runner, self.enforcement,
             search, self.leases, self.clock,
         )
+        self.lease_requests = lease_request.LeaseRequests(
+            conf, self.ledger, drivers, self.runner, self.notifier,
+            self.enforcement, search, self.leases, self.clock,
+        )
         self.extensions = extension.Extensions(
             self.ledger, self.leases, self.enforcement, self.clock
         )
@@ -186,8 +191,8 @@ class Manager:
         end_point = endpoint.Endpoint(
             self.ledger, self.leases, self.hosts, self.healer,
             self.floating_ips, self.capacity, self.offers, self.series,
-            self.extensions, self.maintenances, self.instances, self.timeline,
-            self.clock,
+            self.extensions, self.maintenances, self.lease_requests,
+            self.instances, self.timeline, self.clock,
         )
         self.endpoint = rpc.Counted(end_point, self.metrics)
         self._parts = self._ordered_parts()
@@ -250,6 +255,7 @@ class Manager:
             self.maintenances,
             self.unused,
             self.series,
+            self.lease_requests,
             self.runner,
             self.restorer,
             self.trusts,

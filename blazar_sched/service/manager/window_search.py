@@ -7,6 +7,7 @@ capacity.
 """
 
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import contextlib
@@ -22,7 +23,9 @@ from blazar_sched.domain import exception
 from blazar_sched.domain import lease as lease_rules
 from blazar_sched.domain import states
 from blazar_sched.domain import window
+from blazar_sched.domain.host import Host
 from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.lease_request import Starts
 from blazar_sched.domain.relocation import Rules
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.window import FOREVER
@@ -121,6 +124,48 @@ class WindowSearch:
             return found[0].window.start if found else start
 
         return search
+
+    def first_of(
+        self,
+        lease: Lease,
+        ranges: Callable[[state.Replica], Iterable[Starts]],
+        now: int,
+    ) -> 'Search[int | None]':
+        """Return the search for the first start in ranges that has room.
+
+        The search finds None if no start has room.
+
+        :param lease: the lease at any start
+        :param ranges: returns the ranges of starts, in their order
+        :raises InvalidInput: naming the field that is wrong
+        """
+        _check_on_hosts(lease)
+        length = lease.window.duration
+
+        def search(look: Look) -> int | None:
+            for first, last in look(ranges):
+                bounds = window_search.Bounds(
+                    first, min(last, TIME_LIMIT - 1), length, length
+                )
+                found = _LeaseSearch(
+                    self._conf, lease, bounds, now, look
+                ).best('earliest', 1, 1)
+                if found:
+                    return found[0].window.start
+            return None
+
+        return search
+
+    def is_possible(
+        self, search: 'Search[int | None]', hosts: Iterable[Host]
+    ) -> bool:
+        """Tell whether a search finds a start where nothing is on the hosts.
+        """
+        vacant = state.vacant(
+            hosts, self._conf.manager.overcommit_reservations,
+            relocation.rules(self._conf) is not None,
+        )
+        return search(_Still(vacant)) is not None
 
     def result(self, search: 'Search[T]') -> T:
         """Return the result of a search at one revision of the ledger.

@@ -127,6 +127,7 @@ def test_an_older_database_keeps_what_it_holds(
             + (' ON instance' if database.dialect.name == 'mysql' else ''),
             'ALTER TABLE instance DROP COLUMN claim',
             'DROP TABLE maintenance',
+            'DROP TABLE lease_request',
             'DROP TABLE series',
             'DROP INDEX ix_lease_series_id'
             + (' ON lease' if database.dialect.name == 'mysql' else ''),

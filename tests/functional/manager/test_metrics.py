@@ -171,7 +171,7 @@ def test_every_loop_is_told_of(world, value):
         'claim renewer', 'event runner', 'fanout', 'flavor sync',
         'host monitor', 'host sync', 'instance poll', 'instance sync',
         'notifier', 'pruner', 'relocation', 'restorer', 'trust deletion',
-        'unused reservations', 'series', 'maintenance',
+        'unused reservations', 'series', 'maintenance', 'lease requests',
     }
 
 

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A lease request: a project waits until a lease finds room.
+
+The waiting requests have one order: by priority, and by age within a priority.
+"""
+
+from collections.abc import Iterable
+import dataclasses
+from typing import Any
+
+from blazar_sched.domain import exception
+from blazar_sched.domain import states
+from blazar_sched.domain.window import Window
+
+# The priorities from the lowest to the highest.
+PRIORITIES = LOW, NORMAL, HIGH = ('low', 'normal', 'high')
+
+# The first and the last start of a range of starts.
+Starts = tuple[int, int]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class LeaseRequest:
+    """A request for a lease that begins in a range of starts.
+
+    `reservations` are as they were requested. `priority` is a position in
+    PRIORITIES. `number` counts the requests of all projects in the order of
+    their creation. `digest` identifies what was requested, so that a request
+    that is sent again makes no second lease request.
+    """
+
+    id: str
+    name: str
+    project_id: str
+    user_id: str
+    reservations: list[dict[str, Any]]
+    start: int
+    latest_start: int
+    duration: int
+    wait_until: int
+    priority: int
+    digest: str
+    number: int = 0
+    status: str = states.REQUEST_WAITING
+    lease_id: str | None = None
+    created_at: int | None = None
+    updated_at: int | None = None
+
+    @property
+    def is_waiting(self) -> bool:
+        return self.status == states.REQUEST_WAITING
+
+    @property
+    def turn(self) -> tuple[int, int]:
+        """The sort key of the request among the waiting requests."""
+        return -self.priority, self.number
+
+    @property
+    def span(self) -> Window:
+        """The window around all windows that the lease may have.
+
+        :raises InvalidInput: if the window is out of range
+        """
+        return Window(self.start, self.latest_start + self.duration)
+
+    def check(self, now: int) -> None:
+        """Refuse dates that leave nothing to wait for.
+
+        :raises InvalidInput: naming the field that is wrong
+        """
+        if self.latest_start < self.start:
+            raise exception.InvalidInput(
+                'latest_start_date must not be before start_date',
+                field='latest_start_date',
+            )
+        if not now < self.wait_until <= self.latest_start:
+            raise exception.InvalidInput(
+                'wait_until must be after now, and not after '
+                'latest_start_date',
+                field='wait_until',
+            )
+        _ = self.span
+
+
+def starts_outside(
+    starts: Starts, duration: int, windows: Iterable[Window]
+) -> list[Starts]:
+    """Return the starts at which a lease overlaps none of the windows.
+
+    :param starts: the range of the starts
+    :param duration: the length of the lease in seconds
+    """
+    first, last = starts
+    found = []
+    for window in sorted(windows, key=lambda window: window.start):
+        before = min(window.start - duration, last)
+        if first <= before:
+            found.append((first, before))
+        first = max(first, window.end)
+    if first <= last:
+        found.append((first, last))
+    return found

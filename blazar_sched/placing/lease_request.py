@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The starts that a lease request leaves to the requests behind it."""
+
+from collections.abc import Iterable
+from collections.abc import Iterator
+import dataclasses
+
+from blazar_sched.domain.catalog import Candidates
+from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.lease_request import LeaseRequest
+from blazar_sched.domain.lease_request import Starts
+from blazar_sched.domain.lease_request import starts_outside
+from blazar_sched.domain.reservation import Reservation
+from blazar_sched.placing.options import Options
+from blazar_sched.replica import state
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Asked:
+    """A lease request, with its lease at any start."""
+
+    request: LeaseRequest
+    lease: Lease
+
+
+def starts(
+    replica: state.Replica,
+    asked: Asked,
+    ahead: Iterable[Asked],
+    within: Starts,
+    options: Options,
+) -> list[Starts]:
+    """Return the starts at which a lease delays no request ahead of it.
+
+    The lease keeps away from all windows that a request ahead may get, and
+    from the cleaning time around them, if both may use the same host.
+
+    :param ahead: the waiting requests ahead
+    :param within: the range of the starts
+    """
+    mine = list(_candidates(replica, asked.lease, options))
+    taken = []
+    for each in ahead:
+        theirs = list(_candidates(replica, each.lease, options))
+        if _compete(mine, theirs):
+            seconds = max(
+                _cleaning_time(replica, reservation, hosts, options)
+                for reservation, hosts in (*mine, *theirs)
+            )
+            taken.append(each.request.span.widened(seconds))
+    return starts_outside(within, asked.request.duration, taken)
+
+
+_Hosts = tuple[Reservation, Candidates]
+
+
+def _candidates(
+    replica: state.Replica, lease: Lease, options: Options
+) -> Iterator[_Hosts]:
+    """Yield the hosts that each reservation may use at all."""
+    *_, widest = options.alternatives()
+    for reservation in lease.reservations:
+        yield reservation, replica.catalog.candidates(
+            reservation, lease.project_id, widest.default
+        )
+
+
+def _compete(mine: Iterable[_Hosts], theirs: Iterable[_Hosts]) -> bool:
+    return any(
+        not a.hosts.keys().isdisjoint(b.hosts)
+        for _, a in mine
+        for _, b in theirs
+    )
+
+
+def _cleaning_time(
+    replica: state.Replica,
+    reservation: Reservation,
+    candidates: Candidates,
+    options: Options,
+) -> int:
+    """Return the longest cleaning time of the hosts of a reservation."""
+    otherwise = options.cleaning_time_of(reservation.resource_type)
+    return candidates.parts(replica.indexes.main, otherwise)[-1][0]

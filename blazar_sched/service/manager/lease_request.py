@@ -1,0 +1,454 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lease requests: projects that wait until a lease finds room.
+
+A waiting request has no room in its whole range of starts. As soon as there is
+room, a loop books the lease. A request never takes room that a request ahead
+of it could use: it keeps away from the windows of the requests ahead that
+compete with it for hosts, so that no stream of small requests keeps a large
+one waiting. The order of the requests is in the ledger, and each commit checks
+the order, so several managers may book at once.
+"""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from collections.abc import Set
+import dataclasses
+import json
+from typing import Any
+import uuid
+
+from oslo_config import cfg
+from oslo_log import log
+
+from blazar_sched.domain import exception
+from blazar_sched.domain import lease as lease_rules
+from blazar_sched.domain import states
+from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.lease_request import LeaseRequest
+from blazar_sched.placing import lease_request
+from blazar_sched.placing.lease_request import Asked
+from blazar_sched.service import loop
+from blazar_sched.service import resources
+from blazar_sched.service.bus.notifier import LEASE_CREATE
+from blazar_sched.service.bus.notifier import Notifier
+from blazar_sched.service.bus.notifier import REQUEST_BOOK
+from blazar_sched.service.bus.notifier import REQUEST_CREATE
+from blazar_sched.service.bus.notifier import REQUEST_DELETE
+from blazar_sched.service.bus.notifier import REQUEST_LAPSE
+from blazar_sched.service.enforcement import Enforcement
+from blazar_sched.service.ledger.ledger import Ledger
+from blazar_sched.service.ledger.reader import Reader
+from blazar_sched.service.ledger.tx import PlacingTx
+from blazar_sched.service.ledger.tx import Tx
+from blazar_sched.service.manager import draft
+from blazar_sched.service.manager import idempotency
+from blazar_sched.service.manager import placing_options
+from blazar_sched.service.manager.lease import Leases
+from blazar_sched.service.manager.runner import Runner
+from blazar_sched.service.manager.window_search import Booking
+from blazar_sched.service.manager.window_search import DEFAULT_RANGE
+from blazar_sched.service.manager.window_search import Search
+from blazar_sched.service.manager.window_search import WindowSearch
+
+LOG = log.getLogger(__name__)
+
+# The seconds after which room is searched for though no revision is new.
+INTERVAL = 60
+# The namespace of the ids that follow from idempotency keys.
+_NAMESPACE = uuid.UUID('3b0c5a52-6d2e-4c7b-9a0e-5f2a1c4d7e90')
+
+_Shown = dict[str, Any]
+
+
+class LeaseRequests(loop.Looped):
+    """The operations on lease requests, and the loop that books leases.
+
+    :param clock: returns the time in epoch seconds
+    """
+
+    def __init__(
+        self,
+        conf: cfg.ConfigOpts,
+        ledger: Ledger,
+        drivers: resources.Drivers,
+        runner: Runner,
+        notifier: Notifier,
+        enforcement: Enforcement,
+        search: WindowSearch,
+        leases: Leases,
+        clock: Callable[[], float],
+    ) -> None:
+        self._conf = conf.manager
+        self._ledger = ledger
+        self._drafts = draft.Drafts(conf, drivers)
+        self._runner = runner
+        self._notifier = notifier
+        self._enforcement = enforcement
+        self._search = search
+        self._leases = leases
+        self._clock = clock
+        # The revision and the interval of the last search for room.
+        self._searched: tuple[int, int] | None = None
+        self._loop = loop.Loop('lease requests', self.step)
+
+    def create(
+        self, values: Mapping[str, Any], key: str | None = None
+    ) -> _Shown:
+        """Create a lease request, and book its lease if there is room.
+
+        :param key: the idempotency key of the request, unique in its project
+        :raises InvalidInput: naming the field that is wrong
+        :raises NotEnoughHostsAvailable: if the hosts are too few, whatever is
+            on them
+        :raises LimitExceeded: if too many requests of the project wait, or if
+            a limit forbids the lease
+        :raises IdempotencyKeyReused: if the key was used for another request
+        """
+        if self._enforcement.is_external:
+            raise exception.InvalidInput(
+                'this cloud asks another service about each lease, so that '
+                'no lease request can wait',
+                field='wait_until',
+            )
+        now = int(self._clock())
+        new = _new(values, key, now)
+        made = _made(self._ledger, new)
+        if made is None:
+            self._check(new, now)
+            made, is_new = self._ledger.write(lambda tx: self._add(tx, new))
+            if is_new:
+                self._notifier.lease_request(REQUEST_CREATE, made)
+                self._book_first(made, now)
+        return self.get(made.id, None)
+
+    def get(self, request_id: str, project_id: str | None) -> _Shown:
+        """Return a lease request, with the start that it may expect.
+
+        :raises LeaseRequestNotFound: if the project has no such request
+        """
+        found: LeaseRequest = self._ledger.lease_request(
+            request_id, project_id
+        )
+        waiting = self._ledger.waiting_requests()
+        return {
+            **_shown(found, waiting),
+            'estimate': self._estimate(found, waiting, int(self._clock())),
+        }
+
+    def list(self, project_id: str | None) -> list[_Shown]:
+        """Return the lease requests of a project, or all, by id."""
+        waiting = self._ledger.waiting_requests()
+        return [
+            _shown(each, waiting)
+            for each in self._ledger.lease_requests(project_id)
+        ]
+
+    def cancel(self, request_id: str, project_id: str | None) -> None:
+        """Wait for room no longer.
+
+        :raises LeaseRequestNotFound: if the project has no such request
+        :raises InvalidStatus: if the request has stopped waiting
+        """
+        now = int(self._clock())
+
+        def work(tx: Tx) -> LeaseRequest:
+            request = tx.lease_request(request_id, project_id)
+            if not request.is_waiting:
+                raise exception.InvalidStatus(
+                    f'a lease request that is {request.status} cannot be '
+                    'cancelled',
+                    field='status',
+                )
+            return _ended(tx, request, states.REQUEST_CANCELLED, now)
+
+        cancelled = self._ledger.write(work)
+        self._notifier.lease_request(REQUEST_DELETE, cancelled)
+        self._search_again()
+
+    def step(self) -> float:
+        """End the requests that have waited too long, and book the others.
+
+        Room is searched for at each new revision of the ledger.
+        """
+        now = int(self._clock())
+        waiting = self._ledger.waiting_requests()
+        late = [each for each in waiting if each.wait_until <= now]
+        for each in late:
+            self._lapse(each, now)
+        if waiting:
+            at = self._ledger.newest()[1], now // INTERVAL
+            if late or at != self._searched:
+                self._searched = at
+                self._book_all(
+                    [each for each in waiting if each not in late], now
+                )
+        return loop.PAUSE
+
+    def _search_again(self) -> None:
+        """Search for room at this revision, too: the requests have changed."""
+        self._searched = None
+        self._loop.wake()
+
+    def _check(self, new: LeaseRequest, now: int) -> None:
+        """Refuse a request that can never be booked.
+
+        :raises BlazarSchedError: as `create`
+        """
+        new.check(now)
+        asked = self._asked(new, now)
+        self._enforcement.check_limits(self._ledger, asked.lease, now)
+        search = self._starts(asked, (), new.latest_start, now)
+        if self._search.result(search) is None and not (
+            self._search.is_possible(search, self._ledger.hosts())
+        ):
+            raise exception.NotEnoughHostsAvailable(
+                'the hosts are too few, even if nothing were on them',
+                field='reservations',
+            )
+
+    def _add(self, tx: Tx, new: LeaseRequest) -> tuple[LeaseRequest, bool]:
+        """Write a new request, unless the request was made before.
+
+        :returns: the request, and whether it is new
+        """
+        made = _made(tx, new)
+        if made is not None:
+            return made, False
+        most = self._conf.max_waiting_requests
+        if len(tx.waiting_requests(new.project_id)) >= most:
+            raise exception.MaxWaitingRequests(
+                f'{most} lease requests of a project may wait at most',
+                field='wait_until',
+            )
+        new = dataclasses.replace(new, number=tx.last_request_number() + 1)
+        tx.put_lease_request(new)
+        return new, True
+
+    def _lapse(self, late: LeaseRequest, now: int) -> None:
+        def work(tx: Tx) -> LeaseRequest | None:
+            request = tx.lease_request(late.id, None)
+            if not request.is_waiting:
+                return None
+            return _ended(tx, request, states.REQUEST_LAPSED, now)
+
+        lapsed = self._ledger.write(work)
+        if lapsed is not None:
+            self._notifier.lease_request(REQUEST_LAPSE, lapsed)
+
+    def _book_first(self, request: LeaseRequest, now: int) -> None:
+        """Book the lease of a new request, if there is room."""
+        waiting = [
+            each for each in self._ledger.waiting_requests()
+            if each.turn < request.turn
+        ]
+        seen = {each.id for each in waiting}
+        ahead = self._all_asked(waiting, now)
+        if not self._book(self._asked(request, now), ahead, seen, now):
+            self._search_again()
+
+    def _book_all(self, waiting: Sequence[LeaseRequest], now: int) -> None:
+        """Book the leases of the requests, in their order, that have room."""
+        ahead: list[Asked] = []
+        seen: set[str] = set()
+        for request in waiting:
+            for asked in self._all_asked([request], now):
+                if not self._book(asked, ahead, seen, now):
+                    ahead.append(asked)
+            seen.add(request.id)
+
+    def _book(
+        self,
+        asked: Asked,
+        ahead: Sequence[Asked],
+        seen: Set[str],
+        now: int,
+    ) -> bool:
+        """Book the lease of a request, if there is room.
+
+        :param ahead: the requests ahead that wait for room
+        :param seen: the ids of all requests ahead
+        :returns: whether the requests behind need not keep away from the
+            windows of the request
+        """
+        search = self._starts(asked, ahead, asked.request.latest_start, now)
+        try:
+            if self._search.result(search) is None:
+                return False
+            booked = self._search.book(
+                search,
+                lambda booking: self._ledger.commit(
+                    lambda tx: self._put(tx, asked, seen, booking, now)
+                ),
+            )
+        except exception.LimitExceeded as e:
+            # There is room: the requests behind do not wait for a project
+            # that has too much.
+            LOG.info('Lease request %s waits: %s', asked.request.id, e)
+            return True
+        if booked is None:
+            return False
+        request, lease = booked
+        self._notifier.lease_request(REQUEST_BOOK, request)
+        self._notifier.lease(LEASE_CREATE, lease)
+        self._runner.wake()
+        return True
+
+    def _put(
+        self,
+        tx: PlacingTx,
+        asked: Asked,
+        seen: Set[str],
+        booking: Booking[int | None],
+        now: int,
+    ) -> tuple[LeaseRequest, Lease] | None:
+        """Write the lease of a request, and what has become of the request.
+
+        :returns: None if the request cannot be booked now: it waits no more,
+            another request has come ahead of it, or there is no room
+        """
+        request = tx.lease_request(asked.request.id, None)
+        if not request.is_waiting or any(
+            each.turn < request.turn and each.id not in seen
+            for each in tx.waiting_requests()
+        ):
+            return None
+        start = booking(tx.replica)
+        if start is None:
+            return None
+        lease = self._lease(request, start, now)
+        self._leases.add(tx, lease, now)
+        self._enforcement.check_limits(tx, lease, now)
+        return _ended(
+            tx, request, states.REQUEST_BOOKED, now, lease.id
+        ), lease
+
+    def _starts(
+        self, asked: Asked, ahead: Sequence[Asked], last: int, now: int
+    ) -> Search[int | None]:
+        """Return the search for the first start that a request can get.
+
+        :param last: the last start
+        """
+        options = placing_options.read(self._conf)
+        within = max(asked.request.start, now), last
+        return self._search.first_of(
+            asked.lease,
+            lambda replica: lease_request.starts(
+                replica, asked, ahead, within, options
+            ),
+            now,
+        )
+
+    def _asked(self, request: LeaseRequest, now: int) -> Asked:
+        start = max(request.start, now)
+        return Asked(request, self._lease(request, start, now))
+
+    def _all_asked(
+        self, requests: Iterable[LeaseRequest], now: int
+    ) -> Sequence[Asked]:
+        """Return requests with their leases, without those now invalid.
+
+        A flavor, for example, may have been deleted in the meantime.
+        """
+        found = []
+        for each in requests:
+            try:
+                found.append(self._asked(each, now))
+            except exception.InvalidInput as e:
+                LOG.info('Lease request %s waits: %s', each.id, e)
+        return found
+
+    def _lease(self, request: LeaseRequest, start: int, now: int) -> Lease:
+        """Return the lease of a request at a start.
+
+        :raises InvalidInput: naming the field that is wrong
+        """
+        return self._drafts.new(
+            {
+                'name': request.name,
+                'project_id': request.project_id,
+                'user_id': request.user_id,
+                'start': start,
+                'end': start + request.duration,
+                'before_end': draft.DEFAULT,
+                'reservations': request.reservations,
+            },
+            now,
+        )
+
+    def _estimate(
+        self,
+        request: LeaseRequest,
+        waiting: Iterable[LeaseRequest],
+        now: int,
+    ) -> int | None:
+        """Return the first start with room, also after the latest start."""
+        if not request.is_waiting:
+            return None
+        ahead = [each for each in waiting if each.turn < request.turn]
+        search = [
+            self._starts(
+                asked, self._all_asked(ahead, now),
+                max(request.latest_start, now) + DEFAULT_RANGE, now,
+            )
+            for asked in self._all_asked([request], now)
+        ]
+        return self._search.result(search[0]) if search else None
+
+
+def _new(
+    values: Mapping[str, Any], key: str | None, now: int
+) -> LeaseRequest:
+    """Return a new request; the id follows from the idempotency key, if any.
+    """
+    id_ = uuid.uuid4() if key is None else uuid.uuid5(
+        _NAMESPACE, json.dumps([values['project_id'], key])
+    )
+    asked = {
+        **values, 'start': lease_rules.soon(values['start'], now, 'start_date')
+    }
+    return LeaseRequest(
+        id=str(id_), digest=idempotency.digest(values), created_at=now,
+        **asked,
+    )
+
+
+def _made(source: Reader, new: LeaseRequest) -> LeaseRequest | None:
+    """Return the request that the same idempotency key has made, else None.
+
+    :raises IdempotencyKeyReused: if the key was used for another request
+    """
+    try:
+        made: LeaseRequest = source.lease_request(new.id, None)
+    except exception.LeaseRequestNotFound:
+        return None
+    if made.digest != new.digest:
+        raise idempotency.reused()
+    return made
+
+
+def _ended(
+    tx: Tx,
+    request: LeaseRequest,
+    status: str,
+    now: int,
+    lease_id: str | None = None,
+) -> LeaseRequest:
+    """Write that a request waits no more; return the request."""
+    ended = dataclasses.replace(
+        request, status=status, lease_id=lease_id, updated_at=now
+    )
+    tx.put_lease_request(ended)
+    return ended
+
+
+def _shown(
+    request: LeaseRequest, waiting: Iterable[LeaseRequest]
+) -> _Shown:
+    """Return a request with its position, from 1, among those that wait."""
+    position = None
+    if request.is_waiting:
+        position = 1 + sum(each.turn < request.turn for each in waiting)
+    return {**dataclasses.asdict(request), 'position': position}

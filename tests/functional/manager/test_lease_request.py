@@ -1,0 +1,486 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lease requests: their order, how they are booked, and how they end."""
+
+import itertools
+import random
+import threading
+
+import pytest
+
+from blazar_sched.domain import exception
+from blazar_sched.domain.lease_request import PRIORITIES
+from blazar_sched.domain.lease_request import starts_outside
+from blazar_sched.domain.window import Window
+
+LOW, NORMAL, HIGH = range(len(PRIORITIES))
+
+
+@pytest.fixture
+def conf(conf):
+    conf.set_override('max_waiting_requests', 100, 'manager')
+    return conf
+
+
+@pytest.fixture
+def world(world):
+    """A cloud with two hosts of 8 VCPUs."""
+    for name in 'ab':
+        world.add_host(name)
+    return world
+
+
+@pytest.fixture
+def requests(world):
+    return world.manager.lease_requests
+
+
+@pytest.fixture
+def wanted(world, whole):
+    """wanted(*reservations, **values) -> the fields of a lease request.
+
+    Times are seconds from now.
+    """
+
+    def wanted(*reservations, start=100, latest=200, until=None, **values):
+        now = world.now
+        return {
+            'name': 'night-run', 'project_id': 'project', 'user_id': 'user',
+            'reservations': list(reservations) or [whole(2, 2)],
+            'start': now + start, 'latest_start': now + latest,
+            'duration': 100,
+            'wait_until': now + (latest if until is None else until),
+            'priority': NORMAL, **values,
+        }
+
+    return wanted
+
+
+@pytest.fixture
+def ask(world, requests, wanted):
+    def ask(*reservations, key=None, **values):
+        made = requests.create(wanted(*reservations, **values), key)
+        world.check()
+        return made
+
+    return ask
+
+
+@pytest.fixture
+def full(world, whole):
+    """A lease of each host, in which nobody else has room."""
+    return [world.create(whole(), start=50, end=1000) for _ in 'ab']
+
+
+def status(requests, made):
+    return requests.get(made['id'], None)['status']
+
+
+def end(world, *leases):
+    for lease in leases:
+        world.leases.delete(lease.id, None)
+
+
+def test_room_is_booked_at_once(world, ask):
+    made = ask()
+    assert (made['status'], made['position']) == ('BOOKED', None)
+    lease = world.ledger.lease(made['lease_id'])
+    assert (lease.start, lease.end) == (world.now + 100, world.now + 200)
+    assert (lease.name, lease.status) == ('night-run', 'PENDING')
+
+
+def test_a_request_waits_until_room_comes(world, requests, full, ask):
+    made = ask()
+    assert (made['status'], made['position']) == ('WAITING', 1)
+    assert made['estimate'] == full[0].end
+    requests.step()
+    assert world.ledger.lease_requests(None)[0].is_waiting
+    end(world, full[0])
+    requests.step()
+    assert status(requests, made) == 'WAITING'
+    end(world, full[1])
+    requests.step()
+    shown = requests.get(made['id'], 'project')
+    assert (shown['status'], shown['estimate']) == ('BOOKED', None)
+    assert world.ledger.lease(shown['lease_id']).start == made['start']
+    world.check()
+
+
+def test_the_lease_starts(world, requests, full, ask):
+    made = ask()
+    end(world, *full)
+    requests.step()
+    world.run(100)
+    lease_id = requests.get(made['id'], None)['lease_id']
+    assert world.ledger.lease(lease_id).status == 'ACTIVE'
+
+
+def test_the_order_is_priority_then_age(world, requests, whole, full, ask):
+    made = [
+        ask(priority=each, latest=150)
+        for each in (LOW, NORMAL, HIGH, NORMAL)
+    ]
+    by_position = sorted(
+        requests.list(None), key=lambda shown: shown['position']
+    )
+    order = [2, 1, 3, 0]
+    assert [shown['id'] for shown in by_position] == [
+        made[n]['id'] for n in order
+    ]
+    # One request fits into the range at a time.
+    for number in order:
+        end(world, *full)
+        requests.step()
+        booked = requests.get(made[number]['id'], None)['lease_id']
+        full = [world.ledger.lease(booked)]
+        assert len(world.ledger.leases()) == 1
+    world.check()
+
+
+def test_nobody_behind_delays_the_first(world, requests, whole, full, ask):
+    """A request behind does not take the part that the first one needs."""
+    first, behind = ask(), ask(whole(1, 1))
+    later = ask(whole(1, 1), start=1000, latest=1000)
+    assert later['status'] == 'BOOKED'
+    end(world, full[0])
+    requests.step()
+    assert status(requests, behind) == 'WAITING'
+    end(world, full[1])
+    requests.step()
+    assert status(requests, first) == 'BOOKED'
+    assert status(requests, behind) == 'BOOKED'
+    one, two = (
+        world.ledger.lease(requests.get(made['id'], None)['lease_id'])
+        for made in (first, behind)
+    )
+    assert one.start == first['start'] and two.start >= one.end
+
+
+def test_other_hosts_are_no_delay(world, requests, whole, full, ask):
+    """A request behind may have a host that the first one cannot use."""
+    world.add_host('c', vcpus=16)
+    first = ask(whole(
+        2, 2, hypervisor_properties='["==", "$vcpus", "8"]'
+    ))
+    assert first['status'] == 'WAITING'
+    behind = ask(whole(1, 1, hypervisor_properties='["==", "$vcpus", "16"]'))
+    assert behind['status'] == 'BOOKED'
+
+
+def test_the_cleaning_time_of_the_first_is_kept(world, conf, full, ask, whole):
+    conf.set_override('cleaning_time', 1, 'manager')
+    ask(start=1000, latest=1000, until=500)
+    first = ask(start=500, latest=500)
+    assert first['status'] == 'WAITING'
+    world.add_host('c')
+    # The first may have two hosts up to 600, and a minute for cleaning.
+    behind = ask(whole(1, 1), start=590, latest=700)
+    lease = world.ledger.lease(behind['lease_id'])
+    assert lease.start == world.now + 660
+
+
+def test_a_request_lapses(world, requests, full, ask):
+    made = ask(until=150)
+    world.clock.now += 149
+    requests.step()
+    assert status(requests, made) == 'WAITING'
+    world.clock.now += 1
+    end(world, *full)
+    requests.step()
+    assert status(requests, made) == 'LAPSED'
+    assert requests.get(made['id'], None)['position'] is None
+    assert world.ledger.leases() == []
+
+
+def test_a_cancelled_request_lets_others_by(
+    world, requests, whole, full, ask
+):
+    first, behind = ask(), ask(whole(1, 1))
+    end(world, full[0])
+    requests.step()
+    with pytest.raises(exception.LeaseRequestNotFound):
+        requests.cancel(first['id'], 'another')
+    requests.cancel(first['id'], 'project')
+    requests.step()
+    assert status(requests, first) == 'CANCELLED'
+    assert status(requests, behind) == 'BOOKED'
+    for made in first, behind:
+        with pytest.raises(exception.InvalidStatus):
+            requests.cancel(made['id'], None)
+
+
+def test_more_than_the_hosts_there_are_is_refused(
+    world, requests, whole, slots, full, ask
+):
+    for reservation in whole(3, 3), slots(9, 2), slots(1, 9):
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            ask(reservation)
+    assert requests.list(None) == []
+    # A host that has failed may come back.
+    world.fail('a')
+    assert ask()['status'] == 'WAITING'
+
+
+@pytest.mark.parametrize('field, values', [
+    ('latest_start_date', {'latest': 99}),
+    ('wait_until', {'until': 201}),
+    ('wait_until', {'until': 0}),
+    ('start_date', {'start': -100}),
+])
+def test_dates_that_leave_nothing_to_wait_for(requests, ask, field, values):
+    with pytest.raises(exception.InvalidInput) as refusal:
+        ask(**values)
+    assert refusal.value.field == field
+    assert requests.list(None) == []
+
+
+def test_the_number_of_waiting_requests_is_limited(conf, full, ask):
+    conf.set_override('max_waiting_requests', 1, 'manager')
+    ask()
+    with pytest.raises(exception.MaxWaitingRequests):
+        ask()
+    assert ask(project_id='another')['position'] == 2
+
+
+def test_a_repeated_request_is_made_once(requests, full, ask):
+    first = ask(key='k')
+    assert ask(key='k') == first
+    assert ask(key='k', project_id='another')['id'] != first['id']
+    with pytest.raises(exception.IdempotencyKeyReused):
+        ask(key='k', name='day-run')
+    assert len(requests.list(None)) == 2
+
+
+class TestLimits:
+    @pytest.fixture
+    def conf(self, conf):
+        for name, value in (
+            ('enabled_filters', ['MaxLeasesFilter']),
+            ('max_leases_per_project', 1),
+        ):
+            conf.set_override(name, value, 'enforcement')
+        return conf
+
+    @pytest.fixture
+    def full(self, world, whole):
+        return [world.create(
+            whole(2, 2), start=50, end=1000, project_id='another',
+        )]
+
+    def test_a_project_with_too_much_keeps_nobody_waiting(
+        self, world, requests, whole, full, ask
+    ):
+        first = ask(whole(1, 1))
+        behind = ask(whole(1, 1), project_id='third')
+        mine = world.create(whole(), start=2000, end=3000)
+        end(world, *full)
+        requests.step()
+        assert status(requests, first) == 'WAITING'
+        assert status(requests, behind) == 'BOOKED'
+        end(world, mine)
+        requests.step()
+        assert status(requests, first) == 'BOOKED'
+
+    def test_a_request_is_refused_as_its_lease_would_be(
+        self, world, whole, ask
+    ):
+        world.create(whole(), start=2000, end=3000)
+        with pytest.raises(exception.MaxLeases):
+            ask()
+
+
+def test_the_order_is_kept_over_a_restart(world, conf, full, ask):
+    made = [ask(priority=each) for each in (NORMAL, HIGH, NORMAL)]
+    before = world.manager.lease_requests.list(None)
+    requests = world.begin(conf).lease_requests
+    assert requests.list(None) == before
+    end(world, *full)
+    requests.step()
+    assert status(requests, made[1]) == 'BOOKED'
+    assert [
+        world.ledger.lease(requests.get(each['id'], None)['lease_id']).start
+        - world.now
+        for each in (made[1], made[0])
+    ] == [100, 200]
+    assert status(requests, made[2]) == 'WAITING'
+
+
+def test_two_managers_book_once(world, conf, requests, full, ask):
+    made = [ask() for _ in range(3)]
+    other = world.another(conf)
+    end(world, *full)
+    barrier = threading.Barrier(2)
+
+    def run(manager):
+        barrier.wait()
+        manager.lease_requests.step()
+
+    threads = [
+        threading.Thread(target=run, args=[each])
+        for each in (world.manager, other)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    other.ledger.close()
+    requests.step()
+    booked = [requests.get(each['id'], None)['lease_id'] for each in made]
+    assert booked[2] is None
+    assert {lease.id for lease in world.ledger.leases()} == set(booked[:2])
+    world.check()
+
+
+def test_a_request_that_comes_ahead_meanwhile_is_first(
+    world, requests, full, ask, monkeypatch
+):
+    """A commit books no request behind one that the search did not see."""
+    behind = ask()
+    end(world, *full)
+    came = []
+    real = requests._search.result
+
+    def result(search):
+        found = real(search)
+        if not came:
+            came.append(None)
+            came[0] = requests.create(came_values)
+        return found
+
+    came_values = {
+        **{name: behind[name] for name in (
+            'name', 'project_id', 'user_id', 'reservations', 'start',
+            'duration',
+        )},
+        'latest_start': behind['start'], 'wait_until': behind['start'],
+        'priority': HIGH,
+    }
+    monkeypatch.setattr(requests._search, 'result', result)
+    requests.step()
+    assert status(requests, came[0]) == 'BOOKED'
+    requests.step()
+    shown = requests.get(behind['id'], None)
+    assert world.ledger.lease(shown['lease_id']).start == world.now + 200
+
+
+@pytest.mark.parametrize('seed', range(15))
+def test_small_worlds_against_every_start(
+    world, requests, whole, ask, seed
+):
+    """Room goes to the first request that can use it, as by brute force."""
+    draw = random.Random(seed)
+    leases, estimates = [], {}
+    for _ in range(25):
+        if leases and draw.random() < 0.5:
+            end(world, leases.pop(draw.randrange(len(leases))))
+        elif draw.random() < 0.4:
+            at = draw.randint(1, 40)
+            try:
+                leases.append(world.create(
+                    whole(1, 1), start=at, end=at + draw.randint(1, 30)
+                ))
+            except exception.NotEnoughHostsAvailable:
+                continue
+        else:
+            first = draw.randint(1, 30)
+            number = draw.randint(1, 2)
+            ask(
+                whole(number, number), start=first,
+                latest=first + draw.randint(0, 10),
+                duration=draw.randint(1, 20), priority=draw.randint(0, 2),
+            )
+        _step_as_expected(world, requests)
+        for each in requests.list(None):
+            shown = requests.get(each['id'], None)
+            if shown['status'] == 'WAITING':
+                estimates[shown['id']] = shown['estimate']
+            elif shown['id'] in estimates:
+                expected = estimates.pop(shown['id'])
+                lease = world.ledger.lease(shown['lease_id'])
+                assert lease.start <= expected
+    world.check()
+
+
+def _step_as_expected(world, requests):
+    """Take a step, and compare what it books with each second's use."""
+    used = [
+        (lease.start, lease.end, lease.reservations[0].parameters['min'])
+        for lease in world.ledger.leases()
+    ]
+    spans, expected = [], {}
+    for each in world.ledger.waiting_requests():
+        size = each.reservations[0]['min']
+        start = next(
+            (
+                at for at in range(each.start, each.latest_start + 1)
+                if all(
+                    at + each.duration <= first or last <= at
+                    for first, last in spans
+                )
+                and all(
+                    size + sum(
+                        n for first, last, n in used if first <= second < last
+                    ) <= 2
+                    for second in range(at, at + each.duration)
+                )
+            ),
+            None,
+        )
+        expected[each.id] = start
+        if start is None:
+            spans.append((each.span.start, each.span.end))
+        else:
+            used.append((start, start + each.duration, size))
+    requests.step()
+    for id_, start in expected.items():
+        lease_id = requests.get(id_, None)['lease_id']
+        assert (lease_id and world.ledger.lease(lease_id).start) == start
+
+
+@pytest.mark.parametrize('seed', range(50))
+def test_starts_outside_of_windows(seed):
+    draw = random.Random(seed)
+    windows = [
+        Window(at, at + draw.randint(1, 8))
+        for at in (draw.randint(0, 40) for _ in range(draw.randint(0, 4)))
+    ]
+    first, duration = draw.randint(0, 20), draw.randint(1, 6)
+    last = first + draw.randint(0, 25)
+    found = starts_outside((first, last), duration, windows)
+    assert list(itertools.chain(*(
+        range(low, high + 1) for low, high in found
+    ))) == [
+        at for at in range(first, last + 1)
+        if not any(Window(at, at + duration).overlaps(w) for w in windows)
+    ]
+
+
+def test_requests_that_wait_no_more_are_purged(
+    world, requests, full, ask
+):
+    gone, kept = ask(), ask()
+    requests.cancel(gone['id'], None)
+    world.clock.now += 10
+    list(world.ledger.purge(world.now))
+    assert [each['id'] for each in requests.list(None)] == [kept['id']]
+
+
+def test_what_is_told(world, conf, requests, full, ask, monkeypatch):
+    told = []
+    monkeypatch.setattr(
+        requests._notifier, 'lease_request',
+        lambda event_type, request: told.append(
+            (event_type, request.id, request.status)
+        ),
+    )
+    first, second, third = ask(until=150), ask(), ask()
+    requests.cancel(second['id'], None)
+    world.clock.now += 150
+    end(world, *full)
+    requests.step()
+    assert told == [
+        *(('request.create', each['id'], 'WAITING')
+          for each in (first, second, third)),
+        ('request.delete', second['id'], 'CANCELLED'),
+        ('request.lapse', first['id'], 'LAPSED'),
+        ('request.book', third['id'], 'BOOKED'),
+    ]
