@@ -14,6 +14,7 @@ from blazar_sched.policies import capacity
 from blazar_sched.policies import floating_ip
 from blazar_sched.policies import host
 from blazar_sched.policies import lease
+from blazar_sched.policies import lease_request
 from blazar_sched.policies import maintenance
 from blazar_sched.policies import offer
 from blazar_sched.policies import property
@@ -31,6 +32,7 @@ def list_rules() -> list[policy.RuleDefault]:
             floating_ip.rules,
             host.rules,
             lease.rules,
+            lease_request.rules,
             maintenance.rules,
             offer.rules,
             property.rules,

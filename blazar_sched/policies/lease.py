@@ -50,15 +50,16 @@ rules = [
     policy.DocumentedRuleDefault(
         SHARE,
         f'rule:{base.PROJECT_MEMBER_OR_ADMIN}',
-        'Create or update a lease, create a series, or search for offers, '
-        'with reservations that are shared with other projects. These '
-        'projects get access to the flavors of the leases.',
+        'Create or update a lease, create a series or a lease request, or '
+        'search for offers, with reservations that are shared with other '
+        'projects. These projects get access to the flavors of the leases.',
         [
             {'path': '/v1/leases', 'method': 'POST'},
             {'path': _ONE, 'method': 'PUT'},
             {'path': '/v1/offers', 'method': 'POST'},
             {'path': '/v1/series', 'method': 'POST'},
             {'path': '/v1/series/{series_id}', 'method': 'PUT'},
+            {'path': '/v1/requests', 'method': 'POST'},
         ],
         scope_types=base.SCOPES,
     ),

@@ -21,6 +21,8 @@
   a lease as far as possible (``as_far_as_possible``).
 - 1.4 adds the timeline of hosts (``/v1/timeline``), and the properties that
   requirements can name, for every user (``/v1/properties``).
+- 1.5 adds lease requests, which wait until a lease finds room
+  (``/v1/requests``).
 """
 
 from collections.abc import Callable
@@ -34,8 +36,8 @@ from blazar_sched.service.api import errors
 
 SERVICE_TYPE = 'reservation'
 # The versions from the oldest to the newest.
-VERSIONS = ('1.0', '1.1', '1.2', '1.3', '1.4')
-KNOWN = V1_0, V1_1, V1_2, V1_3, V1_4 = tuple(
+VERSIONS = ('1.0', '1.1', '1.2', '1.3', '1.4', '1.5')
+KNOWN = V1_0, V1_1, V1_2, V1_3, V1_4, V1_5 = tuple(
     map(microversion_parse.parse_version_string, VERSIONS)
 )
 HEADER = 'OpenStack-API-Version'

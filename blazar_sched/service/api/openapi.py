@@ -36,6 +36,9 @@ from blazar_sched.service.api.schemas import floating_ip as floating_ip_schemas
 from blazar_sched.service.api.schemas import host as host_schemas
 from blazar_sched.service.api.schemas import idempotency as idempotency_schemas
 from blazar_sched.service.api.schemas import lease as lease_schemas
+from blazar_sched.service.api.schemas import (
+    lease_request as lease_request_schemas,
+)
 from blazar_sched.service.api.schemas import maintenance as maintenance_schemas
 from blazar_sched.service.api.schemas import offer as offer_schemas
 from blazar_sched.service.api.schemas import property as property_schemas
@@ -49,6 +52,8 @@ from blazar_sched.service.api.views.floating_ip import FLOATING_IP
 from blazar_sched.service.api.views.host import HOST
 from blazar_sched.service.api.views.lease import LEASE
 from blazar_sched.service.api.views.lease import listed
+from blazar_sched.service.api.views.lease_request import LEASE_REQUEST
+from blazar_sched.service.api.views.lease_request import LISTED_LEASE_REQUEST
 from blazar_sched.service.api.views.maintenance import LISTED_MAINTENANCE
 from blazar_sched.service.api.views.maintenance import MAINTENANCE
 from blazar_sched.service.api.views.offer import HELD_OFFER
@@ -120,6 +125,8 @@ NOUNS: dict[str, Callable[[Version], Schema]] = {
     'Maintenance': MAINTENANCE.noun,
     'Offer': HELD_OFFER.noun,
     'Offers': OFFERS.noun,
+    'LeaseRequest': LEASE_REQUEST.noun,
+    'ListedLeaseRequest': LISTED_LEASE_REQUEST.noun,
     'ListedSeries': LISTED_SERIES.noun,
     'Property': PROPERTY.noun,
     'PublicProperties': PUBLIC_PROPERTIES.noun,
@@ -132,6 +139,8 @@ SINCE = {
     'Capacity': microversion.V1_2,
     'Extension': microversion.V1_3,
     'ListedMaintenance': microversion.V1_3,
+    'LeaseRequest': microversion.V1_5,
+    'ListedLeaseRequest': microversion.V1_5,
     'Maintenance': microversion.V1_3,
     'Offer': microversion.V1_3,
     'Offers': microversion.V1_3,
@@ -147,6 +156,7 @@ VARIABLES = properties(
         Field('lease_id', meaning.LEASE_ID),
         Field('maintenance_id', meaning.MAINTENANCE_ID),
         Field('offer_id', meaning.OFFER_ID),
+        Field('request_id', meaning.REQUEST_ID),
         Field('series_id', meaning.SERIES_ID),
         Field('host_id', meaning.HOST_ID),
         Field('floating_ip_id', meaning.FLOATING_IP_ID),
@@ -250,6 +260,13 @@ OPERATIONS = {
         lease_schemas.CHANGING_QUERY,
     ),
     'delete_series': Operation(),
+    'list_lease_requests': Operation(_many('requests', 'ListedLeaseRequest')),
+    'show_lease_request': Operation(_one('request', 'LeaseRequest')),
+    'create_lease_request': Operation(
+        _one('request', 'LeaseRequest'), lease_request_schemas.CREATE,
+        headers=idempotency_schemas.HEADERS,
+    ),
+    'cancel_lease_request': Operation(),
     'list_maintenances': Operation(_many('maintenances', 'ListedMaintenance')),
     'show_maintenance': Operation(_one('maintenance', 'Maintenance')),
     'create_maintenance': Operation(

@@ -28,6 +28,7 @@ from blazar_sched.service.api import extension
 from blazar_sched.service.api import floating_ip
 from blazar_sched.service.api import host
 from blazar_sched.service.api import lease
+from blazar_sched.service.api import lease_request
 from blazar_sched.service.api import maintenance
 from blazar_sched.service.api import microversion
 from blazar_sched.service.api import offer
@@ -66,6 +67,8 @@ class Route:
 LEASES = '/v1/leases'
 LEASE = '/v1/leases/{lease_id}'
 EXTENSION = '/v1/leases/{lease_id}/extension'
+REQUESTS = '/v1/requests'
+REQUEST = '/v1/requests/{request_id}'
 HOSTS = '/v1/os-hosts'
 HOST = '/v1/os-hosts/{host_id}'
 ALLOCATIONS = '/v1/os-hosts/allocations'
@@ -136,6 +139,15 @@ ROUTES = (
           policies.maintenance.PUT, microversion.V1_3, dry=True),
     Route('DELETE', MAINTENANCE, maintenance.delete_maintenance, 204,
           policies.maintenance.DELETE, microversion.V1_3),
+
+    Route('GET', REQUESTS, lease_request.list_lease_requests, 200,
+          policies.lease_request.GET, microversion.V1_5),
+    Route('POST', REQUESTS, lease_request.create_lease_request, 201,
+          policies.lease_request.POST, microversion.V1_5),
+    Route('GET', REQUEST, lease_request.show_lease_request, 200,
+          policies.lease_request.GET, microversion.V1_5),
+    Route('DELETE', REQUEST, lease_request.cancel_lease_request, 204,
+          policies.lease_request.DELETE, microversion.V1_5),
 
     Route('GET', HOSTS, host.list_hosts, 200, policies.host.GET),
     Route('POST', HOSTS, host.create_host, 201, policies.host.POST),

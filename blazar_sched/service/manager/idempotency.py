@@ -42,7 +42,7 @@ def lease_of(
     if found is None:
         return None
     lease_id, known = found
-    _require_same(known, asked)
+    require_same(known, asked)
     try:
         lease: Lease = source.lease(lease_id)
     except exception.LeaseNotFound:
@@ -78,14 +78,14 @@ def series_of(
         known: Series = source.one_series(new.id)
     except exception.SeriesNotFound:
         return None
-    _require_same(
+    require_same(
         digest({name: getattr(known, name) for name in values}),
         digest(values),
     )
     return known
 
 
-def _require_same(known: str, asked: str) -> None:
+def require_same(known: str, asked: str) -> None:
     if known != asked:
         raise exception.IdempotencyKeyReused(
             'the key was already used for a different request',

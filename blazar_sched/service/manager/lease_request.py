@@ -424,8 +424,7 @@ def _made(source: Reader, new: LeaseRequest) -> LeaseRequest | None:
         made: LeaseRequest = source.lease_request(new.id, None)
     except exception.LeaseRequestNotFound:
         return None
-    if made.digest != new.digest:
-        raise idempotency.reused()
+    idempotency.require_same(made.digest, new.digest)
     return made
 
 

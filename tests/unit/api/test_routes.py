@@ -39,6 +39,10 @@ OURS = {
     ('GET', '/v1/capacity'): 200,
     ('GET', '/v1/timeline'): 200,
     ('GET', '/v1/properties'): 200,
+    ('GET', '/v1/requests'): 200,
+    ('POST', '/v1/requests'): 201,
+    ('GET', '/v1/requests/{request_id}'): 200,
+    ('DELETE', '/v1/requests/{request_id}'): 204,
     ('GET', '/v1/series'): 200,
     ('POST', '/v1/series'): 201,
     ('GET', '/v1/series/{series_id}'): 200,
@@ -76,6 +80,8 @@ def test_every_rule_names_the_routes_that_ask_it():
         ('POST', '/v1/offers', 'blazar:leases:share'),
         ('POST', '/v1/series', 'blazar:leases:share'),
         ('PUT', '/v1/series/{series_id}', 'blazar:leases:share'),
+        ('POST', '/v1/requests', 'blazar:leases:share'),
+        ('POST', '/v1/requests', 'blazar:requests:prioritize'),
     }
     # The policy decides how much of the response is shown.
     names = {('GET', '/v1/timeline', 'blazar:timeline:get_names')}
@@ -89,6 +95,8 @@ def test_rules_have_blazars_names():
         'blazar:offers:post', 'blazar:offers:delete',
         'blazar:series:get', 'blazar:series:post', 'blazar:series:put',
         'blazar:series:delete',
+        'blazar:requests:get', 'blazar:requests:post',
+        'blazar:requests:prioritize', 'blazar:requests:delete',
         'blazar:timeline:get', 'blazar:timeline:get_names',
         'blazar:properties:get',
         'blazar:maintenances:get', 'blazar:maintenances:post',
@@ -160,7 +168,7 @@ def test_versions(api):
                     'id': 'v1.0',
                     'status': 'CURRENT',
                     'min_version': '1.0',
-                    'max_version': '1.4',
+                    'max_version': '1.5',
                     'links': [
                         {
                             'rel': 'self',

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lease requests over REST, with the real manager and ledger."""
+
+import datetime
+
+import pytest
+
+V1_5 = {'OpenStack-API-Version': 'reservation 1.5'}
+ALICE = {**V1_5, 'X-Auth-Token': 'alice:p1'}
+ADMIN = {**V1_5, 'X-Auth-Token': 'admin:p1'}
+BOB = {**V1_5, 'X-Auth-Token': 'bob:p2'}
+HOST = {'resource_type': 'physical:host', 'min': 1, 'max': 1}
+TODAY = datetime.date.today()
+
+
+def day(number):
+    return f'{TODAY + datetime.timedelta(days=number)}T00:00:00Z'
+
+
+def create(api, headers=ALICE, **values):
+    body = {
+        'name': 'night-run', 'duration': '6h', 'start_date': day(2),
+        'latest_start_date': day(3),
+        'reservations': [{**HOST, 'min': 2, 'max': 2}], **values,
+    }
+    return api.simulate_post('/v1/requests', headers=headers, json=body)
+
+
+def get(api, path, headers=ALICE):
+    return api.simulate_get(f'/v1/{path}', headers=headers)
+
+
+@pytest.fixture
+def lease(api):
+    """A lease of a host for the whole range of starts."""
+    answer = api.simulate_post('/v1/leases', headers=ALICE, json={
+        'name': 'long', 'start_date': day(1), 'end_date': day(5),
+        'reservations': [HOST],
+    })
+    assert answer.status_code == 201, answer.text
+    return answer.json['lease']
+
+
+@pytest.fixture
+def request_(api, lease):
+    answer = create(api)
+    assert answer.status_code == 201, answer.text
+    return answer.json['request']
+
+
+def test_a_request_that_has_room_is_booked(api):
+    made = create(api).json['request']
+    assert (made['status'], made['start_date']) == ('BOOKED', day(2))
+    lease = get(api, f'leases/{made["lease_id"]}').json['lease']
+    assert (lease['name'], lease['start_date']) == ('night-run', day(2))
+
+
+def test_a_waiting_request_is_shown(api, request_):
+    assert request_['status'] == 'WAITING'
+    assert (request_['position'], request_['priority']) == (1, 'normal')
+    assert request_['wait_until'] == request_['latest_start_date'] == day(3)
+    assert (request_['estimate'], request_['duration']) == (day(5), 21600)
+    path = f'requests/{request_["id"]}'
+    assert get(api, path).json == {'request': request_}
+    listed = {k: v for k, v in request_.items() if k != 'estimate'}
+    assert get(api, 'requests').json == {'requests': [listed]}
+    assert get(api, 'requests', BOB).json == {'requests': []}
+    assert get(api, path, BOB).status_code == 404
+    assert get(api, 'leases').json['leases'][0]['name'] == 'long'
+
+
+def test_room_that_comes_is_booked(api, service, lease, request_):
+    path = f'/v1/leases/{lease["id"]}'
+    assert api.simulate_delete(path, headers=ALICE).status_code == 204
+    service.manager.lease_requests.step()
+    shown = get(api, f'requests/{request_["id"]}').json['request']
+    assert (shown['status'], shown['position']) == ('BOOKED', None)
+    assert get(api, f'leases/{shown["lease_id"]}').status_code == 200
+
+
+def test_older_versions_have_no_requests(api, request_):
+    old = {**ALICE, 'OpenStack-API-Version': 'reservation 1.4'}
+    for headers in old, {'X-Auth-Token': 'alice:p1'}:
+        assert get(api, 'requests', headers).status_code == 404
+        assert create(api, headers).status_code == 404
+
+
+def test_a_cancelled_request_waits_no_more(api, request_):
+    path = f'/v1/requests/{request_["id"]}'
+    assert api.simulate_delete(path, headers=BOB).status_code == 404
+    assert api.simulate_delete(path, headers=ALICE).status_code == 204
+    shown = get(api, f'requests/{request_["id"]}').json['request']
+    assert (shown['status'], shown['estimate']) == ('CANCELLED', None)
+    assert api.simulate_delete(path, headers=ALICE).status_code == 409
+
+
+def test_a_high_priority_is_for_administrators(api, request_):
+    refused = create(api, priority='high')
+    assert refused.status_code == 403
+    assert create(api, priority='low').json['request']['position'] == 2
+    first = create(api, ADMIN, priority='high').json['request']
+    assert (first['position'], first['priority']) == (1, 'high')
+
+
+def test_more_than_the_hosts_there_are_is_refused(api):
+    """The second host is for p1 alone."""
+    refused = create(api, BOB)
+    assert refused.status_code == 409
+    assert refused.json['error_name'] == 'NotEnoughHostsAvailable'
+    assert get(api, 'requests', BOB).json == {'requests': []}
+
+
+def test_a_repeated_request_is_made_once(api, lease):
+    headers = {**ALICE, 'Idempotency-Key': 'k'}
+    first = create(api, headers)
+    assert create(api, headers).json == first.json
+    refused = create(api, headers, name='day-run')
+    assert refused.json['error_name'] == 'IdempotencyKeyReused'
+    assert len(get(api, 'requests').json['requests']) == 1
+    bad = create(api, {**ALICE, 'Idempotency-Key': 'x' * 256})
+    assert bad.status_code == 400
+
+
+@pytest.mark.parametrize('field, value', [
+    ('start_date', 'tomorrow'),
+    ('start_date', day(-1)),
+    ('latest_start_date', day(1)),
+    ('latest_start_date', None),
+    ('wait_until', day(4)),
+    ('wait_until', day(-1)),
+    ('duration', '8y'),
+    ('duration', 0),
+    ('priority', 'urgent'),
+    ('priority', 2),
+    ('reservations', []),
+    ('reservations', [{'resource_type': 'virtual:floatingip', 'amount': 1,
+                       'network_id': '5a9b2c0e-0000-4000-8000-000000000001'}]),
+    ('name', ''),
+])
+def test_what_cannot_be_is_refused_by_name(api, field, value):
+    refused = create(api, **{field: value})
+    assert refused.status_code == 400, refused.text
+    assert field in refused.json['error_message']
+    assert get(api, 'requests').json == {'requests': []}
