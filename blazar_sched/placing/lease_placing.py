@@ -6,6 +6,7 @@ indexes are restored afterwards: only allocations that the ledger commits may
 stay there.
 """
 
+from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -23,6 +24,7 @@ from blazar_sched.domain import exception
 from blazar_sched.domain.allocation import Allocation
 from blazar_sched.domain.catalog import Candidates
 from blazar_sched.domain.host import Host
+from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import PHYSICAL_HOST
 from blazar_sched.domain.reservation import Reservation
@@ -37,6 +39,8 @@ from blazar_sched.replica import state
 from blazar_sched.replica.indexes import Indexes
 
 Allocations = dict[str, list[Allocation]]
+# Called with what a lease has got, and with the instances that it displaces.
+Keep = Callable[[Allocations, list[Instance]], None]
 
 
 def allocations_of(replica: state.Replica, lease: Lease) -> Allocations:
@@ -165,6 +169,25 @@ def in_window(
 def new_id() -> str:
     """Return a new id for an allocation."""
     return str(uuid.uuid4())
+
+
+@contextlib.contextmanager
+def remembering(replica: state.Replica) -> Iterator[Keep]:
+    """Let a commit place several leases, each beside those before it.
+
+    The replica of a commit lacks the writes of the commit. The block is given
+    a function that adds to the replica what a lease has got, until the block
+    ends.
+    """
+    with replica.changing() as put, contextlib.ExitStack() as undo:
+
+        def keep(placed: Allocations, displaced: list[Instance]) -> None:
+            if displaced:
+                put(displaced)
+            allocations = list(itertools.chain(*placed.values()))
+            undo.enter_context(replica.indexes.added(allocations))
+
+        yield keep
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -7,11 +7,8 @@ later ones as the horizon moves on.
 """
 
 from collections.abc import Callable
-from collections.abc import Iterator
 from collections.abc import Mapping
-import contextlib
 import dataclasses
-import itertools
 from typing import Any
 
 from oslo_config import cfg
@@ -19,7 +16,6 @@ from oslo_log import log
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import states
-from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.series import MOST
 from blazar_sched.domain.series import Occurrence
@@ -27,8 +23,7 @@ from blazar_sched.domain.series import REFUSE
 from blazar_sched.domain.series import Series
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.domain.window import Window
-from blazar_sched.placing.lease_placing import Allocations
-from blazar_sched.replica import state
+from blazar_sched.placing import lease_placing
 from blazar_sched.service import loop
 from blazar_sched.service import resources
 from blazar_sched.service.bus.notifier import LEASE_CREATE
@@ -57,7 +52,6 @@ _LEFT_OUT: _Errors = (
 # The fields of a series that are not those of leases that are booked already.
 _OF_NO_LEASE = {'name', 'if_no_room'}
 
-_Keep = Callable[[Allocations, list[Instance]], None]
 # Functions to call after a commit, which notify of removed leases.
 _Removed = list[Callable[[], None]]
 
@@ -362,7 +356,7 @@ class AllSeries(loop.Looped):
         """
         made: list[Lease] = []
         missing = list(due.missing)
-        with _remembering(tx.replica) as keep:
+        with lease_placing.remembering(tx.replica) as keep:
             for occurrence in due.occurrences:
                 lease = self._draft(series, occurrence, now)
                 try:
@@ -466,25 +460,6 @@ def _check_change(
 def _is_untouched(lease: Lease) -> bool:
     """Return whether nothing of a lease was made or is being made."""
     return lease.status == states.LEASE_PENDING and lease.is_idle
-
-
-@contextlib.contextmanager
-def _remembering(replica: state.Replica) -> Iterator[_Keep]:
-    """Let a commit place several leases, each beside those before it.
-
-    The replica of a commit lacks the writes of the commit. The block is given
-    a function that adds to the replica what a lease has got, until the block
-    ends.
-    """
-    with replica.changing() as put, contextlib.ExitStack() as undo:
-
-        def keep(placed: Allocations, displaced: list[Instance]) -> None:
-            if displaced:
-                put(displaced)
-            allocations = list(itertools.chain(*placed.values()))
-            undo.enter_context(replica.indexes.added(allocations))
-
-        yield keep
 
 
 def _shown(source: Reader, series: Series, now: int) -> _Shown:

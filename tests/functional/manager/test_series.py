@@ -10,8 +10,8 @@ import pytest
 from blazar_sched.domain import exception
 from blazar_sched.domain.series import Recurrence
 from blazar_sched.domain.window import FOREVER
+from blazar_sched.placing import lease_placing
 from blazar_sched.service.ledger import tx
-from blazar_sched.service.manager import series as manager_series
 from tests.functional.manager.relocating import RelocatingManager
 
 HOUR, DAY = 3600, 86400
@@ -164,7 +164,7 @@ def test_a_repeated_request_is_answered_however_late(world, create, wanted):
 def forgetting(monkeypatch):
     """Place each occurrence without those before it."""
     monkeypatch.setattr(
-        manager_series, '_remembering',
+        lease_placing, 'remembering',
         lambda replica: contextlib.nullcontext(lambda *_: None),
     )
 
