@@ -26,7 +26,9 @@ class LeaseRequest:
     `reservations` are as they were requested. `priority` is a position in
     PRIORITIES. `number` counts the requests of all projects in the order of
     their creation. `digest` identifies what was requested, so that a request
-    that is sent again makes no second lease request.
+    that is sent again makes no second lease request. The lease of a `flexible`
+    request may be moved in the range of starts, for the sake of a request of
+    a higher priority, until it starts.
     """
 
     id: str
@@ -40,6 +42,7 @@ class LeaseRequest:
     wait_until: int
     priority: int
     digest: str
+    flexible: bool = False
     number: int = 0
     status: str = states.REQUEST_WAITING
     lease_id: str | None = None
@@ -62,6 +65,13 @@ class LeaseRequest:
         :raises InvalidInput: if the window is out of range
         """
         return Window(self.start, self.latest_start + self.duration)
+
+    def may_have(self, window: Window) -> bool:
+        """Tell whether the lease may have a window."""
+        return (
+            self.start <= window.start <= self.latest_start
+            and window.duration == self.duration
+        )
 
     def check(self, now: int) -> None:
         """Refuse dates that leave nothing to wait for.

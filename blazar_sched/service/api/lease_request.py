@@ -86,6 +86,7 @@ def create_lease_request(req: falcon.Request, caller: Caller) -> Body:
             'duration': times.read_duration(body, 'duration'),
             'wait_until': latest_start if wait_until is None else wait_until,
             'priority': priority,
+            'flexible': body.get('flexible', False),
         },
         **idempotency.argument(req, dry_run=False),
     )

@@ -32,6 +32,10 @@ PRIORITY = (
     'Priority among the lease requests that wait; within a priority, the '
     'oldest lease request is first'
 )
+FLEXIBLE = (
+    'Whether the lease may be moved in the range of its starts, until it '
+    'starts, to make room for a lease request of a higher priority'
+)
 MAINTENANCE_ID = 'ID of the maintenance'
 MAINTENANCE_NAME = 'Name of the maintenance'
 REASON = 'Reason, which the owners of leases on the hosts are told'

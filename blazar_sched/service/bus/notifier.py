@@ -52,9 +52,11 @@ LEASE_UNUSED = 'lease.unused'
 LEASE_MAINTENANCE = 'lease.maintenance'
 # There is no room for occurrences of a series that are due to be booked.
 SERIES_AT_RISK = 'series.at_risk'
-# A lease request waits; is a lease now; has waited too long; was cancelled.
+# A lease request waits; is a lease now; its lease was moved; has waited too
+# long; was cancelled.
 REQUEST_CREATE = 'request.create'
 REQUEST_BOOK = 'request.book'
+REQUEST_MOVE = 'request.move'
 REQUEST_LAPSE = 'request.lapse'
 REQUEST_DELETE = 'request.delete'
 HOST_FAILURE = 'host.failure'

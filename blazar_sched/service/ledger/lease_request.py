@@ -46,6 +46,24 @@ def waiting(
     return sorted(found, key=lambda request: request.turn)
 
 
+def flexible(connection: sa.Connection) -> list[LeaseRequest]:
+    """Return the flexible requests with leases that have not started.
+
+    The request whose turn was last is the first of the list.
+    """
+    pending = sa.select(models.Lease.id).where(
+        models.Lease.status == states.LEASE_PENDING
+    )
+    found = _select(
+        connection,
+        sa.and_(
+            models.LeaseRequest.flexible,
+            models.LeaseRequest.lease_id.in_(pending),
+        ),
+    )
+    return sorted(found, key=lambda request: request.turn, reverse=True)
+
+
 def last_number(connection: sa.Connection) -> int:
     """Return the greatest number of a lease request, 0 if there is none."""
     last: int | None = connection.execute(
@@ -94,6 +112,7 @@ class Reads(access.Reads):
 
     lease_request = access.read(get)
     lease_requests = access.read(list_)
+    flexible_requests = access.read(flexible)
     waiting_requests = access.read(waiting)
     last_request_number = access.read(last_number)
 

@@ -180,6 +180,7 @@ class LeaseRequest(Base):
     wait_until: orm.Mapped[int]
     priority: orm.Mapped[int]
     digest: orm.Mapped[str]
+    flexible: orm.Mapped[bool]
     number: orm.Mapped[int]
     status: orm.Mapped[str] = orm.mapped_column(index=True)
     lease_id: orm.Mapped[str | None] = orm.mapped_column(Id)

@@ -169,19 +169,50 @@ class Leases:
             the replica of the commit has neither
         :raises NotEnoughHostsAvailable: if a reservation finds no room
         """
-        tx.replica.advance(now)
-        placed, displaced = displacement.place(
-            tx.replica, lease, lease.window, now,
-            relocation.rules(self._conf),
-            lambda: lease_placing.place(
-                tx.replica, lease, lease.window, options=self._options
-            ),
-            self._options,
-        )
+        placed, displaced = self._placed_new(tx.replica, lease, now)
         tx.add_lease(lease, itertools.chain(*placed.values()))
         _put_paths(tx, displaced)
         self._book(tx, lease, lease.window)
         return placed, displaced
+
+    def move(
+        self, tx: PlacingTx, old: Lease, start: int, now: int
+    ) -> tuple[Lease, lease_placing.Allocations, list[Instance]]:
+        """Place a lease that has not started anew, and write the lease.
+
+        The replica of the commit must lack the allocations of the lease.
+
+        :param start: the start from now on; the lease lasts as long as before
+        :returns: the lease, and what `add` returns
+        :raises NotEnoughHostsAvailable: if a reservation finds no room
+        """
+        moved = self._drafts.changed(
+            old, {'start': start, 'duration': old.window.duration}, now
+        )
+        new = dataclasses.replace(moved, updated_at=now)
+        placed, displaced = self._placed_new(tx.replica, new, now)
+        tx.put_lease(new)
+        for reservation_id, allocations in placed.items():
+            tx.put_allocations(reservation_id, allocations)
+        _put_paths(tx, displaced)
+        self._book(tx, new, new.window)
+        return new, placed, displaced
+
+    def _placed_new(
+        self, replica: state.Replica, lease: Lease, now: int
+    ) -> tuple[lease_placing.Allocations, list[Instance]]:
+        """Return the allocations of a new lease, and whom it displaces.
+
+        :raises NotEnoughHostsAvailable: if a reservation finds no room
+        """
+        replica.advance(now)
+        return displacement.place(
+            replica, lease, lease.window, now, relocation.rules(self._conf),
+            lambda: lease_placing.place(
+                replica, lease, lease.window, options=self._options
+            ),
+            self._options,
+        )
 
     def begin(self, lease: Lease, is_new: bool, now: int) -> Lease:
         """Notify of a lease that was committed, and start a lease now due.

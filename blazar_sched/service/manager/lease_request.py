@@ -5,8 +5,10 @@ A waiting request has no room in its whole range of starts. As soon as there is
 room, a loop books the lease. A request never takes room that a request ahead
 of it could use: it keeps away from the windows of the requests ahead that
 compete with it for hosts, so that no stream of small requests keeps a large
-one waiting. The order of the requests is in the ledger, and each commit checks
-the order, so several managers may book at once.
+one waiting. A request of a higher priority may take the room of leases that
+have not started and that their owners call flexible, if each of these finds
+other room in its own range. The order of the requests is in the ledger, and
+each commit checks the order, so several managers may book at once.
 """
 
 from collections.abc import Callable
@@ -14,7 +16,9 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from collections.abc import Set
+import contextlib
 import dataclasses
+import functools
 import json
 from typing import Any
 import uuid
@@ -27,16 +31,19 @@ from blazar_sched.domain import lease as lease_rules
 from blazar_sched.domain import states
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.lease_request import LeaseRequest
+from blazar_sched.placing import lease_placing
 from blazar_sched.placing import lease_request
 from blazar_sched.placing.lease_request import Asked
 from blazar_sched.service import loop
 from blazar_sched.service import resources
 from blazar_sched.service.bus.notifier import LEASE_CREATE
+from blazar_sched.service.bus.notifier import LEASE_UPDATE
 from blazar_sched.service.bus.notifier import Notifier
 from blazar_sched.service.bus.notifier import REQUEST_BOOK
 from blazar_sched.service.bus.notifier import REQUEST_CREATE
 from blazar_sched.service.bus.notifier import REQUEST_DELETE
 from blazar_sched.service.bus.notifier import REQUEST_LAPSE
+from blazar_sched.service.bus.notifier import REQUEST_MOVE
 from blazar_sched.service.enforcement import Enforcement
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.reader import Reader
@@ -49,6 +56,7 @@ from blazar_sched.service.manager.lease import Leases
 from blazar_sched.service.manager.runner import Runner
 from blazar_sched.service.manager.window_search import Booking
 from blazar_sched.service.manager.window_search import DEFAULT_RANGE
+from blazar_sched.service.manager.window_search import in_commit
 from blazar_sched.service.manager.window_search import Search
 from blazar_sched.service.manager.window_search import WindowSearch
 
@@ -56,10 +64,26 @@ LOG = log.getLogger(__name__)
 
 # The seconds after which room is searched for though no revision is new.
 INTERVAL = 60
+# The most leases that are moved for a request: other commits wait meanwhile.
+MOST_MOVED = 10
 # The namespace of the ids that follow from idempotency keys.
 _NAMESPACE = uuid.UUID('3b0c5a52-6d2e-4c7b-9a0e-5f2a1c4d7e90')
 
 _Shown = dict[str, Any]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Booked:
+    """A request that was booked, with its lease.
+
+    :param moved: the requests whose leases were moved, with these leases
+    """
+
+    request: LeaseRequest
+    lease: Lease
+    moved: list[tuple[LeaseRequest, Lease]] = dataclasses.field(
+        default_factory=list
+    )
 
 
 class LeaseRequests(loop.Looped):
@@ -275,7 +299,7 @@ class LeaseRequests(loop.Looped):
         search = self._starts(asked, ahead, asked.request.latest_start, now)
         try:
             if self._search.result(search) is None:
-                return False
+                return self._make_room(asked, ahead, seen, now)
             booked = self._search.book(
                 search,
                 lambda booking: self._ledger.commit(
@@ -289,11 +313,144 @@ class LeaseRequests(loop.Looped):
             return True
         if booked is None:
             return False
-        request, lease = booked
-        self._notifier.lease_request(REQUEST_BOOK, request)
-        self._notifier.lease(LEASE_CREATE, lease)
-        self._runner.wake()
+        self._announce(booked)
         return True
+
+    def _announce(self, booked: _Booked) -> None:
+        self._notifier.lease_request(REQUEST_BOOK, booked.request)
+        self._notifier.lease(LEASE_CREATE, booked.lease)
+        for request, lease in booked.moved:
+            self._notifier.lease_request(REQUEST_MOVE, request)
+            self._notifier.lease(LEASE_UPDATE, lease)
+        self._runner.wake()
+
+    def _make_room(
+        self,
+        asked: Asked,
+        ahead: Sequence[Asked],
+        seen: Set[str],
+        now: int,
+    ) -> bool:
+        """Book the lease of a request in place of leases that can be moved.
+
+        As few leases as possible are moved, those of the last requests first.
+
+        :returns: as `_book`
+        """
+        most = len(self._movable(self._ledger, asked.request, now))
+        for count in range(1, most + 1):
+            with contextlib.suppress(exception.NotEnoughHostsAvailable):
+                booked = self._ledger.commit(functools.partial(
+                    self._put_in_place, asked=asked, ahead=ahead, seen=seen,
+                    count=count, now=now,
+                ))
+                if booked is not None:
+                    self._announce(booked)
+                    return True
+        return False
+
+    def _movable(
+        self, source: Reader, request: LeaseRequest, now: int
+    ) -> Sequence[Asked]:
+        """Return the leases that may be moved for a request, the last first.
+
+        A lease whose hosts are being vacated is not moved any more, nor is a
+        lease whose owner has given it a window of its own.
+        """
+        found = []
+        for each in source.flexible_requests():
+            if each.priority >= request.priority:
+                continue
+            lease = source.lease(str(each.lease_id))
+            if (
+                lease.is_idle
+                and now + self._conf.vacate_lead_time < lease.start
+                and each.may_have(lease.window)
+                and lease.window.overlaps(request.span)
+            ):
+                found.append(Asked(each, lease))
+        return found[:MOST_MOVED]
+
+    def _put_in_place(
+        self,
+        tx: PlacingTx,
+        asked: Asked,
+        ahead: Sequence[Asked],
+        seen: Set[str],
+        count: int,
+        now: int,
+    ) -> _Booked | None:
+        """Write the lease of a request, and the moved leases.
+
+        :param count: the number of leases to move
+        :raises NotEnoughHostsAvailable: if one of the leases finds no room in
+            the range of starts of its own request
+        """
+        moving = self._movable(tx, asked.request, now)[:count]
+        search = self._starts(asked, ahead, asked.request.latest_start, now)
+        replica = tx.replica
+        held = [
+            allocation
+            for each in moving
+            for many in lease_placing.allocations_of(
+                replica, each.lease
+            ).values()
+            for allocation in many
+        ]
+        with (
+            replica.indexes.removed(held),
+            lease_placing.remembering(replica) as keep,
+        ):
+            booked = self._put(
+                tx, asked, seen, functools.partial(in_commit, search), now,
+                keep,
+            )
+            if booked is None:
+                return None
+            moved = [
+                (each.request, self._move(tx, each, keep, now))
+                for each in reversed(moving)
+            ]
+        return dataclasses.replace(booked, moved=moved)
+
+    def _move(
+        self, tx: PlacingTx, asked: Asked, keep: lease_placing.Keep, now: int
+    ) -> Lease:
+        """Place a lease anew in the range of starts of its request.
+
+        The lease keeps its window if the window has room on other hosts.
+
+        :raises NotEnoughHostsAvailable: if there is no room, or if a limit
+            forbids the lease in another window
+        """
+        request, lease = asked.request, asked.lease
+        ahead = self._all_asked(
+            (
+                each for each in tx.waiting_requests()
+                if each.turn < request.turn
+            ),
+            now,
+        )
+        start = in_commit(
+            self._starts(asked, (), lease.start, now, first=lease.start),
+            tx.replica,
+        )
+        if start is None:
+            start = in_commit(
+                self._starts(asked, ahead, request.latest_start, now),
+                tx.replica,
+            )
+        if start is None:
+            raise exception.NotEnoughHostsAvailable(
+                f'lease {lease.id} cannot be moved'
+            )
+        new, placed, displaced = self._leases.move(tx, lease, start, now)
+        try:
+            self._enforcement.check_limits(tx, new, now, lease)
+        except exception.LimitExceeded as e:
+            raise exception.NotEnoughHostsAvailable(str(e)) from e
+        keep(placed, displaced)
+        return new
 
     def _put(
         self,
@@ -302,9 +459,11 @@ class LeaseRequests(loop.Looped):
         seen: Set[str],
         booking: Booking[int | None],
         now: int,
-    ) -> tuple[LeaseRequest, Lease] | None:
+        keep: lease_placing.Keep | None = None,
+    ) -> _Booked | None:
         """Write the lease of a request, and what has become of the request.
 
+        :param keep: told what the lease has got
         :returns: None if the request cannot be booked now: it waits no more,
             another request has come ahead of it, or there is no room
         """
@@ -318,21 +477,28 @@ class LeaseRequests(loop.Looped):
         if start is None:
             return None
         lease = self._lease(request, start, now)
-        self._leases.add(tx, lease, now)
+        got = self._leases.add(tx, lease, now)
+        if keep is not None:
+            keep(*got)
         self._enforcement.check_limits(tx, lease, now)
-        return _ended(
-            tx, request, states.REQUEST_BOOKED, now, lease.id
-        ), lease
+        ended = _ended(tx, request, states.REQUEST_BOOKED, now, lease.id)
+        return _Booked(ended, lease)
 
     def _starts(
-        self, asked: Asked, ahead: Sequence[Asked], last: int, now: int
+        self,
+        asked: Asked,
+        ahead: Sequence[Asked],
+        last: int,
+        now: int,
+        first: int | None = None,
     ) -> Search[int | None]:
         """Return the search for the first start that a request can get.
 
         :param last: the last start
+        :param first: the first start, that of the request by default
         """
         options = placing_options.read(self._conf)
-        within = max(asked.request.start, now), last
+        within = first or max(asked.request.start, now), last
         return self._search.first_of(
             asked.lease,
             lambda replica: lease_request.starts(

@@ -165,7 +165,7 @@ class WindowSearch:
             hosts, self._conf.manager.overcommit_reservations,
             relocation.rules(self._conf) is not None,
         )
-        return search(_Still(vacant)) is not None
+        return in_commit(search, vacant) is not None
 
     def result(self, search: 'Search[T]') -> T:
         """Return the result of a search at one revision of the ledger.
@@ -190,7 +190,7 @@ class WindowSearch:
             found, revision = self._at_one_revision(search)
             with contextlib.suppress(_Outdated):
                 return book(functools.partial(_at_revision, found, revision))
-        return book(lambda replica: search(_Still(replica)))
+        return book(functools.partial(in_commit, search))
 
     def _at_one_revision(self, search: 'Search[T]') -> tuple[T, int]:
         """Return the result of a search, and the revision of the ledger.
@@ -204,7 +204,7 @@ class WindowSearch:
             if len(look.revisions) == 1:
                 return found, look.revisions.pop()
         return self._ledger.read_replica(
-            lambda replica: (search(_Still(replica)), replica.revision)
+            lambda replica: (in_commit(search, replica), replica.revision)
         )
 
     def _windows(
@@ -439,6 +439,12 @@ Look = _Look | _Still
 Search = Callable[[Look], T]
 # Returns what was found, in a commit with this replica.
 Booking = Callable[[state.Replica], T]
+
+
+def in_commit(search: Search[T], replica: state.Replica) -> T:
+    """Return what a search finds in a replica that nobody else changes."""
+    return search(_Still(replica))
+
 
 # The sort keys of offers, by what the client calls the best.
 _KEYS: dict[str, Callable[[window_search.Found], int]] = {

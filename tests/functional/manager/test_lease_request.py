@@ -362,6 +362,143 @@ def test_a_request_that_comes_ahead_meanwhile_is_first(
     assert world.ledger.lease(shown['lease_id']).start == world.now + 200
 
 
+class TestFlexible:
+    """The leases of flexible requests make room for higher priorities."""
+
+    @pytest.fixture
+    def told(self, requests, monkeypatch):
+        told = []
+        for name in 'lease_request', 'lease':
+            monkeypatch.setattr(
+                requests._notifier, name,
+                lambda event_type, each: told.append((event_type, each.id)),
+            )
+        return told
+
+    @pytest.fixture
+    def moves(self, world, requests):
+        """moves(made) -> by how many seconds the lease of a request moved."""
+
+        def moves(made):
+            shown = requests.get(made['id'], None)
+            lease = world.ledger.lease(shown['lease_id'])
+            assert len(world.held(lease)) == 2
+            assert shown['start'] <= lease.start <= shown['latest_start']
+            assert lease.end - lease.start == made['duration']
+            return lease.start - made['start']
+
+        return moves
+
+    def test_a_flexible_lease_is_moved(self, world, ask, moves, told):
+        low = ask(flexible=True, priority=LOW)
+        high = ask(latest=100, priority=HIGH)
+        assert (high['status'], moves(high), moves(low)) == ('BOOKED', 0, 100)
+        assert told[-4:] == [
+            ('request.book', high['id']), ('lease.create', high['lease_id']),
+            ('request.move', low['id']), ('lease.update', low['lease_id']),
+        ]
+        # The events move with the lease.
+        world.run(100)
+        assert world.ledger.lease(low['lease_id']).status == 'PENDING'
+        world.run(100)
+        assert world.ledger.lease(low['lease_id']).status == 'ACTIVE'
+        assert world.ledger.lease(high['lease_id']).status == 'TERMINATED'
+
+    @pytest.mark.parametrize('values', [
+        {'flexible': False},
+        {'priority': HIGH},
+        # No other window is in the range.
+        {'latest': 199},
+        {'latest': 100},
+    ])
+    def test_others_are_not_moved(self, ask, moves, values):
+        made = ask(**{'flexible': True, **values})
+        high = ask(latest=100, priority=HIGH)
+        assert (high['status'], moves(made)) == ('WAITING', 0)
+
+    def test_a_lease_that_others_keep_where_it_is(
+        self, world, whole, ask, moves
+    ):
+        low = ask(flexible=True, priority=LOW)
+        world.create(whole(), start=250, end=300)
+        assert ask(latest=100, priority=HIGH)['status'] == 'WAITING'
+        assert moves(low) == 0
+
+    def test_a_lease_of_which_the_window_was_changed(self, world, ask):
+        low = ask(flexible=True, priority=LOW)
+        world.leases.update(
+            low['lease_id'], None, {'end': world.now + 190}
+        )
+        assert ask(latest=100, priority=HIGH)['status'] == 'WAITING'
+
+    def test_a_lease_whose_hosts_are_being_vacated(self, world, conf, ask):
+        conf.set_override('vacate_lead_time', 100, 'manager')
+        ask(flexible=True, priority=LOW)
+        assert ask(latest=100, priority=HIGH)['status'] == 'WAITING'
+
+    def test_a_lease_that_has_started(self, world, ask):
+        ask(flexible=True, priority=LOW)
+        world.run(100)
+        high = ask(start=0, latest=50, priority=HIGH)
+        assert high['status'] == 'WAITING'
+
+    def test_no_more_leases_are_moved_than_need_be(
+        self, world, whole, requests, ask
+    ):
+        for name in 'cd':
+            world.add_host(name)
+        made = [
+            ask(whole(2, 2), flexible=True, priority=priority)
+            for priority in (NORMAL, LOW)
+        ]
+        high = ask(whole(2, 2), latest=100, priority=HIGH)
+        assert high['status'] == 'BOOKED'
+        starts = [
+            world.ledger.lease(each['lease_id']).start - world.now
+            for each in made
+        ]
+        assert starts == [100, 200]
+
+    def test_a_moved_lease_delays_no_request_ahead_of_it(
+        self, world, whole, requests, ask, moves
+    ):
+        low = ask(flexible=True, priority=LOW, latest=400)
+        blocked = world.create(whole(), start=300, end=350)
+        waiting = ask(start=250, latest=260)
+        assert waiting['status'] == 'WAITING'
+        ask(latest=100, priority=HIGH)
+        # The request ahead may have its lease up to 360.
+        assert moves(low) >= 260
+        end(world, blocked)
+        requests.step()
+        assert status(requests, waiting) == 'BOOKED'
+
+    @pytest.mark.parametrize('seed', range(15))
+    def test_small_worlds(self, world, whole, requests, ask, seed):
+        """Every lease stays in its range, and no lease is lost."""
+        draw = random.Random(seed)
+        booked = set()
+        for _ in range(25):
+            first = draw.randint(1, 40)
+            number = draw.randint(1, 2)
+            ask(
+                whole(number, number), start=first,
+                latest=first + draw.randint(0, 30),
+                duration=draw.randint(1, 20), priority=draw.randint(0, 2),
+                flexible=draw.random() < 0.7,
+            )
+            requests.step()
+            for each in world.ledger.lease_requests(None):
+                if each.lease_id is None:
+                    assert each.id not in booked
+                    continue
+                booked.add(each.id)
+                lease = world.ledger.lease(each.lease_id)
+                assert each.may_have(lease.window)
+                assert len(world.held(lease)) == each.reservations[0]['min']
+            world.check()
+
+
 @pytest.mark.parametrize('seed', range(15))
 def test_small_worlds_against_every_start(
     world, requests, whole, ask, seed

@@ -251,6 +251,7 @@ def lease_request():
         'wait_until': 1893459600,
         'priority': 1,
         'digest': '',
+        'flexible': False,
         'number': 7,
         'status': 'WAITING',
         'lease_id': None,

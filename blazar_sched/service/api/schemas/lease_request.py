@@ -5,6 +5,7 @@ from blazar_sched.domain.lease_request import NORMAL
 from blazar_sched.domain.lease_request import PRIORITIES
 from blazar_sched.service.api import meaning
 from blazar_sched.service.api import validation
+from blazar_sched.service.api.field import BOOLEAN
 from blazar_sched.service.api.field import Field
 from blazar_sched.service.api.field import Object
 from blazar_sched.service.api.field import Type
@@ -37,5 +38,6 @@ _CREATE = Object(
         type=Type({'enum': list(PRIORITIES), 'default': NORMAL}),
         required=False,
     ),
+    Field('flexible', meaning.FLEXIBLE, type=BOOLEAN, required=False),
 )
 CREATE = validation.by_version(_CREATE.schema)

@@ -9,6 +9,7 @@ from blazar_sched.domain import states
 from blazar_sched.domain.lease_request import NORMAL
 from blazar_sched.domain.lease_request import PRIORITIES
 from blazar_sched.service.api import meaning
+from blazar_sched.service.api.field import BOOLEAN
 from blazar_sched.service.api.field import Field
 from blazar_sched.service.api.field import INTEGER
 from blazar_sched.service.api.field import INTEGER_OR_NULL
@@ -47,6 +48,7 @@ _FIELDS = (
         'priority', meaning.PRIORITY, PRIORITIES.index(NORMAL),
         _Priority({'enum': list(PRIORITIES)}),
     ),
+    Field('flexible', meaning.FLEXIBLE, False, BOOLEAN),
     Field(
         'status',
         'Status of the lease request: `BOOKED` has a lease, `LAPSED` has '

@@ -38,6 +38,7 @@ def upgrade() -> None:
         sa.Column('wait_until', sa.BigInteger(), nullable=False),
         sa.Column('priority', sa.BigInteger(), nullable=False),
         sa.Column('digest', NAME, nullable=False),
+        sa.Column('flexible', sa.Boolean(), nullable=False),
         sa.Column('number', sa.BigInteger(), nullable=False),
         sa.Column('status', NAME, nullable=False),
         sa.Column('lease_id', ID),
