@@ -32,7 +32,6 @@ from blazar_sched.domain import states
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.lease_request import LeaseRequest
 from blazar_sched.placing import lease_placing
-from blazar_sched.placing import lease_request
 from blazar_sched.placing.lease_request import Asked
 from blazar_sched.service import loop
 from blazar_sched.service import resources
@@ -49,15 +48,12 @@ from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.reader import Reader
 from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.ledger.tx import Tx
-from blazar_sched.service.manager import draft
 from blazar_sched.service.manager import idempotency
-from blazar_sched.service.manager import placing_options
 from blazar_sched.service.manager.lease import Leases
+from blazar_sched.service.manager.request_search import RequestSearch
 from blazar_sched.service.manager.runner import Runner
 from blazar_sched.service.manager.window_search import Booking
-from blazar_sched.service.manager.window_search import DEFAULT_RANGE
 from blazar_sched.service.manager.window_search import in_commit
-from blazar_sched.service.manager.window_search import Search
 from blazar_sched.service.manager.window_search import WindowSearch
 
 LOG = log.getLogger(__name__)
@@ -106,7 +102,7 @@ class LeaseRequests(loop.Looped):
     ) -> None:
         self._conf = conf.manager
         self._ledger = ledger
-        self._drafts = draft.Drafts(conf, drivers)
+        self._requests = RequestSearch(conf, drivers, search)
         self._runner = runner
         self._notifier = notifier
         self._enforcement = enforcement
@@ -156,9 +152,10 @@ class LeaseRequests(loop.Looped):
             request_id, project_id
         )
         waiting = self._ledger.waiting_requests()
+        now = int(self._clock())
         return {
             **_shown(found, waiting),
-            'estimate': self._estimate(found, waiting, int(self._clock())),
+            'estimate': self._requests.estimate(found, waiting, now),
         }
 
     def list(self, project_id: str | None) -> list[_Shown]:
@@ -221,9 +218,9 @@ class LeaseRequests(loop.Looped):
         :raises BlazarSchedError: as `create`
         """
         new.check(now)
-        asked = self._asked(new, now)
+        asked = self._requests.asked(new, now)
         self._enforcement.check_limits(self._ledger, asked.lease, now)
-        search = self._starts(asked, (), new.latest_start, now)
+        search = self._requests.starts(asked, (), now)
         if self._search.result(search) is None and not (
             self._search.is_possible(search, self._ledger.hosts())
         ):
@@ -268,8 +265,9 @@ class LeaseRequests(loop.Looped):
             if each.turn < request.turn
         ]
         seen = {each.id for each in waiting}
-        ahead = self._all_asked(waiting, now)
-        if not self._book(self._asked(request, now), ahead, seen, now):
+        ahead = self._requests.all_asked(waiting, now)
+        asked = self._requests.asked(request, now)
+        if not self._book(asked, ahead, seen, now):
             self._search_again()
 
     def _book_all(self, waiting: Sequence[LeaseRequest], now: int) -> None:
@@ -277,7 +275,7 @@ class LeaseRequests(loop.Looped):
         ahead: list[Asked] = []
         seen: set[str] = set()
         for request in waiting:
-            for asked in self._all_asked([request], now):
+            for asked in self._requests.all_asked([request], now):
                 if not self._book(asked, ahead, seen, now):
                     ahead.append(asked)
             seen.add(request.id)
@@ -296,7 +294,7 @@ class LeaseRequests(loop.Looped):
         :returns: whether the requests behind need not keep away from the
             windows of the request
         """
-        search = self._starts(asked, ahead, asked.request.latest_start, now)
+        search = self._requests.starts(asked, ahead, now)
         try:
             if self._search.result(search) is None:
                 return self._make_room(asked, ahead, seen, now)
@@ -311,6 +309,9 @@ class LeaseRequests(loop.Looped):
             # that has too much.
             LOG.info('Lease request %s waits: %s', asked.request.id, e)
             return True
+        except exception.Conflict as e:
+            LOG.warning('Lease request %s waits: %s', asked.request.id, e)
+            return False
         if booked is None:
             return False
         self._announce(booked)
@@ -387,7 +388,7 @@ class LeaseRequests(loop.Looped):
             the range of starts of its own request
         """
         moving = self._movable(tx, asked.request, now)[:count]
-        search = self._starts(asked, ahead, asked.request.latest_start, now)
+        search = self._requests.starts(asked, ahead, now)
         replica = tx.replica
         held = [
             allocation
@@ -424,22 +425,19 @@ class LeaseRequests(loop.Looped):
             forbids the lease in another window
         """
         request, lease = asked.request, asked.lease
-        ahead = self._all_asked(
+        ahead = self._requests.all_asked(
             (
                 each for each in tx.waiting_requests()
                 if each.turn < request.turn
             ),
             now,
         )
-        start = in_commit(
-            self._starts(asked, (), lease.start, now, first=lease.start),
-            tx.replica,
+        searches = (
+            self._requests.starts(asked, (), now, (lease.start, lease.start)),
+            self._requests.starts(asked, ahead, now),
         )
-        if start is None:
-            start = in_commit(
-                self._starts(asked, ahead, request.latest_start, now),
-                tx.replica,
-            )
+        starts = (in_commit(search, tx.replica) for search in searches)
+        start = next((at for at in starts if at is not None), None)
         if start is None:
             raise exception.NotEnoughHostsAvailable(
                 f'lease {lease.id} cannot be moved'
@@ -476,92 +474,13 @@ class LeaseRequests(loop.Looped):
         start = booking(tx.replica)
         if start is None:
             return None
-        lease = self._lease(request, start, now)
+        lease = self._requests.lease(request, start, now)
         got = self._leases.add(tx, lease, now)
         if keep is not None:
             keep(*got)
         self._enforcement.check_limits(tx, lease, now)
         ended = _ended(tx, request, states.REQUEST_BOOKED, now, lease.id)
         return _Booked(ended, lease)
-
-    def _starts(
-        self,
-        asked: Asked,
-        ahead: Sequence[Asked],
-        last: int,
-        now: int,
-        first: int | None = None,
-    ) -> Search[int | None]:
-        """Return the search for the first start that a request can get.
-
-        :param last: the last start
-        :param first: the first start, that of the request by default
-        """
-        options = placing_options.read(self._conf)
-        within = first or max(asked.request.start, now), last
-        return self._search.first_of(
-            asked.lease,
-            lambda replica: lease_request.starts(
-                replica, asked, ahead, within, options
-            ),
-            now,
-        )
-
-    def _asked(self, request: LeaseRequest, now: int) -> Asked:
-        start = max(request.start, now)
-        return Asked(request, self._lease(request, start, now))
-
-    def _all_asked(
-        self, requests: Iterable[LeaseRequest], now: int
-    ) -> Sequence[Asked]:
-        """Return requests with their leases, without those now invalid.
-
-        A flavor, for example, may have been deleted in the meantime.
-        """
-        found = []
-        for each in requests:
-            try:
-                found.append(self._asked(each, now))
-            except exception.InvalidInput as e:
-                LOG.info('Lease request %s waits: %s', each.id, e)
-        return found
-
-    def _lease(self, request: LeaseRequest, start: int, now: int) -> Lease:
-        """Return the lease of a request at a start.
-
-        :raises InvalidInput: naming the field that is wrong
-        """
-        return self._drafts.new(
-            {
-                'name': request.name,
-                'project_id': request.project_id,
-                'user_id': request.user_id,
-                'start': start,
-                'end': start + request.duration,
-                'before_end': draft.DEFAULT,
-                'reservations': request.reservations,
-            },
-            now,
-        )
-
-    def _estimate(
-        self,
-        request: LeaseRequest,
-        waiting: Iterable[LeaseRequest],
-        now: int,
-    ) -> int | None:
-        """Return the first start with room, also after the latest start."""
-        if not request.is_waiting:
-            return None
-        ahead = [each for each in waiting if each.turn < request.turn]
-        search = [
-            self._starts(
-                asked, self._all_asked(ahead, now),
-                max(request.latest_start, now) + DEFAULT_RANGE, now,
-            )
-            for asked in self._all_asked([request], now)
-        ]
-        return self._search.result(search[0]) if search else None
 
 
 def _new(
