@@ -15,6 +15,23 @@ _OVER = (states.LEASE_DELETING, states.LEASE_TERMINATED)
 
 
 @dataclasses.dataclass
+class LeaseRequests:
+    """The lease requests as they were seen.
+
+    :ivar asked: the project and the body of each request, by key
+    :ivar seen: the status and the lease of each request at the last look, by
+        id
+    :ivar estimates: the estimate in the first response, by id
+    :ivar booked: the start of the lease when it was booked, by id
+    """
+
+    asked: dict = dataclasses.field(default_factory=dict)
+    seen: dict = dataclasses.field(default_factory=dict)
+    estimates: dict = dataclasses.field(default_factory=dict)
+    booked: dict = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass
 class Reservation:
     """A reservation as it was last seen.
 

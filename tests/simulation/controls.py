@@ -13,6 +13,7 @@ from blazar_sched.domain import inventory
 from blazar_sched.domain import states
 from blazar_sched.filters import lifetime_filter
 from blazar_sched.placing import displacement
+from blazar_sched.placing import lease_request
 from blazar_sched.placing import relocation as paths
 from blazar_sched.replica import accounting
 from blazar_sched.replica import batch
@@ -26,6 +27,7 @@ from blazar_sched.service.ledger import reader
 from blazar_sched.service.ledger import tx
 from blazar_sched.service.manager import draft
 from blazar_sched.service.manager import lease
+from blazar_sched.service.manager import lease_request as lease_requests
 from blazar_sched.service.manager import relocation
 from blazar_sched.service.manager import transition
 from blazar_sched.service.resources import lifetime
@@ -43,6 +45,7 @@ from tests.simulation.features import MAINTENANCE
 from tests.simulation.features import OFFERS
 from tests.simulation.features import ON_END
 from tests.simulation.features import RELOCATION
+from tests.simulation.features import REQUESTS
 from tests.simulation.features import SHARING
 from tests.simulation.features import UNSEEN
 
@@ -456,6 +459,21 @@ def _booked_twice():
     return mock.patch.object(paths, 'plan', plan)
 
 
+def _requests_out_of_turn():
+    """A lease request takes room that a request ahead of it could use."""
+    return mock.patch.object(
+        lease_request, 'starts',
+        lambda replica, asked, ahead, within, options: [within],
+    )
+
+
+def _requests_forgotten():
+    """Nobody searches for room once a lease request waits."""
+    return mock.patch.object(
+        lease_requests.LeaseRequests, '_book_all', lambda *_: None
+    )
+
+
 ALL = {
     'accepted-leases': Control(None, 'is not there', 1, _taken_back),
     'kept-servers': Control(
@@ -575,6 +593,14 @@ ALL = {
     'offers-lapse': Control(
         (OFFERS,), 'still held|the_ledger_is_sound', 0, _held_for_ever,
         ('hold',),
+    ),
+    'requests-in-turn': Control(
+        (REQUESTS,), 'was booked in .* ahead of', 0, _requests_out_of_turn,
+        ('wait_for_room', 'create'),
+    ),
+    'requests-booked': Control(
+        (REQUESTS,), 'waits for the room', 0, _requests_forgotten,
+        ('wait_for_room', 'create'),
     ),
     'paths-spare-servers': Control(
         (RELOCATION,), 'left_alone|moves_to_the_booked_host', 2,

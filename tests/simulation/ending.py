@@ -5,6 +5,7 @@ from blazar_sched.domain import states
 from tests.simulation import features
 from tests.simulation import looks
 from tests.simulation.actions import hosts
+from tests.simulation.promises import lease_requests
 from tests.simulation.promises import registry
 
 # The rounds in which everything must be done, and the seconds for events of
@@ -60,6 +61,9 @@ def _pass(world, seconds):
         member.run(lambda m: m.runner.step())
     world.members[0].run(lambda m: m.instances.sync())
     world.members[0].run(lambda m: m.monitor.step())
+    if features.REQUESTS in world.features:
+        world.members[0].run(lambda m: m.lease_requests.step())
+        lease_requests.check_first(world)
     world.check()
 
 
@@ -118,7 +122,7 @@ def _has_slots(world, lease, r):
 
 
 def _to_do(world):
-    return [
+    return [each.id for each in world.ledger.waiting_requests()] + [
         (lease.id, lease.status, e.event_type, e.status)
         for lease in (*world.ledger.leases(), *world.ledger.offers(None))
         for e in lease.events

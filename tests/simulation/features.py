@@ -35,24 +35,29 @@ RELOCATION = 'relocation'
 MAINTENANCE = 'maintenance'
 # Offers that are held, accepted and deleted.
 OFFERS = 'offers'
+# Leases that wait for room, and that are moved for others.
+REQUESTS = 'requests'
 
 ALL = (
     ON_END, MAGNETIC, SHARING, BEFORE_END, LIFETIMES, PREEMPTIBLE, FORCED,
     AWAY, FAILURES, UNSEEN, LARGE, KILLS, CLOCKS,
 )
-# The shares of worlds with relocation, with offers and with maintenances.
+# The shares of worlds with relocation, with offers, with maintenances and with
+# lease requests.
 _RELOCATING = 0.4
 _OFFERING = 0.4
 _MAINTAINING = 0.3
+_REQUESTING = 0.3
 
 
-def draw(random, moves, offers, maintenances):
+def draw(random, moves, offers, maintenances, requests):
     """Return the features of a world.
 
     :param moves: draws whether the world has relocation, so that worlds
         without relocation do not depend on that
     :param offers: draws whether the world has offers
     :param maintenances: draws whether the world has maintenances
+    :param requests: draws whether the world has lease requests
     """
     likely = random.choice((0.2, 0.5))
     rare = {CLOCKS: 0.2, LARGE: 0.2}
@@ -63,4 +68,6 @@ def draw(random, moves, offers, maintenances):
         found.add(OFFERS)
     if maintenances.random() < _MAINTAINING:
         found.add(MAINTENANCE)
+    if requests.random() < _REQUESTING:
+        found.add(REQUESTS)
     return frozenset(found)

@@ -19,6 +19,8 @@ class Player:
             dir=shared if shared.is_dir() else None
         )
         self._empty = f'{self._directory.name}/empty'
+        # The world that was played last.
+        self.world = None
         ledger = Ledger(f'sqlite:///{self._empty}')
         ledger.upgrade()
         ledger.close()
@@ -28,6 +30,7 @@ class Player:
         played = world.World(
             seed, self._empty, self._directory.name, features, often
         )
+        self.world = played
         # The errors that are provoked on purpose are logged at length.
         logging.disable()
         try:

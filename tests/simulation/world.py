@@ -33,10 +33,12 @@ from tests.simulation import looks
 from tests.simulation import promises
 from tests.simulation import relocation
 from tests.simulation.book import Book
+from tests.simulation.book import LeaseRequests
 from tests.simulation.cloud.cloud import SimulatedCloud
 from tests.simulation.features import AWAY
 from tests.simulation.features import MAINTENANCE
 from tests.simulation.features import RELOCATION
+from tests.simulation.features import REQUESTS
 from tests.simulation.members import Bus
 from tests.simulation.members import Crash
 from tests.simulation.members import Member
@@ -122,6 +124,7 @@ class World:
         self.keys = {}
         # The held offers, by id, also those that are not held any more.
         self.offers = {}
+        self.lease_requests = LeaseRequests()
         # When the deletion of a lease was first requested, by id.
         self.ended_by_users = {}
         # The request of each server, by uuid.
@@ -130,7 +133,10 @@ class World:
         moves = random.Random(f'{seed}/relocation')
         offers = random.Random(f'{seed}/offers')
         closings = random.Random(f'{seed}/maintenances')
-        drawn = feature_draws.draw(weather, moves, offers, closings)
+        requests = random.Random(f'{seed}/requests')
+        drawn = feature_draws.draw(
+            weather, moves, offers, closings, requests
+        )
         self.features = drawn if features is None else frozenset(features)
         self.setting = None
         if RELOCATION in self.features:
@@ -368,6 +374,11 @@ class World:
                 self.some_member(), lambda m: m.maintenances.step()
             )
 
+        if REQUESTS in self.features and self.happens(0.8):
+            self.quietly(
+                self.some_member(), lambda m: m.lease_requests.step()
+            )
+
     def quietly(self, member, work):
         """Run work of a manager whose errors a loop would log and retry.
 
@@ -580,6 +591,22 @@ class World:
             'DELETE', f'/v1/offers/{offer_id}', None, known['project'],
             version='1.3',
         )
+
+    def wait_for_room(self, key, project, body):
+        """Create a lease request."""
+        known = self.lease_requests
+        known.asked.setdefault(key, (project, body))
+        answer = self.ask(
+            'POST', '/v1/requests', body, project, key, version='1.5'
+        )
+        if answer.status_code == 201:
+            request = answer.json['request']
+            id_, lease_id = request['id'], request['lease_id']
+            _, before = known.seen.get(id_, (None, None))
+            if before not in (None, lease_id):
+                raise promises.Broken(f'{key} was booked as {request}')
+            known.estimates.setdefault(id_, request['estimate'])
+            self.check()
 
     def _promise(self, lease):
         known = self.promised[lease['id']]

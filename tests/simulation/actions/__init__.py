@@ -3,6 +3,7 @@
 """
 
 from tests.simulation.actions import hosts
+from tests.simulation.actions import lease_requests
 from tests.simulation.actions import leases
 from tests.simulation.actions import maintenances
 from tests.simulation.actions import managers
@@ -13,8 +14,8 @@ from tests.simulation.actions import servers
 from tests.simulation.actions import unseen
 
 __all__ = [
-    'choose', 'hosts', 'leases', 'maintenances', 'managers', 'offers',
-    'relocations', 'servers', 'unseen',
+    'choose', 'hosts', 'lease_requests', 'leases', 'maintenances', 'managers',
+    'offers', 'relocations', 'servers', 'unseen',
 ]
 
 choose = registry.choose

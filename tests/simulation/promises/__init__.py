@@ -3,6 +3,7 @@
 
 from tests.simulation.promises import filters
 from tests.simulation.promises import images
+from tests.simulation.promises import lease_requests
 from tests.simulation.promises import leases
 from tests.simulation.promises import maintenances
 from tests.simulation.promises import offers
@@ -16,9 +17,9 @@ from tests.simulation.promises import starts
 from tests.simulation.promises import told
 
 __all__ = [
-    'Broken', 'check', 'filters', 'images', 'leases', 'maintenances',
-    'offers', 'paths', 'places', 'refusals', 'replicas', 'servers', 'starts',
-    'told',
+    'Broken', 'check', 'filters', 'images', 'lease_requests', 'leases',
+    'maintenances', 'offers', 'paths', 'places', 'refusals', 'replicas',
+    'servers', 'starts', 'told',
 ]
 
 Broken = registry.Broken
