@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lease requests: projects that wait until a lease finds room.
 
-A waiting request has no room in its whole range of starts. As soon as there is
-room, a loop books the lease. A request never takes room that a request ahead
-of it could use: it keeps away from the windows of the requests ahead that
-compete with it for hosts, so that no stream of small requests keeps a large
-one waiting. A request of a higher priority may take the room of leases that
-have not started and that their owners call flexible, if each of these finds
-other room in its own range. The order of the requests is in the ledger, and
+A request waits while no start in the range of the request has room. As soon as
+there is room, a loop books the lease. A request never takes room that a
+request ahead could use: the lease of a request overlaps no window of a request
+ahead that competes for the same hosts, so that small requests cannot keep a
+large request waiting for ever. A request may displace the flexible leases of
+requests of a lower priority. The order of the requests is in the ledger, and
 each commit checks the order, so several managers may book at once.
 """
 
