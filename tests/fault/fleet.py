@@ -138,13 +138,13 @@ class Fleet:
 
     @contextlib.contextmanager
     def at_work(
-        self, clients: int = 2, offers: bool = False
+        self, clients: int = 2, offers: bool = False, waiting: bool = False
     ) -> Iterator[Traffic]:
         """Run clients meanwhile; then check the leases that the clients know.
 
         Nothing else helps the service to recover.
         """
-        with Traffic(self.ports, clients, offers) as traffic:
+        with Traffic(self.ports, clients, offers, waiting) as traffic:
             yield traffic
         assert not traffic.troubles, traffic.troubles
         wait_for('no held offer', lambda: not self.ledger.offers(None))
@@ -153,6 +153,7 @@ class Fleet:
             lambda: not self.ledger.due_events(int(time.time())),
         )
         wait_for('replicas equal to SQL', self.fed)
+        assert not self.ledger.waiting_requests()
         leases = self.ledger.leases()
         assert {lease.id for lease in leases} == traffic.left()
         assert {lease.status for lease in leases} <= {'PENDING', 'ACTIVE'}

@@ -66,6 +66,7 @@ class Deployment:
                 'sync_interval': 3600,
                 # All clients are of one project.
                 'max_held_offers': 1000,
+                'max_waiting_requests': 1000,
                 **manager,
             },
         }

@@ -125,7 +125,7 @@ def test_nobody_waits_for_long_while_managers_are_killed(
     fleet = new_fleet(
         database_on(engine), bus, managers=MANAGERS, apis=APIS
     )
-    with fleet.at_work(CLIENTS, offers=True) as traffic:
+    with fleet.at_work(CLIENTS, offers=True, waiting=True) as traffic:
         end = time.monotonic() + KILLING
         number = 0
         while time.monotonic() < end:
@@ -140,10 +140,13 @@ def test_nobody_waits_for_long_while_managers_are_killed(
         f'{number} managers killed on {engine}',
         f'{len(traffic.waits)} answers {dict(traffic.statuses)}, the last '
         f'one after {max(traffic.waits):.1f} s (wanted: {WISH} s); '
-        f'{len(traffic.made)} leases, offers: {dict(traffic.offers)}',
+        f'{len(traffic.made)} leases, offers: {dict(traffic.offers)}, '
+        f'lease requests: {dict(traffic.requests)}',
     )
     assert max(traffic.waits) < BOUND
     assert traffic.statuses['post 503'] == 0
     # A client that acts at once is never too late.
     assert traffic.offers['accepted'] > 0
     assert traffic.offers['lapse'] > 0
+    assert traffic.requests['BOOKED'] > 0
+    assert traffic.requests['CANCELLED'] > 0

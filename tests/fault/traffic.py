@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clients that create and delete leases and offers, until it is done.
+"""Clients that create and delete leases, offers and lease requests.
 
 Each request is repeated until it is answered, with the same key, through any
 API. Therefore the leases must be as the clients know in the end.
@@ -28,6 +28,14 @@ MOST = 6
 # Seconds for which a client holds an offer.
 HOLD = 4
 V1_3 = {**serving.ADMIN, 'OpenStack-API-Version': 'reservation 1.3'}
+V1_5 = {**serving.ADMIN, 'OpenStack-API-Version': 'reservation 1.5'}
+# What the lease requests of all clients compete for.
+HOST = {
+    'resource_type': 'physical:host', 'min': 1, 'max': 1,
+    'hypervisor_properties': '', 'resource_properties': '',
+}
+# How often a client looks whether a lease request is booked.
+LOOKS = 10
 
 
 class Traffic:
@@ -36,13 +44,20 @@ class Traffic:
     :param ports: the ports of the APIs
     :param offers: whether the clients also hold offers, and accept them,
         delete them or let them lapse
+    :param waiting: whether the clients also create lease requests, and cancel
+        the requests that are not booked soon
     """
 
     def __init__(
-        self, ports: Sequence[int], clients: int = 2, offers: bool = False
+        self,
+        ports: Sequence[int],
+        clients: int = 2,
+        offers: bool = False,
+        waiting: bool = False,
     ) -> None:
         self._ports = ports
         self._offers = offers
+        self._waiting = waiting
         self._stopping = threading.Event()
         # The created leases, as in the responses; the ids of the deleted
         # leases.
@@ -50,6 +65,8 @@ class Traffic:
         self.deleted: set[str] = set()
         # The number of offers by what became of them.
         self.offers: collections.Counter[str] = collections.Counter()
+        # The number of lease requests by what became of them.
+        self.requests: collections.Counter[str] = collections.Counter()
         # The times of the request for each lease, and of its response.
         self.times: dict[str, tuple[float, float]] = {}
         # The seconds until each response, and the count of each status by
@@ -77,7 +94,8 @@ class Traffic:
 
     def _work(self, seed: int) -> None:
         client = _Client(
-            self, self._ports, random.Random(seed), self._offers
+            self, self._ports, random.Random(seed), self._offers,
+            self._waiting,
         )
         while not self._stopping.is_set():
             try:
@@ -93,11 +111,13 @@ class _Client:
         ports: Sequence[int],
         choice: random.Random,
         offers: bool,
+        waiting: bool,
     ) -> None:
         self._traffic = traffic
         self._ports = ports
         self._random = choice
         self._offers = offers
+        self._waiting = waiting
         self._mine: list[str] = []
 
     def turn(self) -> None:
@@ -105,7 +125,9 @@ class _Client:
             self._random.shuffle(self._mine)
             while len(self._mine) > MOST // 2:
                 self._delete(self._mine.pop())
-        if self._offers and self._random.random() < 0.5:
+        if self._waiting and self._random.random() < 0.3:
+            self._wait()
+        elif self._offers and self._random.random() < 0.5:
             self._offer()
         else:
             self._create(self._lease(), {
@@ -133,6 +155,29 @@ class _Client:
             # The offer is deleted already, if only the response was lost.
             assert answer.status_code in (204, 404), answer.text
         self._traffic.offers[chosen] += 1
+
+    def _wait(self) -> None:
+        """Create a lease request; cancel the request if it waits for long."""
+        answer = self._ask('post', '/v1/requests', 'wait', json={
+            'name': 'request', 'reservations': [HOST], 'duration': '1h',
+            'start_date': '2031-03-03 10:00',
+            'latest_start_date': '2031-03-03 13:00',
+            'wait_until': '2031-01-01 10:00',
+        }, headers={**V1_5, 'Idempotency-Key': str(uuid.uuid4())})
+        assert answer.status_code == 201, answer.text
+        path = f'/v1/requests/{answer.json()["request"]["id"]}'
+        for _ in range(LOOKS):
+            request = self._ask('get', path, headers=V1_5).json()['request']
+            if request['status'] != 'WAITING':
+                break
+            time.sleep(0.1)
+        else:
+            self._ask('delete', path, 'cancel', headers=V1_5)
+            request = self._ask('get', path, headers=V1_5).json()['request']
+        self._traffic.requests[request['status']] += 1
+        if request['status'] == 'BOOKED':
+            self._traffic.made[request['lease_id']] = request
+            self._mine.append(request['lease_id'])
 
     def _create(self, body: dict[str, Any], headers: dict[str, str]) -> str:
         """Create a lease; return whether it was accepted or refused."""
@@ -189,12 +234,14 @@ class _Client:
                 status = f'{name or method} {answer.status_code}'
                 self._traffic.statuses[status] += 1
             self._traffic.waits.append(time.monotonic() - began)
-            if answer is not None and not self._is_refused(method, answer):
+            if answer is not None and not (
+                self._is_refused(name or method, answer)
+            ):
                 return answer
             assert time.monotonic() < deadline, f'{method} {path}: no answer'
             time.sleep(0.1)
 
-    def _is_refused(self, method: str, answer: Any) -> bool:
+    def _is_refused(self, name: str, answer: Any) -> bool:
         """Tell whether a request is refused only for now."""
-        busy = method == 'delete' and answer.status_code == 409
+        busy = name == 'delete' and answer.status_code == 409
         return busy or answer.status_code in AGAIN
