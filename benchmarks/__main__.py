@@ -24,6 +24,7 @@ from benchmarks import offers
 from benchmarks import replica
 from benchmarks import report
 from benchmarks import scale
+from benchmarks import series
 from benchmarks import targets
 from benchmarks import timeline
 from benchmarks.measure import Result
@@ -35,7 +36,7 @@ Say = Callable[[str], None]
 
 PARTS = (
     'index', 'scale', 'dense', 'churn', 'scheduler', 'replica', 'fleet',
-    'ledger', 'relocation', 'offers', 'timeline',
+    'ledger', 'relocation', 'offers', 'series', 'timeline',
 )
 
 # Columns, where there is no terminal to ask.
@@ -151,7 +152,8 @@ def _measured(
         wanted += fleet.TARGETS
         yield from fleet.run(say)
     for name, part in (
-        ('ledger', ledger), ('offers', offers), ('timeline', timeline)
+        ('ledger', ledger), ('offers', offers), ('series', series),
+        ('timeline', timeline),
     ):
         if name in options.parts:
             wanted += part.TARGETS

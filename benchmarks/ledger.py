@@ -312,9 +312,15 @@ def _lists(url: str) -> Iterator[Result]:
     )
 
 
-def serve(url: str) -> assembly.Service:
-    """Start all in this process, as `blazar-sched serve` does."""
-    service = assembly.start_all(conf(url))
+def serve(url: str, **options: object) -> assembly.Service:
+    """Start all in this process, as `blazar-sched serve` does.
+
+    :param options: options of the manager
+    """
+    loaded = conf(url)
+    for name, value in options.items():
+        loaded.set_override(name, value, 'manager')
+    service = assembly.start_all(loaded)
     cmd_service.spare_collections()
     return service
 

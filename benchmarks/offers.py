@@ -213,18 +213,18 @@ def _over_rest(url: str, budget: float) -> Iterator[Result]:
 
     try:
         for name in SEARCHES:
-            yield from _told(name, client('search', name))
-        yield from _told(HOLD, client('hold'))
-        yield from _told(ALONE, client('create'))
+            yield from told(name, client('search', name))
+        yield from told(HOLD, client('hold'))
+        yield from told(ALONE, client('create'))
         for name in SEARCHES:
-            yield from _told(
+            yield from told(
                 MEANWHILE.format(name), client('meanwhile', name)
             )
     finally:
         service.stop()
 
 
-def _told(work: str, seconds: Sequence[float]) -> Iterator[Result]:
+def told(work: str, seconds: Sequence[float]) -> Iterator[Result]:
     for name, share in ((work, 0.5), (LATE.format(work), 0.99)):
         yield Result(
             name, REST, percentile(seconds, share), runs=len(seconds)
@@ -234,7 +234,7 @@ def _told(work: str, seconds: Sequence[float]) -> Iterator[Result]:
 # In the process of a client
 
 
-def _every(work: Callable[[], object], until: float) -> list[float]:
+def every(work: Callable[[], object], until: float) -> list[float]:
     """Return the seconds of each call of a work until a time."""
     seconds = []
     while not seconds or time.perf_counter() < until:
@@ -250,7 +250,7 @@ def _searching(base: str, name: str) -> Callable[[], object]:
     )
 
 
-def _creating(base: str) -> Callable[[], object]:
+def creating(base: str) -> Callable[[], object]:
     """Return what creates leases after all others."""
     numbers = itertools.count()
 
@@ -265,7 +265,7 @@ def search(base: str, name: str, budget: str) -> list[float]:
     work = _searching(base, name)
     # The first one loads the replica.
     work()
-    return _every(work, time.perf_counter() + float(budget))
+    return every(work, time.perf_counter() + float(budget))
 
 
 def hold(base: str, budget: str) -> list[float]:
@@ -278,22 +278,22 @@ def hold(base: str, budget: str) -> list[float]:
             f'{base}/leases', {'name': 'measured', 'offer': offer}, '1.3'
         )
 
-    return _every(work, time.perf_counter() + float(budget))
+    return every(work, time.perf_counter() + float(budget))
 
 
 def create(base: str, budget: str) -> list[float]:
-    return _every(_creating(base), time.perf_counter() + float(budget))
+    return every(creating(base), time.perf_counter() + float(budget))
 
 
 def meanwhile(base: str, name: str, budget: str) -> list[float]:
     """Return the seconds of creates while another client searches."""
     until = time.perf_counter() + float(budget)
     other = threading.Thread(
-        target=_every, args=(_searching(base, name), until)
+        target=every, args=(_searching(base, name), until)
     )
     other.start()
     try:
-        return _every(_creating(base), until)
+        return every(creating(base), until)
     finally:
         other.join()
 
