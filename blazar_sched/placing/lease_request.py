@@ -11,6 +11,7 @@ from blazar_sched.domain.lease_request import LeaseRequest
 from blazar_sched.domain.lease_request import Starts
 from blazar_sched.domain.lease_request import starts_outside
 from blazar_sched.domain.reservation import Reservation
+from blazar_sched.domain.window import Window
 from blazar_sched.placing.options import Options
 from blazar_sched.replica import state
 
@@ -32,15 +33,19 @@ def starts(
 ) -> list[Starts]:
     """Return the starts at which a lease delays no request ahead of it.
 
-    The lease keeps away from all windows that a request ahead may get, and
-    from the cleaning time around them, if both may use the same host.
+    The lease overlaps no window that a request ahead may get, nor the cleaning
+    time around such a window, if both may use the same host. The requests
+    ahead are looked at until no start is left.
 
     :param ahead: the waiting requests ahead
     :param within: the range of the starts
     """
     mine = list(_candidates(replica, asked.lease, options))
-    taken = []
+    taken: list[Window] = []
+    left = [within]
     for each in ahead:
+        if not left:
+            break
         theirs = list(_candidates(replica, each.lease, options))
         if _compete(mine, theirs):
             seconds = max(
@@ -48,7 +53,8 @@ def starts(
                 for reservation, hosts in (*mine, *theirs)
             )
             taken.append(each.request.span.widened(seconds))
-    return starts_outside(within, asked.request.duration, taken)
+            left = starts_outside(within, asked.request.duration, taken)
+    return left
 
 
 _Hosts = tuple[Reservation, Candidates]
