@@ -233,7 +233,10 @@ class Catalog:
         )
 
     def visible(
-        self, requirement: Requirement, project_id: str | None
+        self,
+        requirement: Requirement,
+        project_id: str | None,
+        groups: RequestGroups = NO_GROUPS,
     ) -> list[Host]:
         """Return the hosts that meet a requirement, in service or not.
 
@@ -241,8 +244,9 @@ class Catalog:
 
         :param project_id: the project that the hosts are open to, None for
             all hosts
+        :param groups: the request groups that the hosts have to suit
         """
-        met = self._meets(requirement, NO_GROUPS, self._hosts.values())
+        met = self._meets(requirement, groups, self._hosts.values())
         return [
             host
             for uuid, host in self._hosts.items()

@@ -3,15 +3,20 @@
 
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Sequence
 import dataclasses
 
+from blazar_sched.domain import catalog
 from blazar_sched.domain.catalog import Candidates
+from blazar_sched.domain.host import Host
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.lease_request import LeaseRequest
 from blazar_sched.domain.lease_request import Starts
 from blazar_sched.domain.lease_request import starts_outside
+from blazar_sched.domain.reservation import PHYSICAL_HOST
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.window import Window
+from blazar_sched.placing import room
 from blazar_sched.placing.options import Options
 from blazar_sched.replica import state
 
@@ -55,6 +60,48 @@ def starts(
             taken.append(each.request.span.widened(seconds))
             left = starts_outside(within, asked.request.duration, taken)
     return left
+
+
+def suitable_hosts(
+    replica: state.Replica, lease: Lease
+) -> list[tuple[Reservation, list[Host]]]:
+    """Return the hosts that suit each reservation, also if out of service.
+
+    O(hosts).
+    """
+    return [
+        (
+            reservation,
+            replica.catalog.visible(
+                catalog.requirement(reservation), lease.project_id,
+                catalog.groups_of(reservation),
+            ),
+        )
+        for reservation in lease.reservations
+    ]
+
+
+def has_enough(reservation: Reservation, hosts: Sequence[Host]) -> bool:
+    """Tell whether hosts are enough for a reservation if nothing is on them.
+
+    O(hosts).
+
+    :param hosts: the hosts that suit the reservation
+    """
+    parameters = reservation.parameters
+    if reservation.resource_type == PHYSICAL_HOST:
+        return len(hosts) >= int(parameters['min'])
+    slot = reservation.slot()
+    counts = [
+        room.count_slots({c: host.capacity(c) for c in slot}, slot)
+        for host in hosts
+    ]
+    amount, affinity = int(parameters['amount']), parameters['affinity']
+    if affinity:
+        return max(counts, default=0) >= amount
+    if affinity is False:
+        return sum(count > 0 for count in counts) >= amount
+    return sum(counts) >= amount
 
 
 _Hosts = tuple[Reservation, Candidates]

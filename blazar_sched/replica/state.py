@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
 import contextlib
-import dataclasses
 import itertools
 from typing import cast
 
@@ -392,30 +391,6 @@ class Replica(Entities):
             ):
                 for each in self.with_others[uuid]:
                     yield self.instances[each]
-
-
-def vacant(
-    hosts: Iterable[Host], overcommit: bool, relocating: bool
-) -> Replica:
-    """Return a replica of hosts that are all available, with nothing on them.
-
-    :param overcommit: whether reservations may overcommit hosts
-    :param relocating: whether instances may be relocated
-    """
-    replica = Replica(
-        accounting.LedgerAccounting, overcommit=overcommit,
-        relocating=relocating,
-    )
-    replica.load(
-        0,
-        [
-            record.encode(dataclasses.replace(
-                host, reservable=True, disabled=False, maintenances=()
-            ))
-            for host in hosts
-        ],
-    )
-    return replica
 
 
 def _turn(key: record.Key, entity: record.Entity | None) -> int:

@@ -18,6 +18,7 @@ from collections.abc import Set
 import contextlib
 import dataclasses
 import functools
+import itertools
 import json
 from typing import Any
 import uuid
@@ -31,6 +32,7 @@ from blazar_sched.domain import states
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.lease_request import LeaseRequest
 from blazar_sched.placing import lease_placing
+from blazar_sched.placing import lease_request
 from blazar_sched.placing.lease_request import Asked
 from blazar_sched.service import loop
 from blazar_sched.service import resources
@@ -52,6 +54,7 @@ from blazar_sched.service.manager.lease import Leases
 from blazar_sched.service.manager.request_search import RequestSearch
 from blazar_sched.service.manager.runner import Runner
 from blazar_sched.service.manager.window_search import Booking
+from blazar_sched.service.manager.window_search import check_on_hosts
 from blazar_sched.service.manager.window_search import in_commit
 from blazar_sched.service.manager.window_search import WindowSearch
 
@@ -218,13 +221,15 @@ class LeaseRequests(loop.Looped):
         """
         new.check(now)
         asked = self._requests.asked(new, now)
+        check_on_hosts(asked.lease)
         self._enforcement.check_limits(self._ledger, asked.lease, now)
-        search = self._requests.starts(asked, (), now)
-        if self._search.result(search) is None and not (
-            self._search.is_possible(search, self._ledger.hosts())
-        ):
+        suitable = self._ledger.read_replica(
+            lambda replica: lease_request.suitable_hosts(replica, asked.lease)
+        )
+        if not all(itertools.starmap(lease_request.has_enough, suitable)):
             raise exception.NotEnoughHostsAvailable(
-                'the hosts are too few, even if nothing were on them',
+                'the cloud has too few hosts for the reservations, even '
+                'without any other lease',
                 field='reservations',
             )
 

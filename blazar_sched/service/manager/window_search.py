@@ -23,7 +23,6 @@ from blazar_sched.domain import exception
 from blazar_sched.domain import lease as lease_rules
 from blazar_sched.domain import states
 from blazar_sched.domain import window
-from blazar_sched.domain.host import Host
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.lease_request import Starts
 from blazar_sched.domain.relocation import Rules
@@ -93,7 +92,7 @@ class WindowSearch:
             for reservations in values['alternatives']
         ]
         for lease in leases:
-            _check_on_hosts(lease)
+            check_on_hosts(lease)
         return lambda look: self._windows(values, leases, bounds, now, look)
 
     def first(
@@ -108,7 +107,7 @@ class WindowSearch:
         :param lease: the lease at any start
         :raises InvalidInput: naming the field that is wrong
         """
-        _check_on_hosts(lease)
+        check_on_hosts(lease)
         bounds = _bounds(values, now)
         start = bounds.align(bounds.first)
         if start > bounds.last:
@@ -139,7 +138,7 @@ class WindowSearch:
         :param ranges: returns the ranges of starts, in their order
         :raises InvalidInput: naming the field that is wrong
         """
-        _check_on_hosts(lease)
+        check_on_hosts(lease)
         length = lease.window.duration
 
         def search(look: Look) -> int | None:
@@ -155,17 +154,6 @@ class WindowSearch:
             return None
 
         return search
-
-    def is_possible(
-        self, search: 'Search[int | None]', hosts: Iterable[Host]
-    ) -> bool:
-        """Tell whether a search finds a start where nothing is on the hosts.
-        """
-        vacant = state.vacant(
-            hosts, self._conf.manager.overcommit_reservations,
-            relocation.rules(self._conf) is not None,
-        )
-        return in_commit(search, vacant) is not None
 
     def result(self, search: 'Search[T]') -> T:
         """Return the result of a search at one revision of the ledger.
@@ -442,7 +430,7 @@ Booking = Callable[[state.Replica], T]
 
 
 def in_commit(search: Search[T], replica: state.Replica) -> T:
-    """Return what a search finds in a replica that nobody else changes."""
+    """Return what a search finds in the replica of a commit."""
     return search(_Still(replica))
 
 
@@ -481,7 +469,7 @@ def _bounds(
     )
 
 
-def _check_on_hosts(lease: Lease) -> None:
+def check_on_hosts(lease: Lease) -> None:
     """Refuse reservations of which no room is known ahead of time.
 
     :raises InvalidInput: naming `reservations`
