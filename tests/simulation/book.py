@@ -5,6 +5,7 @@ The promises about servers use these reservations and the history of the cloud,
 never the accounting of the service.
 """
 
+import collections
 import dataclasses
 
 from blazar_sched.domain import event
@@ -29,6 +30,27 @@ class LeaseRequests:
     seen: dict = dataclasses.field(default_factory=dict)
     estimates: dict = dataclasses.field(default_factory=dict)
     booked: dict = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass
+class Series:
+    """The series as they were seen.
+
+    :ivar asked: the project and the body of each request, by key
+    :ivar keys: the key of each series, by id
+    :ivar seen: the occurrences of each series that had a lease, by id
+    :ivar covered: the occurrences of each series up to which the series was
+        booked, by id
+    """
+
+    asked: dict = dataclasses.field(default_factory=dict)
+    keys: dict = dataclasses.field(default_factory=dict)
+    seen: dict = dataclasses.field(
+        default_factory=lambda: collections.defaultdict(set)
+    )
+    covered: dict = dataclasses.field(
+        default_factory=lambda: collections.defaultdict(set)
+    )
 
 
 @dataclasses.dataclass

@@ -29,6 +29,7 @@ from blazar_sched.service.manager import draft
 from blazar_sched.service.manager import lease
 from blazar_sched.service.manager import lease_request as lease_requests
 from blazar_sched.service.manager import relocation
+from blazar_sched.service.manager import series
 from blazar_sched.service.manager import transition
 from blazar_sched.service.resources import lifetime
 from blazar_sched.service.resources import on_hosts
@@ -46,6 +47,7 @@ from tests.simulation.features import OFFERS
 from tests.simulation.features import ON_END
 from tests.simulation.features import RELOCATION
 from tests.simulation.features import REQUESTS
+from tests.simulation.features import SERIES
 from tests.simulation.features import SHARING
 from tests.simulation.features import UNSEEN
 
@@ -474,6 +476,25 @@ def _requests_forgotten():
     )
 
 
+def _series_booked_anew():
+    """A series that rolls on books what is booked already."""
+    real = series._due
+
+    def due(known, now, until):
+        return real(
+            dataclasses.replace(known, booked_until=0), now, until
+        )
+
+    return mock.patch.object(series, '_due', due)
+
+
+def _series_not_rolled_on():
+    """Only the request that creates a series books leases."""
+    return mock.patch.object(
+        series.AllSeries, '_roll_on', lambda *_: None
+    )
+
+
 ALL = {
     'accepted-leases': Control(None, 'is not there', 1, _taken_back),
     'kept-servers': Control(
@@ -593,6 +614,13 @@ ALL = {
     'offers-lapse': Control(
         (OFFERS,), 'still held|the_ledger_is_sound', 0, _held_for_ever,
         ('hold',),
+    ),
+    'occurrences-booked-once': Control(
+        (SERIES,), 'an_occurrence_is_booked_once', 0, _series_booked_anew,
+        ('create_series',),
+    ),
+    'series-roll-on': Control(
+        (SERIES,), 'never done', 0, _series_not_rolled_on, ('create_series',),
     ),
     'requests-in-turn': Control(
         (REQUESTS,), 'was booked in .* ahead of', 0, _requests_out_of_turn,

@@ -2,6 +2,7 @@
 """The end of a world: without faults, all work is completed."""
 
 from blazar_sched.domain import states
+from blazar_sched.domain.window import FOREVER
 from tests.simulation import features
 from tests.simulation import looks
 from tests.simulation.actions import hosts
@@ -61,6 +62,8 @@ def _pass(world, seconds):
         member.run(lambda m: m.runner.step())
     world.members[0].run(lambda m: m.instances.sync())
     world.members[0].run(lambda m: m.monitor.step())
+    if features.SERIES in world.features:
+        world.members[0].run(lambda m: m.series.step())
     if features.REQUESTS in world.features:
         world.members[0].run(lambda m: m.lease_requests.step())
         lease_requests.check_first(world)
@@ -123,6 +126,9 @@ def _has_slots(world, lease, r):
 
 def _to_do(world):
     return [each.id for each in world.ledger.waiting_requests()] + [
+        each.id for each in world.ledger.all_series()
+        if each.booked_until != FOREVER
+    ] + [
         (lease.id, lease.status, e.event_type, e.status)
         for lease in (*world.ledger.leases(), *world.ledger.offers(None))
         for e in lease.events

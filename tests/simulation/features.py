@@ -32,42 +32,35 @@ CLOCKS = 'clocks'
 # Servers without an end that are live-migrated from reserved hosts in time.
 RELOCATION = 'relocation'
 # Hosts that are closed for a time, and vacated ahead.
-MAINTENANCE = 'maintenance'
+MAINTENANCE = 'maintenances'
 # Offers that are held, accepted and deleted.
 OFFERS = 'offers'
 # Leases that wait for room, and that are moved for others.
 REQUESTS = 'requests'
+# Leases that recur.
+SERIES = 'series'
 
 ALL = (
     ON_END, MAGNETIC, SHARING, BEFORE_END, LIFETIMES, PREEMPTIBLE, FORCED,
     AWAY, FAILURES, UNSEEN, LARGE, KILLS, CLOCKS,
 )
-# The shares of worlds with relocation, with offers, with maintenances and with
-# lease requests.
-_RELOCATING = 0.4
-_OFFERING = 0.4
-_MAINTAINING = 0.3
-_REQUESTING = 0.3
+# The shares of worlds with features that are drawn apart, so that worlds
+# without such a feature do not depend on the feature.
+SHARES = {
+    RELOCATION: 0.4, OFFERS: 0.4, MAINTENANCE: 0.3, REQUESTS: 0.3, SERIES: 0.3,
+}
 
 
-def draw(random, moves, offers, maintenances, requests):
+def draw(random, apart):
     """Return the features of a world.
 
-    :param moves: draws whether the world has relocation, so that worlds
-        without relocation do not depend on that
-    :param offers: draws whether the world has offers
-    :param maintenances: draws whether the world has maintenances
-    :param requests: draws whether the world has lease requests
+    :param apart: a random stream for each feature in SHARES
     """
     likely = random.choice((0.2, 0.5))
     rare = {CLOCKS: 0.2, LARGE: 0.2}
     found = {f for f in ALL if random.random() < rare.get(f, likely)}
-    if moves.random() < _RELOCATING:
-        found.add(RELOCATION)
-    if offers.random() < _OFFERING:
-        found.add(OFFERS)
-    if maintenances.random() < _MAINTAINING:
-        found.add(MAINTENANCE)
-    if requests.random() < _REQUESTING:
-        found.add(REQUESTS)
+    found.update(
+        feature for feature, share in SHARES.items()
+        if apart[feature].random() < share
+    )
     return frozenset(found)

@@ -34,11 +34,13 @@ from tests.simulation import promises
 from tests.simulation import relocation
 from tests.simulation.book import Book
 from tests.simulation.book import LeaseRequests
+from tests.simulation.book import Series
 from tests.simulation.cloud.cloud import SimulatedCloud
 from tests.simulation.features import AWAY
 from tests.simulation.features import MAINTENANCE
 from tests.simulation.features import RELOCATION
 from tests.simulation.features import REQUESTS
+from tests.simulation.features import SERIES
 from tests.simulation.members import Bus
 from tests.simulation.members import Crash
 from tests.simulation.members import Member
@@ -55,6 +57,15 @@ SCHEDULERS = 2
 ACTIONS = 80
 # Seconds after which a scheduler's replica is stale.
 MAX_AGE = 120
+
+# Seconds ahead for which the leases of a series are booked.
+SERIES_HORIZON = 3 * 3600
+# What the loops of a manager do in worlds with a feature.
+LOOPS = {
+    MAINTENANCE: lambda m: m.maintenances.step(),
+    REQUESTS: lambda m: m.lease_requests.step(),
+    SERIES: lambda m: m.series.step(),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,18 +136,18 @@ class World:
         # The held offers, by id, also those that are not held any more.
         self.offers = {}
         self.lease_requests = LeaseRequests()
+        self.series = Series()
         # When the deletion of a lease was first requested, by id.
         self.ended_by_users = {}
         # The request of each server, by uuid.
         self.requests = {}
         weather = random.Random(f'{seed}/weather')
-        moves = random.Random(f'{seed}/relocation')
-        offers = random.Random(f'{seed}/offers')
-        closings = random.Random(f'{seed}/maintenances')
-        requests = random.Random(f'{seed}/requests')
-        drawn = feature_draws.draw(
-            weather, moves, offers, closings, requests
-        )
+        apart = {
+            feature: random.Random(f'{seed}/{feature}')
+            for feature in feature_draws.SHARES
+        }
+        moves = apart[RELOCATION]
+        drawn = feature_draws.draw(weather, apart)
         self.features = drawn if features is None else frozenset(features)
         self.setting = None
         if RELOCATION in self.features:
@@ -165,6 +176,7 @@ class World:
              weather.choice((0, 1, 1, 5, 5, 60))),
             ('manager', 'vacate_lead_time', weather.choice((0, 120, 600))),
             ('manager', 'vacate_notice', weather.choice((10, 120))),
+            ('manager', 'series_horizon', SERIES_HORIZON),
             ('manager', 'event_max_retries',
              2 if AWAY in self.features else 50),
         ):
@@ -369,15 +381,9 @@ class World:
                 self.quietly(member, lambda m: m.runner.renew())
         if self.setting is not None:
             self.relocate()
-        if MAINTENANCE in self.features and self.happens(0.8):
-            self.quietly(
-                self.some_member(), lambda m: m.maintenances.step()
-            )
-
-        if REQUESTS in self.features and self.happens(0.8):
-            self.quietly(
-                self.some_member(), lambda m: m.lease_requests.step()
-            )
+        for feature, step in LOOPS.items():
+            if feature in self.features and self.happens(0.8):
+                self.quietly(self.some_member(), step)
 
     def quietly(self, member, work):
         """Run work of a manager whose errors a loop would log and retry.
@@ -522,7 +528,7 @@ class World:
             raise promises.Broken(
                 f'{key} made the leases {others} and {lease["id"]}'
             )
-        self._promise(lease)
+        self.promise(lease)
         self.check()
         return lease
 
@@ -531,7 +537,7 @@ class World:
         answer = self.ask('PUT', f'/v1/leases/{lease_id}', body, 'admin')
         if lease_id in self.promised:
             if answer.status_code == 200:
-                self._promise(answer.json['lease'])
+                self.promise(answer.json['lease'])
             elif answer.status_code == 503:
                 self.promised[lease_id]['unsure'] = True
 
@@ -572,7 +578,7 @@ class World:
                 known['accepted'] = True
                 if (lease['start_date'], lease['end_date']) != known['window']:
                     raise promises.Broken(f'{offer_id} became {lease}')
-                self._promise(lease)
+                self.promise(lease)
             known['gone'] = True
             self.check()
         elif answer.status_code == 409 and promises.offers.is_held(
@@ -608,7 +614,8 @@ class World:
             known.estimates.setdefault(id_, request['estimate'])
             self.check()
 
-    def _promise(self, lease):
+    def promise(self, lease):
+        """Note a lease as the API has shown the lease to its owner."""
         known = self.promised[lease['id']]
         # A lease that is being deleted may disappear at any time.
         if lease['status'] != states.LEASE_DELETING:

@@ -10,12 +10,13 @@ from tests.simulation.actions import managers
 from tests.simulation.actions import offers
 from tests.simulation.actions import registry
 from tests.simulation.actions import relocations
+from tests.simulation.actions import series
 from tests.simulation.actions import servers
 from tests.simulation.actions import unseen
 
 __all__ = [
     'choose', 'hosts', 'lease_requests', 'leases', 'maintenances', 'managers',
-    'offers', 'relocations', 'servers', 'unseen',
+    'offers', 'relocations', 'series', 'servers', 'unseen',
 ]
 
 choose = registry.choose

@@ -12,6 +12,7 @@ from tests.simulation.promises import places
 from tests.simulation.promises import refusals
 from tests.simulation.promises import registry
 from tests.simulation.promises import replicas
+from tests.simulation.promises import series
 from tests.simulation.promises import servers
 from tests.simulation.promises import starts
 from tests.simulation.promises import told
@@ -19,7 +20,7 @@ from tests.simulation.promises import told
 __all__ = [
     'Broken', 'check', 'filters', 'images', 'lease_requests', 'leases',
     'maintenances', 'offers', 'paths', 'places', 'refusals', 'replicas',
-    'servers', 'starts', 'told',
+    'series', 'servers', 'starts', 'told',
 ]
 
 Broken = registry.Broken

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Actions of projects on series: create, repeat, change, delete."""
+
+import datetime
+
+from blazar_sched.domain import states
+from tests.simulation import features
+from tests.simulation.actions import leases
+from tests.simulation.actions import registry
+from tests.simulation.promises.registry import Broken
+
+HOUR = 3600
+VERSION = '1.3'
+
+
+@registry.action(6, features.SERIES)
+def create_series(world):
+    """Create a series that recurs hourly."""
+    draw = world.random
+    start = world.time + draw.choice((60, 900, HOUR))
+    key = f's{len(world.series.asked)}'
+    world.series.asked[key] = world.some_project(), {
+        'name': 'series',
+        'rrule': f'FREQ=HOURLY;COUNT={draw.choice((2, 3, 5))}',
+        'time_zone': 'UTC',
+        'start': datetime.datetime.fromtimestamp(
+            start, datetime.UTC
+        ).strftime('%Y-%m-%dT%H:%M:%S'),
+        'duration': draw.choice((120, 1200, HOUR)),
+        'reservations': [leases.reservation(world)],
+        'if_no_room': draw.choice(('refuse', 'skip')),
+    }
+    _create(world, key)
+
+
+@registry.action(2, features.SERIES)
+def create_series_again(world):
+    """Repeat a request, as a client without a response does."""
+    if world.series.asked:
+        _create(world, world.random.choice(list(world.series.asked)))
+
+
+@registry.action(3, features.SERIES)
+def change_series(world):
+    """Change the leases of a series that have not started."""
+    if not world.series.keys:
+        return
+    draw = world.random
+    id_ = draw.choice(list(world.series.keys))
+    body = draw.choice((
+        {'duration': draw.choice((120, 1200))},
+        {'reservations': [leases.reservation(world)]},
+        {'if_no_room': 'skip'},
+    ))
+    _replaced(world, id_)
+    answer = world.ask(
+        'PUT', f'/v1/series/{id_}', body, 'admin', version=VERSION
+    )
+    if answer.status_code == 200:
+        _promised(world, answer.json['series'])
+    world.check()
+
+
+@registry.action(2, features.SERIES)
+def delete_series(world):
+    """Delete a series, and the leases that have not started."""
+    if not world.series.keys:
+        return
+    id_ = world.random.choice(list(world.series.keys))
+    _replaced(world, id_)
+    answer = world.ask(
+        'DELETE', f'/v1/series/{id_}', None, 'admin', version=VERSION
+    )
+    world.check()
+    if answer.status_code == 204 and any(
+        lease.series_id == id_ for lease in world.ledger.leases()
+    ):
+        raise Broken(f'the deleted series {id_} has leases')
+
+
+def _create(world, key):
+    project, body = world.series.asked[key]
+    answer = world.ask('POST', '/v1/series', body, project, key, VERSION)
+    if answer.status_code != 201:
+        return
+    made = answer.json['series']
+    if world.series.keys.setdefault(made['id'], key) != key:
+        raise Broken(f'{key} has created {made["id"]} of another request')
+    _promised(world, made)
+    world.check()
+
+
+def _promised(world, made):
+    """Promise the leases of a series, as the API shows the leases."""
+    for each in made['leases']:
+        if each['status'] == states.LEASE_PENDING:
+            answer = world.ask(
+                'GET', f'/v1/leases/{each["lease_id"]}', None, 'admin',
+                version=VERSION,
+            )
+            if answer.status_code == 200:
+                lease = answer.json['lease']
+                window = each['start_date'], each['end_date']
+                if (lease['start_date'], lease['end_date']) != window:
+                    raise Broken(f'{lease} is shown as {each}')
+                world.promised.setdefault(
+                    lease['id'], {'key': f'{made["id"]} {each["occurrence"]}'}
+                )
+                world.promise(lease)
+
+
+def _replaced(world, series_id):
+    """Note that the leases of a series may be replaced or deleted."""
+    for lease in world.ledger.leases():
+        if lease.series_id == series_id and lease.id in world.promised:
+            world.promised[lease.id]['unsure'] = True
+            world.ended_by_users.setdefault(lease.id, world.time)
