@@ -366,14 +366,16 @@ class LeaseRequests(loop.Looped):
         for each in source.flexible_requests():
             if each.priority >= request.priority:
                 continue
-            lease = source.lease(str(each.lease_id))
-            if (
-                lease.is_idle
-                and now + self._conf.vacate_lead_time < lease.start
-                and each.may_have(lease.window)
-                and lease.window.overlaps(request.span)
-            ):
-                found.append(Asked(each, lease))
+            # Outside a commit, the lease may have been deleted meanwhile.
+            with contextlib.suppress(exception.LeaseNotFound):
+                lease = source.lease(str(each.lease_id))
+                if (
+                    lease.is_idle
+                    and now + self._conf.vacate_lead_time < lease.start
+                    and each.may_have(lease.window)
+                    and lease.window.overlaps(request.span)
+                ):
+                    found.append(Asked(each, lease))
         return found[:MOST_MOVED]
 
     def _put_in_place(

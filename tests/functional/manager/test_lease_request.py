@@ -404,6 +404,23 @@ class TestFlexible:
         assert world.ledger.lease(low['lease_id']).status == 'ACTIVE'
         assert world.ledger.lease(high['lease_id']).status == 'TERMINATED'
 
+    def test_a_lease_that_is_deleted_meanwhile(
+        self, world, ask, monkeypatch
+    ):
+        low = ask(flexible=True, priority=LOW)
+        found = world.ledger.flexible_requests
+
+        def flexible_requests():
+            requests = found()
+            monkeypatch.undo()
+            world.leases.delete(low['lease_id'], None)
+            return requests
+
+        monkeypatch.setattr(
+            world.ledger, 'flexible_requests', flexible_requests
+        )
+        assert ask(latest=100, priority=HIGH)['status'] == 'WAITING'
+
     @pytest.mark.parametrize('values', [
         {'flexible': False},
         {'priority': HIGH},
