@@ -205,7 +205,8 @@ def leaving(old: Lease, new: Lease, now: int) -> Lease | None:
     A reservation that has been opened has to be ended before it can be
     removed. The reservations removed from an active lease therefore move to a
     lease of their own, which is being deleted from the start. The trust of the
-    lease's creator stays with the lease that goes on.
+    lease's creator stays with the lease that goes on, and only that lease is
+    the occurrence of a series.
 
     :raises InvalidStatus: if a removed reservation is still to be opened
     """
@@ -228,6 +229,8 @@ def leaving(old: Lease, new: Lease, now: int) -> Lease | None:
         ending_now(old, now),
         id=id_,
         trust_id=None,
+        series_id=None,
+        occurrence=None,
         reservations=tuple(
             dataclasses.replace(r, lease_id=id_) for r in gone
         ),

@@ -255,6 +255,23 @@ def test_a_changed_lease_stays_as_it_is(world, create):
     assert shown['leases'][0]['end'] == first['end'] - HOUR
 
 
+def test_a_lease_that_loses_a_reservation_is_shown_once(
+    world, create, slots
+):
+    """The removed reservation is ended in a lease apart from the series."""
+    made = create(slots(1), slots(2), start=60)
+    world.run(61)
+    lease = world.ledger.lease(made['leases'][0]['lease_id'])
+    world.leases.update(lease.id, 'project', {
+        'reservations': [{'id': lease.reservations[1].id, 'remove': True}],
+    })
+    shown = world.manager.series.get(made['id'], 'project')
+    assert [each['lease_id'] for each in shown['leases']] == [
+        each['lease_id'] for each in made['leases']
+    ]
+    world.check()
+
+
 def test_the_leases_of_a_deleted_series_go(world, create, whole):
     made = create(start=60)
     world.run(61)
