@@ -19,6 +19,7 @@ from benchmarks import churn
 from benchmarks import contest
 from benchmarks import dense
 from benchmarks import fleet
+from benchmarks import lease_requests
 from benchmarks import ledger
 from benchmarks import offers
 from benchmarks import replica
@@ -36,7 +37,8 @@ Say = Callable[[str], None]
 
 PARTS = (
     'index', 'scale', 'dense', 'churn', 'scheduler', 'replica', 'fleet',
-    'ledger', 'relocation', 'offers', 'series', 'timeline',
+    'ledger', 'relocation', 'offers', 'series',
+    'lease_requests', 'timeline',
 )
 
 # Columns, where there is no terminal to ask.
@@ -153,7 +155,7 @@ def _measured(
         yield from fleet.run(say)
     for name, part in (
         ('ledger', ledger), ('offers', offers), ('series', series),
-        ('timeline', timeline),
+        ('lease_requests', lease_requests), ('timeline', timeline),
     ):
         if name in options.parts:
             wanted += part.TARGETS

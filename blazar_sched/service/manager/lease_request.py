@@ -188,7 +188,7 @@ class LeaseRequests(loop.Looped):
 
         cancelled = self._ledger.write(work)
         self._notifier.lease_request(REQUEST_DELETE, cancelled)
-        self._search_again()
+        self.search_again()
 
     def step(self) -> float:
         """End the requests that have waited too long, and book the others.
@@ -209,7 +209,7 @@ class LeaseRequests(loop.Looped):
                 )
         return loop.PAUSE
 
-    def _search_again(self) -> None:
+    def search_again(self) -> None:
         """Search for room at this revision, too: the requests have changed."""
         self._searched = None
         self._loop.wake()
@@ -272,7 +272,7 @@ class LeaseRequests(loop.Looped):
         ahead = self._requests.all_asked(waiting, now)
         asked = self._requests.asked(request, now)
         if not self._book(asked, ahead, seen, now):
-            self._search_again()
+            self.search_again()
 
     def _book_all(self, waiting: Sequence[LeaseRequest], now: int) -> None:
         """Book the leases of the requests, in their order, that have room."""
