@@ -129,7 +129,7 @@ class Manager:
         self.flavors = flavor_sync.Flavors(self.ledger, nova)
         self.trusts = trust.Trusts(self.ledger, self.services.keystone)
         transitions = transition.Transitions(
-            self.ledger, self.notifier, self.trusts, self.enforcement
+            conf, self.ledger, self.notifier, self.trusts, self.enforcement
         )
         self.runner = Runner(
             conf, self.ledger, drivers, transitions, self.clock, monotonic,

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import dataclasses
 from typing import Any
 
+from oslo_config import cfg
 from oslo_log import log
 
 from blazar_sched.domain import event as event_rules
@@ -28,6 +29,8 @@ from blazar_sched.domain.reservation import BEFORE_END
 from blazar_sched.domain.reservation import BEFORE_END_FAILED
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.service.before_end import base as before_end
+from blazar_sched.service.before_end import NOTHING
+from blazar_sched.service.before_end import requested_action
 from blazar_sched.service.bus.notifier import LEASE_DEGRADED
 from blazar_sched.service.bus.notifier import LEASE_DELETE
 from blazar_sched.service.bus.notifier import LEASE_EVENT
@@ -94,11 +97,13 @@ class Transitions:
 
     def __init__(
         self,
+        conf: cfg.ConfigOpts,
         ledger: Ledger,
         notifier: Notifier,
         trusts: trust.Trusts,
         enforcement: Enforcement,
     ) -> None:
+        self._conf = conf.manager
         self._ledger = ledger
         self._notifier = notifier
         self._trusts = trusts
@@ -233,6 +238,8 @@ class Transitions:
         for driver, part in steps:
             reservation = part.reservation
             if reservation.status != states.RESERVATION_ACTIVE:
+                if now < lease.end and self._is_to_start(reservation):
+                    waiting[reservation.id] = 'the start is not done'
                 continue
             try:
                 still = driver.before_end(part)
@@ -250,6 +257,16 @@ class Transitions:
             raise Failed(impossible, final=True)
         LOG.info('Lease %s ends at %d', lease.id, lease.end)
         return lambda tx: None
+
+    def _is_to_start(self, reservation: Reservation) -> bool:
+        """Tell whether the action of a reservation has to wait for its start.
+
+        A start that was given up is tried again while the lease is active.
+        """
+        return (
+            reservation.status == states.RESERVATION_PENDING
+            and requested_action(self._conf, reservation) != NOTHING
+        )
 
     def _end_lease(
         self, lease: Lease, steps: Steps, now: int

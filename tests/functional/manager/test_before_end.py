@@ -715,6 +715,47 @@ class TestLate:
         assert status(world, lease) == 'DONE'
         assert len(mail.messages) + len(hook.requests()) == 1
 
+    def test_a_start_that_was_given_up_is_waited_for(
+        self, world, conf, mail, hook, slots
+    ):
+        """The action is done once the added reservation is started at last."""
+        lease = active(
+            world, slots(before_end='email'), end=5000,
+            before_end=world.now + 100,
+        )
+        conf.set_override('event_max_retries', 0, 'manager')
+        self.add(world, lease, slots(before_end='webhook'))
+        world.nova.failures = 1
+        world.run()
+        assert status(world, lease, 'start_lease') == 'ERROR'
+        world.run(100)
+        assert (len(mail.messages), len(hook.requests())) == (1, 0)
+        assert status(world, lease) == 'UNDONE'
+        for _ in range(10):
+            world.run(100)
+        assert status(world, lease, 'start_lease') == 'DONE'
+        assert status(world, lease) == 'DONE'
+        assert (len(mail.messages), len(hook.requests())) == (1, 1)
+
+    def test_a_start_that_never_succeeds_is_reported(
+        self, world, conf, hook, slots
+    ):
+        lease = active(
+            world, slots(), end=5000, before_end=world.now + 100,
+        )
+        conf.set_override('event_max_retries', 0, 'manager')
+        late = self.add(world, lease, slots(before_end='webhook'))
+        world.nova.failures = 10**6
+        for _ in range(48):
+            world.run(100)
+        world.nova.failures = 0
+        shown = world.lease(lease).reservations[1]
+        assert shown.id == late.reservations[1].id
+        assert shown.made['before_end_failed'] == 'the start is not done'
+        world.run(500)
+        assert world.lease(lease).status == 'TERMINATED'
+        assert not hook.requests()
+
     def test_it_is_told_of_by_another_action(self, world, mail, hook, slots):
         lease = active(world, slots(before_end='email'), end=1000)
         world.run(50)
