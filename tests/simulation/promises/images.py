@@ -15,7 +15,8 @@ def a_server_has_an_image_when_its_end_comes(world):
     """A server has an image for this end if ``before_end`` is snapshot.
 
     This excludes servers that came after the snapshots were made, leases that
-    were ended early, and leases that report a failure.
+    were ended early, leases that report a failure, and leases that no manager
+    could start in their window.
     """
     for did in world.news:
         if did.what not in (history.DELETED, history.SHELVED):
@@ -71,7 +72,10 @@ def an_image_is_of_who_asked_for_it(world):
 
 
 def _is_done(world, did, r):
-    if not r.is_over(did.at) or r.notice is None or r.trouble:
+    if (
+        not r.is_over(did.at) or r.notice is None or r.trouble
+        or not r.opened
+    ):
         return True
     was_deleted = r.gone or r.lease_status == states.LEASE_DELETING
     if was_deleted and (r.over_at < r.notice or r.noticed_at is None):
