@@ -93,7 +93,7 @@ def _images_for_any_end():
 
 
 def _announced_at_the_start():
-    """A shortage is announced at the start, before the start is done."""
+    """A short lease is announced at the start, before the start is done."""
     real = draft._before_end
 
     def before_end(conf, asked, window):
@@ -108,6 +108,9 @@ def _announced_at_the_start():
     return _patched(
         mock.patch.object(draft, '_before_end', before_end),
         mock.patch.object(event, 'ORDER', order),
+        mock.patch.object(
+            transition.Transitions, '_is_to_start', lambda *_: False
+        ),
     )
 
 
