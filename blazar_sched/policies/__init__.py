@@ -11,6 +11,7 @@ from oslo_policy import policy
 from blazar_sched.policies import allocation
 from blazar_sched.policies import base
 from blazar_sched.policies import capacity
+from blazar_sched.policies import flavor
 from blazar_sched.policies import floating_ip
 from blazar_sched.policies import host
 from blazar_sched.policies import lease
@@ -29,6 +30,7 @@ def list_rules() -> list[policy.RuleDefault]:
             base.rules,
             allocation.rules,
             capacity.rules,
+            flavor.rules,
             floating_ip.rules,
             host.rules,
             lease.rules,

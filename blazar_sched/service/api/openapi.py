@@ -48,6 +48,7 @@ from blazar_sched.service.api.validation import Schema
 from blazar_sched.service.api.views.allocation import ALLOCATION
 from blazar_sched.service.api.views.capacity import CAPACITY
 from blazar_sched.service.api.views.extension import EXTENSION
+from blazar_sched.service.api.views.flavor import FLAVOR
 from blazar_sched.service.api.views.floating_ip import FLOATING_IP
 from blazar_sched.service.api.views.host import HOST
 from blazar_sched.service.api.views.lease import LEASE
@@ -117,6 +118,7 @@ NOUNS: dict[str, Callable[[Version], Schema]] = {
     'Allocation': ALLOCATION.noun,
     'Capacity': CAPACITY.noun,
     'Extension': EXTENSION.noun,
+    'Flavor': FLAVOR.noun,
     'FloatingIP': FLOATING_IP.noun,
     'Host': HOST.noun,
     'Lease': LEASE.noun,
@@ -138,6 +140,7 @@ NOUNS: dict[str, Callable[[Version], Schema]] = {
 SINCE = {
     'Capacity': microversion.V1_2,
     'Extension': microversion.V1_3,
+    'Flavor': microversion.V1_5,
     'ListedMaintenance': microversion.V1_3,
     'LeaseRequest': microversion.V1_5,
     'ListedLeaseRequest': microversion.V1_5,
@@ -315,6 +318,7 @@ OPERATIONS = {
         headers=timeline_schemas.HEADERS, tagged=True,
     ),
     'list_public_properties': Operation(_noun('PublicProperties')),
+    'list_flavors': Operation(_many('flavors', 'Flavor')),
     'list_offers': Operation(_many('offers', 'Offer')),
     'search_offers': Operation(_noun('Offers'), offer_schemas.SEARCH),
     'show_offer': Operation(_one('offer', 'Offer')),

@@ -25,6 +25,7 @@ from blazar_sched.service.api import auth
 from blazar_sched.service.api import capacity
 from blazar_sched.service.api import errors
 from blazar_sched.service.api import extension
+from blazar_sched.service.api import flavor
 from blazar_sched.service.api import floating_ip
 from blazar_sched.service.api import host
 from blazar_sched.service.api import lease
@@ -80,6 +81,7 @@ FLOATING_IP = '/v1/floatingips/{floating_ip_id}'
 CAPACITY = '/v1/capacity'
 TIMELINE = '/v1/timeline'
 PUBLIC_PROPERTIES = '/v1/properties'
+FLAVORS = '/v1/flavors'
 SERIES = '/v1/series'
 ONE_SERIES = '/v1/series/{series_id}'
 MAINTENANCES = '/v1/maintenances'
@@ -182,6 +184,8 @@ ROUTES = (
           policies.timeline.GET, microversion.V1_4),
     Route('GET', PUBLIC_PROPERTIES, list_public_properties, 200,
           policies.property.GET_PUBLIC, microversion.V1_4),
+    Route('GET', FLAVORS, flavor.list_flavors, 200, policies.flavor.GET,
+          microversion.V1_5),
 
     Route('GET', OFFERS, offer.list_offers, 200, policies.offer.GET,
           microversion.V1_3),

@@ -18,6 +18,7 @@ import oslo_messaging
 
 from blazar_sched.domain import exception
 from blazar_sched.domain.event import Event
+from blazar_sched.domain.flavor import Flavor
 from blazar_sched.domain.floating_ip import FloatingIP
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.lease import Lease
@@ -458,6 +459,20 @@ class Endpoint:
         return self._hosts.public_properties(project_id)
 
     @_answer
+    def list_flavors(
+        self, ctxt: Context, project_id: str, marker: str | None = None
+    ) -> Values:
+        return _page(
+            (
+                _flavor(each)
+                for each in sorted(self._ledger.flavors(), key=_id)
+                if each.is_open_to(project_id)
+                and (marker is None or each.id > marker)
+            ),
+            'id',
+        )
+
+    @_answer
     def list_unknown_properties(
         self, ctxt: Context, names: list[str], private: bool
     ) -> list[str]:
@@ -561,6 +576,7 @@ _lease_fields = _fields(Lease)
 _reservation_fields = _fields(Reservation)
 _host_fields = _fields(Host)
 _event = _fields(Event)
+_id = operator.attrgetter('id')
 
 
 def _lease(lease: Lease) -> Values:
@@ -588,4 +604,17 @@ def _host(host: Host) -> Values:
         'traits': list(host.traits),
         'maintenances': list(map(dataclasses.asdict, host.maintenances)),
         'providers': list(map(dataclasses.asdict, host.providers)),
+    }
+
+
+def _flavor(flavor: Flavor) -> Values:
+    """Return a flavor as its users may see it, without the extra specs."""
+    return {
+        'id': flavor.id,
+        'name': flavor.name,
+        'vcpus': flavor.vcpus,
+        'memory_mb': flavor.memory_mb,
+        'disk_gb': flavor.disk_gb,
+        'ephemeral_gb': flavor.ephemeral_gb,
+        'swap_mb': flavor.swap_mb,
     }

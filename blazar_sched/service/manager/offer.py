@@ -237,6 +237,7 @@ class Offers:
             'start': held.start,
             'end': held.end,
             'held_until': held.held_until,
+            'project_id': held.project_id,
             'reservations': [
                 {
                     'resource_type': r.resource_type,

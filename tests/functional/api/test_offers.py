@@ -591,6 +591,13 @@ class TestHold:
         assert refused.status_code == 400
         assert field in refused.json['error_message']
 
+    def test_an_administrator_sees_whose_the_offer_is(self, api, offer):
+        newest = {'OpenStack-API-Version': 'reservation 1.5'}
+        [shown] = held(api, newest)
+        assert (shown['id'], shown['project_id']) == (offer['id'], 'p1')
+        [older] = held(api, V1_3)
+        assert 'project_id' not in older
+
     def test_an_older_version_knows_no_offers(self, api, offer):
         old = {'X-Auth-Token': 'alice:p1',
                'OpenStack-API-Version': 'reservation 1.2'}

@@ -199,6 +199,7 @@ def offer():
         'start': 1893456000,
         'end': 1893459600,
         'held_until': 1767229200,
+        'project_id': 'p1',
         'reservations': [
             {'resource_type': 'physical:host', 'available': 1},
         ],
@@ -375,6 +376,10 @@ def answers(
             ],
             'properties_left_out': 0,
         },
+        'list_flavors': [{
+            'id': 'm1.small', 'name': 'small', 'vcpus': 2, 'memory_mb': 2048,
+            'disk_gb': 20, 'ephemeral_gb': 0, 'swap_mb': 0,
+        }],
         'list_series': [series],
         'get_series': series,
         'create_series': series,

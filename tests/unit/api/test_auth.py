@@ -17,7 +17,7 @@ from tests import loopback
 READ = {
     'blazar:leases:get', 'blazar:floatingips:get', 'blazar:capacity:get',
     'blazar:offers:get', 'blazar:series:get', 'blazar:timeline:get',
-    'blazar:properties:get', 'blazar:requests:get',
+    'blazar:properties:get', 'blazar:requests:get', 'blazar:flavors:get',
 }
 WRITE = READ | {
     'blazar:leases:post', 'blazar:leases:put', 'blazar:leases:delete',
@@ -27,7 +27,7 @@ WRITE = READ | {
 }
 # The calls that are about the project of the caller, whoever calls.
 OF_ONE_PROJECT = {
-    'get_capacity', 'get_timeline', 'list_public_properties',
+    'get_capacity', 'get_timeline', 'list_public_properties', 'list_flavors',
 }
 ALL = {route.rule for route in routes.ROUTES} - {None}
 # Keystone adds implied roles.

@@ -43,6 +43,7 @@ OURS = {
     ('POST', '/v1/requests'): 201,
     ('GET', '/v1/requests/{request_id}'): 200,
     ('DELETE', '/v1/requests/{request_id}'): 204,
+    ('GET', '/v1/flavors'): 200,
     ('GET', '/v1/series'): 200,
     ('POST', '/v1/series'): 201,
     ('GET', '/v1/series/{series_id}'): 200,
@@ -98,7 +99,7 @@ def test_rules_have_blazars_names():
         'blazar:requests:get', 'blazar:requests:post',
         'blazar:requests:prioritize', 'blazar:requests:delete',
         'blazar:timeline:get', 'blazar:timeline:get_names',
-        'blazar:properties:get',
+        'blazar:properties:get', 'blazar:flavors:get',
         'blazar:maintenances:get', 'blazar:maintenances:post',
         'blazar:maintenances:put', 'blazar:maintenances:delete',
     }

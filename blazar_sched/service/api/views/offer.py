@@ -4,6 +4,7 @@
 from operator import itemgetter
 
 from blazar_sched.service.api import meaning
+from blazar_sched.service.api import microversion
 from blazar_sched.service.api.field import Field
 from blazar_sched.service.api.field import INTEGER
 from blazar_sched.service.api.field import INTEGER_OR_NULL
@@ -79,6 +80,10 @@ HELD_OFFER = Object(
     Field('id', 'Id of the offer, and of the lease once accepted', _ID, TEXT),
     *WINDOW,
     Field('held_until', _HELD_UNTIL, 1767226200, DATE),
+    Field(
+        'project_id', 'ID of the project for which the offer is held', 'p1',
+        since=microversion.V1_5,
+    ),
     _RESERVATIONS,
     meaning='A window whose room is held for a project',
 )
