@@ -9,6 +9,8 @@ const OFFERS = 4;
 const QUIET = 300;
 // A start that is no further away is "now" when it is booked.
 const SOON = 60;
+// Seconds for which an offer is held.
+const HOLD = 10 * times.MINUTE;
 
 /** Return the requirement for all of `requirements`, as the API reads it. */
 export function all(...requirements) {
@@ -34,13 +36,16 @@ export class Finder {
   /**
    * @param {Object} on `search(body, signal)` asks for offers,
    *   `changed()` is told that the capacity of something else is of interest,
-   *   `found(offers)` gets the offers, `book(values)` books a lease
+   *   `book(values)` books a lease, `hold(body, text)` holds the offer of a
+   *   request for offers
    */
   constructor(on) {
     this.on = on;
     this.search = debounced(() => this.searchNow(), QUIET);
     const form = $('finder');
-    form.addEventListener('input', () => {
+    form.addEventListener('input', ({ target }) => {
+      // The name changes nothing about the windows.
+      if (target.id === 'name') return;
       this.arrange();
       this.search();
       this.on.changed();
@@ -49,6 +54,8 @@ export class Finder {
       event.preventDefault();
       if (this.offer) this.book(this.offer);
     });
+    $('hold').textContent = `Hold for ${times.lengthOf(HOLD)}`;
+    $('hold').addEventListener('click', () => this.hold(this.offer));
     this.arrange();
   }
 
@@ -82,6 +89,15 @@ export class Finder {
     $('property').onchange = () => this.offerValues();
   }
 
+  /** Offer the flavors of the API. */
+  offerFlavors(flavors) {
+    const chosen = $('flavor_id').value;
+    fill($('flavor_id'), flavors.map(({ id, ...flavor }) => h('option', {
+      value: id, selected: id === chosen,
+    }, sized(flavor))));
+    $('kind').querySelector('[value=flavor]').disabled = !flavors.length;
+  }
+
   offerValues() {
     const { values = [] } = this.properties?.get($('property').value) ?? {};
     fill($('values'), values.map((value) => h('option', { value })));
@@ -108,14 +124,13 @@ export class Finder {
           disk_gb: Number($('disk').value), affinity: null, ...properties };
       default:
         return { resource_type: 'flavor:instance', amount: count,
-          flavor_id: $('flavor_id').value.trim(), affinity: null,
-          ...properties };
+          flavor_id: $('flavor_id').value, affinity: null, ...properties };
     }
   }
 
   /** Return the parameters of the capacity that is of interest. */
   get capacity() {
-    const flavor = this.kind === 'flavor' && $('flavor_id').value.trim();
+    const flavor = this.kind === 'flavor' && $('flavor_id').value;
     return {
       resource_properties: all(this.requirement) || null,
       flavor_id: flavor || null,
@@ -125,17 +140,15 @@ export class Finder {
   get isComplete() {
     return this.length !== null && Number.isInteger(this.count)
       && this.count > 0
-      && (this.kind !== 'flavor' || $('flavor_id').value.trim() !== '')
+      && (this.kind !== 'flavor' || $('flavor_id').value !== '')
       && ($('when').value !== 'later' || $('from').value !== '');
   }
 
   async searchNow() {
     this.running?.abort();
-    this.offer = null;
-    $('book').disabled = true;
+    this.choose(null);
     if (!this.isComplete) {
       this.say('Fill in how many, and for how long: 4 h, 2 d or 1 w.');
-      this.on.found([]);
       return;
     }
     this.running = new AbortController();
@@ -149,7 +162,6 @@ export class Finder {
     } catch (error) {
       if (error.name === 'AbortError') return;
       this.say(error.message, 'bad');
-      this.on.found([]);
     }
   }
 
@@ -158,23 +170,33 @@ export class Finder {
       ...offer, start: times.parse(offer.start_date),
       end: times.parse(offer.end_date),
     }));
-    this.on.found(windows);
-    if (!windows.length) {
-      this.say(this.unavailable(nearest), 'bad');
-      return;
-    }
-    const [first, ...others] = windows;
-    this.offer = first;
-    $('book').disabled = false;
-    const limited = first.limited_by === 'policy'
+    if (windows.length) this.choices(windows, windows[0]);
+    else this.say(this.unavailable(nearest), 'bad');
+  }
+
+  /** Show the windows, of which one is chosen. */
+  choices(windows, chosen) {
+    this.choose(chosen);
+    const limited = chosen.limited_by === 'policy'
       ? h('em', {}, ' (a limit of the project forbids it) ') : null;
-    fill($('found'), 'from ', this.time(first), limited);
+    fill($('found'), 'from ', this.time(chosen), limited);
     $('found').className = 'good';
+    const others = windows.filter((offer) => offer !== chosen);
     fill($('others'), others.length ? 'or ' : null, others.map((offer) =>
       h('button.link', {
         type: 'button', title: times.windowInUtc(offer.start, offer.end),
-        onclick: () => this.book(offer),
+        onclick: () => {
+          this.choices(windows, offer);
+          $('book').focus();
+        },
       }, times.short(offer.start))));
+  }
+
+  /** Set the window that is booked or held, null for none. */
+  choose(offer) {
+    this.offer = offer;
+    $('book').disabled = offer === null;
+    $('hold').disabled = offer === null;
   }
 
   time({ start, end }) {
@@ -208,4 +230,23 @@ export class Finder {
       reservations: [this.reservation()],
     });
   }
+
+  /** Hold exactly this window, or one that begins as soon. */
+  hold({ start, end }) {
+    const now = times.now();
+    const range = start > now + SOON
+      ? { start_date: times.iso(start), latest_start_date: times.iso(start) }
+      : { latest_start_date: times.iso(now + SOON) };
+    this.on.hold({
+      reservations: [this.reservation()], duration: end - start, ...range,
+      limit: 1, hold: HOLD,
+    }, `${amount(this.count, this.noun)}, ${times.windowOf(start, end)}, held `
+      + `for ${times.lengthOf(HOLD)}.`);
+  }
+}
+
+/** Return the name of a flavor with its size. */
+function sized({ name, vcpus, memory_mb: memory, disk_gb: disk }) {
+  const gb = Math.round(memory / 10.24) / 100;
+  return `${name}: ${amount(vcpus, 'vCPU')}, ${gb} GB, ${disk} GB disk`;
 }

@@ -31,10 +31,11 @@ export function read(lease) {
 
 export const isOver = (lease) => OVER.has(lease.status);
 
-/** Say what a lease has, such as "2 hosts". */
+/** Say what a lease or a held offer has, such as "2 hosts". */
 export function content(lease) {
   const parts = lease.reservations.map((each) => {
-    const count = each.hosts?.length ?? each.amount ?? each.max ?? 1;
+    const count = each.available ?? each.hosts?.length ?? each.amount
+      ?? each.max ?? 1;
     return amount(Number(count), TYPES[each.resource_type] ?? 'instance');
   });
   return parts.join(', ') || 'nothing';

@@ -6,6 +6,7 @@ import { Api, Away } from './api.js';
 import { $, debounced, fill, h } from './dom.js';
 import { Finder } from './finder.js';
 import * as leases from './leases.js';
+import * as offers from './offers.js';
 import { Proposal } from './proposal.js';
 import { kindOf, Rows } from './rows.js';
 import { SignIn } from './sign_in.js';
@@ -19,11 +20,14 @@ import { View } from './view.js';
 // view is read.
 const POLL = 10_000;
 const QUIET = 200;
+// Milliseconds between two looks at the clock.
+const TICK = 1000;
 
 class Page {
   constructor() {
     this.session = null;
     this.leases = [];
+    this.offers = [];
     this.hosts = null;
     this.api = new Api({
       expired: () => this.signIn('Your session has ended.'),
@@ -34,7 +38,7 @@ class Page {
     this.timeline = new Timeline(
       { axis: $('axis'), rows: $('rows'), sheet: $('sheet') }, this.view, {
         describe: (bar) => describe(bar),
-        select: (bar) => this.select(bar.lease),
+        select: (bar) => this.select(bar.id),
         accept: (ghost) => this.proposal.accept(ghost),
         drag: (selection) => this.proposal.drag(selection),
         dropped: () => this.proposal.dropped(),
@@ -44,7 +48,8 @@ class Page {
       });
     this.finder = new Finder({
       search: (body, signal) => this.api.post('/offers', body, { signal }),
-      found: () => {}, book: (values) => this.proposal.book(values),
+      book: (values) => this.proposal.book(values),
+      hold: (body, text) => this.hold(body, text),
       changed: () => this.readCapacity(),
     });
     this.proposal = new Proposal(
@@ -80,6 +85,7 @@ class Page {
     $('leave').addEventListener('click', () => this.leave());
     $('as_table').addEventListener('click', () => this.toggleTable());
     setInterval(() => this.poll(), POLL);
+    setInterval(() => this.drawOffers(), TICK);
     document.addEventListener('visibilitychange', () => this.poll());
   }
 
@@ -150,6 +156,8 @@ class Page {
   clear() {
     this.rows.forget();
     this.leases = [];
+    this.offers = [];
+    this.drawOffers();
     this.all = [];
     this.hosts = null;
     this.capacity = null;
@@ -157,17 +165,19 @@ class Page {
     this.timeline.forget();
     strip.draw(null, this.timeline);
     for (const id of ['now', 'leases', 'table', 'problems', 'hosts',
-      'crossings', 'found', 'others', 'values']) fill($(id));
+      'crossings', 'found', 'others', 'values', 'flavor_id']) fill($(id));
     $('admin').hidden = true;
   }
 
   // What is read.
 
   async open() {
-    this.finder.search();
-    const { zones, properties } = await this.api.get('/properties');
+    const [{ zones, properties }, { flavors }] = await Promise.all(
+      [this.api.get('/properties'), this.api.get('/flavors')]);
     this.finder.offerProperties(properties.map(
       ({ property, values }) => ({ name: property, values })));
+    this.finder.offerFlavors(flavors);
+    this.finder.search();
     this.offerGroups(zones, properties);
     await this.load(true);
     await this.loadHosts();
@@ -191,7 +201,7 @@ class Page {
     if (!this.session) return;
     await Promise.all([
       this.rows.load(this.view, again), this.loadCapacity(),
-      again ? this.loadLeases() : null,
+      again ? this.loadLeases() : null, again ? this.loadOffers() : null,
     ]);
     this.draw();
   }
@@ -217,6 +227,13 @@ class Page {
     this.all = answer.leases.map(leases.read);
     this.leases = this.all.filter(
       (lease) => lease.project_id === this.session.project.id);
+  }
+
+  async loadOffers() {
+    const answer = await this.api.get('/offers');
+    this.offers = answer.offers.map(offers.read).filter(
+      (offer) => offer.project_id === this.session.project.id
+        && offer.until > times.now());
   }
 
   /** Read the hosts, which only administrators may. */
@@ -255,6 +272,22 @@ class Page {
       this.failing = true;
       this.proposal.tell(error.message, 'bad');
     }
+  }
+
+  // Held offers. The user is led to the card of what has been made.
+
+  async hold(body, text) {
+    await this.lead(await this.proposal.hold(body, text));
+  }
+
+  async take(offer, name) {
+    if (await this.proposal.take(offer, name)) await this.lead(offer.id);
+  }
+
+  async lead(id) {
+    if (id === null) return;
+    await this.attempt(() => this.load(true));
+    this.select(id);
   }
 
   // The service away and back.
@@ -298,11 +331,27 @@ class Page {
       end: (lease, started) => this.proposal.end(lease, started),
       show: (lease) => this.focus(lease),
     });
+    this.drawOffers();
     $('admin').hidden = this.hosts === null;
     if (this.hosts) admin.draw(this.hosts, this.all ?? [], this.rows.rows);
     this.drawTable();
     this.timeline.measure();
     strip.draw(this.capacity, this.timeline);
+  }
+
+  /** Show the held offers; an offer that has lapsed goes. */
+  drawOffers() {
+    const held = this.offers.filter(({ until }) => until > times.now());
+    const lapsed = this.offers.length - held.length;
+    this.offers = held;
+    offers.draw(held, this.timeline.selected, {
+      name: () => this.finder.name, show: (offer) => this.focus(offer),
+      take: (offer, name) => this.take(offer, name),
+      release: (offer) => this.proposal.release(offer),
+    });
+    if (!lapsed) return;
+    if (!this.proposal.now) this.proposal.tell('A held offer has lapsed.');
+    this.refresh();
   }
 
   toggleTable() {
@@ -326,13 +375,13 @@ class Page {
     card?.querySelector('.name').focus({ preventScroll: true });
   }
 
-  /** Show a lease in the timeline. */
+  /** Show a lease or a held offer in the timeline. */
   focus(lease) {
     this.timeline.select(lease.id);
     const length = (lease.end ?? lease.start + times.WEEK) - lease.start;
     this.view.show(lease.start - length / 2, length * 2);
     const row = this.rows.rows.findIndex(
-      (each) => each.bars.some((bar) => bar.lease === lease.id));
+      (each) => each.bars.some((bar) => bar.id === lease.id));
     if (row >= 0) this.timeline.reveal(row);
   }
 }

@@ -84,15 +84,40 @@ export class Proposal {
     this.refused(error);
   }
 
+  // Held offers.
+
+  /** Hold the window of a request for offers; return the id of the offer. */
+  async hold(body, done) {
+    let id = null;
+    await this.send(async () => {
+      const { offers: [offer] } = await this.api.post('/offers', body);
+      if (!offer) throw new Error('This window has been taken meanwhile.');
+      ({ id } = offer);
+    }, done, (error) => this.tell(error.message, 'bad'));
+    return id;
+  }
+
+  take(offer, name) {
+    return this.send(
+      () => this.api.post('/leases', { name, offer: offer.id }),
+      `${name} is booked.`, (error) => this.tell(error.message, 'bad'));
+  }
+
+  release(offer) {
+    return this.send(() => this.api.delete(`/offers/${offer.id}`),
+      'The offer is not held any more.',
+      (error) => this.tell(error.message, 'bad'));
+  }
+
   // Another end of a lease.
 
   /** Propose another end of the lease of a bar. */
   pull(bar, end) {
     const row = this.timeline.data.findIndex(
-      (each) => each.bars.some((other) => other.lease === bar.lease));
+      (each) => each.bars.some((other) => other.id === bar.id));
     this.propose({
       start: bar.start, end, from: row, to: row + 1, text: bar.label,
-      path: `/leases/${bar.lease}`,
+      path: `/leases/${bar.id}`,
       send: (path, signal, window = { end }) => this.api.put(path, {
         end_date: times.iso(window.end),
       }, { signal }),
@@ -101,8 +126,7 @@ export class Proposal {
   }
 
   prolong(lease, seconds) {
-    const bar = { lease: lease.id, label: lease.name, ...lease };
-    this.pull({ ...bar, lease: lease.id }, lease.end + seconds);
+    this.pull({ ...lease, label: lease.name }, lease.end + seconds);
     this.dropped(true);
   }
 
@@ -220,20 +244,21 @@ export class Proposal {
     return this.now.send('/leases');
   }
 
-  /** Send a change; tell what was done, or why not. */
+  /** Send a change; tell what was done, or why not. Return whether it was. */
   async send(change, done, refused = (error) => this.refused(error)) {
     try {
       await change();
     } catch (error) {
-      if (error.name === 'AbortError') return;
+      if (error.name === 'AbortError') return false;
       if (error.body) refused(error);
       else this.tell(error.message, 'bad');
       this.changed();
-      return;
+      return false;
     }
     this.clear();
     this.tell(done, 'good');
     this.changed();
+    return true;
   }
 
   end(lease, started) {

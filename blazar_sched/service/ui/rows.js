@@ -121,8 +121,8 @@ function barOf(bar) {
     kind: KINDS[bar.kind] ? bar.kind : 'taken', mine: bar.mine,
     share: bar.share, label: bar.name || held, degraded: bar.degraded === true,
     state: bar.status?.toLowerCase() ?? '', project: bar.project_id,
-    lease: bar.kind === 'lease' ? bar.lease_id : null,
-    offer: bar.kind === 'offer' ? bar.lease_id : null,
+    // A held offer becomes a lease with the same id.
+    id: ['lease', 'offer'].includes(bar.kind) ? bar.lease_id : null,
   };
 }
 

@@ -245,12 +245,12 @@ export class Timeline {
     style.height = `${Math.max(bar.share * (ROW - 5) - 1, 3)}px`;
     const classes = ['bar', bar.kind, bar.mine && 'mine',
       bar.state, bar.degraded && 'degraded', bar.end === null && 'endless',
-      bar.lease && bar.lease === this.selected && 'selected'];
+      bar.id && bar.id === this.selected && 'selected'];
     element.className = classes.filter(Boolean).join(' ');
     const named = width >= NAMED && bar.share > 0.4;
     const text = named ? bar.label ?? '' : '';
     if (span.textContent !== text) span.textContent = text;
-    edge.hidden = !(bar.mine && bar.lease && bar.end !== null);
+    edge.hidden = !(bar.mine && bar.kind === 'lease' && bar.end !== null);
   }
 
   drawGhosts() {
@@ -281,8 +281,9 @@ export class Timeline {
     }));
   }
 
-  select(lease) {
-    this.selected = lease;
+  /** Mark the bars of a lease or of a held offer. */
+  select(id) {
+    this.selected = id;
     this.redraw();
   }
 
@@ -320,7 +321,9 @@ export class Timeline {
     if (!inLane || !inside) return;
     if (event.target.closest('.edge')) {
       this.pull(event, element.bar);
-    } else if (element?.bar.lease) {
+    } else if (element?.bar.id) {
+      // The focus goes to the card, not to the rows.
+      event.preventDefault();
       this.on.select(element.bar);
     } else if (event.pointerType === 'touch') {
       this.pan(event);

@@ -89,7 +89,7 @@ class Site:
             json=body or None, timeout=30,
             headers={
                 'X-Auth-Token': token,
-                'OpenStack-API-Version': 'reservation 1.4',
+                'OpenStack-API-Version': 'reservation 1.5',
             },
         )
 

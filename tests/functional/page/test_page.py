@@ -4,6 +4,7 @@
 import json
 import os
 import pathlib
+import re
 import time
 
 import pytest
@@ -69,6 +70,187 @@ def test_the_finder_books_the_first_window(world, browse):
     ))
     assert abs(start - world.at(10)) < 3 * HOUR
     page.wait_for_selector('.card:has-text("from-the-finder")')
+
+
+def hold(alice):
+    """Hold what the finder has found; return the card."""
+    alice.page.click('#hold')
+    alice.says('held for 10 min')
+    alice.page.wait_for_selector('.card.held')
+    return alice.page.locator('.card.held')
+
+
+def offers_of(site, token):
+    return site.send('GET', '/offers', token).json()['offers']
+
+
+def test_an_offer_is_held_and_accepted_after_a_reload(world, browse):
+    alice = browse(world)
+    alice.sign_in()
+    page = alice.page
+    page.fill('#count', '2')
+    alice.until(lambda: page.inner_text('#found').startswith('from now'))
+    card = hold(alice)
+    assert '2 hosts' in card.inner_text()
+    alice.until(lambda: 'for another 9 min' in card.inner_text())
+    page.wait_for_selector('.bar.offer.mine >> text="held for you"')
+    assert page.locator('.bar.offer').count() == 2
+    [offer] = offers_of(world, 'alice:physics')
+    page.reload()
+    alice.sign_in()
+    page.wait_for_selector('.bar.offer.mine')
+    assert page.inner_text('#now') == '0 of 4 hosts free now'
+    card.locator('input').fill('held-run')
+    page.click('.card.held >> text="Accept"')
+    alice.says('held-run is booked')
+    lease = world.leases('alice:physics')['held-run']
+    assert lease['id'] == offer['id']
+    # The user is led from the offer to the lease.
+    alice.until(lambda: focused(page) == 'held-run')
+    assert card.count() == 0
+    assert page.locator('.bar.offer').count() == 0
+    assert offers_of(world, 'alice:physics') == []
+
+
+def focused(page):
+    return page.evaluate('document.activeElement.textContent')
+
+
+def test_an_offer_is_held_and_accepted_with_the_keyboard(world, browse):
+    alice = browse(world)
+    alice.sign_in()
+    page = alice.page
+    page.focus('#book')
+    page.keyboard.press('Tab')
+    page.keyboard.press('Enter')
+    alice.until(lambda: focused(page) == '1 host')
+    page.keyboard.press('Tab')
+    # The clock ticks while somebody types.
+    page.keyboard.type('typed', delay=300)
+    assert page.input_value('.card.held input') == 'typed'
+    page.keyboard.press('Tab')
+    page.keyboard.press('Enter')
+    alice.says('typed is booked')
+    alice.until(lambda: focused(page) == 'typed')
+    assert 'typed' in world.leases('alice:physics')
+
+
+def test_a_held_offer_is_released(world, browse):
+    alice = browse(world)
+    alice.sign_in()
+    page = alice.page
+    card = hold(alice)
+    page.wait_for_selector('.bar.offer.mine')
+    page.focus('.card.held >> text="Release"')
+    page.keyboard.press('Enter')
+    alice.says('not held any more')
+    card.wait_for(state='detached')
+    alice.until(lambda: page.locator('.bar.offer').count() == 0)
+    assert offers_of(world, 'alice:physics') == []
+    assert len(world.leases('alice:physics')) == 2
+
+
+def test_another_window_of_the_finder_is_held(world, browse):
+    alice = browse(world)
+    alice.sign_in()
+    page = alice.page
+    alice.until(lambda: page.locator('#others button').count() == 3)
+    other = page.locator('#others button').last
+    shown = other.inner_text()
+    other.click()
+    assert page.inner_text('#found').startswith(f'from {shown} to ')
+    # The name changes nothing about the window.
+    page.fill('#name', 'chosen')
+    hold(alice)
+    page.wait_for_selector(f'.card.held:has-text("{shown}")')
+    assert page.input_value('.card.held input') == 'chosen'
+    [offer] = offers_of(world, 'alice:physics')
+    # The bar leads to the card.
+    page.evaluate('document.activeElement.blur()')
+    page.locator('.bar.offer').first.click()
+    alice.until(lambda: focused(page) == '1 host')
+    start = page.evaluate(
+        'document.querySelector(".card.held time").dateTime'
+    )
+    assert start == offer['start_date']
+
+
+def test_a_window_that_was_taken_meanwhile_is_not_held(world, browse):
+    alice = browse(world)
+    alice.sign_in()
+    page = alice.page
+    page.fill('#count', '2')
+    alice.until(lambda: page.inner_text('#found').startswith('from now'))
+    world.book('bob:biology', 'secret-third', 0, 4)
+    page.click('#hold')
+    alice.says('taken meanwhile')
+    # The finder has searched again.
+    alice.until(lambda: 'now' not in page.inner_text('#found'))
+    assert offers_of(world, 'alice:physics') == []
+    assert page.locator('.card.held').count() == 0
+
+
+def test_a_held_offer_lapses_by_itself(world, browse):
+    alice = browse(world)
+    alice.sign_in()
+    answer = world.send(
+        'POST', '/offers', 'alice:physics', duration='1h', hold='5s',
+        reservations=[{'resource_type': 'physical:host', 'min': 1, 'max': 1}],
+    )
+    assert answer.json()['offers'][0]['id']
+    alice.page.click('#today')
+    alice.page.evaluate(
+        'document.dispatchEvent(new Event("visibilitychange"))'
+    )
+    card = alice.page.wait_for_selector('.card.held')
+    alice.until(lambda: re.search(r'another \d s', card.inner_text()))
+    alice.says('has lapsed')
+    assert alice.page.locator('.card.held').count() == 0
+
+
+def test_who_sees_a_held_offer(world, browse):
+    alice = browse(world)
+    alice.sign_in()
+    hold(alice)
+    bob = browse(world)
+    bob.sign_in('bob', 'biology')
+    assert bob.page.locator('.card.held').count() == 0
+    # For others the time is taken.
+    assert bob.page.locator('.bar.offer').count() == 0
+    admin = browse(world)
+    admin.sign_in('admin', '')
+    admin.page.wait_for_selector('.bar.offer:not(.mine)')
+    # It is not for the administrator to accept it.
+    assert admin.page.locator('.card.held').count() == 0
+
+
+def test_a_flavor_is_chosen_by_its_name(world, browse):
+    world.service.manager.flavors.sync()
+    alice = browse(world)
+    alice.sign_in()
+    page = alice.page
+    page.select_option('#kind', 'flavor')
+    page.select_option('#flavor_id', label='small: 2 vCPUs, 2 GB, 20 GB disk')
+    page.fill('#count', '3')
+    page.fill('#name', 'three-small')
+    alice.until(lambda: '16 instances' in page.inner_text('#now'))
+    alice.until(page.locator('#book').is_enabled)
+    page.click('#book')
+    alice.says('three-small is booked')
+    [reservation] = world.leases('alice:physics')['three-small'][
+        'reservations'
+    ]
+    assert reservation['source_flavor_id'] == 'm1.small'
+    assert reservation['amount'] == 3
+
+
+def test_without_flavors_no_flavor_is_offered(world, browse):
+    alice = browse(world)
+    alice.page.route(
+        '**/v1/flavors', lambda route: route.fulfill(json={'flavors': []})
+    )
+    alice.sign_in()
+    assert alice.page.locator('#kind [value=flavor]').is_disabled()
 
 
 def test_a_drag_over_free_rows_books_so_many_hosts(world, browse):
@@ -326,6 +508,9 @@ def test_accessibility(world, browse, width, scheme):
     admin.ready()
     page.wait_for_selector('#hosts td')
     found += check(page)
+    page.click('#hold')
+    page.wait_for_selector('.card.held')
+    found += check(page)
     page.click('#as_table')
     page.fill('#count', '99')
     page.select_option('#when', 'later')
@@ -392,7 +577,7 @@ FRAMES = '''async () => {
             start: now + (bar * 11 + row % 7) * 3600,
             end: now + (bar * 11 + row % 7 + 9) * 3600, share: 1,
             kind: "lease", label: `lease-${bar}`, mine: bar % 2 === 0,
-            lease: null, state: "pending",
+            id: null, state: "pending",
         })),
     })));
     await new Promise((done) => { requestAnimationFrame(done); });
