@@ -11,10 +11,11 @@ export function draw(hosts, leases, rows) {
     (lease) => lease.degraded || lease.status === 'ERROR');
   fill($('problems'), bad.length ? bad.map((lease) => problem(lease))
     : h('li.empty', {}, 'No lease is degraded.'));
-  const inTheWay = rows.flatMap((row) => crossings(row));
+  const inTheWay = rows.flatMap((row) => row.bars
+    .filter(({ blocks }) => blocks).map((bar) => crossing(row, bar)));
   fill($('crossings'), inTheWay.length ? inTheWay
-    : h('li.empty', {}, 'No server without a lease overlaps a lease on a '
-      + 'full host.'));
+    : h('li.empty', {}, 'No server is in the way of a lease of a whole '
+      + 'host.'));
   $('crossings').previousElementSibling.hidden = !rows.some(
     (row) => row.host);
   $('crossings').hidden = $('crossings').previousElementSibling.hidden;
@@ -39,17 +40,9 @@ function problem(lease) {
       times.windowOf(lease.start, lease.end)));
 }
 
-/** Return the servers of a row that a coming whole-host lease will vacate. */
-function crossings(row) {
-  const leases = row.bars.filter(
-    (bar) => bar.kind === 'lease' && bar.share >= 1);
-  return row.bars.filter(({ kind }) => kind === 'server').flatMap((server) => {
-    const lease = leases.find((each) => each.start < (server.end ?? Infinity)
-      && (each.end ?? Infinity) > Math.max(server.start, times.now()));
-    return lease ? [h('li', {}, `${row.label}: a server `,
-      server.end === null ? 'without an end'
-        : `until ${times.short(server.end)}`,
-      ` is in the way of ${lease.label ?? 'a lease'} from `,
-      h('time', times.hover(lease.start), times.short(lease.start)))] : [];
-  });
+function crossing(row, { server, end, blocks }) {
+  return h('li', {}, `${row.label}: server ${server} `,
+    end === null ? 'without an end' : `until ${times.short(end)}`,
+    ` is in the way of ${blocks.label} from `,
+    h('time', times.hover(blocks.start), times.short(blocks.start)));
 }

@@ -17,8 +17,10 @@ const KINDS = {
   preemptible: 'preemptible server', relocation: 'place of a server to move',
 };
 
-/** Return the name of the kind of a bar; kinds may be new. */
-export const kindOf = ({ kind }) => KINDS[kind] ?? 'taken';
+/** Say what a bar is; kinds may be new. */
+export function kindOf({ kind, blocks }) {
+  return (KINDS[kind] ?? 'taken') + (blocks ? ', in the way of a lease' : '');
+}
 
 export class Rows {
   /** @param {function(Array)} shown gets the rows, page by page */
@@ -103,7 +105,7 @@ function rowOf(row, { group_by: by, parts }, index) {
     key: row.key, label: name + size, hint, host: by === 'host',
     off: !row.available, requirement: requirement(row, by),
     heat: heat(row, parts),
-    bars: row.bars.map(barOf), leftOut: row.bars_left_out,
+    bars: blocking(row.bars.map(barOf)), leftOut: row.bars_left_out,
   };
 }
 
@@ -123,7 +125,22 @@ function barOf(bar) {
     state: bar.status?.toLowerCase() ?? '', project: bar.project_id,
     // A held offer becomes a lease with the same id.
     id: ['lease', 'offer'].includes(bar.kind) ? bar.lease_id : null,
+    server: bar.server_id,
   };
+}
+
+/**
+ * Return the bars of a row; a server that is there in the window of a lease of
+ * the whole host has the bar of the lease as `blocks`.
+ */
+function blocking(bars) {
+  const now = times.now();
+  const leases = bars.filter(({ kind, share, end }) =>
+    kind === 'lease' && share >= 1 && (end ?? Infinity) > now);
+  return bars.map((bar) => bar.kind !== 'server' ? bar : {
+    ...bar,
+    blocks: leases.find(({ start }) => start < (bar.end ?? Infinity)),
+  });
 }
 
 /**

@@ -9,10 +9,13 @@ import time
 
 import pytest
 
+from blazar_sched.domain import window
+from blazar_sched.service.clients.nova import Server
 from tests.functional.page import __main__ as main
 from tests.functional.page.conftest import HOUR
 from tests.functional.page.conftest import SECRETS
 
+STUCK = '5e2f9c1a-0000-4000-8000-000000000001'
 SCRIPT = '<img src=x onerror=alert(1)>'
 
 
@@ -50,6 +53,64 @@ def test_an_admin_sees_all_of_it(world, browse):
     assert 'compute-3' in admin.page.inner_text('#hosts')
     assert 'secret-run' in admin.page.inner_text('#rows')
     assert 'No lease is degraded' in admin.page.inner_text('#problems')
+
+
+def test_a_server_in_the_way_of_a_lease(world, browse, monkeypatch):
+    """The server was forced onto the host, and Nova does not move it."""
+    manager = world.service.manager
+    nova = manager.services.nova
+    for name in ('migrate_server', 'shelve_servers', 'delete_servers'):
+        monkeypatch.setattr(nova, name, lambda *_: False)
+    nova.set_server_metadata = lambda *_: None
+    lease = world.book('alice:physics', 'deadline-run', 8 / HOUR, 30)
+    [(allocation, _)] = manager.ledger.allocations(lease_id=lease['id'])
+    [host] = manager.ledger.hosts({allocation.host})
+    name = host.hypervisor_hostname
+    nova.stored[STUCK] = Server(
+        STUCK, name, 'p9', {'VCPU': 2, 'MEMORY_MB': 2048}, window.FOREVER,
+        None, False, status='ACTIVE',
+    )
+    manager.instances.sync()
+    admin = browse(world)
+    admin.sign_in('admin', '')
+    page = admin.page
+    page.wait_for_selector('#crossings:has-text("deadline-run")')
+    assert page.inner_text('#crossings').startswith(
+        f'{name}: server {STUCK} without an end is in the way of '
+        'deadline-run from '
+    )
+    assert page.locator('#crossings li').count() == 1
+    # The server is in front of the lease.
+    bar = page.locator('.bar.server.blocks')
+    assert bar.count() == 1
+    box = bar.bounding_box()
+    lease_box = page.locator(
+        '.row', has=bar
+    ).locator('.bar.lease').first.bounding_box()
+    assert page.evaluate(
+        '([x, y]) => document.elementFromPoint(x, y).className',
+        [lease_box['x'] + lease_box['width'] / 2, box['y'] + 2],
+    ) == 'bar server blocks endless'
+    # The window comes, and the server is still there.
+    admin.until(lambda: look_again(page) and 'deadline-run' in
+                page.inner_text('#problems'))
+    # A member sees that there is a server, and no more.
+    alice = browse(world)
+    alice.sign_in()
+    alice.page.wait_for_selector('.bar.server.blocks')
+    assert STUCK not in alice.text()
+    assert 'Degraded' in alice.page.inner_text('#leases')
+    del nova.stored[STUCK]
+    manager.instances.sync()
+    admin.until(lambda: look_again(page) and 'No server' in
+                page.inner_text('#crossings'))
+
+
+def look_again(page):
+    """Make the page look for changes, as it does when it comes into view."""
+    page.evaluate('document.dispatchEvent(new Event("visibilitychange"))')
+    page.wait_for_timeout(300)
+    return True
 
 
 def test_the_finder_books_the_first_window(world, browse):
@@ -198,10 +259,7 @@ def test_a_held_offer_lapses_by_itself(world, browse):
         reservations=[{'resource_type': 'physical:host', 'min': 1, 'max': 1}],
     )
     assert answer.json()['offers'][0]['id']
-    alice.page.click('#today')
-    alice.page.evaluate(
-        'document.dispatchEvent(new Event("visibilitychange"))'
-    )
+    look_again(alice.page)
     card = alice.page.wait_for_selector('.card.held')
     alice.until(lambda: re.search(r'another \d s', card.inner_text()))
     alice.says('has lapsed')
