@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What people see and do on the web page."""
 
+import datetime
 import json
 import os
 import pathlib
 import re
 import time
+import zoneinfo
 
 import pytest
 
@@ -13,6 +15,7 @@ from blazar_sched.domain import window
 from blazar_sched.service.clients.nova import Server
 from tests.functional.page import __main__ as main
 from tests.functional.page.conftest import HOUR
+from tests.functional.page.conftest import iso
 from tests.functional.page.conftest import SECRETS
 
 STUCK = '5e2f9c1a-0000-4000-8000-000000000001'
@@ -530,6 +533,80 @@ def test_the_day_on_which_clocks_are_set(
     )
     gaps = [b - a for a, b in zip(left, left[1:], strict=False)]
     assert max(gaps) - min(gaps) < 0.1
+
+
+def weekend_of_change(zone, hours):
+    """Return the Saturday before the next Sunday of so many hours."""
+    day = datetime.datetime.now(zone).replace(
+        hour=0, minute=0, second=0, microsecond=0
+    )
+    while True:
+        day += datetime.timedelta(days=1)
+        following = day + datetime.timedelta(days=1)
+        if following.timestamp() - day.timestamp() == hours * HOUR:
+            return day - datetime.timedelta(days=1)
+
+
+@pytest.mark.parametrize('hours', [23, 25])
+@pytest.mark.parametrize('name', ['Europe/Berlin', 'America/New_York'])
+def test_a_series_around_the_change_of_clocks(site, browse, name, hours):
+    """An occurrence before and one after, at the same time of the day."""
+    zone = zoneinfo.ZoneInfo(name)
+    saturday = weekend_of_change(zone, hours)
+    site.conf.set_override('series_horizon', 400 * 86400, 'manager')
+    answer = site.send(
+        'POST', '/series', 'alice:physics', name='course', time_zone=name,
+        start=saturday.strftime('%Y-%m-%dT06:00'), duration='6h',
+        rrule='FREQ=WEEKLY;BYDAY=SA,SU;COUNT=2',
+        reservations=[{'resource_type': 'physical:host', 'min': 1, 'max': 1}],
+    )
+    assert answer.status_code == 201, answer.text
+    alice = browse(site, timezone_id=name)
+    first = saturday.timestamp()
+    alice.sign_in(hash_=f'#from={iso(first)}&span=2d')
+    page = alice.page
+    page.wait_for_selector('.bar.mine >> nth=1')
+    lane, _, width = alice.box()
+
+    def place(day, hour):
+        """Return where a time on the clocks is in the picture."""
+        at = (saturday + datetime.timedelta(days=day)).replace(hour=hour)
+        return lane + (at.timestamp() - first) / (48 * HOUR) * width
+
+    expected = [
+        (f'{hour:02}:00', place(day, hour))
+        for day in range(3) for hour in (0, 6, 12, 18)
+        if place(day, hour) < lane + width
+    ]
+    ticks = [
+        (tick.inner_text(), tick.bounding_box()['x'])
+        for tick in page.locator('#axis .tick').all()
+    ]
+    assert [label for label, _ in ticks] == [label for label, _ in expected]
+    for (_, x), (_, wanted) in zip(ticks, expected, strict=True):
+        assert abs(x - wanted) < 1
+    # The day of the change is as long as it is.
+    night = place(1, 6) - place(1, 0)
+    assert night / (place(0, 6) - place(0, 0)) == pytest.approx(
+        (hours - 18) / 6
+    )
+    bars = sorted(
+        (box['x'], box['x'] + box['width'])
+        for box in (
+            bar.bounding_box() for bar in page.locator('.bar.mine').all()
+        )
+    )
+    assert len(bars) == 2
+    for day, (left, right) in enumerate(bars):
+        assert abs(left - place(day, 6)) < 1
+        assert abs(right - place(day, 12)) < 1
+    units = page.locator('#axis .unit').all_inner_texts()
+    assert units[1].endswith(f' · {hours} h')
+    # The list says the same.
+    said = page.locator('.card time').all_inner_texts()
+    assert [re.findall(r'\d\d:\d\d', text) for text in said] == [
+        ['06:00', '12:00'], ['06:00', '12:00'],
+    ]
 
 
 def test_times_of_inputs_around_a_change_of_clocks(site, browse):
