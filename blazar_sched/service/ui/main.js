@@ -251,7 +251,7 @@ class Page {
 
   refresh() {
     this.finder.search();
-    this.attempt(() => this.load(true));
+    return this.attempt(() => this.load(true));
   }
 
   poll() {
@@ -277,17 +277,12 @@ class Page {
   // Held offers. The user is led to the card of what has been made.
 
   async hold(body, text) {
-    await this.lead(await this.proposal.hold(body, text));
+    const id = await this.proposal.hold(body, text);
+    if (id !== null) this.select(id);
   }
 
   async take(offer, name) {
-    if (await this.proposal.take(offer, name)) await this.lead(offer.id);
-  }
-
-  async lead(id) {
-    if (id === null) return;
-    await this.attempt(() => this.load(true));
-    this.select(id);
+    if (await this.proposal.take(offer, name)) this.select(offer.id);
   }
 
   // The service away and back.

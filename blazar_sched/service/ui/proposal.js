@@ -17,7 +17,8 @@ export class Proposal {
    * @param {Api} api
    * @param {Timeline} timeline
    * @param {Finder} finder says what is booked, and how many
-   * @param {function()} changed is called after a lease has changed
+   * @param {function()} changed is called after a change, and returns a
+   *   promise of what is shown then
    */
   constructor(api, timeline, finder, changed) {
     Object.assign(this, { api, timeline, finder, changed });
@@ -252,12 +253,12 @@ export class Proposal {
       if (error.name === 'AbortError') return false;
       if (error.body) refused(error);
       else this.tell(error.message, 'bad');
-      this.changed();
+      await this.changed();
       return false;
     }
     this.clear();
     this.tell(done, 'good');
-    this.changed();
+    await this.changed();
     return true;
   }
 
