@@ -231,7 +231,7 @@ export class Finder {
     });
   }
 
-  /** Hold exactly this window, or one that begins as soon. */
+  /** Hold this window; a window that begins now may begin a minute later. */
   hold({ start, end }) {
     const now = times.now();
     const range = start > now + SOON

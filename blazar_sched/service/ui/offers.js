@@ -65,7 +65,7 @@ function card(offer, on) {
     type: 'button', 'aria-label': `Release: ${what}`,
     onclick: () => once(() => on.release(offer)),
   }, 'Release');
-  // Whoever presses twice asks once.
+  // A second press is no second request.
   const once = async (act) => {
     take.disabled = release.disabled = true;
     await act();

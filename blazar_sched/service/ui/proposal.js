@@ -245,7 +245,8 @@ export class Proposal {
     return this.now.send('/leases');
   }
 
-  /** Send a change; tell what was done, or why not. Return whether it was. */
+  /** Send a change; tell what was done, or why not; return whether it was
+   * done. */
   async send(change, done, refused = (error) => this.refused(error)) {
     try {
       await change();

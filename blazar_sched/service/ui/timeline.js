@@ -244,7 +244,8 @@ export class Timeline {
     style.top = `${2 + bar.top * (ROW - 5)}px`;
     style.height = `${Math.max(bar.share * (ROW - 5) - 1, 3)}px`;
     const classes = ['bar', bar.kind, bar.mine && 'mine',
-      bar.state, bar.degraded && 'degraded', bar.blocks && 'blocks', bar.end === null && 'endless',
+      bar.state, bar.degraded && 'degraded', bar.blocks && 'blocks',
+      bar.end === null && 'endless',
       bar.id && bar.id === this.selected && 'selected'];
     element.className = classes.filter(Boolean).join(' ');
     const named = width >= NAMED && bar.share > 0.4;
