@@ -326,7 +326,7 @@ class Leases:
             new = self._drafts.changed(old, {**values, **chosen}, now)
             if new != old:
                 if dry_run:
-                    left = self._shrinker.dry_run(tx, old, new)
+                    left = self._shrinker.dry_run(tx.replica, old, new)
                 if left is None and (
                     shrink := self._shrinker.begin(tx, old, new)
                 ):
@@ -401,8 +401,9 @@ class Leases:
 
         def place(replica: state.Replica, end: int) -> bool:
             ending = dataclasses.replace(new, end=end)
+            left = self._shrinker.dry_run(replica, old, ending)
             try:
-                self._placed(replica, old, ending, now, {})
+                self._placed(replica, old, ending, now, left)
             except exception.NotEnoughHostsAvailable:
                 return False
             return True

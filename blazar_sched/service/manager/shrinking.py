@@ -16,6 +16,7 @@ from typing import TypeVar
 from blazar_sched.domain import states
 from blazar_sched.domain.lease import Lease
 from blazar_sched.placing import lease_placing
+from blazar_sched.replica import state
 from blazar_sched.service import resources
 from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.manager import claim
@@ -55,7 +56,7 @@ class Shrinker:
         :param new: the lease as it is to be
         :returns: None if there is nothing to give up
         """
-        steps = self._steps(tx, old, new)
+        steps = self._steps(tx.replica, old, new)
         if not steps:
             return None
         return Shrink(new, self._runner.claim_start(tx, old), steps)
@@ -86,7 +87,7 @@ class Shrinker:
             return commit(last)
 
     def dry_run(
-        self, tx: PlacingTx, old: Lease, new: Lease
+        self, replica: state.Replica, old: Lease, new: Lease
     ) -> lease_placing.Allocations:
         """Return the allocations that shrinking reservations would keep.
 
@@ -94,20 +95,19 @@ class Shrinker:
 
         :raises CantUpdateParameter: if more is in use than is to remain
         """
-        records = tx.replica.instances
         return {
             part.reservation.id: driver.dry_run_give_up(
                 part,
                 [
-                    records[id_]
-                    for id_ in tx.replica.bound.get(part.reservation.id, ())
+                    replica.instances[id_]
+                    for id_ in replica.bound.get(part.reservation.id, ())
                 ],
             )
-            for driver, part in self._steps(tx, old, new)
+            for driver, part in self._steps(replica, old, new)
         }
 
     def _steps(
-        self, tx: PlacingTx, old: Lease, new: Lease
+        self, replica: state.Replica, old: Lease, new: Lease
     ) -> list[tuple[base.Resource, base.Part]]:
         """Return the open parts that have to give up some for a change."""
         if old.status != states.LEASE_ACTIVE:
@@ -117,8 +117,8 @@ class Shrinker:
         for r in new.reservations:
             driver = self._drivers[r.resource_type]
             if r.id in known and driver.shrinks(known[r.id], r.parameters):
-                held = tx.replica.indexes.allocations(r.id)
-                hosts = {id_: tx.replica.hosts[id_] for id_ in held}
+                held = replica.indexes.allocations(r.id)
+                hosts = {id_: replica.hosts[id_] for id_ in held}
                 part = base.Part(new, r, list(held.values()), hosts)
                 steps.append((driver, part))
         return steps

@@ -72,6 +72,18 @@ class TestProlongation:
         refusal = self.prolong(world, longer, 1)
         assert (refusal.offer['start'], refusal.offer['end']) == (None, None)
 
+    def test_slots_that_would_be_given_up_need_no_room(self, world, slots):
+        world.add_host('a')
+        lease = world.create(slots(4), start='now', end=100)
+        world.run()
+        rival = world.create(slots(3), start=300, end=400)
+        fewer = {'id': lease.reservations[0].id, 'amount': 2}
+        refusal = self.prolong(world, lease, 900, reservations=[fewer])
+        assert refusal.offer['end'] == rival.start
+        world.leases.update(lease.id, None, {
+            'end': refusal.offer['end'], 'reservations': [fewer],
+        })
+
     def test_for_ever(self, world, lease):
         rival = world.create(start=300, end=400)
         refusal = self.prolong(world, lease, FOREVER - lease.end)
