@@ -130,8 +130,11 @@ class Catalog:
             tuple[Requirement, RequestGroups], tuple[int, frozenset[str]]
         ] = {}
         self._version = 0
-        # The hosts to which instances may be relocated, by likeness.
-        self._targets: dict[tuple[str, str], Candidates] = {}
+        # The hosts to which instances may be relocated, by likeness and
+        # resource classes.
+        self._targets: dict[
+            tuple[str, str, frozenset[str]], Candidates
+        ] = {}
         # The projects that hosts are restricted to, None if not known yet.
         self._restricted: set[str] | None = None
         # The hosts with a cleaning time of their own, None if not known yet.
@@ -258,16 +261,25 @@ class Catalog:
             )
         ]
 
-    def relocation_targets(self, host: Host) -> Candidates:
-        """Return the hosts to which instances of a host may be relocated.
+    def relocation_targets(
+        self, host: Host, classes: Collection[str] = ()
+    ) -> Candidates:
+        """Return the hosts to which an instance of a host may be relocated.
 
         O(hosts) if nothing is remembered.
+
+        :param classes: the resource classes beside RESOURCE_CLASSES that the
+            instance takes: the classes that it takes of the host must be in
+            the inventory of the other hosts
         """
-        found = self._targets.get(host.likeness)
+        needed = frozenset(classes).intersection(host.inventory)
+        key = *host.likeness, needed
+        found = self._targets.get(key)
         if found is None:
-            found = self._targets[host.likeness] = self.among(
+            found = self._targets[key] = self.among(
                 uuid for uuid, each in self._hosts.items()
                 if each.takes_relocated and each.likeness == host.likeness
+                and needed.issubset(each.inventory)
             )
         return found
 

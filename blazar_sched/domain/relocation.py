@@ -6,6 +6,7 @@ import dataclasses
 
 from oslo_utils import strutils
 
+from blazar_sched.domain import flavor
 from blazar_sched.domain import inventory
 from blazar_sched.domain.flavor import MOVABLE
 from blazar_sched.domain.instance import MOST_STAYS
@@ -107,7 +108,9 @@ def is_movable(rules: Rules, features: Features) -> bool:
         IMAGE_PROPERTIES[name]: value
         for name, value in features.image_properties.items()
     } | dict(features.extra_specs)
-    return f'resources:{inventory.PCPU}' not in nova and not any(
+    # Other classes are those of dedicated CPUs and of devices.
+    asked = flavor.resources(0, 0, 0, features.extra_specs)
+    return not inventory.others(asked) and not any(
         str(nova.get(name)).lower() in values
         for name, values in _IMMOVABLE.items()
     )

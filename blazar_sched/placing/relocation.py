@@ -201,14 +201,15 @@ def plan(
     if until < instance.end and not instance.movable:
         return None
     amounts = instance.countable()
+    extra = inventory.others(amounts)
     rows = replica.catalog.relocation_targets(
-        replica.hosts[instance.host]
+        replica.hosts[instance.host], extra
     ).rows
     if avoid is not None:
         [avoided] = indexes.main.rows([avoid])
         rows = array.array('i', (row for row in rows if row != avoided))
     targets = Targets(
-        indexes, rows, packing.amounts_of(amounts), inventory.others(amounts),
+        indexes, rows, packing.amounts_of(amounts), extra,
         ignore=instance.uuid,
     )
     return find(

@@ -63,7 +63,8 @@ class Paths:
         self._now = now
         self._rules = rules
         self._placed = placed
-        # By the likeness of the hosts that are left, and the amounts.
+        # By the likeness of the hosts that are left, the resource classes
+        # that these hosts have, and the amounts.
         self._targets: dict[tuple[Any, ...], Targets] = {}
 
     def has_headroom(self, end: int) -> bool:
@@ -297,7 +298,8 @@ class Paths:
         )
 
     def _targets_of(self, host: Host, amounts: tuple[int, ...]) -> Targets:
-        key = (*host.likeness, *amounts)
+        has = (name in host.inventory for name in self._request.extra)
+        key = (*host.likeness, *has, *amounts)
         found = self._targets.get(key)
         if found is None:
             found = self._targets[key] = self._new_targets(
@@ -308,7 +310,9 @@ class Paths:
     def _new_targets(
         self, host: Host, amounts: tuple[int, ...], kind: type[T]
     ) -> T:
-        candidates = self._replica.catalog.relocation_targets(host)
+        candidates = self._replica.catalog.relocation_targets(
+            host, self._request.extra
+        )
         return kind(
             self._replica.indexes, candidates.rows, amounts,
             self._request.extra, self._recorded_room(candidates.hosts),

@@ -31,6 +31,9 @@ def test_an_instance_on_a_volume_is_moved():
     {'extra_specs': {'hw:cpu_realtime': 'yes'}},
     {'extra_specs': {'hw:mem_encryption': 'True'}},
     {'extra_specs': {'resources:PCPU': '2'}},
+    {'extra_specs': {'resources1:PCPU': '2'}},
+    {'extra_specs': {'resources:VGPU': '1'}},
+    {'extra_specs': {'resources_card:CUSTOM_GPU': '1'}},
     {'image_properties': {'hw_cpu_policy': 'dedicated'}},
     {'image_properties': {'hw_mem_encryption': True}},
 ])
@@ -45,6 +48,7 @@ def test_what_cannot_be_live_migrated_is_moved_only_if_declared(fields):
     {'extra_specs': {'hw:cpu_policy': 'shared'}},
     {'image_properties': {'hw_mem_encryption': False}},
     {'extra_specs': {'resources:VCPU': '2'}},
+    {'extra_specs': {'resources:VGPU': '0', 'resources:NO_CLASS': '1'}},
 ])
 def test_what_is_said_and_harmless(fields):
     assert movable(**fields)

@@ -265,6 +265,16 @@ def test_a_path_leads_only_to_hosts_that_take_the_instance(other):
     assert relocation.plan(replica, make_instance(), 0, RULES) is None
 
 
+@pytest.mark.parametrize(('gpus', 'other'), [(0, 'b'), (1, 'c')])
+def test_devices_are_not_left_behind(gpus, other):
+    """A host without the class of a device has no room for the device."""
+    hosts = [make_host('a', 4, 1), make_host('b', 2, 0), make_host('c', 4, 1)]
+    replica = make_replica(hosts, [whole('a', 9, 3)])
+
+    path = relocation.plan(replica, make_instance(gpus=gpus), 0, RULES)
+    assert [stay.host for stay in path] == ['a', other]
+
+
 def test_the_own_path_is_no_obstacle():
     taken = [whole('a', 9, 3)]
     path = (Stay('a', 0, 9), Stay('b', 8, FOREVER))

@@ -193,8 +193,27 @@ def test_other_resource_classes_need_a_path_too():
     lease = leased(0, gpus=2)
 
     replica = a_replica(*hosts, *lease)
-    assert passing(replica, states(0), a_request(gpus=1)) == ['c0']
-    assert passing(replica, states(0), a_request(gpus=2)) == []
+    assert passing(replica, states(0), a_request(gpus=1, movable='true')) == ['c0']
+    assert passing(
+        replica, states(0), a_request(gpus=2, movable='true')
+    ) == []
+    assert passing(replica, states(0), a_request()) == ['c0']
+
+
+def test_an_instance_with_devices_is_refused_unless_it_can_be_moved():
+    hosts = [a_host(0, gpus=2), a_host(1, gpus=2), a_host(2)]
+    replica = a_replica(*hosts, *leased(0, gpus=2))
+
+    assert passing(replica, states(0, 1), a_request(gpus=1)) == []
+    can = a_request(gpus=1, movable='true')
+    assert passing(replica, states(0, 1), can) == ['c0', 'c1']
+
+
+def test_a_path_leads_only_to_hosts_with_the_devices():
+    replica = a_replica(a_host(0, gpus=1), a_host(1), *leased(0, gpus=1))
+
+    can = a_request(gpus=1, movable='true')
+    assert passing(replica, states(0), can) == []
     assert passing(replica, states(0), a_request()) == ['c0']
 
 
@@ -307,7 +326,7 @@ def test_a_refusal_for_another_resource_class_names_the_class():
     hosts = [a_host(0, gpus=2), a_host(1, gpus=1)]
     replica = a_replica(*hosts, *leased(0, gpus=2))
 
-    assert reason(replica, a_request(gpus=2)) == (
+    assert reason(replica, a_request(gpus=2, movable='true')) == (
         'from 2027-01-17T08:00:00Z on: 0 CUSTOM_GPU left, 2 requested for '
         f'ever; no relocation path: {FIRST}, then no other host has room from '
         '2027-01-17T07:50:00Z until after 2027-01-17T08:10:00Z'
