@@ -11,6 +11,7 @@ import pytest
 from blazar_sched.conf import service as service_conf
 from blazar_sched.domain import window
 from blazar_sched.replica import accounting
+from blazar_sched.replica import packing
 from blazar_sched.service import faults
 from blazar_sched.service.clients.neutron import Neutron
 from blazar_sched.service.clients.nova import Server
@@ -170,15 +171,20 @@ class ManagerInMemory:
             for a in replica.indexes.allocations(r).values()
         ]
         assert sorted(held, key=str) == sorted(allocations, key=str)
+        # What takes other resource classes alone is not in the main index.
+        in_main = sum(
+            a.whole or any(packing.amounts_of(a.amounts)) for a in allocations
+        )
         occupying = sum(
             accounting.occupancy(i, i.end <= self.now) is not None
+            and any(packing.amounts_of(i.countable()))
             for i in replica.instances.values()
         )
         closed = sum(
             len(host.closed_windows) for host in replica.hosts.values()
         )
         assert len(replica.indexes.main) == (
-            len(allocations) + occupying + closed
+            in_main + occupying + closed
         )
 
 
