@@ -105,6 +105,13 @@ def _add_trace(parser: argparse.ArgumentParser) -> None:
         metavar='N',
         help='number of processes that simulate scenes (default: 1)',
     )
+    parser.add_argument(
+        '--gpus',
+        action='store_true',
+        help='count the GPUs of the instances and the hosts, of which each '
+        'instance has its own; half of the leases of instances then reserve '
+        'one GPU for each instance',
+    )
     times = parser.add_mutually_exclusive_group()
     times.add_argument(
         '--repeat',
@@ -239,7 +246,7 @@ def run(args: argparse.Namespace) -> int:
             'lease_gap_weight_multiplier': args.lease_gap_weight_multiplier,
         },
         args.seed, args.sample, args.repeat, args.until_refused,
-        args.migration_failure,
+        args.migration_failure, args.gpus,
     )
     if args.seeds > 1:
         runner.run_scenes(

@@ -73,31 +73,38 @@ class Host:
     vcpus: int
     memory_mb: int
     state: Any
+    gpus: int = 0
+    gpus_used: int = 0
     running: list[str] = dataclasses.field(default_factory=list)
     # The allocations without room on the host since their window opened.
     waiting: list[Allocation] = dataclasses.field(
         default_factory=list
     )
 
-    def has_room(self, vcpus: int, memory_mb: int) -> bool:
+    def has_room(self, vcpus: int, memory_mb: int, gpus: int = 0) -> bool:
         here = self.state
         fits: bool = (
             here.vcpus_used + vcpus <= here.vcpus_total
             and memory_mb <= here.free_ram_mb
+            and self.gpus_used + gpus <= self.gpus
         )
         return fits
 
-    def take(self, vcpus: int, memory_mb: int) -> None:
+    def take(self, vcpus: int, memory_mb: int, gpus: int) -> None:
         """Increase the use of the host; a negative amount decreases it."""
         self.state.vcpus_used += vcpus
         self.state.free_ram_mb -= memory_mb
+        self.gpus_used += gpus
 
-    def size(self, allocation: Allocation) -> tuple[int, int]:
-        """Return the vCPUs and MB of the host that an allocation has."""
+    def size(self, allocation: Allocation) -> tuple[int, int, int]:
+        """Return the vCPUs, MB and GPUs that an allocation has."""
         if allocation.whole:
-            return self.vcpus, self.memory_mb
+            return self.vcpus, self.memory_mb, self.gpus
         amounts = allocation.amounts
-        return amounts[inventory.VCPU], amounts[inventory.MEMORY_MB]
+        return (
+            amounts[inventory.VCPU], amounts[inventory.MEMORY_MB],
+            amounts.get(lease.GPU, 0),
+        )
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -113,6 +120,7 @@ class RecordedStay:
     end: int
     vcpus: int
     memory_mb: int
+    gpus: int
     kind: str | None
 
 
@@ -127,6 +135,7 @@ class Running:
     host: Host
     vcpus: int
     memory_mb: int
+    gpus: int
     end: int = window.FOREVER
     kind: str | None = None
 
@@ -222,22 +231,29 @@ class Cloud:
         self._scheduler = scheduler.Scheduler(policy, self.held)
         self.used = result.Level()
         self.idle = result.Level(pool)
+        self.used_gpus = result.Level()
+        self.idle_gpus = result.Level(sum(h.gpus for h in hosts[:pool]))
 
     # Instances
 
     def boot(self, id_: str, asked: trace.Instance) -> bool:
         """Put an instance on a host, if a host has room for the instance."""
-        vcpus, memory_mb = asked.vcpus, asked.memory_mb
+        vcpus, memory_mb, gpus = asked.vcpus, asked.memory_mb, asked.gpus
         here = [
             there for there in self._states
             if there.vcpus_used + vcpus <= there.vcpus_total
             and memory_mb <= there.free_ram_mb
         ]
+        if gpus:
+            here = [
+                there for there in here
+                if self._by_uuid[there.uuid].has_room(0, 0, gpus)
+            ]
         if not here:
             return False
         preemptible = asked.kind == trace.PREEMPTIBLE
         chosen = self._choose(here, scheduler.spec(
-            id_, vcpus, memory_mb, asked.declared, preemptible
+            id_, vcpus, memory_mb, asked.declared, preemptible, gpus=gpus
         ))
         if chosen is None:
             return False
@@ -245,8 +261,8 @@ class Cloud:
         if asked.declared is not None:
             end = duration.end_after(self.now, asked.declared)
         self._arrive(id_, Running(
-            self.now, self._by_uuid[chosen.uuid], vcpus, memory_mb, end,
-            asked.kind,
+            self.now, self._by_uuid[chosen.uuid], vcpus, memory_mb, gpus,
+            end, asked.kind,
         ))
         return True
 
@@ -269,18 +285,18 @@ class Cloud:
         del self._running[id_]
         host.running.remove(id_)
         del host.state.instances[id_]
-        host.take(-gone.vcpus, -gone.memory_mb)
-        self._count(host, -gone.vcpus)
+        host.take(-gone.vcpus, -gone.memory_mb, -gone.gpus)
+        self._count(host, -gone.vcpus, -gone.gpus)
 
     def _come(self, id_: str, new: Running) -> None:
         """Put an instance on its host."""
         host = new.host
-        host.take(new.vcpus, new.memory_mb)
+        host.take(new.vcpus, new.memory_mb, new.gpus)
         host.running.append(id_)
         # By uuid, as in Nova; the filters read only the uuids.
         host.state.instances[id_] = None
         self._running[id_] = new
-        self._count(host, new.vcpus)
+        self._count(host, new.vcpus, new.gpus)
 
     def _arrive(
         self, id_: str, new: Running, reservation_id: str | None = None
@@ -294,6 +310,7 @@ class Cloud:
             {
                 inventory.VCPU: new.vcpus,
                 inventory.MEMORY_MB: new.memory_mb,
+                **({lease.GPU: new.gpus} if new.gpus else {}),
             },
             new.end, reservation_id, new.kind == trace.PREEMPTIBLE,
             movable=self._may_move(new),
@@ -313,9 +330,13 @@ class Cloud:
         return host.uuid in self.held and not self.policy.closed
 
     def _may_move(self, new: Running) -> bool:
-        """Tell whether an instance is relocated: not if its end is near."""
+        """Tell whether an instance is relocated.
+
+        An instance with GPUs, or whose end is near, is not relocated.
+        """
         return (
-            self._relocates and new.kind in (trace.UNBOUNDED, trace.BOUNDED)
+            self._relocates and not new.gpus
+            and new.kind in (trace.UNBOUNDED, trace.BOUNDED)
             and new.end - self.now > self._longest
         )
 
@@ -344,7 +365,7 @@ class Cloud:
             return None
         old = self._running[id_]
         target = self._by_uuid[following.host]
-        self.evicted += self._evict(target, (old.vcpus, old.memory_mb))
+        self.evicted += self._evict(target, (old.vcpus, old.memory_mb, 0))
         if not target.has_room(old.vcpus, old.memory_mb):
             return 0
         if self._chances.random() < self._migration_failure:
@@ -366,10 +387,15 @@ class Cloud:
         taken = _SECONDS + instance.memory_mb // inventory.MIB_PER_GIB
         self.booked.append((self.now + max(_PAUSE, taken), id_))
 
-    def _count(self, host: Host, vcpus: int) -> None:
+    def _count(self, host: Host, vcpus: int, gpus: int) -> None:
+        in_pool = host.uuid in self._pool
         self.used.change(self.now, vcpus)
-        if host.uuid in self._pool:
+        if in_pool:
             self.idle.change(self.now, -vcpus / host.vcpus)
+        if gpus:
+            self.used_gpus.change(self.now, gpus)
+            if in_pool:
+                self.idle_gpus.change(self.now, -gpus)
 
     def stays(self) -> list[RecordedStay]:
         """Return every stay of an instance on a host, until now."""
@@ -458,12 +484,13 @@ class Cloud:
     def _use(self, allocation: Allocation) -> bool:
         """Boot an instance that fills an allocation; False without room."""
         host = self._by_uuid[allocation.host]
-        size = host.size(allocation)
+        size = vcpus, memory_mb, gpus = host.size(allocation)
         reservation_id = allocation.reservation_id
         if not host.has_room(*size) or not self._choose(
             [host.state],
             scheduler.spec(
-                _user(allocation), *size, reservation_id=reservation_id
+                _user(allocation), vcpus, memory_mb,
+                reservation_id=reservation_id, gpus=gpus,
             ),
         ):
             return False
@@ -474,15 +501,20 @@ class Cloud:
         )
         return True
 
-    def _evict(self, host: Host, size: tuple[int, int]) -> Iterator[str]:
+    def _evict(
+        self, host: Host, size: tuple[int, int, int]
+    ) -> Iterator[str]:
         """Evict yielding instances from a host, youngest first, as needed.
 
-        :param size: the vCPUs and MB that have to be free then
+        :param size: the vCPUs, MB and GPUs that have to be free then
         """
         for id_ in reversed(tuple(host.running)):
             if host.has_room(*size):
                 return
             other = self._running[id_]
+            if not other.gpus and host.has_room(*size[:2]):
+                # Only GPUs are missing.
+                continue
             overdue = other.end <= self.now
             if other.kind is not None and (
                 overdue or other.kind == trace.PREEMPTIBLE
@@ -509,7 +541,7 @@ class Cloud:
 def _recorded(id_: str, there: Running, now: int) -> RecordedStay:
     return RecordedStay(
         id_, there.host.state.host, there.since, now, there.vcpus,
-        there.memory_mb, there.kind,
+        there.memory_mb, there.gpus, there.kind,
     )
 
 
@@ -560,7 +592,7 @@ def _host(number: int, host: trace.Host) -> Host:
     here.uuid = str(uuid.uuid5(uuid.NAMESPACE_OID, f'{number} {host.name}'))
     here.vcpus_total = host.vcpus
     here.total_usable_ram_mb = here.free_ram_mb = host.memory_mb
-    return Host(here.uuid, host.vcpus, host.memory_mb, here)
+    return Host(here.uuid, host.vcpus, host.memory_mb, here, host.gpus)
 
 
 def _rules(options: Mapping[str, Any]) -> Rules:
@@ -580,5 +612,6 @@ def _record(host: Host, in_pool: bool) -> record.Record:
         inventory={
             inventory.VCPU: Inventory(host.vcpus),
             inventory.MEMORY_MB: Inventory(host.memory_mb),
+            **({lease.GPU: Inventory(host.gpus)} if host.gpus else {}),
         },
     ))

@@ -7,8 +7,10 @@ import dataclasses
 import math
 import random
 
+from blazar_sched.domain import inventory
 from blazar_sched.domain import states
 from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.reservation import FLAVOR_INSTANCE
 from blazar_sched.domain.reservation import PHYSICAL_HOST
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.reservation import VIRTUAL_INSTANCE
@@ -21,6 +23,10 @@ MOST_HOSTS = 4
 # The size and the number of the slots of a lease of instances.
 SLOT_VCPUS, SLOT_MEMORY_MB = 8, 16 * 1024
 LEAST_SLOTS, MOST_SLOTS = 2, 16
+# The resource class of GPUs, and the share of the leases of instances whose
+# slots have a GPU each, if there are GPUs.
+GPU = 'CUSTOM_GPU'
+GPU_SHARE = 0.5
 
 PROJECT = 'b8a2e1c09f6d4c7f8e7d6c5b4a392817'
 
@@ -64,6 +70,7 @@ def draw(
     left = load.share * len(hosts) * span
     vcpus = sum(host.vcpus for host in hosts) / len(hosts)
     least = int(load.ahead[0] * DAY)
+    gpus = sum(host.gpus for host in hosts) / len(hosts)
     leased = _Leased()
     bookings: list[Booking] = []
     while left > 0 and least < span:
@@ -79,6 +86,8 @@ def draw(
         else:
             count = rng.randint(LEAST_SLOTS, MOST_SLOTS)
             taken, asked = count * SLOT_VCPUS / vcpus, _instances(count)
+            if gpus and rng.random() < GPU_SHARE:
+                taken, asked = max(taken, count / gpus), _with_gpu(count)
         leased.add(start, end, taken)
         left -= taken * (min(end, span) - start)
         ahead = int(rng.uniform(*load.ahead) * DAY)
@@ -120,6 +129,17 @@ def _instances(count: int) -> Asked:
     return VIRTUAL_INSTANCE, {
         'vcpus': SLOT_VCPUS, 'memory_mb': SLOT_MEMORY_MB, 'disk_gb': 0,
         'amount': count, 'affinity': None, 'resource_properties': '',
+    }
+
+
+def _with_gpu(count: int) -> Asked:
+    return FLAVOR_INSTANCE, {
+        'flavor_id': 'gpu', 'amount': count, 'affinity': None,
+        'resource_properties': '',
+        'resources': {
+            inventory.VCPU: SLOT_VCPUS, inventory.MEMORY_MB: SLOT_MEMORY_MB,
+            GPU: 1,
+        },
     }
 
 

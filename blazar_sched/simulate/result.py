@@ -3,6 +3,7 @@
 
 from collections import Counter
 from collections.abc import Callable
+from collections.abc import Iterator
 from collections.abc import Sequence
 import dataclasses
 import statistics
@@ -53,7 +54,9 @@ class Result:
     are the host-hours of the hosts that are kept for leases in which nothing
     ran on these hosts, by vCPUs. Late are the leases of which some part could
     not be used at once when its window opened. Unplanned are the moves for
-    which the booked host had no room after all.
+    which the booked host had no room after all. The figures of GPUs are None
+    where no host has GPUs; idle are the GPUs of the hosts that are kept for
+    leases.
     """
 
     policy: str
@@ -75,6 +78,12 @@ class Result:
     # Live migrations that failed and were tried again.
     failed_moves: int = 0
     unplanned: int = 0
+    gpu_utilisation: float | None = None
+    idle_gpu_hours: float | None = None
+    gpu_instances: int = 0
+    refused_gpu_instances: int = 0
+    # GPU-seconds of the refused instances.
+    refused_gpu_seconds: int = 0
     # Utilisation as shares, idle in host-hours.
     utilisation_by_day: list[float] = dataclasses.field(default_factory=list)
     idle_by_day: list[float] = dataclasses.field(default_factory=list)
@@ -87,10 +96,21 @@ class Result:
     def refused_vcpu_hours(self) -> float:
         return self.refused_vcpu_seconds.total() / HOUR
 
+    @property
+    def refused_gpu_hours(self) -> float:
+        return self.refused_gpu_seconds / HOUR
+
+    def count(self, asked: trace.Instance) -> None:
+        """Count an instance that is requested."""
+        self.instances[asked.kind] += 1
+        self.gpu_instances += asked.gpus > 0
+
     def refuse(self, asked: trace.Instance) -> None:
         """Count an instance that no host has admitted."""
         self.refused[asked.kind] += 1
         self.refused_vcpu_seconds[asked.kind] += asked.vcpus * asked.lifetime
+        self.refused_gpu_instances += asked.gpus > 0
+        self.refused_gpu_seconds += asked.gpus * asked.lifetime
 
     def count_move(self, moved_mb: int) -> None:
         """Count a live migration; of 0 MB if there was no room."""
@@ -111,6 +131,17 @@ class Result:
             for day, amount in enumerate(used.by_day)
         ]
         self.idle_by_day = [amount / HOUR for amount in idle.by_day]
+
+    def sum_up_gpus(
+        self, used: Level, idle: Level, gpus: int, span: int
+    ) -> None:
+        """Set the figures of the GPUs of all hosts, if there are any."""
+        if not gpus:
+            return
+        for level in (used, idle):
+            level.go_on(span)
+        self.gpu_utilisation = used.total / (gpus * span)
+        self.idle_gpu_hours = idle.total / HOUR
 
     def as_json(self) -> dict[str, Any]:
         # dataclasses.asdict() miscopies a Counter before Python 3.12.
@@ -165,6 +196,8 @@ def show(results: Sequence[Result]) -> table.Table:
         'VCPU-hours refused',
         *(f'{each.refused_vcpu_hours:,.0f}' for each in results),
     )
+    if results[0].gpu_utilisation is not None:
+        _add_gpus(row, results)
     row(
         'leases refused',
         *(f'{len(each.refused_leases)} of {each.leases}' for each in results),
@@ -182,9 +215,35 @@ def show(results: Sequence[Result]) -> table.Table:
     return shown
 
 
-# The columns of `compare_scenes`: the heading, the figure of a result, and
-# the format of the figure. In each column, the highest figure is the worst.
-_COLUMNS: tuple[tuple[str, Callable[[Result], float], str], ...] = (
+def _add_gpus(
+    row: Callable[..., None], results: Sequence[Result]
+) -> None:
+    """Add the rows of GPUs to a table."""
+    row(
+        'utilisation of GPUs',
+        *(f'{each.gpu_utilisation or 0:.1%}' for each in results),
+    )
+    row(
+        'reserved but idle, GPU-hours',
+        *(f'{each.idle_gpu_hours or 0:,.0f}' for each in results),
+    )
+    row(
+        'instances with GPUs refused',
+        *(
+            f'{each.refused_gpu_instances:,} of {each.gpu_instances:,}'
+            for each in results
+        ),
+    )
+    row(
+        'GPU-hours refused',
+        *(f'{each.refused_gpu_hours:,.0f}' for each in results),
+    )
+
+
+# A heading, the figure of a result, and the format of the figure. In each
+# column, the highest figure is the worst.
+_Column = tuple[str, Callable[[Result], float], str]
+_COLUMNS: tuple[_Column, ...] = (
     ('refused', lambda each: each.refused_share, '.2%'),
     ('VCPU-h\nrefused', lambda each: each.refused_vcpu_hours, ',.0f'),
     ('leases\nrefused', lambda each: len(each.refused_leases), '.4g'),
@@ -199,23 +258,41 @@ _COLUMNS: tuple[tuple[str, Callable[[Result], float], str], ...] = (
     ('failed', lambda each: each.failed_moves, ',.4g'),
     ('GiB\nmoved', lambda each: each.moved_gib, ',.0f'),
 )
+# The columns of scenes with GPUs.
+_GPU_COLUMNS: tuple[_Column, ...] = (
+    (
+        'instances\nrefused', lambda each: each.refused_gpu_instances, ',.4g'
+    ),
+    ('GPU-hours\nrefused', lambda each: each.refused_gpu_hours, ',.0f'),
+    ('GPU-hours\nidle', lambda each: each.idle_gpu_hours or 0, ',.0f'),
+)
 
 
 def compare_scenes(
     seeds: Sequence[int], results: Sequence[Result]
-) -> table.Table:
-    """Return a table of one policy, with a line for each scene.
+) -> Iterator[table.Table]:
+    """Yield tables of one policy, with a line for each scene.
 
-    The last lines have the mean and the highest figure of each column.
+    The second table is that of GPUs, if there are any. The last lines have the
+    mean and the highest figure of each column.
     """
+    title = results[0].policy
+    yield _compared(title, _COLUMNS, seeds, results)
+    if any(each.gpu_utilisation is not None for each in results):
+        yield _compared(f'{title}, GPUs', _GPU_COLUMNS, seeds, results)
+
+
+def _compared(
+    title: str, columns: Sequence[_Column], seeds: Sequence[int],
+    results: Sequence[Result],
+) -> table.Table:
     # Without lines and padding, to fit on a terminal.
     shown = table.Table(
-        title=results[0].policy, box=box.SIMPLE_HEAD, padding=0,
-        show_edge=False,
+        title=title, box=box.SIMPLE_HEAD, padding=0, show_edge=False,
     )
     shown.add_column('seed', justify='right')
     figures = []
-    for heading, figure, form in _COLUMNS:
+    for heading, figure, form in columns:
         shown.add_column(heading, justify='right')
         found = [figure(each) for each in results]
         found += [statistics.fmean(found), max(found)]

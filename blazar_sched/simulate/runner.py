@@ -42,6 +42,7 @@ class Settings:
         instead of `repeat`; or None
     :param options: the options of ``[blazar_sched]``
     :param migration_failure: the probability that a live migration fails
+    :param gpus: whether the GPUs of instances and hosts count
     """
 
     instances: str
@@ -53,6 +54,7 @@ class Settings:
     repeat: int = 1
     until_refused: float | None = None
     migration_failure: float = 0.0
+    gpus: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -129,7 +131,8 @@ def run_scenes(
             total=seeds, description='scenes',
         ))
     for of_policy in zip(*(each.results for each in scenes), strict=True):
-        out.print(result.compare_scenes(each_seed, of_policy))
+        for shown in result.compare_scenes(each_seed, of_policy):
+            out.print(shown)
     if json_path is not None:
         _save(json_path, {'scenes': [each.as_json() for each in scenes]})
 
@@ -195,6 +198,9 @@ def _read_scenario(settings: Settings) -> simulation.Scenario:
     instances = trace.read_instances(
         settings.instances, random.Random(f'{seed}/kinds')
     )
+    if not settings.gpus:
+        hosts = trace.without_gpus(hosts)
+        instances = trace.without_gpus(instances)
     span = trace.span(instances)
     bookings = lease.draw(
         settings.load, hosts, span, random.Random(f'{seed}/leases')

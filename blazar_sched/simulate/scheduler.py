@@ -150,6 +150,7 @@ class Scheduler:
 def spec(
     uuid: str, vcpus: int, memory_mb: int, lifetime: int | None = None,
     preemptible: bool = False, reservation_id: str | None = None,
+    gpus: int = 0,
 ) -> Spec:
     """Return a request for a host.
 
@@ -161,6 +162,8 @@ def spec(
     if reservation_id is not None:
         hints[RESERVATION] = [reservation_id]
     extra_specs = {PREEMPTIBLE: 'true'} if preemptible else {}
+    if gpus:
+        extra_specs[f'resources:{lease.GPU}'] = str(gpus)
     return Spec(uuid, vcpus, memory_mb, extra_specs, hints)
 
 

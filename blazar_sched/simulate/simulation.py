@@ -74,6 +74,8 @@ def simulate(
         stays += there.stays()
     vcpus = sum(host.vcpus for host in scenario.hosts)
     found.sum_up(there.used, there.idle, vcpus, scenario.span)
+    gpus = sum(host.gpus for host in scenario.hosts)
+    found.sum_up_gpus(there.used_gpus, there.idle_gpus, gpus, scenario.span)
     return found
 
 
@@ -132,7 +134,7 @@ class _Simulation:
 
     def _arrive(self, asked: trace.Instance) -> None:
         id_ = str(uuid.UUID(int=self._ids.getrandbits(128)))
-        self._found.instances[asked.kind] += 1
+        self._found.count(asked)
         if self._there.boot(id_, asked):
             self._plan(self._there.now + asked.lifetime, LEAVE, id_)
         else:

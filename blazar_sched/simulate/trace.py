@@ -4,11 +4,12 @@
 The columns of this project's own format are `arrival`, `lifetime` (seconds),
 `vcpus`, `memory_mb`, `kind` (one of KINDS) and, if present and not empty,
 `declared`, the lifetime that is declared to Nova; the columns of hosts are
-`name`, `vcpus`, `memory_mb`. The files of Alibaba's cluster traces are
-recognized by their columns too.
+`name`, `vcpus`, `memory_mb`. Both may have a column `gpus`. The files of
+Alibaba's cluster traces are recognized by their columns too.
 """
 
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -16,6 +17,7 @@ import csv
 import dataclasses
 import random
 from typing import Any
+from typing import TypeVar
 
 from blazar_sched.domain import exception
 
@@ -37,7 +39,8 @@ class Instance:
     """An instance; `arrival` is in seconds since the trace began.
 
     All times here are in such seconds. `declared` is the lifetime that the
-    instance declares, None if it declares none.
+    instance declares, None if it declares none. An instance has each of its
+    `gpus` alone.
     """
 
     arrival: int
@@ -46,6 +49,7 @@ class Instance:
     memory_mb: int
     kind: str
     declared: int | None = None
+    gpus: int = 0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -53,9 +57,11 @@ class Host:
     name: str
     vcpus: int
     memory_mb: int
+    gpus: int = 0
 
 
 Row = Mapping[str, str]
+T = TypeVar('T', Instance, Host)
 
 
 def _own_instance(row: Row, rng: random.Random) -> Instance:
@@ -72,13 +78,14 @@ def _own_instance(row: Row, rng: random.Random) -> Instance:
         raise ValueError(f'kind {kind} does not allow declared {declared}')
     return Instance(
         _number(row, 'arrival'), lifetime, _number(row, 'vcpus', 1),
-        _number(row, 'memory_mb'), kind, declared,
+        _number(row, 'memory_mb'), kind, declared, _gpus(row, 'gpus'),
     )
 
 
 def _own_host(row: Row, rng: random.Random) -> Host:
     return Host(
-        row['name'], _number(row, 'vcpus', 1), _number(row, 'memory_mb', 1)
+        row['name'], _number(row, 'vcpus', 1), _number(row, 'memory_mb', 1),
+        _gpus(row, 'gpus'),
     )
 
 
@@ -95,16 +102,24 @@ def _alibaba_instance(row: Row, rng: random.Random) -> Instance:
     declared = int(lifetime * (1 + (OVERSTATED - 1) * factor)) + 1
     return Instance(
         arrival, lifetime, _vcpus(row), _number(row, 'memory_mib'), kind,
-        None if kind == UNBOUNDED else declared,
+        None if kind == UNBOUNDED else declared, _gpus(row, 'num_gpu'),
     )
 
 
 def _alibaba_host(row: Row, rng: random.Random) -> Host:
-    return Host(row['sn'], _vcpus(row), _number(row, 'memory_mib', 1))
+    return Host(
+        row['sn'], _vcpus(row), _number(row, 'memory_mib', 1),
+        _gpus(row, 'gpu'),
+    )
 
 
 def _vcpus(row: Row) -> int:
     return -(-_number(row, 'cpu_milli', 1) // MILLI)
+
+
+def _gpus(row: Row, column: str) -> int:
+    """Return a number of GPUs; 0 without the column, or if it is empty."""
+    return _number(row, column) if row.get(column) else 0
 
 
 def _number(row: Row, column: str, least: int = 0) -> int:
@@ -194,6 +209,11 @@ def sample(
             f'cannot sample {count} hosts from {len(hosts)}'
         )
     return rng.sample(hosts, count)
+
+
+def without_gpus(many: Iterable[T]) -> list[T]:
+    """Return hosts or instances without their GPUs."""
+    return [dataclasses.replace(each, gpus=0) for each in many]
 
 
 def span(instances: Sequence[Instance]) -> int:

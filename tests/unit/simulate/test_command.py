@@ -71,6 +71,40 @@ def test_48_hosts_for_five_days(simulate, capsys):
     assert set(ours['evicted']) <= {trace.PREEMPTIBLE}
 
 
+def test_gpus_of_alibabas_trace(tmp_path, capsys):
+    rng = random.Random(4)
+    tasks = ['cpu_milli,memory_mib,num_gpu,qos,creation_time,deletion_time']
+    for _ in range(400):
+        at = rng.randrange(5 * DAY)
+        tasks.append(f'4000,8192,1,BE,{at},{at + rng.randint(1, DAY)}')
+    nodes = ['sn,cpu_milli,memory_mib,gpu']
+    nodes += [f'n{n},96000,262144,{n % 2 * 8}' for n in range(16)]
+    for name, lines in (('tasks', tasks), ('nodes', nodes)):
+        (tmp_path / f'{name}.csv').write_text('\n'.join(lines) + '\n')
+
+    def run(*more):
+        out = tmp_path / 'out.json'
+        assert main.main([
+            'simulate', '--instances', str(tmp_path / 'tasks.csv'),
+            '--hosts', str(tmp_path / 'nodes.csv'), '--json', str(out),
+            *more,
+        ]) == 0
+        return json.loads(out.read_text()), capsys.readouterr().out
+
+    found, shown = run('--gpus', '--repeat', '2')
+    found = by_name(found)
+    freepool, ours = found['freepool'], found['ours']
+    assert ours['gpu_instances'] == 800
+    assert ours['refused_gpu_seconds'] < freepool['refused_gpu_seconds']
+    assert ours['idle_gpu_hours'] < freepool['idle_gpu_hours']
+    assert 'GPU-hours refused' in shown
+    found, shown = run()
+    assert by_name(found)['ours']['gpu_utilisation'] is None
+    assert 'GPU' not in shown
+    _, shown = run('--gpus', '--seeds', '2')
+    assert shown.count('ours, GPUs') == 1
+
+
 def test_the_same_seed_gives_the_same_and_another_one_does_not(simulate):
     options = '--sample', '12', '--without', 'packing'
     first, again, other = (

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The drawn leases have the requested share."""
 
+from collections import Counter
 import random
 
 import pytest
@@ -50,6 +51,21 @@ def test_their_kind_can_be_chosen(whole, kinds):
         each.lease.reservations[0].resource_type
         for each in drawn(whole=whole)
     }
+
+
+def test_half_of_the_leases_of_instances_have_gpus_if_there_are_any():
+    hosts = [trace.Host(f'h{n}', 32, 65536, gpus=4) for n in range(20)]
+    found = lease.draw(
+        lease.Load(whole=0.5), hosts, SPAN, random.Random(1)
+    )
+    kinds = Counter(
+        each.lease.reservations[0].resource_type for each in found
+    )
+    assert kinds['physical:host'] and kinds['virtual:instance']
+    share = kinds['flavor:instance'] / (
+        kinds['flavor:instance'] + kinds['virtual:instance']
+    )
+    assert 0.3 < share < 0.7
 
 
 def test_the_same_seed_draws_the_same():

@@ -24,14 +24,16 @@ OPTIONS = {
 NO_TIMELINE = policy.without(policy.TIMELINE)
 
 
-def host(name='h', vcpus=8):
-    return trace.Host(name, vcpus, 16384)
+def host(name='h', vcpus=8, gpus=0):
+    return trace.Host(name, vcpus, 16384, gpus)
 
 
-def instance(arrival, lifetime, kind=trace.BOUNDED, vcpus=1, declared=None):
+def instance(
+    arrival, lifetime, kind=trace.BOUNDED, vcpus=1, declared=None, gpus=0
+):
     if declared is None and kind == trace.BOUNDED:
         declared = lifetime
-    return trace.Instance(arrival, lifetime, vcpus, 512, kind, declared)
+    return trace.Instance(arrival, lifetime, vcpus, 512, kind, declared, gpus)
 
 
 def whole(start=START, end=END, at=0, number=0):
@@ -218,6 +220,66 @@ def test_a_filter_that_fails_is_no_result(monkeypatch):
     monkeypatch.setattr(lifetime_filter, '_steps', fail)
     with pytest.raises(scheduler.Failure):
         played(instance(0, HOUR))
+
+
+class TestGpus:
+    """A host with three GPUs, of which a lease of slots has two."""
+
+    @staticmethod
+    def played(*instances, by=policy.OURS, **options):
+        resource_type, parameters = lease._with_gpu(2)
+        parameters['resources'] |= {'VCPU': 1, 'MEMORY_MB': 512}
+        booking = lease.Booking(
+            0, lease._lease(0, START, END, resource_type, parameters)
+        )
+        return played(
+            *instances, by=by, bookings=[booking], hosts=[host(gpus=3)],
+            **options,
+        )
+
+    def test_a_gpu_that_is_reserved_later_is_used_until_then(self):
+        found = self.played(instance(0, START, gpus=3))
+        assert (found.refused_gpu_instances, found.late) == (0, 0)
+        assert (found.gpu_instances, found.idle_gpu_hours) == (
+            1, (3 * SPAN - 3 * START - 2 * DAY) / HOUR
+        )
+        used = 3 * START + 2 * DAY
+        assert found.gpu_utilisation == pytest.approx(used / (3 * SPAN))
+
+    def test_freepool_refuses_it(self):
+        found = self.played(instance(0, START, gpus=3), by=policy.FREEPOOL)
+        assert found.refused_gpu_instances == 1
+        assert found.refused_gpu_hours == 3 * START / HOUR
+
+    def test_only_the_gpu_that_is_left_is_used_in_the_window(self):
+        found = self.played(
+            instance(START - HOUR, DAY, gpus=2), instance(START, DAY, gpus=1),
+            instance(START, HOUR, gpus=1), instance(START, HOUR),
+        )
+        assert found.refused_gpu_instances == 2
+        assert found.refused.total() == 2
+
+    def test_a_host_without_gpus_takes_nobody_who_wants_one(self):
+        found = played(
+            instance(0, HOUR, gpus=1), instance(0, HOUR), bookings=[]
+        )
+        assert found.refused.total() == 1
+        assert found.gpu_utilisation is None
+
+    def test_only_preemptible_instances_with_gpus_are_evicted_for_gpus(self):
+        found = self.played(*(
+            instance(START - HOUR + n, DAY, trace.PREEMPTIBLE, gpus=gpus)
+            for n, gpus in enumerate((0, 1, 0, 1, 1, 0))
+        ))
+        assert found.evicted == {trace.PREEMPTIBLE: 2}
+        assert found.late == 0
+
+    def test_an_instance_with_gpus_is_not_relocated(self):
+        without = instance(0, SPAN, trace.UNBOUNDED)
+        options = {'unbounded': 'relocate'}
+        assert not self.played(without, **options).refused
+        with_gpu = instance(0, SPAN, trace.UNBOUNDED, gpus=1)
+        assert self.played(with_gpu, **options).refused_gpu_instances == 1
 
 
 class TestRelocation:

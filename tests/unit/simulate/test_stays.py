@@ -16,7 +16,7 @@ from blazar_sched.simulate import trace
 
 HOUR, DAY = 3600, 86400
 SPAN = 6 * DAY
-VCPUS, MEMORY_MB = 8, 64 * 1024
+VCPUS, MEMORY_MB, GPUS = 8, 64 * 1024, 2
 OPTIONS = {
     'max_backfill_lifetime': DAY, 'lease_gap_weight_multiplier': 1.0,
     'relocation_headroom': 0.0, 'relocation_large_headroom': 0.1,
@@ -26,23 +26,23 @@ OPTIONS = {
 HOURS = st.integers(0, SPAN // HOUR - 1).map(lambda n: n * HOUR)
 INSTANCES = st.lists(
     st.builds(
-        lambda at, life, vcpus, kind, factor: trace.Instance(
+        lambda at, life, vcpus, kind, factor, gpus: trace.Instance(
             at, life, vcpus, vcpus * 1024, kind,
-            None if kind == trace.UNBOUNDED else life * factor,
+            None if kind == trace.UNBOUNDED else life * factor, gpus,
         ),
         HOURS, st.integers(1, 4 * 24).map(lambda n: n * HOUR),
         st.integers(1, VCPUS),
         st.sampled_from([trace.UNBOUNDED] * 4 + [
             trace.BOUNDED, trace.PREEMPTIBLE
         ]),
-        st.integers(1, 2),
+        st.integers(1, 2), st.sampled_from([0, 0, 0, 1, GPUS]),
     ),
     max_size=25,
 ).map(lambda many: sorted(many, key=lambda each: each.arrival))
 BOOKINGS = st.lists(
     st.tuples(
         HOURS, st.integers(1, 48), st.integers(1, 48), st.integers(1, 3),
-        st.booleans(),
+        st.sampled_from(['whole', 'slots', 'gpus']),
     ),
     max_size=8,
 )
@@ -50,10 +50,13 @@ BOOKINGS = st.lists(
 
 def bookings_of(drawn):
     found = []
-    for number, (at, ahead, hours, count, is_whole) in enumerate(drawn):
+    for number, (at, ahead, hours, count, kind) in enumerate(drawn):
         start = at + DAY + ahead * HOUR
         asked = lease._hosts(count)
-        if not is_whole:
+        if kind == 'gpus':
+            asked = lease._with_gpu(count)
+            asked[1]['resources'] |= {'VCPU': 2, 'MEMORY_MB': 2048}
+        if kind == 'slots':
             resource_type, parameters = lease._instances(count)
             asked = resource_type, {
                 **parameters, 'vcpus': 2, 'memory_mb': 2048
@@ -65,7 +68,7 @@ def bookings_of(drawn):
 
 
 def play(instances, bookings, unbounded):
-    hosts = [trace.Host(name, VCPUS, MEMORY_MB) for name in 'abcd']
+    hosts = [trace.Host(name, VCPUS, MEMORY_MB, GPUS) for name in 'abcd']
     scenario = simulation.Scenario(
         hosts, instances, bookings, 2, SPAN,
         {**OPTIONS, 'unbounded': unbounded},
@@ -78,15 +81,16 @@ def play(instances, bookings, unbounded):
 def check_capacity(stays):
     """Check that no host has more than it is, at any instant."""
     for host in {each.host for each in stays}:
-        steps = Counter()
-        for each in stays:
-            if each.host == host and each.start < each.end:
-                steps[each.start] += each.vcpus
-                steps[each.end] -= each.vcpus
-        used = 0
-        for at in sorted(steps):
-            used += steps[at]
-            assert used <= VCPUS, (host, at)
+        for what, most in (('vcpus', VCPUS), ('gpus', GPUS)):
+            steps = Counter()
+            for each in stays:
+                if each.host == host and each.start < each.end:
+                    steps[each.start] += getattr(each, what)
+                    steps[each.end] -= getattr(each, what)
+            used = 0
+            for at in sorted(steps):
+                used += steps[at]
+                assert used <= most, (what, host, at)
 
 
 def check_lives(instances, stays):
@@ -130,13 +134,14 @@ def test_no_promise_is_broken(unbounded, instances, drawn):
         assert counted[kind] == found.instances[kind] - found.refused[kind]
 
 
-@pytest.mark.parametrize('wrong', ['twice', 'short', 'gap'])
+@pytest.mark.parametrize('wrong', ['twice', 'gpus', 'short', 'gap'])
 def test_the_checks_can_fail(wrong):
     """Controls: a stay that was there twice, too short, or interrupted."""
     one = trace.Instance(0, DAY, 5, 1024, trace.UNBOUNDED)
     _, [stay] = play([one], [], 'relocate')
     broken = {
         'twice': [stay, dataclasses.replace(stay, instance='other')],
+        'gpus': [dataclasses.replace(stay, gpus=GPUS + 1)],
         'short': [dataclasses.replace(stay, end=stay.end - 1)],
         'gap': [
             dataclasses.replace(stay, end=HOUR),

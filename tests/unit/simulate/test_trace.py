@@ -78,7 +78,24 @@ def test_a_file_that_is_not_there_is_refused(tmp_path):
 
 def test_alibabas_nodes_are_hosts(written):
     path = written('sn,cpu_milli,memory_mib,gpu,model\nn1,96000,1024,8,T4\n')
-    assert trace.read_hosts(path) == [trace.Host('n1', 96, 1024)]
+    assert trace.read_hosts(path) == [trace.Host('n1', 96, 1024, gpus=8)]
+
+
+def test_gpus_of_alibabas_tasks_and_of_the_own_format(written):
+    [found] = read(written(
+        ALIBABA.replace('qos', 'num_gpu,qos') + 't,1000,512,2,LS,0,60\n'
+    ))
+    assert found.gpus == 2
+    [found, none] = read(written(
+        OWN.replace('declared', 'declared,gpus')
+        + '0,60,1,512,unbounded,,4\n0,60,1,512,unbounded,,\n'
+    ))
+    assert (found.gpus, none.gpus) == (4, 0)
+    [host] = trace.read_hosts(written(
+        'name,vcpus,memory_mb,gpus\nh,8,1024,3\n'
+    ))
+    assert host.gpus == 3
+    assert trace.without_gpus([host]) == [trace.Host('h', 8, 1024)]
 
 
 def test_alibabas_tasks_declare_what_the_mapping_says(written):

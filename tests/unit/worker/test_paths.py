@@ -193,10 +193,9 @@ def test_other_resource_classes_need_a_path_too():
     lease = leased(0, gpus=2)
 
     replica = a_replica(*hosts, *lease)
-    assert passing(replica, states(0), a_request(gpus=1, movable='true')) == ['c0']
-    assert passing(
-        replica, states(0), a_request(gpus=2, movable='true')
-    ) == []
+    one, two = (a_request(gpus=n, movable='true') for n in (1, 2))
+    assert passing(replica, states(0), one) == ['c0']
+    assert passing(replica, states(0), two) == []
     assert passing(replica, states(0), a_request()) == ['c0']
 
 
