@@ -10,8 +10,10 @@ from collections import Counter
 from collections.abc import Collection
 from collections.abc import Iterable
 
+from blazar_sched.domain import catalog
 from blazar_sched.domain.allocation import Allocation
 from blazar_sched.domain.instance import Instance
+from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.window import Window
 from blazar_sched.placing import fewest_moves
 from blazar_sched.replica import accounting
@@ -64,6 +66,25 @@ def _hosts_taken_whole(replica: state.Replica, now: int) -> set[str]:
         for host, seconds in zip(hosts, free, strict=True)
         if now + seconds < until[host]
     }
+
+
+def unlike_allocations(
+    replica: state.Replica, lease: Lease
+) -> list[Allocation]:
+    """Return the allocations of a lease on hosts that do not suit any more.
+
+    The providers of such a host have changed since a reservation got the host,
+    so that sums do not say whether the reservation has room: see
+    domain.request_group.
+    """
+    return [
+        allocation
+        for reservation in lease.reservations
+        for allocation in replica.indexes.allocations(reservation.id).values()
+        if not catalog.groups_of(reservation).suits(
+            replica.hosts[allocation.host]
+        )
+    ]
 
 
 def allocations_to_move(

@@ -11,14 +11,17 @@ from collections import Counter
 from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
+from collections.abc import Iterator
 import contextlib
 import dataclasses
+import functools
 
 from oslo_config import cfg
 from oslo_log import log
 
 from blazar_sched.domain import event
 from blazar_sched.domain import exception
+from blazar_sched.domain import inventory
 from blazar_sched.domain import states
 from blazar_sched.domain import window
 from blazar_sched.domain.allocation import Allocation
@@ -131,12 +134,14 @@ class Healer:
     def _replan(self, now: int) -> None:
         """Move leases that have not started off the hosts that hold too much.
 
-        A lease that finds no room elsewhere stays, and is notified of once.
+        Leases also leave the hosts whose devices do not suit them any more. A
+        lease that finds no room elsewhere stays, and is notified of once.
         """
         at_risk: dict[str, Lease] = {}
-        for host in self._ledger.read_replica(
+        overloaded = self._ledger.read_replica(
             lambda replica: overload.overloaded_hosts(replica, now)
-        ):
+        )
+        for host in dict.fromkeys([*overloaded, *self._unlike_hosts(now)]):
             try:
                 at_risk |= self._relieve(host, now)
             except Exception:
@@ -150,6 +155,24 @@ class Healer:
                 )
                 self._notifier.lease(LEASE_AT_RISK, lease)
         self._at_risk = set(at_risk)
+
+    def _unlike_hosts(self, now: int) -> list[str]:
+        """Return the hosts whose devices do not suit a lease any more.
+
+        Only leases with devices that have not started are looked at.
+        """
+        ids = self._ledger.read_replica(lambda replica: {
+            each.lease_id for each in replica.reservations.values()
+            if each.start > now and inventory.others(each.slot or {})
+        })
+        found: set[str] = set()
+        for id_ in ids:
+            with contextlib.suppress(exception.LeaseNotFound):
+                unlike = self._ledger.read_replica(functools.partial(
+                    overload.unlike_allocations, lease=self._ledger.lease(id_)
+                ))
+                found.update(allocation.host for allocation in unlike)
+        return sorted(found)
 
     def _relieve(self, host: str, now: int) -> dict[str, Lease]:
         """Move excess allocations off a host, as far as other hosts have room.
@@ -192,6 +215,7 @@ class Healer:
             now,
             tried,
         )
+        going += _unlike(tx, host, now, tried)
         if not going:
             return None
         allocation, lease_id = going[0]
@@ -375,6 +399,24 @@ def lacks_resources(reservations: Iterable[Reservation]) -> bool:
 def _is_movable(lease: Lease, now: int) -> bool:
     """Tell whether a lease can still be moved to other hosts."""
     return lease.status in _NOT_STARTED and is_healable(lease, now)
+
+
+def _unlike(
+    tx: PlacingTx, host: str, now: int, tried: Collection[str]
+) -> Iterator[tuple[Allocation, str]]:
+    """Yield the allocations, with lease ids, that a host does not suit.
+
+    :param tried: the ids of the reservations that are left out
+    """
+    lease_ids = {
+        lease_id
+        for allocation, lease_id in tx.allocations(host=host, after=now)
+        if allocation.start > now and inventory.others(allocation.amounts)
+    }
+    for id_ in sorted(lease_ids):
+        for each in overload.unlike_allocations(tx.replica, tx.lease(id_)):
+            if each.host == host and each.reservation_id not in tried:
+                yield each, id_
 
 
 def _failed(tx: PlacingTx, lease: Lease) -> set[str]:

@@ -161,8 +161,8 @@ class History:
         world.nova.known_flavors = list(self.flavors.values())
         world.manager.flavors.sync()
         self.aliases = pci_alias.read([ALIAS])
-        # The hosts of which a device has failed.
-        self.failed = set()
+        # The hosts of which a device has failed, or become another one.
+        self.changed = set()
         self.running = {}
         self.leases = []
         self.done = Counter()
@@ -186,34 +186,55 @@ class History:
         self.world.placement.put_below(host, id_, card[1], card[0])
 
     def plug(self):
-        """Add a device like one that the host has."""
+        """Add a device, often one that the host has not."""
         host = self.rng.choice(list(self.cards))
-        if self.cards[host]:
-            self._plug(host, self.rng.choice(list(self.cards[host].values())))
-            self.world.hosts.sync()
+        self.changed.add(host)
+        self._plug(host, self.rng.choice([
+            *self.cards[host].values(), *random_cards(self.rng)
+        ]))
+        self._look()
 
-    def fail(self):
-        """Have a device fail that no server uses: gone, or reserved."""
+    def refit(self):
+        """Give an idle device other traits, such as another type."""
         host = self.rng.choice(list(self.cards))
-        idle = [
+        idle = self._idle(host)
+        if idle:
+            id_ = self.rng.choice(idle)
+            self.changed.add(host)
+            _, held = self.cards[host][id_]
+            traits = tuple(t for t in (FAST, OLD) if self.rng.random() < 0.5)
+            self.cards[host][id_] = traits, held
+            self.world.placement.put_below(host, id_, held, traits)
+            self._look()
+
+    def _look(self):
+        self.world.hosts.sync()
+        self.world.monitor.step()
+
+    def _idle(self, host):
+        return [
             id_ for id_ in self.cards[host]
             if not any(
                 key[0] == id_ for each in self.running.values()
                 for key in each.takes
             )
         ]
+
+    def fail(self):
+        """Have a device fail that no server uses: gone, or reserved."""
+        host = self.rng.choice(list(self.cards))
+        idle = self._idle(host)
         if not idle:
             return
         id_ = self.rng.choice(idle)
-        self.failed.add(host)
+        self.changed.add(host)
         traits, held = self.cards[host].pop(id_)
         self.world.placement.put_below(
             host, id_, None if self.rng.random() < 0.5 else {
                 name: units(0) for name in held
             }, traits,
         )
-        self.world.hosts.sync()
-        self.world.monitor.step()
+        self._look()
 
     def remove_host(self):
         host = self.rng.choice(list(self.cards))
@@ -337,7 +358,7 @@ class History:
             ):
                 continue
             flavor = self._flavor(reservation)
-            assert a.host in self.failed or self._boot(
+            assert a.host in self.changed or self._boot(
                 a.host, flavor, a.end, False, reservation.id
             ), ('a slot that is open has no devices', a)
             return
@@ -377,7 +398,7 @@ class History:
         steps = {
             self.create: 6, self.update: 4, self.delete: 2, self.hold: 1,
             self.repeat: 1, self.boot: 4, self.draw: 4, self.leave: 1,
-            self.plug: 1, self.fail: 1, self.maintain: 0.5,
+            self.plug: 1, self.refit: 0.5, self.fail: 1, self.maintain: 0.5,
             self.remove_host: 0.3, self.add_host: 0.3,
         }
         [step] = self.rng.choices(list(steps), list(steps.values()))
@@ -407,7 +428,7 @@ class History:
         try:
             self.world.check()
         except AssertionError as e:
-            # Devices that failed may have been promised: see below.
+            # Devices that have failed may have been promised: see below.
             if ' allocated at ' not in str(e):
                 raise
         for uuid in list(self.running):
@@ -440,7 +461,7 @@ class History:
             id_ for id_ in leases
             if self.world.ledger.lease(id_).start <= self.world.now
         }
-        assert host in self.failed and (leases & at_risk or started), (
+        assert host in self.changed and (leases & at_risk or started), (
             'promised beyond what Placement would allocate',
             host, at - self.world.now, broken, self.cards[host],
         )

@@ -278,6 +278,57 @@ class TestReservation:
         assert places(world, lease) == {'b': 2}
 
 
+    def test_devices_that_become_unlike_are_healed(
+        self, world, add, flavors, monkeypatch
+    ):
+        told = []
+        monkeypatch.setattr(
+            world.manager.notifier, 'lease',
+            lambda kind, lease: told.append((kind, lease.id)),
+        )
+        flavors(
+            any={f'resources:{GPU}': '1'},
+            fast={f'resources:{GPU}': '1', 'trait:CUSTOM_FAST': 'required'},
+        )
+        host = add('a', 2, ('CUSTOM_FAST',))
+        fast, any_ = (world.create(gpus(1, name)) for name in ('fast', 'any'))
+        # Either device may be in use by others: the fast one, too.
+        world.placement.put_below(host.uuid, 'a-0', {GPU: ONE})
+        world.hosts.sync()
+        told.clear()
+        world.monitor.step()
+        world.monitor.step()
+        assert told == [('lease.at_risk', fast.id)]
+        assert places(world, fast) == {'a': 1}
+        add('b', 2, ('CUSTOM_FAST',))
+        world.monitor.step()
+        assert told[1:] == [('lease.healed', fast.id)]
+        assert places(world, fast) == {'b': 1}
+        assert places(world, any_) == {'a': 1}
+        world.check()
+
+    def test_a_second_provider_is_no_use_to_a_group_of_two(
+        self, world, add, flavors
+    ):
+        """Others may leave one free unit of each provider."""
+        flavors(pair={'resources:VGPU': '2'})
+        id_ = world.add_host('a', register=False)
+        card = {'VGPU': Units(2, 1, 2, 1)}
+        world.placement.put_below(id_, 'card-1', card)
+        world.hosts.create('a', {})
+        lease = world.create(gpus(1, 'pair'))
+        world.placement.put_below(id_, 'card-2', card)
+        other = world.add_host('b', register=False)
+        world.placement.put_below(other, 'card-3', card)
+        world.hosts.create('b', {})
+        world.hosts.sync()
+        world.monitor.step()
+        [allocation] = [
+            a for a, _ in world.ledger.allocations(lease_id=lease.id)
+        ]
+        assert allocation.host == other
+
+
 class TestCapacity:
     def test_devices_are_counted_by_class(self, world, add, flavors):
         add('a', 2)
