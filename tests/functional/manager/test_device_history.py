@@ -12,6 +12,7 @@ import dataclasses
 import datetime
 import itertools
 import json
+import os
 import random
 
 import pytest
@@ -22,6 +23,7 @@ from blazar_sched.domain import pci_alias
 from blazar_sched.domain import states
 from blazar_sched.domain.flavor import Flavor
 from blazar_sched.domain.provider import Units
+from blazar_sched.domain.request_group import RequestGroups
 from blazar_sched.domain.window import FOREVER
 
 GPU, NIC, VGPU = 'CUSTOM_PCI_10DE_20B0', 'CUSTOM_NIC', 'VGPU'
@@ -56,6 +58,7 @@ FLAVORS = {
 # The most seconds ahead of which a lease starts, and for which it lasts.
 AHEAD = 60
 LENGTH = 60
+SEEDS = int(os.environ.get('BLAZAR_SCHED_SEEDS', '4'))
 
 
 def units(capacity, min_unit=1, max_unit=9, step_size=1):
@@ -299,6 +302,24 @@ class History:
             values['reservations'].append(self._asked())
         self.world.leases.update(lease.id, None, values, offering=True)
 
+    def extend(self):
+        """Extend a lease as far as advised, and not further."""
+        lease = self._lease()
+        asked = lease.end + self.rng.randint(1, LENGTH)
+        end = self.world.manager.extensions.get(lease.id, None, asked)['end']
+        for later in (end, end + 1):
+            if lease.end < later <= asked:
+                assert self._can_end(lease, later) is (later == end)
+        if lease.end < end:
+            self.world.leases.update(lease.id, None, {'end': end})
+
+    def _can_end(self, lease, end):
+        try:
+            self.world.leases.update(lease.id, None, {'end': end}, True)
+        except exception.NotEnoughHostsAvailable:
+            return False
+        return True
+
     def delete(self):
         self.world.leases.delete(self._lease().id, None)
 
@@ -397,6 +418,7 @@ class History:
         """Do something at random, and let some time pass."""
         steps = {
             self.create: 6, self.update: 4, self.delete: 2, self.hold: 1,
+            self.extend: 1,
             self.repeat: 1, self.boot: 4, self.draw: 4, self.leave: 1,
             self.plug: 1, self.refit: 0.5, self.fail: 1, self.maintain: 0.5,
             self.remove_host: 0.3, self.add_host: 0.3,
@@ -418,6 +440,7 @@ class History:
             if each.end <= self.world.now:
                 self.world.nova.stored.pop(uuid, None)
         self.world.manager.instances.sync()
+        self.world.manager.unused.step()
         self.world.monitor.step()
         self.world.run()
         self.check()
@@ -607,20 +630,33 @@ class History:
 @pytest.fixture
 def world(conf, world):
     conf.set_override('pci_alias', [ALIAS], 'nova')
-    conf.set_override('series_horizon', 1000, 'manager')
+    for name, value in {
+        'series_horizon': 1000, 'unused_after': 30, 'unused_notice': 10,
+        'on_unused': 'shrink',
+    }.items():
+        conf.set_override(name, value, 'manager')
     world.begin(conf)
     return world
 
 
-SEEDS = range(6)
-
-
-@pytest.mark.parametrize('seed', SEEDS)
-def test_any_history_keeps_what_was_promised(world, seed):
+def play(world, seed):
     history = History(world, seed)
     for _ in range(60):
         history.act()
     for _ in range(3):
         history.wait(1000)
+    return history
+
+
+@pytest.mark.parametrize('seed', range(SEEDS))
+def test_any_history_keeps_what_was_promised(world, seed):
+    history = play(world, seed)
     assert not world.ledger.allocations()
     assert history.done['create'] + history.done['hold'] > 1
+
+
+def test_unlike_devices_break_promises(world, monkeypatch):
+    """The control: every host with the devices is promised."""
+    monkeypatch.setattr(RequestGroups, 'suits', lambda self, host: True)
+    with pytest.raises(AssertionError, match='promised beyond'):
+        play(world, 0)
