@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Group ``webhook``: the receiver of notices that a lease is about to end.
+"""Group ``webhook``: the receivers of notices, chosen by the operator.
 
 Only the operator sets the URL: with a URL of a user, the service would call
 whatever address it can reach.
@@ -18,6 +18,15 @@ opts = [
         'is not set, the API rejects reservations with ``before_end`` set to '
         '``webhook``.',
     ),
+    cfg.URIOpt(
+        'capacity_url',
+        schemes=['http', 'https'],
+        help='URL to which a change of a threshold is sent by HTTP POST, as '
+        'an object with the type of the notification in ``event_type`` and '
+        'its payload in ``payload``. The request is repeated until the URL '
+        'accepts it with a status of 2xx. If it is not set, no request is '
+        'sent.',
+    ),
     cfg.StrOpt(
         'secret',
         default='',
@@ -29,8 +38,9 @@ opts = [
         'timeout',
         default=10.0,
         min=0.1,
-        help='Seconds to wait for a response of the URL. If none arrives, the '
-        'event is retried; see [manager] event_max_retries.',
+        help='Seconds to wait for a response of a URL. If none arrives, the '
+        'request is repeated; see [manager] event_max_retries for the event '
+        'before the end of a lease.',
     ),
 ]
 

@@ -179,6 +179,13 @@ LOOPS = Metric(
     'in seconds since 1970',
     ('loop',),
 )
+FREE = Metric(
+    prometheus_client.Gauge,
+    'blazar_sched_manager_threshold_free',
+    'Free hosts, or instances of a flavor, of each threshold when this '
+    'manager last compared the number; every manager reports the same number',
+    ('threshold_id', 'name'),
+)
 LOST = Metric(
     prometheus_client.Counter,
     'blazar_sched_manager_notifications_lost',
@@ -188,7 +195,7 @@ LOST = Metric(
 # The metrics that are read on each request; see service.manager.gauges.
 LOOKED_UP = (
     LEASES, DEGRADED, HOSTS, PATHS, WAITING, HEADROOM, REVISION,
-    REPLICA_REVISION, LEFT_OUT, LOOPS, LOST,
+    REPLICA_REVISION, LEFT_OUT, LOOPS, FREE, LOST,
 )
 
 #: Every metric of the service and of nova-scheduler's workers.

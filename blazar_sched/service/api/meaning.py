@@ -38,6 +38,10 @@ FLEXIBLE = (
 )
 MAINTENANCE_ID = 'ID of the maintenance'
 MAINTENANCE_NAME = 'Name of the maintenance'
+THRESHOLD_ID = 'ID of the threshold'
+THRESHOLD_NAME = 'Name of the threshold'
+THRESHOLD_PROJECT = 'ID of the project for whose leases the hosts are counted'
+BELOW = 'The operator is notified when fewer hosts or instances are free'
 REASON = 'Reason, which the owners of leases on the hosts are told'
 AVAILABLE_FROM = (
     'Time before which nothing may be on the host, such as a host that is '

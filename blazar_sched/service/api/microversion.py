@@ -22,8 +22,9 @@
 - 1.4 adds the timeline of hosts (``/v1/timeline``), and the properties that
   requirements can name, for every user (``/v1/properties``).
 - 1.5 adds lease requests, which wait until a lease finds room
-  (``/v1/requests``), and the flavors that reservations can name
-  (``/v1/flavors``), and shows the project of a held offer (``project_id``).
+  (``/v1/requests``), thresholds of the capacity (``/v1/thresholds``) and the
+  flavors that reservations can name (``/v1/flavors``), and shows the project
+  of a held offer (``project_id``).
 """
 
 from collections.abc import Callable

@@ -23,6 +23,7 @@ from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.lease_request import LeaseRequest
 from blazar_sched.domain.maintenance import Maintenance
 from blazar_sched.domain.series import Series
+from blazar_sched.domain.threshold import Threshold
 from blazar_sched.service import loop
 from blazar_sched.service.bus import payload as payloads
 from blazar_sched.service.bus import rpc
@@ -59,6 +60,9 @@ REQUEST_BOOK = 'request.book'
 REQUEST_MOVE = 'request.move'
 REQUEST_LAPSE = 'request.lapse'
 REQUEST_DELETE = 'request.delete'
+# The number of free hosts or instances is below a threshold, and no longer.
+CAPACITY_LOW = 'capacity.low'
+CAPACITY_RECOVERED = 'capacity.recovered'
 HOST_FAILURE = 'host.failure'
 HOST_RECOVERY = 'host.recovery'
 # A server uses capacity that is promised to leases, though no filter passed
@@ -134,6 +138,13 @@ class Notifier(loop.Looped):
         if self.is_on:
             self._put(event_type, payloads.lease_request(request))
 
+    def threshold(self, threshold: Threshold) -> None:
+        """Queue a notification that a threshold was crossed."""
+        if self.is_on:
+            self._put(
+                threshold_event(threshold), payloads.threshold(threshold)
+            )
+
     def host(self, event_type: str, host: Host) -> None:
         """Queue a notification of a host, with an `event_type` from above."""
         if self.is_on:
@@ -181,3 +192,8 @@ class Notifier(loop.Looped):
             self.lost += 1
         self._waiting.append((event_type, payload))
         self._loop.wake()
+
+
+def threshold_event(threshold: Threshold) -> str:
+    """Return the event type of the last change of a threshold."""
+    return CAPACITY_LOW if threshold.low else CAPACITY_RECOVERED

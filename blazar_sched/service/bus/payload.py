@@ -17,6 +17,7 @@ from blazar_sched.domain.lease_request import PRIORITIES
 from blazar_sched.domain.maintenance import Maintenance
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.series import Series
+from blazar_sched.domain.threshold import Threshold
 
 _EPOCH = datetime.datetime(1970, 1, 1)
 
@@ -82,6 +83,21 @@ def lease_request(request: LeaseRequest) -> dict[str, Any]:
         'priority': PRIORITIES[request.priority],
         'status': request.status,
         'lease_id': request.lease_id,
+    }
+
+
+def threshold(threshold: Threshold) -> dict[str, Any]:
+    """Return the payload of a notification of a threshold."""
+    return {
+        'threshold_id': threshold.id,
+        'name': threshold.name,
+        'project_id': threshold.project_id,
+        'resource_properties': threshold.resource_properties,
+        'flavor_id': threshold.flavor_id,
+        'below': threshold.below,
+        'within': threshold.within,
+        'free': threshold.free,
+        'since': _date(threshold.since),
     }
 
 

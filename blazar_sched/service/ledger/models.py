@@ -206,6 +206,26 @@ class Maintenance(Base):
     updated_at: orm.Mapped[int | None]
 
 
+class Threshold(Base):
+    """A threshold of the capacity, with what is still to be told of it."""
+
+    __tablename__ = 'threshold'
+
+    id: orm.Mapped[str] = orm.mapped_column(Id, primary_key=True)
+    name: orm.Mapped[str]
+    project_id: orm.Mapped[str]
+    resource_properties: orm.Mapped[str] = orm.mapped_column(Text)
+    flavor_id: orm.Mapped[str | None]
+    below: orm.Mapped[int]
+    within: orm.Mapped[int]
+    low: orm.Mapped[bool]
+    since: orm.Mapped[int]
+    free: orm.Mapped[int]
+    notify_at: orm.Mapped[int | None]
+    post_at: orm.Mapped[int | None]
+    created_at: orm.Mapped[int | None]
+
+
 class IdempotencyKey(Base):
     """An idempotency key of a client, with the digest of its request."""
 

@@ -23,6 +23,7 @@ from blazar_sched.service.ledger import reader
 from blazar_sched.service.ledger import reservation
 from blazar_sched.service.ledger import series
 from blazar_sched.service.ledger import shelved_server
+from blazar_sched.service.ledger import threshold
 from blazar_sched.service.ledger import trust
 
 
@@ -41,6 +42,7 @@ class Tx(
     reservation.Writes,
     series.Writes,
     shelved_server.Writes,
+    threshold.Writes,
     trust.Writes,
     reader.Reader,
 ):

@@ -71,22 +71,15 @@ class Capacity:
         now = int(self._clock())
         start = lease.soon(start, now, 'start_date')
         window = Window(start, start + DAY if end is None else end)
-        requirement, slot, groups = self._asked(
-            project_id, resource_properties, flavor_id
-        )
+        asked = self._asked(project_id, resource_properties, flavor_id)
 
         def read(replica: state.Replica, part: Window) -> _Snapshot:
-            replica.advance(now)
-            candidates = replica.catalog.meeting(
-                requirement, project_id, groups=groups
-            )
-            return _Snapshot(
-                candidates,
-                tuple(replica.instances.values()),
-                capacity.query(replica.indexes, candidates, part),
+            return dataclasses.replace(
+                asked.read(replica, part, now),
+                instances=tuple(replica.instances.values()),
             )
 
-        calculator = _Calculator(now, slot)
+        calculator = _Calculator(now, asked.slot)
         found = [
             calculator.part(
                 self._ledger.read_replica(functools.partial(read, part=part))
@@ -100,11 +93,30 @@ class Capacity:
             'parts': [dataclasses.asdict(part) for part in found],
         }
 
+    def count(
+        self,
+        project_id: str,
+        seconds: int,
+        resource_properties: str = '',
+        flavor_id: str | None = None,
+    ) -> int:
+        """Return how many hosts, or instances of a flavor, are free from now.
+
+        :param seconds: for how long they must be free, 0 for the present
+            second
+        :raises InvalidInput: as `get`
+        """
+        now = int(self._clock())
+        window = Window(now, now + max(1, seconds))
+        asked = self._asked(project_id, resource_properties, flavor_id)
+        snapshot = self._ledger.read_replica(
+            lambda replica: asked.read(replica, window, now)
+        )
+        return snapshot.table().count(snapshot.peaks, asked.slot)
+
     def _asked(
         self, project_id: str, resource_properties: str, flavor_id: str | None
-    ) -> tuple[Requirement, Slot | None, RequestGroups]:
-        """Return the requirement for hosts, and an instance's slot and groups.
-        """
+    ) -> '_Asked':
         slot = groups = None
         if flavor_id is not None:
             parameters = self._drivers[reservation.FLAVOR_INSTANCE].validate(
@@ -118,7 +130,8 @@ class Capacity:
             resource_properties = parameters['resource_properties']
             slot = parameters['resources']
             groups = parameters.get('groups')
-        return (
+        return _Asked(
+            project_id,
             requirements.parse(resource_properties, 'resource_properties'),
             slot,
             request_group.decode(groups),
@@ -130,8 +143,39 @@ class _Snapshot:
     """The data read at one revision."""
 
     candidates: Candidates
-    instances: Sequence[Instance]
     peaks: capacity.PartPeaks
+    instances: Sequence[Instance] = ()
+
+    def table(self) -> capacity.HostTable:
+        """Return the hosts, in the order of the peaks."""
+        known = self.candidates.hosts
+        return capacity.HostTable(known[uuid] for uuid in self.peaks.hosts)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Asked:
+    """The hosts that a query is about, for a project.
+
+    :param slot: the amounts of an instance of the flavor, None for no flavor
+    :param groups: the request groups of such an instance
+    """
+
+    project_id: str
+    requirement: Requirement
+    slot: Slot | None
+    groups: RequestGroups
+
+    def read(
+        self, replica: state.Replica, window: Window, now: int
+    ) -> _Snapshot:
+        """Return the hosts, and their peaks in a window."""
+        replica.advance(now)
+        candidates = replica.catalog.meeting(
+            self.requirement, self.project_id, groups=self.groups
+        )
+        return _Snapshot(
+            candidates, capacity.query(replica.indexes, candidates, window)
+        )
 
 
 class _Calculator:
@@ -157,10 +201,7 @@ class _Calculator:
         if snapshot.candidates is not self._candidates:
             self._candidates = snapshot.candidates
             self._instances = None
-            known = snapshot.candidates.hosts
-            self._table = capacity.HostTable(
-                known[uuid] for uuid in snapshot.peaks.hosts
-            )
+            self._table = snapshot.table()
         if snapshot.instances != self._instances:
             self._instances = snapshot.instances
             self._usage = capacity.InstanceUsage(

@@ -39,6 +39,7 @@ from blazar_sched.service.manager import lease_request
 from blazar_sched.service.manager import maintenance
 from blazar_sched.service.manager import offer
 from blazar_sched.service.manager import series
+from blazar_sched.service.manager import threshold
 from blazar_sched.service.manager import timeline
 
 LOG = log.getLogger(__name__)
@@ -74,6 +75,7 @@ class Endpoint:
         extensions: extension.Extensions,
         maintenances: maintenance.Maintenances,
         lease_requests: lease_request.LeaseRequests,
+        thresholds: threshold.Thresholds,
         instances: instance_sync.Instances,
         timeline: timeline.Timeline,
         clock: clock.Clock,
@@ -84,6 +86,7 @@ class Endpoint:
         self._extensions = extensions
         self._maintenances = maintenances
         self._lease_requests = lease_requests
+        self._thresholds = thresholds
         self._instances = instances
         self._feed = feed.Feed(ledger)
         self._leases = leases
@@ -388,6 +391,24 @@ class Endpoint:
         self, ctxt: Context, request_id: str, project_id: str | None
     ) -> None:
         self._lease_requests.cancel(request_id, project_id)
+
+    @_answer
+    def create_threshold(self, ctxt: Context, values: Values) -> Values:
+        return self._thresholds.create(values)
+
+    @_answer
+    def list_thresholds(
+        self, ctxt: Context, marker: str | None = None
+    ) -> Values:
+        return _page(self._thresholds.list_all(marker), 'id')
+
+    @_answer
+    def get_threshold(self, ctxt: Context, threshold_id: str) -> Values:
+        return self._thresholds.get(threshold_id)
+
+    @_answer
+    def delete_threshold(self, ctxt: Context, threshold_id: str) -> None:
+        self._thresholds.delete(threshold_id)
 
     @_answer
     def create_host(self, ctxt: Context, name: str, values: Values) -> Values:

@@ -4,12 +4,14 @@
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Mapping
 
 from oslo_config import cfg
 from oslo_log import log
 from prometheus_client import core
 
 from blazar_sched.domain import exception
+from blazar_sched.domain.threshold import Threshold
 from blazar_sched.replica import state
 from blazar_sched.service import loop
 from blazar_sched.service import metrics
@@ -27,6 +29,7 @@ class Gauges:
 
     :param clock: returns the time in epoch seconds
     :param loops: returns the loops of the manager, once they exist
+    :param thresholds: returns the thresholds, each with its number
     """
 
     def __init__(
@@ -36,12 +39,14 @@ class Gauges:
         notifier: Notifier,
         clock: Callable[[], float],
         loops: Callable[[], Iterable[loop.Loop]],
+        thresholds: Callable[[], Mapping[Threshold, int]],
     ) -> None:
         self._conf = conf
         self._ledger = ledger
         self._notifier = notifier
         self._clock = clock
         self._loops = loops
+        self._thresholds = thresholds
 
     def describe(self) -> list[core.Metric]:
         """Return no metrics.
@@ -58,6 +63,13 @@ class Gauges:
         yield _gauge(
             metrics.LOOPS,
             {(each.name,): each.succeeded_at for each in self._loops()},
+        )
+        yield _gauge(
+            metrics.FREE,
+            {
+                (each.id, each.name): free
+                for each, free in self._thresholds().items()
+            },
         )
         replica = self._ledger.replica
         if replica is not None:

@@ -49,6 +49,7 @@ from blazar_sched.service.manager import placing_options
 from blazar_sched.service.manager import relocation
 from blazar_sched.service.manager import restorer
 from blazar_sched.service.manager import series
+from blazar_sched.service.manager import threshold
 from blazar_sched.service.manager import timeline
 from blazar_sched.service.manager import transition
 from blazar_sched.service.manager import trust
@@ -108,7 +109,8 @@ class Manager:
         )
         self.notifier = notifier.Notifier(conf)
         self._gauges = gauges.Gauges(
-            conf, self.ledger, self.notifier, self.clock, lambda: self._loops
+            conf, self.ledger, self.notifier, self.clock,
+            lambda: self._loops, lambda: self.thresholds.free,
         )
         self.metrics.registry.register(self._gauges)
         self.services = self._make_services(nova, placement, neutron, keystone)
@@ -185,6 +187,9 @@ class Manager:
             self.ledger, self.services.neutron, self.clock
         )
         self.capacity = capacity.Capacity(self.ledger, drivers, self.clock)
+        self.thresholds = threshold.Thresholds(
+            conf, self.ledger, self.capacity, self.notifier, self.clock
+        )
         self.timeline = timeline.Timeline(
             conf, self.ledger, self.capacity, self.clock
         )
@@ -192,7 +197,7 @@ class Manager:
             self.ledger, self.leases, self.hosts, self.healer,
             self.floating_ips, self.capacity, self.offers, self.series,
             self.extensions, self.maintenances, self.lease_requests,
-            self.instances, self.timeline, self.clock,
+            self.thresholds, self.instances, self.timeline, self.clock,
         )
         self.endpoint = rpc.Counted(end_point, self.metrics)
         self._parts = self._ordered_parts()
@@ -256,6 +261,7 @@ class Manager:
             self.unused,
             self.series,
             self.lease_requests,
+            self.thresholds,
             self.runner,
             self.restorer,
             self.trusts,

@@ -126,6 +126,7 @@ def test_an_older_database_keeps_what_it_holds(
             'DROP INDEX ix_instance_claim'
             + (' ON instance' if database.dialect.name == 'mysql' else ''),
             'ALTER TABLE instance DROP COLUMN claim',
+            'DROP TABLE threshold',
             'DROP TABLE maintenance',
             'DROP TABLE lease_request',
             'DROP TABLE series',

@@ -36,6 +36,7 @@ PUBLISHED = {
     'MaintenanceNotFound': 404,
     'OfferNotFound': 404,
     'SeriesNotFound': 404,
+    'ThresholdNotFound': 404,
     'HostNotFound': 404,
     'PropertyNotFound': 404,
     'FloatingIPNotFound': 404,

@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Thresholds: numbers of free hosts below which the operator is notified.
+
+Every manager compares the thresholds. The manager that first commits a change
+notes in the same commit that a notification and a request to the webhook are
+due. Each of the two is claimed in a commit before it is sent, and noted as
+sent in a commit after: if a manager is killed in between, another manager
+sends the notification or the request again, TRY_AGAIN seconds later.
+"""
+
+from collections.abc import Callable
+from collections.abc import Mapping
+import dataclasses
+from typing import Any
+import uuid
+
+from oslo_config import cfg
+from oslo_log import log
+
+from blazar_sched.conf import webhook as webhook_conf
+from blazar_sched.domain import exception
+from blazar_sched.domain.threshold import Threshold
+from blazar_sched.service import faults
+from blazar_sched.service import loop
+from blazar_sched.service.bus import notifier
+from blazar_sched.service.bus import payload
+from blazar_sched.service.clients import webhook
+from blazar_sched.service.ledger.ledger import Ledger
+from blazar_sched.service.manager.capacity import Capacity
+
+LOG = log.getLogger(__name__)
+
+# The seconds between two steps: a step compares the thresholds if the ledger
+# has changed. They are also compared each minute, because the start of a lease
+# comes nearer while the ledger stays the same.
+INTERVAL = 10.0
+MINUTE = 60
+# The seconds for which a notification or a request that is due is left to the
+# manager that has claimed it.
+TRY_AGAIN = 60
+
+_Shown = dict[str, Any]
+
+
+class Thresholds:
+    """The operations on thresholds, and the loops that compare and send.
+
+    A webhook that hangs delays other requests to the webhook only.
+
+    :param clock: returns the time in epoch seconds
+    :ivar free: the number that each threshold was last compared with
+    """
+
+    def __init__(
+        self,
+        conf: cfg.ConfigOpts,
+        ledger: Ledger,
+        capacity: Capacity,
+        notifier_: notifier.Notifier,
+        clock: Callable[[], float],
+    ) -> None:
+        self._conf = conf
+        self._ledger = ledger
+        self._capacity = capacity
+        self._notifier = notifier_
+        self._clock = clock
+        self.free: dict[Threshold, int] = {}
+        self._compared: object = None
+        self._comparing = loop.Loop('thresholds', self.step, lambda: INTERVAL)
+        self._posting = loop.Loop(
+            'threshold webhook', self.post, lambda: INTERVAL
+        )
+
+    @property
+    def loops(self) -> tuple[loop.Loop, ...]:
+        return self._comparing, self._posting
+
+    def start(self) -> None:
+        for each in self.loops:
+            each.start()
+
+    def stop(self) -> None:
+        for each in self.loops:
+            each.stop()
+
+    def create(self, values: Mapping[str, Any]) -> _Shown:
+        """Create a threshold.
+
+        :param values: `name`, `project_id`, `resource_properties`,
+            `flavor_id`, `below` and `within`, as in a Threshold
+        :raises InvalidInput: naming the field that is wrong
+        """
+        now = int(self._clock())
+        free = self._capacity.count(
+            values['project_id'], values['within'],
+            values['resource_properties'], values['flavor_id'],
+        )
+        new = Threshold(
+            id=str(uuid.uuid4()), **values, low=False, since=now, free=free,
+            created_at=now,
+        )
+        self._ledger.write(lambda tx: tx.add_threshold(new))
+        self._comparing.wake()
+        return dataclasses.asdict(new)
+
+    def get(self, threshold_id: str) -> _Shown:
+        """Return a threshold, with the present number.
+
+        :raises ThresholdNotFound: if there is no such threshold
+        """
+        return self._shown(self._ledger.threshold(threshold_id))
+
+    def list_all(self, after: str | None = None) -> list[_Shown]:
+        """Return the thresholds by id, with the present numbers.
+
+        :param after: the id after which the result begins
+        """
+        return list(map(self._shown, self._ledger.thresholds(after)))
+
+    def delete(self, threshold_id: str) -> None:
+        """Delete a threshold.
+
+        :raises ThresholdNotFound: if there is no such threshold
+        """
+        self._ledger.write(lambda tx: tx.delete_threshold(threshold_id))
+
+    def step(self) -> None:
+        """Compare the thresholds, and send notifications of changes."""
+        now = int(self._clock())
+        state = self._ledger.version(), now // MINUTE
+        if state != self._compared:
+            self._compare(now)
+            self._compared = state
+        self._send('notify_at', TRY_AGAIN, self._notifier.threshold)
+
+    def post(self) -> None:
+        """Send changes to the webhook.
+
+        :raises Unavailable: if the webhook has not accepted a change
+        """
+        url = self._conf[webhook_conf.GROUP].capacity_url
+
+        def send(threshold: Threshold) -> None:
+            if url:
+                webhook.post(
+                    self._conf, url,
+                    {
+                        'event_type': notifier.threshold_event(threshold),
+                        'payload': payload.threshold(threshold),
+                    },
+                    f'{threshold.id}.{threshold.since}',
+                )
+
+        timeout = int(self._conf[webhook_conf.GROUP].timeout)
+        self._send('post_at', TRY_AGAIN + timeout, send)
+
+    def _compare(self, now: int) -> None:
+        numbers = {
+            each: self._count(each) for each in self._ledger.thresholds()
+        }
+        for old, free in numbers.items():
+            low = free < old.below
+            if low == old.low:
+                continue
+            if self._change(old, {
+                'low': low, 'since': now, 'free': free, 'notify_at': now,
+                'post_at': now,
+            }):
+                LOG.info(
+                    'Threshold %s: %d are free, the threshold is %d',
+                    old.id, free, old.below,
+                )
+                faults.point('threshold:changed')
+                self._posting.wake()
+        self.free = numbers
+
+    def _send(
+        self, when: str, seconds: int, send: Callable[[Threshold], None]
+    ) -> None:
+        """Send the changes that are due, each by one manager at a time.
+
+        :param when: the field with the time at which a change is due
+        :param seconds: how long other managers wait for this manager
+        :raises Unavailable: if a change could not be sent
+        """
+        failure = None
+        for each in self._ledger.thresholds():
+            now = int(self._clock())
+            due = getattr(each, when)
+            if due is None or due > now:
+                continue
+            claim: dict[str, Any] = {when: now + seconds}
+            if not self._change(each, claim):
+                continue
+            try:
+                send(each)
+            except exception.Unavailable as e:
+                failure = e
+                continue
+            faults.point('threshold:sent')
+            self._change(dataclasses.replace(each, **claim), {when: None})
+        if failure is not None:
+            raise failure
+
+    def _change(self, old: Threshold, values: Mapping[str, Any]) -> bool:
+        """Change a threshold, unless another manager has done so."""
+        return self._ledger.write(
+            lambda tx: tx.change_threshold(old, values)
+        )
+
+    def _shown(self, threshold: Threshold) -> _Shown:
+        return {
+            **dataclasses.asdict(threshold), 'free': self._count(threshold)
+        }
+
+    def _count(self, threshold: Threshold) -> int:
+        """Return the present number of a threshold.
+
+        Instances of a flavor that is gone have no room.
+        """
+        try:
+            return self._capacity.count(
+                threshold.project_id, threshold.within,
+                threshold.resource_properties, threshold.flavor_id,
+            )
+        except exception.InvalidInput as e:
+            if e.field != 'flavor_id':
+                raise
+            return 0
