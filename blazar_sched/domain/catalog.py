@@ -122,7 +122,7 @@ class Catalog:
         self._index = index
         self._hosts = hosts
         self._known: dict[
-            tuple[Requirement, RequestGroups, str | None], Candidates
+            tuple[Requirement, RequestGroups, str | None, bool], Candidates
         ] = {}
         # The hosts that meet a requirement, with the version of all hosts
         # for which that was found.
@@ -177,17 +177,19 @@ class Catalog:
         project_id: str,
         default: Requirement = ANY,
         kept: Iterable[str] = (),
+        spares: bool = False,
     ) -> Candidates:
         """Return the hosts that a reservation of the project may use.
 
         :param default: the requirement that hosts not held now have to meet
             too, if the reservation asks for no `resource_properties`
         :param kept: the hosts that the reservation holds now
+        :param spares: whether the reservation may use spare hosts
         :raises InvalidInput: if the resource type or a requirement is wrong
         """
         return self.meeting(
             requirement(reservation), project_id, kept,
-            _default(reservation, default), groups_of(reservation),
+            _default(reservation, default), groups_of(reservation), spares,
         )
 
     def meeting(
@@ -197,6 +199,7 @@ class Catalog:
         kept: Iterable[str] = (),
         default: Requirement = ANY,
         groups: RequestGroups = NO_GROUPS,
+        spares: bool = False,
     ) -> Candidates:
         """Return the hosts that meet a requirement, for a project.
 
@@ -207,9 +210,10 @@ class Catalog:
         O(hosts) for a requirement that is not remembered.
 
         :param groups: the request groups that the hosts have to suit
+        :param spares: whether the hosts may be spare
         """
         wanted = requirements.all_of(requirement, default)
-        key = wanted, groups, self._restricted_to(project_id)
+        key = wanted, groups, self._restricted_to(project_id), spares
         found = self._known.get(key)
         if found is None:
             met = self._meets(wanted, groups, self._hosts.values())
@@ -217,7 +221,7 @@ class Catalog:
                 uuid
                 for uuid, host in self._hosts.items()
                 if uuid in met
-                and host.available
+                and (host.available if spares else host.takes_leases)
                 and (not host.projects or project_id in host.projects)
             )
             if len(self._known) >= MAX_REQUIREMENTS:

@@ -69,6 +69,7 @@ class Host:
     gets no new allocation while it is not `reservable`, as reported by
     monitors, or while it is `disabled`, as set by its operator; nor an
     allocation of a project that is not among its `projects`, if there are any.
+    A `spare` host gets the allocations of leases that have lost a host only.
     Nothing may be on the host before `available_from` and from
     `available_until` on, if these are set, nor in the `maintenances`.
     `capabilities` are free text. `inventory` includes the inventory of the
@@ -91,6 +92,7 @@ class Host:
     cleaning_time: int | None = None
     reservable: bool = True
     disabled: bool = False
+    spare: bool = False
     projects: tuple[str, ...] = ()
     region: str = ''
     traits: tuple[str, ...] = ()
@@ -144,6 +146,11 @@ class Host:
         return self.reservable and not self.disabled
 
     @property
+    def takes_leases(self) -> bool:
+        """Whether any lease may get the host, or a part of it."""
+        return self.available and not self.spare
+
+    @property
     def closed_windows(self) -> tuple[ClosedWindow, ...]:
         """The windows in which nothing may be on the host, in any order."""
         closed = self.maintenances
@@ -179,7 +186,7 @@ class Host:
     @property
     def takes_relocated(self) -> bool:
         """Whether instances may be relocated to the host."""
-        return self.available and self.hold == SHARED and self.relocates
+        return self.takes_leases and self.hold == SHARED and self.relocates
 
     def properties(self) -> dict[str, str]:
         """Return the properties that a requirement can name, as text.

@@ -227,7 +227,8 @@ class Placer:
         :param kept: the hosts that the reservation holds now
         """
         return self.replica.catalog.candidates(
-            reservation, self.project_id, self.options.default, kept
+            reservation, self.project_id, self.options.default, kept,
+            self.options.spares,
         )
 
     def keep(

@@ -20,6 +20,7 @@ class Options:
         the requirement
     :param retry: whether a reservation that finds no room with the default
         may be placed without the default
+    :param spares: whether spare hosts may be used
     :param cleaning_times: values in place of `cleaning_time`, by resource
         type, for the resource types that `cleaning_time` does not apply to
     """
@@ -27,6 +28,7 @@ class Options:
     cleaning_time: int = 0
     default: Requirement = catalog.ANY
     retry: bool = False
+    spares: bool = False
     cleaning_times: Mapping[str, int] = dataclasses.field(
         default_factory=dict
     )

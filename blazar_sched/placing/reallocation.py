@@ -8,6 +8,7 @@ restored afterwards: see lease_placing.
 from collections.abc import Collection
 from collections.abc import Mapping
 import contextlib
+import dataclasses
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import states
@@ -33,6 +34,7 @@ def reallocate(
     hosts: Collection[str],
     only: Collection[str] | None = None,
     options: Options = DEFAULT_OPTIONS,
+    spares: bool = False,
 ) -> lease_placing.Allocations:
     """Return the allocations of reservations once they have left some hosts.
 
@@ -44,7 +46,12 @@ def reallocate(
     :param hosts: uuids of the hosts to leave
     :param only: the ids of the reservations that leave the hosts, None for
         all reservations that are on hosts
+    :param spares: whether spare hosts may be used where there is not enough
+        room otherwise
     """
+    tries = list(options.alternatives())
+    if spares:
+        tries += [dataclasses.replace(each, spares=True) for each in tries]
     old = lease_placing.allocations_of(replica, lease)
     active = lease.status == states.LEASE_ACTIVE
     placed: lease_placing.Allocations = {}
@@ -55,7 +62,7 @@ def reallocate(
             ):
                 continue
             kept = {a.host: a for a in old[r.id] if a.host not in hosts}
-            for each in options.alternatives():
+            for each in tries:
                 placer = Placer(replica, lease.project_id, window, each)
                 candidates = _without_hosts(
                     placer.growth_candidates(r, kept), replica, hosts

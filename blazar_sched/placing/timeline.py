@@ -103,10 +103,10 @@ class Groups:
         return self._members[key]
 
     def in_service(self, key: str) -> 'Members':
-        """Return the hosts of a row that are in service; remembered."""
+        """Return the hosts of a row that leases may get; remembered."""
         if key not in self._in_service:
             self._in_service[key] = Members(
-                [host for host in self._members[key] if host.available]
+                [host for host in self._members[key] if host.takes_leases]
             )
         return self._in_service[key]
 

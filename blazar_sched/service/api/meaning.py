@@ -43,6 +43,10 @@ THRESHOLD_NAME = 'Name of the threshold'
 THRESHOLD_PROJECT = 'ID of the project for whose leases the hosts are counted'
 BELOW = 'The operator is notified when fewer hosts or instances are free'
 REASON = 'Reason, which the owners of leases on the hosts are told'
+SPARE = (
+    'Whether the host is kept for leases that lose a host: no other lease '
+    'gets it'
+)
 AVAILABLE_FROM = (
     'Time before which nothing may be on the host, such as a host that is '
     'still to be delivered; null if the host is there'

@@ -41,6 +41,7 @@ def from_row(row: Any) -> Host:
         cleaning_time=row.cleaning_time,
         reservable=row.reservable,
         disabled=row.disabled,
+        spare=row.spare,
         projects=tuple(row.projects or ()),
         region=row.region,
         traits=tuple(row.traits or ()),

@@ -322,6 +322,7 @@ class Host(Base):
     cleaning_time: orm.Mapped[int | None]
     reservable: orm.Mapped[bool]
     disabled: orm.Mapped[bool]
+    spare: orm.Mapped[bool]
     projects: orm.Mapped[list[str] | None]
     region: orm.Mapped[str]
     traits: orm.Mapped[list[str] | None]

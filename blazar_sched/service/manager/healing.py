@@ -250,7 +250,9 @@ class Healer:
             old = tx.lease(lease_id)
             if old.start > until or not is_healable(old, now):
                 return old, old
-            return old, self.move(tx, old, _failed(tx, old), now)
+            return old, self.move(
+                tx, old, _failed(tx, old), now, spares=True
+            )
 
         self.notify(*self._ledger.commit(work))
 
@@ -261,6 +263,7 @@ class Healer:
         hosts: Collection[str],
         now: int,
         only: Collection[str] | None = None,
+        spares: bool = False,
     ) -> Lease:
         """Move a lease off hosts, write the lease and return it.
 
@@ -268,6 +271,8 @@ class Healer:
         :param only: the ids of the reservations that leave the hosts and must
             lose nothing; if None, all reservations leave, and lose the
             allocations that find no room
+        :param spares: whether spare hosts may be used where there is not
+            enough room otherwise
         :raises NotEnoughHostsAvailable: if the reservations in `only` would
             lose something; then nothing is written
         """
@@ -275,7 +280,7 @@ class Healer:
         held = lease_placing.allocations_of(tx.replica, old)
         placed = reallocation.reallocate(
             tx.replica, old, old.left(now), hosts, only,
-            placing_options.read(self._conf),
+            placing_options.read(self._conf), spares,
         )
         if only is not None and any(
             _lost(held[id_], many) for id_, many in placed.items()

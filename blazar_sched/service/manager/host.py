@@ -393,7 +393,7 @@ class Hosts:
         )
         values: dict[str, set[str]] = defaultdict(set)
         for host in hosts:
-            if host.available:
+            if host.takes_leases:
                 for name, value in host.properties().items():
                     if name not in hidden and value:
                         values[name].add(value)

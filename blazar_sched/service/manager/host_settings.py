@@ -103,13 +103,13 @@ def _parse_cleaning_time(value: Any, field: str) -> int | None:
     return int(text)
 
 
-def _parse_disabled(value: Any, field: str) -> bool:
+def _parse_flag(value: Any, field: str) -> bool:
     try:
-        disabled: bool = strutils.bool_from_string(value or False, strict=True)
-        return disabled
+        flag: bool = strutils.bool_from_string(value or False, strict=True)
+        return flag
     except ValueError as e:
         raise exception.InvalidInput(
-            'disabled must be true or false', field=field
+            f'{field} must be true or false', field=field
         ) from e
 
 
@@ -152,7 +152,8 @@ _SETTINGS: dict[str, Callable[[Any, str], Any]] = {
     'hold': _parse_hold,
     'unbounded': _parse_unbounded,
     'cleaning_time': _parse_cleaning_time,
-    'disabled': _parse_disabled,
+    'disabled': _parse_flag,
+    'spare': _parse_flag,
     'projects': _parse_projects,
     'available_from': _parse_time,
     'available_until': _parse_time,

@@ -30,5 +30,8 @@ def read(conf: Any) -> options.Options:
         60 * conf.cleaning_time,
         default,
         conf.retry_without_defaults,
-        {resource_type: 60 * int(minutes) for resource_type, minutes in pairs},
+        cleaning_times={
+            resource_type: 60 * int(minutes)
+            for resource_type, minutes in pairs
+        },
     )

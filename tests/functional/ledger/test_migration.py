@@ -106,6 +106,7 @@ def test_an_older_database_keeps_what_it_holds(
                     ('host', 'traits'),
                     ('host', 'cleaning_time'),
                     ('host', 'available_from'),
+                    ('host', 'spare'),
                     ('host', 'available_until'),
                     ('host', 'maintenances'),
                     ('host', 'providers'),

@@ -140,6 +140,7 @@ def host():
         'available_from': None,
         'available_until': 1893456000,
         'disabled': False,
+        'spare': False,
         'projects': ['p7'],
         'region': 'west',
         'traits': ['HW_CPU_X86_AVX2'],

@@ -2,8 +2,8 @@
 """The fields of a host, and the schemas of request bodies about a host.
 
 Every name that is not a field of the host itself is a capability. ``hold``,
-``unbounded``, ``cleaning_time``, ``disabled`` and ``projects`` are settings of
-the host, and are sent in the same way: `manager.host` reads them.
+``unbounded``, ``cleaning_time``, ``disabled``, ``spare`` and ``projects`` are
+settings of the host, and are sent in the same way: `manager.host` reads them.
 """
 
 from collections.abc import Callable
@@ -28,6 +28,7 @@ from blazar_sched.service.api.field import Type
 from blazar_sched.service.api.microversion import V1_1
 from blazar_sched.service.api.microversion import V1_2
 from blazar_sched.service.api.microversion import V1_3
+from blazar_sched.service.api.microversion import V1_5
 from blazar_sched.service.api.schemas import text
 from blazar_sched.service.api.times import DATE
 from blazar_sched.service.api.times import STAMPS
@@ -95,6 +96,7 @@ FIELDS = (
         'available_until', meaning.AVAILABLE_UNTIL, None, DATE,
         lambda host: host.get('available_until'), since=V1_3,
     ),
+    Field('spare', meaning.SPARE, False, BOOLEAN, since=V1_5),
 )
 
 _MAX_CAPABILITIES = 200
@@ -129,6 +131,9 @@ def _settings(*null: str) -> dict[str, Schema]:
         ),
         'disabled': described(
             meaning.DISABLED, {'type': ['boolean', 'string', *null]}
+        ),
+        'spare': described(
+            meaning.SPARE, {'type': ['boolean', 'string', *null]}
         ),
         'available_from': described(meaning.AVAILABLE_FROM, _time(*null)),
         'available_until': described(meaning.AVAILABLE_UNTIL, _time(*null)),

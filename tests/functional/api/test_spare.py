@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Spare hosts over REST, with the real manager and ledger."""
+
+import datetime
+
+import pytest
+
+NEW, OLD = (
+    {'OpenStack-API-Version': f'reservation {version}'}
+    for version in ('1.5', '1.4')
+)
+DAY = datetime.datetime.now() + datetime.timedelta(days=2)
+
+
+@pytest.fixture
+def set_spare(api):
+    """set_spare(value) -> the answer to a change of compute-1."""
+    return lambda value: api.simulate_put(
+        '/v1/os-hosts/1', headers=NEW, json={'spare': value}
+    )
+
+
+def free_hosts(api):
+    answer = api.simulate_get('/v1/capacity', headers=NEW)
+    return answer.json['capacity']['parts'][0]['hosts']
+
+
+@pytest.mark.parametrize('value', [True, 'true'])
+def test_a_spare_host_is_left_out(api, set_spare, value):
+    assert free_hosts(api) == 1
+    shown = set_spare(value).json['host']
+    assert shown['spare'] is True
+    assert free_hosts(api) == 0
+    refused = api.simulate_post('/v1/leases', headers=NEW, json={
+        'name': 'lease', 'start_date': f'{DAY:%Y-%m-%d %H:%M}',
+        'duration': '1h', 'reservations': [
+            {'resource_type': 'physical:host', 'min': 1, 'max': 1},
+        ],
+    })
+    assert refused.status_code == 409
+    assert 'spare' not in api.simulate_get(
+        '/v1/os-hosts/1', headers=OLD
+    ).json['host']
+    assert set_spare(None).json['host']['spare'] is False
+    assert free_hosts(api) == 1
+
+
+def test_invalid(set_spare):
+    refused = set_spare('perhaps')
+    assert refused.status_code == 400
+    assert 'spare' in refused.json['error_message']
