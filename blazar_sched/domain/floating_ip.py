@@ -10,6 +10,7 @@ import dataclasses
 import ipaddress
 
 from blazar_sched.domain import exception
+from blazar_sched.domain.window import Window
 
 _ADDRESS = 'floating_ip_address'
 
@@ -25,6 +26,17 @@ class FloatingIP:
     reservable: bool = True
     created_at: int | None = None
     updated_at: int | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Use:
+    """A floating IP, with the windows in which it is allocated, in order."""
+
+    floating_ip: FloatingIP
+    windows: tuple[Window, ...] = ()
+
+    def is_free(self, window: Window) -> bool:
+        return not any(each.overlaps(window) for each in self.windows)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

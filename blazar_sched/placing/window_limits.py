@@ -279,12 +279,14 @@ def _free_runs(
 def _demands(
     replica: state.Replica, lease: Lease, options: Options
 ) -> Iterator[_Demand]:
-    """Yield what the reservations of a lease need at least.
+    """Yield what the reservations of a lease on hosts need at least.
 
     A reservation of other resource classes alone needs nothing of an index.
     """
     *_, last = options.alternatives()
     for reservation in lease.reservations:
+        if not reservation.is_on_hosts(active=False):
+            continue
         least, amounts = _least(reservation)
         indexes: list[list[_Part]] = []
         if amounts is not None:

@@ -25,10 +25,12 @@ import heapq
 import itertools
 
 from blazar_sched.domain import exception
+from blazar_sched.domain.floating_ip import Use
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.domain.window import TIME_LIMIT
 from blazar_sched.domain.window import Window
+from blazar_sched.placing import floating_ip
 from blazar_sched.placing.lease_placing import Allocations
 from blazar_sched.placing.options import DEFAULT_OPTIONS
 from blazar_sched.placing.options import Options
@@ -100,15 +102,22 @@ def edges(
     lease: Lease,
     bounds: Bounds,
     options: Options = DEFAULT_OPTIONS,
+    floating_ips: Sequence[Use] = (),
 ) -> Edges:
     """Return the openings and closings of the hosts that a lease may use.
 
     Those that no window within the bounds can have are left out.
 
     O(number of all entries).
+
+    :param floating_ips: the floating IPs that the lease may use
     """
     openings = []
     closings = []
+    if floating_ips:
+        ends, starts = floating_ip.edges(floating_ips)
+        openings.append(ends)
+        closings.append(starts)
     for seconds, hosts in _by_cleaning_time(replica, lease, options).items():
         starts, ends = replica.indexes.edges(
             hosts, bounds.around.widened(seconds)
@@ -351,6 +360,8 @@ def _by_cleaning_time(
     found: dict[int, set[str]] = defaultdict(set)
     for each in options.alternatives():
         for reservation in lease.reservations:
+            if not reservation.is_on_hosts(active=False):
+                continue
             candidates = replica.catalog.candidates(
                 reservation, lease.project_id, each.default
             )

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Floating IPs in SQL, and their allocations to reservations."""
 
+from collections import defaultdict
 from collections.abc import Collection
 from typing import Any
 import uuid
@@ -94,6 +95,41 @@ def free(
             ~taken,
         ),
     )
+
+
+def uses(
+    connection: sa.Connection, network_ids: Collection[str], after: int
+) -> list[floating_ip.Use]:
+    """Return the reservable floating IPs of networks, with their allocations.
+
+    The floating IPs are sorted by network, then by address.
+
+    :param after: the time by which the allocations that are left out end
+    """
+    found = _select(
+        connection,
+        sa.and_(
+            FloatingIP.network_id.in_(filter(models.is_id, network_ids)),
+            FloatingIP.reservable,
+        ),
+    )
+    windows: dict[str, list[Window]] = defaultdict(list)
+    for row in connection.execute(
+        sa.select(
+            FloatingIPAllocation.floating_ip_id, FloatingIPAllocation.start,
+            FloatingIPAllocation.end,
+        )
+        .join(FloatingIP, FloatingIP.id == FloatingIPAllocation.floating_ip_id)
+        .where(
+            FloatingIP.network_id.in_(filter(models.is_id, network_ids)),
+            FloatingIPAllocation.end > after,
+        )
+        .order_by(FloatingIPAllocation.start, FloatingIPAllocation.id)
+    ):
+        windows[row.floating_ip_id].append(Window(row.start, row.end))
+    return [
+        floating_ip.Use(each, tuple(windows[each.id])) for each in found
+    ]
 
 
 def add(connection: sa.Connection, new: floating_ip.FloatingIP) -> None:
@@ -214,6 +250,7 @@ class Reads(access.Reads):
     floating_ip = access.read(get)
     floating_ips = access.read(list_)
     free_floating_ips = access.read(free)
+    floating_ip_uses = access.read(uses)
 
 
 class Writes(access.Writes):

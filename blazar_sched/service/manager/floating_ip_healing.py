@@ -23,6 +23,7 @@ from blazar_sched.domain.floating_ip import FloatingIP
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import FLOATING_IP
 from blazar_sched.domain.reservation import Reservation
+from blazar_sched.placing import floating_ip as placing
 from blazar_sched.service.clients import neutron as neutron_client
 from blazar_sched.service.clients.neutron import Neutron
 from blazar_sched.service.ledger.ledger import Ledger
@@ -320,7 +321,7 @@ def _part(
     free = source.free_floating_ips(
         reservation.parameters['network_id'], lease.left(now), reservation.id
     )
-    chosen = driver.choose(
+    chosen = placing.choose(
         lease,
         reservation,
         [f for f in held if f.reservable or f.address in opened],

@@ -137,7 +137,7 @@ class Leases:
             made = key and idempotency.lease_of(tx, project_id, key, digest)
             if made:
                 return made, False
-            lease = draft(tx.replica)
+            lease = draft(tx)
             self.add(tx, lease, now)
             if key is not None:
                 tx.put_key(project_id, key, lease.id, digest)
@@ -245,7 +245,7 @@ class Leases:
         :raises NotEnoughHostsAvailable: if no start has room
         """
         if values.get('latest_start') is None:
-            return book(lambda replica: earliest)
+            return book(lambda tx: earliest)
         first = self._search.first(values, earliest, now)
 
         def search(look: window_search.Look) -> Lease:

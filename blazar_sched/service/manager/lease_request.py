@@ -442,7 +442,7 @@ class LeaseRequests(loop.Looped):
             self._requests.starts(asked, (), now, (lease.start, lease.start)),
             self._requests.starts(asked, ahead, now),
         )
-        starts = (in_commit(search, tx.replica) for search in searches)
+        starts = (in_commit(search, tx) for search in searches)
         start = next((at for at in starts if at is not None), None)
         if start is None:
             raise exception.NotEnoughHostsAvailable(
@@ -477,7 +477,7 @@ class LeaseRequests(loop.Looped):
             for each in tx.waiting_requests()
         ):
             return None
-        start = booking(tx.replica)
+        start = booking(tx)
         if start is None:
             return None
         lease = self._requests.lease(request, start, now)

@@ -17,7 +17,6 @@ from blazar_sched.domain import event
 from blazar_sched.domain import exception
 from blazar_sched.domain import states
 from blazar_sched.domain.lease import Lease
-from blazar_sched.placing import lease_placing
 from blazar_sched.service import resources
 from blazar_sched.service.enforcement import Enforcement
 from blazar_sched.service.ledger.ledger import Ledger
@@ -25,6 +24,7 @@ from blazar_sched.service.ledger.reader import Reader
 from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.manager import draft
 from blazar_sched.service.manager import idempotency
+from blazar_sched.service.manager import window_search
 from blazar_sched.service.manager.lease import Leases
 from blazar_sched.service.manager.runner import Runner
 from blazar_sched.service.manager.window_search import Booking
@@ -95,7 +95,7 @@ class Offers:
         def work(
             tx: PlacingTx, booking: Booking[Windows]
         ) -> tuple[Windows, Lease | None]:
-            windows = booking(tx.replica)
+            windows = booking(tx)
             if not windows.found:
                 return windows, None
             held = _held(windows.found[0], now, seconds)
@@ -241,7 +241,7 @@ class Offers:
             'reservations': [
                 {
                     'resource_type': r.resource_type,
-                    'available': lease_placing.count(
+                    'available': window_search.count(
                         r, [a for a in allocations if a.reservation_id == r.id]
                     ),
                 }

@@ -7,6 +7,7 @@ capacity.
 """
 
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -23,14 +24,18 @@ from blazar_sched.domain import exception
 from blazar_sched.domain import lease as lease_rules
 from blazar_sched.domain import states
 from blazar_sched.domain import window
+from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.floating_ip import Use
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.lease_request import Starts
 from blazar_sched.domain.relocation import Rules
+from blazar_sched.domain.reservation import FLOATING_IP
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.domain.window import TIME_LIMIT
 from blazar_sched.domain.window import Window
 from blazar_sched.placing import displacement
+from blazar_sched.placing import floating_ip
 from blazar_sched.placing import lease_placing
 from blazar_sched.placing import offer as offer_search
 from blazar_sched.placing import window_limits
@@ -39,6 +44,8 @@ from blazar_sched.placing.options import Options
 from blazar_sched.replica import state
 from blazar_sched.service import resources
 from blazar_sched.service.ledger.ledger import Ledger
+from blazar_sched.service.ledger.reader import Reader
+from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.manager import draft
 from blazar_sched.service.manager import placing_options
 from blazar_sched.service.manager import relocation
@@ -92,7 +99,7 @@ class WindowSearch:
             for reservations in values['alternatives']
         ]
         for lease in leases:
-            check_on_hosts(lease)
+            check_on_hosts(lease, or_floating_ips=True)
         return lambda look: self._windows(values, leases, bounds, now, look)
 
     def first(
@@ -107,7 +114,7 @@ class WindowSearch:
         :param lease: the lease at any start
         :raises InvalidInput: naming the field that is wrong
         """
-        check_on_hosts(lease)
+        check_on_hosts(lease, or_floating_ips=True)
         bounds = _bounds(values, now)
         start = bounds.align(bounds.first)
         if start > bounds.last:
@@ -171,17 +178,16 @@ class WindowSearch:
         No commit waits for the search, unless other commits come between the
         search and the booking again and again.
 
-        :param book: makes a commit of what its argument returns for the
-            replica of the commit
+        :param book: makes a commit of what its argument returns in the commit
         """
         for _ in range(SEARCHES):
-            found, revision = self._at_one_revision(search)
+            found, look = self._at_one_revision(search)
             with contextlib.suppress(_Outdated):
-                return book(functools.partial(_at_revision, found, revision))
+                return book(functools.partial(_still_true, found, look))
         return book(functools.partial(in_commit, search))
 
-    def _at_one_revision(self, search: 'Search[T]') -> tuple[T, int]:
-        """Return the result of a search, and the revision of the ledger.
+    def _at_one_revision(self, search: 'Search[T]') -> tuple[T, 'Look']:
+        """Return the result of a search, and what the search has looked at.
 
         If commits come in between, the search is repeated, at last in one
         look, for which other commits wait.
@@ -189,11 +195,14 @@ class WindowSearch:
         for _ in range(SEARCHES):
             look = _Look(self._ledger)
             found = search(look)
-            if len(look.revisions) == 1:
-                return found, look.revisions.pop()
-        return self._ledger.read_replica(
-            lambda replica: (in_commit(search, replica), replica.revision)
-        )
+            if len(look.revisions) == 1 and look.is_unchanged(self._ledger):
+                return found, look
+
+        def still(replica: state.Replica) -> tuple[T, Look]:
+            look = _Still(replica, self._ledger)
+            return search(look), look
+
+        return self._ledger.read_replica(still)
 
     def _windows(
         self,
@@ -253,10 +262,8 @@ class Found:
         )
 
     def count(self, reservation: Reservation) -> int:
-        """Return the number of hosts or instances with room."""
-        return lease_placing.count(
-            reservation, self.found.placed[reservation.id]
-        )
+        """Return the number of hosts, instances or floating IPs with room."""
+        return count(reservation, self.found.placed[reservation.id])
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -275,11 +282,45 @@ class Windows:
     nearest: dict[str, Any] | None
 
 
-class _Look:
+class _Seen:
+    """What a search has looked at: revisions, and uses of floating IPs.
+
+    The replica has no floating IPs, and their changes make no revision.
+
+    :param source: where the uses of floating IPs are read
+    """
+
+    def __init__(self, source: Reader) -> None:
+        self.revisions: set[int] = set()
+        self._source = source
+        self._uses: dict[tuple[tuple[str, ...], int], list[Use]] = {}
+
+    def floating_ip_uses(self, lease: Lease, after: int) -> list[Use]:
+        """Return the uses of the floating IPs that a lease may get.
+
+        :param after: the time by which the uses that are left out end
+        """
+        networks = floating_ip.networks(lease)
+        if not networks:
+            return []
+        key = tuple(networks), after
+        if key not in self._uses:
+            self._uses[key] = self._source.floating_ip_uses(*key)
+        return self._uses[key]
+
+    def is_unchanged(self, source: Reader) -> bool:
+        """Tell whether the uses of floating IPs are still the same."""
+        return all(
+            source.floating_ip_uses(*key) == uses
+            for key, uses in self._uses.items()
+        )
+
+
+class _Look(_Seen):
     """Looks at the replica, each at the newest revision."""
 
     def __init__(self, ledger: Ledger) -> None:
-        self.revisions: set[int] = set()
+        super().__init__(ledger)
         self._ledger = ledger
 
     def __call__(self, query: Callable[[state.Replica], T]) -> T:
@@ -290,11 +331,12 @@ class _Look:
         return self._ledger.read_replica(read)
 
 
-class _Still:
+class _Still(_Seen):
     """Looks at a replica that does not change meanwhile."""
 
-    def __init__(self, replica: state.Replica) -> None:
-        self.revisions = {replica.revision}
+    def __init__(self, replica: state.Replica, source: Reader) -> None:
+        super().__init__(source)
+        self.revisions.add(replica.revision)
         self._replica = replica
 
     def __call__(self, query: Callable[[state.Replica], T]) -> T:
@@ -321,6 +363,7 @@ class _LeaseSearch:
         self._look = look
         self._options = placing_options.read(conf.manager)
         self._rules = relocation.rules(conf)
+        self._uses = look.floating_ip_uses(lease, now)
         self._search = self._searching(bounds)
 
     @property
@@ -367,7 +410,7 @@ class _LeaseSearch:
             self._attempt,
             lambda: self._look(
                 lambda replica: window_search.edges(
-                    replica, self._lease, bounds, self._options
+                    replica, self._lease, bounds, self._options, self._uses
                 )
             ),
             # Displacement may find room beyond any limit.
@@ -375,7 +418,14 @@ class _LeaseSearch:
         )
 
     def _attempt(self, window: Window) -> lease_placing.Allocations:
+        # Commits wait for the look at the replica, and not for this.
+        lacking = floating_ip.lacking(self._uses, self._lease, window)
+
         def place(replica: state.Replica) -> lease_placing.Allocations:
+            if lacking is not None:
+                raise exception.NotEnoughHostsAvailable(
+                    'there are too few floating IPs', offer=lacking
+                )
             replica.advance(self._now)
             return _place(
                 replica, self._lease, window, self._options, self._now,
@@ -387,12 +437,21 @@ class _LeaseSearch:
     def _limits(self, bounds: window_search.Bounds) -> dict[str, Any]:
         """Return the limits as arguments of the search."""
         lease, options = self._lease, self._options
-        return {
-            'first_start': lambda at: self._look(
+
+        def first_start(at: int) -> int | None:
+            first = floating_ip.first_start(
+                self._uses, lease, at, bounds.least
+            )
+            if first is None:
+                return None
+            return self._look(
                 lambda replica: window_limits.first_start(
-                    replica, lease, at, bounds.least, options
+                    replica, lease, first, bounds.least, options
                 )
-            ),
+            )
+
+        return {
+            'first_start': first_start,
             'last_end': lambda start: self._look(
                 lambda replica: window_limits.last_end(
                     replica, lease, start, options
@@ -408,30 +467,43 @@ class _LeaseSearch:
 
 
 class _Outdated(Exception):
-    """A window was found at a revision that is not the newest any more."""
+    """A window was found in a ledger that has changed since."""
 
 
-def _at_revision(found: T, revision: int, replica: state.Replica) -> T:
-    """Return what was found at a revision.
+def _still_true(found: T, look: 'Look', tx: PlacingTx) -> T:
+    """Return what was found in a look at the ledger.
 
-    :raises _Outdated: if the replica is at another revision
+    :raises _Outdated: if the ledger has changed since
     """
-    if replica.revision != revision:
+    if look.revisions != {tx.replica.revision} or not look.is_unchanged(tx):
         raise _Outdated
     return found
+
+
+def count(
+    reservation: Reservation, allocations: Collection[Allocation]
+) -> int:
+    """Return how many hosts, instances or floating IPs a reservation gets.
+
+    :param allocations: the allocations on hosts
+    """
+    if reservation.resource_type == FLOATING_IP:
+        amount: int = reservation.parameters['amount']
+        return amount
+    return lease_placing.count(reservation, allocations)
 
 
 # A look at the ledger in a search; the look notes the revisions.
 Look = _Look | _Still
 # Returns what a search finds with a look.
 Search = Callable[[Look], T]
-# Returns what was found, in a commit with this replica.
-Booking = Callable[[state.Replica], T]
+# Returns what was found, in this commit.
+Booking = Callable[[PlacingTx], T]
 
 
-def in_commit(search: Search[T], replica: state.Replica) -> T:
-    """Return what a search finds in the replica of a commit."""
-    return search(_Still(replica))
+def in_commit(search: Search[T], tx: PlacingTx) -> T:
+    """Return what a search finds in a commit."""
+    return search(_Still(tx.replica, tx))
 
 
 # The sort keys of offers, by what the client calls the best.
@@ -469,15 +541,23 @@ def _bounds(
     )
 
 
-def check_on_hosts(lease: Lease) -> None:
+def check_on_hosts(lease: Lease, or_floating_ips: bool = False) -> None:
     """Refuse reservations of which no room is known ahead of time.
 
+    :param or_floating_ips: whether floating IPs are searched for, too
     :raises InvalidInput: naming `reservations`
     """
-    if not all(r.is_on_hosts(active=False) for r in lease.reservations):
+    if not all(
+        r.is_on_hosts(active=False)
+        or or_floating_ips and r.resource_type == FLOATING_IP
+        for r in lease.reservations
+    ):
+        what = (
+            'hosts, instances and floating IPs' if or_floating_ips
+            else 'hosts and instances'
+        )
         raise exception.InvalidInput(
-            'windows are searched for hosts and instances only',
-            field='reservations',
+            f'windows are searched for {what} only', field='reservations'
         )
 
 

@@ -16,13 +16,13 @@ from oslo_log import log
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import floating_ip as floating_ip_rules
-from blazar_sched.domain import states
 from blazar_sched.domain.floating_ip import find_subnet
 from blazar_sched.domain.floating_ip import FloatingIP
 from blazar_sched.domain.floating_ip import Subnet
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.window import Window
+from blazar_sched.placing import floating_ip as placing
 from blazar_sched.service.clients import neutron
 from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.ledger.tx import Tx
@@ -110,7 +110,10 @@ class FloatingIPResource(base.Resource):
         if settled:
             chosen = held
         else:
-            chosen = _place(tx, lease, reservation, window, held)
+            free = tx.free_floating_ips(
+                reservation.parameters['network_id'], window, reservation.id
+            )
+            chosen = placing.place(lease, reservation, held, free)
         tx.put_floating_ip_allocations(
             reservation.id, [f.id for f in chosen], window
         )
@@ -241,44 +244,6 @@ class FloatingIPResource(base.Resource):
         return self._ledger.write(work)
 
 
-def choose(
-    lease: Lease,
-    reservation: Reservation,
-    kept: Collection[FloatingIP],
-    free: Iterable[FloatingIP],
-) -> list[FloatingIP]:
-    """Return the addresses for a reservation: at most its amount.
-
-    Before the reservation is opened, its required addresses come first, then
-    the addresses that it has. Once the reservation is opened, the addresses
-    that it has stay.
-
-    :param kept: the addresses that the reservation has and may keep
-    :param free: the addresses that the reservation may have, with or without
-        the kept addresses
-    """
-    ids = {f.id for f in kept}
-    opened = reservation.status != states.RESERVATION_PENDING
-    required = reservation.parameters[_REQUIRED]
-    # Other reservations of the lease may require these addresses.
-    wanted = {
-        address
-        for other in lease.reservations
-        if other.id != reservation.id
-        for address in other.parameters.get(_REQUIRED, ())
-    }
-    ordered = sorted(
-        {f.id: f for f in (*kept, *free)}.values(),
-        key=lambda f: (
-            opened and f.id not in ids,
-            f.address not in required,
-            f.id not in ids,
-            f.address in wanted,
-        ),
-    )
-    return ordered[: reservation.parameters['amount']]
-
-
 def lacks_required(
     reservation: Reservation,
     held: Iterable[FloatingIP | neutron.FloatingIP],
@@ -327,48 +292,3 @@ def _required(parameters: Mapping[str, Any]) -> list[str]:
             field=_REQUIRED,
         )
     return required
-
-
-def _place(
-    tx: PlacingTx,
-    lease: Lease,
-    reservation: Reservation,
-    window: Window,
-    held: Sequence[FloatingIP],
-) -> list[FloatingIP]:
-    """Return the addresses of a reservation in a window.
-
-    :param held: the addresses that the reservation has
-    :raises NotEnoughFloatingIPAvailable: if there are too few addresses
-    """
-    parameters = reservation.parameters
-    network_id, amount = parameters['network_id'], parameters['amount']
-    opened = reservation.status != states.RESERVATION_PENDING
-    free = [
-        f
-        for f in tx.free_floating_ips(network_id, window, reservation.id)
-        # An address in use belongs to the project, even if the address stops
-        # being reservable.
-        if f.reservable or opened
-    ]
-    ids = {f.id for f in held}
-    kept = [f for f in free if f.id in ids]
-    if opened and len(kept) < len(held):
-        raise exception.NotEnoughFloatingIPAvailable(
-            f'{len(held) - len(kept)} floating IPs in use could not be kept',
-            field='reservations',
-        )
-    lost = set(parameters[_REQUIRED]) - {f.address for f in free}
-    if lost and not opened:
-        raise exception.NotEnoughFloatingIPAvailable(
-            f'{", ".join(sorted(lost))} is not registered, or not free',
-            field=_REQUIRED,
-        )
-    chosen = choose(lease, reservation, kept, free)
-    if len(chosen) < amount:
-        raise exception.NotEnoughFloatingIPAvailable(
-            f'{amount} floating IPs of network {network_id} are needed, '
-            f'{len(chosen)} are free',
-            field='amount',
-        )
-    return chosen

@@ -293,16 +293,14 @@ def test_the_greatest_numbers_are_answered(api, body, align):
     assert starts == sorted(set(starts))
 
 
-def test_floating_ips_are_refused(api):
-    refused = ask(
-        api,
-        {
-            'resource_type': 'virtual:floatingip', 'network_id': 'n',
-            'amount': 1,
-        },
-        status=400,
-    )
-    assert refused['error_name'] == 'InvalidInput'
+def test_floating_ips_of_an_unknown_network(api):
+    found = ask(api, {
+        'resource_type': 'virtual:floatingip', 'network_id': 'n', 'amount': 1,
+    })
+    assert found['offers'] == []
+    assert found['nearest'] == {
+        'reservation': 0, 'available': 0, 'duration': None,
+    }
 
 
 @pytest.mark.parametrize('version', ['1.0', '1.1', '1.2'])
@@ -439,7 +437,7 @@ def test_a_commit_between_search_and_booking(api, between, commits):
 
 def test_control_without_a_look_at_the_revision(api, between, monkeypatch):
     monkeypatch.setattr(
-        window_search, '_at_revision', lambda found, *_: found
+        window_search, '_still_true', lambda found, *_: found
     )
     between([0])
 
@@ -467,12 +465,12 @@ def test_a_range_that_cannot_be_is_refused_by_name(api, body, field):
     assert field in refused.json['error_message']
 
 
-def test_a_range_of_starts_needs_hosts(api):
+def test_a_range_of_starts_for_floating_ips_of_an_unknown_network(api):
     refused = create(api, {
         'resource_type': 'virtual:floatingip', 'network_id': 'n', 'amount': 1,
     })
-    assert refused.status_code == 400
-    assert 'reservations' in refused.json['error_message']
+    assert refused.status_code == 409
+    assert refused.json['error_name'] == 'NotEnoughFloatingIPAvailable'
 
 
 @pytest.mark.parametrize('version', ['1.0', '1.1', '1.2'])
@@ -618,7 +616,7 @@ class TestHold:
         self, api, between, monkeypatch
     ):
         monkeypatch.setattr(
-            window_search, '_at_revision', lambda found, *_: found
+            window_search, '_still_true', lambda found, *_: found
         )
         between([0])
         assert 'error_message' in ask(api, HOSTS, hold='10m', status=409)

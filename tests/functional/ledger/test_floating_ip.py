@@ -13,6 +13,7 @@ from blazar_sched.domain import reservation
 from blazar_sched.domain import window
 from blazar_sched.domain.event import Claim
 from blazar_sched.domain.floating_ip import FloatingIP
+from blazar_sched.domain.floating_ip import Use
 from blazar_sched.domain.window import Window
 from blazar_sched.service.ledger import models
 
@@ -141,6 +142,25 @@ def test_what_is_never_free(store, pair):
     assert free(store) == pair
     for network in (str(uuid.uuid4()), '\0', 'no id'):
         assert free(store, network=network) == []
+
+
+def test_uses(store, pair, book):
+    hidden = noun('203.0.113.11', reservable=False)
+    elsewhere = noun('203.0.113.12', network_id=str(uuid.uuid4()))
+    for each in (hidden, elsewhere):
+        store.write(lambda tx, each=each: tx.add_floating_ip(each))
+    book(pair[0], start=300, end=window.FOREVER)
+    book(*pair, start=100, end=200)
+    book(elsewhere)
+    known = [NETWORK, 'no id', '\0', str(uuid.uuid4())]
+    both = Window(100, 200)
+    assert store.floating_ip_uses(known, 199) == [
+        Use(pair[0], (both, Window(300))), Use(pair[1], (both,)),
+    ]
+    assert store.floating_ip_uses(known, 200) == [
+        Use(pair[0], (Window(300),)), Use(pair[1]),
+    ]
+    assert store.floating_ip_uses([], 0) == []
 
 
 def test_a_reservation_s_own_is_free_to_it_though_not_reservable(

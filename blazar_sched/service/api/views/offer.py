@@ -54,7 +54,8 @@ _NEAREST = Object(
     ),
     Field(
         'available',
-        'Number of hosts or instances for which the first window has room',
+        'Number of hosts, instances or floating IPs for which the first '
+        'window has room',
         None, INTEGER_OR_NULL,
     ),
     Field(
@@ -73,7 +74,10 @@ _RESERVATIONS = Field(
         Field(
             'resource_type', meaning.RESOURCE_TYPE, 'physical:host', TEXT
         ),
-        Field('available', 'Number of hosts or instances', 1, INTEGER),
+        Field(
+            'available', 'Number of hosts, instances or floating IPs', 1,
+            INTEGER,
+        ),
     )),
 )
 HELD_OFFER = Object(

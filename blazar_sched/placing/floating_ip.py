@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The floating IPs of a lease: which of them it gets, and from when on.
+
+Floating IPs have no timeline index: an external network has few of them, in
+comparison with hosts.
+"""
+
+from collections import Counter
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Sequence
+import itertools
+
+from blazar_sched.domain import exception
+from blazar_sched.domain import states
+from blazar_sched.domain.floating_ip import FloatingIP
+from blazar_sched.domain.floating_ip import Use
+from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.reservation import FLOATING_IP
+from blazar_sched.domain.reservation import Reservation
+from blazar_sched.domain.window import FOREVER
+from blazar_sched.domain.window import Window
+from blazar_sched.placing.offer import Offer
+
+_REQUIRED = 'required_floatingips'
+
+
+def choose(
+    lease: Lease,
+    reservation: Reservation,
+    kept: Collection[FloatingIP],
+    free: Iterable[FloatingIP],
+) -> list[FloatingIP]:
+    """Return the addresses for a reservation: at most its amount.
+
+    Before the reservation is opened, its required addresses come first, then
+    the addresses that it has. Once the reservation is opened, the addresses
+    that it has stay.
+
+    :param kept: the addresses that the reservation has and may keep
+    :param free: the addresses that the reservation may have, with or without
+        the kept addresses
+    """
+    ids = {f.id for f in kept}
+    opened = reservation.status != states.RESERVATION_PENDING
+    required = reservation.parameters[_REQUIRED]
+    # Other reservations of the lease may require these addresses.
+    wanted = {
+        address
+        for other in lease.reservations
+        if other.id != reservation.id
+        for address in other.parameters.get(_REQUIRED, ())
+    }
+    ordered = sorted(
+        {f.id: f for f in (*kept, *free)}.values(),
+        key=lambda f: (
+            opened and f.id not in ids,
+            f.address not in required,
+            f.id not in ids,
+            f.address in wanted,
+        ),
+    )
+    return ordered[: reservation.parameters['amount']]
+
+
+def place(
+    lease: Lease,
+    reservation: Reservation,
+    held: Collection[FloatingIP],
+    free: Iterable[FloatingIP],
+) -> list[FloatingIP]:
+    """Return the addresses of a reservation.
+
+    :param held: the addresses that the reservation has
+    :param free: the addresses that no other reservation has in the window
+    :raises NotEnoughFloatingIPAvailable: if there are too few addresses
+    """
+    parameters = reservation.parameters
+    network_id, amount = parameters['network_id'], parameters['amount']
+    opened = reservation.status != states.RESERVATION_PENDING
+    # An address in use belongs to the project, even if the address stops being
+    # reservable.
+    free = [f for f in free if f.reservable or opened]
+    ids = {f.id for f in held}
+    kept = [f for f in free if f.id in ids]
+    if opened and len(kept) < len(held):
+        raise exception.NotEnoughFloatingIPAvailable(
+            f'{len(held) - len(kept)} floating IPs in use could not be kept',
+            field='reservations',
+        )
+    lost = set(parameters[_REQUIRED]) - {f.address for f in free}
+    if lost and not opened:
+        raise exception.NotEnoughFloatingIPAvailable(
+            f'{", ".join(sorted(lost))} is not registered, or not free',
+            field=_REQUIRED,
+        )
+    chosen = choose(lease, reservation, kept, free)
+    if len(chosen) < amount:
+        raise exception.NotEnoughFloatingIPAvailable(
+            f'{amount} floating IPs of network {network_id} are needed, '
+            f'{len(chosen)} are free',
+            field='amount',
+        )
+    return chosen
+
+
+def networks(lease: Lease) -> list[str]:
+    """Return the ids of the networks whose floating IPs a lease reserves."""
+    return sorted({r.parameters['network_id'] for r in _reservations(lease)})
+
+
+def lacking(
+    uses: Collection[Use], lease: Lease, window: Window
+) -> Offer | None:
+    """Return the first reservation of a new lease that lacks floating IPs.
+
+    :param uses: the reservable floating IPs of the networks of the lease
+    :returns: the position of the reservation and the number of addresses that
+        are free for it; None if no reservation lacks any
+    """
+    free = [use.floating_ip for use in uses if use.is_free(window)]
+    for reservation in _reservations(lease):
+        known = [
+            f for f in free
+            if f.network_id == reservation.parameters['network_id']
+        ]
+        try:
+            chosen = place(lease, reservation, (), known)
+        except exception.NotEnoughFloatingIPAvailable:
+            position = lease.reservations.index(reservation)
+            return {'reservation': position, 'available': len(known)}
+        taken = {f.id for f in chosen}
+        free = [f for f in free if f.id not in taken]
+    return None
+
+
+def first_start(
+    uses: Iterable[Use], lease: Lease, at: int, length: int
+) -> int | None:
+    """Return a start before which a new lease finds too few floating IPs.
+
+    The start is at or after a time. Which addresses are required is not
+    considered.
+
+    O(n log n) for n allocations.
+
+    :param uses: the reservable floating IPs of the networks of the lease
+    :param length: the length of the window in seconds, or FOREVER
+    :returns: None if there is no such start
+    """
+    wanted: Counter[str] = Counter()
+    for reservation in _reservations(lease):
+        parameters = reservation.parameters
+        wanted[parameters['network_id']] += parameters['amount']
+    first = at
+    for network_id, amount in wanted.items():
+        found = _first_start(
+            [u for u in uses if u.floating_ip.network_id == network_id],
+            amount, at, length,
+        )
+        if found is None:
+            return None
+        first = max(first, found)
+    return first
+
+
+def edges(uses: Iterable[Use]) -> tuple[Sequence[int], Sequence[int]]:
+    """Return the ends and the starts of allocations, each in order.
+
+    An allocation without an end has only a start.
+    """
+    windows = list(itertools.chain.from_iterable(u.windows for u in uses))
+    return (
+        sorted({w.end for w in windows if w.end != FOREVER}),
+        sorted({w.start for w in windows}),
+    )
+
+
+def _reservations(lease: Lease) -> list[Reservation]:
+    return [r for r in lease.reservations if r.resource_type == FLOATING_IP]
+
+
+def _first_start(
+    uses: Iterable[Use], amount: int, at: int, length: int
+) -> int | None:
+    """Return the first start at which an amount of floating IPs is free."""
+    # How many more or fewer are free from a start on, for the whole length.
+    steps: Counter[int] = Counter()
+    for use in uses:
+        begins = [at, *(max(at, each.end) for each in use.windows)]
+        ends = [*(each.start for each in use.windows), FOREVER]
+        for begin, end in zip(begins, ends, strict=True):
+            last = FOREVER if end == FOREVER else end - length
+            if begin < end and begin <= last:
+                steps[begin] += 1
+                steps[last + 1] -= 1
+    free = 0
+    for start in sorted(steps):
+        free += steps[start]
+        if free >= amount:
+            return start
+    return None
