@@ -36,9 +36,7 @@ from blazar_sched.service.api.schemas import floating_ip as floating_ip_schemas
 from blazar_sched.service.api.schemas import host as host_schemas
 from blazar_sched.service.api.schemas import idempotency as idempotency_schemas
 from blazar_sched.service.api.schemas import lease as lease_schemas
-from blazar_sched.service.api.schemas import (
-    lease_request as lease_request_schemas,
-)
+from blazar_sched.service.api.schemas import lease_request as request_schemas
 from blazar_sched.service.api.schemas import maintenance as maintenance_schemas
 from blazar_sched.service.api.schemas import offer as offer_schemas
 from blazar_sched.service.api.schemas import property as property_schemas
@@ -271,7 +269,7 @@ OPERATIONS = {
     'list_lease_requests': Operation(_many('requests', 'ListedLeaseRequest')),
     'show_lease_request': Operation(_one('request', 'LeaseRequest')),
     'create_lease_request': Operation(
-        _one('request', 'LeaseRequest'), lease_request_schemas.CREATE,
+        _one('request', 'LeaseRequest'), request_schemas.CREATE,
         headers=idempotency_schemas.HEADERS,
     ),
     'cancel_lease_request': Operation(),
