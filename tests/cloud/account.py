@@ -3,6 +3,7 @@
 
 from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Any
 
 from tests.cloud import polling
@@ -66,6 +67,48 @@ class Placement:
         body = self._placement.get(path, microversion='1.6').json()
         edit(body[what])
         self._placement.put(path, json=body, microversion='1.6')
+
+    def add_class(self, name: str) -> None:
+        """Create a resource class, unless the class exists."""
+        self._placement.put(f'/resource_classes/{name}', microversion='1.7')
+
+    def add_child(
+        self, host: str, name: str, totals: Mapping[str, int]
+    ) -> str:
+        """Create a provider below the provider of a host; return its uuid.
+
+        :param totals: the inventory, by resource class
+        """
+        parent = self._placement.find_resource_provider(host)
+        made = self._placement.post(
+            '/resource_providers', microversion='1.20',
+            json={'name': name, 'parent_provider_uuid': parent.id},
+        ).json()
+        self._placement.put(
+            f'/resource_providers/{made["uuid"]}/inventories',
+            microversion='1.20',
+            json={
+                'resource_provider_generation': made['generation'],
+                'inventories': {
+                    each: {'total': total} for each, total in totals.items()
+                },
+            },
+        )
+        return str(made['uuid'])
+
+    def remove(self, provider: str) -> bool:
+        """Delete a provider; tell whether the provider is gone."""
+        path = f'/resource_providers/{provider}'
+        return self._placement.delete(path).status_code in (204, 404)
+
+    def used_by(self, consumer: str, resource_class: str) -> dict[str, int]:
+        """Return how much a consumer uses of a class, by provider."""
+        held = self._placement.get(f'/allocations/{consumer}').json()
+        return {
+            provider: each['resources'][resource_class]
+            for provider, each in held['allocations'].items()
+            if resource_class in each['resources']
+        }
 
     def slots(self, reservation_id: str) -> dict[str, int]:
         """Return the slots of a reservation by host."""
