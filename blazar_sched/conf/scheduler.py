@@ -193,6 +193,17 @@ opts = [
         '0 disables the weigher. The metadata of a host aggregate can '
         'override this option.',
     ),
+    cfg.FloatOpt(
+        'device_weight_multiplier',
+        default=1.0,
+        help='Multiplier of the DeviceWeigher. With a positive value, an '
+        'instance prefers hosts on which no device that the instance does '
+        'not ask for is free while the instance is there, so that hosts with '
+        'free GPUs, for example, are left to instances that ask for GPUs. '
+        'Devices are resource classes other than VCPU, MEMORY_MB and DISK_GB. '
+        '0 disables the weigher. The metadata of a host aggregate can '
+        'override this option.',
+    ),
     *relocation.opts,
 ]
 

@@ -335,18 +335,50 @@ class Indexes:
         """
         found = [FOREVER] * len(hosts)
         for name, amount in amounts.items():
-            index = self.extra.get(name)
-            if index is None:
-                continue
-            all_rows = index.rows(hosts)
-            known = [n for n, row in enumerate(all_rows) if row >= 0]
-            seconds = index.horizon(
-                array.array('i', (all_rows[n] for n in known)), at, (amount,),
-                ignore=ignore,
-            )
-            for n, each in zip(known, seconds, strict=True):
-                found[n] = min(found[n], each)
+            for n, seconds in self._extra_seconds(
+                hosts, at, name, amount, ignore
+            ):
+                found[n] = min(found[n], seconds)
         return found
+
+    def free_seconds(
+        self, hosts: Sequence[str], at: int, classes: Iterable[str]
+    ) -> list[int]:
+        """Return for how many seconds hosts have a free unit of any class.
+
+        0 for a host without inventory of the classes.
+
+        :param classes: resource classes of the extra indexes
+        """
+        found = [0] * len(hosts)
+        for name in classes:
+            for n, seconds in self._extra_seconds(hosts, at, name, 1):
+                found[n] = max(found[n], seconds)
+        return found
+
+    def _extra_seconds(
+        self,
+        hosts: Sequence[str],
+        at: int,
+        name: str,
+        amount: int,
+        ignore: str | None = None,
+    ) -> Iterator[tuple[int, int]]:
+        """Yield for how many seconds hosts have room for an amount of a class.
+
+        Hosts are yielded by their position; a host without inventory of the
+        class is left out.
+        """
+        index = self.extra.get(name)
+        if index is None:
+            return
+        all_rows = index.rows(hosts)
+        known = [n for n, row in enumerate(all_rows) if row >= 0]
+        seconds = index.horizon(
+            array.array('i', (all_rows[n] for n in known)), at, (amount,),
+            ignore=ignore,
+        )
+        yield from zip(known, seconds, strict=True)
 
     def edges(
         self, hosts: Iterable[str], window: Window

@@ -23,6 +23,7 @@ from blazar_sched.simulate import freepool
 from blazar_sched.simulate import lease
 from blazar_sched.simulate.policy import Policy
 from blazar_sched.weighers import base
+from blazar_sched.weighers import device
 from blazar_sched.weighers import lease_gap
 from blazar_sched.weighers import vacate_cost
 from blazar_sched.worker import filtering
@@ -115,6 +116,7 @@ class Scheduler:
         if policy.weighers:
             weighers.append(lease_gap.LeaseGapWeigher())
             weighers.append(vacate_cost.VacateCostWeigher())
+            weighers.append(device.DeviceWeigher())
         self._weighers = weighers
 
     def choose(self, host_states: Sequence[Any], spec: Spec) -> Any:

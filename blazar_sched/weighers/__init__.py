@@ -11,7 +11,12 @@ return the classes, separated by a comma:
 def all_weighers() -> list[type]:
     """Return the weigher classes, for Nova's ``weight_classes``."""
     # Nova is needed only by callers of this function.
+    from blazar_sched.weighers import device
     from blazar_sched.weighers import lease_gap
     from blazar_sched.weighers import vacate_cost
 
-    return [lease_gap.LeaseGapWeigher, vacate_cost.VacateCostWeigher]
+    return [
+        lease_gap.LeaseGapWeigher,
+        vacate_cost.VacateCostWeigher,
+        device.DeviceWeigher,
+    ]

@@ -147,3 +147,43 @@ def test_the_weigher_sees_its_gaps(lab, gpu_flavor, hours, host):
     server = lab.boot(gpu_flavor[1], lasting(hours * HOUR))
 
     assert host_of(server) == host
+
+
+class TestDevices:
+    """Servers without a GPU leave the hosts with free GPUs to others."""
+
+    @pytest.fixture(autouse=True)
+    def weighed(self, lab):
+        lab.cloud.configure(
+            device_weight_multiplier=10.0, lease_gap_weight_multiplier=0.0
+        )
+        lab.register('c1', 'c2', 'c3')
+
+    @staticmethod
+    def goes_to(lab, flavor=None, seconds=SOON - 60, among=('c1', 'c2', 'c3')):
+        """Return where servers of the same life go, one after the other."""
+        return [
+            host_of(lab.boot(flavor, lasting(seconds))) for _ in among
+        ]
+
+    def test_a_server_goes_where_no_device_is_free(self, lab):
+        assert set(self.goes_to(lab)) <= {'c3', 'c4'}
+
+    def test_a_reserved_device_is_not_kept_free(self, lab):
+        """No other server could use the device while the server is there."""
+        lab.reserve('c2', vcpus=1, gpus=1, start=0, end=SOON)
+        found = self.goes_to(lab, among=range(6))
+        assert 'c2' in found
+        assert 'c1' not in found
+
+    def test_a_device_that_is_free_for_a_while_is_kept(self, lab):
+        lab.reserve('c2', vcpus=1, gpus=1, start=SOON, end=2 * SOON)
+        assert set(self.goes_to(lab)) <= {'c3', 'c4'}
+
+    def test_who_asks_for_the_device_is_let_in(self, lab, gpu_flavor):
+        assert set(self.goes_to(lab, gpu_flavor[1])) <= {'c1', 'c2'}
+
+    def test_without_a_multiplier_nova_decides(self, lab):
+        lab.cloud.configure(device_weight_multiplier=0.0)
+        found = self.goes_to(lab, among=range(6))
+        assert {'c1', 'c2'} & set(found)

@@ -25,7 +25,7 @@ from blazar_sched.replica import state
 from blazar_sched.worker import process
 from blazar_sched.worker import request
 
-WEIGHERS = ['LeaseGapWeigher', 'VacateCostWeigher']
+WEIGHERS = ['LeaseGapWeigher', 'VacateCostWeigher', 'DeviceWeigher']
 FILTERS = ['ReservationFilter', 'LifetimeFilter']
 NOW = 1_900_000_000
 

@@ -277,7 +277,6 @@ class TestReservation:
         world.monitor.step()
         assert places(world, lease) == {'b': 2}
 
-
     def test_devices_that_become_unlike_are_healed(
         self, world, add, flavors, monkeypatch
     ):
