@@ -10,7 +10,9 @@ instance is live-migrated.
 A path takes at each step the host that has room for the longest time. For one
 instance alone no path has fewer moves: whatever is reached by a shorter stay
 is reached by a longer one too, which is the exchange argument for choosing
-intervals greedily.
+intervals greedily. The argument fails where a further stay would be shorter
+than the shortest stay that the rules allow: a path that goes by way of a host
+with less room may then be missed, which is seldom.
 """
 
 import array
