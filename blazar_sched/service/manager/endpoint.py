@@ -245,14 +245,7 @@ class Endpoint:
         project_id: str | None,
         marker: str | None = None,
     ) -> Values:
-        return _page(
-            (
-                offer
-                for offer in self._offers.list(project_id)
-                if marker is None or offer['id'] > marker
-            ),
-            'id',
-        )
+        return _page(self._offers.list(project_id), 'id', after=marker)
 
     @_answer
     def get_offer(
@@ -297,13 +290,7 @@ class Endpoint:
         project_id: str | None,
         marker: str | None = None,
     ) -> Values:
-        return _page(
-            (
-                each for each in self._series.list(project_id)
-                if marker is None or each['id'] > marker
-            ),
-            'id',
-        )
+        return _page(self._series.list(project_id), 'id', after=marker)
 
     @_answer
     def get_series(
@@ -373,11 +360,7 @@ class Endpoint:
         marker: str | None = None,
     ) -> Values:
         return _page(
-            (
-                each for each in self._lease_requests.list(project_id)
-                if marker is None or each['id'] > marker
-            ),
-            'id',
+            self._lease_requests.list(project_id), 'id', after=marker
         )
 
     @_answer
@@ -464,14 +447,7 @@ class Endpoint:
     def list_properties(
         self, ctxt: Context, marker: str | None = None
     ) -> Values:
-        return _page(
-            (
-                each
-                for each in self._hosts.properties()
-                if marker is None or each['property'] > marker
-            ),
-            'property',
-        )
+        return _page(self._hosts.properties(), 'property', after=marker)
 
     @_answer
     def list_public_properties(
@@ -488,9 +464,9 @@ class Endpoint:
                 _flavor(each)
                 for each in sorted(self._ledger.flavors(), key=_id)
                 if each.is_open_to(project_id)
-                and (marker is None or each.id > marker)
             ),
             'id',
+            after=marker,
         )
 
     @_answer
@@ -526,9 +502,9 @@ class Endpoint:
             (
                 {**dataclasses.asdict(places[place]), 'place': place}
                 for place in sorted(places)
-                if marker is None or place > marker
             ),
             'place',
+            after=marker,
         )
 
     @_answer
@@ -571,7 +547,10 @@ def _fields(entity: type) -> Callable[[Any], Values]:
 
 
 def _page(
-    items: Iterable[Values], key: str, others: bool = False
+    items: Iterable[Values],
+    key: str,
+    others: bool = False,
+    after: str | None = None,
 ) -> Values:
     """Return the part of a list that fits into a message.
 
@@ -579,8 +558,11 @@ def _page(
 
     :param key: the field of an item that marks the position of the item
     :param others: whether more items than the given items may follow
+    :param after: the marker after which the page begins, None for all items
     """
-    found, more = wire.fitting(items)
+    found, more = wire.fitting(
+        each for each in items if after is None or each[key] > after
+    )
     return {
         'items': found,
         'next': found[-1][key] if more or (others and found) else None,
