@@ -81,21 +81,24 @@ def suitable_hosts(
     ]
 
 
-def has_enough(reservation: Reservation, hosts: Sequence[Host]) -> bool:
+def has_enough(
+    reservation: Reservation, hosts: Sequence[Host], overcommit: bool
+) -> bool:
     """Tell whether hosts are enough for a reservation if nothing is on them.
 
     O(hosts).
 
     :param hosts: the hosts that suit the reservation
+    :param overcommit: whether reservations may overcommit hosts
     """
     parameters = reservation.parameters
     if reservation.resource_type == PHYSICAL_HOST:
         return len(hosts) >= int(parameters['min'])
     slot = reservation.slot()
-    counts = [
-        room.count_slots({c: host.capacity(c) for c in slot}, slot)
-        for host in hosts
-    ]
+    counts = room.count_each(
+        {c: [host.capacity(c, overcommit) for host in hosts] for c in slot},
+        slot,
+    )
     amount, affinity = int(parameters['amount']), parameters['affinity']
     if affinity:
         return max(counts, default=0) >= amount

@@ -14,8 +14,6 @@ from blazar_sched.service.ledger.reader import Reader
 
 # The caller is not part of the requested values.
 _CALLER = ('project_id', 'user_id', 'trust_id')
-# The namespace of the ids of series that are made from keys.
-_SERIES = uuid.UUID('5b0c6a52-64fd-4c0b-9a53-3d2f6b1c7e48')
 
 
 def digest(values: Mapping[str, Any]) -> str:
@@ -51,17 +49,19 @@ def lease_of(
     return lease
 
 
-def series_id(project_id: str, key: str | None) -> str:
-    """Return the id of the series that a request makes.
+def new_id(
+    namespace: uuid.UUID, project_id: str, key: str | None
+) -> str:
+    """Return the id of the object that a request makes.
 
-    The key of a series needs no row: the id of the series is made from the
-    key.
+    The key needs no row: the id of the object is made from the key.
 
+    :param namespace: the namespace of the ids of such objects
     :param key: the idempotency key of the request, None for none
     """
     if key is None:
         return str(uuid.uuid4())
-    return str(uuid.uuid5(_SERIES, f'{project_id} {key}'))
+    return str(uuid.uuid5(namespace, f'{project_id} {key}'))
 
 
 def series_of(

@@ -18,8 +18,6 @@ from collections.abc import Set
 import contextlib
 import dataclasses
 import functools
-import itertools
-import json
 from typing import Any
 import uuid
 
@@ -226,7 +224,11 @@ class LeaseRequests(loop.Looped):
         suitable = self._ledger.read_replica(
             lambda replica: lease_request.suitable_hosts(replica, asked.lease)
         )
-        if not all(itertools.starmap(lease_request.has_enough, suitable)):
+        overcommit = self._conf.overcommit_reservations
+        if not all(
+            lease_request.has_enough(reservation, hosts, overcommit)
+            for reservation, hosts in suitable
+        ):
             raise exception.NotEnoughHostsAvailable(
                 'the cloud has too few hosts for the reservations, even '
                 'without any other lease',
@@ -494,14 +496,12 @@ def _new(
 ) -> LeaseRequest:
     """Return a new request; the id follows from the idempotency key, if any.
     """
-    id_ = uuid.uuid4() if key is None else uuid.uuid5(
-        _NAMESPACE, json.dumps([values['project_id'], key])
-    )
+    id_ = idempotency.new_id(_NAMESPACE, values['project_id'], key)
     asked = {
         **values, 'start': lease_rules.soon(values['start'], now, 'start_date')
     }
     return LeaseRequest(
-        id=str(id_), digest=idempotency.digest(values), created_at=now,
+        id=id_, digest=idempotency.digest(values), created_at=now,
         **asked,
     )
 

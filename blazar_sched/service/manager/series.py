@@ -10,6 +10,7 @@ from collections.abc import Callable
 from collections.abc import Mapping
 import dataclasses
 from typing import Any
+import uuid
 
 from oslo_config import cfg
 from oslo_log import log
@@ -49,6 +50,8 @@ _Errors = tuple[type[exception.BlazarSchedError], ...]
 _LEFT_OUT: _Errors = (
     exception.NotEnoughHostsAvailable, exception.LimitExceeded,
 )
+# The namespace of the ids of series that are made from keys.
+_NAMESPACE = uuid.UUID('5b0c6a52-64fd-4c0b-9a53-3d2f6b1c7e48')
 # The fields of a series that are not those of leases that are booked already.
 _OF_NO_LEASE = {'name', 'if_no_room'}
 
@@ -138,7 +141,7 @@ class AllSeries(loop.Looped):
                 field='rrule',
             )
         now = int(self._clock())
-        id_ = idempotency.series_id(values['project_id'], key)
+        id_ = idempotency.new_id(_NAMESPACE, values['project_id'], key)
         new = Series(id=id_, created_at=now, **values)
         # First of all: a request that was in time may be late when repeated.
         made = idempotency.series_of(self._ledger, new, values)

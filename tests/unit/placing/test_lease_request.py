@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether hosts are enough for a lease request, whatever is on them."""
+
+import pytest
+
+from blazar_sched.domain.host import Host
+from blazar_sched.domain.inventory import Inventory
+from blazar_sched.domain.window import Window
+from blazar_sched.placing.lease_request import has_enough
+from tests.unit.placing.placements import make_lease
+
+# Two hosts of 4 vCPUs, which Nova may allocate twice.
+HOSTS = [
+    Host(
+        uuid=name, id=name, hypervisor_hostname=name,
+        inventory={'VCPU': Inventory(4, allocation_ratio=2.0)},
+    )
+    for name in 'ab'
+]
+
+
+@pytest.mark.parametrize('amount, affinity, overcommit, enough', [
+    (16, None, True, True), (17, None, True, False),
+    (8, None, False, True), (9, None, False, False),
+    (8, True, True, True), (9, True, True, False), (5, True, False, False),
+    (2, False, True, True), (3, False, True, False),
+])
+def test_instances(amount, affinity, overcommit, enough):
+    [reservation] = make_lease('l', 'p', Window(0, 1), [(
+        'flavor:instance',
+        {'resources': {'VCPU': 1}, 'amount': amount, 'affinity': affinity},
+    )]).reservations
+    assert has_enough(reservation, HOSTS, overcommit) is enough
+
+
+@pytest.mark.parametrize('least, enough', [(2, True), (3, False)])
+def test_hosts(least, enough):
+    [reservation] = make_lease('l', 'p', Window(0, 1), [
+        ('physical:host', {'min': least, 'max': 9}),
+    ]).reservations
+    assert has_enough(reservation, HOSTS, True) is enough
