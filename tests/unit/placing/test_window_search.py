@@ -51,6 +51,18 @@ BOOKED = st.lists(
 OPTIONS = st.builds(Options, st.sampled_from([0, 0, 1, 2]))
 
 
+def parts(window):
+    """Return the two windows that lack a second of a window, if any."""
+    end = min(window.end, LAST + 20)
+    return [
+        Window(start, until)
+        for start, until in (
+            (window.start + 1, window.end), (window.start, end - 1),
+        )
+        if start < until
+    ]
+
+
 class Asked:
     """A lease to be, and every window in which it would find room."""
 
@@ -61,14 +73,42 @@ class Asked:
         self._bounds = bounds
         self._limits = limits
 
-    @property
-    def is_exact(self):
-        """Whether no window is missed: see placing.window_search.
+    def competes(self):
+        """Tell whether the reservations of the lease compete for hosts.
 
-        Where the reservations of a lease compete for hosts, a window may be
-        missed, which is rare.
+        A window may be missed then: see placing.window_search. A window with
+        room may have a part without room, and the cleaning time may be too
+        short for the reservations together, as it is checked for each
+        reservation alone.
         """
-        return len(self.lease.reservations) == 1
+        if len(self.lease.reservations) == 1:
+            return False
+        last = LAST + 20
+        with_room = [
+            Window(start, end)
+            for start in range(self._bounds.first, last - 1)
+            for end in [*range(start + 1, last), FOREVER]
+            if self.count(start, end)
+        ]
+        return not all(
+            self._is_clean(window) and all(map(self.has_room, parts(window)))
+            for window in with_room
+        )
+
+    def _is_clean(self, window):
+        """Tell whether a window has room together with the cleaning time."""
+        seconds = self._options.cleaning_time
+        widened = Window(
+            max(0, window.start - seconds), min(FOREVER, window.end + seconds)
+        )
+        options = dataclasses.replace(self._options, cleaning_time=0)
+        try:
+            lease_placing.place(
+                self._world.replica, self.lease, widened, options=options
+            )
+        except exception.NotEnoughHostsAvailable:
+            return False
+        return True
 
     def has_room(self, window):
         return self.count(window.start, window.end) > 0
@@ -189,16 +229,17 @@ def test_no_start_is_earlier_and_no_end_is_later(
 
     found = asked.search().earliest(3, distance)
 
-    assert all(asked.has_room(each.window) for each in found)
-    if not asked.is_exact:
-        return
     expected, at = [], bounds.first
     for start in asked.starts():
         end = asked.longest_end(start)
         if start >= at and end is not None and len(expected) < 3:
             expected.append((start, end))
             at = start + distance
-    assert [(f.window.start, f.window.end) for f in found] == expected
+    assert all(asked.has_room(each.window) for each in found)
+    assert (
+        [(f.window.start, f.window.end) for f in found] == expected
+        or asked.competes()
+    )
 
 
 @settings(max_examples=200, deadline=None)
@@ -211,20 +252,18 @@ def test_no_window_is_longer(
 
     found = asked.search().longest(3, distance)
 
-    assert all(asked.has_room(each.window) for each in found)
-    if not asked.is_exact:
-        return
     lengths = [
         Window(start, end).duration
         for start in asked.starts()
         if (end := asked.longest_end(start)) is not None
     ]
-    assert bool(found) is bool(lengths)
-    if found:
-        in_order = [each.window.duration for each in found]
-        assert in_order[0] == max(lengths)
-        assert in_order == sorted(in_order, reverse=True)
-        assert set(in_order) <= set(lengths)
+    in_order = [each.window.duration for each in found]
+    assert all(asked.has_room(each.window) for each in found)
+    assert in_order == sorted(in_order, reverse=True)
+    assert (
+        in_order[:1] == sorted(lengths)[-1:]
+        and set(in_order) <= set(lengths)
+    ) or asked.competes()
 
 
 @settings(max_examples=200, deadline=None)
@@ -237,14 +276,13 @@ def test_no_window_has_more(
 
     found = asked.search().most(3, distance)
 
-    assert all(asked.has_room(each.window) for each in found)
-    if not asked.is_exact:
-        return
     counts = [
         asked.count(start, start + bounds.least) for start in asked.starts()
         if start + bounds.least <= bounds.last_end(start)
     ]
-    assert (found[0].count if found else 0) == max(counts, default=0)
+    most = found[0].count if found else 0
+    assert all(asked.has_room(each.window) for each in found)
+    assert most == max(counts, default=0) or asked.competes()
 
 
 def known(asked, bounds):
