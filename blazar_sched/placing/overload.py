@@ -87,6 +87,30 @@ def unlike_allocations(
     ]
 
 
+def short_classes(
+    replica: state.Replica, allocations: Iterable[Allocation], now: int
+) -> set[tuple[str, str]]:
+    """Return what hosts have less of than the reservations that have started.
+
+    A host is short of a resource class if its inventory has shrunk, as with a
+    device that has failed. A whole host has what the host has.
+
+    :param allocations: all allocations on the hosts in question
+    :returns: (uuid of the host, resource class)
+    """
+    taken: Counter[tuple[str, str]] = Counter()
+    for each in allocations:
+        if each.start <= now < each.end:
+            taken.update({
+                (each.host, name): amount
+                for name, amount in each.amounts.items()
+            })
+    return {
+        (host, name) for (host, name), amount in taken.items()
+        if amount > replica.hosts[host].capacity(name)
+    }
+
+
 def allocations_to_move(
     replica: state.Replica,
     host: str,

@@ -2,9 +2,11 @@
 """Healing: replacement of the hosts that leases have lost or will lose.
 
 Leases lose hosts that fail; leases that have not started also leave hosts that
-can no longer hold them. Each lease is healed in a commit of its own, in which
-everything is read again, so several managers may heal at once. Allocations on
-other hosts stay as they are, and no other lease is moved to make room.
+can no longer hold them. A lease that has started stays on such a host, because
+its servers are there, and is degraded until the host can hold the lease again.
+Each lease is healed in a commit of its own, in which everything is read again,
+so several managers may heal at once. Allocations on other hosts stay as they
+are, and no other lease is moved to make room.
 """
 
 from collections import Counter
@@ -78,8 +80,9 @@ class Healer:
 
         This covers all leases that are active, or start within
         `healing_interval`. Then the leases that have not started, however late
-        they start, are moved off the hosts that hold too much. Leases with an
-        event in progress are left to the next call.
+        they start, are moved off the hosts that hold too much, and the leases
+        that have started on these hosts are flagged. Leases with an event in
+        progress are left to the next call.
         """
         now = int(self._clock())
         until = self.horizon(now)
@@ -144,6 +147,7 @@ class Healer:
         for host in dict.fromkeys([*overloaded, *self._unlike_hosts(now)]):
             try:
                 at_risk |= self._relieve(host, now)
+                self._flag_short(host, now)
             except Exception:
                 LOG.exception(
                     'Could not move leases off overcommitted host %s', host
@@ -227,6 +231,25 @@ class Healer:
                 )
         return allocation.reservation_id, old, new
 
+    def _flag_short(self, host: str, now: int) -> None:
+        """Flag the leases that have started on a host that is short of them.
+
+        :param host: the uuid of the host
+        """
+        held = self._ledger.allocations(host=host, after=now)
+        allocations = [allocation for allocation, _ in held]
+        short = self._ledger.read_replica(
+            lambda replica: overload.short_classes(replica, allocations, now)
+        )
+        if not short:
+            return
+        for lease_id in sorted({
+            lease_id for allocation, lease_id in held
+            if allocation.start <= now and _is_short(allocation, short)
+        }):
+            with contextlib.suppress(exception.LeaseNotFound):
+                self._heal(lease_id, now, now)
+
     def _ailing(self, now: int, until: int) -> list[str]:
         """Return the ids of the leases that have lost allocations."""
         failed = [h for h in self._ledger.hosts() if not h.reservable]
@@ -288,13 +311,15 @@ class Healer:
             raise exception.NotEnoughHostsAvailable(
                 'no other host has enough capacity', field='reservations'
             )
-        reservations = []
-        for reservation in old.reservations:
-            if reservation.id in placed:
-                before, after = held[reservation.id], placed[reservation.id]
-                tx.put_allocations(reservation.id, after)
-                reservation = _marked(old, reservation, before, after, now)
-            reservations.append(reservation)
+        for id_, after in placed.items():
+            tx.put_allocations(id_, after)
+        short = _short_classes(tx, old, placed, now)
+        reservations = [
+            _marked(
+                old, each, held[each.id], placed[each.id], short, now
+            ) if each.id in placed else each
+            for each in old.reservations
+        ]
         new = dataclasses.replace(
             old,
             reservations=tuple(reservations),
@@ -431,18 +456,51 @@ def _failed(tx: PlacingTx, lease: Lease) -> set[str]:
     return {host for host in used if not tx.replica.hosts[host].reservable}
 
 
+def _short_classes(
+    tx: PlacingTx,
+    lease: Lease,
+    placed: lease_placing.Allocations,
+    now: int,
+) -> set[tuple[str, str]]:
+    """Return what the hosts of a lease that has started are short of."""
+    if lease.start > now:
+        return set()
+    hosts = {each.host for many in placed.values() for each in many}
+    return overload.short_classes(
+        tx.replica,
+        [
+            allocation
+            for host in sorted(hosts)
+            for allocation, _ in tx.allocations(host=host, after=now)
+        ],
+        now,
+    )
+
+
+def _is_short(
+    allocation: Allocation, short: Collection[tuple[str, str]]
+) -> bool:
+    """Tell whether the host of an allocation has less than is allocated."""
+    return any((allocation.host, name) in short for name in allocation.amounts)
+
+
 def _marked(
     lease: Lease,
     reservation: Reservation,
     before: Collection[Allocation],
     after: Collection[Allocation],
+    short: Collection[tuple[str, str]],
     now: int,
 ) -> Reservation:
-    """Return a reservation with the flags that match its allocations."""
+    """Return a reservation with the flags that match its allocations.
+
+    :param short: as `overload.short_classes` returns
+    """
     opened = lease.status != states.LEASE_PENDING
     return flagged(
         reservation,
-        lease_placing.count(reservation, after) < _least(reservation),
+        lease_placing.count(reservation, after) < _least(reservation)
+        or any(_is_short(each, short) for each in after),
         opened
         and lease_placing.amounts_by_host(before)
         != lease_placing.amounts_by_host(after),

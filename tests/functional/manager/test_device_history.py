@@ -442,10 +442,49 @@ class History:
         self.world.manager.instances.sync()
         self.world.manager.unused.step()
         self.world.monitor.step()
+        self.check_flags()
         self.world.run()
         self.check()
 
     # What has to hold.
+
+    def check_flags(self):
+        """Check that a lease which lost devices after its start says so."""
+        now = self.world.now
+        started = [
+            a for a, _ in self.world.ledger.allocations()
+            if a.start <= now < a.end
+        ]
+        taken = Counter()
+        for a in started:
+            for name, amount in a.amounts.items():
+                taken[a.host, name] += amount
+        for lease in map(self.world.ledger.lease, {
+            lease_id for a, lease_id in self.world.ledger.allocations()
+            if a.start <= now < a.end
+        }):
+            if lease.status != states.LEASE_ACTIVE or lease.in_progress:
+                continue
+            for reservation in lease.reservations:
+                own = [
+                    a for a in started if a.reservation_id == reservation.id
+                ]
+                lacks = any(
+                    taken[a.host, name] > self._host(a.host).capacity(name)
+                    for a in own for name in a.amounts
+                )
+                held = sum(
+                    1 if a.whole else self._count(a, reservation)
+                    for a in own
+                )
+                promised = reservation.parameters.get(
+                    'amount', reservation.parameters.get('min')
+                )
+                assert reservation.missing_resources == (
+                    lacks or held < promised
+                ), (reservation, own, lacks, promised)
+                assert lease.degraded or not reservation.missing_resources
+                self.done['flagged'] += lacks
 
     def check(self):
         try:

@@ -277,6 +277,30 @@ class TestReservation:
         world.monitor.step()
         assert places(world, lease) == {'b': 2}
 
+    def test_a_device_that_fails_in_the_window_is_missing(
+        self, world, add, flavors
+    ):
+        add('a', 3)
+        add('b', 3)
+        lease = world.create(gpus(3), start='now', end=200)
+        world.run()
+        [on] = places(world, lease)
+        card = f'{on}-0'
+        host = world.host(on)
+        for fails in (True, False):
+            world.placement.put_below(
+                host.uuid, card, {GPU: Units(0, 1, 1, 1)} if fails
+                else {GPU: ONE},
+            )
+            world.hosts.sync()
+            world.monitor.step()
+            # The servers of the lease are on the host, so the lease stays.
+            assert places(world, lease) == {on: 3}
+            [reservation] = world.lease(lease).reservations
+            assert reservation.missing_resources == fails
+            assert world.lease(lease).degraded == fails
+            world.run()
+
     def test_devices_that_become_unlike_are_healed(
         self, world, add, flavors, monkeypatch
     ):

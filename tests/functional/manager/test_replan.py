@@ -190,7 +190,28 @@ class TestShrunk:
         step(world)
         assert (on(active), on(pending)) == (['a'], ['b'])
         assert revision() == before
-        assert not world.lease(active).degraded
+
+    def test_what_is_active_is_degraded_while_its_host_is_too_small(
+        self, world, slots, shrink, told
+    ):
+        world.add_host('a', vcpus=8)
+        lease = world.create(
+            slots(1, vcpus=4), slots(1, vcpus=2), start='now', end=200
+        )
+        world.run()
+        told.clear()
+        for vcpus in (6, 5, 4, 8):
+            shrink('a', VCPU=vcpus)
+            for _ in range(2):
+                step(world)
+                world.run()
+            assert {
+                r.missing_resources for r in world.lease(lease).reservations
+            } == {vcpus < 6}
+            assert world.lease(lease).degraded == (vcpus < 6)
+        assert told == [
+            ('lease.degraded', lease.id), ('lease.healed', lease.id),
+        ]
 
     def test_each_reservation_by_itself(self, world, slots, on, shrink):
         world.add_host('a', vcpus=8)
