@@ -148,7 +148,8 @@ class _Need:
         }
 
     def _with_booking(self, host_states: list[Any]) -> list[Any]:
-        return [h for h in host_states if h.uuid in self._booked]
+        booked = self._booked
+        return [h for h in host_states if h.uuid in booked] if booked else []
 
     def _admission_by(self, policy: str) -> _Admission:
         unbounded = _policy(policy, 'unbounded')
@@ -382,10 +383,10 @@ class _Need:
         self, name: str, index: ext.TimelineIndex, host_states: list[Any]
     ) -> list[Any]:
         """Return the hosts with room for all copies in an extra index."""
-        recent = self.recent(host_states)
         by_amount: dict[int, list[Any]] = defaultdict(list)
-        for h in host_states:
-            by_amount[self._amount_of(name, h, recent)].append(h)
+        amounts = self._amounts_of(name, host_states)
+        for h, each in zip(host_states, amounts, strict=True):
+            by_amount[each].append(h)
 
         def select(
             amount: int, group: list[Any], admission: _Admission
@@ -410,17 +411,23 @@ class _Need:
         self, name: str, index: ext.TimelineIndex, host_state: Any
     ) -> str:
         headroom = present.plain(index, [host_state], self.request.own_id)
-        amount = self._amount_of(name, host_state, self.recent([host_state]))
-        return self._why_not(index, host_state, headroom, (amount,))
+        amounts = tuple(self._amounts_of(name, [host_state]))
+        return self._why_not(index, host_state, headroom, amounts)
 
-    def _amount_of(
-        self,
-        name: str,
-        host_state: Any,
-        recent: dict[int, list[Instance]],
-    ) -> int:
-        """Return the amount for all copies and recently placed instances."""
-        return count_copies(host_state) * self.request.extra[name] + sum(
-            other.amounts.get(name, 0)
-            for other in recent.get(id(host_state), ())
-        )
+    def _amounts_of(self, name: str, host_states: list[Any]) -> list[int]:
+        """Return the amount for all copies and recently placed instances.
+
+        There is one amount for each host.
+        """
+        own = self.request.extra[name]
+        amounts = [own * count_copies(h) for h in host_states]
+        recent = self.recent(host_states)
+        if not recent:
+            return amounts
+        return [
+            amount + sum(
+                other.amounts.get(name, 0)
+                for other in recent.get(id(h), ())
+            )
+            for h, amount in zip(host_states, amounts, strict=True)
+        ]

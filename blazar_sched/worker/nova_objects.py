@@ -95,8 +95,9 @@ def count_copies(host_state: Any) -> int:
     For one multi-create, Nova passes the same HostStates again, and counts
     the instances that it has put on the host since the first look.
     """
-    vars(host_state).setdefault(_FIRST, host_state.num_instances)
-    return 1 + count_added(host_state)
+    now: int = host_state.num_instances
+    first: int = vars(host_state).setdefault(_FIRST, now)
+    return 1 + now - first
 
 
 def count_added(host_state: Any) -> int:
