@@ -111,6 +111,16 @@ def short_classes(
     }
 
 
+def is_short(
+    allocation: Allocation, short: Collection[tuple[str, str]]
+) -> bool:
+    """Tell whether the host of an allocation is short of what it takes.
+
+    :param short: as `short_classes` returns
+    """
+    return any((allocation.host, name) in short for name in allocation.amounts)
+
+
 def allocations_to_move(
     replica: state.Replica,
     host: str,

@@ -1,29 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """Healing: replacement of the hosts that leases have lost or will lose.
 
-Leases lose hosts that fail; leases that have not started also leave hosts that
-can no longer hold them. A lease that has started stays on such a host, because
-its servers are there, and is degraded until the host can hold the lease again.
-Each lease is healed in a commit of its own, in which everything is read again,
-so several managers may heal at once. Allocations on other hosts stay as they
-are, and no other lease is moved to make room.
+Leases lose hosts that fail. Each lease is healed in a commit of its own, in
+which everything is read again, so several managers may heal at once.
+Allocations on other hosts stay as they are, and no other lease is moved to
+make room. Hosts that can no longer hold all of their leases: see replanning.
 """
 
 from collections import Counter
 from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
-from collections.abc import Iterator
-import contextlib
 import dataclasses
-import functools
 
 from oslo_config import cfg
 from oslo_log import log
 
 from blazar_sched.domain import event
 from blazar_sched.domain import exception
-from blazar_sched.domain import inventory
 from blazar_sched.domain import states
 from blazar_sched.domain import window
 from blazar_sched.domain.allocation import Allocation
@@ -33,7 +27,6 @@ from blazar_sched.domain.reservation import Reservation
 from blazar_sched.placing import lease_placing
 from blazar_sched.placing import overload
 from blazar_sched.placing import reallocation
-from blazar_sched.service.bus.notifier import LEASE_AT_RISK
 from blazar_sched.service.bus.notifier import LEASE_DEGRADED
 from blazar_sched.service.bus.notifier import LEASE_HEALED
 from blazar_sched.service.bus.notifier import Notifier
@@ -49,7 +42,6 @@ _HELD = (
     states.LEASE_CREATING, states.LEASE_PENDING, states.LEASE_STARTING,
     states.LEASE_ACTIVE,
 )
-_NOT_STARTED = (states.LEASE_CREATING, states.LEASE_PENDING)
 
 
 class Healer:
@@ -72,29 +64,24 @@ class Healer:
         self._notifier = notifier
         self._wake_runner = wake_runner
         self._clock = clock
-        # The ids of the leases that were reported to be at risk.
-        self._at_risk: set[str] = set()
 
     def heal(self) -> None:
         """Replace lost hosts where possible; flag the others as missing.
 
         This covers all leases that are active, or start within
-        `healing_interval`. Then the leases that have not started, however late
-        they start, are moved off the hosts that hold too much, and the leases
-        that have started on these hosts are flagged. Leases with an event in
-        progress are left to the next call.
+        `healing_interval`. Leases with an event in progress are left to the
+        next call.
         """
         now = int(self._clock())
         until = self.horizon(now)
         for lease_id in self._ailing(now, until):
             try:
-                self._heal(lease_id, now, until)
+                self.heal_lease(lease_id, now, until)
             except exception.LeaseNotFound:
                 # The lease was deleted in the meantime.
                 continue
             except Exception:
                 LOG.exception('Could not heal lease %s', lease_id)
-        self._replan(now)
 
     def reallocate(
         self,
@@ -134,122 +121,6 @@ class Healer:
 
         self.notify(*self._ledger.commit(work))
 
-    def _replan(self, now: int) -> None:
-        """Move leases that have not started off the hosts that hold too much.
-
-        Leases also leave the hosts whose devices do not suit them any more. A
-        lease that finds no room elsewhere stays, and is notified of once.
-        """
-        at_risk: dict[str, Lease] = {}
-        overloaded = self._ledger.read_replica(
-            lambda replica: overload.overloaded_hosts(replica, now)
-        )
-        for host in dict.fromkeys([*overloaded, *self._unlike_hosts(now)]):
-            try:
-                at_risk |= self._relieve(host, now)
-                self._flag_short(host, now)
-            except Exception:
-                LOG.exception(
-                    'Could not move leases off overcommitted host %s', host
-                )
-        for lease in at_risk.values():
-            if lease.id not in self._at_risk:
-                LOG.warning(
-                    'Lease %s is at risk: its hosts lack capacity', lease.id
-                )
-                self._notifier.lease(LEASE_AT_RISK, lease)
-        self._at_risk = set(at_risk)
-
-    def _unlike_hosts(self, now: int) -> list[str]:
-        """Return the hosts whose devices do not suit a lease any more.
-
-        Only leases with devices that have not started are looked at.
-        """
-        ids = self._ledger.read_replica(lambda replica: {
-            each.lease_id for each in replica.reservations.values()
-            if each.start > now and inventory.others(each.slot or {})
-        })
-        found: set[str] = set()
-        for id_ in ids:
-            with contextlib.suppress(exception.LeaseNotFound):
-                unlike = self._ledger.read_replica(functools.partial(
-                    overload.unlike_allocations, lease=self._ledger.lease(id_)
-                ))
-                found.update(allocation.host for allocation in unlike)
-        return sorted(found)
-
-    def _relieve(self, host: str, now: int) -> dict[str, Lease]:
-        """Move excess allocations off a host, as far as other hosts have room.
-
-        :param host: the uuid of the host
-        :returns: the leases, by id, that have an allocation for which no room
-            was found
-        """
-        at_risk = {}
-        tried: set[str] = set()
-        while tried_now := self._ledger.commit(
-            lambda tx: self._take_off(tx, host, now, tried)
-        ):
-            reservation_id, old, new = tried_now
-            tried.add(reservation_id)
-            # A lease at risk stays at risk while an event keeps it from
-            # moving.
-            if new is old and (
-                _is_movable(old, now) or old.id in self._at_risk
-            ):
-                at_risk[old.id] = old
-            self.notify(old, new)
-        return at_risk
-
-    def _take_off(
-        self, tx: PlacingTx, host: str, now: int, tried: Collection[str]
-    ) -> tuple[str, Lease, Lease] | None:
-        """Try to move one of the allocations that have to leave a host.
-
-        :param tried: the ids of the reservations that are not tried again
-        :returns: the id of the allocation's reservation, and the lease before
-            and after the move
-        """
-        going = overload.allocations_to_move(
-            tx.replica,
-            host,
-            # Not all instances of the replica: others wait for this commit.
-            tx.instances([host]),
-            tx.allocations(host=host, after=now),
-            now,
-            tried,
-        )
-        going += _unlike(tx, host, now, tried)
-        if not going:
-            return None
-        allocation, lease_id = going[0]
-        old = new = tx.lease(lease_id)
-        if _is_movable(old, now):
-            with contextlib.suppress(exception.NotEnoughHostsAvailable):
-                new = self.move(
-                    tx, old, {host}, now, {allocation.reservation_id}
-                )
-        return allocation.reservation_id, old, new
-
-    def _flag_short(self, host: str, now: int) -> None:
-        """Flag the leases that have started on a host that is short of them.
-
-        :param host: the uuid of the host
-        """
-        held = self._ledger.allocations(host=host, after=now)
-        allocations = [allocation for allocation, _ in held]
-        short = self._ledger.read_replica(
-            lambda replica: overload.short_classes(replica, allocations, now)
-        )
-        if not short:
-            return
-        for lease_id in sorted({
-            lease_id for allocation, lease_id in held
-            if allocation.start <= now and _is_short(allocation, short)
-        }):
-            with contextlib.suppress(exception.LeaseNotFound):
-                self._heal(lease_id, now, now)
-
     def _ailing(self, now: int, until: int) -> list[str]:
         """Return the ids of the leases that have lost allocations."""
         failed = [h for h in self._ledger.hosts() if not h.reservable]
@@ -268,7 +139,12 @@ class Healer:
             *(id_ for id_ in self._ledger.lacking() if id_ not in starts),
         ]
 
-    def _heal(self, lease_id: str, now: int, until: int) -> None:
+    def heal_lease(self, lease_id: str, now: int, until: int) -> None:
+        """Replace the lost hosts of a lease, and bring its flags up to date.
+
+        :param until: the latest start of a lease that is healed
+        :raises LeaseNotFound: if there is no such lease
+        """
         def work(tx: PlacingTx) -> tuple[Lease, Lease]:
             old = tx.lease(lease_id)
             if old.start > until or not is_healable(old, now):
@@ -426,29 +302,6 @@ def lacks_resources(reservations: Iterable[Reservation]) -> bool:
     return any(r.missing_resources for r in reservations)
 
 
-def _is_movable(lease: Lease, now: int) -> bool:
-    """Tell whether a lease can still be moved to other hosts."""
-    return lease.status in _NOT_STARTED and is_healable(lease, now)
-
-
-def _unlike(
-    tx: PlacingTx, host: str, now: int, tried: Collection[str]
-) -> Iterator[tuple[Allocation, str]]:
-    """Yield the allocations, with lease ids, that a host does not suit.
-
-    :param tried: the ids of the reservations that are left out
-    """
-    lease_ids = {
-        lease_id
-        for allocation, lease_id in tx.allocations(host=host, after=now)
-        if allocation.start > now and inventory.others(allocation.amounts)
-    }
-    for id_ in sorted(lease_ids):
-        for each in overload.unlike_allocations(tx.replica, tx.lease(id_)):
-            if each.host == host and each.reservation_id not in tried:
-                yield each, id_
-
-
 def _failed(tx: PlacingTx, lease: Lease) -> set[str]:
     """Return the uuids of the failed hosts on which a lease is placed."""
     held = lease_placing.allocations_of(tx.replica, lease)
@@ -477,13 +330,6 @@ def _short_classes(
     )
 
 
-def _is_short(
-    allocation: Allocation, short: Collection[tuple[str, str]]
-) -> bool:
-    """Tell whether the host of an allocation has less than is allocated."""
-    return any((allocation.host, name) in short for name in allocation.amounts)
-
-
 def _marked(
     lease: Lease,
     reservation: Reservation,
@@ -500,7 +346,7 @@ def _marked(
     return flagged(
         reservation,
         lease_placing.count(reservation, after) < _least(reservation)
-        or any(_is_short(each, short) for each in after),
+        or any(overload.is_short(each, short) for each in after),
         opened
         and lease_placing.amounts_by_host(before)
         != lease_placing.amounts_by_host(after),

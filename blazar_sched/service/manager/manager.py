@@ -47,6 +47,7 @@ from blazar_sched.service.manager import monitor
 from blazar_sched.service.manager import offer
 from blazar_sched.service.manager import placing_options
 from blazar_sched.service.manager import relocation
+from blazar_sched.service.manager import replanning
 from blazar_sched.service.manager import restorer
 from blazar_sched.service.manager import series
 from blazar_sched.service.manager import threshold
@@ -169,6 +170,9 @@ class Manager:
         self.healer = healing.Healer(
             conf, self.ledger, self.notifier, self.runner.wake, self.clock
         )
+        self.replanner = replanning.Replanner(
+            self.ledger, self.healer, self.notifier, self.clock
+        )
         self.maintenances = maintenance.Maintenances(
             conf, self.ledger, self.healer, self.services.vacater,
             self.notifier, self.runner.wake, self.clock, self.metrics,
@@ -177,8 +181,8 @@ class Manager:
             self.ledger, self.services.neutron, self.healer, self.clock
         )
         self.monitor = monitor.Monitor(
-            conf, self.ledger, nova, self.healer, self.notifier,
-            floating_ip_healer,
+            conf, self.ledger, nova, self.healer, self.replanner,
+            self.notifier, floating_ip_healer,
         )
         self.restorer = restorer.Restorer(
             conf, self.ledger, nova, self.clock, monotonic

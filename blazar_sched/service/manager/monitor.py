@@ -22,6 +22,7 @@ from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.manager import floating_ip_healing
 from blazar_sched.service.manager import healing
+from blazar_sched.service.manager import replanning
 
 LOG = log.getLogger(__name__)
 
@@ -39,6 +40,7 @@ class Monitor(loop.Looped):
         ledger: Ledger,
         nova: Nova,
         healer: healing.Healer,
+        replanner: replanning.Replanner,
         notifier: Notifier,
         floating_ips: floating_ip_healing.Healer,
     ) -> None:
@@ -46,6 +48,7 @@ class Monitor(loop.Looped):
         self._ledger = ledger
         self._nova = nova
         self._healer = healer
+        self._replanner = replanner
         self._notifier = notifier
         self._floating_ips = floating_ips
         self._noticed = False
@@ -57,7 +60,7 @@ class Monitor(loop.Looped):
         self._loop.wake()
 
     def step(self) -> float:
-        """Look at the hosts and the floating IPs, if due, and heal."""
+        """Look at the hosts and the floating IPs, if due; heal and replan."""
         noticed, self._noticed = self._noticed, False
         back: list[str] = []
         if noticed or self._conf.enable_polling_monitor:
@@ -67,6 +70,7 @@ class Monitor(loop.Looped):
                 LOG.warning('Could not read the status of hosts: %s', e)
                 self._noticed = noticed
         self._healer.heal()
+        self._replanner.replan()
         if back:
             # Leases have got their hosts back, with the servers on them. From
             # now on the other servers on these hosts count for themselves.

@@ -513,7 +513,7 @@ class History:
 
     def check_broken(self, host, at, broken):
         """Check that what does not fit had nowhere else to go."""
-        at_risk = self.world.healer._at_risk
+        at_risk = self.world.manager.replanner._at_risk
         leases = {
             lease_id for a, lease_id in self.world.ledger.allocations(
                 host=host

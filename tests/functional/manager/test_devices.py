@@ -11,6 +11,7 @@ from blazar_sched.domain.flavor import Flavor
 from blazar_sched.domain.inventory import Inventory
 from blazar_sched.domain.provider import Providers
 from blazar_sched.domain.provider import Units
+from blazar_sched.placing import overload
 
 GPU = 'CUSTOM_PCI_10DE_20B0'
 ALIASES = [
@@ -329,6 +330,57 @@ class TestReservation:
         assert places(world, fast) == {'b': 1}
         assert places(world, any_) == {'a': 1}
         world.check()
+
+    def test_devices_that_become_unlike_in_the_window_are_told_of_once(
+        self, world, add, flavors, monkeypatch
+    ):
+        told = []
+        flavors(
+            fast={f'resources:{GPU}': '1', 'trait:CUSTOM_FAST': 'required'},
+        )
+        host = add('a', 2, ('CUSTOM_FAST',))
+        lease = world.create(gpus(1, 'fast'), start='now', end=900)
+        world.run()
+        monkeypatch.setattr(
+            world.manager.notifier, 'lease',
+            lambda kind, lease: told.append((kind, lease.id)),
+        )
+        world.placement.put_below(host.uuid, 'a-0', {GPU: ONE})
+        add('b', 2, ('CUSTOM_FAST',))
+        for _ in range(3):
+            world.hosts.sync()
+            world.monitor.step()
+        assert told == [('lease.at_risk', lease.id)]
+        assert places(world, lease) == {'a': 1}
+        # The lease is well in between.
+        for traits in (('CUSTOM_FAST',), ()):
+            world.placement.put_below(host.uuid, 'a-0', {GPU: ONE}, traits)
+            world.hosts.sync()
+            world.monitor.step()
+        assert told == [('lease.at_risk', lease.id)] * 2
+
+    def test_only_changed_devices_are_compared_with_leases(
+        self, world, add, flavors, monkeypatch
+    ):
+        host = add('a', 1)
+        add('b', 1)
+        leases = [world.create(gpus(1)) for _ in range(2)]
+        looks = []
+        unlike_allocations = overload.unlike_allocations
+
+        def counted(replica, lease):
+            looks.append(lease.id)
+            return unlike_allocations(replica, lease)
+
+        monkeypatch.setattr(overload, 'unlike_allocations', counted)
+        world.monitor.step()
+        assert sorted(looks) == sorted(each.id for each in leases)
+        world.monitor.step()
+        assert len(looks) == 2
+        world.placement.put_below(host.uuid, 'a-0', {GPU: ONE}, ('CUSTOM_X',))
+        world.hosts.sync()
+        world.monitor.step()
+        assert len(looks) == 3
 
     def test_a_second_provider_is_no_use_to_a_group_of_two(
         self, world, add, flavors

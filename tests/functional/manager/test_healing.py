@@ -163,14 +163,14 @@ class TestPending:
         world.add_host('a')
         leases = [world.create(start=t, end=t + 10) for t in (100, 110)]
         world.add_host('b')
-        heal = world.healer._heal
+        heal = world.healer.heal_lease
 
         def fail(lease_id, *args):
             if lease_id == leases[0].id:
                 raise RuntimeError
             heal(lease_id, *args)
 
-        monkeypatch.setattr(world.healer, '_heal', fail)
+        monkeypatch.setattr(world.healer, 'heal_lease', fail)
         world.fail('a')
         assert [on(lease) for lease in leases] == [
             [('a', 'whole')], [('b', 'whole')],

@@ -191,7 +191,7 @@ class TestHostThatComesOrGoes:
         world.hosts.update(
             world.host('a').id, {'available_until': '2027-01-16 00:00'}
         )
-        world.healer.heal()
+        world.manager.replanner.replan()
         assert on(lease) == ['b']
         world.check()
 
@@ -278,7 +278,7 @@ class TestLeasesOnTheHosts:
         lease = world.create(start=150, end=300)
         close('a', force=True)
         world.add_host('b')
-        world.healer.heal()
+        world.manager.replanner.replan()
         assert on(lease) == ['b']
         assert not world.lease(lease).degraded
         world.check()

@@ -80,7 +80,6 @@ class TestManager:
         conf.set_override('overcommit_reservations', False, 'manager')
         world.begin(conf)
 
-        world.healer.heal()
         world.monitor.step()
         assert [vcpus for *_, vcpus in world.held(lease)] == [16]
         with pytest.raises(exception.NotEnoughHostsAvailable):

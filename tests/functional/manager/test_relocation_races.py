@@ -530,7 +530,7 @@ def test_who_becomes_immovable_has_no_place_and_the_lease_goes(
     changed(world, server, features=dataclasses.replace(
         FEATURES, extra_specs={'hw:cpu_policy': 'dedicated'}
     ))
-    world.healer.heal()
+    world.manager.replanner.replan()
 
     assert world.path(server) == []
     until_start(world, lease)
@@ -580,7 +580,7 @@ def test_without_relocation_the_paths_go_and_so_does_the_lease(
 
     conf.set_override('relocate_instances', False, 'manager')
     world.look()
-    world.healer.heal()
+    world.manager.replanner.replan()
 
     assert world.path(server) == []
     until_start(world, lease)
