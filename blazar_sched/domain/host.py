@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import dataclasses
 
 from blazar_sched import ext
+from blazar_sched.domain import inventory
 from blazar_sched.domain import requirements
 from blazar_sched.domain import window
 from blazar_sched.domain.duration import FOREVER
@@ -31,8 +32,11 @@ AVAILABILITY = 'availability'
 # The longest cleaning time, in minutes: longer than the range of all times.
 MAX_CLEANING_TIME = ext.TIME_LIMIT // 60
 
-# The prefix of the property that stands for a trait.
+# The prefixes of the properties that stand for a trait, for a trait of a
+# device, and for a resource class beside RESOURCE_CLASSES.
 TRAIT = 'trait:'
+DEVICE_TRAIT = 'device_trait:'
+RESOURCES = 'resources:'
 
 # The properties that name a host.
 HOST_NAMES = frozenset({'hypervisor_hostname', 'service_name'})
@@ -191,7 +195,10 @@ class Host:
     def properties(self) -> dict[str, str]:
         """Return the properties that a requirement can name, as text.
 
-        The property ``trait:X`` is 'true' for each trait of the host.
+        The property ``trait:X`` is 'true' for each trait of the host, and
+        ``device_trait:X`` for each trait of a child provider. The property
+        ``resources:X`` is the capacity of each resource class beside
+        RESOURCE_CLASSES.
         """
 
         def total(resource_class: str) -> str:
@@ -204,6 +211,14 @@ class Host:
                 for name, value in self.capabilities.items()
             },
             **{f'{TRAIT}{name}': 'true' for name in self.traits},
+            **{
+                f'{DEVICE_TRAIT}{name}': 'true'
+                for each in self.providers for name in each.traits
+            },
+            **{
+                f'{RESOURCES}{name}': str(held.capacity)
+                for name, held in inventory.others(self.inventory).items()
+            },
             'region': self.region,
             'hypervisor_hostname': self.hypervisor_hostname,
             'service_name': self.service_name,
@@ -217,8 +232,14 @@ class Host:
         }
 
 
-# The properties of every host that a requirement can name, besides its
-# capabilities.
-OWN_PROPERTIES = frozenset(
+# The properties of every host that a requirement can name.
+_OWN_PROPERTIES = frozenset(
     Host(uuid='', id='', hypervisor_hostname='').properties()
 )
+
+
+def is_capability(name: str) -> bool:
+    """Tell whether a property is a capability, not one of the host's own."""
+    return name not in _OWN_PROPERTIES and not name.startswith(
+        (TRAIT, DEVICE_TRAIT, RESOURCES)
+    )

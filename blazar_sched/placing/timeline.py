@@ -7,6 +7,7 @@ what takes a share of a row over a window.
 
 import array
 import bisect
+from collections import Counter
 from collections import defaultdict
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -114,15 +115,15 @@ class Groups:
 class Members:
     """The UUIDs of some hosts, and what they have together.
 
-    `capacity` has the sum of each of RESOURCE_CLASSES.
+    `capacity` has the sum of each resource class.
     """
 
     def __init__(self, hosts: Sequence[Host]) -> None:
         self.uuids = [host.uuid for host in hosts]
-        self.capacity = [
-            sum(column)
-            for column in zip(*(host.amounts() for host in hosts), strict=True)
-        ]
+        self.capacity: Counter[str] = Counter()
+        for host in hosts:
+            for name in host.inventory:
+                self.capacity[name] += host.capacity(name)
 
 
 def after(keys: Sequence[str], marker: str | None, limit: int) -> list[str]:
@@ -143,15 +144,23 @@ def rank(key: str) -> Rank:
     return 1 if key else 2, 0, key
 
 
-def share(host: Host, amounts: Mapping[str, int], whole: bool) -> float:
+def share(
+    host: Host,
+    amounts: Mapping[str, int],
+    whole: bool,
+    resource_class: str | None = None,
+) -> float:
     """Return the share of a host that amounts take: 1 for the whole host.
 
-    The resource class of which the largest part is taken counts.
+    :param resource_class: the only resource class that counts; if None, that
+        of which the largest part is taken
     """
     if whole:
         return 1
     found = 0.0
     for name, amount in amounts.items():
+        if resource_class not in (None, name):
+            continue
         if amount > 0 and name in host.inventory:
             capacity = host.capacity(name)
             found = max(found, amount / capacity if amount < capacity else 1)
@@ -163,17 +172,22 @@ def bars_of_servers(
     hosts: Mapping[str, Host],
     window: Window,
     now: int,
+    resource_class: str | None = None,
 ) -> Iterator[tuple[str, Bar]]:
     """Yield the hosts and bars of the servers that draw on no reservation.
 
     A server that has room on another host later has a bar of each stay.
+
+    :param resource_class: as in `share`
     """
     for instance in instances:
         for kind, host, start, end in _stays(instance, now):
             if host in hosts and start < window.end and window.start < end:
                 yield host, Bar(
                     kind, max(start, window.start), end,
-                    share(hosts[host], instance.amounts, False),
+                    share(
+                        hosts[host], instance.amounts, False, resource_class
+                    ),
                     instance.project_id, server_id=instance.uuid,
                 )
 
@@ -241,10 +255,15 @@ class FreeShares:
     """The free share and the free hosts of rows, over one part after another.
 
     :param rows: the hosts of each row that are in service
+    :param resource_class: the only resource class whose share counts; if None,
+        that with the least
     """
 
-    def __init__(self, rows: Sequence[Members]) -> None:
+    def __init__(
+        self, rows: Sequence[Members], resource_class: str | None = None
+    ) -> None:
         self._rows = rows
+        self._resource_class = resource_class
         self._uuids = [uuid for row in rows for uuid in row.uuids]
         self._groups = array.array('i', itertools.chain.from_iterable(
             itertools.repeat(number, len(row.uuids))
@@ -260,9 +279,9 @@ class FreeShares:
     ) -> list[list[tuple[float, int]]]:
         """Return the free share and the free hosts of each row, by part.
 
-        The free share is that of the resource class with the least: what is
-        free throughout the part on each host, added up. Free hosts have
-        nothing on them throughout the part.
+        The free share is what is free of a resource class throughout the part
+        on each host, added up. Free hosts have nothing on them throughout the
+        part.
         """
         rows, groups = indexes.main.rows(self._uuids), self._groups
         if -1 in rows:
@@ -294,22 +313,68 @@ class FreeShares:
         *by_class, hosts = (sums[n::_WIDTH] for n in range(_WIDTH))
         for uuid in _taken_of_extra(indexes, group_of, part):
             hosts[group_of[uuid]] -= 1
+        free: dict[str, Sequence[int]] = dict(
+            zip(inventory.RESOURCE_CLASSES, by_class, strict=True)
+        )
+        for name in indexes.extra:
+            if self._resource_class in (None, name):
+                free[name] = _free_of_extra(
+                    indexes, name, group_of, len(self._rows), part
+                )
+        if self._resource_class is not None:
+            free = {
+                name: each for name, each in free.items()
+                if name == self._resource_class
+            }
         return [
-            (_least_share(free, row.capacity), untaken)
-            for row, free, untaken in zip(
-                self._rows, zip(*by_class, strict=True), hosts, strict=True
+            (_least_share(free, row.capacity, number), untaken)
+            for number, (row, untaken) in enumerate(
+                zip(self._rows, hosts, strict=True)
             )
         ]
 
 
-def _least_share(free: Sequence[int], capacity: Sequence[int]) -> float:
-    """Return the free share of the resource class with the least."""
+def _least_share(
+    free: Mapping[str, Sequence[int]], capacity: Mapping[str, int], row: int
+) -> float:
+    """Return the free share of the resource class with the least.
+
+    :param free: the free amounts of each row, by resource class
+    """
     return min(
         # There is no capacity if no host is in service.
-        (amount / of for amount, of in zip(free, capacity, strict=False)
-         if of),
+        (
+            amounts[row] / capacity[name]
+            for name, amounts in free.items() if capacity[name]
+        ),
         default=0,
     )
+
+
+def _free_of_extra(
+    indexes: Indexes,
+    name: str,
+    group_of: Mapping[str, int],
+    count: int,
+    part: Window,
+) -> Sequence[int]:
+    """Return what is free of a class of an extra index, by row.
+
+    :param count: the number of rows
+    """
+    index, main = indexes.extra[name], indexes.main
+    # An extra index does not know which hosts are taken whole.
+    nothing = (0,) * len(main.resource_classes)
+    rows = main.rows([uuid for uuid in index.hosts if uuid in group_of])
+    open_ = main.row_keys(array.array('i', itertools.compress(
+        rows, main.fits(rows, part.start, part.end, nothing)
+    )))
+    sums = index.free(
+        index.rows(open_),
+        array.array('i', (group_of[uuid] for uuid in open_)),
+        count, part.start, part.end,
+    )
+    return sums[::2]
 
 
 def _taken_of_extra(

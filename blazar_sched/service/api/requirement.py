@@ -98,14 +98,13 @@ def _unknown(
     """Return the names that no host has, as far as the caller may know.
 
     Each name comes with its position and parameter. Names that every host has,
-    and traits, which are not secret, are not checked.
+    traits and resource classes, which are not secret, are not checked.
     """
     asked = [
         (number, name, property_)
         for number, name, properties in named
         for property_ in sorted(properties)
-        if property_ not in host.OWN_PROPERTIES
-        and not property_.startswith(host.TRAIT)
+        if host.is_capability(property_)
     ]
     if not asked:
         return []

@@ -14,11 +14,8 @@ from blazar_sched.service.ledger import blazar
 
 # The numbers that are valid ids of hosts in this service.
 _NUMBER = re.compile('[1-9][0-9]{0,8}')
-# The names that no capability can have, because they are the host's own.
-_OWN = {
-    *(field.name for field in dataclasses.fields(Host)),
-    *Host(uuid='', id='', hypervisor_hostname='').properties(),
-}
+# The names that no capability can have, because they are the host's fields.
+_FIELDS = {field.name for field in dataclasses.fields(Host)}
 
 
 def from_row(
@@ -40,7 +37,7 @@ def from_row(
     hypervisor = cloud.hypervisor(row['hypervisor_hostname'])
     named = dict(capabilities)
     for name in named:
-        if name in _OWN or name.startswith(host.TRAIT):
+        if name in _FIELDS or not host.is_capability(name):
             raise exception.InvalidInput(
                 f'the name of capability {name} is reserved for a property '
                 'that each host has: rename the capability in Blazar',

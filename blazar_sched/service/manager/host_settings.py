@@ -13,7 +13,6 @@ from blazar_sched.domain import duration
 from blazar_sched.domain import exception
 from blazar_sched.domain import host
 from blazar_sched.domain import reservation
-from blazar_sched.domain.host import Host
 
 MAX_NAME = 64
 
@@ -61,8 +60,7 @@ def _check_capability(name: str, value: Any) -> None:
             f'the name of a capability must have 1 to {MAX_NAME} characters',
             field=name[:MAX_NAME],
         )
-    own = Host(uuid='', id='', hypervisor_hostname='').properties()
-    if name in own or name.startswith(host.TRAIT):
+    if not host.is_capability(name):
         raise exception.InvalidInput(
             f'{name} is a property that each host has, and cannot be set',
             field=name,

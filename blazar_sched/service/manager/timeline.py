@@ -74,6 +74,9 @@ class Query:
     :param names: whether the caller sees the names of hosts, and the leases of
         all projects
     :param group_by: HOST, ZONE, FLAVOR, or `$` and the name of a property
+    :param resource_class: the resource class of which shares are shown, on the
+        hosts that have the class; None for all hosts, and for the class of
+        which the most is taken
     :param parts: number of parts, None for none
     :param marker: the key of the row after which the page begins, which may be
         gone
@@ -85,6 +88,7 @@ class Query:
     start: int | None = None
     end: int | None = None
     resource_properties: str = ''
+    resource_class: str | None = None
     parts: int | None = None
     limit: int | None = None
     marker: str | None = None
@@ -124,7 +128,9 @@ class Timeline:
         self._capacity = capacity
         self._clock = clock
         # The groups of the last query for each grouping, and of which hosts.
-        self._groups: dict[tuple[str, str], tuple[list[Host], Groups]] = {}
+        self._groups: dict[
+            tuple[str, str, str], tuple[list[Host], Groups]
+        ] = {}
 
     def get(self, query: Query, known: Collection[str] = ()) -> Values:
         """Return a page of the timeline, with its tag.
@@ -175,6 +181,10 @@ class Timeline:
             raise exception.InvalidInput(
                 'group_by flavor is supported by the API only',
                 field='group_by',
+            )
+        if query.resource_class is not None:
+            raise exception.InvalidInput(
+                'resource_class is for rows of hosts', field='resource_class'
             )
         flavors = {
             flavor.id: flavor
@@ -232,6 +242,13 @@ class Timeline:
             )
 
         hosts, instances = self._ledger.read_replica(look)
+        if query.resource_class is not None:
+            hosts = [h for h in hosts if h.capacity(query.resource_class)]
+            if not hosts:
+                raise exception.InvalidInput(
+                    f'no host has resource class {query.resource_class}',
+                    field='resource_class',
+                )
         groups = self._grouped(query, hosts)
         limit = min(query.limit or USUAL_ROWS, MOST_ROWS)
         keys = timeline.after(groups.keys, query.marker, limit + 1)
@@ -244,7 +261,7 @@ class Timeline:
             keys, more = keys[:read], more or read < len(keys)
         else:
             bars = self._own_bars(query, groups, keys, window)
-        free = self._free(groups, keys, parts, now)
+        free = self._free(query, groups, keys, parts, now)
         by_host = query.group_by == HOST
         return [
             _Row(
@@ -265,7 +282,10 @@ class Timeline:
     def _grouped(self, query: Query, hosts: list[Host]) -> Groups:
         """Return the hosts by row, remembered as long as no host changes."""
         scope = '' if query.names else query.project_id
-        of = query.group_by, scope if query.group_by == HOST else ''
+        of = (
+            query.group_by, scope if query.group_by == HOST else '',
+            query.resource_class or '',
+        )
         known = self._groups.get(of)
         if known is not None and known[0] == hosts:
             return known[1]
@@ -314,7 +334,7 @@ class Timeline:
         for uuid, host in hosts.items():
             bars[key_of[uuid]] += timeline.bars_of_closed(host, window)
         for uuid, bar in timeline.bars_of_servers(
-            instances, hosts, window, now
+            instances, hosts, window, now, query.resource_class
         ):
             bars[key_of[uuid]].append(bar)
         return bars, len(keys)
@@ -353,6 +373,7 @@ class Timeline:
 
     def _free(
         self,
+        query: Query,
         groups: Groups,
         keys: list[str],
         parts: list[Window],
@@ -364,7 +385,9 @@ class Timeline:
         """
         if not parts:
             return []
-        shares = FreeShares([groups.in_service(key) for key in keys])
+        shares = FreeShares(
+            [groups.in_service(key) for key in keys], query.resource_class
+        )
         step = max(1, SLICE // (len(shares) or 1))
         found: list[list[tuple[float, int]]] = []
         for first in range(0, len(parts), step):
@@ -453,7 +476,9 @@ def _bar(use: Use, host: Host, query: Query) -> Bar:
         timeline.OFFER if is_offer and seen else timeline.LEASE,
         allocation.start,
         allocation.end,
-        timeline.share(host, allocation.amounts, allocation.whole),
+        timeline.share(
+            host, allocation.amounts, allocation.whole, query.resource_class
+        ),
         use.project_id,
         use.lease_id,
         allocation.reservation_id,
@@ -466,7 +491,11 @@ def _bar(use: Use, host: Host, query: Query) -> Bar:
 def _show(row: _Row, query: Query) -> Values:
     """Return a row in JSON primitives, as the caller may see it."""
     bars = sorted(
-        (_shown(bar, query) for bar in row.bars), key=_order
+        (
+            _shown(bar, query) for bar in row.bars
+            if bar.share or query.resource_class is None
+        ),
+        key=_order,
     )
     left = bars[:MOST_BARS]
     for bar, track in zip(

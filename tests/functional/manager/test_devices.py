@@ -12,6 +12,7 @@ from blazar_sched.domain.inventory import Inventory
 from blazar_sched.domain.provider import Providers
 from blazar_sched.domain.provider import Units
 from blazar_sched.placing import overload
+from blazar_sched.service.manager import timeline
 
 GPU = 'CUSTOM_PCI_10DE_20B0'
 ALIASES = [
@@ -423,3 +424,78 @@ class TestCapacity:
             3, 2, 1
         )
         assert get(flavor_id='one')['instances'] == 1
+
+    def test_hosts_are_selected_by_their_devices(self, world, add, flavors):
+        add('a', 2, ('CUSTOM_FAST',))
+        add('b', 4)
+        world.add_host('c')
+        for asked, names in {
+            f'[">=", "$resources:{GPU}", "2"]': {'a', 'b'},
+            f'[">=", "$resources:{GPU}", "3"]': {'b'},
+            '["==", "$device_trait:CUSTOM_FAST", "true"]': {'a'},
+            '["==", "$trait:CUSTOM_FAST", "true"]': set(),
+        }.items():
+            found = world.manager.capacity.get(
+                'project', world.now + 100, world.now + 200,
+                resource_properties=asked,
+            )
+            assert found['hosts'] == len(names), asked
+        lease = world.create({
+            'resource_type': 'physical:host', 'min': 1, 'max': 3,
+            'hypervisor_properties': f'[">=", "$resources:{GPU}", "1"]',
+            'resource_properties': '',
+        })
+        assert len(places(world, lease)) == 2
+
+    def test_what_can_be_asked_for_is_listed(self, world, add):
+        add('a', 2, ('CUSTOM_FAST',))
+        add('b', 4)
+        found = world.hosts.public_properties('project')['properties']
+        values = {each['property']: each['values'] for each in found}
+        assert values[f'resources:{GPU}'] == ['2', '4']
+        assert values['device_trait:CUSTOM_FAST'] == ['true']
+
+    def test_the_names_of_devices_are_no_capabilities(self, world, add):
+        host = add('a', 1)
+        for name in (f'resources:{GPU}', 'device_trait:X'):
+            with pytest.raises(exception.InvalidInput) as refusal:
+                world.hosts.update(host.id, {name: '8'})
+            assert refusal.value.field == name
+
+    def test_the_timeline_of_a_class(self, world, add, flavors):
+        flavors(
+            one={'pci_passthrough:alias': 'a100:1'}, plain={},
+        )
+        add('a', 2)
+        world.add_host('c')
+        gpu = world.create(gpus(1))
+        world.create(gpus(15, 'plain'))
+        whole = world.create(
+            {'resource_type': 'physical:host', 'min': 1, 'max': 1,
+             'hypervisor_properties': '', 'resource_properties':
+             f'[">=", "$resources:{GPU}", "1"]'},
+            start=300, end=400,
+        )
+
+        def rows(resource_class=None, **values):
+            return world.manager.timeline.get(timeline.Query(
+                'project', True, start=world.now, end=world.now + 600,
+                resource_class=resource_class, **values
+            ))['timeline']['rows']
+
+        [row] = rows(GPU, parts=3)
+        assert row['name'] == 'a'
+        assert {b['lease_id']: b['share'] for b in row['bars']} == {
+            gpu.id: 0.5, whole.id: 1,
+        }
+        assert row['free'] == [0.5, 0, 1]
+        assert len(rows()) == 2
+        [zone] = rows(GPU, group_by='zone', parts=3)
+        assert zone['free'] == [0.5, 0, 1]
+        # Without a class, the class with the least counts: the eight VCPUs
+        # are taken.
+        assert rows(parts=3)[0]['free'][0] == 0
+        for wrong in ({'group_by': 'flavor'}, {'resource_class': 'CUSTOM_X'}):
+            with pytest.raises(exception.InvalidInput) as refusal:
+                rows(**{'resource_class': GPU, **wrong})
+            assert refusal.value.field == 'resource_class'

@@ -101,8 +101,8 @@ def test_a_host_of_which_only_another_class_is_taken_is_not_free():
         replica.indexes, [Window(0, 10), Window(0, 11), Window(19, 30)]
     ) == [
         [(1, 2), (1, 1)],
-        [(0.875, 0), (1, 1)],
-        [(0.875, 0), (1, 1)],
+        [(0.5, 0), (1, 1)],
+        [(0.5, 0), (1, 1)],
     ]
     # A host that has gone meanwhile has nothing free.
     replica.apply(2, [('host', 'c', None)])
@@ -110,3 +110,99 @@ def test_a_host_of_which_only_another_class_is_taken_is_not_free():
         [(1, 2), (0, 0)]
     ]
     assert FreeShares([]).query(replica.indexes, [Window(0, 9)]) == [[]]
+
+
+CLASSES = ('VCPU', 'CUSTOM_GPU', 'CUSTOM_NIC')
+
+
+def random_world(chance):
+    """Return hosts, and the allocations on them, which fit."""
+    hosts = [
+        host(f'h{n}', VCPU=8, **{
+            name: chance.randint(1, 4) for name in CLASSES[1:]
+            if chance.random() < 0.6
+        })
+        for n in range(4)
+    ]
+    allocations = []
+    for n in range(12):
+        on = chance.choice(hosts)
+        start = chance.randrange(20)
+        amounts = {
+            name: chance.randint(1, on.capacity(name))
+            for name in CLASSES if name in on.inventory
+            and chance.random() < 0.6
+        } if chance.random() < 0.8 else {}
+        new = Allocation(
+            f'a{n}', f'r{n}', on.uuid, start,
+            start + chance.randint(1, 10), amounts, not amounts,
+        )
+        if all(
+            fits(on, [*allocations, new], at) for at in range(40)
+        ):
+            allocations.append(new)
+    return hosts, allocations
+
+
+def taken(allocations, uuid, at):
+    """Return the allocations that are on a host at a time."""
+    return [
+        a for a in allocations if a.host == uuid and a.start <= at < a.end
+    ]
+
+
+def fits(on, allocations, at):
+    here = taken(allocations, on.uuid, at)
+    if any(a.whole for a in here):
+        return len(here) == 1
+    return all(
+        sum(a.amounts.get(name, 0) for a in here) <= on.capacity(name)
+        for name in CLASSES
+    )
+
+
+def free_by_brute_force(hosts, allocations, part, name):
+    """Return the free share of a class throughout a part."""
+    free = 0
+    for on in hosts:
+        seen = [
+            taken(allocations, on.uuid, at)
+            for at in range(part.start, part.end)
+        ]
+        if not any(a.whole for here in seen for a in here):
+            free += on.capacity(name) - max(
+                sum(a.amounts.get(name, 0) for a in here) for here in seen
+            )
+    return free / sum(on.capacity(name) for on in hosts)
+
+
+@pytest.mark.parametrize('seed', range(40))
+def test_free_shares_are_those_of_each_class(seed):
+    chance = random.Random(seed)
+    hosts, allocations = random_world(chance)
+    replica = Replica(LedgerAccounting)
+    replica.apply(1, map(record.encode, [
+        *hosts,
+        *(
+            record.Reservation(
+                a.reservation_id, f'l{a.id}', 'p', 'virtual:instance',
+                a.start, a.end, a.amounts,
+            )
+            for a in allocations
+        ),
+        *allocations,
+    ]))
+    groups = Groups((chance.choice('12'), each) for each in hosts)
+    rows = [groups.in_service(key) for key in groups.keys]
+    parts = [Window(0, 5), Window(5, 16), Window(16, 40)]
+    for name in (*CLASSES, None):
+        found = FreeShares(rows, name).query(replica.indexes, parts)
+        for part, shares in zip(parts, found, strict=True):
+            for key, (share, _) in zip(groups.keys, shares, strict=True):
+                members = groups.hosts(key)
+                assert share == min((
+                    free_by_brute_force(members, allocations, part, each)
+                    for each in CLASSES
+                    if name in (None, each)
+                    and any(each in on.inventory for on in members)
+                ), default=0), (name, part, key)
