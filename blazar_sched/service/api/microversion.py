@@ -24,7 +24,8 @@
 - 1.5 adds lease requests, which wait until a lease finds room
   (``/v1/requests``), thresholds of the capacity (``/v1/thresholds``) and the
   flavors that reservations can name (``/v1/flavors``), and shows the project
-  of a held offer (``project_id``). Hosts have the setting ``spare``.
+  of a held offer (``project_id``). Hosts have the setting ``spare``. The
+  timeline shows the shares of one resource class (``resource_class``).
 """
 
 from collections.abc import Callable

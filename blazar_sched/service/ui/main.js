@@ -20,6 +20,10 @@ import { View } from './view.js';
 // view is read.
 const POLL = 10_000;
 const QUIET = 200;
+// The prefix of the property with the amount of a resource class, and the
+// classes without such a property.
+const RESOURCES = 'resources:';
+const USUAL_CLASSES = ['VCPU', 'MEMORY_MB', 'DISK_GB'];
 // Milliseconds between two looks at the clock.
 const TICK = 1000;
 
@@ -78,6 +82,8 @@ class Page {
     }
     $('group').addEventListener('change', ({ target }) =>
       this.view.setGroupBy(target.value));
+    $('resource_class').addEventListener('change', ({ target }) =>
+      this.view.setResourceClass(target.value));
     $('zone').addEventListener('change', ({ target }) => this.view.setZone(
       target.value === 'UTC' ? 'UTC' : times.localZone()));
     $('project').addEventListener('change', ({ target }) =>
@@ -179,6 +185,7 @@ class Page {
     this.finder.offerFlavors(flavors);
     this.finder.search();
     this.offerGroups(zones, properties);
+    this.offerClasses(properties);
     await this.load(true);
     await this.loadHosts();
   }
@@ -194,6 +201,23 @@ class Page {
     fill($('group'), groups.map(([value, label]) => h('option', {
       value, selected: value === this.view.groupBy,
     }, label)));
+  }
+
+  /** Offer the resource classes, if hosts have others than the usual ones. */
+  offerClasses(properties) {
+    const others = properties.map(({ property }) => property)
+      .filter((name) => name.startsWith(RESOURCES))
+      .map((name) => name.slice(RESOURCES.length));
+    const classes = others.length ? [...USUAL_CLASSES, ...others] : [];
+    if (!classes.includes(this.view.resourceClass)) {
+      this.view.resourceClass = '';
+    }
+    const select = $('resource_class');
+    select.parentElement.hidden = !classes.length;
+    fill(select, [['', 'the fullest class'],
+      ...classes.map((name) => [name, name])].map(([value, label]) =>
+      h('option', { value, selected: value === this.view.resourceClass },
+        label)));
   }
 
   /** Read what is in view; `again` also what is known already. */
@@ -217,9 +241,10 @@ class Page {
     });
     const shown = query && await this.api.get('/capacity', query);
     if (this.capacityAsked !== token) return;
-    strip.drawNow(present.capacity);
+    const { resourceClass } = this.view;
+    strip.drawNow(present.capacity, resourceClass);
     this.capacity = shown?.capacity ?? null;
-    strip.draw(this.capacity, this.timeline);
+    strip.draw(this.capacity, this.timeline, resourceClass);
   }
 
   async loadLeases() {
@@ -331,7 +356,7 @@ class Page {
     if (this.hosts) admin.draw(this.hosts, this.all ?? [], this.rows.rows);
     this.drawTable();
     this.timeline.measure();
-    strip.draw(this.capacity, this.timeline);
+    strip.draw(this.capacity, this.timeline, this.view.resourceClass);
   }
 
   /** Show the held offers; an offer that has lapsed goes. */

@@ -40,6 +40,7 @@ export class Rows {
   covers(view) {
     const { query } = this;
     return query !== null && query.group_by === view.groupBy
+      && query.resource_class === classOf(view)
       && (this.start <= view.start || view.groupBy === 'flavor')
       && this.end >= view.end
       && this.end - this.start <= COARSEST * view.span * (1 + 2 * MARGIN);
@@ -64,6 +65,7 @@ export class Rows {
       start_date: times.iso(this.start), end_date: times.iso(this.end),
       group_by: view.groupBy, limit: view.groupBy === 'flavor' ? 50 : PAGE,
       ...(view.groupBy !== 'host' && { parts: PARTS }),
+      ...(classOf(view) && { resource_class: classOf(view) }),
     };
     await this.read(this.query, null);
   }
@@ -94,6 +96,11 @@ export class Rows {
       if (this.loading === loading) this.loading = null;
     }
   }
+}
+
+/** Return the resource class of the shares; rows of flavors have none. */
+function classOf({ groupBy, resourceClass }) {
+  return groupBy !== 'flavor' && resourceClass || undefined;
 }
 
 function rowOf(row, { group_by: by, parts }, index) {

@@ -24,24 +24,41 @@ export function query(view, width, asked) {
   };
 }
 
+/** Return what is counted: {noun, count(part), most(part)}. */
+function measure(capacity, resourceClass) {
+  if (capacity.parts.some(({ instances }) => instances !== null)) {
+    const most = Math.max(...capacity.parts.map((part) => part.instances), 1);
+    return {
+      noun: 'instances', count: (part) => part.instances, most: () => most,
+    };
+  }
+  if (resourceClass) {
+    const of = (part) => part.resources.find(
+      (each) => each.resource_class === resourceClass);
+    return {
+      noun: resourceClass, count: (part) => of(part)?.available ?? 0,
+      most: (part) => of(part)?.total ?? 0,
+    };
+  }
+  return {
+    noun: 'hosts', count: (part) => part.hosts, most: () => capacity.hosts,
+  };
+}
+
 /** Show a capacity document; `null` shows that there is none. */
-export function draw(capacity, timeline) {
+export function draw(capacity, timeline, resourceClass) {
   const { left, width } = timeline;
   const element = $('strip');
   if (!capacity) {
     fill(element);
     return;
   }
-  const instances = capacity.parts.some((part) => part.instances !== null);
-  const count = (part) => instances ? part.instances : part.hosts;
-  const noun = instances ? 'instances' : 'hosts';
-  const most = instances
-    ? Math.max(...capacity.parts.map(count), 1) : Math.max(capacity.hosts, 1);
+  const { noun, count, most } = measure(capacity, resourceClass);
   const bars = capacity.parts.map((part) => {
     const [start, end] = [part.start_date, part.end_date].map(times.parse);
     const from = timeline.x(start);
-    const height = count(part) / most * (HEIGHT - 4);
-    const share = count(part) / most;
+    const share = count(part) / (most(part) || 1);
+    const height = share * (HEIGHT - 4);
     const level = share === 0 ? 'none' : share < 0.34 ? 'little' : 'much';
     const size = {
       x: from, width: Math.max(timeline.x(end) - from, 0.5),
@@ -49,7 +66,7 @@ export function draw(capacity, timeline) {
     return svg('g', {},
       svg(`rect.${level}`, { ...size, y: HEIGHT - height, height }),
       svg('rect.touch', { ...size, y: 0, height: HEIGHT },
-        svg('title', {}, `${count(part)} of ${most} ${noun} free, `
+        svg('title', {}, `${count(part)} of ${most(part)} ${noun} free, `
           + times.windowOf(start, end))));
   });
   fill(element, h('p', {}, `free ${noun}`), svg('svg', {
@@ -59,14 +76,11 @@ export function draw(capacity, timeline) {
 }
 
 /** Show the number for this moment. */
-export function drawNow(capacity) {
+export function drawNow(capacity, resourceClass) {
   const [part] = capacity.parts;
-  const instances = part.instances !== null;
-  const free = instances ? part.instances : part.hosts;
-  fill($('now'),
-    h('strong', {}, String(free)),
-    instances ? ' instances free now'
-      : ` of ${capacity.hosts} ${hostsOf(capacity.hosts)} free now`);
+  const { noun, count, most } = measure(capacity, resourceClass);
+  const single = noun === 'hosts' && capacity.hosts === 1;
+  fill($('now'), h('strong', {}, String(count(part))),
+    noun === 'instances' ? ' instances free now'
+      : ` of ${most(part)} ${single ? 'host' : noun} free now`);
 }
-
-const hostsOf = (count) => count === 1 ? 'host' : 'hosts';

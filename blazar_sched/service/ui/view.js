@@ -25,6 +25,7 @@ export class View {
     const start = times.parse(values.get('from'));
     const span = times.readLength(values.get('span') ?? '');
     this.groupBy = values.get('rows') ?? '';
+    this.resourceClass = values.get('class') ?? '';
     this.zone = values.get('zone') === 'UTC' ? 'UTC' : times.localZone();
     times.setZone(this.zone);
     const fits = Number.isFinite(start);
@@ -68,6 +69,13 @@ export class View {
     this.changed();
   }
 
+  /** Show the shares of a resource class; '' for the one with the most. */
+  setResourceClass(name) {
+    this.resourceClass = name;
+    this.keep();
+    this.changed();
+  }
+
   setZone(name) {
     this.zone = name;
     times.setZone(name);
@@ -80,6 +88,7 @@ export class View {
     values.set('from', times.iso(this.start));
     values.set('span', `${this.span}s`);
     if (this.groupBy) values.set('rows', this.groupBy);
+    if (this.resourceClass) values.set('class', this.resourceClass);
     if (this.zone === 'UTC') values.set('zone', 'UTC');
     return `#${values}`;
   }

@@ -12,6 +12,7 @@ import zoneinfo
 import pytest
 
 from blazar_sched.domain import window
+from blazar_sched.domain.provider import Units
 from blazar_sched.service.clients.nova import Server
 from tests.functional.page import __main__ as main
 from tests.functional.page.conftest import HOUR
@@ -498,6 +499,30 @@ def test_flavors_show_how_many_fit(world, browse):
     for span in ('366d', '1d'):
         alice.page.click(f'[data-span="{span}"]')
         alice.page.wait_for_timeout(500)
+    assert alice.page.locator('#proposal .bad').count() == 0
+
+
+def test_the_shares_of_a_resource_class(world, browse):
+    manager = world.service.manager
+    cards = [
+        (f'card-{n}', {'CUSTOM_GPU': Units(n, 1, n, 1)}) for n in (1, 2)
+    ]
+    for (id_, units), host in zip(cards, manager.ledger.hosts(), strict=False):
+        manager.services.placement.put_below(host.uuid, id_, units)
+    manager.hosts.sync()
+    alice = browse(world)
+    alice.sign_in(hash_='#span=4d')
+    alice.page.wait_for_selector('.bar')
+    assert alice.page.locator('.row .key').count() == 4
+    alice.page.select_option('#resource_class', 'CUSTOM_GPU')
+    alice.page.locator('.row .key').nth(2).wait_for(state='hidden')
+    assert 'class=CUSTOM_GPU' in alice.page.evaluate('location.hash')
+    alice.page.locator('#strip', has_text='free CUSTOM_GPU').wait_for()
+    alice.page.locator('#now', has_text='of 3 CUSTOM_GPU free').wait_for()
+    alice.page.select_option('#group', 'flavor')
+    alice.page.wait_for_selector('.bar.heat')
+    alice.page.select_option('#group', '$resources:CUSTOM_GPU')
+    alice.page.locator('.row .key', has_text='2 (1)').wait_for()
     assert alice.page.locator('#proposal .bad').count() == 0
 
 
