@@ -74,6 +74,8 @@ PROJECT = 'b8a2e1c09f6d4c7f8e7d6c5b4a392817'
 
 UNBOUNDED, BOUNDED, BOUND = 'unbounded', 'bounded', 'bound'
 WITH_DEVICES = 'bounded with devices'
+# As BOUNDED, in a cloud whose hosts have no devices.
+NO_DEVICES = 'bounded, in a cloud without devices'
 FRESH, AGAIN = 'fresh', 'again'
 
 OURS = ('ReservationFilter', 'LifetimeFilter', 'both of ours')
@@ -113,7 +115,12 @@ TARGETS = [
     ),
     measure.Target(
         work('filter', 10_000, FRESH, WITH_DEVICES), 'LifetimeFilter',
-        (work('filter', 10_000, FRESH, BOUNDED), 'LifetimeFilter'), 2, None,
+        (work('filter', 10_000, FRESH, BOUNDED), 'LifetimeFilter'), 0.5, None,
+    ),
+    measure.Target(
+        work('filter', 10_000, FRESH, BOUNDED), 'LifetimeFilter',
+        (work('filter', 10_000, FRESH, NO_DEVICES), 'LifetimeFilter'), 0.9,
+        None,
     ),
     *(
         measure.Target(
@@ -157,6 +164,14 @@ def run(
                 )
             yield _kept(cloud, size, asked)
             check_nothing_failed()
+    say('a cloud without devices')
+    cloud = Cloud(max(sizes), devices=0)
+    with followed(cloud.replica):
+        for size in sizes:
+            yield from _measured(
+                'filter', _filters(), cloud, size, NO_DEVICES, budget
+            )
+        check_nothing_failed()
 
 
 class Cloud:
@@ -164,11 +179,18 @@ class Cloud:
 
     A fifth of the hosts is leased whole, the others by parts, and every fifth
     part with devices. One reservation is open now, on every tenth host.
+
+    :param devices: how many devices a host has
     """
 
     def __init__(
-        self, hosts: int, seed: int = 1, relocating: bool = False
+        self,
+        hosts: int,
+        seed: int = 1,
+        relocating: bool = False,
+        devices: int = DEVICES,
     ) -> None:
+        self._devices = devices
         objects.register_all()
         self.random = random.Random(seed)
         self.now = process.now()
@@ -214,6 +236,7 @@ class Cloud:
             BOUNDED: {'lifetime': [f'{hours}h']},
             BOUND: {'reservation': [self.reservation_id]},
             WITH_DEVICES: {'lifetime': [f'{hours}h']},
+            NO_DEVICES: {'lifetime': [f'{hours}h']},
         }
         devices = {
             f'resources{n}:{DEVICE}': '1'
@@ -240,8 +263,9 @@ class Cloud:
         held = {
             resource_class: Inventory(total)
             for resource_class, total in (
-                *CAPACITY.items(), (DEVICE, DEVICES)
+                *CAPACITY.items(), (DEVICE, self._devices)
             )
+            if total
         }
         for number, each in enumerate(self.uuids):
             yield record.encode(
@@ -274,8 +298,8 @@ class Cloud:
                 else:
                     end = start + randrange(HOUR, 14 * DAY)
                     held = amounts_of(randrange(1, MOST_PARTS + 1))
-                    if k % 5 == 0:
-                        held[DEVICE] = randrange(1, DEVICES + 1)
+                    if k % 5 == 0 and self._devices:
+                        held[DEVICE] = randrange(1, self._devices + 1)
                 yield self.allocated(each, self.new_uuid(), start, end, held)
 
     def allocated(
