@@ -391,7 +391,7 @@ class _Need:
         def select(
             amount: int, group: list[Any], admission: _Admission
         ) -> list[Any]:
-            if admission.relocates:
+            if admission.relocates and amount == self.request.extra[name]:
                 # The relocation path has room for these classes, too.
                 return group
             return index.select(

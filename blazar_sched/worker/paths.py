@@ -313,11 +313,33 @@ class Paths:
         candidates = self._replica.catalog.relocation_targets(
             host, self._request.extra
         )
+        competing = self._competing_for_extra(candidates.hosts)
+        if competing:
+            candidates = self._replica.catalog.among(
+                uuid for uuid in candidates.hosts if uuid not in competing
+            )
         return kind(
             self._replica.indexes, candidates.rows, amounts,
             self._request.extra, self._recorded_room(candidates.hosts),
             self._ignore,
         )
+
+    def _competing_for_extra(self, hosts: Collection[str]) -> set[str]:
+        """Return the hosts with recent placements that take the same classes.
+
+        The room of the extra indexes cannot be reduced for a request, so no
+        path leads to such a host until the replica has the placements.
+        """
+        if not self._request.extra or not self._placed:
+            return set()
+        return {
+            host for host in hosts
+            if any(
+                self._is_unrecorded(each)
+                and not each.amounts.keys().isdisjoint(self._request.extra)
+                for each in self._placed.get(host, ())
+            )
+        }
 
     def _recorded_room(self, hosts: Collection[str]) -> present.Room:
         """Return the room that the records leave, and recent placements.

@@ -23,6 +23,7 @@ from tests.unit.worker.test_decision import a_request
 from tests.unit.worker.test_decision import a_reservation
 from tests.unit.worker.test_decision import an_allocation
 from tests.unit.worker.test_decision import decide
+from tests.unit.worker.test_decision import GPU
 from tests.unit.worker.test_decision import HOUR
 from tests.unit.worker.test_decision import id_of
 from tests.unit.worker.test_decision import NOW
@@ -429,6 +430,41 @@ def test_the_record_counts_in_place_of_the_placement():
     here = states(0, here=[recorded.uuid])
 
     assert passing_beside([placed()], replica, here, a_request()) == ['c0']
+
+
+def with_gpus(gpus, **fields):
+    """A server with GPUs and one VCPU that a worker has placed."""
+    of = placed(vcpus=1, **fields)
+    own = {GPU: gpus} if gpus else {}
+    return dataclasses.replace(of, amounts=of.amounts | own)
+
+
+@pytest.mark.parametrize('gpus, room', [(0, True), (1, False)])
+def test_the_devices_of_a_server_placed_a_moment_ago_are_taken_later(
+    gpus, room
+):
+    """Host c1 has one GPU, which one of the two servers needs later."""
+    hosts = [a_host(0, gpus=2), a_host(1, gpus=1)]
+    replica = a_replica(*hosts, *leased(0, gpus=2))
+    small = with_gpus(gpus)
+    here = states(0, here=[small.uuid])
+    can = a_request(gpus=1, movable='true')
+
+    found = passing_beside([small], replica, here, can)
+
+    assert found == (['c0'] if room else [])
+
+
+def test_the_devices_of_a_server_placed_a_moment_ago_are_taken_here():
+    """Host c0 has two GPUs, and nobody but the servers needs them."""
+    hosts = [a_host(0, gpus=2), a_host(1, gpus=2)]
+    replica = a_replica(*hosts)
+    can = [a_request(gpus=n, movable='true') for n in (1, 2)]
+    small = with_gpus(1, path=())
+    found = [
+        passing_beside([small], replica, states(0), each) for each in can
+    ]
+    assert found == [['c0'], []]
 
 
 leases = st.lists(st.tuples(
