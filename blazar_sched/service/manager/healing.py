@@ -230,7 +230,9 @@ class Healer:
         """Notify of what a commit changed in a lease, and wake the runner."""
         if new == old:
             return
-        if new.degraded and not old.degraded:
+        if new.degraded and not (
+            old.degraded and _lacking(new) <= _lacking(old)
+        ):
             LOG.warning('Lease %s is degraded: capacity was lost', new.id)
             self._notifier.lease(LEASE_DEGRADED, new)
         else:
@@ -296,6 +298,11 @@ def _will_close(
         for many in held.values()
         for a in many
     )
+
+
+def _lacking(lease: Lease) -> set[str]:
+    """Return the ids of the reservations that lack resources."""
+    return {r.id for r in lease.reservations if r.missing_resources}
 
 
 def lacks_resources(reservations: Iterable[Reservation]) -> bool:

@@ -213,6 +213,21 @@ class TestShrunk:
             ('lease.degraded', lease.id), ('lease.healed', lease.id),
         ]
 
+    def test_a_degraded_lease_that_loses_more_is_not_told_to_be_healed(
+        self, world, slots, shrink, told
+    ):
+        world.add_host('a', vcpus=8)
+        lease = world.create(slots(1, vcpus=4), start='now', end=200)
+        world.run()
+        # A server is in the way, say.
+        world.ledger.write(lambda tx: tx.put_lease(
+            dataclasses.replace(world.lease(lease), degraded=True)
+        ))
+        told.clear()
+        shrink('a', VCPU=2)
+        step(world)
+        assert told == [('lease.degraded', lease.id)]
+
     def test_each_reservation_by_itself(self, world, slots, on, shrink):
         world.add_host('a', vcpus=8)
         lease = world.create(slots(1, vcpus=6), slots(1, vcpus=2))
