@@ -221,7 +221,7 @@ class Ledger(reader.Reader):
         """Delete the leases that are over and ended before a given time.
 
         Lease requests that have stopped waiting before that time are deleted,
-        too.
+        too, unless their leases are still there.
 
         The leases are deleted in slices, so that other commits wait for one
         slice at most.

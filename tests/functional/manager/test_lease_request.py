@@ -618,6 +618,20 @@ def test_requests_that_wait_no_more_are_purged(
     assert [each['id'] for each in requests.list(None)] == [kept['id']]
 
 
+def test_a_request_is_kept_as_long_as_its_lease(world, requests, ask):
+    low = ask(flexible=True, priority=LOW)
+    world.clock.now += 10
+    list(world.ledger.purge(world.now))
+    # The lease can still be moved.
+    high = ask(start=90, latest=90, priority=HIGH)
+    assert high['status'] == 'BOOKED'
+    assert world.ledger.lease(low['lease_id']).start == world.now + 190
+    world.run(400)
+    list(world.ledger.purge(world.now))
+    assert world.ledger.leases() == []
+    assert requests.list(None) == []
+
+
 def test_what_is_told(world, conf, requests, full, ask, monkeypatch):
     told = []
     monkeypatch.setattr(
