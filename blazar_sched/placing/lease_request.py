@@ -62,6 +62,20 @@ def starts(
     return left
 
 
+def competing(
+    replica: state.Replica,
+    lease: Lease,
+    others: Iterable[Asked],
+    options: Options,
+) -> list[Asked]:
+    """Return the other requests whose leases may use a host of a lease."""
+    mine = list(_candidates(replica, lease, options))
+    return [
+        each for each in others
+        if _compete(mine, _candidates(replica, each.lease, options))
+    ]
+
+
 def suitable_hosts(
     replica: state.Replica, lease: Lease
 ) -> list[tuple[Reservation, list[Host]]]:
@@ -121,11 +135,11 @@ def _candidates(
         )
 
 
-def _compete(mine: Iterable[_Hosts], theirs: Iterable[_Hosts]) -> bool:
+def _compete(mine: Sequence[_Hosts], theirs: Iterable[_Hosts]) -> bool:
     return any(
         not a.hosts.keys().isdisjoint(b.hosts)
-        for _, a in mine
         for _, b in theirs
+        for _, a in mine
     )
 
 

@@ -344,8 +344,13 @@ class LeaseRequests(loop.Looped):
 
         :returns: as `_book`
         """
-        most = len(self._movable(self._ledger, asked.request, now))
-        for count in range(1, most + 1):
+        movable = self._movable(self._ledger, asked.request, now)
+        most = self._ledger.read_replica(
+            lambda replica: len(
+                self._requests.competing(replica, asked, movable)
+            )
+        )
+        for count in range(1, min(most, MOST_MOVED) + 1):
             with contextlib.suppress(exception.NotEnoughHostsAvailable):
                 booked = self._ledger.commit(functools.partial(
                     self._put_in_place, asked=asked, ahead=ahead, seen=seen,
@@ -378,7 +383,7 @@ class LeaseRequests(loop.Looped):
                     and lease.window.overlaps(request.span)
                 ):
                     found.append(Asked(each, lease))
-        return found[:MOST_MOVED]
+        return found
 
     def _put_in_place(
         self,
@@ -395,9 +400,10 @@ class LeaseRequests(loop.Looped):
         :raises NotEnoughHostsAvailable: if one of the leases finds no room in
             the range of starts of its own request
         """
-        moving = self._movable(tx, asked.request, now)[:count]
-        search = self._requests.starts(asked, ahead, now)
         replica = tx.replica
+        movable = self._movable(tx, asked.request, now)
+        moving = self._requests.competing(replica, asked, movable)[:count]
+        search = self._requests.starts(asked, ahead, now)
         held = [
             allocation
             for each in moving

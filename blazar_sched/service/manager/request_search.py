@@ -13,6 +13,7 @@ from blazar_sched.domain.lease_request import LeaseRequest
 from blazar_sched.domain.lease_request import Starts
 from blazar_sched.placing import lease_request
 from blazar_sched.placing.lease_request import Asked
+from blazar_sched.replica import state
 from blazar_sched.service import resources
 from blazar_sched.service.manager import draft
 from blazar_sched.service.manager import placing_options
@@ -57,6 +58,17 @@ class RequestSearch:
                 replica, asked, ahead, starts, options
             ),
             now,
+        )
+
+    def competing(
+        self,
+        replica: state.Replica,
+        asked: Asked,
+        others: Iterable[Asked],
+    ) -> list[Asked]:
+        """Return the other requests whose leases may use the same hosts."""
+        return lease_request.competing(
+            replica, asked.lease, others, placing_options.read(self._conf)
         )
 
     def asked(self, request: LeaseRequest, now: int) -> Asked:

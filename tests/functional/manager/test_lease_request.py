@@ -2,6 +2,7 @@
 """Lease requests: their order, how they are booked, and how they end."""
 
 import itertools
+import json
 import random
 import threading
 
@@ -11,6 +12,7 @@ from blazar_sched.domain import exception
 from blazar_sched.domain.lease_request import PRIORITIES
 from blazar_sched.domain.lease_request import starts_outside
 from blazar_sched.domain.window import Window
+from blazar_sched.service.manager.lease_request import MOST_MOVED
 
 LOW, NORMAL, HIGH = range(len(PRIORITIES))
 
@@ -475,6 +477,30 @@ class TestFlexible:
             for each in made
         ]
         assert starts == [100, 200]
+
+    def test_leases_on_other_hosts_are_left_alone(
+        self, world, whole, ask, told
+    ):
+        """They are not moved, and do not count in the most leases moved."""
+        for n in range(MOST_MOVED):
+            world.add_host(f'gpu-{n}', kind='gpu')
+        mine = whole(
+            resource_properties=json.dumps(['==', '$hypervisor_hostname', 'a'])
+        )
+        gpu = whole(resource_properties=json.dumps(['==', '$kind', 'gpu']))
+        low = ask(mine, flexible=True)
+        others = [
+            ask(gpu, flexible=True, priority=LOW) for _ in range(MOST_MOVED)
+        ]
+        told.clear()
+        high = ask(mine, latest=100, priority=HIGH)
+        assert high['status'] == 'BOOKED'
+        assert told[-2:] == [
+            ('request.move', low['id']), ('lease.update', low['lease_id']),
+        ]
+        assert not {id_ for _, id_ in told} & {
+            each[name] for each in others for name in ('id', 'lease_id')
+        }
 
     def test_a_moved_lease_delays_no_request_ahead_of_it(
         self, world, whole, requests, ask, moves
