@@ -20,6 +20,9 @@ from blazar_sched.placing import room
 from blazar_sched.placing.options import Options
 from blazar_sched.replica import state
 
+# A reservation, with the hosts that suit the reservation.
+Suitable = tuple[Reservation, Sequence[Host]]
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Asked:
@@ -76,9 +79,7 @@ def competing(
     ]
 
 
-def suitable_hosts(
-    replica: state.Replica, lease: Lease
-) -> list[tuple[Reservation, list[Host]]]:
+def suitable_hosts(replica: state.Replica, lease: Lease) -> list[Suitable]:
     """Return the hosts that suit each reservation, also if out of service.
 
     O(hosts).
@@ -95,16 +96,32 @@ def suitable_hosts(
     ]
 
 
-def has_enough(
-    reservation: Reservation, hosts: Sequence[Host], overcommit: bool
-) -> bool:
-    """Tell whether hosts are enough for a reservation if nothing is on them.
+def has_enough(suitable: Sequence[Suitable], overcommit: bool) -> bool:
+    """Tell whether hosts may be enough for a lease if nothing is on them.
+
+    Each reservation must find room by itself, and the reservations of whole
+    hosts must find enough hosts together.
 
     O(hosts).
 
-    :param hosts: the hosts that suit the reservation
+    :param suitable: the result of `suitable_hosts`
     :param overcommit: whether reservations may overcommit hosts
     """
+    whole = [
+        (reservation, hosts) for reservation, hosts in suitable
+        if reservation.resource_type == PHYSICAL_HOST
+    ]
+    together = {host.uuid for _, hosts in whole for host in hosts}
+    needed = sum(int(r.parameters['min']) for r, _ in whole)
+    return needed <= len(together) and all(
+        _has_enough(reservation, hosts, overcommit)
+        for reservation, hosts in suitable
+    )
+
+
+def _has_enough(
+    reservation: Reservation, hosts: Sequence[Host], overcommit: bool
+) -> bool:
     parameters = reservation.parameters
     if reservation.resource_type == PHYSICAL_HOST:
         return len(hosts) >= int(parameters['min'])

@@ -225,10 +225,7 @@ class LeaseRequests(loop.Looped):
             lambda replica: lease_request.suitable_hosts(replica, asked.lease)
         )
         overcommit = self._conf.overcommit_reservations
-        if not all(
-            lease_request.has_enough(reservation, hosts, overcommit)
-            for reservation, hosts in suitable
-        ):
+        if not lease_request.has_enough(suitable, overcommit):
             raise exception.NotEnoughHostsAvailable(
                 'the cloud has too few hosts for the reservations, even '
                 'without any other lease',

@@ -30,7 +30,7 @@ def test_instances(amount, affinity, overcommit, enough):
         'flavor:instance',
         {'resources': {'VCPU': 1}, 'amount': amount, 'affinity': affinity},
     )]).reservations
-    assert has_enough(reservation, HOSTS, overcommit) is enough
+    assert has_enough([(reservation, HOSTS)], overcommit) is enough
 
 
 @pytest.mark.parametrize('least, enough', [(2, True), (3, False)])
@@ -38,4 +38,17 @@ def test_hosts(least, enough):
     [reservation] = make_lease('l', 'p', Window(0, 1), [
         ('physical:host', {'min': least, 'max': 9}),
     ]).reservations
-    assert has_enough(reservation, HOSTS, True) is enough
+    assert has_enough([(reservation, HOSTS)], True) is enough
+
+
+@pytest.mark.parametrize('hosts, enough', [
+    ((HOSTS[:1], HOSTS[:1]), False),
+    ((HOSTS[:1], HOSTS[1:]), True), ((HOSTS[:1], HOSTS), True),
+])
+def test_hosts_of_several_reservations(hosts, enough):
+    """One host is no room for two reservations of whole hosts."""
+    reservations = make_lease('l', 'p', Window(0, 1), [
+        ('physical:host', {'min': 1, 'max': 9}) for _ in hosts
+    ]).reservations
+    suitable = list(zip(reservations, hosts, strict=True))
+    assert has_enough(suitable, True) is enough
