@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import itertools
 
 from blazar_sched.domain import exception
+from blazar_sched.domain import plural
 from blazar_sched.domain import states
 from blazar_sched.domain.floating_ip import FloatingIP
 from blazar_sched.domain.floating_ip import Use
@@ -85,7 +86,8 @@ def place(
     kept = [f for f in free if f.id in ids]
     if opened and len(kept) < len(held):
         raise exception.NotEnoughFloatingIPAvailable(
-            f'{len(held) - len(kept)} floating IPs in use could not be kept',
+            f'{plural.counted(len(held) - len(kept), "floating IP")} in use '
+            'could not be kept',
             field='reservations',
         )
     lost = set(parameters[_REQUIRED]) - {f.address for f in free}
@@ -97,8 +99,9 @@ def place(
     chosen = choose(lease, reservation, kept, free)
     if len(chosen) < amount:
         raise exception.NotEnoughFloatingIPAvailable(
-            f'{amount} floating IPs of network {network_id} are needed, '
-            f'{len(chosen)} are free',
+            f'{plural.counted(amount, "floating IP")} of network '
+            f'{network_id} {plural.is_or_are(amount)} needed, '
+            f'{len(chosen)} {plural.is_or_are(len(chosen))} free',
             field='amount',
         )
     return chosen

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 import dataclasses
 
 from blazar_sched.domain import exception
+from blazar_sched.domain import plural
 from blazar_sched.domain.allocation import Allocation
 from blazar_sched.domain.catalog import Candidates
 from blazar_sched.domain.reservation import PHYSICAL_HOST
@@ -142,8 +143,8 @@ def place_hosts(
             )
     if len(names) < minimum:
         raise exception.NotEnoughHostsAvailable(
-            f'{_are(minimum, "host")} needed, '
-            f'{len(names)} {"is" if len(names) == 1 else "are"} free',
+            f'{plural.are(minimum, "host")} needed, '
+            f'{len(names)} {plural.is_or_are(len(names))} free',
             field='reservations',
             offer={'available': len(names)},
         )
@@ -223,14 +224,11 @@ def _no_room(
     amount: int, where: str, free: int
 ) -> exception.NotEnoughHostsAvailable:
     return exception.NotEnoughHostsAvailable(
-        f'{_are(amount, "instance")} needed, {where} there is room for {free}',
+        f'{plural.are(amount, "instance")} needed, '
+        f'{where} there is room for {free}',
         field='reservations',
         offer={'available': free},
     )
-
-
-def _are(count: int, unit: str) -> str:
-    return f'1 {unit} is' if count == 1 else f'{count} {unit}s are'
 
 
 def _spread(

@@ -15,6 +15,7 @@ from oslo_log import log
 
 from blazar_sched.domain import catalog
 from blazar_sched.domain import exception
+from blazar_sched.domain import plural
 from blazar_sched.domain import provider
 from blazar_sched.domain import requirements
 from blazar_sched.domain.allocation import Allocation
@@ -149,8 +150,8 @@ class Hosts:
         if host.hold == DEDICATED:
             if servers:
                 raise exception.HostHavingServers(
-                    f'{len(servers)} servers are on the host: a dedicated '
-                    'host must have no servers',
+                    f'{plural.are(len(servers), "server")} on the host: a '
+                    'dedicated host must have no servers',
                     field='hold',
                 )
             self._freepool.join([host.service_name])

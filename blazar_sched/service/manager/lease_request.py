@@ -26,6 +26,7 @@ from oslo_log import log
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import lease as lease_rules
+from blazar_sched.domain import plural
 from blazar_sched.domain import states
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.lease_request import LeaseRequest
@@ -243,7 +244,8 @@ class LeaseRequests(loop.Looped):
         most = self._conf.max_waiting_requests
         if len(tx.waiting_requests(new.project_id)) >= most:
             raise exception.MaxWaitingRequests(
-                f'{most} lease requests of a project may wait at most',
+                f'{plural.counted(most, "lease request")} of a project may '
+                'wait at most',
                 field='wait_until',
             )
         new = dataclasses.replace(new, number=tx.last_request_number() + 1)

@@ -23,6 +23,7 @@ from oslo_log import log
 
 from blazar_sched.domain import event
 from blazar_sched.domain import exception
+from blazar_sched.domain import plural
 from blazar_sched.domain import requirements
 from blazar_sched.domain import states
 from blazar_sched.domain.allocation import Allocation
@@ -575,7 +576,8 @@ def _refusal(in_the_way: list[_Shown]) -> exception.InTheWay:
         f'{each["lease_id"]} ({each["why"]})' for each in in_the_way[:_NAMED]
     )
     return exception.InTheWay(
-        f'{len(leases)} leases cannot leave the hosts: {shown}',
+        f'{plural.counted(len(leases), "lease")} cannot leave the hosts: '
+        f'{shown}',
         field='hosts',
     )
 

@@ -15,6 +15,7 @@ from oslo_config import cfg
 
 from blazar_sched.domain import event
 from blazar_sched.domain import exception
+from blazar_sched.domain import plural
 from blazar_sched.domain import states
 from blazar_sched.domain.lease import Lease
 from blazar_sched.service import resources
@@ -182,7 +183,8 @@ class Offers:
         most = self._conf.max_held_offers
         if len(tx.offers(project_id)) >= most:
             raise exception.MaxHeldOffers(
-                f'a project may hold {most} offers at most', field='hold'
+                f'a project may hold {plural.counted(most, "offer")} at most',
+                field='hold',
             )
 
     def _result(

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from blazar_sched.domain import exception
+from blazar_sched.domain import plural
 from blazar_sched.domain.allocation import Allocation
 from blazar_sched.domain.host import DEDICATED
 from blazar_sched.domain.host import Host
@@ -161,7 +162,8 @@ def _kept(part: Part, used: Collection[str]) -> list[Allocation]:
     in_use = [a for a in part.allocations if a.host in used]
     if len(in_use) > most:
         raise exception.CantUpdateParameter(
-            f'{len(in_use)} hosts of the reservation are in use', field='max'
+            f'{plural.are(len(in_use), "host")} in use by the reservation',
+            field='max',
         )
     unused = [a for a in part.allocations if a.host not in used]
     return in_use + unused[:most - len(in_use)]

@@ -67,7 +67,9 @@ def test_what_is_in_the_way(api, ask):
     }).json['lease']
     status, error = ask('POST', body=wanted())
     assert (status, error['error_name']) == (409, 'InTheWay')
-    assert lease['id'] in error['error_message']
+    assert error['error_message'] == (
+        f'hosts: 1 lease cannot leave the hosts: {lease["id"]} (no_room)'
+    )
     status, shown = ask('POST', '?dry_run=true', wanted())
     assert status == 201
     [blocked] = shown['maintenance']['in_the_way']
