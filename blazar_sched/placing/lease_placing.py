@@ -3,7 +3,8 @@
 
 The allocations of the lease are tried on the replica's indexes, and the
 indexes are restored afterwards: only allocations that the ledger commits may
-stay there.
+stay there. On trial, the allocations of the earlier reservations take their
+cleaning time, too, so that it is kept for all reservations together.
 """
 
 from collections.abc import Callable
@@ -122,7 +123,9 @@ def _place(
                         placer.keep(r, mine) if active and mine
                         else placer.choose(r, mine)
                     )
-            undo.enter_context(indexes.added(new))
+            undo.enter_context(
+                indexes.added(placer.with_cleaning_time(r, new))
+            )
             placed[r.id] = new
     return placed
 
@@ -262,6 +265,20 @@ class Placer:
             uuid for uuid in candidates.hosts if (uuid in kept) is affinity
         )
 
+    def with_cleaning_time(
+        self, reservation: Reservation, many: Iterable[Allocation]
+    ) -> list[Allocation]:
+        """Return allocations of a reservation, widened by the cleaning time.
+        """
+        cleaning_time = self._cleaning_time(reservation)
+        wide = []
+        for each in many:
+            host = self.replica.hosts[each.host]
+            seconds = host.cleaning_seconds(cleaning_time)
+            window = Window(each.start, each.end).widened(seconds)
+            wide += in_window([each], window)
+        return wide
+
     def _cleaning_time(self, reservation: Reservation) -> int:
         return self.options.cleaning_time_of(reservation.resource_type)
 
@@ -304,9 +321,7 @@ class Placer:
         """Keep all slots of a reservation of instances, and place new ones."""
         kept = {a.host: a for a in in_window(old, self.window)}
         more = count_missing(reservation, old, old)
-        wide = self._with_cleaning_time(
-            kept.values(), self._cleaning_time(reservation)
-        )
+        wide = self.with_cleaning_time(reservation, kept.values())
         with _reserved(self.replica.indexes, wide):
             added = more and host_selection.place_instances(
                 self.room(reservation),
@@ -316,18 +331,6 @@ class Placer:
         return list(
             with_slots(reservation, self.window, kept, added or {}).values()
         )
-
-    def _with_cleaning_time(
-        self, many: Iterable[Allocation], cleaning_time: int
-    ) -> list[Allocation]:
-        """Return allocations, widened by the time to keep free around them."""
-        wide = []
-        for each in many:
-            host = self.replica.hosts[each.host]
-            seconds = host.cleaning_seconds(cleaning_time)
-            window = Window(each.start, each.end).widened(seconds)
-            wide += in_window([each], window)
-        return wide
 
 
 @contextlib.contextmanager

@@ -55,15 +55,23 @@ def reallocate(
     old = lease_placing.allocations_of(replica, lease)
     active = lease.status == states.LEASE_ACTIVE
     placed: lease_placing.Allocations = {}
+    placers = [
+        Placer(replica, lease.project_id, window, each) for each in tries
+    ]
+    # The cleaning time does not depend on what is tried.
+    widened = placers[0].with_cleaning_time
+    indexes = replica.indexes
     with contextlib.ExitStack() as undo:
+        for r in lease.reservations:
+            undo.enter_context(indexes.removed(old[r.id]))
+            undo.enter_context(indexes.added(widened(r, old[r.id])))
         for r in lease.reservations:
             if not (
                 r.is_on_hosts(active) and (only is None or r.id in only)
             ):
                 continue
             kept = {a.host: a for a in old[r.id] if a.host not in hosts}
-            for each in tries:
-                placer = Placer(replica, lease.project_id, window, each)
+            for placer in placers:
                 candidates = _without_hosts(
                     placer.growth_candidates(r, kept), replica, hosts
                 )
@@ -77,8 +85,8 @@ def reallocate(
                     break
             changed = [a for h, a in new.items() if kept.get(h) != a]
             grown = [kept[a.host] for a in changed if a.host in kept]
-            undo.enter_context(replica.indexes.removed(grown))
-            undo.enter_context(replica.indexes.added(changed))
+            undo.enter_context(indexes.removed(widened(r, grown)))
+            undo.enter_context(indexes.added(widened(r, changed)))
             placed[r.id] = list(new.values())
     return placed
 

@@ -11,9 +11,8 @@ so the last end is found by bisection of the closings.
 
 Where reservations of one lease compete for the same hosts, the choice depends
 on the free hosts: with fewer of them, the first reservation may leave the host
-that the second one needs. The cleaning time is checked for each reservation,
-and may be too short for all of them together. A window that has room for one
-of these reasons alone may be missed.
+that the second one needs. A window that has room for this reason alone may be
+missed.
 """
 
 import bisect

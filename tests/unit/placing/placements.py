@@ -101,7 +101,9 @@ class Placements:
         self.replica.load(0, map(record.encode, self.hosts.values()))
         self.allocations = {}
 
-    def place(self, lease, window, active=False, options=DEFAULT_OPTIONS):
+    def place(
+        self, lease, window, active=False, options=DEFAULT_OPTIONS, settled=()
+    ):
         """Place a lease and commit; return None if there is no room."""
         old = {
             r.id: self.allocations.get(r.id, []) for r in lease.reservations
@@ -110,7 +112,7 @@ class Placements:
         try:
             placed = lease_placing.place(
                 self.replica, lease, window, old, active=active,
-                options=options,
+                settled=settled, options=options,
             )
         except exception.NotEnoughHostsAvailable:
             placed = None

@@ -26,7 +26,6 @@ from tests.unit.placing.placements import make_lease
 from tests.unit.placing.placements import PHYSICAL
 from tests.unit.placing.placements import Placements
 from tests.unit.placing.placements import RESERVATIONS
-from tests.unit.placing.placements import TIMES
 from tests.unit.placing.placements import WINDOWS
 
 CHEAP = '["==", "$kind", "cheap"]'
@@ -54,47 +53,6 @@ OPEN_HOSTS = st.tuples(*(
     )
     for name in 'abcde'
 ))
-MINUTE = 60
-MINUTES = st.builds(
-    lambda start, length: Window(
-        MINUTE * start, MINUTE * (start + length)
-    ),
-    st.integers(0, TIMES),
-    st.integers(1, 2),
-)
-
-
-@dataclasses.dataclass
-class Cleaning:
-    """Cleaning times in minutes: of the cloud, by type, and by host or None.
-    """
-
-    cloud: int
-    by_type: dict
-    own: tuple
-
-    @property
-    def options(self):
-        by_type = {name: MINUTE * n for name, n in self.by_type.items()}
-        return Options(MINUTE * self.cloud, cleaning_times=by_type)
-
-    def of(self, resource_type):
-        usual = self.by_type.get(resource_type, self.cloud)
-        return {
-            name: usual if own is None else own
-            for name, own in zip('ab', self.own, strict=True)
-        }
-
-
-CLEANING = st.builds(
-    Cleaning,
-    st.integers(0, 3),
-    st.dictionaries(
-        st.sampled_from(['physical:host', 'flavor:instance']),
-        st.integers(0, 3),
-    ),
-    st.tuples(*[st.none() | st.integers(0, 3)] * 2),
-)
 CHOOSY = st.lists(
     st.builds(ask, PHYSICAL | FLAVOR, st.sampled_from(['', '', DEAR])),
     min_size=1,
@@ -257,56 +215,6 @@ def test_who_leaves_hosts_goes_by_the_default_while_that_is_enough(
     assert sizes(leave(wanted, options)) == sizes(spelt_out)
 
 
-@pytest.mark.row('F25')
-@settings(max_examples=300, deadline=None)
-@given(
-    CLEANING,
-    MINUTES,
-    PHYSICAL | FLAVOR,
-    st.integers(0, 2),
-    st.integers(0, 2),
-    st.sampled_from(['update', 'update active', 'leave']),
-    st.lists(st.tuples(MINUTES, PHYSICAL | FLAVOR), max_size=6),
-)
-def test_what_is_placed_is_as_far_from_others_as_its_host_and_type_say(
-    cleaning, window, wanted, more, longer, change, others
-):
-    world = Placements(
-        dataclasses.replace(
-            make_host(name, 4, 2, False, (), 'cheap'), cleaning_time=own
-        )
-        for name, own in zip('ab', cleaning.own, strict=True)
-    )
-
-    def make_others():
-        for when, theirs in others:
-            id_ = f'other-{len(world.allocations)}'
-            world.place(make_lease(id_, 'theirs', when, [theirs]), when)
-
-    mine = make_lease('mine', 'mine', window, [wanted])
-    # Without cleaning, so that others may be adjacent.
-    placed = world.place(mine, window)
-    if placed is None:
-        return
-    make_others()
-    [old] = placed.values()
-    if change == 'leave':
-        again = reallocation.reallocate(
-            world.replica, mine, window, {old[0].host}, None, cleaning.options
-        )
-        world.allocations |= again
-    else:
-        [asked] = mine.reservations
-        mine = dataclasses.replace(mine, reservations=(grow(asked, more),))
-        window = Window(window.start, window.end + MINUTE * longer)
-        again = world.place(
-            mine, window, change == 'update active', cleaning.options
-        )
-        old = []
-    for many in (again or {}).values():
-        assert_apart(world, cleaning.of(wanted[0]), old, many)
-
-
 def spell_out(wanted):
     """Make the default requirement explicit where there is none."""
     return [
@@ -352,36 +260,6 @@ def assert_complete(noun, held):
     amount = noun.parameters['amount']
     total = sum((Counter(a.amounts) for a in held), Counter())
     assert total == {c: amount * n for c, n in noun.slot().items()}
-
-
-def assert_apart(world, minutes, before, after):
-    """Check that other allocations fit beside a lease and its cleaning times.
-
-    :param minutes: of cleaning, by host
-    :param before: the allocations that need no more than their own window
-    """
-    held = {a.host: a for a in before}
-    for new in after:
-        old = held.get(new.host)
-        if new == old:
-            continue
-        others = [
-            a
-            for id_, many in world.allocations.items()
-            for a in many
-            if a.host == new.host and id_ != new.reservation_id
-        ]
-        added = Counter(new.amounts)
-        added.subtract(old.amounts if old else {})
-        seconds = MINUTE * minutes[new.host]
-        for at in range(
-            max(0, new.start - seconds), new.end + seconds, MINUTE
-        ):
-            there = [a for a in others if a.start <= at < a.end]
-            assert not there or not (new.whole or any(a.whole for a in there))
-            used = sum((Counter(a.amounts) for a in there), Counter())
-            for c, amount in added.items():
-                assert used[c] + amount <= world.hosts[new.host].capacity(c)
 
 
 def assert_kept(old, new):

@@ -77,9 +77,7 @@ class Asked:
         """Tell whether the reservations of the lease compete for hosts.
 
         A window may be missed then: see placing.window_search. A window with
-        room may have a part without room, and the cleaning time may be too
-        short for the reservations together, as it is checked for each
-        reservation alone.
+        room may have a part without room.
         """
         if len(self.lease.reservations) == 1:
             return False
@@ -91,24 +89,9 @@ class Asked:
             if self.count(start, end)
         ]
         return not all(
-            self._is_clean(window) and all(map(self.has_room, parts(window)))
-            for window in with_room
+            self.has_room(part) for window in with_room
+            for part in parts(window)
         )
-
-    def _is_clean(self, window):
-        """Tell whether a window has room together with the cleaning time."""
-        seconds = self._options.cleaning_time
-        widened = Window(
-            max(0, window.start - seconds), min(FOREVER, window.end + seconds)
-        )
-        options = dataclasses.replace(self._options, cleaning_time=0)
-        try:
-            lease_placing.place(
-                self._world.replica, self.lease, widened, options=options
-            )
-        except exception.NotEnoughHostsAvailable:
-            return False
-        return True
 
     def has_room(self, window):
         return self.count(window.start, window.end) > 0
