@@ -54,6 +54,20 @@ class Series:
 
 
 @dataclasses.dataclass
+class Spares:
+    """What was seen of spare hosts.
+
+    :ivar spare: the uuids of the spare hosts at the last look
+    :ivar held: each reservation with each of its hosts at the last look
+    :ivar bereft: the ids of the reservations that have lost a host
+    """
+
+    spare: set = dataclasses.field(default_factory=set)
+    held: set = dataclasses.field(default_factory=set)
+    bereft: set = dataclasses.field(default_factory=set)
+
+
+@dataclasses.dataclass
 class Reservation:
     """A reservation as it was last seen.
 

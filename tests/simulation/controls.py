@@ -9,10 +9,12 @@ from unittest import mock
 
 from blazar_sched.domain import event
 from blazar_sched.domain import flavor
+from blazar_sched.domain import host
 from blazar_sched.domain import inventory
 from blazar_sched.domain import states
 from blazar_sched.filters import lifetime_filter
 from blazar_sched.placing import displacement
+from blazar_sched.placing import lease_placing
 from blazar_sched.placing import lease_request
 from blazar_sched.placing import relocation as paths
 from blazar_sched.replica import accounting
@@ -38,6 +40,7 @@ from blazar_sched.worker import magnetic
 from tests.simulation.cloud import servers
 from tests.simulation.features import AWAY
 from tests.simulation.features import BEFORE_END
+from tests.simulation.features import CLEANING
 from tests.simulation.features import FORCED
 from tests.simulation.features import LARGE
 from tests.simulation.features import LIFETIMES
@@ -49,6 +52,7 @@ from tests.simulation.features import RELOCATION
 from tests.simulation.features import REQUESTS
 from tests.simulation.features import SERIES
 from tests.simulation.features import SHARING
+from tests.simulation.features import SPARES
 from tests.simulation.features import UNSEEN
 
 
@@ -491,6 +495,21 @@ def _series_booked_anew():
     return mock.patch.object(series, '_due', due)
 
 
+def _spares_for_all():
+    """Any lease may get a spare host."""
+    return mock.patch.object(
+        host.Host, 'takes_leases', property(lambda self: self.available)
+    )
+
+
+def _cleaned_alone():
+    """The cleaning time is checked for each reservation of a lease alone."""
+    return mock.patch.object(
+        lease_placing.Placer, 'with_cleaning_time',
+        lambda self, reservation, many: list(many),
+    )
+
+
 def _series_not_rolled_on():
     """Only the request that creates a series books leases."""
     return mock.patch.object(
@@ -621,6 +640,14 @@ ALL = {
     'occurrences-booked-once': Control(
         (SERIES,), 'an_occurrence_is_booked_once', 0, _series_booked_anew,
         ('create_series',),
+    ),
+    'spares-kept': Control(
+        (SPARES,), 'a_spare_host_replaces', 0, _spares_for_all,
+        ('hold_back', 'create'),
+    ),
+    'cleaned-together': Control(
+        (CLEANING,), 'a_lease_is_apart', 0, _cleaned_alone,
+        ('open_now', 'follow_together'),
     ),
     'series-roll-on': Control(
         (SERIES,), 'never done', 0, _series_not_rolled_on, ('create_series',),

@@ -39,6 +39,10 @@ OFFERS = 'offers'
 REQUESTS = 'requests'
 # Leases that recur.
 SERIES = 'series'
+# Time that is kept between leases.
+CLEANING = 'cleaning'
+# Hosts that are held back for leases that lose a host.
+SPARES = 'spares'
 
 ALL = (
     ON_END, MAGNETIC, SHARING, BEFORE_END, LIFETIMES, PREEMPTIBLE, FORCED,
@@ -48,6 +52,7 @@ ALL = (
 # without such a feature do not depend on the feature.
 SHARES = {
     RELOCATION: 0.4, OFFERS: 0.4, MAINTENANCE: 0.3, REQUESTS: 0.3, SERIES: 0.3,
+    SPARES: 0.3, CLEANING: 0.3,
 }
 
 

@@ -35,8 +35,10 @@ from tests.simulation import relocation
 from tests.simulation.book import Book
 from tests.simulation.book import LeaseRequests
 from tests.simulation.book import Series
+from tests.simulation.book import Spares
 from tests.simulation.cloud.cloud import SimulatedCloud
 from tests.simulation.features import AWAY
+from tests.simulation.features import CLEANING
 from tests.simulation.features import MAINTENANCE
 from tests.simulation.features import RELOCATION
 from tests.simulation.features import REQUESTS
@@ -58,6 +60,8 @@ ACTIONS = 80
 # Seconds after which a scheduler's replica is stale.
 MAX_AGE = 120
 
+# Minutes between leases in worlds with that feature.
+CLEANING_TIME = 5
 # Seconds ahead for which the leases of a series are booked.
 SERIES_HORIZON = 3 * 3600
 # What the loops of a manager do in worlds with a feature.
@@ -137,6 +141,9 @@ class World:
         self.offers = {}
         self.lease_requests = LeaseRequests()
         self.series = Series()
+        self.spares = Spares()
+        # The allocations when the ledger was last looked at, by id.
+        self.allocations_before = {}
         # When the deletion of a lease was first requested, by id.
         self.ended_by_users = {}
         # The request of each server, by uuid.
@@ -181,6 +188,8 @@ class World:
              2 if AWAY in self.features else 50),
         ):
             conf.set_override(name, value, group)
+        if CLEANING in self.features:
+            conf.set_override('cleaning_time', CLEANING_TIME, 'manager')
         if self.setting is not None:
             relocation.configure(self.setting, conf)
         return conf
@@ -322,7 +331,7 @@ class World:
         before = self.newest()
         if self.quietly(member, lambda m: m.relocations.step()):
             self.looks.append((self.time, {
-                h.uuid for h in self.ledger.hosts() if h.available
+                h.uuid for h in self.ledger.hosts() if h.takes_leases
             }))
             self.settled = self.time, before
         for member in self.members:

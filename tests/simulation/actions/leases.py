@@ -7,6 +7,7 @@ from tests.simulation import features
 from tests.simulation import looks
 from tests.simulation.actions import registry
 from tests.simulation.actions import servers
+from tests.simulation.cloud import nodes
 
 HOUR = 3600
 NEWEST = '1.2'
@@ -73,6 +74,27 @@ def follow_on(world):
             'max': 1,
             'resource_properties': is_on(node),
         }],
+    })
+
+
+@registry.action(4, features.CLEANING)
+def follow_together(world):
+    """Request two halves of a host a minute after another lease ends there."""
+    slots_ = [
+        a for _, a in sorted(world.book.allocations.items())
+        if a.end > world.time and not a.whole
+    ]
+    if not slots_:
+        return
+    before = world.random.choice(slots_)
+    half = {
+        **slots(world, nodes.VCPUS // 2, amount=1, affinity=None),
+        'resource_properties': is_on(world.cloud.name_of(before.host)),
+    }
+    ask(world, {
+        'start_date': looks.date(before.end + 60),
+        'end_date': looks.date(before.end + HOUR),
+        'reservations': [half, half],
     })
 
 

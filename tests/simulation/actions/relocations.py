@@ -112,7 +112,7 @@ def fail_target(world):
 @registry.action(2, features.RELOCATION)
 def close(world):
     """Close a host to servers that are relocated, or open a closed host."""
-    hosts = world.ledger.hosts()
+    hosts = [host for host in world.ledger.hosts() if not host.spare]
     if not hosts:
         return
     closed = [h for h in hosts if not h.takes_relocated]

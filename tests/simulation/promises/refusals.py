@@ -22,8 +22,11 @@ def a_refused_lease_finds_no_room(world):
     start = int(world.time)
     if 'start_date' in asked:
         start = max(start, looks.time(asked['start_date']))
+    seconds = 60 * world.conf.manager.cleaning_time
+    start -= seconds
+    end = looks.time(asked['end_date']) + seconds
     rooms = {
-        node: _room(world, node, r, start, looks.time(asked['end_date']))
+        node: _room(world, node, r, start, end)
         for node in _open(world)
     }
     if _is_enough(r, list(rooms.values())):
@@ -31,10 +34,10 @@ def a_refused_lease_finds_no_room(world):
 
 
 def _open(world):
-    """Return the hostnames of the reservable hosts."""
+    """Return the hostnames of the hosts that new leases may get."""
     return [
         host.hypervisor_hostname for host in world.ledger.hosts()
-        if host.available
+        if host.takes_leases
     ]
 
 
