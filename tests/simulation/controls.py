@@ -32,6 +32,7 @@ from blazar_sched.service.manager import lease
 from blazar_sched.service.manager import lease_request as lease_requests
 from blazar_sched.service.manager import relocation
 from blazar_sched.service.manager import series
+from blazar_sched.service.manager import threshold
 from blazar_sched.service.manager import transition
 from blazar_sched.service.resources import lifetime
 from blazar_sched.service.resources import on_hosts
@@ -53,6 +54,7 @@ from tests.simulation.features import REQUESTS
 from tests.simulation.features import SERIES
 from tests.simulation.features import SHARING
 from tests.simulation.features import SPARES
+from tests.simulation.features import THRESHOLDS
 from tests.simulation.features import UNSEEN
 
 
@@ -510,6 +512,28 @@ def _cleaned_alone():
     )
 
 
+def _crossings_told_again():
+    """A crossing stays due once it is told."""
+    real = threshold.Thresholds._change
+
+    def change(self, old, values):
+        told = None in values.values()
+        return told or real(self, old, values)
+
+    return mock.patch.object(threshold.Thresholds, '_change', change)
+
+
+def _recoveries_forgotten():
+    """A threshold that is low stays low."""
+    real = threshold.Thresholds._change
+    return mock.patch.object(
+        threshold.Thresholds, '_change',
+        lambda self, old, values: values.get('low', True) and real(
+            self, old, values
+        ),
+    )
+
+
 def _series_not_rolled_on():
     """Only the request that creates a series books leases."""
     return mock.patch.object(
@@ -648,6 +672,14 @@ ALL = {
     'cleaned-together': Control(
         (CLEANING,), 'a_lease_is_apart', 0, _cleaned_alone,
         ('open_now', 'follow_together'),
+    ),
+    'crossings-told-once': Control(
+        (THRESHOLDS,), 'a_crossing_is_told_once', 0, _crossings_told_again,
+        ('create_threshold', 'create'),
+    ),
+    'recoveries-told': Control(
+        (THRESHOLDS,), 'was told as', 0, _recoveries_forgotten,
+        ('create_threshold', 'create'),
     ),
     'series-roll-on': Control(
         (SERIES,), 'never done', 0, _series_not_rolled_on, ('create_series',),

@@ -9,6 +9,8 @@ from unittest import mock
 
 import requests
 
+from blazar_sched.service.bus import notifier
+
 EMAIL, WEBHOOK = 'email', 'webhook'
 
 
@@ -22,6 +24,15 @@ class Told:
     lease_id: str
     key: str
     about: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Crossing:
+    """A request to the webhook that says that a threshold was crossed."""
+
+    threshold_id: str
+    key: str
+    low: bool
 
 
 class Keystone:
@@ -42,12 +53,16 @@ class Keystone:
 
 
 class Outside:
-    """A receiver of messages that fails now and then; `told` has the messages.
+    """A receiver of messages that fails now and then.
+
+    :ivar told: the messages about ends of leases
+    :ivar crossings: the messages about thresholds
     """
 
     def __init__(self, luck, clock, tell):
         self.trouble = 0.0
         self.told = []
+        self.crossings = []
         self._luck = luck
         self._clock = clock
         self._tell = tell
@@ -68,21 +83,37 @@ class Outside:
         self._take(EMAIL, lease_id, key, end)
 
     def _post(self, url, data, headers, **kwargs):
-        body = json.loads(data)
-        self._take(
-            WEBHOOK, body['lease_id'], headers['Idempotency-Key'],
-            body['end_date'],
-        )
+        body, key = json.loads(data), headers['Idempotency-Key']
+        if 'event_type' in body:
+            self._take_crossing(body, key)
+        else:
+            self._take(WEBHOOK, body['lease_id'], key, body['end_date'])
         answer = requests.Response()
         answer.status_code = 204
         return answer
 
     def _take(self, how, lease_id, key, about):
+        with self._reached_at_times():
+            self.told.append(
+                Told(int(self._clock()), how, lease_id, key, about)
+            )
+            self._tell(f'told by {how} that lease {lease_id} ends at {about}')
+
+    def _take_crossing(self, body, key):
+        with self._reached_at_times():
+            id_ = body['payload']['threshold_id']
+            low = body['event_type'] == notifier.CAPACITY_LOW
+            self.crossings.append(Crossing(id_, key, low))
+            self._tell(f'told that threshold {id_} is {"" if low else "not "}'
+                       f'low: {key}')
+
+    @contextlib.contextmanager
+    def _reached_at_times(self):
+        """Fail before or after the message is received, now and then."""
         draw = self._luck.random() if self.trouble else 1.0
         if draw < self.trouble / 2:
             raise requests.ConnectionError('nobody is there')
-        self.told.append(Told(int(self._clock()), how, lease_id, key, about))
-        self._tell(f'told by {how} that lease {lease_id} ends at {about}')
+        yield
         if draw < self.trouble:
             raise requests.ConnectionError('no answer')
 
