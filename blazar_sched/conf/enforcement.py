@@ -5,16 +5,73 @@ The options of a filter apply while the filter is in ``enabled_filters``. The
 names are Blazar's where Blazar has the filter.
 """
 
+import math
+import re
+
+import os_resource_classes as orc
 from oslo_config import cfg
+from oslo_config import types
 
 GROUP = 'enforcement'
 
+_CUSTOM = re.compile('CUSTOM_[A-Z0-9_]+')
 _NO_LIMIT = ' -1 means no limit.'
 
 
 def _limit(name: str, text: str) -> cfg.IntOpt:
     return cfg.IntOpt(
         name, default=-1, min=-1, mutable=True, help=text + _NO_LIMIT
+    )
+
+
+class _ByResourceClass(types.Dict):
+    """Numbers from 0 on by resource class, as in ``VCPU:8,CUSTOM_GPU:1``."""
+
+    def __call__(
+        self, value: str | dict[str, float]
+    ) -> dict[str, float]:
+        if isinstance(value, dict):
+            return value
+        numbers: dict[str, float] = {}
+        for each in filter(None, map(str.strip, value.split(','))):
+            name, _, text = each.partition(':')
+            name = name.strip()
+            if name not in orc.STANDARDS and not _CUSTOM.fullmatch(name):
+                raise ValueError(f'{each}: {name} is not a resource class')
+            if name in numbers:
+                raise ValueError(f'{name} is named twice')
+            try:
+                numbers[name] = self.value_type(text.strip())
+            except ValueError as e:
+                raise ValueError(f'{each}: {e}') from e
+        return numbers
+
+
+def _amount(text: str) -> int:
+    amount = int(text)
+    if amount < 0:
+        raise ValueError('an amount is not negative')
+    return amount
+
+
+def _weight(text: str) -> float:
+    weight = float(text)
+    if not 0 <= weight < math.inf:
+        raise ValueError('a weight is neither negative nor infinite')
+    return weight
+
+
+def _resources(name: str, of: str) -> cfg.Opt:
+    return cfg.Opt(
+        name,
+        type=_ByResourceClass(_amount),
+        default={},
+        mutable=True,
+        help=f'Maximum amounts that {of} may reserve, by resource class, '
+        'as in ``CUSTOM_GPU:8,VCPU:500``. Instances count with the amounts '
+        'of their size or flavor, and a whole host counts with all of its '
+        'inventory. A class that is not named has no limit. Used by '
+        'MaxResourcesFilter.',
     )
 
 
@@ -44,10 +101,11 @@ opts = [
         help='Enforcement filters that every new and every updated lease must '
         'pass, in the order of their application. The filters of this '
         'package are MaxLeaseDurationFilter, MaxHorizonFilter, '
-        'MaxLeasesFilter, MaxSizeFilter and ExternalServiceFilter. Other '
-        'packages can provide filters as entry points of the group '
-        '``blazar_sched.enforcement``. The other options of this group only '
-        'have an effect if the filter that they belong to is enabled.',
+        'MaxLeasesFilter, MaxSizeFilter, MaxResourcesFilter and '
+        'ExternalServiceFilter. Other packages can provide filters as entry '
+        'points of the group ``blazar_sched.enforcement``. The other options '
+        'of this group only have an effect if the filter that they belong to '
+        'is enabled.',
     ),
     _limit(
         'max_lease_duration',
@@ -95,6 +153,40 @@ opts = [
         'MaxSizeFilter.',
     ),
     _exempt('max_size', 'MaxSizeFilter'),
+    _resources('max_resources_per_lease', 'a lease'),
+    _resources(
+        'max_resources_per_project',
+        'the leases of a project that are not over, taken together,',
+    ),
+    cfg.Opt(
+        'resource_weights',
+        type=_ByResourceClass(_weight),
+        default={},
+        mutable=True,
+        help='Weight of a unit of each resource class, as in '
+        '``CUSTOM_GPU:10,VCPU:0.1``. The weight of a lease is the sum of its '
+        'amounts, counted as for ``max_resources_per_lease``, times the '
+        'weights. A class that is not named has no weight. Used by '
+        'MaxResourcesFilter.',
+    ),
+    _limit(
+        'max_weight_per_lease',
+        'Maximum weight of a lease, by ``resource_weights``. Used by '
+        'MaxResourcesFilter.',
+    ),
+    _limit(
+        'max_weight_per_project',
+        'Maximum total weight of the leases of a project that are not over. '
+        'Used by MaxResourcesFilter.',
+    ),
+    _limit(
+        'max_weight_hours_per_project',
+        'Maximum total of weight times hours of the leases of a project that '
+        'are not over. The hours of a lease are those from its start to its '
+        'end; if a limit is set, a lease that weighs anything must have an '
+        'end. Used by MaxResourcesFilter.',
+    ),
+    _exempt('max_resources', 'MaxResourcesFilter'),
     cfg.URIOpt(
         'external_service_base_endpoint',
         schemes=['http', 'https'],

@@ -70,6 +70,18 @@ class MaxInstances(LimitExceeded):
     """More instances than the project's limit."""
 
 
+class MaxResources(LimitExceeded):
+    """More of a resource class than the project's limit."""
+
+
+class MaxWeight(LimitExceeded):
+    """Resources of more weight than the project's limit."""
+
+
+class MaxWeightHours(LimitExceeded):
+    """Resources of more weight x hours than the project's limit."""
+
+
 class MaxHeldOffers(LimitExceeded):
     """The project would hold too many offers."""
 

@@ -34,7 +34,13 @@ FLAVOR = {
 
 
 @pytest.fixture
-def service(empty_ledger, tmp_path, monkeypatch):
+def options():
+    """More of the configuration file, for tests to override."""
+    return ''
+
+
+@pytest.fixture
+def service(empty_ledger, tmp_path, monkeypatch, options):
     """A running service: `.conf`, `.manager`, `.bus` and `.api`."""
     # The end of the service waits for idle threads, a second by default.
     monkeypatch.setattr(futurist._thread.ThreadWorker, 'MAX_IDLE_FOR', 0.05)
@@ -44,6 +50,7 @@ def service(empty_ledger, tmp_path, monkeypatch):
         '[DEFAULT]\ntransport_url = fake://\nrpc_response_timeout = 30\n'
         f'[database]\nconnection = sqlite:///{ledger}\n'
         '[api]\nauth_strategy = noauth\nport = 0\n'
+        f'{options}'
     )
     conf = service_conf.load(files=[str(file)])
     nova, placement = Nova(), Placement()

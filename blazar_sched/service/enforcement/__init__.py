@@ -26,6 +26,7 @@ from blazar_sched.domain import states
 from blazar_sched.domain.lease import Lease
 from blazar_sched.service import extension
 from blazar_sched.service.enforcement import base
+from blazar_sched.service.enforcement.base import LeaseChange
 from blazar_sched.service.ledger import reader
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.tx import PlacingTx
@@ -48,7 +49,7 @@ class _NeedsExternalCheck(Exception):
     """The rollback of a commit, with what the filters have to approve."""
 
     def __init__(
-        self, request: base.LeaseRequest, held: base.Resources
+        self, request: LeaseChange, held: base.Resources
     ) -> None:
         super().__init__()
         self.request = request
@@ -80,29 +81,28 @@ class Enforcement:
         """Whether a filter queries another service about each lease."""
         return any(f.is_external for f in self._filters)
 
-    def admission(self, now: int) -> 'Admission':
+    def admission(self) -> 'Admission':
         """Return the admission of one request by the filters."""
-        return Admission(self._filters, self._ledger, now)
+        return Admission(self._filters, self._ledger)
 
     def check_limits(
         self,
         source: reader.Reader,
-        lease: Lease,
-        now: int,
-        current: Lease | None = None,
+        change: LeaseChange,
+        project: base.Project | None = None,
     ) -> None:
         """Refuse a lease by the checks that are made in the commit alone.
 
         No other service is queried.
 
         :param source: the ledger or a commit
-        :param current: the lease before the change, None if the lease is new
+        :param project: what the project has, by default read from `source`
         :raises BlazarSchedError: the refusal of a filter
         """
-        if lease.is_limited:
-            request = base.LeaseRequest(lease, current, now)
+        if change.lease.is_limited:
+            project = project or base.Project(source, change.project_id)
             for f in self._filters:
-                f.check(request, source)
+                f.check(change, project)
 
     def ending(
         self, source: reader.Reader, lease: Lease
@@ -152,35 +152,28 @@ class Admission:
         self,
         filters: list[base.Filter],
         ledger: Ledger,
-        now: int,
     ) -> None:
         self._filters = filters
         self._external = [f for f in filters if f.is_external]
         self._ledger = ledger
-        self._now = now
-        self._allowed: base.LeaseRequest | None = None
+        self._allowed: LeaseChange | None = None
 
-    def check(
-        self,
-        tx: PlacingTx,
-        lease: Lease,
-        current: Lease | None = None,
-    ) -> None:
+    def check(self, tx: PlacingTx, change: LeaseChange) -> None:
         """Return if a lease may be as this commit has written the lease.
 
         A lease may always be renamed, and the lifetime of a server that has
         started is not subject to the filters.
 
-        :param current: the lease before the change, None if the lease is new
         :raises BlazarSchedError: the refusal of a filter
         """
-        request = base.LeaseRequest(lease, current, self._now)
-        if request.is_unchanged or not lease.is_limited:
+        lease = change.lease
+        if change.is_unchanged or not lease.is_limited:
             return
+        project = base.Project(tx, lease.project_id)
         for f in self._filters:
-            f.check(request, tx)
-        if self._external and not self._is_allowed(request):
-            raise _NeedsExternalCheck(request, base.resources_of(tx, lease))
+            f.check(change, project)
+        if self._external and not self._is_allowed(change):
+            raise _NeedsExternalCheck(change, base.resources_of(tx, lease))
 
     def commit(self, work: Callable[[Any], T]) -> T:
         """Commit as the ledger does, with the approval of the filters.
@@ -211,7 +204,7 @@ class Admission:
             self._check_external(needed.request, needed.held)
         raise exception.Unavailable('the lease changed during each check')
 
-    def _is_allowed(self, request: base.LeaseRequest) -> bool:
+    def _is_allowed(self, request: LeaseChange) -> bool:
         # The new lease follows from the request, which stays the same, from
         # the current lease and, where the request leaves the end open, from
         # the room that there is.
@@ -222,7 +215,7 @@ class Admission:
         )
 
     def _check_external(
-        self, request: base.LeaseRequest, held: base.Resources
+        self, request: LeaseChange, held: base.Resources
     ) -> None:
         current: base.Resources = {}
         if request.current is not None:

@@ -1,9 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The base class of filters, and the data that filters decide on."""
 
+from collections import Counter
+from collections import defaultdict
+from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
+from fractions import Fraction
+import functools
+import itertools
 
 from oslo_config import cfg
 
@@ -16,6 +22,7 @@ from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import FLOATING_IP
 from blazar_sched.domain.reservation import INSTANCES
 from blazar_sched.domain.reservation import Reservation
+from blazar_sched.placing.lease_placing import Allocations
 from blazar_sched.placing.room import count_slots
 from blazar_sched.service.ledger import reader
 
@@ -27,18 +34,23 @@ NO_LIMIT = -1
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class LeaseRequest:
-    """A requested lease, new or changed.
+class LeaseChange:
+    """A lease to be written, new or changed.
 
     `lease` is the lease as it is to be.
 
     :param current: the lease as it is, None if the lease is new
     :param now: the time in epoch seconds
+    :param placed: the allocations that the lease gets, none if the lease is
+        not placed yet
+    :param held: the allocations that the lease has
     """
 
     lease: Lease
     current: Lease | None
     now: int
+    placed: Allocations = dataclasses.field(default_factory=dict)
+    held: Allocations = dataclasses.field(default_factory=dict)
 
     @property
     def project_id(self) -> str:
@@ -51,6 +63,74 @@ class LeaseRequest:
             self.lease.window == self.current.window
             and self.lease.reservations == self.current.reservations
         )
+
+
+class Project:
+    """The leases of a project that are not over, with their whole hosts.
+
+    They are read from the ledger at most once, on the first use.
+
+    :param source: the ledger or a commit
+    """
+
+    def __init__(self, source: reader.Reader, project_id: str) -> None:
+        self._source = source
+        self._id = project_id
+        # The leases that the commit has placed since, with their hosts.
+        self._added: dict[str, tuple[Lease, Sequence[str]]] = {}
+        self._known_hosts: dict[str, Host] = {}
+        self._amounts: dict[str, Counter[str]] = {}
+
+    def add(self, lease: Lease, placed: Allocations) -> None:
+        """Count a lease that the commit is yet to write."""
+        self._added[lease.id] = lease, _whole(placed)
+
+    def others(self, lease: Lease) -> list[Lease]:
+        """Return the leases of the project but one."""
+        added = [each for each, _ in self._added.values()]
+        return [
+            each for each in (*self._leases, *added) if each.id != lease.id
+        ]
+
+    def amounts(self, lease: Lease) -> Counter[str]:
+        """Return what one of the project's leases reserves, as `amounts`."""
+        known = self._amounts.get(lease.id)
+        if known is None:
+            known = amounts(lease, self.hosts(lease))
+            self._amounts[lease.id] = known
+        return known
+
+    def hosts(self, lease: Lease) -> list[Host]:
+        """Return the whole hosts of one of the project's leases."""
+        if lease.id in self._added:
+            return self._hosts(self._added[lease.id][1])
+        return self._hosts(self._whole_hosts.get(lease.id, ()))
+
+    def hosts_of(self, placed: Allocations) -> list[Host]:
+        """Return the hosts that the allocations of a lease take whole."""
+        return self._hosts(_whole(placed))
+
+    @functools.cached_property
+    def _leases(self) -> list[Lease]:
+        found: list[Lease] = self._source.open_leases(self._id)
+        return found
+
+    @functools.cached_property
+    def _whole_hosts(self) -> dict[str, list[str]]:
+        found = defaultdict(list)
+        for lease_id, host in self._source.whole_hosts(self._id):
+            found[lease_id].append(host)
+        # All at once, rather than the hosts of each lease.
+        self._hosts([host for hosts in found.values() for host in hosts])
+        return found
+
+    def _hosts(self, uuids: Sequence[str]) -> list[Host]:
+        known = self._known_hosts
+        unknown = set(uuids) - known.keys()
+        if unknown:
+            known |= {h.uuid: h for h in self._source.hosts(unknown)}
+        # Outside a commit, a host may have been removed meanwhile.
+        return [known[uuid] for uuid in uuids if uuid in known]
 
 
 class Filter:
@@ -66,18 +146,18 @@ class Filter:
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         self._conf = conf[enforcement_conf.GROUP]
 
-    def check(self, request: LeaseRequest, source: reader.Reader) -> None:
+    def check(self, request: LeaseChange, project: Project) -> None:
         """Refuse a lease, in the commit that would write the lease.
 
-        Reads from `source` are exact: no other lease is written in between.
-        `source` may contain the lease by then, or not yet. No other service
-        may be called here, because all other commits wait.
+        What `project` has is exact: no other lease is written in between. The
+        lease itself may be among the leases of `project` by then, or not yet.
+        No other service may be called here, because all other commits wait.
 
         :raises BlazarSchedError: if the lease is refused
         """
 
     def check_external(
-        self, request: LeaseRequest, held: Resources, current: Resources
+        self, request: LeaseChange, held: Resources, current: Resources
     ) -> None:
         """Refuse a lease, ahead of that commit; this may take some time.
 
@@ -117,11 +197,37 @@ def _count(
     return count_slots(allocation.amounts, reservation.slot())
 
 
+def amounts(lease: Lease, hosts: Iterable[Host]) -> Counter[str]:
+    """Return what a lease reserves, by resource class.
+
+    Instances count with the slots that the lease asks for. A whole host counts
+    with all of its inventory.
+
+    :param hosts: the whole hosts that the lease has
+    """
+    found: Counter[str] = Counter()
+    if not lease.is_limited:
+        return found
+    for reservation in lease.reservations:
+        if reservation.has_slots:
+            for name, amount in reservation.slot().items():
+                found[name] += amount * reservation.parameters['amount']
+    for host in hosts:
+        for name in host.inventory:
+            found[name] += host.capacity(name)
+    return found
+
+
+def _whole(placed: Allocations) -> list[str]:
+    """Return the UUIDs of the hosts that allocations take whole."""
+    return [a.host for a in itertools.chain(*placed.values()) if a.whole]
+
+
 def limit(
     refusal: type[exception.LimitExceeded],
     most: int,
-    value: int,
-    current: int,
+    value: int | Fraction,
+    current: int | Fraction,
     what: str,
     field: str,
 ) -> None:

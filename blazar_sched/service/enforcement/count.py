@@ -3,7 +3,6 @@
 
 from blazar_sched.domain import exception
 from blazar_sched.service.enforcement import base
-from blazar_sched.service.ledger import reader
 
 
 class MaxLeasesFilter(base.Filter):
@@ -12,7 +11,7 @@ class MaxLeasesFilter(base.Filter):
     The leases of servers' own lifetimes do not count once they have started.
     """
 
-    def check(self, request: base.LeaseRequest, source: reader.Reader) -> None:
+    def check(self, request: base.LeaseChange, project: base.Project) -> None:
         """Refuse a new lease that exceeds the limit.
 
         :raises MaxLeases: if the lease exceeds the limit
@@ -29,8 +28,7 @@ class MaxLeasesFilter(base.Filter):
             most,
             1 + sum(
                 lease.is_limited
-                for lease in source.open_leases(request.project_id)
-                if lease.id != request.lease.id
+                for lease in project.others(request.lease)
             ),
             0,
             'a project may have {most} leases at most',

@@ -3,13 +3,12 @@
 
 from blazar_sched.domain import exception
 from blazar_sched.service.enforcement import base
-from blazar_sched.service.ledger import reader
 
 
 class MaxLeaseDurationFilter(base.Filter):
     """A filter that limits the seconds from a lease's start to its end."""
 
-    def check(self, request: base.LeaseRequest, source: reader.Reader) -> None:
+    def check(self, request: base.LeaseChange, project: base.Project) -> None:
         """Refuse a lease that lasts too long.
 
         :raises MaxLeaseDuration: naming end_date

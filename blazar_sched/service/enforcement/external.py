@@ -69,7 +69,7 @@ class ExternalServiceFilter(base.Filter):
 
     def check_external(
         self,
-        request: base.LeaseRequest,
+        request: base.LeaseChange,
         held: base.Resources,
         current: base.Resources,
     ) -> None:

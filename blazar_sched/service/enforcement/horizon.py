@@ -3,13 +3,12 @@
 
 from blazar_sched.domain import exception
 from blazar_sched.service.enforcement import base
-from blazar_sched.service.ledger import reader
 
 
 class MaxHorizonFilter(base.Filter):
     """A filter that limits the seconds from now to a lease's start and end."""
 
-    def check(self, request: base.LeaseRequest, source: reader.Reader) -> None:
+    def check(self, request: base.LeaseChange, project: base.Project) -> None:
         """Refuse a lease that is too far ahead.
 
         :raises MaxStartHorizon: naming start_date

@@ -7,7 +7,6 @@ from blazar_sched.domain import exception
 from blazar_sched.domain import reservation
 from blazar_sched.domain.lease import Lease
 from blazar_sched.service.enforcement import base
-from blazar_sched.service.ledger import reader
 
 _FIELD = 'reservations'
 
@@ -35,7 +34,7 @@ class MaxSizeFilter(base.Filter):
     The limits apply to each lease and to all leases of a project.
     """
 
-    def check(self, request: base.LeaseRequest, source: reader.Reader) -> None:
+    def check(self, request: base.LeaseChange, project: base.Project) -> None:
         """Refuse a lease that asks for too much.
 
         :raises MaxHosts: if the lease asks for too many hosts
@@ -49,11 +48,9 @@ class MaxSizeFilter(base.Filter):
             self._conf.max_instances_per_project,
         )
         if limits != (base.NO_LIMIT, base.NO_LIMIT):
-            self._check_project(
-                request, source.open_leases(request.project_id)
-            )
+            self._check_project(request, project.others(request.lease))
 
-    def _check_lease(self, request: base.LeaseRequest) -> None:
+    def _check_lease(self, request: base.LeaseChange) -> None:
         base.limit(
             exception.MaxHosts,
             self._conf.max_hosts_per_lease,
@@ -72,9 +69,8 @@ class MaxSizeFilter(base.Filter):
         )
 
     def _check_project(
-        self, request: base.LeaseRequest, leases: Iterable[Lease]
+        self, request: base.LeaseChange, others: Iterable[Lease]
     ) -> None:
-        others = [lease for lease in leases if lease.id != request.lease.id]
         hosts = sum(map(_hosts, others))
         instances = sum(map(_instances, others))
         base.limit(

@@ -120,12 +120,30 @@ def select(
 
 def open_(connection: sa.Connection, project_id: str) -> list[Lease]:
     """Return a project's leases that are neither over nor being deleted."""
-    return select(
-        connection,
-        sa.and_(
-            models.Lease.project_id == project_id,
-            models.Lease.status.not_in(_OVER),
-        ),
+    return select(connection, _is_open(project_id))
+
+
+def whole_hosts(
+    connection: sa.Connection, project_id: str
+) -> list[tuple[str, str]]:
+    """Return the hosts that the leases of `open_` have, but not in part.
+
+    :returns: pairs of the id of a lease and the UUID of a host
+    """
+    query = (
+        sa.select(models.Lease.id, models.Allocation.host)
+        .select_from(models.Lease)
+        .join(models.Reservation)
+        .join(models.Allocation)
+        .where(_is_open(project_id), models.Allocation.whole)
+    )
+    return [(row.id, row.host) for row in connection.execute(query)]
+
+
+def _is_open(project_id: str) -> sa.ColumnElement[bool]:
+    return sa.and_(
+        models.Lease.project_id == project_id,
+        models.Lease.status.not_in(_OVER),
     )
 
 
@@ -295,6 +313,7 @@ class Reads(access.Reads):
     lease = access.read(get)
     owned_lease = access.read(owned)
     open_leases = access.read(open_)
+    whole_hosts = access.read(whole_hosts)
     leases_with = access.read(with_type)
     started_leases = access.read(started)
 

@@ -257,11 +257,11 @@ class Search:
     def _refusal(self, dry_run: _DryRun, end: int) -> _Refusal | None:
         """Return why an update with an end is refused; None if it is not."""
         def work(tx: PlacingTx) -> _Refusal | None:
-            old, new = self._leases.prolong(
+            change = self._leases.prolong(
                 tx, self._lease_id, self._project_id, end, self._now
             )
             try:
-                self._enforcement.check_limits(tx, new, self._now, old)
+                self._enforcement.check_limits(tx, change)
             except exception.BlazarSchedError:
                 return _Refusal(POLICY)
             return None

@@ -35,6 +35,7 @@ from blazar_sched.service.bus.notifier import LEASE_DELETE
 from blazar_sched.service.bus.notifier import LEASE_UPDATE
 from blazar_sched.service.bus.notifier import Notifier
 from blazar_sched.service.enforcement import Enforcement
+from blazar_sched.service.enforcement.base import LeaseChange
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.manager import draft
@@ -130,7 +131,7 @@ class Leases:
         now = int(self._clock())
         earliest = self._drafts.new(values, now)
         self._match(earliest)
-        admission = self._enforcement.admission(now)
+        admission = self._enforcement.admission()
         commit = admission.dry_run if dry_run else admission.commit
 
         def work(tx: PlacingTx, draft: Draft) -> tuple[Lease, bool]:
@@ -138,10 +139,10 @@ class Leases:
             if made:
                 return made, False
             lease = draft(tx)
-            self.add(tx, lease, now)
+            placed, _ = self.add(tx, lease, now)
             if key is not None:
                 tx.put_key(project_id, key, lease.id, digest)
-            admission.check(tx, lease)
+            admission.check(tx, LeaseChange(lease, None, now, placed))
             return lease, True
 
         try:
@@ -169,36 +170,11 @@ class Leases:
             the replica of the commit has neither
         :raises NotEnoughHostsAvailable: if a reservation finds no room
         """
-        placed, displaced = self._placed_new(tx.replica, lease, now)
-        tx.add_lease(lease, itertools.chain(*placed.values()))
-        _put_paths(tx, displaced)
-        self._book(tx, lease, lease.window)
+        placed, displaced = self.place(tx.replica, lease, now)
+        self.write(tx, lease, placed, displaced)
         return placed, displaced
 
-    def move(
-        self, tx: PlacingTx, old: Lease, start: int, now: int
-    ) -> tuple[Lease, lease_placing.Allocations, list[Instance]]:
-        """Place a lease that has not started anew, and write the lease.
-
-        The replica of the commit must lack the allocations of the lease.
-
-        :param start: the start from now on; the lease lasts as long as before
-        :returns: the lease, and what `add` returns
-        :raises NotEnoughHostsAvailable: if a reservation finds no room
-        """
-        moved = self._drafts.changed(
-            old, {'start': start, 'duration': old.window.duration}, now
-        )
-        new = dataclasses.replace(moved, updated_at=now)
-        placed, displaced = self._placed_new(tx.replica, new, now)
-        tx.put_lease(new)
-        for reservation_id, allocations in placed.items():
-            tx.put_allocations(reservation_id, allocations)
-        _put_paths(tx, displaced)
-        self._book(tx, new, new.window)
-        return new, placed, displaced
-
-    def _placed_new(
+    def place(
         self, replica: state.Replica, lease: Lease, now: int
     ) -> tuple[lease_placing.Allocations, list[Instance]]:
         """Return the allocations of a new lease, and whom it displaces.
@@ -213,6 +189,47 @@ class Leases:
             ),
             self._options,
         )
+
+    def write(
+        self,
+        tx: PlacingTx,
+        lease: Lease,
+        placed: lease_placing.Allocations,
+        displaced: Iterable[Instance],
+    ) -> None:
+        """Write a new lease with what `place` has returned."""
+        tx.add_lease(lease, itertools.chain(*placed.values()))
+        _put_paths(tx, displaced)
+        self._book(tx, lease, lease.window)
+
+    def move(
+        self,
+        tx: PlacingTx,
+        old: Lease,
+        held: lease_placing.Allocations,
+        start: int,
+        now: int,
+    ) -> tuple[LeaseChange, list[Instance]]:
+        """Place a lease that has not started anew, and write the lease.
+
+        The replica of the commit must lack the allocations of the lease.
+
+        :param held: these allocations
+        :param start: the start from now on; the lease lasts as long as before
+        :returns: the change, and the instances that the lease displaces
+        :raises NotEnoughHostsAvailable: if a reservation finds no room
+        """
+        moved = self._drafts.changed(
+            old, {'start': start, 'duration': old.window.duration}, now
+        )
+        new = dataclasses.replace(moved, updated_at=now)
+        placed, displaced = self.place(tx.replica, new, now)
+        tx.put_lease(new)
+        for reservation_id, allocations in placed.items():
+            tx.put_allocations(reservation_id, allocations)
+        _put_paths(tx, displaced)
+        self._book(tx, new, new.window)
+        return LeaseChange(new, old, now, placed, held), displaced
 
     def begin(self, lease: Lease, is_new: bool, now: int) -> Lease:
         """Notify of a lease that was committed, and start a lease now due.
@@ -314,7 +331,7 @@ class Leases:
             known = self._ledger.owned_lease(lease_id, project_id)
             _check_changeable(known, values)
             self._match(self._drafts.changed(known, values, now))
-        admission = self._enforcement.admission(now)
+        admission = self._enforcement.admission()
         commit = admission.dry_run if dry_run else admission.commit
 
         def work(
@@ -332,8 +349,9 @@ class Leases:
                 ):
                     return old, new, shrink
                 new = dataclasses.replace(new, updated_at=now)
-                new = self._put(tx, old, new, now, left or {})
-                admission.check(tx, new, old)
+                change = self._put(tx, old, new, now, left or {})
+                admission.check(tx, change)
+                new = change.lease
             return old, new, None
 
         old, new, shrink = commit(work)
@@ -355,17 +373,16 @@ class Leases:
         project_id: str | None,
         end: int,
         now: int,
-    ) -> tuple[Lease, Lease]:
+    ) -> LeaseChange:
         """Write a lease with another end, and ask no filter.
 
-        :returns: the lease before and after the change
         :raises BlazarSchedError: as `update`
         """
         values = {'end': end}
         old = tx.owned_lease(lease_id, project_id)
         _check_changeable(old, values)
         new = self._drafts.changed(old, values, now)
-        return old, self._put(tx, old, new, now, {})
+        return self._put(tx, old, new, now, {})
 
     def matched(self, lease_id: str, project_id: str | None) -> Lease:
         """Return a lease whose requirements are matched ahead of a commit.
@@ -533,17 +550,17 @@ class Leases:
         new: Lease,
         now: int,
         left: lease_placing.Allocations,
-    ) -> Lease:
+    ) -> LeaseChange:
         """Write a changed lease, and place the lease if needed.
 
         :param left: the remaining allocations of the reservations that have
             given up allocations
         """
         changed = _needs(new) != _needs(old)
+        held = lease_placing.allocations_of(tx.replica, old)
         if new.window == old.window and not changed:
             tx.put_lease(new)
-            return new
-        held = lease_placing.allocations_of(tx.replica, old)
+            return LeaseChange(new, old, now, held, held)
         settled = _settled(old, new, left)
         placed, displaced = self._placed(tx.replica, old, new, now, left)
         if old.status == states.LEASE_ACTIVE:
@@ -563,7 +580,7 @@ class Leases:
             tx.put_allocations(reservation_id, allocations)
         _put_paths(tx, displaced)
         self._book(tx, new, new.left(now), settled)
-        return new
+        return LeaseChange(new, old, now, placed, held)
 
     def _placed(
         self,

@@ -44,6 +44,7 @@ from blazar_sched.service.bus.notifier import REQUEST_DELETE
 from blazar_sched.service.bus.notifier import REQUEST_LAPSE
 from blazar_sched.service.bus.notifier import REQUEST_MOVE
 from blazar_sched.service.enforcement import Enforcement
+from blazar_sched.service.enforcement.base import LeaseChange
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.reader import Reader
 from blazar_sched.service.ledger.tx import PlacingTx
@@ -221,7 +222,9 @@ class LeaseRequests(loop.Looped):
         new.check(now)
         asked = self._requests.asked(new, now)
         check_on_hosts(asked.lease)
-        self._enforcement.check_limits(self._ledger, asked.lease, now)
+        self._enforcement.check_limits(
+            self._ledger, LeaseChange(asked.lease, None, now)
+        )
         suitable = self._ledger.read_replica(
             lambda replica: lease_request.suitable_hosts(replica, asked.lease)
         )
@@ -403,16 +406,17 @@ class LeaseRequests(loop.Looped):
         movable = self._movable(tx, asked.request, now)
         moving = self._requests.competing(replica, asked, movable)[:count]
         search = self._requests.starts(asked, ahead, now)
-        held = [
-            allocation
+        held = {
+            each.lease.id: lease_placing.allocations_of(replica, each.lease)
             for each in moving
-            for many in lease_placing.allocations_of(
-                replica, each.lease
-            ).values()
-            for allocation in many
-        ]
+        }
         with (
-            replica.indexes.removed(held),
+            replica.indexes.removed(
+                allocation
+                for placed in held.values()
+                for many in placed.values()
+                for allocation in many
+            ),
             lease_placing.remembering(replica) as keep,
         ):
             booked = self._put(
@@ -422,18 +426,27 @@ class LeaseRequests(loop.Looped):
             if booked is None:
                 return None
             moved = [
-                (each.request, self._move(tx, each, keep, now))
+                (
+                    each.request,
+                    self._move(tx, each, held[each.lease.id], keep, now),
+                )
                 for each in reversed(moving)
             ]
         return dataclasses.replace(booked, moved=moved)
 
     def _move(
-        self, tx: PlacingTx, asked: Asked, keep: lease_placing.Keep, now: int
+        self,
+        tx: PlacingTx,
+        asked: Asked,
+        held: lease_placing.Allocations,
+        keep: lease_placing.Keep,
+        now: int,
     ) -> Lease:
         """Place a lease anew in the range of starts of its request.
 
         The lease keeps its window if the window has room on other hosts.
 
+        :param held: the allocations that the lease has
         :raises NotEnoughHostsAvailable: if there is no room, or if a limit
             forbids the lease in another window
         """
@@ -455,13 +468,13 @@ class LeaseRequests(loop.Looped):
             raise exception.NotEnoughHostsAvailable(
                 f'lease {lease.id} cannot be moved'
             )
-        new, placed, displaced = self._leases.move(tx, lease, start, now)
+        change, displaced = self._leases.move(tx, lease, held, start, now)
         try:
-            self._enforcement.check_limits(tx, new, now, lease)
+            self._enforcement.check_limits(tx, change)
         except exception.LimitExceeded as e:
             raise exception.NotEnoughHostsAvailable(str(e)) from e
-        keep(placed, displaced)
-        return new
+        keep(change.placed, displaced)
+        return change.lease
 
     def _put(
         self,
@@ -488,10 +501,12 @@ class LeaseRequests(loop.Looped):
         if start is None:
             return None
         lease = self._requests.lease(request, start, now)
-        got = self._leases.add(tx, lease, now)
+        placed, displaced = self._leases.add(tx, lease, now)
         if keep is not None:
-            keep(*got)
-        self._enforcement.check_limits(tx, lease, now)
+            keep(placed, displaced)
+        self._enforcement.check_limits(
+            tx, LeaseChange(lease, None, now, placed)
+        )
         ended = _ended(tx, request, states.REQUEST_BOOKED, now, lease.id)
         return _Booked(ended, lease)
 

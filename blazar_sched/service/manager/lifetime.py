@@ -42,6 +42,7 @@ from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.nova import Server
 from blazar_sched.service.clients.nova import SOFT_DELETED
 from blazar_sched.service.enforcement import Enforcement
+from blazar_sched.service.enforcement.base import LeaseChange
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.manager import draft
@@ -290,7 +291,9 @@ class Lifetimes:
         allocations: list[Allocation] = []
         if lease.status == states.LEASE_PENDING:
             try:
-                self._enforcement.check_limits(tx, lease, now)
+                self._enforcement.check_limits(
+                    tx, LeaseChange(lease, None, now)
+                )
                 placed = lease_placing.place(
                     tx.replica,
                     lease,

@@ -18,8 +18,10 @@ from blazar_sched.domain import exception
 from blazar_sched.domain import plural
 from blazar_sched.domain import states
 from blazar_sched.domain.lease import Lease
+from blazar_sched.placing import lease_placing
 from blazar_sched.service import resources
 from blazar_sched.service.enforcement import Enforcement
+from blazar_sched.service.enforcement.base import LeaseChange
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.reader import Reader
 from blazar_sched.service.ledger.tx import PlacingTx
@@ -101,8 +103,10 @@ class Offers:
                 return windows, None
             held = _held(windows.found[0], now, seconds)
             self._check_number(tx, held.project_id)
-            self._leases.add(tx, held, now)
-            self._enforcement.check_limits(tx, held, now)
+            placed, _ = self._leases.add(tx, held, now)
+            self._enforcement.check_limits(
+                tx, LeaseChange(held, None, now, placed)
+            )
             return windows, held
 
         windows, held = self._search.book(
@@ -160,7 +164,7 @@ class Offers:
         project_id = values['project_id']
         digest = idempotency.digest(values)
         now = int(self._clock())
-        admission = self._enforcement.admission(now)
+        admission = self._enforcement.admission()
         commit = admission.dry_run if dry_run else admission.commit
 
         def work(tx: PlacingTx) -> tuple[Lease, bool]:
@@ -171,7 +175,8 @@ class Offers:
             lease = self._drafts.accepted(held, values, now)
             tx.put_lease(lease)
             tx.put_key(project_id, key, lease.id, digest)
-            admission.check(tx, lease)
+            placed = lease_placing.allocations_of(tx.replica, held)
+            admission.check(tx, LeaseChange(lease, None, now, placed))
             return lease, True
 
         lease, is_new = commit(work)
@@ -211,7 +216,11 @@ class Offers:
         limited_by = None
         try:
             self._enforcement.check_limits(
-                self._ledger, found.in_window, int(self._clock())
+                self._ledger,
+                LeaseChange(
+                    found.in_window, None, int(self._clock()),
+                    found.found.placed,
+                ),
             )
         except exception.LimitExceeded:
             limited_by = 'policy'

@@ -31,6 +31,8 @@ from blazar_sched.service.bus.notifier import LEASE_CREATE
 from blazar_sched.service.bus.notifier import Notifier
 from blazar_sched.service.bus.notifier import SERIES_AT_RISK
 from blazar_sched.service.enforcement import Enforcement
+from blazar_sched.service.enforcement.base import LeaseChange
+from blazar_sched.service.enforcement.base import Project
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.reader import Reader
 from blazar_sched.service.ledger.tx import PlacingTx
@@ -359,12 +361,17 @@ class AllSeries(loop.Looped):
         """
         made: list[Lease] = []
         missing = list(due.missing)
+        project = Project(tx, series.project_id)
         with lease_placing.remembering(tx.replica) as keep:
             for occurrence in due.occurrences:
                 lease = self._draft(series, occurrence, now)
                 try:
-                    self._enforcement.check_limits(tx, lease, now)
-                    keep(*self._leases.add(tx, lease, now))
+                    placed, displaced = self._leases.place(
+                        tx.replica, lease, now
+                    )
+                    self._enforcement.check_limits(
+                        tx, LeaseChange(lease, None, now, placed), project
+                    )
                 except left_out:
                     missing.append(occurrence.name)
                 except _LEFT_OUT as e:
@@ -373,6 +380,9 @@ class AllSeries(loop.Looped):
                         field=e.field,
                     ) from e
                 else:
+                    project.add(lease, placed)
+                    self._leases.write(tx, lease, placed, displaced)
+                    keep(placed, displaced)
                     made.append(lease)
         new = dataclasses.replace(
             series, booked_until=due.following, missing=missing, updated_at=now

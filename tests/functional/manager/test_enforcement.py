@@ -11,6 +11,7 @@ from blazar_sched.domain import exception
 from blazar_sched.domain import window
 from blazar_sched.domain.lease import Lease
 from blazar_sched.service import enforcement
+from blazar_sched.service.enforcement import base
 
 LIMITS = (
     'MaxLeaseDurationFilter',
@@ -287,7 +288,7 @@ def test_a_filter_of_another_package_is_found(
     (tmp_path / 'stranger.py').write_text(
         'from blazar_sched.service.enforcement import base\n'
         'class Filter(base.Filter):\n'
-        '    def check(self, asked, source):\n'
+        '    def check(self, asked, project):\n'
         '        raise RuntimeError(asked.project_id)\n'
     )
     info = tmp_path / 'stranger-1.0.dist-info'
@@ -300,7 +301,7 @@ def test_a_filter_of_another_package_is_found(
     # The filters that this process has found before.
     monkeypatch.setattr(stevedore.ExtensionManager, 'ENTRY_POINT_CACHE', {})
     conf.set_override('enabled_filters', ['StrangerFilter'], 'enforcement')
-    admission = enforcement.Enforcement(conf, None).admission(0)
+    admission = enforcement.Enforcement(conf, None).admission()
     lease = Lease('l1', 'lease', 'p1', 'u1', 0, 1, 'PENDING')
     with pytest.raises(RuntimeError, match='p1'):
-        admission.check(None, lease)
+        admission.check(None, base.LeaseChange(lease, None, 0))

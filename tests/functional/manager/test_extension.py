@@ -210,10 +210,10 @@ def test_the_last_time_that_there_is(world, lease, whole, monkeypatch):
     """An end of its own is allowed, and none is not."""
     check = world.manager.enforcement.check_limits
 
-    def refuse(tx, lease, now, current=None):
-        if lease.end == FOREVER:
+    def refuse(tx, change):
+        if change.lease.end == FOREVER:
             raise exception.MaxLeaseDuration('for ever')
-        check(tx, lease, now, current)
+        check(tx, change)
 
     monkeypatch.setattr(world.manager.enforcement, 'check_limits', refuse)
     found = extension(world, lease)

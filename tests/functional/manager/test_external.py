@@ -573,4 +573,4 @@ class TestEndpoints:
 
 def _asked():
     lease = Lease('l1', 'lease', 'p1', 'u1', 0, 1, 'PENDING')
-    return base.LeaseRequest(lease, None, 0)
+    return base.LeaseChange(lease, None, 0)

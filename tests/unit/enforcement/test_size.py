@@ -71,7 +71,9 @@ def test_sizes_are_summed_up_as_by_hand(others, asked, before, most):
         )
     filter_ = size.MaxSizeFilter({'enforcement': group})
     try:
-        filter_.check(base.LeaseRequest(lease, current, 0), source)
+        filter_.check(
+            base.LeaseChange(lease, current, 0), base.Project(source, 'p1')
+        )
         refused = False
     except exception.LimitExceeded:
         refused = True

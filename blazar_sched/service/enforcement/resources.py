@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Limits on the amounts of resource classes of a lease, and of a project."""
+
+from collections import Counter
+from collections.abc import Mapping
+from fractions import Fraction
+
+from blazar_sched.domain import exception
+from blazar_sched.domain.lease import Lease
+from blazar_sched.service.enforcement import base
+
+_FIELD = 'reservations'
+_HOUR = 3600
+
+
+class _Size:
+    """The amounts of some leases, and the amounts times seconds."""
+
+    def __init__(self) -> None:
+        self.amounts: Counter[str] = Counter()
+        self.seconds: Counter[str] = Counter()
+
+    def plus(
+        self, lease: Lease | None, amounts: Mapping[str, int]
+    ) -> '_Size':
+        """Return the size with one lease more, if any."""
+        more = _Size()
+        more.amounts.update(self.amounts)
+        more.seconds.update(self.seconds)
+        if lease is not None:
+            more.add(lease, amounts)
+        return more
+
+    def add(self, lease: Lease, amounts: Mapping[str, int]) -> None:
+        self.amounts.update(amounts)
+        duration = lease.window.duration
+        for name, amount in amounts.items():
+            self.seconds[name] += amount * duration
+
+
+class MaxResourcesFilter(base.Filter):
+    """A filter that limits the amounts of resource classes, and their weight.
+
+    The limits apply to each lease and to all leases of a project.
+    """
+
+    def check(
+        self, request: base.LeaseChange, project: base.Project
+    ) -> None:
+        """Refuse a lease that asks for too much.
+
+        :raises MaxResources: if the lease asks for too much of a class
+        :raises MaxWeight: if the lease asks for too much weight
+        :raises MaxWeightHours: if the lease asks for too much weight x hours
+        """
+        conf = self._conf
+        if request.project_id in conf.max_resources_exempt_project_ids:
+            return
+        lease, current = request.lease, request.current
+        new = base.amounts(lease, project.hosts_of(request.placed))
+        old: Counter[str] = Counter()
+        if current is not None:
+            old = base.amounts(current, project.hosts_of(request.held))
+        self._check(
+            _Size().plus(lease, new), _Size().plus(current, old),
+            conf.max_resources_per_lease, conf.max_weight_per_lease,
+            base.NO_LIMIT, 'a lease',
+        )
+        limits = (
+            conf.max_resources_per_project,
+            conf.max_weight_per_project,
+            conf.max_weight_hours_per_project,
+        )
+        if limits == ({}, base.NO_LIMIT, base.NO_LIMIT):
+            return
+        others = _Size()
+        for other in project.others(lease):
+            others.add(other, project.amounts(other))
+        self._check(
+            others.plus(lease, new), others.plus(current, old),
+            *limits, 'the leases of a project',
+        )
+
+    def _check(
+        self,
+        new: _Size,
+        old: _Size,
+        resources: Mapping[str, int],
+        weight: int,
+        weight_hours: int,
+        whose: str,
+    ) -> None:
+        """Refuse a size beyond the limits, unless it is no more than before.
+
+        :param resources: the limits by resource class
+        """
+        for name, most in resources.items():
+            base.limit(
+                exception.MaxResources, most,
+                new.amounts[name], old.amounts[name],
+                f'{whose} may reserve at most {{most}} of {name}', _FIELD,
+            )
+        base.limit(
+            exception.MaxWeight, weight,
+            self._weight(new.amounts), self._weight(old.amounts),
+            f'{whose} may have a weight of at most {{most}}', _FIELD,
+        )
+        base.limit(
+            exception.MaxWeightHours, weight_hours,
+            self._weight(new.seconds) / _HOUR,
+            self._weight(old.seconds) / _HOUR,
+            f'{whose} may have at most {{most}} weight x hours', _FIELD,
+        )
+
+    def _weight(self, amounts: Mapping[str, int]) -> Fraction:
+        """Return an exact sum, unlike one of floating-point numbers."""
+        return sum(
+            (
+                Fraction(str(each)) * amounts[name]
+                for name, each in self._conf.resource_weights.items()
+            ),
+            Fraction(0),
+        )

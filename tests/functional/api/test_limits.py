@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Limits of resource classes over REST, with the real manager and ledger."""
+
+import datetime
+
+import pytest
+
+P1 = {'X-Auth-Token': 'alice:p1', 'OpenStack-API-Version': 'reservation 1.5'}
+HOST = {'resource_type': 'physical:host', 'min': 1, 'max': 1}
+SLOTS = {
+    'resource_type': 'virtual:instance', 'amount': 1, 'vcpus': 1,
+    'memory_mb': 60000, 'disk_gb': 1, 'affinity': None,
+}
+# A series is booked some weeks ahead.
+FIRST = datetime.date.today() + datetime.timedelta(days=2)
+OPTIONS = """[enforcement]
+enabled_filters = MaxResourcesFilter
+max_resources_per_project = VCPU:16
+resource_weights = MEMORY_MB:0.0001
+max_weight_per_lease = 7
+max_weight_hours_per_project = 27
+"""
+
+
+@pytest.fixture
+def options():
+    return OPTIONS
+
+
+def post(api, path, reservation, **values):
+    body = {'name': 'lease', 'reservations': [reservation], **values}
+    return api.simulate_post(f'/v1/{path}', headers=P1, json=body)
+
+
+def create(api, reservation, end='04:00', query=''):
+    return post(
+        api, f'leases{query}', reservation, start_date='2100-01-01 00:00',
+        end_date=f'2100-01-01 {end}',
+    )
+
+
+def series(api, reservation, count):
+    return post(
+        api, 'series', reservation, rrule=f'FREQ=DAILY;COUNT={count}',
+        time_zone='UTC', start=f'{FIRST}T09:00', duration='1h',
+    )
+
+
+def refusal(answer):
+    """Return the name and the text of a refusal."""
+    assert answer.status_code == 400, answer.text
+    return answer.json['error_name'], answer.json['error_message']
+
+
+def test_a_whole_host_counts_with_its_inventory(api):
+    for query in ('?dry_run=true', ''):
+        assert create(api, HOST, query=query).status_code == 201
+    for more in (SLOTS, HOST):
+        for query in ('', '?dry_run=true'):
+            assert refusal(create(api, more, query=query)) == (
+                'MaxResources',
+                'reservations: the leases of a project may reserve at most '
+                '16 of VCPU',
+            )
+    leases = api.simulate_get('/v1/leases', headers=P1).json['leases']
+    assert len(leases) == 1
+
+
+def test_weights_have_limits(api):
+    assert refusal(create(api, {**SLOTS, 'amount': 2})) == (
+        'MaxWeight', 'reservations: a lease may have a weight of at most 7',
+    )
+    assert refusal(create(api, SLOTS, end='05:00')) == (
+        'MaxWeightHours',
+        'reservations: the leases of a project may have at most 27 weight x '
+        'hours',
+    )
+    assert create(api, SLOTS).status_code == 201
+
+
+def test_the_leases_of_a_series_count_together(api):
+    assert series(api, SLOTS, 4).status_code == 201
+    name, text = refusal(series(api, SLOTS, 1))
+    assert name == 'MaxWeightHours'
+    assert f'occurrence {FIRST}T09:00: the leases of a project' in text
+
+
+def test_a_lease_request_that_can_never_be_booked_is_refused(api):
+    answer = post(
+        api, 'requests', {**SLOTS, 'amount': 2}, duration='1h',
+        start_date='2099-01-01 00:00', latest_start_date='2099-01-02 00:00',
+    )
+    assert refusal(answer)[0] == 'MaxWeight'
