@@ -3,7 +3,9 @@
 
 from collections import defaultdict
 from collections.abc import Collection
+from collections.abc import Iterable
 import dataclasses
+import itertools
 from typing import Any
 
 import sqlalchemy as sa
@@ -53,9 +55,11 @@ def _rows(owner: Lease) -> list[dict[str, Any]]:
     ]
 
 
-def add(connection: sa.Connection, new: Lease) -> None:
-    """Insert the events of a new lease."""
-    rows.add(connection, models.Event, _rows(new))
+def add(connection: sa.Connection, new: Iterable[Lease]) -> None:
+    """Insert the events of new leases."""
+    rows.add(
+        connection, models.Event, list(itertools.chain(*map(_rows, new)))
+    )
 
 
 def put(connection: sa.Connection, new: Lease) -> None:

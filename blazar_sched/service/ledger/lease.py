@@ -212,12 +212,21 @@ def add(
     new: Lease,
     allocations: Iterable[Allocation],
 ) -> list[record.Record]:
-    """Insert a new lease with its contents; return the records.
+    """Insert a new lease with its contents; return the records."""
+    return add_all(connection, [new], allocations)
 
-    Nothing is read, and each table takes one statement, so that other commits
-    wait less.
+
+def add_all(
+    connection: sa.Connection,
+    new: Sequence[Lease],
+    allocations: Iterable[Allocation],
+) -> list[record.Record]:
+    """Insert new leases with their contents; return the records.
+
+    Nothing is read, and each table takes one statement, however many leases
+    there are, so that other commits wait less.
     """
-    rows.add(connection, models.Lease, [_row(new)])
+    rows.add(connection, models.Lease, list(map(_row, new)))
     records = reservation.add(connection, new)
     event.add(connection, new)
     return records + allocation.add(connection, list(allocations))
@@ -231,7 +240,7 @@ def split(connection: sa.Connection, new: Lease) -> list[record.Record]:
     :returns: the records of what has changed
     """
     rows.add(connection, models.Lease, [_row(new)])
-    event.add(connection, new)
+    event.add(connection, [new])
     return reservation.move(connection, new)
 
 
@@ -322,6 +331,7 @@ class Writes(access.Writes):
     """The changes of leases."""
 
     add_lease = access.noted(add)
+    add_leases = access.noted(add_all)
     put_lease = access.noted(put)
     split_lease = access.noted(split)
     cut_allocations = access.noted(cut)

@@ -4,6 +4,7 @@
 from collections import defaultdict
 from collections.abc import Collection
 from collections.abc import Mapping
+import itertools
 from typing import Any
 
 import sqlalchemy as sa
@@ -150,10 +151,19 @@ def _last(recorded: record.Reservation) -> int:
     return window.FOREVER if recorded.keeps else recorded.end
 
 
-def add(connection: sa.Connection, new: Lease) -> list[record.Record]:
-    """Insert the reservations of a new lease; return the records."""
-    rows.add(connection, models.Reservation, _rows(new))
-    return list(map(record.encode, _records(new).values()))
+def add(
+    connection: sa.Connection, new: Collection[Lease]
+) -> list[record.Record]:
+    """Insert the reservations of new leases; return the records."""
+    rows.add(
+        connection, models.Reservation,
+        list(itertools.chain(*map(_rows, new))),
+    )
+    return [
+        record.encode(recorded)
+        for lease in new
+        for recorded in _records(lease).values()
+    ]
 
 
 def move(connection: sa.Connection, new: Lease) -> list[record.Record]:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
+from collections.abc import Sequence
 import dataclasses
 import functools
 import itertools
@@ -59,6 +60,8 @@ _OPENING = (states.LEASE_PENDING, states.LEASE_STARTING)
 
 T = TypeVar('T')
 Draft = window_search.Booking[Lease]
+# A new lease, its allocations, and the instances that it displaces.
+Placed = tuple[Lease, lease_placing.Allocations, list[Instance]]
 Choose = Callable[[PlacingTx], Mapping[str, Any]]
 
 
@@ -171,7 +174,7 @@ class Leases:
         :raises NotEnoughHostsAvailable: if a reservation finds no room
         """
         placed, displaced = self.place(tx.replica, lease, now)
-        self.write(tx, lease, placed, displaced)
+        self.write(tx, [(lease, placed, displaced)])
         return placed, displaced
 
     def place(
@@ -190,17 +193,19 @@ class Leases:
             self._options,
         )
 
-    def write(
-        self,
-        tx: PlacingTx,
-        lease: Lease,
-        placed: lease_placing.Allocations,
-        displaced: Iterable[Instance],
-    ) -> None:
-        """Write a new lease with what `place` has returned."""
-        tx.add_lease(lease, itertools.chain(*placed.values()))
-        _put_paths(tx, displaced)
-        self._book(tx, lease, lease.window)
+    def write(self, tx: PlacingTx, new: Sequence[Placed]) -> None:
+        """Write new leases with what `place` has returned for each."""
+        tx.add_leases(
+            [lease for lease, _, _ in new],
+            (
+                allocation
+                for _, placed, _ in new
+                for allocation in itertools.chain(*placed.values())
+            ),
+        )
+        for lease, _, displaced in new:
+            _put_paths(tx, displaced)
+            self._book(tx, lease, lease.window)
 
     def move(
         self,

@@ -39,6 +39,7 @@ from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.manager import draft
 from blazar_sched.service.manager import idempotency
 from blazar_sched.service.manager.lease import Leases
+from blazar_sched.service.manager.lease import Placed
 from blazar_sched.service.manager.runner import Runner
 
 LOG = log.getLogger(__name__)
@@ -359,7 +360,7 @@ class AllSeries(loop.Looped):
         :param left_out: the errors for which an occurrence is left out; any
             other error refuses the whole request, naming the occurrence
         """
-        made: list[Lease] = []
+        made: list[Placed] = []
         missing = list(due.missing)
         project = Project(tx, series.project_id)
         with lease_placing.remembering(tx.replica) as keep:
@@ -381,15 +382,16 @@ class AllSeries(loop.Looped):
                     ) from e
                 else:
                     project.add(lease, placed)
-                    self._leases.write(tx, lease, placed, displaced)
                     keep(placed, displaced)
-                    made.append(lease)
+                    made.append((lease, placed, displaced))
+        # All at once: other commits wait for each statement.
+        self._leases.write(tx, made)
         new = dataclasses.replace(
             series, booked_until=due.following, missing=missing, updated_at=now
         )
         tx.put_series(new)
         return _Booked(
-            _shown(tx, new, now), made,
+            _shown(tx, new, now), [lease for lease, _, _ in made],
             [name for name in missing if name not in series.missing],
         )
 

@@ -6,6 +6,7 @@ import datetime
 import random
 
 import pytest
+import sqlalchemy as sa
 
 from blazar_sched.domain import exception
 from blazar_sched.domain.series import Recurrence
@@ -102,6 +103,25 @@ def test_each_occurrence_up_to_the_horizon_is_a_lease(world, create):
     assert sorted(lease.name for lease in leases) == [
         f'course {each["occurrence"]}' for each in made['leases']
     ]
+
+
+def test_a_longer_series_takes_no_more_statements(create):
+    """All other commits wait for each statement of a commit."""
+    statements = []
+
+    def note(connection, cursor, statement, *_):
+        statements.append(statement)
+
+    sa.event.listen(sa.Engine, 'before_cursor_execute', note)
+    try:
+        counts = []
+        for days in (2, 9):
+            statements.clear()
+            create(rrule=f'FREQ=DAILY;COUNT={days}')
+            counts.append(len(statements))
+    finally:
+        sa.event.remove(sa.Engine, 'before_cursor_execute', note)
+    assert counts[0] == counts[1]
 
 
 def test_a_series_takes_all_or_nothing(world, whole, create):
