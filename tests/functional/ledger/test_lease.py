@@ -284,3 +284,29 @@ def test_flags_that_are_not_named_stay(store, nouns):
     (held,) = now.reservations
     assert (held.status, held.updated_at) == ('error', 7)
     assert held.missing_resources and held.resources_changed
+
+
+def test_whole_hosts_are_those_of_the_projects_open_leases(store, nouns):
+    leases = [
+        nouns.lease(), nouns.lease(), nouns.lease(status='DELETING'),
+        nouns.lease(project_id='other'),
+    ]
+
+    def work(tx):
+        hosts = [tx.put_host(nouns.host()) for _ in (*leases, 'in part')]
+        whole = [
+            nouns.allocation(lease, host, amounts={}, whole=True)
+            for lease, host in zip(leases, hosts, strict=False)
+        ]
+        in_part = nouns.allocation(leases[0], hosts[-1])
+        tx.add_leases(leases, [*whole, in_part])
+        return hosts
+
+    hosts = store.commit(work)
+    assert sorted(store.whole_hosts('project')) == sorted(
+        (lease.id, host.uuid)
+        for lease, host in zip(leases[:2], hosts, strict=False)
+    )
+    assert store.check() == []
+    for lease in leases:
+        assert store.lease(lease.id) == lease
