@@ -220,6 +220,17 @@ def conf(empty_ledger, tmp_path):
 
 
 @pytest.fixture
+def limit(conf):
+    """limit(**options) -> set options of the enforcement."""
+
+    def set_(**options):
+        for name, value in options.items():
+            conf.set_override(name, value, 'enforcement')
+
+    return set_
+
+
+@pytest.fixture
 def world(conf):
     world = ManagerInMemory(conf)
     yield world

@@ -28,15 +28,6 @@ def conf(conf):
 
 
 @pytest.fixture
-def limit(conf):
-    def set_(**options):
-        for name, value in options.items():
-            conf.set_override(name, value, 'enforcement')
-
-    return set_
-
-
-@pytest.fixture
 def world(world):
     for name in ('compute-1', 'compute-2', 'compute-3', 'compute-4'):
         world.add_host(name)

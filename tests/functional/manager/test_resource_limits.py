@@ -39,17 +39,6 @@ def conf(conf):
 
 
 @pytest.fixture
-def limit(conf):
-    """limit(**options) -> options of the configuration are set."""
-
-    def set_(**options):
-        for name, value in options.items():
-            conf.set_override(name, value, 'enforcement')
-
-    return set_
-
-
-@pytest.fixture
 def world(world):
     """A cloud with hosts of 8 VCPUs, which have 2, 4, no and 1 GPU."""
     world.nova.known_flavors = [Flavor(
