@@ -5,7 +5,6 @@ from typing import Any
 
 import falcon
 
-from blazar_sched.domain import duration
 from blazar_sched.domain import lease
 from blazar_sched.service.api import listing
 from blazar_sched.service.api import requirement
@@ -24,18 +23,15 @@ def show_capacity(req: falcon.Request, caller: Caller) -> Body:
     alone could get, but for the operator's cleaning time.
     """
     start = req.get_param('start_date', default=lease.NOW)
-    end = req.get_param('end_date')
     properties = req.get_param('resource_properties', default='')
     requirement.check(caller, properties, 'resource_properties')
     found = caller.call(
         'get_capacity',
         project_id=caller.project_id,
         start=(
-            start
-            if start == lease.NOW
-            else duration.parse_time(start, 'start_date')
+            start if start == lease.NOW else listing.time(req, 'start_date')
         ),
-        end=None if end is None else duration.parse_time(end, 'end_date'),
+        end=listing.time(req, 'end_date'),
         parts=listing.number(req, 'parts', schemas.MAX_PARTS) or 1,
         resource_properties=properties,
         flavor_id=listing.text(req, 'flavor_id', schemas.MAX_FLAVOR_ID),

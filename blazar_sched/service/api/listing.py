@@ -13,6 +13,7 @@ from urllib import parse
 
 import falcon
 
+from blazar_sched.domain import duration
 from blazar_sched.domain import exception
 from blazar_sched.service.api.field import Field
 from blazar_sched.service.api.field import Type
@@ -63,6 +64,15 @@ def text(req: falcon.Request, name: str, longest: int) -> str | None:
             f'{name} must be a string of 1 to {longest} characters', field=name
         )
     return value
+
+
+def time(req: falcon.Request, name: str) -> int | None:
+    """Return a parameter as a time in epoch seconds, None if absent.
+
+    :raises InvalidInput: naming the parameter
+    """
+    value = req.get_param(name)
+    return None if value is None else duration.parse_time(value, name)
 
 
 def limit(req: falcon.Request) -> int | None:

@@ -15,7 +15,6 @@ from blazar_sched.service.api import etag
 from blazar_sched.service.api import listing
 from blazar_sched.service.api import microversion
 from blazar_sched.service.api import requirement
-from blazar_sched.service.api import times
 from blazar_sched.service.api.caller import Caller
 from blazar_sched.service.api.etag import Tagged
 from blazar_sched.service.api.schemas import timeline as schemas
@@ -40,7 +39,7 @@ def show_timeline(req: falcon.Request, caller: Caller) -> Tagged:
         names=names,
         group_by=_group_by(req, caller, names),
         start=_start(req),
-        end=times.read_time(req.params, 'end_date'),
+        end=listing.time(req, 'end_date'),
         resource_properties=properties,
         resource_class=_resource_class(req, caller),
         parts=listing.number(req, 'parts', MAX_PARTS),
@@ -71,7 +70,7 @@ def _start(req: falcon.Request) -> int | None:
     """Return the start of the window, None for the minute of now."""
     if req.get_param('start_date') == NOW:
         return None
-    return times.read_time(req.params, 'start_date')
+    return listing.time(req, 'start_date')
 
 
 def _group_by(req: falcon.Request, caller: Caller, names: bool) -> str:

@@ -235,6 +235,31 @@ def test_a_bad_value_is_refused_by_name(api):
         assert answer.json['error_message'].startswith(field), query
 
 
+def test_the_last_of_two_values_counts(api):
+    """As in all other queries."""
+    query = '&'.join(f'end_date={each}' for each in ('x', '2030-01-02 00:00'))
+    answer = api.simulate_get(
+        '/v1/timeline', headers=ALICE,
+        query_string=f'start_date=2030-01-01 00:00&{query}',
+    )
+    assert answer.status_code == 200, answer.text
+
+
+def test_a_resource_class(api):
+    alice = {**ALICE, 'OpenStack-API-Version': 'reservation 1.5'}
+    [first, *_] = rows(api, alice, resource_class='VCPU', parts=1)
+    assert first['free'] == [1]
+    for query in (
+        {'resource_class': 'CUSTOM_X'}, {'resource_class': ''},
+        {'resource_class': 'VCPU', 'group_by': 'flavor'},
+    ):
+        answer = ask(api, alice, **query)
+        assert answer.status_code == 400, query
+        assert 'resource_class' in answer.json['error_message'], query
+    # Earlier versions do not know the parameter.
+    assert rows(api, resource_class='CUSTOM_X')
+
+
 def test_properties(api):
     found = ask(api, BOB, '/v1/properties').json
     assert found['zones'] == ['nova']
