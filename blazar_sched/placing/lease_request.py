@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The starts that a lease request leaves to the requests behind it."""
 
+from collections import Counter
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
@@ -99,10 +100,11 @@ def suitable_hosts(replica: state.Replica, lease: Lease) -> list[Suitable]:
 def has_enough(suitable: Sequence[Suitable], overcommit: bool) -> bool:
     """Tell whether hosts may be enough for a lease if nothing is on them.
 
-    Each reservation must find room by itself, and the reservations of whole
-    hosts must find enough hosts together.
+    Each reservation must find room by itself, the reservations of whole hosts
+    must find enough hosts together, and the reservations of instances enough
+    of each resource class together.
 
-    O(hosts).
+    O(hosts × resource classes).
 
     :param suitable: the result of `suitable_hosts`
     :param overcommit: whether reservations may overcommit hosts
@@ -111,11 +113,29 @@ def has_enough(suitable: Sequence[Suitable], overcommit: bool) -> bool:
         (reservation, hosts) for reservation, hosts in suitable
         if reservation.resource_type == PHYSICAL_HOST
     ]
-    together = {host.uuid for _, hosts in whole for host in hosts}
     needed = sum(int(r.parameters['min']) for r, _ in whole)
-    return needed <= len(together) and all(
+    return needed <= len(_together(whole)) and all(
         _has_enough(reservation, hosts, overcommit)
         for reservation, hosts in suitable
+    ) and _have_enough(
+        [each for each in suitable if each[0].has_slots], overcommit
+    )
+
+
+def _together(suitable: Iterable[Suitable]) -> dict[str, Host]:
+    return {host.uuid: host for _, hosts in suitable for host in hosts}
+
+
+def _have_enough(suitable: Sequence[Suitable], overcommit: bool) -> bool:
+    """Tell whether hosts have the amounts of all instances together."""
+    needed: Counter[str] = Counter()
+    for reservation, _ in suitable:
+        for name, amount in reservation.slot().items():
+            needed[name] += amount * int(reservation.parameters['amount'])
+    hosts = _together(suitable).values()
+    return all(
+        sum(host.capacity(name, overcommit) for host in hosts) >= amount
+        for name, amount in needed.items()
     )
 
 

@@ -52,3 +52,20 @@ def test_hosts_of_several_reservations(hosts, enough):
     ]).reservations
     suitable = list(zip(reservations, hosts, strict=True))
     assert has_enough(suitable, True) is enough
+
+
+@pytest.mark.parametrize('amounts, hosts, enough', [
+    ((8, 8), (HOSTS[:1], HOSTS[:1]), False),
+    ((4, 4), (HOSTS[:1], HOSTS[:1]), True),
+    ((8, 8), (HOSTS[:1], HOSTS), True), ((8, 9), (HOSTS[:1], HOSTS), False),
+])
+def test_instances_of_several_reservations(amounts, hosts, enough):
+    reservations = make_lease('l', 'p', Window(0, 1), [
+        (
+            'flavor:instance',
+            {'resources': {'VCPU': 1}, 'amount': amount, 'affinity': None},
+        )
+        for amount in amounts
+    ]).reservations
+    suitable = list(zip(reservations, hosts, strict=True))
+    assert has_enough(suitable, True) is enough
