@@ -305,12 +305,16 @@ def _closed_on_paper():
 
 def _held_without_room():
     """A held offer has no allocations."""
-    real = tx.PlacingTx.add_lease
+    real = tx.PlacingTx.add_leases
 
-    def add_lease(self, new, allocations):
-        real(self, new, () if new.is_offer else allocations)
+    def add_leases(self, new, allocations):
+        offers = {r.id for lease in new for r in lease.reservations
+                  if lease.is_offer}
+        real(self, new, [
+            a for a in allocations if a.reservation_id not in offers
+        ])
 
-    return mock.patch.object(tx.PlacingTx, 'add_lease', add_lease)
+    return mock.patch.object(tx.PlacingTx, 'add_leases', add_leases)
 
 
 def _held_for_ever():

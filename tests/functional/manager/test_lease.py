@@ -222,7 +222,7 @@ class TestCreate:
 
     @pytest.mark.row('F7')
     @pytest.mark.parametrize(
-        'step', ['add_lease', 'put_floating_ip_allocations', 'commit']
+        'step', ['add_leases', 'put_floating_ip_allocations', 'commit']
     )
     def test_of_each_kind_all_is_kept_or_nothing(
         self, world, whole, slots, monkeypatch, step
