@@ -313,19 +313,19 @@ class FreeShares:
         *by_class, hosts = (sums[n::_WIDTH] for n in range(_WIDTH))
         for uuid in _taken_of_extra(indexes, group_of, part):
             hosts[group_of[uuid]] -= 1
-        free: dict[str, Sequence[int]] = dict(
-            zip(inventory.RESOURCE_CLASSES, by_class, strict=True)
-        )
+        only = self._resource_class
+        free: dict[str, Sequence[int]] = {
+            name: column
+            for name, column in zip(
+                inventory.RESOURCE_CLASSES, by_class, strict=True
+            )
+            if only in (None, name)
+        }
         for name in indexes.extra:
-            if self._resource_class in (None, name):
+            if only in (None, name):
                 free[name] = _free_of_extra(
                     indexes, name, group_of, len(self._rows), part
                 )
-        if self._resource_class is not None:
-            free = {
-                name: each for name, each in free.items()
-                if name == self._resource_class
-            }
         return [
             (_least_share(free, row.capacity, number), untaken)
             for number, (row, untaken) in enumerate(

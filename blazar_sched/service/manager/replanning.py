@@ -211,10 +211,12 @@ class Replanner:
         )
         if not short:
             return
-        for lease_id in sorted({
+        affected = {
             lease_id for allocation, lease_id in held
             if allocation.start <= now and overload.is_short(allocation, short)
-        }):
+        }
+        # The healer sees to a lease that is flagged in each of its passes.
+        for lease_id in sorted(affected.difference(self._ledger.lacking())):
             with contextlib.suppress(exception.LeaseNotFound):
                 self._healer.heal_lease(lease_id, now, now)
 
