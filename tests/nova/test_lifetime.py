@@ -171,7 +171,7 @@ def site(cloud, clock, tmp_path_factory):
     conf.set_override('port', 0, 'api')
     conf.set_override('auth_strategy', 'noauth', 'api')
     for name, value in {
-        'sync_interval': 0.3,
+        'sync_interval': 1.0,
         'vacate_lead_time': 0,
         'minutes_before_end_lease': 0,
         # On a busy machine a compute may report late.

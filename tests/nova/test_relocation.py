@@ -137,7 +137,7 @@ def module_site(cloud, clock, tmp_path_factory):
     conf.set_override('connection', f'sqlite:///{path}', 'database')
     conf.set_override('transport_url', 'fake://')
     for name, value in {
-        'sync_interval': 0.3,
+        'sync_interval': 1.0,
         'relocate_instances': True,
         'relocation_interval': 0.2,
         'vacate_lead_time': 0,

@@ -52,7 +52,7 @@ def manager(cloud, nova, placement, tmp_path):
     url = f'sqlite:///{tmp_path}/ledger.sqlite'
     conf.set_override('connection', url, 'database')
     conf.set_override('transport_url', 'fake://')
-    conf.set_override('sync_interval', 0.2, 'manager')
+    conf.set_override('sync_interval', 1.0, 'manager')
     manager = Manager(conf, nova, placement)
     manager.ledger.upgrade()
     manager.start()
