@@ -55,19 +55,33 @@ def plain_wheel(sdist, tmp_path_factory):
     )
 
 
+@pytest.fixture(scope='session')
+def made():
+    """What was made for each Python, and is kept when its tests are over.
+
+    The tests of the other wheel come after those of all Pythons.
+    """
+    return {}
+
+
 @pytest.fixture(scope='session', params=pythons.promised())
-def bare(request, tmp_path_factory):
+def bare(request, tmp_path_factory, made):
     """A venv without any package, for each installed Python."""
     path = pythons.find(request.param)
     if path is None:
         pytest.skip(f'there is no python{request.param} that makes venvs')
-    return installation.Installation(tmp_path_factory.mktemp('bare'), path)
+    if path not in made:
+        folder = tmp_path_factory.mktemp('bare')
+        made[path] = installation.Installation(folder, path)
+    return made[path]
 
 
 @pytest.fixture(scope='session')
-def compiled_wheel(bare, sdist):
+def compiled_wheel(bare, sdist, made):
     """A wheel of that Python, built with a compiler."""
-    return bare.build(sdist)
+    if bare not in made:
+        made[bare] = bare.build(sdist)
+    return made[bare]
 
 
 @pytest.fixture(scope='session', params=['compiled', 'plain'])
