@@ -281,7 +281,7 @@ class Checks(upgradecheck.UpgradeCommands):
             return _failure(
                 '[blazar_sched] unbounded = relocate is set in nova.conf, '
                 'but [manager] relocate_instances is not set in '
-                'blazar-sched.conf: nobody would move the servers.'
+                'blazar-sched.conf: no manager would move the servers.'
             )
         different = [
             opt.name for opt in relocation_conf.opts

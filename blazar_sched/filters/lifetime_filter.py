@@ -70,7 +70,7 @@ def _steps(
     yield steps.Step(need.with_room_beside, need.why_no_room_beside)
     for name in request.extra:
         # A host without inventory of a class has the class, if at all, from
-        # a sharing provider, which nobody can reserve.
+        # a sharing provider, which cannot be reserved.
         index = replica.indexes.extra.get(name)
         if index is not None:
             yield steps.Step(

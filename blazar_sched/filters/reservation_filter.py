@@ -68,9 +68,9 @@ def _bound(
     if reservation is None:
         # The id is arbitrary text of a user.
         shown = repr(id_[:64])
-        yield steps.nobody(f'there is no reservation {shown}')
+        yield steps.no_host(f'there is no reservation {shown}')
     elif not reservation.is_open_to(request.project_id):
-        yield steps.nobody(
+        yield steps.no_host(
             f'reservation {id_} is not open to project {request.project_id}'
         )
     else:

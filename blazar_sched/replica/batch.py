@@ -96,7 +96,7 @@ class Batch:
         HostState has no figures of the other resource classes, so their
         amounts are added up under either accounting. A class that the host has
         no inventory of is left out: its amount comes from a sharing provider,
-        which nobody can reserve.
+        which cannot be reserved.
         """
         uuid, host = instance.uuid, instance.host
         self.adds += [

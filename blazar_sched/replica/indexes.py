@@ -328,8 +328,8 @@ class Indexes:
         """Return for how many seconds hosts have room in the extra indexes.
 
         A host without inventory of a resource class has room for ever: the
-        class comes from a sharing provider, if at all, which nobody can
-        reserve.
+        class comes from a sharing provider, if at all, which cannot be
+        reserved.
 
         :param amounts: the amounts that need room, by resource class
         """
@@ -451,7 +451,7 @@ class Indexes:
         """Yield each index that counts an instance, with the counted amounts.
 
         A resource class that the host has no inventory of is left out: its
-        amount comes from a sharing provider, which nobody can reserve.
+        amount comes from a sharing provider, which cannot be reserved.
         """
         has = self.hosts[instance.host].inventory
         amounts = instance.countable()

@@ -141,11 +141,11 @@ WAITING = Metric(
 HEADROOM = Metric(
     prometheus_client.Gauge,
     'blazar_sched_manager_relocation_headroom_ratio',
-    'Share of all registered hosts together that nobody has, from '
-    'relocation_notice seconds after now on for ever, by the resource class '
-    'VCPU or MEMORY_MB: what is left beside the allocations of reservations, '
-    'and beside the servers to their ends. Below 0, more is promised than the '
-    'hosts have. Every manager reports the same number; no number without '
+    'Share of the capacity of all registered hosts that is neither allocated '
+    'to reservations nor used by servers at any time from relocation_notice '
+    'seconds after now on, by the resource class VCPU or MEMORY_MB. A server '
+    'uses capacity until its end. Below 0, more is promised than the hosts '
+    'have. Every manager reports the same number; no number without '
     'relocate_instances',
     ('resource_class',),
 )

@@ -143,7 +143,7 @@ class Running:
 class _Feed:
     """A replica, and the records that the replica has not been told yet.
 
-    A replica is told as soon as somebody asks it, of all records at once. Most
+    All records are passed to the replica when the replica is read. Most
     instances are gone again before the ledger is asked.
     """
 

@@ -29,7 +29,7 @@ from blazar_sched.weighers import vacate_cost
 from blazar_sched.worker import filtering
 from blazar_sched.worker import process
 
-# The options of what nobody uses here: decisions are not asked for, and a
+# The options of features that are unused here: decisions are not kept, and a
 # placed instance is in the replica at once.
 _UNUSED = {'decisions_kept': 0, 'pending_ttl': 0}
 

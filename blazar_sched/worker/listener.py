@@ -140,7 +140,7 @@ class Listener:
         server = oslo_messaging.get_rpc_server(
             transport,
             # All workers of a machine share one server name, so that they
-            # share one queue of that name, which nobody uses. A fanout
+            # share one queue of that name, which is not used. A fanout
             # reaches each worker anyway.
             oslo_messaging.Target(
                 exchange=wire.EXCHANGE,

@@ -198,8 +198,8 @@ def _is_movable(
 ) -> bool:
     """Tell whether an instance may be live-migrated later.
 
-    The answer is False if nobody needs it: for an instance with a short
-    lifetime, and where no host relocates instances.
+    The answer is False where no relocation can be needed: for an instance with
+    a short lifetime, and in a cloud in which no host relocates instances.
     """
     if lifetime <= options.relocation_notice or not (
         options.unbounded == duration.RELOCATE

@@ -32,7 +32,7 @@ class Step(NamedTuple):
 StepFactory = Callable[[state.Replica, Request, int], Iterable[Step]]
 
 
-def nobody(reason: str) -> Step:
+def no_host(reason: str) -> Step:
     """Return a step that no host passes."""
     return Step(lambda host_states: [], lambda host_state: reason)
 

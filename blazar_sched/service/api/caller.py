@@ -22,7 +22,7 @@ class Manager(Protocol):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Caller:
-    """A caller whom the policy has admitted to a handler.
+    """A caller that the policy has admitted to a handler.
 
     `is_admin` says that the policy lets the caller see every project,
     `version` is the version of `microversion.VERSIONS` that the caller uses.

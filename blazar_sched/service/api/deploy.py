@@ -62,7 +62,7 @@ def deploy(
         functools.partial(health.Health, conf=conf, manager=manager),
         # Logs each response, except responses to load balancers.
         request_log.RequestLog,
-        # Serves the web page, which is for everybody to load.
+        # Serves the web page, which loads without a token.
         functools.partial(page.Page, conf=conf),
         # Identifies the caller; no inner layer trusts a header.
         functools.partial(auth.LAYERS[conf.api.auth_strategy], conf=conf),

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ``/healthcheck`` of oslo.middleware, with a check of the manager.
 
-The check asks the manager. The options are those of oslo.middleware, in
-[healthcheck]: what is shown, to whom, and further backends, such as a file
-that takes this API out of service.
+The check asks the manager. The options of oslo.middleware in [healthcheck]
+determine which details a response shows, which clients may ask, and which
+further backends are checked, such as a file that takes this API out of
+service.
 """
 
 from collections.abc import Iterable
@@ -28,8 +29,8 @@ LASTS = 1.0
 class ManagerHealth(pluginbase.HealthcheckBaseExtension):
     """A check that is healthy if a manager answers and has its database.
 
-    A result is reused for LASTS seconds: anybody may ask, as often as they
-    like, and each check is a call over the bus and a query.
+    A result is reused for LASTS seconds: clients without a token may ask at
+    any rate, and each check is a call over the bus and a query.
     """
 
     def __init__(self, conf: cfg.ConfigOpts, manager: caller.Manager) -> None:

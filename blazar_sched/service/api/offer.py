@@ -33,7 +33,7 @@ def search_offers(req: falcon.Request, caller: Caller) -> Body:
 
     The windows and the numbers are exact at the revision that the response
     names. Nothing is reserved, unless the request asks to hold an offer: then
-    nobody else gets the room of the first offer until the offer lapses.
+    the room of the first offer is reserved until the offer lapses.
     """
     body = lease_schemas.plain(req.media)
     validation.check(schemas.SEARCH[caller.version], body)

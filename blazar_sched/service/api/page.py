@@ -122,7 +122,7 @@ class _Redirection:
 
 
 class _Settings:
-    """What the page has to know before anybody signs in."""
+    """The settings that the page needs before a user signs in."""
 
     def __init__(self, auth_strategy: str) -> None:
         self._auth_strategy = auth_strategy

@@ -65,7 +65,7 @@ def lent(
     A new trust that the lease does not have is deleted: if there is no lease,
     or if the request was made before. The trust is also deleted if it is
     unknown whether there is a lease: a lease that cannot act for its creator
-    is better than a trust that nobody sees.
+    is better than a trust that belongs to no lease.
 
     :param create: asks the manager for the lease, with the id of the trust
     :param rehearse: asks whether there will be a lease, by a dry run

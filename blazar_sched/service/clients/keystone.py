@@ -59,8 +59,8 @@ _NOT_FOUND = 404
 _DEAD = (exceptions.Unauthorized, exceptions.Forbidden, exceptions.NotFound)
 
 _CREDENTIAL = 'application_credential'
-# What a refusal of a user's own request means. Keystone says no more to those
-# whom it does not know.
+# What a refusal of a user's own request means. Keystone gives no further
+# reason to a user that it does not know.
 _REFUSALS: Mapping[int, tuple[type[exception.BlazarSchedError], str]] = {
     _BAD_REQUEST: (exception.Unauthorized, 'Keystone refuses the request'),
     _UNAUTHORIZED: (exception.Unauthorized, 'Keystone refuses the sign-in'),

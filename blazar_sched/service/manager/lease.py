@@ -180,7 +180,7 @@ class Leases:
     def place(
         self, replica: state.Replica, lease: Lease, now: int
     ) -> tuple[lease_placing.Allocations, list[Instance]]:
-        """Return the allocations of a new lease, and whom it displaces.
+        """Return a new lease's allocations and the displaced instances.
 
         :raises NotEnoughHostsAvailable: if a reservation finds no room
         """
@@ -595,7 +595,7 @@ class Leases:
         now: int,
         left: lease_placing.Allocations,
     ) -> tuple[lease_placing.Allocations, list[Instance]]:
-        """Return the allocations of a changed lease, and whom it displaces.
+        """Return a changed lease's allocations and displaced instances.
 
         :param left: see `_put`
         :raises NotEnoughHostsAvailable: if the lease finds no room

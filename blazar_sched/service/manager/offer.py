@@ -2,8 +2,8 @@
 """Offers: windows with room, of which one can be held for a while.
 
 A held offer is a lease in the status CREATING: it has the allocations of the
-lease, so that nobody else gets its room, and one event, by which it lapses.
-The acceptance makes it a lease under the same id.
+lease, so that no other lease gets its room, and one event, with which the
+offer lapses. Accepting the offer makes it a lease with the same id.
 """
 
 from collections.abc import Callable

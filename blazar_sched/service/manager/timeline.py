@@ -439,9 +439,9 @@ def _parts(query: Query, window: Window) -> list[Window]:
 def _key(host: Host, query: Query) -> str:
     """Return the key of the row of a host.
 
-    Who may not see the names of hosts gets a key that tells nothing about the
-    host, and that another project does not get: it is made of the UUID, which
-    nobody can guess, and the project.
+    A caller that may not see the names of hosts gets a key that tells nothing
+    about the host and differs from the keys of other projects: a hash of the
+    project and of the host's UUID, which cannot be guessed.
     """
     if query.group_by == HOST:
         if query.names:
