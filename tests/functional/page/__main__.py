@@ -49,8 +49,10 @@ def axe(folder: str) -> str:
     if npm is None:
         raise Missing(f'npm is not installed, and {AXE} is not set')
     done = subprocess.run(
+        # A package that npm has in its cache needs no registry.
         [npm, 'install', '--silent', '--no-save', '--ignore-scripts',
-         '--prefix', folder, CHECKER],
+         '--prefer-offline', '--fetch-retries', '5', '--prefix', folder,
+         CHECKER],
         check=False,
     )
     if done.returncode:
