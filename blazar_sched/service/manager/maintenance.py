@@ -34,7 +34,6 @@ from blazar_sched.domain.maintenance import CHANGING
 from blazar_sched.domain.maintenance import Maintenance
 from blazar_sched.domain.maintenance import NO_ROOM
 from blazar_sched.domain.maintenance import SERVERS
-from blazar_sched.domain.window import Window
 from blazar_sched.replica import state
 from blazar_sched.service import loop
 from blazar_sched.service import metrics
@@ -134,6 +133,7 @@ class Maintenances(loop.Looped):
             str(uuid.uuid4()), values['name'], values['reason'], start,
             values['end'], created_at=now,
         )
+        _check_end(new, now)
 
         def work(tx: PlacingTx) -> _Outcome:
             hosts = _chosen(tx, values)
@@ -142,7 +142,7 @@ class Maintenances(loop.Looped):
             )
             return self._close(tx, made, force or dry_run, now)
 
-        return self._write(new.window, work, dry_run)
+        return self._write(work, dry_run)
 
     def update(
         self,
@@ -165,8 +165,8 @@ class Maintenances(loop.Looped):
         """
         now = int(self._clock())
 
-        def changed(source: Reader) -> tuple[Maintenance, Maintenance]:
-            old = source.maintenance(maintenance_id)
+        def changed(tx: PlacingTx) -> tuple[Maintenance, Maintenance]:
+            old = tx.maintenance(maintenance_id)
             wanted = dict(values)
             if wanted.get('start', now) is None:
                 wanted['start'] = now
@@ -177,6 +177,9 @@ class Maintenances(loop.Looped):
                     'past',
                     field='start_date',
                 )
+            # The name and the reason of a maintenance that is over can change.
+            if new.window != old.window:
+                _check_end(new, now)
             return old, new
 
         def work(tx: PlacingTx) -> _Outcome:
@@ -189,8 +192,7 @@ class Maintenances(loop.Looped):
                 outcome, restored=_restore(tx, gone, now)
             )
 
-        _, new = changed(self._ledger)
-        return self._write(new.window, work, dry_run)
+        return self._write(work, dry_run)
 
     def delete(self, maintenance_id: str) -> None:
         """End or cancel a maintenance, and open its hosts.
@@ -215,7 +217,7 @@ class Maintenances(loop.Looped):
         """
         found: Maintenance = self._ledger.maintenance(maintenance_id)
         now = int(self._clock())
-        in_the_way = [] if found.end <= now else [
+        in_the_way = [
             {
                 'lease_id': lease_id,
                 'reservation_id': allocation.reservation_id,
@@ -305,19 +307,9 @@ class Maintenances(loop.Looped):
         self._announce_restored(self._ledger.commit(work))
 
     def _write(
-        self,
-        window: Window,
-        work: Callable[[PlacingTx], _Outcome],
-        dry_run: bool,
+        self, work: Callable[[PlacingTx], _Outcome], dry_run: bool
     ) -> _Shown:
-        """Commit a new or changed maintenance, and notify of the changes.
-
-        :raises InvalidInput: if the window is over
-        """
-        if window.end <= self._clock():
-            raise exception.InvalidInput(
-                'a maintenance must end in the future', field='end_date'
-            )
+        """Commit a new or changed maintenance, and notify of the changes."""
         commit = self._ledger.dry_run if dry_run else self._ledger.commit
         outcome: _Outcome = commit(work)
         if not dry_run:
@@ -379,7 +371,9 @@ class Maintenances(loop.Looped):
             if not lease.degraded:
                 tx.set_lease_status(id_, lease.status, now, degraded=True)
         tx.put_maintenance(new)
-        _set_hosts(tx, new, new.on_host, now)
+        # `step` takes a maintenance that is over from its hosts.
+        if new.end > now:
+            _set_hosts(tx, new, new.on_host, now)
         shown = self._shown(tx, new, now, in_the_way)
         shown['moved'] = _with_names(tx, moved)
         leases = [(old, tx.lease(id_)) for id_, old in before.items()]
@@ -452,6 +446,17 @@ class Maintenances(loop.Looped):
         }
 
 
+def _check_end(maintenance: Maintenance, now: int) -> None:
+    """Refuse a maintenance that is over.
+
+    :raises InvalidInput: if the window ends before it begins, or is over
+    """
+    if maintenance.window.end <= now:
+        raise exception.InvalidInput(
+            'a maintenance must end in the future', field='end_date'
+        )
+
+
 def _chosen(tx: PlacingTx, values: Mapping[str, Any]) -> list[Host]:
     """Return the hosts that a request names, or that meet a requirement.
 
@@ -480,7 +485,12 @@ def _chosen(tx: PlacingTx, values: Mapping[str, Any]) -> list[Host]:
 def _affected(
     source: Reader, maintenance: Maintenance, now: int
 ) -> list[tuple[Allocation, str]]:
-    """Return the allocations in the window, each with the id of its lease."""
+    """Return the allocations in the window, each with the id of its lease.
+
+    A maintenance that is over affects none.
+    """
+    if maintenance.end <= now:
+        return []
     return [
         (allocation, lease_id)
         for allocation, lease_id in source.allocations(

@@ -4,8 +4,8 @@
 The ledger keeps the path of each instance that must leave its host before its
 end. A move begins at the start of the next stay: Nova live-migrates the server
 to exactly that host, where the relocation allocation admits this server and no
-other server. The record of the server tells that the move is done. Any manager may ask for a move, and several may: Nova refuses the second
-request.
+other server. The record of the server tells that the move is done. Any manager
+may ask for a move, and several may: Nova refuses the second request.
 
 An instance that must leave its host and has no path is *unplanned*. A path is
 looked for again with each step; such an instance is reported, and is never

@@ -118,6 +118,35 @@ class TestClosedHost:
         assert world.host('a').maintenances == ()
         world.check()
 
+    @pytest.mark.parametrize('settled', [False, True])
+    def test_one_that_is_over_can_be_renamed(self, world, close, settled):
+        lease = world.create(start=100, end=500)
+        made = close('a', force=True)
+        world.clock.now += 200
+        if settled:
+            world.manager.maintenances.step()
+        shown = world.manager.maintenances.update(
+            made['id'], {'name': 'rack 8'}
+        )
+        assert (shown['name'], shown['status']) == ('rack 8', 'OVER')
+        assert (shown['moved'], shown['in_the_way']) == ([], [])
+        world.manager.maintenances.step()
+        assert world.host('a').maintenances == ()
+        assert not world.ledger.lease(lease.id).degraded
+        world.check()
+
+    def test_one_that_is_over_can_only_end_in_the_future(self, world, close):
+        made = close('a', start=None)
+        world.clock.now += 200
+        with pytest.raises(exception.InvalidInput) as error:
+            world.manager.maintenances.update(
+                made['id'], {'end': world.now - 10}
+            )
+        assert error.value.field == 'end_date'
+        world.manager.maintenances.update(made['id'], {'end': world.now + 9})
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            world.create(start='now', end=500)
+
     def test_another_manager_knows(self, conf, world, close):
         other = world.another(conf)
         other.ledger.warm()

@@ -12,6 +12,8 @@ from tests.nova.manager.test_leases import fed
 from tests.nova.manager.test_leases import OTHER
 from tests.nova.manager.test_leases import OWNER
 from tests.nova.manager.test_pci import DEVICES
+
+# Fixtures, which pytest finds by their names.
 from tests.nova.manager.test_pci import devices  # noqa: F401
 from tests.nova.manager.test_pci import nova  # noqa: F401
 
