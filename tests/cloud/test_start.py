@@ -35,4 +35,4 @@ def test_they_are_active_soon_though_placement_refuses_each_once(
     assert seconds[-1] < LATEST
     # A request that Placement refuses is repeated at once: no start fails and
     # waits for a retry.
-    assert 'Could not complete event start_lease' not in log.read_text()[seen:]
+    assert 'start_lease' not in log.read_text()[seen:]
