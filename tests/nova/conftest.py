@@ -14,7 +14,6 @@ from nova import objects
 from nova import rpc as nova_rpc
 from nova.scheduler.client import query
 from nova.scheduler.client import report
-from oslo_db.sqlalchemy import engines
 import oslo_messaging
 import pytest
 from sqlalchemy import pool
@@ -316,7 +315,7 @@ def pooled_connections():
     reads the schema of all tables: a fifth of the processor time of the tests.
     """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(engines.pool, 'NullPool', Pool)
+        patch.setattr(pool, 'NullPool', Pool)
         yield
 
 
