@@ -165,25 +165,9 @@ class Maintenances(loop.Looped):
         """
         now = int(self._clock())
 
-        def changed(tx: PlacingTx) -> tuple[Maintenance, Maintenance]:
-            old = tx.maintenance(maintenance_id)
-            wanted = dict(values)
-            if wanted.get('start', now) is None:
-                wanted['start'] = now
-            new = dataclasses.replace(old, **wanted, updated_at=now)
-            if new.start != old.start and new.start < now:
-                raise exception.InvalidInput(
-                    'the start of a maintenance must not be moved into the '
-                    'past',
-                    field='start_date',
-                )
-            # The name and the reason of a maintenance that is over can change.
-            if new.window != old.window:
-                _check_end(new, now)
-            return old, new
-
         def work(tx: PlacingTx) -> _Outcome:
-            old, new = changed(tx)
+            old = tx.maintenance(maintenance_id)
+            new = _changed(old, values, now)
             before = _affected(tx, old, now)
             outcome = self._close(tx, new, force or dry_run, now)
             held = {id_ for _, id_ in _affected(tx, new, now)}
@@ -444,6 +428,29 @@ class Maintenances(loop.Looped):
             'hosts': sorted(names[h] for h in found.hosts if h in names),
             'status': found.status(now, self._conf.vacate_lead_time),
         }
+
+
+def _changed(
+    old: Maintenance, values: Mapping[str, Any], now: int
+) -> Maintenance:
+    """Return a maintenance with the changes of a request.
+
+    The name and the reason of a maintenance that is over can be changed.
+
+    :raises InvalidInput: naming the field that is wrong
+    """
+    wanted = dict(values)
+    if wanted.get('start', now) is None:
+        wanted['start'] = now
+    new = dataclasses.replace(old, **wanted, updated_at=now)
+    if new.start != old.start and new.start < now:
+        raise exception.InvalidInput(
+            'the start of a maintenance must not be moved into the past',
+            field='start_date',
+        )
+    if new.window != old.window:
+        _check_end(new, now)
+    return new
 
 
 def _check_end(maintenance: Maintenance, now: int) -> None:
