@@ -55,33 +55,19 @@ def plain_wheel(sdist, tmp_path_factory):
     )
 
 
-@pytest.fixture(scope='session')
-def made():
-    """What was made for each Python, and is kept when its tests are over.
-
-    The tests of the other wheel come after those of all Pythons.
-    """
-    return {}
-
-
 @pytest.fixture(scope='session', params=pythons.promised())
-def bare(request, tmp_path_factory, made):
+def bare(request, tmp_path_factory):
     """A venv without any package, for each installed Python."""
     path = pythons.find(request.param)
     if path is None:
         pytest.skip(f'there is no python{request.param} that makes venvs')
-    if path not in made:
-        folder = tmp_path_factory.mktemp('bare')
-        made[path] = installation.Installation(folder, path)
-    return made[path]
+    return installation.Installation(tmp_path_factory.mktemp('bare'), path)
 
 
 @pytest.fixture(scope='session')
-def compiled_wheel(bare, sdist, made):
+def compiled_wheel(bare, sdist):
     """A wheel of that Python, built with a compiler."""
-    if bare not in made:
-        made[bare] = bare.build(sdist)
-    return made[bare]
+    return bare.build(sdist)
 
 
 @pytest.fixture(scope='session', params=['compiled', 'plain'])

@@ -40,6 +40,9 @@ UNWANTED = {
     'psycopg2-binary', 'pymysql',
 }
 
+# One Python after the other, each with both wheels: its venv is made once.
+pytestmark = pytest.mark.usefixtures('bare')
+
 
 @pytest.fixture
 def config(tmp_path, port):
