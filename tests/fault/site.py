@@ -72,16 +72,20 @@ class Deployment:
         }
 
     def file(self, name: str = 'site', **api: object) -> pathlib.Path:
-        """Write a configuration file for one process."""
+        """Write a configuration file for one process.
+
+        A process may be reading the file that is replaced.
+        """
         path = self._folder / f'{name}.conf'
+        new = path.with_suffix('.new')
         lines = []
         for group, options in {
             **self._groups, 'api': {'auth_strategy': 'noauth', **api},
         }.items():
             lines.append(f'[{group}]')
             lines += [f'{key} = {value}' for key, value in options.items()]
-        path.write_text('\n'.join(lines) + '\n')
-        return path
+        new.write_text('\n'.join(lines) + '\n')
+        return new.replace(path)
 
     def conf(self) -> cfg.ConfigOpts:
         return service_conf.load(files=[str(self.file())])
