@@ -135,8 +135,8 @@ class Ledger(reader.Reader):
 
         if not self._run(migrations.is_current):
             raise exception.NotUpgraded(
-                'the tables in the database are not of this version: run '
-                '`blazar-sched db upgrade`'
+                f'the tables in the database {self.name} are not of this '
+                'version: run `blazar-sched db upgrade`'
             )
 
     def warm(self) -> None:

@@ -223,6 +223,8 @@ def test_without_tables_it_is_said_what_to_do(command, config):
     assert refused.returncode == 1
     assert 'Traceback' not in refused.stderr
     assert 'db upgrade' in refused.stderr
+    # Whoever forgot a configuration file sees that another database is meant.
+    assert f'sqlite:///{config.parent}' in refused.stderr
 
 
 def test_serve_answers_and_ends_at_sigterm(config, port):
