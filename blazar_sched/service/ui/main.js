@@ -178,16 +178,21 @@ class Page {
   // What is read.
 
   async open() {
+    await this.offer();
+    this.finder.search();
+    await this.load(true);
+    await this.loadHosts();
+  }
+
+  /** Offer to choose from what there is now. */
+  async offer() {
     const [{ zones, properties }, { flavors }] = await Promise.all(
       [this.api.get('/properties'), this.api.get('/flavors')]);
     this.finder.offerProperties(properties.map(
       ({ property, values }) => ({ name: property, values })));
     this.finder.offerFlavors(flavors);
-    this.finder.search();
     this.offerGroups(zones, properties);
     this.offerClasses(properties);
-    await this.load(true);
-    await this.loadHosts();
   }
 
   offerGroups(zones, properties) {
@@ -223,11 +228,26 @@ class Page {
   /** Read what is in view; `again` also what is known already. */
   async load(again) {
     if (!this.session) return;
-    await Promise.all([
-      this.rows.load(this.view, again), this.loadCapacity(),
-      again ? this.loadLeases() : null, again ? this.loadOffers() : null,
-    ]);
+    try {
+      await Promise.all([
+        this.rows.load(this.view, again), this.loadCapacity(),
+        again ? this.loadLeases() : null, again ? this.loadOffers() : null,
+      ]);
+    } catch (error) {
+      if (!await this.leaveClass(error)) throw error;
+      await this.load(again);
+      return;
+    }
     this.draw();
+  }
+
+  /** Leave a resource class that no host has any more; tell whether so. */
+  async leaveClass({ status }) {
+    const { resourceClass } = this.view;
+    if (status !== 400 || !resourceClass) return false;
+    await this.offer();
+    this.view.keep();
+    return this.view.resourceClass !== resourceClass;
   }
 
   async loadCapacity() {

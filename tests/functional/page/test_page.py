@@ -525,6 +525,18 @@ def test_the_shares_of_a_resource_class(world, browse):
     alice.page.locator('.row .key', has_text='2 (1)').wait_for()
     assert alice.page.locator('#proposal .bad').count() == 0
 
+    # The cards are taken out of the hosts while the class is shown.
+    alice.page.select_option('#group', 'host')
+    alice.page.locator('.row .key').nth(2).wait_for(state='hidden')
+    for id_, _ in cards:
+        manager.services.placement.put_below(None, id_, {})
+    manager.hosts.sync()
+    look_again(alice.page)
+    alice.page.locator('.row .key').nth(3).wait_for()
+    assert 'class=' not in alice.page.evaluate('location.hash')
+    assert alice.page.locator('#resource_class').is_hidden()
+    assert alice.page.locator('#proposal .bad').count() == 0
+
 
 @pytest.mark.parametrize(
     'zone, start, expected, counts',
