@@ -227,8 +227,11 @@ class Healer:
         return now + 60 * minutes if minutes else window.FOREVER
 
     def notify(self, old: Lease, new: Lease) -> None:
-        """Notify of what a commit changed in a lease, and wake the runner."""
-        if new == old:
+        """Notify of what a commit changed in a lease, and wake the runner.
+
+        A held offer is not a lease yet: no notification is sent.
+        """
+        if new == old or new.is_offer:
             return
         if new.degraded and not (
             old.degraded and _lacking(new) <= _lacking(old)

@@ -92,13 +92,15 @@ class Replanner:
                 LOG.exception(
                     'Could not move leases off overcommitted host %s', host
                 )
-        for lease in at_risk.values():
+        # The owner of a held offer is notified once the offer is a lease.
+        leases = [each for each in at_risk.values() if not each.is_offer]
+        for lease in leases:
             if lease.id not in self._at_risk:
                 LOG.warning(
                     'Lease %s is at risk: its hosts lack capacity', lease.id
                 )
                 self._notifier.lease(LEASE_AT_RISK, lease)
-        self._at_risk = set(at_risk)
+        self._at_risk = {lease.id for lease in leases}
 
     def _unlike_allocations(self, now: int) -> list[tuple[Allocation, Lease]]:
         """Return the allocations on hosts whose devices do not suit them.
