@@ -53,6 +53,8 @@ _Errors = tuple[type[exception.BlazarSchedError], ...]
 _LEFT_OUT: _Errors = (
     exception.NotEnoughHostsAvailable, exception.LimitExceeded,
 )
+# A flavor of the series may be gone, too, once the series is rolled on.
+_LEFT_OUT_LATER: _Errors = (*_LEFT_OUT, exception.InvalidInput)
 # The namespace of the ids of series that are made from keys.
 _NAMESPACE = uuid.UUID('5b0c6a52-64fd-4c0b-9a53-3d2f6b1c7e48')
 # The fields of a series that are not those of leases that are booked already.
@@ -325,7 +327,8 @@ class AllSeries(loop.Looped):
     def _roll_on(self, series: Series, now: int) -> None:
         def work(tx: PlacingTx) -> _Booked:
             known = tx.one_series(series.id)
-            return self._book(tx, known, self._due(known, now), now, _LEFT_OUT)
+            due = self._due(known, now)
+            return self._book(tx, known, due, now, _LEFT_OUT_LATER)
 
         try:
             booked = self._ledger.commit(work)
@@ -336,7 +339,7 @@ class AllSeries(loop.Looped):
         self._announce(booked)
         if booked.missing:
             LOG.warning(
-                'There is no room for the occurrences %s of series %s',
+                'Could not book the occurrences %s of series %s',
                 ', '.join(booked.missing), series.id,
             )
             self._notifier.series(SERIES_AT_RISK, series, booked.missing)
@@ -365,8 +368,8 @@ class AllSeries(loop.Looped):
         project = Project(tx, series.project_id)
         with lease_placing.remembering(tx.replica) as keep:
             for occurrence in due.occurrences:
-                lease = self._draft(series, occurrence, now)
                 try:
+                    lease = self._draft(series, occurrence, now)
                     placed, displaced = self._leases.place(
                         tx.replica, lease, now
                     )
