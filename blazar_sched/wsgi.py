@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The REST API for a WSGI server: ``blazar_sched.wsgi:application``.
 
-The same as ``blazar-sched api`` serves, for gunicorn, uWSGI, mod_wsgi and
-their like. Importing it reads the configuration, so what is wrong there stops
-the server, and stands in its log. The command line is the server's own: the
-environment may say where the configuration is, in Nova's manner.
+The application is the API that ``blazar-sched api`` serves, for gunicorn,
+uWSGI, mod_wsgi and similar servers. The import of this module reads the
+configuration, so an invalid configuration stops the server with an error in
+its log. The command line belongs to the server: as for Nova, environment
+variables may name the configuration.
 
-- ``OS_BLAZAR_SCHED_CONFIG_DIR``: the folder of the files, by default
-  ``/etc/blazar-sched``
-- ``OS_BLAZAR_SCHED_CONFIG_FILES``: their names, with ``;`` between, by default
-  ``blazar-sched.conf``
+- ``OS_BLAZAR_SCHED_CONFIG_DIR``: the folder of the configuration files, by
+  default ``/etc/blazar-sched``
+- ``OS_BLAZAR_SCHED_CONFIG_FILES``: the names of the files, separated by ``;``,
+  by default ``blazar-sched.conf``
 """
 
 from collections.abc import Mapping
@@ -32,10 +33,10 @@ CONFIG_FILES = 'blazar-sched.conf'
 
 
 class _Manager:
-    """The managers, as `rpc.Client` calls them, once somebody asks.
+    """A client of the manager that connects at the first call.
 
     A server may import this module first and fork its workers afterwards.
-    Threads and connections do not outlive that, so each worker has its own.
+    Threads and connections do not survive a fork, so each worker has its own.
     """
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
@@ -72,9 +73,9 @@ def build(files: list[str]) -> wsgi.WSGIApplication:
     """Return the API as `files` configure it.
 
     :raises oslo_config.cfg.Error: if a file or a value cannot be read
-    :raises oslo_messaging.InvalidTransportURL: if it names no bus
-    :raises UnsafeAddress: if it is ``noauth``, as a WSGI server does not tell
-        who can reach it
+    :raises oslo_messaging.InvalidTransportURL: if the transport_url is invalid
+    :raises UnsafeAddress: if the auth_strategy is ``noauth``, because a WSGI
+        server does not tell which machines can reach the server
     """
     conf = service_conf.load(files=files)
     logs.setup(conf)

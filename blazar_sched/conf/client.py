@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options of the clients of other services: those of keystoneauth."""
+"""Options of the clients of other services, which keystoneauth defines."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ def options(**defaults: Any) -> list[cfg.Opt]:
 
 
 def listed(opts: list[cfg.Opt]) -> list[cfg.Opt]:
-    """Return `opts` and those of ``auth_type = password``, for samples.
+    """Return `opts` and the options of ``auth_type = password``, for samples.
 
     The options of an auth_type are registered once the auth_type is chosen.
     """

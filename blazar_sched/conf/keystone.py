@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options of the client of Keystone: those of keystoneauth.
+"""Options of the client of Keystone, which keystoneauth defines.
 
 The user of this group is the trustee of trusts, and needs a password, because
 Keystone refuses trusts to application credentials. Without ``auth_type``

@@ -389,8 +389,8 @@ opts = [
         min=0,
         mutable=True,
         help='Maximum number of offers that a project can hold at a time. '
-        'Nobody else gets the room of a held offer. 0 allows no offer to be '
-        'held.',
+        'No other lease gets the room of a held offer. 0 allows no offer to '
+        'be held.',
     ),
     cfg.IntOpt(
         'max_waiting_requests',

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options of the client of Neutron: those of keystoneauth.
+"""Options of the client of Neutron, which keystoneauth defines.
 
 Without ``auth_type`` no floating IPs can be reserved.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options of the client of Placement: those of keystoneauth.
+"""Options of the client of Placement, which keystoneauth defines.
 
 Without ``auth_type`` there is no cloud, and requests that need a cloud are
 refused.

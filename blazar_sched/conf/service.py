@@ -126,7 +126,7 @@ def parse(
     blazar-sched.conf.d are read after them, unless `files` is empty.
 
     :param args: options of every oslo program, such as ``--config-file``
-    :param files: read these where `args` names no file
+    :param files: the files to read if `args` names no file
     :raises oslo_config.cfg.Error: if a file cannot be read, or the value of
         an option of oslo.log that programs also have as an argument
     """

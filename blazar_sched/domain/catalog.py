@@ -407,7 +407,7 @@ def _default(
 
 
 def _takes_default(reservation: Reservation) -> bool:
-    """Tell whether a reservation may have a default, and asks for nothing."""
+    """Tell whether a default requirement may apply to a reservation."""
     field = _ASKED.get(reservation.resource_type)
     if field is None:
         return False

@@ -87,7 +87,7 @@ def plan(
     The event before_end_lease belongs to one end only: it is due again for
     another end.
 
-    :param before_end: when the owner is told of the end, None for never
+    :param before_end: when the owner is notified of the end, None for never
     :param vacate: when the lease's hosts begin to be vacated, None for never
     """
     times = {START_LEASE: window.start}

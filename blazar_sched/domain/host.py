@@ -176,7 +176,7 @@ class Host:
 
     @property
     def likeness(self) -> tuple[str, str]:
-        """What two hosts must have in common to exchange instances."""
+        """The values that two hosts must share to exchange instances."""
         return self.availability_zone, self.hypervisor_type
 
     @property

@@ -59,7 +59,7 @@ class Lease:
 
     @property
     def before_end(self) -> int | None:
-        """When the owner is told of the coming end, None for never."""
+        """When the owner is notified of the coming end, None for never."""
         return self._time_of(event.BEFORE_END_LEASE)
 
     @property

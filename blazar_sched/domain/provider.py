@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The resource providers below the one of a host, such as those of GPUs.
+"""The child resource providers of a host, such as those of GPUs.
 
 Nova makes a child provider for each PCI device, each physical GPU of virtual
 GPUs, and whatever a provider configuration file adds. Sharing providers are
-not below the host, and are not counted.
+not children of the host, and are not counted.
 """
 
 from collections import Counter
@@ -51,9 +51,9 @@ class Units:
 class Providers:
     """The child providers of a host that are alike.
 
-    :ivar count: how many there are
-    :ivar traits: the traits of each, sorted
-    :ivar units: the inventory of each, by resource class
+    :ivar count: the number of these child providers
+    :ivar traits: the traits of each child provider, sorted
+    :ivar units: the inventory of each child provider, by resource class
     """
 
     count: int

@@ -13,8 +13,8 @@ allocate wherever the providers of a class are interchangeable for a request:
   be spread over several providers.
 
 Groups that have to be on different providers (``group_policy=isolate``) are
-on different ones if they take different classes of different providers, or
-units of a class of which no provider has more than one unit.
+on different providers if the groups take different classes of different
+providers, or units of a class of which no provider has more than one unit.
 
 A host on which the providers are not interchangeable for a request could
 satisfy the request or not, depending on which of the providers other servers
@@ -118,7 +118,7 @@ def decode(data: Mapping[str, Any] | None) -> RequestGroups:
 
 
 class _Tree:
-    """The resource providers of a host: its own is number 0."""
+    """The resource providers of a host; number 0 is the root provider."""
 
     def __init__(self, host: Host) -> None:
         self._host = host

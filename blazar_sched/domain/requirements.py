@@ -104,7 +104,7 @@ Requirement = Comparison | Combination
 
 
 def all_of(*requirements: Requirement) -> Requirement:
-    """Return the requirement that is met when all given ones are met."""
+    """Return the requirement that a host meets if it meets all of these."""
     return Combination('and', requirements)
 
 

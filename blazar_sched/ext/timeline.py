@@ -798,7 +798,7 @@ class TimelineIndex:
         not_after: int | None = None, whole: bool = False,
         ignore: Owners = None,
     ) -> tuple[int, list[str]] | None:
-        """Return the first start at which ``count`` hosts fit, and these.
+        """Return the first start at which ``count`` hosts fit, and the hosts.
 
         :param duration: the duration of the request in seconds, or FOREVER.
         :param after: the first start to consider.

@@ -29,7 +29,7 @@ _WHOLE = 'whole'
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Excess:
-    """One resource class at one time at which too much of it is taken.
+    """The excess of one resource class on the host at one time.
 
     :param amounts: the amount of each allocation that may leave, by its id
     :param amount: the amount that has to leave
@@ -65,10 +65,10 @@ def choose(
     the first ones.
 
     O(n²), and as many tries as there are choices. Where more than EXACT
-    allocations compete for the same, the choice is greedy: it takes the
-    allocation that gives back the most of all that is missing, and takes at
-    most 1 + ln(g) times the fewest, if one allocation gives back g at most
-    (Wolsey, 1982).
+    allocations compete for the same capacity, the choice is greedy: each step
+    takes the allocation that gives back the most of what is missing, and the
+    result has at most 1 + ln(g) times the fewest allocations, if one
+    allocation gives back g at most (Wolsey, 1982).
 
     :param capacity: capacity of the host, by resource class
     :param fixed: the allocations that stay, whether they fit or not

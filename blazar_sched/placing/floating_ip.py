@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The floating IPs of a lease: which of them it gets, and from when on.
+"""Choice of the floating IPs of a lease, and of a start with enough of them.
 
-Floating IPs have no timeline index: an external network has few of them, in
-comparison with hosts.
+Floating IPs have no timeline index: an external network has few floating IPs,
+in comparison with hosts.
 """
 
 from collections import Counter

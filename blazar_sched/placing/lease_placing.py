@@ -4,7 +4,7 @@
 The allocations of the lease are tried on the replica's indexes, and the
 indexes are restored afterwards: only allocations that the ledger commits may
 stay there. On trial, the allocations of the earlier reservations take their
-cleaning time, too, so that it is kept for all reservations together.
+cleaning time, too, so that all reservations together keep the cleaning time.
 """
 
 from collections.abc import Callable

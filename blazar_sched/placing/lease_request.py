@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The starts that a lease request leaves to the requests behind it."""
+"""The starts of a lease request that delay no request ahead of it."""
 
 from collections import Counter
 from collections.abc import Iterable

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An offer: the room that there is when a request finds not enough room.
+"""An offer: the available room, if a request finds too little room.
 
 `available` is the number of hosts or instances that the window has room for,
 and `reservation` the position in the lease of the reservation that lacks room.

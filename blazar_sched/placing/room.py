@@ -67,7 +67,7 @@ class Room:
         return rows(self.indexes.main, hosts)
 
     def untaken(self, hosts: Iterable[str]) -> list[str]:
-        """Return the hosts of which nothing is taken."""
+        """Return the hosts on which nothing is reserved or used."""
         found = self._fitting(self.indexes.main, hosts, None)
         taken = self._taken_of_extra(found)
         return [host for host in found if host not in taken]
@@ -75,14 +75,14 @@ class Room:
     def pick_untaken(
         self, rows: 'array.array[int]', count: int
     ) -> list[str]:
-        """Return up to `count` hosts of which nothing is taken.
+        """Return up to `count` hosts on which nothing is reserved or used.
 
         The hosts with the shortest free run around the window come first.
         """
         main = self.indexes.main
         picked = self._pick(rows, count, None)
-        # Few entries take of another resource class alone, so the other hosts
-        # are not looked at right away.
+        # Few entries take an amount of another resource class alone, so the
+        # other hosts are not checked at first.
         if self._taken_of_extra(picked):
             taken = set(main.rows(self._taken_of_extra(main.row_keys(rows))))
             rows = array.array('i', (r for r in rows if r not in taken))
@@ -193,7 +193,7 @@ class Room:
         return list(itertools.compress(index.row_keys(known), fits))
 
     def _taken_of_extra(self, hosts: Collection[str]) -> set[str]:
-        """Return the hosts of which an amount of another class is taken."""
+        """Return the hosts on which an amount of another class is taken."""
         taken: set[str] = set()
         for index in self.indexes.extra.values():
             known = rows(index, hosts)

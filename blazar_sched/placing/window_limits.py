@@ -43,11 +43,12 @@ class _Part:
 class _Demand:
     """What a reservation needs at once, and where.
 
-    :param least: the number of hosts that it needs
-    :param most: the number of hosts that it takes at most
+    :param least: the number of hosts that the reservation needs
+    :param most: the number of hosts that the reservation takes at most
     :param amounts: what each host must have room for, by RESOURCE_CLASSES;
         None for the whole host
-    :param indexes: the hosts that it may use, once for each index
+    :param indexes: the hosts that the reservation may use, once for each
+        index
     """
 
     least: int

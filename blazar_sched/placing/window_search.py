@@ -106,7 +106,8 @@ def edges(
 ) -> Edges:
     """Return the openings and closings of the hosts that a lease may use.
 
-    Those that no window within the bounds can have are left out.
+    Openings and closings that no window within the bounds can have are left
+    out.
 
     O(number of all entries).
 

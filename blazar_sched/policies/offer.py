@@ -32,7 +32,7 @@ rules = [
     policy.DocumentedRuleDefault(
         DELETE,
         f'rule:{base.PROJECT_MEMBER_OR_ADMIN}',
-        'Hold an offer no longer.',
+        'Delete a held offer.',
         [{'path': _ONE, 'method': 'DELETE'}],
         scope_types=base.SCOPES,
     ),

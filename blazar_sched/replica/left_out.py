@@ -3,8 +3,8 @@
 
 No ledger should have such a record: a manager commits no allocation that its
 own replica refuses. But another version, or a person, may have written to the
-ledger, and what Nova reports about a server is true even where the server
-cannot be counted. A reader of the ledger continues without such a record, and
+ledger, and the report of Nova about a server is true even if the server cannot
+be counted. A reader of the ledger continues without such a record, and
 lets no more servers or allocations onto the host that the record refers to.
 """
 

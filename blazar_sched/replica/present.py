@@ -45,8 +45,8 @@ Change = tuple[Instance | None, Instance | None]
 class _OnHost:
     """The instance records of one host.
 
-    :ivar room: what all of the instances leave of Placement's capacity of
-        the host, by RESOURCE_CLASSES
+    :ivar room: Placement's capacity of the host minus the amounts of all of
+        the instances, by RESOURCE_CLASSES
     :ivar reserved: the host's DISK_GB that Placement calls reserved
     :ivar given_back: uuids of the instances that the index gives back for
     """

@@ -141,10 +141,10 @@ class Running:
 
 
 class _Feed:
-    """A replica, and the records that the replica has not been told yet.
+    """A replica, and the records that the replica does not have yet.
 
     All records are passed to the replica when the replica is read. Most
-    instances are gone again before the ledger is asked.
+    instances are gone again before the replica is read.
     """
 
     def __init__(self, replica: state.Replica) -> None:

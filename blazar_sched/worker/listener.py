@@ -86,8 +86,8 @@ class Listener:
     `hear_placed` is called with an instance that another worker has placed.
     A question is answered with the results of `explain` and `report`, under
     the name `worker`. Once started, the driver of the bus reconnects by
-    itself. Starting may wait until there is a bus, so it has a thread of its
-    own.
+    itself. The start may wait until there is a bus, so the start has a thread
+    of its own.
     """
 
     def __init__(

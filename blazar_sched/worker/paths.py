@@ -367,7 +367,7 @@ class Paths:
 
 
 class _TracedTargets(Targets):
-    """Targets that keep the stays that were asked for, found or not."""
+    """Targets that keep the result of each query for a next stay."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)

@@ -172,11 +172,11 @@ class Keystone(auth_token.AuthProtocol):
             refusal = errors.answer(e.status_int, e.title, headers)
         except keystone_exceptions.ClientException as e:
             self._failure_log.report(
-                'Keystone cannot be asked who calls, with the credentials of '
+                'Tokens cannot be validated with the credentials of '
                 f'[keystone_authtoken]: {e}'
             )
             refusal = errors.answer(
-                503, 'Keystone cannot be asked about the token'
+                503, 'Keystone cannot validate the token now'
             )
         return request.get_response(refusal)
 

@@ -28,7 +28,7 @@ def show_extension(
     Nothing is reserved. At the revision that the response names, an update to
     the end would be accepted, and an update to the next second refused; other
     requests may take the room afterwards. Another service that has to approve
-    of leases is not asked.
+    of leases is not called.
     """
     end = req.get_param('end_date')
     found = caller.call(

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ``/healthcheck`` of oslo.middleware, with a check of the manager.
 
-The check asks the manager. The options of oslo.middleware in [healthcheck]
-determine which details a response shows, which clients may ask, and which
-further backends are checked, such as a file that takes this API out of
+The check calls the manager. The options of oslo.middleware in [healthcheck]
+determine which details a response shows, which clients get a response, and
+which further backends are checked, such as a file that takes this API out of
 service.
 """
 

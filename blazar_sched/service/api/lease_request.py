@@ -97,7 +97,7 @@ def create_lease_request(req: falcon.Request, caller: Caller) -> Body:
 def cancel_lease_request(
     req: falcon.Request, caller: Caller, request_id: str
 ) -> None:
-    """Cancel a lease request: it waits for room no longer."""
+    """Cancel a lease request that waits for room."""
     caller.call(
         'cancel_lease_request', request_id=request_id,
         project_id=caller.scope,

@@ -97,7 +97,7 @@ def show_offer(req: falcon.Request, caller: Caller, offer_id: str) -> Body:
 
 
 def delete_offer(req: falcon.Request, caller: Caller, offer_id: str) -> None:
-    """Hold an offer no longer."""
+    """Delete a held offer, so that its room is free again."""
     caller.call('delete_offer', offer_id=offer_id, project_id=caller.scope)
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The web page at ``/ui/``: its files, and the requests that only it sends.
 
-The page is a client of the REST API like any other client. Only what a browser
-cannot do is here: Keystone answers no page of another origin, so the page
-signs in at this service, which asks Keystone.
+The page is a client of the REST API like any other client. This module has
+only the requests that a browser cannot send: Keystone answers no page of
+another origin, so the page signs in at this service, which calls Keystone.
 """
 
 from collections.abc import Iterable

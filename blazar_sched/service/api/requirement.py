@@ -25,12 +25,13 @@ def check_reservations(
 ) -> None:
     """Refuse requirements that are malformed or that no host can meet.
 
-    Refused here, because the placement could not read the requirement later,
-    or would find no host.
+    The requirements are refused here, because the placement could not read
+    such a requirement later, or would find no host.
 
     :param lease_id: the lease that the reservations change
     :raises InvalidInput: if a requirement is malformed
-    :raises NotEnoughHostsAvailable: if a requirement names what no host has
+    :raises NotEnoughHostsAvailable: if a requirement names a property that no
+        host has
     """
     unknown = _unknown(
         caller, list(_named(reservations)), caller.is_admin

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sign-in of the web page: Keystone, asked on behalf of the page.
+"""The sign-in of the web page: requests to Keystone on behalf of the page.
 
-Only the Keystone of the group ``keystone`` is asked, and only what is here.
-How many attempts a user has, Keystone decides. No password and no token is
-logged.
+Only the Keystone of the group ``keystone`` is called, and only with the
+requests of this module. Keystone limits the number of attempts of a user. No
+password and no token is logged.
 """
 
 from typing import Any

@@ -84,9 +84,10 @@ def _group_by(req: falcon.Request, caller: Caller, names: bool) -> str:
 
 
 def _check(caller: Caller, text: str, field: str, names: bool) -> None:
-    """Refuse a requirement that names what the caller may not name.
+    """Refuse a requirement that names a property the caller may not name.
 
-    Who could choose a host by its name would learn which row is that host.
+    A caller that could choose a host by its name would learn which row is that
+    host.
 
     :raises InvalidInput: naming the field
     """

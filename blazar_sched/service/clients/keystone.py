@@ -276,7 +276,7 @@ class Keystone:
         """Send a request with what the user has given, and nothing else."""
         if self._api is None:
             raise exception.Unavailable(
-                'this service asks no Keystone for tokens: [keystone] '
+                'this service requests no tokens from Keystone: [keystone] '
                 'auth_type is not set'
             )
         with rest.tolerating(*_REFUSALS) as refusals:

@@ -186,8 +186,8 @@ class Admission:
     def dry_run(self, work: Callable[[Any], T]) -> T:
         """Do a dry run as the ledger does, with the errors of `commit`.
 
-        The filters are asked as for a real commit: they cannot tell the
-        difference.
+        The filters are called as for a real commit: a filter cannot tell a dry
+        run from a real commit.
         """
         return self._admitted(self._ledger.dry_run, work)
 

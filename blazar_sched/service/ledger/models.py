@@ -191,7 +191,8 @@ class LeaseRequest(Base):
 class Maintenance(Base):
     """A maintenance of hosts, which `hosts` names by uuid.
 
-    Each host has a copy of it, so that a replica loads in one scan.
+    Each host has a copy of the maintenance, so that a replica loads in one
+    scan.
     """
 
     __tablename__ = 'maintenance'
@@ -207,7 +208,7 @@ class Maintenance(Base):
 
 
 class Threshold(Base):
-    """A threshold of the capacity, with what is still to be told of it."""
+    """A threshold of the capacity, and when its notifications are due."""
 
     __tablename__ = 'threshold'
 

@@ -59,7 +59,7 @@ class Tx(
 
 
 class PlacingTx(Tx):
-    """An attempt at a commit that places, or of which replicas are told.
+    """An attempt at a commit that places leases, or has records for replicas.
 
     `records` holds the records of what has really changed. `replica` is at
     the newest committed revision, so the replica lacks the writes of this

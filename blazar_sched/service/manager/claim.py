@@ -101,7 +101,7 @@ class Claims:
     def check(self, mine: HeldClaim) -> None:
         """Return while no other process can have taken the claim over.
 
-        :raises Lost: from then on
+        :raises ClaimLost: once another process may have taken the claim over
         """
         if self._monotonic() >= mine.until:
             raise ClaimLost

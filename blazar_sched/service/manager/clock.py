@@ -18,10 +18,10 @@ T = TypeVar('T')
 class Clock:
     """The time of the database, in epoch seconds.
 
-    Between two looks at the database the time advances with the monotonic
-    clock, so a step of this process's own wall clock changes nothing. Until
-    the first look, and where the database has no clock of its own (SQLite),
-    the time is the time of this process's wall clock.
+    Between two reads of the database's clock the time advances with the
+    monotonic clock, so a step of this process's own wall clock changes
+    nothing. Until the first read, and where the database has no clock of its
+    own (SQLite), the time is the time of this process's wall clock.
 
     :param own: this process's wall clock, in epoch seconds
     :param monotonic: returns monotonic seconds
@@ -56,7 +56,7 @@ class Clock:
     def ask(self, query: Callable[[], tuple[T, float | None]]) -> T:
         """Read the database's clock, and return the other answer of a query.
 
-        :param query: returns that answer, and the database's time at some
+        :param query: returns the other answer, and the database's time at some
             moment of the query; None if the database has no clock of its own
         """
         before = self._own()

@@ -74,7 +74,7 @@ class Extension:
     :param end: the latest end that is accepted, the present end if no later
         one is
     :param refusal: the refusal of the next end, None if `end` is as late as
-        asked
+        requested
     """
 
     present: int
@@ -106,7 +106,7 @@ class Extensions:
     ) -> dict[str, Any]:
         """Return how far a lease can be prolonged.
 
-        Filters that query another service are not asked.
+        Filters that query another service are not called.
 
         :param end: the latest end to consider, FOREVER for any end
         :raises LeaseNotFound: if the project has no such lease
@@ -255,7 +255,7 @@ class Search:
         return max(later, self._now)
 
     def _refusal(self, dry_run: _DryRun, end: int) -> _Refusal | None:
-        """Return why an update with an end is refused; None if it is not."""
+        """Return the refusal of an update with an end; None if accepted."""
         def work(tx: PlacingTx) -> _Refusal | None:
             change = self._leases.prolong(
                 tx, self._lease_id, self._project_id, end, self._now

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The feed of changes for replicas, read once for all replicas.
 
-A thousand workers that are told of one commit ask the same question. Whether
-there was another commit is read for each worker; the page of changes is kept
-for a moment.
+A thousand workers that are notified of one commit send the same request. For
+each request the newest revision is read; the page of changes is kept for a
+moment.
 """
 
 from collections.abc import Callable

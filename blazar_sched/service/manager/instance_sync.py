@@ -9,10 +9,10 @@ stricter then: see replica.present. A lease may be placed on a host that
 servers without a record have filled in the meantime; these servers are vacated
 before the lease starts.
 
-Several looks at Nova, in this manager or in other managers, may be in progress
-at once. Each write is therefore conditional on what the ledger held before
-Nova was queried: where the record differs by now, another look has written a
-newer record.
+Several queries of Nova, in this manager or in other managers, may be in
+progress at the same time. Each write is therefore conditional on what the
+ledger held before Nova was queried: where the record differs by now, another
+synchronization has written a newer record.
 """
 
 import bisect

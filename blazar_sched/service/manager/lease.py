@@ -125,7 +125,8 @@ class Leases:
         """
         project_id = values['project_id']
         digest = idempotency.digest(values)
-        # First of all: a request that was in time may be late when repeated.
+        # Before the checks of times: a request that was in time may be late
+        # when repeated.
         made = key and idempotency.lease_of(
             self._ledger, project_id, key, digest
         )

@@ -60,7 +60,7 @@ from blazar_sched.service.manager.window_search import WindowSearch
 
 LOG = log.getLogger(__name__)
 
-# The seconds after which room is searched for though no revision is new.
+# The seconds after which room is searched for although no revision is new.
 INTERVAL = 60
 # The most leases that are moved for a request: other commits wait meanwhile.
 MOST_MOVED = 10

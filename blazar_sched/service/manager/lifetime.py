@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lifetime leases: the leases of servers that declare their own times.
 
-Any look at the servers of Nova makes these leases, in the commit that records
-the look: the newest replica says in that commit whether the lease is known, so
-that several managers that look at once make only one lease. Data that may have
-changed in Nova in the meantime is queried again before anything is done to a
-server.
+Each synchronization with Nova's servers creates these leases, in the commit
+that writes the instance records: the newest replica says in that commit
+whether the lease exists, so that several managers that query Nova at the same
+time create only one lease. Data that may have changed in Nova in the meantime
+is queried again before anything is done to a server.
 """
 
 from collections.abc import Callable

@@ -231,7 +231,7 @@ class Maintenances(loop.Looped):
 
         Any manager may do so, and several may do so at once: each request to
         Nova can be sent twice, and what is written is decided in a commit.
-        Nova is asked about the hosts only that have servers by the records.
+        Nova is queried only about the hosts on which the ledger has servers.
 
         :raises Unavailable: if Nova does not answer
         """

@@ -134,7 +134,7 @@ class Offers:
         return self._shown(self._ledger.offer(offer_id, project_id))
 
     def delete(self, offer_id: str, project_id: str | None) -> None:
-        """Hold an offer no longer.
+        """Delete a held offer, so that its room is free again.
 
         :raises OfferNotFound: if the project has no such offer
         """

@@ -230,7 +230,7 @@ class Runner:
     def release_start(self, tx: PlacingTx, mine: claim.HeldClaim) -> None:
         """Leave a claimed start to the manager that does the start next.
 
-        :raises Lost: if the claim has been taken over
+        :raises ClaimLost: if the claim has been taken over
         """
         _settle(tx, mine, states.EVENT_UNDONE)
 
@@ -380,7 +380,7 @@ class Runner:
     ) -> None:
         """Write the status and the outcome of an event.
 
-        :raises Lost: if the claim has been taken over
+        :raises ClaimLost: if the claim has been taken over
         """
 
         over = int(self._clock()) if status != states.EVENT_UNDONE else None
@@ -517,7 +517,7 @@ def _settle(
     """Set the status of a claimed event and release the claim.
 
     :param now: when the event was over, None if the event is not over
-    :raises Lost: if the claim has been taken over
+    :raises ClaimLost: if the claim has been taken over
     """
     if not tx.finish_event(mine.event_id, mine.token, status, now):
         raise claim.ClaimLost

@@ -148,7 +148,8 @@ class AllSeries(loop.Looped):
         now = int(self._clock())
         id_ = idempotency.new_id(_NAMESPACE, values['project_id'], key)
         new = Series(id=id_, created_at=now, **values)
-        # First of all: a request that was in time may be late when repeated.
+        # Before the checks of times: a request that was in time may be late
+        # when repeated.
         made = idempotency.series_of(self._ledger, new, values)
         if made is not None:
             return _shown(self._ledger, made, now)
@@ -284,7 +285,7 @@ class AllSeries(loop.Looped):
                 settled.add(lease.occurrence)
             else:
                 replaced.append(lease)
-        # What waits for room goes on to wait.
+        # Occurrences that wait for room continue to wait.
         settled |= set(known.missing)
         due = _Due(
             [each for each in due.occurrences if each.name not in settled],

@@ -57,7 +57,8 @@ SLICE = 100000
 MOST_MARKER = 255
 # The groupings that are remembered; each one takes some bytes per host.
 MOST_GROUPINGS = 32
-# The fields of a bar that only those see who may see whose it is.
+# The fields of a bar that a caller sees only if the caller may see the project
+# of the bar.
 _HIDDEN = (
     'lease_id', 'reservation_id', 'name', 'status', 'degraded', 'project_id',
     'server_id',
@@ -205,7 +206,7 @@ class Timeline:
             except exception.InvalidInput as e:
                 if e.field != 'flavor_id':
                     raise
-                # Nobody can reserve servers of the flavor.
+                # No project can reserve servers of the flavor.
                 counts: list[int | None] = [0] * (query.parts or 1)
                 found = {'hosts': 0, 'parts': []}
             else:
@@ -470,7 +471,7 @@ def _bar(use: Use, host: Host, query: Query) -> Bar:
     """Return the bar of an allocation on a host."""
     allocation = use.allocation
     is_offer = use.status == states.LEASE_CREATING
-    # Nobody else is told that a lease is only an offer.
+    # Other projects do not see that a lease is only an offer.
     seen = query.names or use.project_id == query.project_id
     return Bar(
         timeline.OFFER if is_offer and seen else timeline.LEASE,

@@ -123,8 +123,8 @@ class LifetimeResource(on_hosts.OnHostsResource):
                 self._evict(lease, reservation, held, now)
                 self._nova.unshelve_server(server)
             return None
-        # A server that was asked to be shelved too late has to be brought
-        # back.
+        # The shelving of the server was requested too late: wait until the
+        # server is shelved, and unshelve the server then.
         is_leaving = (server.task or '').startswith('shelving')
         return None if is_leaving else opened
 

@@ -533,7 +533,7 @@ class Vacater:
         if action == _LIVE_MIGRATE:
             return self._nova.migrate_server(server)
         if action == _SHELVE:
-            # Owners write metadata as they like: the ledger records which
+            # Owners may write any metadata: the ledger records which
             # servers the service has shelved, and may bring back.
             self._ledger.write(
                 lambda tx: tx.add_shelved_server(server.uuid)

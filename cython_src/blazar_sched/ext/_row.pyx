@@ -318,7 +318,7 @@ cdef bint row_cut(Row *row, int lanes, int64_t at) noexcept nogil:
 cdef void chunk_shift(
     Chunk *chunk, int lanes, Py_ssize_t step, Py_ssize_t to
 ) noexcept nogil:
-    """Move a step and those after it to another position."""
+    """Move a step and the steps after it to another position."""
     cdef uint32_t *times = times_of(chunk)
     cdef int32_t *sums = sums_of(chunk)
     cdef size_t behind = chunk.steps - step
@@ -364,7 +364,7 @@ cdef bint row_split(
 cdef void row_shift(
     Row *row, int lanes, Py_ssize_t c, Py_ssize_t to
 ) noexcept nogil:
-    """Move a chunk and those after it to another position."""
+    """Move a chunk and the chunks after it to another position."""
     cdef size_t behind = row.chunks - c
     cdef size_t wide = lanes * sizeof(int32_t)
     memmove(row.chunk + to, row.chunk + c, behind * sizeof(Chunk *))

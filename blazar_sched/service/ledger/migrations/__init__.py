@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Migrations: alembic's, run from here, with no file of settings.
+"""Migrations of the tables by alembic, which needs no configuration file here.
 
-A change to models.py needs a new file in versions/; a test compares what all
-of them make with the models.
+A change of models.py needs a new migration in versions/. A test compares the
+tables that all migrations create with the models.
 """
 
 import threading
@@ -14,7 +14,8 @@ from alembic import script
 import sqlalchemy as sa
 
 _PLACE = __name__.rpartition('.')[::2]
-# Two processes may upgrade at once; SQLite's transaction is lock enough.
+# Two processes may upgrade at the same time. For SQLite the transaction is a
+# sufficient lock.
 _NAME = 'blazar-sched-upgrade'
 _LOCK = {
     'postgresql': (
@@ -27,7 +28,7 @@ _LOCK = {
     ),
 }
 _LOCK['mariadb'] = _LOCK['mysql']
-# Alembic keeps what it is about in its module, for one thread at a time.
+# Alembic keeps the state of an upgrade in a module, for one thread at a time.
 _alembic = threading.Lock()
 
 
@@ -38,7 +39,7 @@ def _settings() -> config.Config:
 
 
 def is_current(connection: sa.Connection) -> bool:
-    """Say whether the tables are those of this version."""
+    """Tell whether the tables are those of this version."""
     context = migration.MigrationContext.configure(connection)
     scripts = script.ScriptDirectory.from_config(_settings())
     return set(context.get_current_heads()) == set(scripts.get_heads())
@@ -47,8 +48,8 @@ def is_current(connection: sa.Connection) -> bool:
 def upgrade(engine: sa.Engine) -> tuple[str | None, str | None]:
     """Run the migrations that the database lacks.
 
-    :returns: the revisions that the tables were at, None without tables,
-        and are at
+    :returns: the migration that the tables were at, None without tables, and
+        the migration that the tables are at now
     """
     settings = _settings()
     lock, unlock = _LOCK.get(engine.dialect.name, (None, None))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What alembic runs: the migrations, in the caller's transaction."""
+"""The script of alembic: runs the migrations in the caller's transaction."""
 
 from alembic import context
 

@@ -11,7 +11,8 @@ from sqlalchemy.dialects import mysql
 revision = '0001'
 down_revision = None
 
-# As the models were at this revision: they will move on, this must not.
+# A copy of the models at this migration: the models change later, a migration
+# must not change.
 ID = sa.String(36)
 NAME = sa.String(255)
 TEXT = sa.Text().with_variant(mysql.MEDIUMTEXT(), 'mysql', 'mariadb')

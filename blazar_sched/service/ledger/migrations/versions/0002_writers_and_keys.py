@@ -9,7 +9,8 @@ import sqlalchemy as sa
 revision = '0002'
 down_revision = '0001'
 
-# As the models were at this revision: they will move on, this must not.
+# A copy of the models at this migration: the models change later, a migration
+# must not change.
 ID = sa.String(36)
 NAME = sa.String(255)
 OPTIONS: dict[str, Any] = {
@@ -54,6 +55,7 @@ def upgrade() -> None:
     op.create_index(
         'ix_idempotency_key_lease_id', 'idempotency_key', ['lease_id']
     )
-    # In this order: MySQL wants an index for the foreign key at all times.
+    # In this order, because MySQL requires an index for the foreign key at all
+    # times.
     op.create_index('ix_allocation_host_end', 'allocation', ['host', 'end'])
     op.drop_index('ix_allocation_host', 'allocation')

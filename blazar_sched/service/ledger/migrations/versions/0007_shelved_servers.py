@@ -9,7 +9,8 @@ import sqlalchemy as sa
 revision = '0007'
 down_revision = '0006'
 
-# As the models were at this revision: they will move on, this must not.
+# A copy of the models at this migration: the models change later, a migration
+# must not change.
 ID = sa.String(36)
 OPTIONS: dict[str, Any] = {
     'mysql_engine': 'InnoDB',

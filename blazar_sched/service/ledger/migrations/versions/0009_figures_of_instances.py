@@ -8,7 +8,8 @@ from sqlalchemy.dialects import mysql
 revision = '0009'
 down_revision = '0008'
 
-# As the models were at this revision: they will move on, this must not.
+# A copy of the models at this migration: the models change later, a migration
+# must not change.
 TEXT = sa.Text().with_variant(mysql.MEDIUMTEXT(), 'mysql', 'mariadb')
 
 

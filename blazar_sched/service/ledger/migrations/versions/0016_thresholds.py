@@ -10,7 +10,8 @@ from sqlalchemy.dialects import mysql
 revision = '0016'
 down_revision = '0015'
 
-# As the models were at this revision: they will move on, this must not.
+# A copy of the models at this migration: the models change later, a migration
+# must not change.
 ID = sa.String(36)
 NAME = sa.String(255)
 TEXT = sa.Text().with_variant(mysql.MEDIUMTEXT(), 'mysql', 'mariadb')

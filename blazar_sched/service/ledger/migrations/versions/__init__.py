@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One migration a file; each names the one before it."""
+"""The migrations, one per file; each names the migration before it."""
