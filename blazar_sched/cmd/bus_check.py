@@ -22,7 +22,7 @@ class Bus:
     vhost: str
     users: frozenset[str]
 
-    def is_that_of(self, other: 'Bus') -> bool:
+    def is_same_as(self, other: 'Bus') -> bool:
         """Tell whether a message on one bus arrives on the other bus."""
         return self.vhost == other.vhost and (
             self.nodes == other.nodes or not self.nodes.isdisjoint(other.nodes)
@@ -46,14 +46,14 @@ def check(
     own = _bus(conf)
     of_nova = _bus(nova)
     of_workers = _bus(nova, nova[scheduler_conf.GROUP].transport_url)
-    if not own.is_that_of(of_workers):
+    if not own.is_same_as(of_workers):
         return _warning(
             f'The managers use {own}, from [DEFAULT] transport_url in '
             f'blazar-sched.conf, but nova-scheduler uses {of_workers}, from '
             '[blazar_sched] transport_url in nova.conf. nova-scheduler does '
             'not receive leases until both options name the same message bus.'
         )
-    if own.is_that_of(of_nova) and not own.users.isdisjoint(of_nova.users):
+    if own.is_same_as(of_nova) and not own.users.isdisjoint(of_nova.users):
         return _warning(
             f'The managers use {own} with the same user as Nova: anyone who '
             'has the password of the message bus from a compute host can '

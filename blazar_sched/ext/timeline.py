@@ -195,7 +195,7 @@ class Request(NamedTuple):
             yield begin, end
 
     def starts(
-        self, asked: Iterable[tuple[Timeline, Sequence[int]]], duration: int,
+        self, queried: Iterable[tuple[Timeline, Sequence[int]]], duration: int,
         after: int,
     ) -> collections.Counter[int]:
         """Return by how much the number of hosts to start on changes, by time.
@@ -204,7 +204,7 @@ class Request(NamedTuple):
         for ``duration`` from the start.
         """
         changes = collections.Counter({after: 0})
-        for timeline, room in asked:
+        for timeline, room in queried:
             for begin, until in self.free_runs(timeline, room, after, FOREVER):
                 if until == FOREVER:
                     changes[begin] += 1
@@ -714,7 +714,7 @@ class TimelineIndex:
         request = self._request(amounts, whole)
         return bytes(
             (start, end) in request.free_runs(timeline, room, start, end)
-            for timeline, room in self._asked(rows, headroom, ignore)
+            for timeline, room in self._queried(rows, headroom, ignore)
         )
 
     @_atomic
@@ -725,7 +725,7 @@ class TimelineIndex:
         """Return R + 2 numbers per row: the peak of each lane."""
         checks.check_window(start, end)
         peaks = array.array('q')
-        for timeline, _ in self._asked(rows, None, ignore):
+        for timeline, _ in self._queried(rows, None, ignore):
             peaks.extend(timeline.peak(start, end))
         return peaks
 
@@ -748,16 +748,16 @@ class TimelineIndex:
         """
         checks.check_count('count', count)
         checks.check_window(start, end)
-        asked = self._asked(rows, None, None)
+        queried = self._queried(rows, None, None)
         if _contiguous(groups).format != 'i':
             raise ValueError('groups are not C ints')
-        if len(groups) != len(asked) or not all(
+        if len(groups) != len(queried) or not all(
             0 <= group < count for group in groups
         ):
             raise errors.InvalidAmount('groups', groups)
         width = len(self.resource_classes) + 1
         sums = array.array('q', bytes(8 * width * count))
-        for group, (timeline, room) in zip(groups, asked, strict=True):
+        for group, (timeline, room) in zip(groups, queried, strict=True):
             *used, shared, whole = timeline.peak(start, end)
             at = group * width
             if not whole:
@@ -783,7 +783,7 @@ class TimelineIndex:
         checks.check_time('at', at)
         request = self._request(amounts, whole)
         seconds = array.array('q')
-        for timeline, room in self._asked(rows, headroom, ignore):
+        for timeline, room in self._queried(rows, headroom, ignore):
             runs = request.free_runs(timeline, room, at, FOREVER)
             begin, until = next(runs, (at, at))
             if begin > at:
@@ -814,16 +814,16 @@ class TimelineIndex:
             checks.check_time('not_after', not_after)
             last = not_after
         request = self._request(amounts, whole)
-        asked = self._asked(rows, None, ignore)
+        queried = self._queried(rows, None, ignore)
         at = _first_reached(
-            request.starts(asked, duration, after), count
+            request.starts(queried, duration, after), count
         )
         if at is None or at > last:
             return None
         end = FOREVER if duration == FOREVER else at + duration
         names = self._names(rows)
         found = [
-            host for host, (timeline, room) in zip(names, asked, strict=True)
+            host for host, (timeline, room) in zip(names, queried, strict=True)
             if (at, end) in request.free_runs(timeline, room, at, end)
         ]
         return at, found[:count]
@@ -853,7 +853,7 @@ class TimelineIndex:
         request = self._request(amounts, whole)
         runs = sorted(
             (begin, until)
-            for timeline, room in self._asked(rows, None, ignore)
+            for timeline, room in self._queried(rows, None, ignore)
             for begin, until in request.free_runs(
                 timeline, room, after, FOREVER
             )
@@ -874,9 +874,9 @@ class TimelineIndex:
         Both are in order and without duplicates.
         """
         checks.check_window(start, end)
-        asked = set(self._names(rows))
+        queried = set(self._names(rows))
         entries = [
-            entry for entry in self._entries.values() if entry.host in asked
+            entry for entry in self._entries.values() if entry.host in queried
         ]
         return (
             _distinct(e.start for e in entries if start <= e.start < end),
@@ -905,10 +905,10 @@ class TimelineIndex:
         if order not in ORDERS:
             raise errors.InvalidName('order', order)
         request = self._request(amounts, whole)
-        asked = self._asked(rows, None, ignore)
+        queried = self._queried(rows, None, ignore)
         fitting: list[tuple[int, int, str]] = []
         for host, (timeline, room) in zip(
-            self._names(rows), asked, strict=True
+            self._names(rows), queried, strict=True
         ):
             for begin, until in request.free_runs(timeline, room, 0, FOREVER):
                 if begin <= start and end <= until:
@@ -1113,13 +1113,13 @@ class TimelineIndex:
             raise ValueError('rows are not C ints')
         return self.row_keys(rows)
 
-    def _asked(
+    def _queried(
         self, rows: array.array[int] | None,
         headroom: array.array[int] | None, ignore: Owners,
     ) -> list[tuple[Timeline, Sequence[int]]]:
         """Return (timeline, room) for each host of a query."""
         names = self._names(rows)
-        past = self._looked_past(ignore)
+        past = self._without_entries_of(ignore)
         timelines = [past.get(host, self._timelines[host]) for host in names]
         if headroom is None:
             return [(timeline, timeline.capacity) for timeline in timelines]
@@ -1133,7 +1133,7 @@ class TimelineIndex:
             for i, timeline in enumerate(timelines)
         ]
 
-    def _looked_past(self, ignore: Owners) -> dict[str, Timeline]:
+    def _without_entries_of(self, ignore: Owners) -> dict[str, Timeline]:
         """Return the timelines of the owners' hosts without the entries."""
         timelines: dict[str, Timeline] = {}
         owners = ignore if isinstance(ignore, tuple) else (ignore or '',)

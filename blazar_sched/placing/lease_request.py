@@ -26,7 +26,7 @@ Suitable = tuple[Reservation, Sequence[Host]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Asked:
+class RequestedLease:
     """A lease request, with its lease at any start."""
 
     request: LeaseRequest
@@ -35,8 +35,8 @@ class Asked:
 
 def starts(
     replica: state.Replica,
-    asked: Asked,
-    ahead: Iterable[Asked],
+    requested: RequestedLease,
+    ahead: Iterable[RequestedLease],
     within: Starts,
     options: Options,
 ) -> list[Starts]:
@@ -49,7 +49,7 @@ def starts(
     :param ahead: the waiting requests ahead
     :param within: the range of the starts
     """
-    mine = list(_candidates(replica, asked.lease, options))
+    mine = list(_candidates(replica, requested.lease, options))
     taken: list[Window] = []
     left = [within]
     for each in ahead:
@@ -62,16 +62,16 @@ def starts(
                 for reservation, hosts in (*mine, *theirs)
             )
             taken.append(each.request.span.widened(seconds))
-            left = starts_outside(within, asked.request.duration, taken)
+            left = starts_outside(within, requested.request.duration, taken)
     return left
 
 
 def competing(
     replica: state.Replica,
     lease: Lease,
-    others: Iterable[Asked],
+    others: Iterable[RequestedLease],
     options: Options,
-) -> list[Asked]:
+) -> list[RequestedLease]:
     """Return the other requests whose leases may use a host of a lease."""
     mine = list(_candidates(replica, lease, options))
     return [

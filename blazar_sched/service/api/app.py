@@ -12,7 +12,7 @@ from blazar_sched.service.api import policy
 from blazar_sched.service.api import routes
 
 
-class Door:
+class RequestChecks:
     """Falcon middleware with the checks of every request, for any path."""
 
     def process_request(
@@ -37,7 +37,7 @@ def application(
     conf: cfg.ConfigOpts, manager: caller.Manager
 ) -> errors.App:
     """Build the innermost WSGI application; `deploy` adds its layers."""
-    app = falcon.App(middleware=[Door()])
+    app = falcon.App(middleware=[RequestChecks()])
     app.req_options.media_handlers = falcon.media.Handlers(
         {falcon.MEDIA_JSON: media.StrictJSON(conf.api.max_request_body_size)}
     )

@@ -61,7 +61,7 @@ class NoAuth:
         self, environ: wsgi.WSGIEnvironment, start_response: wsgi.StartResponse
     ) -> Iterable[bytes]:
         sign = (
-            _of_others(environ) or self._other_host(environ)
+            _foreign_header(environ) or self._other_host(environ)
             or _other_origin(environ)
         )
         if sign is not None:
@@ -105,7 +105,7 @@ class NoAuth:
         return 'Host'
 
 
-def _of_others(environ: wsgi.WSGIEnvironment) -> str | None:
+def _foreign_header(environ: wsgi.WSGIEnvironment) -> str | None:
     """Return a header that proxies or web pages send, if there is one."""
     for key in environ:
         name = key.removeprefix('HTTP_').replace('_', '-').title()

@@ -81,7 +81,7 @@ def create_lease(req: falcon.Request, caller: Caller) -> Body:
     if only_asks:
         lease = create(**only_asks)
     else:
-        lease = trust.lent(
+        lease = trust.with_trust(
             req.env.get(trust.TRUSTOR),
             create,
             functools.partial(create, dry_run=True),

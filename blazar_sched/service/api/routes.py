@@ -106,7 +106,7 @@ def show_document(
     return openapi.document(ROUTES, req.env[microversion.VERSION])
 
 
-# Each path is also valid with .json at its end, see app.Door.
+# Each path is also valid with .json at its end, see app.RequestChecks.
 ROUTES = (
     Route('GET', '/', version.list_versions, 300, None),
     Route('GET', '/versions', version.list_versions, 300, None),

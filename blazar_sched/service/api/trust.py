@@ -35,7 +35,7 @@ class Trustor:
         self._token = token
         self._context = ctxt
 
-    def lend(self) -> str | None:
+    def create(self) -> str | None:
         """Return the id of a new trust; None if no trust is possible."""
         return self._keystone.create_trust(
             self._token,
@@ -44,7 +44,7 @@ class Trustor:
             self._context.roles,
         )
 
-    def take_back(self, trust_id: str | None) -> None:
+    def delete(self, trust_id: str | None) -> None:
         """Delete a trust, if Keystone is available."""
         try:
             self._keystone.delete_trust(trust_id, self._token)
@@ -52,10 +52,10 @@ class Trustor:
             LOG.warning('Trust %s is left without a lease: %s', trust_id, e)
 
 
-def lent(
+def with_trust(
     trustor: Trustor | None,
     create: Callable[[str | None], Lease],
-    rehearse: Callable[[], Lease],
+    dry_run: Callable[[], Lease],
 ) -> Lease:
     """Return a lease that has a trust with the caller's roles.
 
@@ -68,19 +68,19 @@ def lent(
     is better than a trust that belongs to no lease.
 
     :param create: asks the manager for the lease, with the id of the trust
-    :param rehearse: asks whether there will be a lease, by a dry run
+    :param dry_run: tells by a dry run whether there will be a lease
     """
     if trustor is None:
         return create(None)
-    expected = rehearse()
+    expected = dry_run()
     if expected['trust_id'] is not None:
         # The request was made before, and has its lease.
         return expected
-    trust_id, used = trustor.lend(), None
+    trust_id, used = trustor.create(), None
     try:
         lease = create(trust_id)
         used = lease['trust_id']
         return lease
     finally:
         if used != trust_id:
-            trustor.take_back(trust_id)
+            trustor.delete(trust_id)

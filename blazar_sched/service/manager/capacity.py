@@ -71,15 +71,15 @@ class Capacity:
         now = int(self._clock())
         start = lease.soon(start, now, 'start_date')
         window = Window(start, start + DAY if end is None else end)
-        asked = self._asked(project_id, resource_properties, flavor_id)
+        query = self._query(project_id, resource_properties, flavor_id)
 
         def read(replica: state.Replica, part: Window) -> _Snapshot:
             return dataclasses.replace(
-                asked.read(replica, part, now),
+                query.read(replica, part, now),
                 instances=tuple(replica.instances.values()),
             )
 
-        calculator = _Calculator(now, asked.slot)
+        calculator = _Calculator(now, query.slot)
         found = [
             calculator.part(
                 self._ledger.read_replica(functools.partial(read, part=part))
@@ -108,15 +108,15 @@ class Capacity:
         """
         now = int(self._clock())
         window = Window(now, now + max(1, seconds))
-        asked = self._asked(project_id, resource_properties, flavor_id)
+        query = self._query(project_id, resource_properties, flavor_id)
         snapshot = self._ledger.read_replica(
-            lambda replica: asked.read(replica, window, now)
+            lambda replica: query.read(replica, window, now)
         )
-        return snapshot.table().count(snapshot.peaks, asked.slot)
+        return snapshot.table().count(snapshot.peaks, query.slot)
 
-    def _asked(
+    def _query(
         self, project_id: str, resource_properties: str, flavor_id: str | None
-    ) -> '_Asked':
+    ) -> '_HostQuery':
         slot = groups = None
         if flavor_id is not None:
             parameters = self._drivers[reservation.FLAVOR_INSTANCE].validate(
@@ -130,7 +130,7 @@ class Capacity:
             resource_properties = parameters['resource_properties']
             slot = parameters['resources']
             groups = parameters.get('groups')
-        return _Asked(
+        return _HostQuery(
             project_id,
             requirements.parse(resource_properties, 'resource_properties'),
             slot,
@@ -153,7 +153,7 @@ class _Snapshot:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Asked:
+class _HostQuery:
     """The hosts that a query is about, for a project.
 
     :param slot: the amounts of an instance of the flavor, None for no flavor

@@ -271,8 +271,8 @@ class Leases:
             return book(lambda tx: earliest)
         first = self._search.first(values, earliest, now)
 
-        def search(look: window_search.Look) -> Lease:
-            return self._drafts.new({**values, 'start': first(look)}, now)
+        def search(reader: window_search.ReplicaReader) -> Lease:
+            return self._drafts.new({**values, 'start': first(reader)}, now)
 
         return self._search.book(search, book)
 
@@ -367,7 +367,7 @@ class Leases:
             old, new, _ = self._shrinker.finish(shrink, admission.commit, work)
         if new != old:
             self._notifier.lease(LEASE_UPDATE, new)
-            if _untold(old, new):
+            if _has_moved_notified_end(old, new):
                 self._notifier.lease(BEFORE_END_STOP, new)
             self._runner.wake()
         return new
@@ -432,7 +432,7 @@ class Leases:
             return True
 
         def fits(end: int) -> bool:
-            # One look for each end: no other commit waits for the whole
+            # One query for each end: no other commit waits for the whole
             # search.
             return self._ledger.read_replica(functools.partial(place, end=end))
 
@@ -672,7 +672,7 @@ def _check_changeable(lease: Lease, values: Mapping[str, Any]) -> None:
         )
 
 
-def _untold(old: Lease, new: Lease) -> bool:
+def _has_moved_notified_end(old: Lease, new: Lease) -> bool:
     """Tell whether the owner was notified of an end that has now changed."""
     told = {
         e.id

@@ -32,7 +32,7 @@ from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.lease_request import LeaseRequest
 from blazar_sched.placing import lease_placing
 from blazar_sched.placing import lease_request
-from blazar_sched.placing.lease_request import Asked
+from blazar_sched.placing.lease_request import RequestedLease
 from blazar_sched.service import loop
 from blazar_sched.service import resources
 from blazar_sched.service.bus.notifier import LEASE_CREATE
@@ -220,13 +220,15 @@ class LeaseRequests(loop.Looped):
         :raises BlazarSchedError: as `create`
         """
         new.check(now)
-        asked = self._requests.asked(new, now)
-        check_on_hosts(asked.lease)
+        requested = self._requests.requested_lease(new, now)
+        check_on_hosts(requested.lease)
         self._enforcement.check_limits(
-            self._ledger, LeaseChange(asked.lease, None, now)
+            self._ledger, LeaseChange(requested.lease, None, now)
         )
         suitable = self._ledger.read_replica(
-            lambda replica: lease_request.suitable_hosts(replica, asked.lease)
+            lambda replica: lease_request.suitable_hosts(
+                replica, requested.lease
+            )
         )
         overcommit = self._conf.overcommit_reservations
         if not lease_request.has_enough(suitable, overcommit):
@@ -273,25 +275,25 @@ class LeaseRequests(loop.Looped):
             if each.turn < request.turn
         ]
         seen = {each.id for each in waiting}
-        ahead = self._requests.all_asked(waiting, now)
-        asked = self._requests.asked(request, now)
-        if not self._book(asked, ahead, seen, now):
+        ahead = self._requests.requested_leases(waiting, now)
+        requested = self._requests.requested_lease(request, now)
+        if not self._book(requested, ahead, seen, now):
             self.search_again()
 
     def _book_all(self, waiting: Sequence[LeaseRequest], now: int) -> None:
         """Book the leases of the requests, in their order, that have room."""
-        ahead: list[Asked] = []
+        ahead: list[RequestedLease] = []
         seen: set[str] = set()
         for request in waiting:
-            for asked in self._requests.all_asked([request], now):
-                if not self._book(asked, ahead, seen, now):
-                    ahead.append(asked)
+            for requested in self._requests.requested_leases([request], now):
+                if not self._book(requested, ahead, seen, now):
+                    ahead.append(requested)
             seen.add(request.id)
 
     def _book(
         self,
-        asked: Asked,
-        ahead: Sequence[Asked],
+        requested: RequestedLease,
+        ahead: Sequence[RequestedLease],
         seen: Set[str],
         now: int,
     ) -> bool:
@@ -302,23 +304,23 @@ class LeaseRequests(loop.Looped):
         :returns: whether the requests behind need not keep away from the
             windows of the request
         """
-        search = self._requests.starts(asked, ahead, now)
+        search = self._requests.starts(requested, ahead, now)
         try:
             if self._search.result(search) is None:
-                return self._make_room(asked, ahead, seen, now)
+                return self._make_room(requested, ahead, seen, now)
             booked = self._search.book(
                 search,
                 lambda booking: self._ledger.commit(
-                    lambda tx: self._put(tx, asked, seen, booking, now)
+                    lambda tx: self._put(tx, requested, seen, booking, now)
                 ),
             )
         except exception.LimitExceeded as e:
             # There is room: the requests behind do not wait for a project
             # that has too much.
-            LOG.info('Lease request %s waits: %s', asked.request.id, e)
+            LOG.info('Lease request %s waits: %s', requested.request.id, e)
             return True
         except exception.Conflict as e:
-            LOG.warning('Lease request %s waits: %s', asked.request.id, e)
+            LOG.warning('Lease request %s waits: %s', requested.request.id, e)
             return False
         if booked is None:
             return False
@@ -335,8 +337,8 @@ class LeaseRequests(loop.Looped):
 
     def _make_room(
         self,
-        asked: Asked,
-        ahead: Sequence[Asked],
+        requested: RequestedLease,
+        ahead: Sequence[RequestedLease],
         seen: Set[str],
         now: int,
     ) -> bool:
@@ -346,16 +348,17 @@ class LeaseRequests(loop.Looped):
 
         :returns: as `_book`
         """
-        movable = self._movable(self._ledger, asked.request, now)
+        movable = self._movable(self._ledger, requested.request, now)
         most = self._ledger.read_replica(
             lambda replica: len(
-                self._requests.competing(replica, asked, movable)
+                self._requests.competing(replica, requested, movable)
             )
         )
         for count in range(1, min(most, MOST_MOVED) + 1):
             with contextlib.suppress(exception.NotEnoughHostsAvailable):
                 booked = self._ledger.commit(functools.partial(
-                    self._put_in_place, asked=asked, ahead=ahead, seen=seen,
+                    self._put_in_place, requested=requested, ahead=ahead,
+                    seen=seen,
                     count=count, now=now,
                 ))
                 if booked is not None:
@@ -365,7 +368,7 @@ class LeaseRequests(loop.Looped):
 
     def _movable(
         self, source: Reader, request: LeaseRequest, now: int
-    ) -> Sequence[Asked]:
+    ) -> Sequence[RequestedLease]:
         """Return the leases that may be moved for a request, the last first.
 
         A lease whose hosts are being vacated is not moved any more, nor is a
@@ -384,14 +387,14 @@ class LeaseRequests(loop.Looped):
                     and each.may_have(lease.window)
                     and lease.window.overlaps(request.span)
                 ):
-                    found.append(Asked(each, lease))
+                    found.append(RequestedLease(each, lease))
         return found
 
     def _put_in_place(
         self,
         tx: PlacingTx,
-        asked: Asked,
-        ahead: Sequence[Asked],
+        requested: RequestedLease,
+        ahead: Sequence[RequestedLease],
         seen: Set[str],
         count: int,
         now: int,
@@ -403,9 +406,9 @@ class LeaseRequests(loop.Looped):
             the range of starts of its own request
         """
         replica = tx.replica
-        movable = self._movable(tx, asked.request, now)
-        moving = self._requests.competing(replica, asked, movable)[:count]
-        search = self._requests.starts(asked, ahead, now)
+        movable = self._movable(tx, requested.request, now)
+        moving = self._requests.competing(replica, requested, movable)[:count]
+        search = self._requests.starts(requested, ahead, now)
         held = {
             each.lease.id: lease_placing.allocations_of(replica, each.lease)
             for each in moving
@@ -420,7 +423,7 @@ class LeaseRequests(loop.Looped):
             lease_placing.remembering(replica) as keep,
         ):
             booked = self._put(
-                tx, asked, seen, functools.partial(in_commit, search), now,
+                tx, requested, seen, functools.partial(in_commit, search), now,
                 keep,
             )
             if booked is None:
@@ -437,7 +440,7 @@ class LeaseRequests(loop.Looped):
     def _move(
         self,
         tx: PlacingTx,
-        asked: Asked,
+        requested: RequestedLease,
         held: lease_placing.Allocations,
         keep: lease_placing.Keep,
         now: int,
@@ -450,8 +453,8 @@ class LeaseRequests(loop.Looped):
         :raises NotEnoughHostsAvailable: if there is no room, or if a limit
             forbids the lease in another window
         """
-        request, lease = asked.request, asked.lease
-        ahead = self._requests.all_asked(
+        request, lease = requested.request, requested.lease
+        ahead = self._requests.requested_leases(
             (
                 each for each in tx.waiting_requests()
                 if each.turn < request.turn
@@ -459,8 +462,10 @@ class LeaseRequests(loop.Looped):
             now,
         )
         searches = (
-            self._requests.starts(asked, (), now, (lease.start, lease.start)),
-            self._requests.starts(asked, ahead, now),
+            self._requests.starts(
+                requested, (), now, (lease.start, lease.start)
+            ),
+            self._requests.starts(requested, ahead, now),
         )
         starts = (in_commit(search, tx) for search in searches)
         start = next((at for at in starts if at is not None), None)
@@ -479,7 +484,7 @@ class LeaseRequests(loop.Looped):
     def _put(
         self,
         tx: PlacingTx,
-        asked: Asked,
+        requested: RequestedLease,
         seen: Set[str],
         booking: Booking[int | None],
         now: int,
@@ -491,7 +496,7 @@ class LeaseRequests(loop.Looped):
         :returns: None if the request cannot be booked now: it waits no more,
             another request has come ahead of it, or there is no room
         """
-        request = tx.lease_request(asked.request.id, None)
+        request = tx.lease_request(requested.request.id, None)
         if not request.is_waiting or any(
             each.turn < request.turn and each.id not in seen
             for each in tx.waiting_requests()
@@ -517,12 +522,12 @@ def _new(
     """Return a new request; the id follows from the idempotency key, if any.
     """
     id_ = idempotency.new_id(_NAMESPACE, values['project_id'], key)
-    asked = {
+    requested = {
         **values, 'start': lease_rules.soon(values['start'], now, 'start_date')
     }
     return LeaseRequest(
         id=id_, digest=idempotency.digest(values), created_at=now,
-        **asked,
+        **requested,
     )
 
 

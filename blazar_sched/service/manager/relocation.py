@@ -99,7 +99,7 @@ def _advanced(instance: Instance) -> relocation.Path:
 
 
 @dataclasses.dataclass(slots=True)
-class _Asked:
+class _MoveRequests:
     """The requests to Nova for one move.
 
     :ivar target: the uuid of the host
@@ -161,7 +161,7 @@ class Relocations(loop.Looped):
         self._notice = notice
         self._metrics = metrics_
         # The requests for moves that are due, by the uuid of the server.
-        self._asked: dict[str, _Asked] = {}
+        self._requests: dict[str, _MoveRequests] = {}
         # The instances that were reported, by the type of the notification.
         self._reported: dict[str, set[str]] = defaultdict(set)
         self._loop = loop.Loop(
@@ -191,22 +191,22 @@ class Relocations(loop.Looped):
             'the host now and another host has room for the instance',
         )
         due = self._ledger.read_replica(lambda replica: _due(replica, now))
-        self._asked = {
-            each.uuid: self._asked_for(each.uuid, target.uuid)
+        self._requests = {
+            each.uuid: self._requests_for(each.uuid, target.uuid)
             for each, target in due
         }
         for instance, target in due:
-            asked = self._asked[instance.uuid]
-            if now - asked.last >= PAUSE:
-                asked.last = now
-                self._move(instance, target, asked, now, rules_)
+            requests = self._requests[instance.uuid]
+            if now - requests.last >= PAUSE:
+                requests.last = now
+                self._move(instance, target, requests, now, rules_)
 
-    def _asked_for(self, uuid: str, target: str) -> _Asked:
+    def _requests_for(self, uuid: str, target: str) -> _MoveRequests:
         """Return the requests for the move of a server to a host."""
-        known = self._asked.get(uuid)
+        known = self._requests.get(uuid)
         if known is not None and known.target == target:
             return known
-        return _Asked(target)
+        return _MoveRequests(target)
 
     def _plan(self, now: int, rules: Rules) -> list[Instance]:
         """Plan paths for the instances that need one; return the others."""
@@ -277,7 +277,7 @@ class Relocations(loop.Looped):
         self,
         instance: Instance,
         target: Host,
-        asked: _Asked,
+        requests: _MoveRequests,
         now: int,
         rules: Rules,
     ) -> None:
@@ -290,28 +290,28 @@ class Relocations(loop.Looped):
             # The record of the server is late.
             self._notice(instance.uuid)
             return
-        if asked.begun:
-            asked.begun = False
+        if requests.begun:
+            requests.begun = False
             self._tell(INSTANCE_RELOCATION_ERROR, instance, server, target)
-        if asked.count:
+        if requests.count:
             self._metrics.of(metrics.MOVES, metrics.FAILED).inc()
             LOG.warning(
                 'Server %s is not on host %s after %d requests to Nova',
-                instance.uuid, target.hypervisor_hostname, asked.count,
+                instance.uuid, target.hypervisor_hostname, requests.count,
             )
-        if asked.count >= MOST_REQUESTS and self._lead_elsewhere(
+        if requests.count >= MOST_REQUESTS and self._lead_elsewhere(
             instance, target, now, rules
         ):
             return
-        asked.count += 1
+        requests.count += 1
         self._make_room(instance, target, now)
         LOG.info(
             'Moving server %s to host %s', instance.uuid,
             target.hypervisor_hostname,
         )
-        asked.begun = self._nova.migrate_server(server, target.service_name)
+        requests.begun = self._nova.migrate_server(server, target.service_name)
         outcome, event_type = metrics.ACCEPTED, INSTANCE_RELOCATION_START
-        if not asked.begun:
+        if not requests.begun:
             now_there = self._nova.server(instance.uuid)
             if now_there is None or now_there.task is not None:
                 # Another manager was first, or the server is deleted.

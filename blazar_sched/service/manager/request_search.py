@@ -12,7 +12,7 @@ from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.lease_request import LeaseRequest
 from blazar_sched.domain.lease_request import Starts
 from blazar_sched.placing import lease_request
-from blazar_sched.placing.lease_request import Asked
+from blazar_sched.placing.lease_request import RequestedLease
 from blazar_sched.replica import state
 from blazar_sched.service import resources
 from blazar_sched.service.manager import draft
@@ -39,8 +39,8 @@ class RequestSearch:
 
     def starts(
         self,
-        asked: Asked,
-        ahead: Sequence[Asked],
+        requested: RequestedLease,
+        ahead: Sequence[RequestedLease],
         now: int,
         within: Starts | None = None,
     ) -> Search[int | None]:
@@ -50,12 +50,12 @@ class RequestSearch:
         :param within: the range of the starts, that of the request by default
         """
         options = placing_options.read(self._conf)
-        request = asked.request
+        request = requested.request
         starts = within or (max(request.start, now), request.latest_start)
         return self._search.first_of(
-            asked.lease,
+            requested.lease,
             lambda replica: lease_request.starts(
-                replica, asked, ahead, starts, options
+                replica, requested, ahead, starts, options
             ),
             now,
         )
@@ -63,25 +63,27 @@ class RequestSearch:
     def competing(
         self,
         replica: state.Replica,
-        asked: Asked,
-        others: Iterable[Asked],
-    ) -> list[Asked]:
+        requested: RequestedLease,
+        others: Iterable[RequestedLease],
+    ) -> list[RequestedLease]:
         """Return the other requests whose leases may use the same hosts."""
         return lease_request.competing(
-            replica, asked.lease, others, placing_options.read(self._conf)
+            replica, requested.lease, others, placing_options.read(self._conf)
         )
 
-    def asked(self, request: LeaseRequest, now: int) -> Asked:
+    def requested_lease(
+        self, request: LeaseRequest, now: int
+    ) -> RequestedLease:
         """Return a request with its lease at the first start.
 
         :raises InvalidInput: naming the field that is wrong
         """
         start = max(request.start, now)
-        return Asked(request, self.lease(request, start, now))
+        return RequestedLease(request, self.lease(request, start, now))
 
-    def all_asked(
+    def requested_leases(
         self, requests: Iterable[LeaseRequest], now: int
-    ) -> Sequence[Asked]:
+    ) -> Sequence[RequestedLease]:
         """Return requests with their leases, without those now invalid.
 
         A flavor, for example, may have been deleted in the meantime.
@@ -89,7 +91,7 @@ class RequestSearch:
         found = []
         for each in requests:
             try:
-                found.append(self.asked(each, now))
+                found.append(self.requested_lease(each, now))
             except exception.InvalidInput as e:
                 LOG.info('Lease request %s waits: %s', each.id, e)
         return found
@@ -124,8 +126,10 @@ class RequestSearch:
         ahead = [each for each in waiting if each.turn < request.turn]
         first = max(request.start, now)
         within = first, max(request.latest_start, first) + DEFAULT_RANGE
-        for asked in self.all_asked([request], now):
+        for requested in self.requested_leases([request], now):
             return self._search.result(
-                self.starts(asked, self.all_asked(ahead, now), now, within)
+                self.starts(
+                    requested, self.requested_leases(ahead, now), now, within
+                )
             )
         return None

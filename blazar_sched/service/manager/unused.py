@@ -35,7 +35,7 @@ LOG = log.getLogger(__name__)
 INTERVAL = 60.0
 LONGEST = 86400
 # The entry of `made` with the time at which the owner was notified.
-_TOLD = 'unused_told'
+_NOTIFIED_AT = 'unused_told'
 
 # The numbers of hosts or instances in use, by reservation id.
 _Used = Mapping[str, int]
@@ -81,13 +81,18 @@ class Unused(loop.Looped):
 
     def _look(self, lease: Lease, now: int) -> None:
         try:
-            told = _told(lease)
-            if _is_used(self._ledger, lease) != (told is None):
-                told = self._ledger.commit(lambda tx: _tell(tx, lease.id, now))
-                if told == now:
+            notified_at = _notified_at(lease)
+            if _is_used(self._ledger, lease) != (notified_at is None):
+                notified_at = self._ledger.commit(
+                    lambda tx: _note_use(tx, lease.id, now)
+                )
+                if notified_at == now:
                     LOG.info('Lease %s is not used in full', lease.id)
                     self._notifier.lease(LEASE_UNUSED, lease)
-            due = told is not None and told + self._conf.unused_notice <= now
+            due = (
+                notified_at is not None
+                and notified_at + self._conf.unused_notice <= now
+            )
             if due and self._conf.on_unused != manager_conf.NOTIFY:
                 self._give_back(lease, now)
         except _InUse:
@@ -119,7 +124,7 @@ class Unused(loop.Looped):
         LOG.info('What lease %s did not use was given back', lease.id)
 
 
-def _tell(tx: PlacingTx, lease_id: str, now: int) -> int | None:
+def _note_use(tx: PlacingTx, lease_id: str, now: int) -> int | None:
     """Note that a lease is not used in full, or that it is used.
 
     :returns: when the owner was notified, `now` if that is to be done; None
@@ -130,17 +135,20 @@ def _tell(tx: PlacingTx, lease_id: str, now: int) -> int | None:
         return None
     note = {}
     if not _is_used(tx, lease):
-        note = {_TOLD: _told(lease) or now}
+        note = {_NOTIFIED_AT: _notified_at(lease) or now}
     for r in _watched(lease):
-        made = {k: v for k, v in r.made.items() if k != _TOLD}
+        made = {k: v for k, v in r.made.items() if k != _NOTIFIED_AT}
         tx.set_reservation_made(r.id, {**made, **note})
-    return note.get(_TOLD)
+    return note.get(_NOTIFIED_AT)
 
 
-def _told(lease: Lease) -> int | None:
+def _notified_at(lease: Lease) -> int | None:
     """Return when the owner was notified, None if that is not so."""
     return max(
-        (r.made[_TOLD] for r in lease.reservations if _TOLD in r.made),
+        (
+            r.made[_NOTIFIED_AT] for r in lease.reservations
+            if _NOTIFIED_AT in r.made
+        ),
         default=None,
     )
 

@@ -100,7 +100,9 @@ class WindowSearch:
         ]
         for lease in leases:
             check_on_hosts(lease, or_floating_ips=True)
-        return lambda look: self._windows(values, leases, bounds, now, look)
+        return lambda reader: self._windows(
+            values, leases, bounds, now, reader
+        )
 
     def first(
         self, values: Mapping[str, Any], lease: Lease, now: int
@@ -124,8 +126,8 @@ class WindowSearch:
                 field='align',
             )
 
-        def search(look: Look) -> int:
-            lease_search = _LeaseSearch(self._conf, lease, bounds, now, look)
+        def search(reader: ReplicaReader) -> int:
+            lease_search = _LeaseSearch(self._conf, lease, bounds, now, reader)
             found = lease_search.best('earliest', 1, 1)
             return found[0].window.start if found else start
 
@@ -148,13 +150,13 @@ class WindowSearch:
         check_on_hosts(lease)
         length = lease.window.duration
 
-        def search(look: Look) -> int | None:
-            for first, last in look(ranges):
+        def search(reader: ReplicaReader) -> int | None:
+            for first, last in reader(ranges):
                 bounds = window_search.Bounds(
                     first, min(last, TIME_LIMIT - 1), length, length
                 )
                 found = _LeaseSearch(
-                    self._conf, lease, bounds, now, look
+                    self._conf, lease, bounds, now, reader
                 ).best('earliest', 1, 1)
                 if found:
                     return found[0].window.start
@@ -181,26 +183,29 @@ class WindowSearch:
         :param book: makes a commit of what its argument returns in the commit
         """
         for _ in range(SEARCHES):
-            found, look = self._at_one_revision(search)
+            found, reader = self._at_one_revision(search)
             with contextlib.suppress(_Outdated):
-                return book(functools.partial(_still_true, found, look))
+                return book(functools.partial(_still_true, found, reader))
         return book(functools.partial(in_commit, search))
 
-    def _at_one_revision(self, search: 'Search[T]') -> tuple[T, 'Look']:
-        """Return the result of a search, and what the search has looked at.
+    def _at_one_revision(
+        self, search: 'Search[T]'
+    ) -> tuple[T, 'ReplicaReader']:
+        """Return the result of a search, and the reader of the search.
 
-        If commits come in between, the search is repeated, at last in one
-        look, for which other commits wait.
+        If commits come in between, the search is repeated, and the last
+        repetition is one query of the replica, for which other commits wait.
         """
         for _ in range(SEARCHES):
-            look = _Look(self._ledger)
-            found = search(look)
-            if len(look.revisions) == 1 and look.is_unchanged(self._ledger):
-                return found, look
+            reader = _NewestReader(self._ledger)
+            found = search(reader)
+            is_one = len(reader.revisions) == 1
+            if is_one and reader.is_unchanged(self._ledger):
+                return found, reader
 
-        def still(replica: state.Replica) -> tuple[T, Look]:
-            look = _Still(replica, self._ledger)
-            return search(look), look
+        def still(replica: state.Replica) -> tuple[T, ReplicaReader]:
+            reader = _FixedReader(replica, self._ledger)
+            return search(reader), reader
 
         return self._ledger.read_replica(still)
 
@@ -210,10 +215,10 @@ class WindowSearch:
         leases: Sequence[Lease],
         bounds: window_search.Bounds,
         now: int,
-        look: 'Look',
+        reader: 'ReplicaReader',
     ) -> 'Windows':
         searches = [
-            _LeaseSearch(self._conf, lease, bounds, now, look)
+            _LeaseSearch(self._conf, lease, bounds, now, reader)
             for lease in leases
         ]
         limit, best = values['limit'], values['best']
@@ -232,7 +237,7 @@ class WindowSearch:
                 Found(leases[alternative], alternative, each)
                 for each, alternative in found[:limit]
             ],
-            max(look.revisions),
+            max(reader.revisions),
             min(until, default=None),
             None if found else searches[0].nearest(),
         )
@@ -282,8 +287,8 @@ class Windows:
     nearest: dict[str, Any] | None
 
 
-class _Seen:
-    """What a search has looked at: revisions, and uses of floating IPs.
+class _SearchReads:
+    """The data that a search has read: revisions and uses of floating IPs.
 
     The replica has no floating IPs, and their changes make no revision.
 
@@ -316,8 +321,8 @@ class _Seen:
         )
 
 
-class _Look(_Seen):
-    """Looks at the replica, each at the newest revision."""
+class _NewestReader(_SearchReads):
+    """A reader of the replica, at the newest revision at each call."""
 
     def __init__(self, ledger: Ledger) -> None:
         super().__init__(ledger)
@@ -331,8 +336,8 @@ class _Look(_Seen):
         return self._ledger.read_replica(read)
 
 
-class _Still(_Seen):
-    """Looks at a replica that does not change meanwhile."""
+class _FixedReader(_SearchReads):
+    """A reader of a replica that does not change during the search."""
 
     def __init__(self, replica: state.Replica, source: Reader) -> None:
         super().__init__(source)
@@ -355,15 +360,15 @@ class _LeaseSearch:
         lease: Lease,
         bounds: window_search.Bounds,
         now: int,
-        look: 'Look',
+        reader: 'ReplicaReader',
     ) -> None:
         self._lease = lease
         self._bounds = bounds
         self._now = now
-        self._look = look
+        self._read = reader
         self._options = placing_options.read(conf.manager)
         self._rules = relocation.rules(conf)
-        self._uses = look.floating_ip_uses(lease, now)
+        self._uses = reader.floating_ip_uses(lease, now)
         self._search = self._searching(bounds)
 
     @property
@@ -408,7 +413,7 @@ class _LeaseSearch:
         return window_search.Search(
             bounds,
             self._attempt,
-            lambda: self._look(
+            lambda: self._read(
                 lambda replica: window_search.edges(
                     replica, self._lease, bounds, self._options, self._uses
                 )
@@ -418,7 +423,7 @@ class _LeaseSearch:
         )
 
     def _attempt(self, window: Window) -> lease_placing.Allocations:
-        # Commits wait for the look at the replica, and not for this.
+        # Commits wait for the query of the replica, and not for this.
         lacking = floating_ip.lacking(self._uses, self._lease, window)
 
         def place(replica: state.Replica) -> lease_placing.Allocations:
@@ -432,7 +437,7 @@ class _LeaseSearch:
                 self._rules,
             )
 
-        return self._look(place)
+        return self._read(place)
 
     def _limits(self, bounds: window_search.Bounds) -> dict[str, Any]:
         """Return the limits as arguments of the search."""
@@ -444,7 +449,7 @@ class _LeaseSearch:
             )
             if first is None:
                 return None
-            return self._look(
+            return self._read(
                 lambda replica: window_limits.first_start(
                     replica, lease, first, bounds.least, options
                 )
@@ -452,12 +457,12 @@ class _LeaseSearch:
 
         return {
             'first_start': first_start,
-            'last_end': lambda start: self._look(
+            'last_end': lambda start: self._read(
                 lambda replica: window_limits.last_end(
                     replica, lease, start, options
                 )
             ),
-            'limits': lambda: self._look(
+            'limits': lambda: self._read(
                 lambda replica: window_limits.read(
                     replica, lease, bounds.first, bounds.last, bounds.least,
                     options,
@@ -470,12 +475,13 @@ class _Outdated(Exception):
     """A window was found in a ledger that has changed since."""
 
 
-def _still_true(found: T, look: 'Look', tx: PlacingTx) -> T:
-    """Return what was found in a look at the ledger.
+def _still_true(found: T, reader: 'ReplicaReader', tx: PlacingTx) -> T:
+    """Return the result of a search.
 
     :raises _Outdated: if the ledger has changed since
     """
-    if look.revisions != {tx.replica.revision} or not look.is_unchanged(tx):
+    is_newest = reader.revisions == {tx.replica.revision}
+    if not is_newest or not reader.is_unchanged(tx):
         raise _Outdated
     return found
 
@@ -493,17 +499,17 @@ def count(
     return lease_placing.count(reservation, allocations)
 
 
-# A look at the ledger in a search; the look notes the revisions.
-Look = _Look | _Still
-# Returns what a search finds with a look.
-Search = Callable[[Look], T]
+# A reader of the replica for a search, which records the revisions.
+ReplicaReader = _NewestReader | _FixedReader
+# Returns what a search finds with a reader.
+Search = Callable[[ReplicaReader], T]
 # Returns what was found, in this commit.
 Booking = Callable[[PlacingTx], T]
 
 
 def in_commit(search: Search[T], tx: PlacingTx) -> T:
     """Return what a search finds in a commit."""
-    return search(_Still(tx.replica, tx))
+    return search(_FixedReader(tx.replica, tx))
 
 
 # The sort keys of offers, by what the client calls the best.
@@ -635,7 +641,7 @@ def _start(
         )
     if first is None:
         return None
-    # One look for each start: no other commit waits for the whole search.
+    # One query for each start: no other commit waits for the whole search.
     return offer_search.search(
         lambda at: ledger.read_replica(
             lambda replica: _fits(replica, lease, at, options, now, rules)

@@ -122,12 +122,12 @@ class _Course:
     """The progress of the vacating of a server.
 
     :param at: when the server has to go
-    :param asked: how many of the steps have been requested
+    :param requested: how many of the steps have been requested
     :param last: when the last step was requested
     """
 
     at: int
-    asked: int = 0
+    requested: int = 0
     last: int = 0
 
 
@@ -462,7 +462,7 @@ class Vacater:
         for the first of them. Any other time is left from an earlier vacating,
         or was written by the owner of the server.
         """
-        noticed = _told(server)
+        noticed = _notified_until(server)
         begun = now if cause.begun is None else cause.begun
         if noticed is None or begun <= noticed:
             return noticed
@@ -515,15 +515,15 @@ class Vacater:
     ) -> None:
         """Request the next action of an order that Nova accepts."""
         steps = _steps(order)
-        if course.asked >= len(steps):
+        if course.requested >= len(steps):
             if now < course.last + PAUSE:
                 return
-            course.asked = 0
+            course.requested = 0
         course.last = now
-        for action in steps[course.asked :]:
+        for action in steps[course.requested :]:
             # Counted before the request: a failed action is also followed by
             # the next action.
-            course.asked += 1
+            course.requested += 1
             LOG.info('Vacating server %s: %s', server.uuid, action)
             if self._do(action, server):
                 return
@@ -625,8 +625,8 @@ def _steps(order: Sequence[str]) -> list[str]:
     return [*ahead * CHANCES, _DELETE]
 
 
-def _told(server: Server) -> int | None:
-    """Return when a server was notified to go, None if it was not."""
+def _notified_until(server: Server) -> int | None:
+    """Return when a server has to go, None if the server has no notice."""
     try:
         return duration.parse_time(server.metadata.get(VACATE_AT), VACATE_AT)
     except exception.InvalidInput:
