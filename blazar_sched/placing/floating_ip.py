@@ -36,7 +36,8 @@ def choose(
 
     Before the reservation is opened, its required addresses come first, then
     the addresses that it has. Once the reservation is opened, the addresses
-    that it has stay.
+    that it has stay. Addresses that other reservations of the lease require
+    come last, among these the addresses that an earlier reservation requires.
 
     :param kept: the addresses that the reservation has and may keep
     :param free: the addresses that the reservation may have, with or without
@@ -45,20 +46,23 @@ def choose(
     ids = {f.id for f in kept}
     opened = reservation.status != states.RESERVATION_PENDING
     required = reservation.parameters[_REQUIRED]
-    # Other reservations of the lease may require these addresses.
-    wanted = {
-        address
-        for other in lease.reservations
-        if other.id != reservation.id
-        for address in other.parameters.get(_REQUIRED, ())
-    }
+    network_id = reservation.parameters['network_id']
+    # The position of the first other reservation that requires an address.
+    wanted: dict[str, int] = {}
+    for position, other in enumerate(lease.reservations):
+        if (
+            other.id != reservation.id
+            and other.parameters.get('network_id') == network_id
+        ):
+            for address in other.parameters[_REQUIRED]:
+                wanted.setdefault(address, position)
     ordered = sorted(
         {f.id: f for f in (*kept, *free)}.values(),
         key=lambda f: (
             opened and f.id not in ids,
             f.address not in required,
             f.id not in ids,
-            f.address in wanted,
+            -wanted.get(f.address, len(lease.reservations)),
         ),
     )
     return ordered[: reservation.parameters['amount']]

@@ -106,6 +106,27 @@ def test_room_is_found_exactly_where_an_assignment_is(uses, wanted, window):
         )
 
 
+def test_the_reservation_that_lacks_addresses_is_the_first():
+    """A reservation leaves the addresses that the next ones require."""
+    free = [
+        Use(FloatingIP(f'f{n}', 'n', 's', f'203.0.113.{n}'), ())
+        for n in (2, 3)
+    ]
+
+    def asked(*required, network='n'):
+        return 'virtual:floatingip', {
+            'network_id': network, 'amount': 1,
+            'required_floatingips': [f'203.0.113.{n}' for n in required],
+        }
+
+    for wanted in (
+        [asked(), asked(2), asked(3)],
+        [asked(), asked(2), asked(3, network='m')],
+    ):
+        lacking = floating_ip.lacking(free, make(wanted), Window(0, 1))
+        assert lacking['reservation'] == 2
+
+
 @settings(deadline=None, max_examples=500)
 @given(uses(), ANY, WINDOWS)
 def test_no_start_before_the_first_has_room(uses, wanted, window):
