@@ -300,7 +300,7 @@ class Catalog:
             return known[1]
         met = frozenset(
             host.uuid for host in hosts
-            if wanted.matches(host.properties()) and groups.suits(host)
+            if _suits(host, wanted, groups)
         )
         if len(self._met) >= MAX_REQUIREMENTS:
             self._met.clear()
@@ -339,14 +339,35 @@ class Catalog:
         return (
             host is not None
             and host.reservable
-            and requirement.matches(host.properties())
-            and groups.suits(host)
+            and _suits(host, requirement, groups)
         )
+
+
+def unsuited(
+    reservation: Reservation, hosts: Collection[Host]
+) -> list[Host]:
+    """Return the hosts that a reservation has, and could not get again.
+
+    These are the hosts that do not meet the requirement of the reservation
+    any more, or do not suit its request groups.
+
+    :param hosts: the hosts of the allocations of the reservation
+    """
+    if not hosts:
+        return []
+    wanted, groups = requirement(reservation), groups_of(reservation)
+    return [host for host in hosts if not _suits(host, wanted, groups)]
 
 
 def groups_of(reservation: Reservation) -> RequestGroups:
     """Return the request groups that a host must suit for a reservation."""
     return request_group.decode(reservation.parameters.get('groups'))
+
+
+def _suits(
+    host: Host, wanted: Requirement, groups: RequestGroups
+) -> bool:
+    return wanted.matches(host.properties()) and groups.suits(host)
 
 
 def requirement(

@@ -68,23 +68,22 @@ def _hosts_taken_whole(replica: state.Replica, now: int) -> set[str]:
     }
 
 
-def unlike_allocations(
+def unsuited_allocations(
     replica: state.Replica, lease: Lease
 ) -> list[Allocation]:
     """Return the allocations of a lease on hosts that do not suit any more.
 
-    The providers of such a host have changed since a reservation got the host,
-    so that sums do not say whether the reservation has room: see
-    domain.request_group.
+    The properties, the inventory or the devices of such a host have changed
+    since a reservation got the host: see `catalog.unsuited`.
     """
-    return [
-        allocation
-        for reservation in lease.reservations
-        for allocation in replica.indexes.allocations(reservation.id).values()
-        if not catalog.groups_of(reservation).suits(
-            replica.hosts[allocation.host]
-        )
-    ]
+    found = []
+    for reservation in lease.reservations:
+        held = replica.indexes.allocations(reservation.id)
+        hosts = [replica.hosts[host] for host in held]
+        found += [
+            held[host.uuid] for host in catalog.unsuited(reservation, hosts)
+        ]
+    return found
 
 
 def short_classes(

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Leases in SQL, with their reservations and events."""
 
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Sequence
 from typing import Any
@@ -185,6 +186,24 @@ def with_type(
     )
 
 
+def on_hosts(
+    connection: sa.Connection, hosts: Collection[str], after: int
+) -> list[Lease]:
+    """Return the leases that have allocations on hosts, sorted by id.
+
+    :param hosts: the UUIDs of the hosts
+    :param after: leave out the allocations that ended at or before this time
+    """
+    placed = (
+        sa.select(models.Reservation.lease_id)
+        .join(models.Allocation)
+        .where(
+            models.Allocation.host.in_(hosts), models.Allocation.end > after
+        )
+    )
+    return select(connection, models.Lease.id.in_(placed), (models.Lease.id,))
+
+
 def put(connection: sa.Connection, new: Lease) -> list[record.Record]:
     """Replace a lease, its reservations and its events by those of `new`.
 
@@ -323,6 +342,7 @@ class Reads(access.Reads):
     owned_lease = access.read(owned)
     open_leases = access.read(open_)
     whole_hosts = access.read(whole_hosts)
+    leases_on = access.read(on_hosts)
     leases_with = access.read(with_type)
     started_leases = access.read(started)
 

@@ -1,31 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
 """Replanning: leases and the hosts that can no longer hold all of them.
 
-A host holds too much if it shrinks, if a server is on it that no filter let
-in, or if its devices become unlike. Leases that have not started leave such a
-host, as far as other hosts have room. A lease that has started stays, because
-its servers are there: it is degraded while the host has less than its leases
-hold, and reported to be at risk while its devices are unlike. Each lease is
-changed in a commit of its own, in which everything is read again.
+A host holds too much if it shrinks, or if a server is on it that no filter let
+in. A host does not suit a lease any more if it no longer meets the requirement
+of a reservation, or if its devices become unlike. Leases that have not started
+leave such hosts, as far as other hosts have room. A lease that has started
+stays, because its servers are there: it is degraded while the host has less
+than its leases hold, and reported to be at risk while the host does not suit
+it. Each lease is changed in a commit of its own, in which everything is read
+again.
 """
 
+from collections import defaultdict
 from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterator
-from collections.abc import Set as AbstractSet
+from collections.abc import Sequence
 import contextlib
 import functools
 
 from oslo_log import log
 
 from blazar_sched.domain import exception
-from blazar_sched.domain import inventory
 from blazar_sched.domain import states
 from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.host import Host
 from blazar_sched.domain.lease import Lease
-from blazar_sched.domain.provider import Providers
 from blazar_sched.placing import overload
-from blazar_sched.replica import state
 from blazar_sched.service.bus.notifier import LEASE_AT_RISK
 from blazar_sched.service.bus.notifier import Notifier
 from blazar_sched.service.ledger.ledger import Ledger
@@ -36,8 +37,8 @@ LOG = log.getLogger(__name__)
 
 _NOT_STARTED = (states.LEASE_CREATING, states.LEASE_PENDING)
 
-# The traits of a host, and its child providers.
-_Devices = tuple[tuple[str, ...], tuple[Providers, ...]]
+# The number of hosts whose leases are read at once.
+_HOSTS_AT_ONCE = 100
 
 
 class Replanner:
@@ -60,33 +61,33 @@ class Replanner:
         self._clock = clock
         # The ids of the leases that were reported to be at risk.
         self._at_risk: set[str] = set()
-        # The hosts that suit all their leases, with what that depends on.
-        self._suiting: dict[str, _Devices] = {}
+        # The hosts that suit all their leases, by uuid.
+        self._suiting: dict[str, Host] = {}
 
     def replan(self) -> None:
         """Move leases that have not started off the hosts that hold too much.
 
-        Leases also leave the hosts whose devices do not suit them any more. A
-        lease that finds no room elsewhere stays, as does a lease that has
-        started, and is notified of once. Leases that have started on a host
-        that is short of them are flagged.
+        Leases also leave the hosts that do not suit them any more. A lease
+        that finds no room elsewhere stays, as does a lease that has started,
+        and is notified of once. Leases that have started on a host that is
+        short of them are flagged.
         """
         now = int(self._clock())
         overloaded = self._ledger.read_replica(
             lambda replica: overload.overloaded_hosts(replica, now)
         )
-        unlike = self._unlike_allocations(now)
+        unsuited = self._unsuited_allocations(now)
         at_risk = {
-            lease.id: lease for allocation, lease in unlike
+            lease.id: lease for allocation, lease in unsuited
             if allocation.start <= now
         }
-        unlike_hosts = sorted({
-            allocation.host for allocation, _ in unlike
-            if allocation.start > now
-        })
-        for host in dict.fromkeys([*overloaded, *unlike_hosts]):
+        leaving: dict[str, set[str]] = defaultdict(set)
+        for allocation, lease in unsuited:
+            if allocation.start > now:
+                leaving[allocation.host].add(lease.id)
+        for host in dict.fromkeys([*overloaded, *sorted(leaving)]):
             try:
-                at_risk |= self._relieve(host, now)
+                at_risk |= self._relieve(host, now, leaving.get(host, ()))
                 self._flag_short(host, now)
             except Exception:
                 LOG.exception(
@@ -102,63 +103,59 @@ class Replanner:
                 self._notifier.lease(LEASE_AT_RISK, lease)
         self._at_risk = {lease.id for lease in leases}
 
-    def _unlike_allocations(self, now: int) -> list[tuple[Allocation, Lease]]:
-        """Return the allocations on hosts whose devices do not suit them.
+    def _unsuited_allocations(
+        self, now: int
+    ) -> list[tuple[Allocation, Lease]]:
+        """Return the allocations on hosts that do not suit them any more.
 
-        A lease gets only hosts that suit it, so only the hosts whose devices
-        have changed are looked at; at first, all hosts.
+        A lease gets only hosts that suit it, so only the hosts that have
+        changed are compared with their leases; at first, all hosts.
         """
-        devices = self._ledger.read_replica(lambda replica: {
-            uuid: (host.traits, host.providers)
-            for uuid, host in replica.hosts.items()
-        })
-        changed = {
-            uuid for uuid, each in devices.items()
-            if self._suiting.get(uuid) != each
-        }
-        found = []
-        for id_ in self._leases_with_devices(changed, now) if changed else ():
-            with contextlib.suppress(exception.LeaseNotFound):
-                lease = self._ledger.lease(id_)
-                unlike = self._ledger.read_replica(functools.partial(
-                    overload.unlike_allocations, lease=lease
-                ))
-                found += [(allocation, lease) for allocation in unlike]
+        hosts = self._ledger.read_replica(lambda replica: dict(replica.hosts))
+        changed = sorted(
+            uuid for uuid, host in hosts.items()
+            if self._suiting.get(uuid) != host
+        )
+        found = [
+            (allocation, lease)
+            for lease in self._leases_on(changed, now)
+            # Commits wait for a query of the replica: one for each lease.
+            for allocation in self._ledger.read_replica(functools.partial(
+                overload.unsuited_allocations, lease=lease
+            ))
+        ]
         for allocation, _ in found:
-            devices.pop(allocation.host, None)
-        self._suiting = devices
+            hosts.pop(allocation.host, None)
+        self._suiting = hosts
         return found
 
-    def _leases_with_devices(
-        self, hosts: AbstractSet[str], now: int
-    ) -> list[str]:
-        """Return the ids of the leases that have devices on hosts.
+    def _leases_on(self, hosts: Sequence[str], now: int) -> Iterator[Lease]:
+        """Yield the leases that have allocations on hosts, each lease once.
 
         :param hosts: uuids
         """
-        reservations = self._ledger.read_replica(lambda replica: [
-            each for each in replica.reservations.values()
-            if each.end > now and inventory.others(each.slot or {})
-        ])
-        # One look at a time: commits wait for a look.
-        return sorted({
-            each.lease_id for each in reservations
-            if not hosts.isdisjoint(self._ledger.read_replica(
-                functools.partial(_hosts_of, reservation_id=each.id)
-            ))
-        })
+        known: set[str] = set()
+        for first in range(0, len(hosts), _HOSTS_AT_ONCE):
+            some = hosts[first:first + _HOSTS_AT_ONCE]
+            for lease in self._ledger.leases_on(some, now):
+                if lease.id not in known:
+                    known.add(lease.id)
+                    yield lease
 
-    def _relieve(self, host: str, now: int) -> dict[str, Lease]:
-        """Move excess allocations off a host, as far as other hosts have room.
+    def _relieve(
+        self, host: str, now: int, unsuited: Collection[str]
+    ) -> dict[str, Lease]:
+        """Move allocations off a host, as far as other hosts have room.
 
         :param host: the uuid of the host
+        :param unsuited: the ids of the leases that the host may not suit
         :returns: the leases, by id, that have an allocation for which no room
             was found
         """
         at_risk = {}
         tried: set[str] = set()
         while tried_now := self._ledger.commit(
-            lambda tx: self._take_off(tx, host, now, tried)
+            lambda tx: self._take_off(tx, host, now, unsuited, tried)
         ):
             reservation_id, old, new = tried_now
             tried.add(reservation_id)
@@ -172,24 +169,40 @@ class Replanner:
         return at_risk
 
     def _take_off(
-        self, tx: PlacingTx, host: str, now: int, tried: Collection[str]
+        self,
+        tx: PlacingTx,
+        host: str,
+        now: int,
+        unsuited: Collection[str],
+        tried: Collection[str],
     ) -> tuple[str, Lease, Lease] | None:
         """Try to move one of the allocations that have to leave a host.
 
+        :param unsuited: as for `_relieve`
         :param tried: the ids of the reservations that are not tried again
         :returns: the id of the allocation's reservation, and the lease before
             and after the move
         """
+        held = tx.allocations(host=host, after=now)
         going = overload.allocations_to_move(
             tx.replica,
             host,
             # Not all instances of the replica: others wait for this commit.
             tx.instances([host]),
-            tx.allocations(host=host, after=now),
+            held,
             now,
             tried,
         )
-        going += _unlike(tx, host, now, tried)
+        # The other leases suit the host, and are not read.
+        going += [
+            (allocation, lease_id)
+            for lease_id in sorted({id_ for _, id_ in held} & set(unsuited))
+            for allocation in overload.unsuited_allocations(
+                tx.replica, tx.lease(lease_id)
+            )
+            if allocation.host == host and allocation.start > now
+            and allocation.reservation_id not in tried
+        ]
         if not going:
             return None
         allocation, lease_id = going[0]
@@ -226,25 +239,3 @@ class Replanner:
 def _is_movable(lease: Lease, now: int) -> bool:
     """Tell whether a lease can still be moved to other hosts."""
     return lease.status in _NOT_STARTED and healing.is_healable(lease, now)
-
-
-def _hosts_of(replica: state.Replica, reservation_id: str) -> set[str]:
-    return set(replica.indexes.allocations(reservation_id))
-
-
-def _unlike(
-    tx: PlacingTx, host: str, now: int, tried: Collection[str]
-) -> Iterator[tuple[Allocation, str]]:
-    """Yield the allocations, with lease ids, that a host does not suit.
-
-    :param tried: the ids of the reservations that are left out
-    """
-    lease_ids = {
-        lease_id
-        for allocation, lease_id in tx.allocations(host=host, after=now)
-        if allocation.start > now and inventory.others(allocation.amounts)
-    }
-    for id_ in sorted(lease_ids):
-        for each in overload.unlike_allocations(tx.replica, tx.lease(id_)):
-            if each.host == host and each.reservation_id not in tried:
-                yield each, id_

@@ -361,6 +361,69 @@ class TestReservation:
             world.monitor.step()
         assert told == [('lease.at_risk', lease.id)] * 2
 
+    @pytest.mark.parametrize('wanted, place, reservation', [
+        (
+            f'[">=", "$resources:{GPU}", "2"]', 'device', 'physical:host',
+        ),
+        ('["==", "$device_trait:CUSTOM_FAST", "true"]', 'device',
+         'physical:host'),
+        ('["==", "$trait:CUSTOM_NEAR", "true"]', 'host', 'physical:host'),
+        ('["==", "$trait:CUSTOM_NEAR", "true"]', 'host', 'virtual:instance'),
+    ])
+    def test_a_lease_leaves_a_host_that_no_longer_meets_its_requirement(
+        self, world, add, monkeypatch, wanted, place, reservation
+    ):
+        told = []
+
+        def near(name):
+            host = add(name, 2, ('CUSTOM_FAST',))
+            world.placement.traits_[host.uuid] = ('CUSTOM_NEAR',)
+            world.placement.generations_[host.uuid] += 1
+            world.hosts.sync()
+            return host
+
+        host = near('a')
+        asked = {
+            'physical:host': {
+                'min': 1, 'max': 1, 'hypervisor_properties': wanted,
+                'resource_properties': '',
+            },
+            'virtual:instance': {
+                'amount': 1, 'vcpus': 1, 'memory_mb': 1, 'disk_gb': 1,
+                'resource_properties': wanted,
+            },
+        }[reservation]
+        lease, started = (
+            world.create(
+                {'resource_type': reservation, **asked}, start=start, end=end
+            ) for start, end in ((300, 400), ('now', 200))
+        )
+        world.run()
+        monkeypatch.setattr(
+            world.manager.notifier, 'lease',
+            lambda kind, lease: told.append((kind, lease.id)),
+        )
+        if place == 'host':
+            world.placement.traits_[host.uuid] = ()
+            world.placement.generations_[host.uuid] += 1
+        else:
+            for n in range(2):
+                world.placement.put_below(host.uuid, f'a-{n}', None)
+        for _ in range(2):
+            world.hosts.sync()
+            world.monitor.step()
+        assert sorted(told) == sorted(
+            ('lease.at_risk', each.id) for each in (lease, started)
+        )
+        assert list(places(world, lease)) == ['a']
+        told.clear()
+        near('b')
+        world.monitor.step()
+        assert told == [('lease.healed', lease.id)]
+        assert list(places(world, lease)) == ['b']
+        assert list(places(world, started)) == ['a']
+        world.check()
+
     def test_only_changed_devices_are_compared_with_leases(
         self, world, add, flavors, monkeypatch
     ):
@@ -368,13 +431,13 @@ class TestReservation:
         add('b', 1)
         leases = [world.create(gpus(1)) for _ in range(2)]
         looks = []
-        unlike_allocations = overload.unlike_allocations
+        unsuited_allocations = overload.unsuited_allocations
 
         def counted(replica, lease):
             looks.append(lease.id)
-            return unlike_allocations(replica, lease)
+            return unsuited_allocations(replica, lease)
 
-        monkeypatch.setattr(overload, 'unlike_allocations', counted)
+        monkeypatch.setattr(overload, 'unsuited_allocations', counted)
         world.monitor.step()
         assert sorted(looks) == sorted(each.id for each in leases)
         world.monitor.step()
