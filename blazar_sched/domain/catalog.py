@@ -11,9 +11,11 @@ import operator
 
 from blazar_sched import ext
 from blazar_sched.domain import exception
+from blazar_sched.domain import inventory
 from blazar_sched.domain import request_group
 from blazar_sched.domain import requirements
 from blazar_sched.domain.host import Host
+from blazar_sched.domain.inventory import RESOURCE_CLASSES
 from blazar_sched.domain.request_group import RequestGroups
 from blazar_sched.domain.requirements import Requirement
 from blazar_sched.domain.reservation import FLAVOR_INSTANCE
@@ -130,11 +132,15 @@ class Catalog:
             tuple[Requirement, RequestGroups], tuple[int, frozenset[str]]
         ] = {}
         self._version = 0
-        # The hosts to which instances may be relocated, by likeness and
-        # resource classes.
+        # The hosts to which instances may be relocated, by likeness, resource
+        # classes and large amounts.
         self._targets: dict[
-            tuple[str, str, frozenset[str]], Candidates
+            tuple[str, str, frozenset[str], tuple[tuple[str, int], ...]],
+            Candidates,
         ] = {}
+        # The amounts that one request may take of any host, with the version
+        # of all hosts.
+        self._small: tuple[int, dict[str, int]] | None = None
         # The projects that hosts are restricted to, None if not known yet.
         self._restricted: set[str] | None = None
         # The hosts with a cleaning time of their own, None if not known yet.
@@ -168,7 +174,8 @@ class Catalog:
             requirement(reservation), _default(reservation, default)
         )
         self._meets(
-            wanted, groups_of(reservation), list(self._hosts.values())
+            wanted, self._limiting(groups_of(reservation)),
+            list(self._hosts.values()),
         )
 
     def candidates(
@@ -213,10 +220,11 @@ class Catalog:
         :param spares: whether the hosts may be spare
         """
         wanted = requirements.all_of(requirement, default)
-        key = wanted, groups, self._restricted_to(project_id), spares
+        limiting = self._limiting(groups)
+        key = wanted, limiting, self._restricted_to(project_id), spares
         found = self._known.get(key)
         if found is None:
-            met = self._meets(wanted, groups, self._hosts.values())
+            met = self._meets(wanted, limiting, self._hosts.values())
             found = self.among(
                 uuid
                 for uuid, host in self._hosts.items()
@@ -253,7 +261,9 @@ class Catalog:
             all hosts
         :param groups: the request groups that the hosts have to suit
         """
-        met = self._meets(requirement, groups, self._hosts.values())
+        met = self._meets(
+            requirement, self._limiting(groups), self._hosts.values()
+        )
         return [
             host
             for uuid, host in self._hosts.items()
@@ -266,26 +276,54 @@ class Catalog:
         ]
 
     def relocation_targets(
-        self, host: Host, classes: Collection[str] = ()
+        self, host: Host, amounts: Mapping[str, int]
     ) -> Candidates:
         """Return the hosts to which an instance of a host may be relocated.
 
         O(hosts) if nothing is remembered.
 
-        :param classes: the resource classes beside RESOURCE_CLASSES that the
-            instance takes: the classes that it takes of the host must be in
-            the inventory of the other hosts
+        :param amounts: what the instance takes, by resource class: of the
+            classes beside RESOURCE_CLASSES, those that the host has must be
+            in the inventory of the other hosts
         """
-        needed = frozenset(classes).intersection(host.inventory)
-        key = *host.likeness, needed
+        needed = frozenset(inventory.others(amounts)).intersection(
+            host.inventory
+        )
+        large = self._large(amounts)
+        key = *host.likeness, needed, large
         found = self._targets.get(key)
         if found is None:
             found = self._targets[key] = self.among(
                 uuid for uuid, each in self._hosts.items()
                 if each.takes_relocated and each.likeness == host.likeness
                 and needed.issubset(each.inventory)
+                and all(each.allows(*amount) for amount in large)
             )
         return found
+
+    def _large(
+        self, amounts: Mapping[str, int]
+    ) -> tuple[tuple[str, int], ...]:
+        """Return the amounts of RESOURCE_CLASSES that not all hosts allow."""
+        version = self._version
+        if self._small is None or self._small[0] != version:
+            self._small = version, _smallest_units(list(self._hosts.values()))
+        small = self._small[1]
+        return tuple(
+            (name, amount) for name, most in small.items()
+            if (amount := amounts.get(name, 0)) > most
+        )
+
+    def _limiting(self, groups: RequestGroups) -> RequestGroups:
+        """Return request groups, or NO_GROUPS if all hosts suit them.
+
+        Nearly all hosts suit nearly all flavors without devices, so that the
+        hosts of few requirements and groups have to be remembered.
+        """
+        amounts = groups.amounts()
+        if inventory.others(amounts) or self._large(amounts):
+            return groups
+        return NO_GROUPS
 
     def _meets(
         self,
@@ -293,7 +331,10 @@ class Catalog:
         groups: RequestGroups,
         hosts: Collection[Host],
     ) -> frozenset[str]:
-        """Return the hosts that meet a requirement, and remember them."""
+        """Return the hosts that meet a requirement, and remember them.
+
+        :param groups: as `_limiting` returns
+        """
         version = self._version
         known = self._met.get((wanted, groups))
         if known is not None and known[0] == version:
@@ -361,13 +402,29 @@ def unsuited(
 
 def groups_of(reservation: Reservation) -> RequestGroups:
     """Return the request groups that a host must suit for a reservation."""
-    return request_group.decode(reservation.parameters.get('groups'))
+    if not reservation.has_slots:
+        return NO_GROUPS
+    return request_group.of_instance(
+        reservation.slot(), reservation.parameters.get('groups')
+    )
 
 
 def _suits(
     host: Host, wanted: Requirement, groups: RequestGroups
 ) -> bool:
     return wanted.matches(host.properties()) and groups.suits(host)
+
+
+def _smallest_units(hosts: Iterable[Host]) -> dict[str, int]:
+    """Return the least `max_unit` of any host, by the RESOURCE_CLASSES."""
+    least: dict[str, int] = {}
+    for host in hosts:
+        for name in RESOURCE_CLASSES:
+            held = host.inventory.get(name)
+            if held is not None and held.max_unit is not None:
+                most = held.max_unit
+                least[name] = min(most, least.get(name, most))
+    return least
 
 
 def requirement(

@@ -118,6 +118,14 @@ class Host:
             return 0
         return held.capacity if overcommit else held.without_overcommitment
 
+    def allows(self, resource_class: str, amount: int) -> bool:
+        """Tell whether one request may take an amount of a resource class.
+
+        Whether the amount is free is another question.
+        """
+        held = self.inventory.get(resource_class)
+        return held is not None and held.allows(amount)
+
     def amounts(self, reserved: bool = False) -> tuple[int, ...]:
         """Return the capacity by RESOURCE_CLASSES.
 

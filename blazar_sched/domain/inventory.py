@@ -3,6 +3,7 @@
 
 from collections.abc import Mapping
 import dataclasses
+from typing import Any
 from typing import TypeVar
 
 from blazar_sched import ext
@@ -21,6 +22,8 @@ SLOT_PREFIX = 'CUSTOM_RESERVATION_'
 # order.
 RESOURCE_CLASSES = (VCPU, MEMORY_MB, DISK_GB)
 _KNOWN = frozenset(RESOURCE_CLASSES)
+# The fields of an inventory that are always written.
+_FIGURES = frozenset({'total', 'reserved', 'allocation_ratio'})
 
 # The largest capacity of a host, and the largest amount of an instance, that
 # the timeline index is given. The index can count the sum of two such amounts.
@@ -39,11 +42,19 @@ def countable(amount: float) -> int:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Inventory:
-    """The inventory that a host has of one resource class."""
+    """The inventory that a host has of one resource class.
+
+    One request of the class takes from `min_unit` to `max_unit` of the host's
+    own resource provider, a multiple of `step_size`. `max_unit` is None if any
+    amount within the capacity may be taken.
+    """
 
     total: int
     reserved: int = 0
     allocation_ratio: float = 1.0
+    min_unit: int = 1
+    max_unit: int | None = None
+    step_size: int = 1
 
     @property
     def capacity(self) -> int:
@@ -63,6 +74,26 @@ class Inventory:
     @property
     def _unreserved(self) -> float:
         return (self.total - self.reserved) * self.allocation_ratio
+
+    def allows(self, amount: int) -> bool:
+        """Tell whether one request may take an amount, if it is free."""
+        return (
+            self.min_unit <= amount
+            and (self.max_unit is None or amount <= self.max_unit)
+            and amount % self.step_size == 0
+        )
+
+
+def encode(held: Inventory) -> dict[str, Any]:
+    """Return an inventory as plain values, for JSON.
+
+    Hosts are many, so that what most hosts do not have is left out.
+    """
+    return {
+        each.name: getattr(held, each.name)
+        for each in dataclasses.fields(held)
+        if each.name in _FIGURES or getattr(held, each.name) != each.default
+    }
 
 
 def others(by_class: Mapping[str, T]) -> dict[str, T]:

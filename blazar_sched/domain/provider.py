@@ -95,16 +95,21 @@ def with_children(
 
     The amounts of each class are added up. Where no provider of a class may
     be divided among unlike requests, the sum is exact: see
-    domain.request_group.
+    domain.request_group. What one request may take is that of the host's own
+    provider.
     """
     sums: Counter[str] = Counter()
     for each in children:
         for name, units in each.units.items():
             sums[name] += each.count * units.capacity
+    none = Inventory(0)
     return dict(own) | {
-        name: Inventory(inventory.countable(
-            amount + (own[name].capacity if name in own else 0)
-        ))
+        name: dataclasses.replace(
+            own.get(name, none),
+            total=inventory.countable(amount + own.get(name, none).capacity),
+            reserved=0,
+            allocation_ratio=1.0,
+        )
         for name, amount in sums.items()
     }
 

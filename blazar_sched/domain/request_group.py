@@ -21,6 +21,7 @@ satisfy the request or not, depending on which of the providers other servers
 happen to use. No reservation of such a flavor gets the host.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -30,11 +31,15 @@ from typing import Any
 
 from blazar_sched.domain import inventory
 from blazar_sched.domain.host import Host
+from blazar_sched.domain.inventory import Inventory
 from blazar_sched.domain.provider import Providers
+from blazar_sched.domain.provider import Units
 
 ISOLATE = 'isolate'
 # The set of only a host's own provider: see _Tree.
 _OWN = frozenset({0})
+# The inventory of a class that a host's own provider lacks: sums tell so.
+_NONE = Inventory(0)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -62,6 +67,13 @@ class RequestGroups:
 
     groups: tuple[RequestGroup, ...] = ()
     isolate: bool = False
+
+    def amounts(self) -> dict[str, int]:
+        """Return the sums of all groups, by resource class."""
+        sums: Counter[str] = Counter()
+        for group in self.groups:
+            sums.update(dict(group.resources))
+        return dict(sums)
 
     def suits(self, host: Host) -> bool:
         """Tell whether sums of a host say what Placement would allocate.
@@ -101,10 +113,26 @@ def encode(groups: RequestGroups) -> dict[str, Any]:
     }
 
 
-def decode(data: Mapping[str, Any] | None) -> RequestGroups:
-    """Return the request groups that `encode` has written, none for None."""
-    if data is None:
-        return RequestGroups()
+def of_instance(
+    amounts: Mapping[str, int], encoded: Mapping[str, Any] | None
+) -> RequestGroups:
+    """Return the request groups of an instance.
+
+    :param amounts: what the instance takes, by resource class
+    :param encoded: what `encode` has written for the instance's flavor; None
+        for a flavor with RESOURCE_CLASSES alone, which has one group without
+        a suffix
+    """
+    if encoded is not None:
+        return _decode(encoded)
+    own = tuple(
+        (name, amounts[name])
+        for name in sorted(inventory.RESOURCE_CLASSES) if amounts.get(name)
+    )
+    return RequestGroups((RequestGroup('', own),) if own else ())
+
+
+def _decode(data: Mapping[str, Any]) -> RequestGroups:
     return RequestGroups(
         tuple(
             RequestGroup(
@@ -212,10 +240,16 @@ class _Tree:
         if not single and sum(map(self._count, numbers)) > 1:
             return False
         return all(
-            self._children[n - 1].units[name].allows(amount)
-            for n in numbers if n
+            self._units(n, name).allows(amount)
+            for n in numbers
             for name, amount in resources.items()
         )
+
+    def _units(self, number: int, name: str) -> Inventory | Units:
+        """Return the inventory that a provider has of a class."""
+        if number:
+            return self._children[number - 1].units[name]
+        return self._host.inventory.get(name, _NONE)
 
     def _count(self, number: int) -> int:
         return self._children[number - 1].count if number else 1

@@ -205,7 +205,7 @@ def plan(
     amounts = instance.countable()
     extra = inventory.others(amounts)
     rows = replica.catalog.relocation_targets(
-        replica.hosts[instance.host], extra
+        replica.hosts[instance.host], amounts
     ).rows
     if avoid is not None:
         [avoided] = indexes.main.rows([avoid])

@@ -11,6 +11,7 @@ import dataclasses
 import sys
 from typing import Any
 
+from blazar_sched.domain import inventory
 from blazar_sched.domain import provider
 from blazar_sched.domain import reservation
 from blazar_sched.domain.allocation import Allocation
@@ -144,7 +145,7 @@ def encode(entity: Entity) -> Record:
     data = _fields(entity)
     if isinstance(entity, Host):
         data['inventory'] = {
-            resource_class: _fields(held)
+            resource_class: inventory.encode(held)
             for resource_class, held in entity.inventory.items()
         }
         data['maintenances'] = list(map(_fields, entity.maintenances))

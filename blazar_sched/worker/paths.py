@@ -311,7 +311,7 @@ class Paths:
         self, host: Host, amounts: tuple[int, ...], kind: type[T]
     ) -> T:
         candidates = self._replica.catalog.relocation_targets(
-            host, self._request.extra
+            host, self._request.by_class
         )
         competing = self._competing_for_extra(candidates.hosts)
         if competing:

@@ -9,6 +9,7 @@ All creations and removals in this module are idempotent.
 from collections import defaultdict
 from collections.abc import Callable
 from collections.abc import Mapping
+import dataclasses
 import functools
 from typing import Any
 
@@ -349,11 +350,17 @@ class Placement:
 
 
 def _inventory(held: Mapping[str, Any]) -> Inventory:
-    return Inventory(
+    found = Inventory(
         total=held['total'],
         reserved=held['reserved'],
         allocation_ratio=held['allocation_ratio'],
+        min_unit=held['min_unit'],
+        step_size=held['step_size'],
     )
+    most = inventory.countable(held['max_unit'])
+    if most >= found.capacity:
+        return found
+    return dataclasses.replace(found, max_unit=most)
 
 
 def _inventories_url(provider: str) -> str:

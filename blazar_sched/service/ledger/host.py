@@ -8,6 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from blazar_sched.domain import exception
+from blazar_sched.domain import inventory
 from blazar_sched.domain import provider
 from blazar_sched.domain.host import ClosedWindow
 from blazar_sched.domain.host import Host
@@ -99,6 +100,16 @@ def list_(
     return _select(connection, condition, limit)
 
 
+def _row(host: Host) -> dict[str, Any]:
+    return {
+        **dataclasses.asdict(host),
+        'inventory': {
+            resource_class: inventory.encode(held)
+            for resource_class, held in host.inventory.items()
+        },
+    }
+
+
 def put(
     connection: sa.Connection, new: Host
 ) -> tuple[Host, list[record.Record]]:
@@ -107,7 +118,7 @@ def put(
     :raises HostExists: if a host to be inserted exists
     :raises HostNotFound: if a host to be updated does not exist
     """
-    row = dataclasses.asdict(new)
+    row = _row(new)
     del row['id']
     found = _select(connection, models.Host.uuid == new.uuid)
     if not new.id:
@@ -134,7 +145,7 @@ def add(connection: sa.Connection, new: Host) -> list[record.Record]:
 
     All hosts that have an id must be inserted before hosts without one.
     """
-    row = {**dataclasses.asdict(new), 'id': int(new.id)}
+    row = {**_row(new), 'id': int(new.id)}
     connection.execute(sa.insert(models.Host).values(row))
     if connection.dialect.name == 'postgresql':
         # PostgreSQL alone would otherwise assign the same id again.

@@ -117,7 +117,8 @@ class Capacity:
     def _query(
         self, project_id: str, resource_properties: str, flavor_id: str | None
     ) -> '_HostQuery':
-        slot = groups = None
+        slot = None
+        groups = RequestGroups()
         if flavor_id is not None:
             parameters = self._drivers[reservation.FLAVOR_INSTANCE].validate(
                 {
@@ -129,12 +130,12 @@ class Capacity:
             )
             resource_properties = parameters['resource_properties']
             slot = parameters['resources']
-            groups = parameters.get('groups')
+            groups = request_group.of_instance(slot, parameters.get('groups'))
         return _HostQuery(
             project_id,
             requirements.parse(resource_properties, 'resource_properties'),
             slot,
-            request_group.decode(groups),
+            groups,
         )
 
 

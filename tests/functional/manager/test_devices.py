@@ -469,6 +469,44 @@ class TestReservation:
         assert allocation.host == other
 
 
+class TestLargeInstances:
+    def test_a_host_gives_one_instance_no_more_than_placement(self, world):
+        """The ratio allows many small instances, not one large instance."""
+        id_ = world.add_host('a', register=False)
+        world.placement.providers[id_] = {
+            'VCPU': Inventory(8, 0, 16.0, max_unit=8),
+            'MEMORY_MB': Inventory(65536), 'DISK_GB': Inventory(1000),
+        }
+        world.hosts.create('a', {})
+
+        def create(vcpus, amount, **times):
+            return world.create({
+                'resource_type': 'virtual:instance', 'amount': amount,
+                'vcpus': vcpus, 'memory_mb': 1, 'disk_gb': 1,
+            }, **times)
+
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            create(9, 1)
+        lease = create(8, 16)
+        world.check()
+        # The host is exchanged for a smaller host with the same capacity.
+        world.placement.change(id_, {
+            'VCPU': Inventory(4, 0, 32.0, max_unit=4),
+            'MEMORY_MB': Inventory(65536), 'DISK_GB': Inventory(1000),
+        })
+        world.hosts.sync()
+        assert world.ledger.replica.hosts[id_].inventory['VCPU'].max_unit == 4
+        other = world.add_host('b', register=False)
+        world.placement.providers[other] = {
+            'VCPU': Inventory(8, 0, 16.0, max_unit=8),
+            'MEMORY_MB': Inventory(65536), 'DISK_GB': Inventory(1000),
+        }
+        world.hosts.create('b', {})
+        world.monitor.step()
+        assert list(places(world, lease)) == ['b']
+        assert world.ledger.check() == []
+
+
 class TestCapacity:
     def test_devices_are_counted_by_class(self, world, add, flavors):
         add('a', 2)

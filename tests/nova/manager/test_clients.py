@@ -386,6 +386,11 @@ class Meddled(rest.Session):
         return super().request(url, method, **kwargs)
 
 
+def slots(total):
+    """Return the inventory of slots: a server takes one of them."""
+    return Inventory(total, max_unit=1 if total > 1 else None)
+
+
 class TestPlacement:
     @pytest.fixture
     def provider(self, cloud):
@@ -445,7 +450,7 @@ class TestPlacement:
             [(name, child)] = self.children(placement_api, provider).items()
             assert name == f'blazar_{HOST}'
             assert placement.inventories(child) == {
-                class_: Inventory(total)
+                class_: slots(total)
             }
         for _ in range(2):
             assert placement.remove_inventory(HOST, class_)
@@ -467,8 +472,8 @@ class TestPlacement:
         meddled.set_inventory(provider, HOST, class_, 7)
         child = self.children(placement_api, provider)[f'blazar_{HOST}']
         assert placement.inventories(child) == {
-            class_: Inventory(7),
-            other: Inventory(3),
+            class_: slots(7),
+            other: slots(3),
         }
         hopeless = Meddler(placement_api, meddle, 1000)
         with pytest.raises(exception.Unavailable):
@@ -555,7 +560,7 @@ class TestPlacement:
         assert cutter.cut_inventory(HOST, class_, total) == left
         assert booted == [204]
         assert placement.inventories(child) == {
-            class_: Inventory(left)
+            class_: slots(left)
         }
         assert placement.count_used(HOST, class_) == {consumer: 1}
         placement_api.delete(f'/allocations/{consumer}', microversion='1.29')

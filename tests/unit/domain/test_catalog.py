@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The hosts that a reservation may use, regardless of room."""
 
+import dataclasses
+
 import pytest
 
 from blazar_sched.domain import catalog as host_catalog
 from blazar_sched.domain import requirements
 from blazar_sched.domain.catalog import Catalog
 from blazar_sched.domain.catalog import MAX_REQUIREMENTS
+from blazar_sched.domain.inventory import Inventory
 from blazar_sched.domain.reservation import Reservation
 from tests.unit.hosts import by_uuid
 from tests.unit.hosts import HOSTS
@@ -157,8 +160,9 @@ KINDS = by_uuid(
 
 class TestDefault:
     def candidates(self, resource_type, default=DEFAULT, kept=(), **asked):
+        size = {'vcpus': 1, 'memory_mb': 1, 'disk_gb': 1}
         wanted = Reservation(
-            'mine', 'lease', resource_type, 'pending', asked
+            'mine', 'lease', resource_type, 'pending', {**size, **asked}
         )
         return self.catalog.candidates(wanted, 'p', default, kept)
 
@@ -207,3 +211,46 @@ class TestDefault:
         found = self.candidates('physical:host', kept=['b'])
         assert set(found.hosts) == {'a', 'b'}
         assert found.closed == {'b'}
+
+
+class TestLargeInstances:
+    """Placement gives one instance at most `max_unit` of a resource class."""
+
+    def test_only_hosts_that_allow_the_amount(self):
+        known = by_uuid(*(
+            dataclasses.replace(make_host(name), inventory={
+                'VCPU': Inventory(cores, 0, 16.0, max_unit=cores),
+                'MEMORY_MB': Inventory(65536), 'DISK_GB': Inventory(1000),
+            }) for name, cores in {'a': 8, 'b': 16, 'c': 32}.items()
+        ))
+        catalog = Catalog(make_index(known), known)
+
+        def found(vcpus):
+            wanted = Reservation('mine', 'lease', 'virtual:instance', '', {
+                'vcpus': vcpus, 'memory_mb': 1, 'disk_gb': 1,
+                'resource_properties': '',
+            })
+            catalog.match(wanted)
+            unsuited = {
+                host.uuid for host in host_catalog.unsuited(
+                    wanted, list(known.values())
+                )
+            }
+            assert unsuited == {'a', 'b', 'c'} - set(
+                catalog.candidates(wanted, 'p').hosts
+            )
+            assert set(catalog.relocation_targets(
+                known['a'], wanted.slot()
+            ).hosts) == {'a', 'b', 'c'} - unsuited
+            return {'a', 'b', 'c'} - unsuited
+
+        for vcpus, names in (
+            (8, {'a', 'b', 'c'}), (9, {'b', 'c'}), (16, {'b', 'c'}),
+            (32, {'c'}), (33, set()),
+        ):
+            assert found(vcpus) == names
+        known['a'] = dataclasses.replace(
+            known['a'], inventory=known['c'].inventory
+        )
+        catalog.forget()
+        assert found(32) == {'a', 'c'}
