@@ -14,6 +14,7 @@ from blazar_sched.domain import catalog
 from blazar_sched.domain.allocation import Allocation
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.window import Window
 from blazar_sched.placing import fewest_moves
 from blazar_sched.replica import accounting
@@ -84,6 +85,28 @@ def unsuited_allocations(
             held[host.uuid] for host in catalog.unsuited(reservation, hosts)
         ]
     return found
+
+
+def failing_hosts(
+    replica: state.Replica, reservation: Reservation, now: int
+) -> frozenset[str]:
+    """Return the hosts that a reservation gives up before any other host.
+
+    These are the hosts that are out of service, have less than is taken of
+    them from now on, or do not suit the reservation any more.
+
+    O(hosts of the reservation).
+    """
+    hosts = [
+        replica.hosts[host]
+        for host in replica.indexes.allocations(reservation.id)
+    ]
+    failing = {
+        host.uuid for host in hosts
+        if not host.reservable or replica.indexes.is_too_small(host, now)
+    }
+    unsuited = catalog.unsuited(reservation, hosts)
+    return frozenset(failing.union(host.uuid for host in unsuited))
 
 
 def short_classes(

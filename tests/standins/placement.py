@@ -122,7 +122,7 @@ class PlacementApi:
     def _inventory(total, **given):
         return {
             'total': total, 'reserved': 0, 'allocation_ratio': 1.0,
-            'max_unit': 2**31 - 1, **given,
+            'min_unit': 1, 'max_unit': 2**31 - 1, 'step_size': 1, **given,
         }
 
     def _find_providers(self, name=None, in_tree=None):

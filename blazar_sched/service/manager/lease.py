@@ -348,14 +348,14 @@ class Leases:
             chosen = {} if choose is None else choose(tx)
             new = self._drafts.changed(old, {**values, **chosen}, now)
             if new != old:
-                if dry_run:
-                    left = self._shrinker.dry_run(tx.replica, old, new)
-                if left is None and (
-                    shrink := self._shrinker.begin(tx, old, new)
+                if left is None and not dry_run and (
+                    shrink := self._shrinker.begin(tx, old, new, now)
                 ):
                     return old, new, shrink
+                if left is None:
+                    left = self._shrinker.remaining(tx.replica, old, new, now)
                 new = dataclasses.replace(new, updated_at=now)
-                change = self._put(tx, old, new, now, left or {})
+                change = self._put(tx, old, new, now, left)
                 admission.check(tx, change)
                 new = change.lease
             return old, new, None
@@ -424,7 +424,7 @@ class Leases:
 
         def place(replica: state.Replica, end: int) -> bool:
             ending = dataclasses.replace(new, end=end)
-            left = self._shrinker.dry_run(replica, old, ending)
+            left = self._shrinker.remaining(replica, old, ending, now)
             try:
                 self._placed(replica, old, ending, now, left)
             except exception.NotEnoughHostsAvailable:
@@ -694,13 +694,14 @@ def _needs(lease: Lease) -> list[Reservation]:
 
 
 def _settled(
-    old: Lease, new: Lease, left: Collection[str]
+    old: Lease, new: Lease, left: lease_placing.Allocations
 ) -> set[str]:
     """Return the ids of the reservations that ask for no more than before.
 
     These reservations need no additional room: they are never refused.
 
-    :param left: the ids of the reservations that have given up allocations
+    :param left: the remaining allocations of the reservations that have given
+        up allocations
     """
     asked = {r.id: r.needs for r in old.reservations}
     if new.start < old.start or old.end < new.end:
@@ -708,7 +709,13 @@ def _settled(
     return {
         r.id
         for r in new.reservations
-        if r.id in left or asked.get(r.id) == r.needs
+        if asked.get(r.id) == r.needs or (
+            r.id in left
+            # The least number of hosts may rise while the most falls.
+            and r.needs.get('min', 0) <= max(
+                asked[r.id].get('min', 0), len(left[r.id])
+            )
+        )
     }
 
 

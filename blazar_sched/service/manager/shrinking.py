@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shrinking: giving up the excess resources of an active lease.
+"""Shrinking: giving up the excess resources of a lease.
 
-The excess is given up in other services first, and then in the ledger, because
-capacity that is free in the ledger may be given to another lease at once. All
-of this is done under the claim of the lease's start, which is left undone:
-after the commit, or after a failure that prevented the commit, the start makes
-the other services match the ledger.
+The excess of an active lease is given up in other services first, and then in
+the ledger, because capacity that is free in the ledger may be given to another
+lease at once. All of this is done under the claim of the lease's start, which
+is left undone: after the commit, or after a failure that prevented the commit,
+the start makes the other services match the ledger.
+
+A lease that has not started has nothing in other services. It keeps a part of
+its allocations, even if its hosts have too little by now: asking for less is
+never refused for lack of capacity.
 """
 
 from collections.abc import Callable
@@ -16,6 +20,7 @@ from typing import TypeVar
 from blazar_sched.domain import states
 from blazar_sched.domain.lease import Lease
 from blazar_sched.placing import lease_placing
+from blazar_sched.placing import overload
 from blazar_sched.replica import state
 from blazar_sched.service import resources
 from blazar_sched.service.ledger.tx import PlacingTx
@@ -49,14 +54,16 @@ class Shrinker:
         self._runner = runner
 
     def begin(
-        self, tx: PlacingTx, old: Lease, new: Lease
+        self, tx: PlacingTx, old: Lease, new: Lease, now: int
     ) -> Shrink | None:
-        """Claim a lease's start if a change makes the lease give up resources.
+        """Claim a lease's start if other services have to give up resources.
 
         :param new: the lease as it is to be
-        :returns: None if there is nothing to give up
+        :returns: None if there is nothing to give up in other services
         """
-        steps = self._steps(tx.replica, old, new)
+        if old.status != states.LEASE_ACTIVE:
+            return None
+        steps = self._steps(tx.replica, old, new, now)
         if not steps:
             return None
         return Shrink(new, self._runner.claim_start(tx, old), steps)
@@ -86,12 +93,13 @@ class Shrinker:
 
             return commit(last)
 
-    def dry_run(
-        self, replica: state.Replica, old: Lease, new: Lease
+    def remaining(
+        self, replica: state.Replica, old: Lease, new: Lease, now: int
     ) -> lease_placing.Allocations:
         """Return the allocations that shrinking reservations would keep.
 
-        The use is known as far as the ledger's records show it.
+        No other service is called: the use is known as far as the ledger's
+        records show it.
 
         :raises CantUpdateParameter: if more is in use than is to remain
         """
@@ -103,15 +111,13 @@ class Shrinker:
                     for id_ in replica.bound.get(part.reservation.id, ())
                 ],
             )
-            for driver, part in self._steps(replica, old, new)
+            for driver, part in self._steps(replica, old, new, now)
         }
 
     def _steps(
-        self, replica: state.Replica, old: Lease, new: Lease
+        self, replica: state.Replica, old: Lease, new: Lease, now: int
     ) -> list[tuple[base.Resource, base.Part]]:
-        """Return the open parts that have to give up some for a change."""
-        if old.status != states.LEASE_ACTIVE:
-            return []
+        """Return the parts that give up some for a change, with drivers."""
         known = {r.id: r.parameters for r in old.reservations}
         steps = []
         for r in new.reservations:
@@ -119,6 +125,9 @@ class Shrinker:
             if r.id in known and driver.shrinks(known[r.id], r.parameters):
                 held = replica.indexes.allocations(r.id)
                 hosts = {id_: replica.hosts[id_] for id_ in held}
-                part = base.Part(new, r, list(held.values()), hosts)
+                part = base.Part(
+                    new, r, list(held.values()), hosts,
+                    overload.failing_hosts(replica, r, now),
+                )
                 steps.append((driver, part))
         return steps

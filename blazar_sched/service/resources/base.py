@@ -63,17 +63,32 @@ class Part:
     """A reservation of a lease, with its allocations on hosts.
 
     `hosts` has the hosts of the allocations, by uuid, and possibly others.
+    `failing` has the uuids of the hosts that the reservation gives up first:
+    see `placing.overload.failing_hosts`.
     """
 
     lease: Lease
     reservation: Reservation
     allocations: Sequence[Allocation]
     hosts: Mapping[str, Host]
+    failing: Collection[str] = ()
 
     @property
     def held(self) -> list[Host]:
         """Return the hosts of the allocations, in allocation order."""
         return [self.hosts[a.host] for a in self.allocations]
+
+
+def differ_only_in(
+    names: Collection[str],
+    parameters: Mapping[str, Any],
+    new: Mapping[str, Any],
+) -> bool:
+    """Tell whether no parameters but those named have changed."""
+    return all(
+        parameters.get(name) == new.get(name)
+        for name in {*parameters, *new}.difference(names)
+    )
 
 
 class Resource:
@@ -125,7 +140,7 @@ class Resource:
     def shrinks(
         self, parameters: Mapping[str, Any], new: Mapping[str, Any]
     ) -> bool:
-        """Tell whether a change makes an open reservation `give_up` some."""
+        """Tell whether a change asks for less, and for nothing else."""
         return False
 
     def give_up(self, part: Part) -> list[Allocation]:

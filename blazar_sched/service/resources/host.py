@@ -58,10 +58,12 @@ class HostResource(on_hosts.OnHostsResource):
     def shrinks(
         self, parameters: Mapping[str, Any], new: Mapping[str, Any]
     ) -> bool:
-        """Tell whether the maximum number of hosts gets smaller."""
+        """Tell whether the number of hosts falls, and nothing else changes."""
         asked: int = new['max']
         known: int = parameters['max']
-        return asked < known
+        return asked < known and base.differ_only_in(
+            ('min', 'max', BEFORE_END), parameters, new
+        )
 
     def give_up(self, part: Part) -> list[Allocation]:
         """Choose the hosts to keep: those with servers of the reservation.
@@ -155,6 +157,8 @@ class HostResource(on_hosts.OnHostsResource):
 def _kept(part: Part, used: Collection[str]) -> list[Allocation]:
     """Return the allocations to keep, no more than the maximum.
 
+    Of the hosts that are not in use, the failing hosts are given up first.
+
     :param used: the uuids of the hosts that are in use
     :raises CantUpdateParameter: if more hosts than the maximum are in use
     """
@@ -165,7 +169,10 @@ def _kept(part: Part, used: Collection[str]) -> list[Allocation]:
             f'{plural.are(len(in_use), "host")} in use by the reservation',
             field='max',
         )
-    unused = [a for a in part.allocations if a.host not in used]
+    unused = sorted(
+        (a for a in part.allocations if a.host not in used),
+        key=lambda a: a.host in part.failing,
+    )
     return in_use + unused[:most - len(in_use)]
 
 

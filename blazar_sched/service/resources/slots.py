@@ -85,17 +85,19 @@ class SlotsResource(on_hosts.OnHostsResource):
     def shrinks(
         self, parameters: Mapping[str, Any], new: Mapping[str, Any]
     ) -> bool:
-        """Tell whether the amount gets smaller."""
+        """Tell whether the amount gets smaller, and nothing else changes."""
         asked: int = new['amount']
         known: int = parameters['amount']
-        return asked < known
+        return asked < known and base.differ_only_in(
+            _CHANGEABLE, parameters, new
+        )
 
     def give_up(self, part: Part) -> list[Allocation]:
         """Remove unused slots from the inventory of the hosts.
 
-        The hosts with the fewest slots in use come first, so that whole hosts
-        come free. Affinity adds no constraint: fewer slots on the same hosts
-        keep any affinity.
+        The failing hosts come first, and then the hosts with the fewest slots
+        in use, so that whole hosts come free. Affinity adds no constraint:
+        fewer slots on the same hosts keep any affinity.
 
         :raises CantUpdateParameter: if more than the amount are in use
         """
@@ -110,7 +112,7 @@ class SlotsResource(on_hosts.OnHostsResource):
                 names[host], slots, total, beside[host]
             )
 
-        return _shrink(reservation, part.allocations, used, cut)
+        return _shrink(part, used, cut)
 
     def dry_run_give_up(
         self, part: Part, bound: Collection[Instance]
@@ -127,8 +129,7 @@ class SlotsResource(on_hosts.OnHostsResource):
             for a in part.allocations
         }
         return _shrink(
-            part.reservation,
-            part.allocations,
+            part,
             used,
             lambda host, total: max(total, used[host]),
         )
@@ -294,8 +295,7 @@ class SlotsResource(on_hosts.OnHostsResource):
 
 
 def _shrink(
-    reservation: Reservation,
-    allocations: Sequence[Allocation],
+    part: Part,
     used: Mapping[str, int],
     cut: Callable[[str, int], int],
 ) -> list[Allocation]:
@@ -306,16 +306,19 @@ def _shrink(
         many as are in use on the host; returns how many
     :raises CantUpdateParameter: if more than the amount are in use
     """
+    reservation = part.reservation
     _check_used(reservation, sum(used.values()))
     slot = reservation.slot()
     held = {
         a.host: count_slots(a.amounts, slot)
-        for a in allocations
+        for a in part.allocations
     }
     left = dict(held)
     excess = sum(held.values()) - reservation.parameters['amount']
     # With equal use the smaller hosts come first: more hosts come free.
-    for host in sorted(held, key=lambda h: (used[h], held[h], h)):
+    for host in sorted(
+        held, key=lambda h: (h not in part.failing, used[h], held[h], h)
+    ):
         if excess <= 0:
             break
         least = cut(host, max(0, held[host] - excess))
@@ -326,7 +329,7 @@ def _shrink(
         dataclasses.replace(
             a, amounts={c: left[a.host] * n for c, n in slot.items()}
         )
-        for a in allocations
+        for a in part.allocations
         if left[a.host]
     ]
 

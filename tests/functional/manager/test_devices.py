@@ -304,6 +304,59 @@ class TestReservation:
             assert world.lease(lease).degraded == fails
             world.run()
 
+    @pytest.mark.parametrize('start', ['now', 100])
+    @pytest.mark.parametrize('fails, amount, left', [
+        ('a', 5, {'a': 2, 'b': 3}), ('b', 5, {'a': 3, 'b': 2}),
+        ('a', 3, {'b': 3}), ('b', 3, {'a': 3}), ('a', 2, {'b': 2}),
+    ])
+    def test_fewer_devices_are_those_that_work(
+        self, world, add, flavors, start, fails, amount, left
+    ):
+        hosts = {name: add(name, 3) for name in ('a', 'b')}
+        lease = world.create(gpus(6), start=start, end=200)
+        world.run()
+        world.placement.put_below(
+            hosts[fails].uuid, f'{fails}-0', {GPU: Units(0, 1, 1, 1)}
+        )
+        world.hosts.sync()
+        world.monitor.step()
+        change = {'id': lease.reservations[0].id, 'amount': amount}
+        for dry_run in (True, False):
+            world.leases.update(
+                lease.id, 'project', {'reservations': [change]}, dry_run
+            )
+        assert places(world, lease) == left
+        world.run()
+        world.monitor.step()
+        assert not world.lease(lease).degraded
+        assert world.ledger.check() == []
+
+    def test_fewer_devices_are_had_even_if_too_few_are_left(
+        self, world, add, flavors
+    ):
+        """Asking for less is never refused for lack of capacity."""
+        host = add('a', 4)
+        lease = world.create(gpus(4))
+        for n in range(2):
+            world.placement.put_below(
+                host.uuid, f'a-{n}', {GPU: Units(0, 1, 1, 1)}
+            )
+        world.hosts.sync()
+        world.monitor.step()
+
+        def change(amount, end):
+            change = {'id': lease.reservations[0].id, 'amount': amount}
+            world.leases.update(
+                lease.id, 'project', {'end': end, 'reservations': [change]}
+            )
+            return places(world, lease)
+
+        assert change(3, lease.end) == {'a': 3}
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            change(3, lease.end + 60)
+        assert change(2, lease.end + 60) == {'a': 2}
+        assert change(1, lease.end) == {'a': 1}
+
     def test_devices_that_become_unlike_are_healed(
         self, world, add, flavors, monkeypatch
     ):

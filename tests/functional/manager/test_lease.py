@@ -2,6 +2,7 @@
 """Leases: the results and the refusals of requests."""
 
 from concurrent import futures
+import dataclasses
 
 import pytest
 
@@ -797,11 +798,11 @@ class TestGiveBackHosts:
         world.run()
         return world.lease(lease)
 
-    def give_back(self, world, lease, most, **how):
-        """Change the maximum number of hosts; return what is left."""
+    def give_back(self, world, lease, most, least=1, **how):
+        """Change the number of hosts; return the hosts that are left."""
         [reservation] = lease.reservations
         world.leases.update(lease.id, None, {'reservations': [
-            {'id': reservation.id, 'min': 1, 'max': most}
+            {'id': reservation.id, 'min': least, 'max': most}
         ]}, **how)
         world.run()
         names = {h.uuid: h.hypervisor_hostname for h in world.ledger.hosts()}
@@ -847,6 +848,33 @@ class TestGiveBackHosts:
     ):
         assert len(self.give_back(world, lease, 5)) == 3
         assert len(self.give_back(world, lease, 4)) == 3
+
+    def test_a_maximum_that_falls_to_a_minimum_that_rises(self, world, lease):
+        assert len(self.give_back(world, lease, 5)) == 3
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            self.give_back(world, lease, 4, least=4)
+        world.add_host('d')
+        world.add_host('e')
+        kept = self.give_back(world, lease, 4, least=4)
+        assert len(kept) == 4 and {*'abc'} < {*kept}
+        assert len(self.give_back(world, lease, 3, least=2)) == 3
+
+    @pytest.mark.parametrize('used', [[], ['c']])
+    @pytest.mark.parametrize('start', ['now', 100])
+    def test_the_first_hosts_to_go_are_those_out_of_service(
+        self, world, start, used
+    ):
+        for name in 'abc':
+            world.add_host(name)
+        lease = world.create(hosts(2, 3), start=start, end=200)
+        world.run()
+        for name in used if start == 'now' else ():
+            self.use(world, lease, name)
+        # Before the monitor heals the lease.
+        world.ledger.commit(lambda tx: tx.put_host(
+            dataclasses.replace(world.host('a'), reservable=False)
+        ))
+        assert self.give_back(world, lease, 2, least=2) == ['b', 'c']
 
     def test_hosts_are_given_back_and_the_end_is_moved(self, world, lease):
         self.use(world, lease, 'b')

@@ -8,6 +8,7 @@ import uuid
 
 import hypothesis
 from hypothesis import strategies
+import pytest
 
 from blazar_sched.domain import exception
 from blazar_sched.domain.allocation import Allocation
@@ -34,7 +35,7 @@ def slots(amount, **parameters):
     }
 
 
-def give_up(cloud, placement, names, id_, held, amount):
+def give_up(cloud, placement, names, id_, held, amount, failing=()):
     """Run the driver; return the slots left by host, None if refused."""
     services = dict.fromkeys(f.name for f in dataclasses.fields(base.Services))
     replica = types.SimpleNamespace(reservations={})
@@ -61,7 +62,7 @@ def give_up(cloud, placement, names, id_, held, amount):
     hosts = {name: Host(name, '1', name) for name in names}
     try:
         kept = driver.give_up(
-            base.Part(lease, reservation, allocations, hosts)
+            base.Part(lease, reservation, allocations, hosts, failing)
         )
     except exception.CantUpdateParameter:
         return None
@@ -109,3 +110,21 @@ def test_as_many_hosts_come_free_as_can(sizes):
     assert left in ways
     assert left.count(0) == max(way.count(0) for way in ways)
     assert left == tuple(cloud.total(name, class_) for name in names)
+
+
+@pytest.mark.parametrize('failing, amount, left', [
+    ('', 3, (0, 3)), ('1', 3, (2, 1)), ('1', 4, (2, 2)), ('0', 3, (0, 3)),
+])
+def test_failing_hosts_come_free_first(failing, amount, left):
+    names = ['host-0', 'host-1']
+    cloud = CloudApi(*names)
+    placement = Placement(cloud)
+    id_ = str(uuid.uuid4())
+    class_ = resource_class(id_)
+    placement.create_resource_class(class_)
+    for name, count in zip(names, (2, 3), strict=True):
+        placement.set_inventory(cloud.uuid(name), name, class_, count)
+    assert give_up(
+        cloud, placement, names, id_, (2, 3), amount,
+        {f'host-{n}' for n in failing},
+    ) == left
