@@ -9,10 +9,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 import pytest
 
+from blazar_sched.domain import exception
 from blazar_sched.domain import requirements
 from blazar_sched.domain import reservation
 from blazar_sched.domain.allocation import Allocation
 from blazar_sched.domain.window import Window
+from blazar_sched.placing import lease_placing
 from blazar_sched.placing import reallocation
 from blazar_sched.placing.options import DEFAULT_OPTIONS
 from blazar_sched.placing.options import Options
@@ -268,3 +270,61 @@ def assert_kept(old, new):
         id_, amounts_, _ = now[held.host]
         assert id_ == held.id
         assert all(amounts_[c] >= n for c, n in held.amounts.items())
+
+
+PAIRS = st.lists(
+    st.builds(ask, PHYSICAL | FLAVOR, st.sampled_from(['', CHEAP, DEAR])),
+    min_size=2,
+    max_size=2,
+)
+
+
+def is_placed_in_turn(hosts, wanted, window):
+    """Place each reservation as a lease of its own, in the given order."""
+    placements = Placements(hosts)
+    return all(
+        placements.place(
+            make_lease(f'lease-{n}', 'mine', window, [each]), window
+        ) is not None
+        for n, each in enumerate(wanted)
+    )
+
+
+@settings(deadline=None, max_examples=300)
+@given(OPEN_HOSTS, PAIRS, WINDOWS)
+def test_the_order_of_two_reservations_does_not_matter(hosts, pair, window):
+    orders = [pair, pair[::-1]]
+    expected = any(
+        is_placed_in_turn(hosts, wanted, window) for wanted in orders
+    )
+    for wanted in orders:
+        lease = make_lease('lease', 'mine', window, wanted)
+        placements = Placements(hosts)
+        placed = placements.place(lease, window)
+        assert (placed is not None) == expected
+        placements.check()
+
+
+def test_a_reservation_leaves_the_only_host_that_suits_another():
+    window = Window(0, 1)
+    hosts = [
+        make_host('a', 2, 1, False, (), 'dear'),
+        make_host('b', 4, 1, False, (), 'cheap'),
+    ]
+    gpu = ('flavor:instance', {
+        'resources': {'VCPU': 1, GPU: 1}, 'amount': 1, 'affinity': None,
+    })
+    wanted = [ask(gpu, ''), ask(gpu, DEAR)]
+    # By itself, the first reservation takes the fuller host.
+    assert not is_placed_in_turn(hosts, wanted, window)
+    lease = make_lease('lease', 'mine', window, wanted)
+    placed = Placements(hosts).place(lease, window)
+    assert [placed[r.id][0].host for r in lease.reservations] == ['b', 'a']
+    with pytest.raises(exception.NotEnoughHostsAvailable) as refusal:
+        lease_placing.place(
+            Placements(hosts[:1]).replica,
+            make_lease('lease', 'mine', window, wanted), window,
+        )
+    # The refusal is that in the order of the lease.
+    assert refusal.value.offer == {'reservation': 1, 'available': 0}
+    assert 'beside the other reservations' in refusal.value.args[0]
