@@ -43,7 +43,8 @@ _ASKED = {
     PHYSICAL_HOST: 'resource_properties',
     VIRTUAL_INSTANCE: 'resource_properties',
     FLAVOR_INSTANCE: 'asked_properties',
-    INSTANCE_LIFETIME: 'resource_properties',
+    # A server requests hosts by its flavor alone.
+    INSTANCE_LIFETIME: 'asked_properties',
 }
 # The requirement that any host meets.
 ANY = requirements.all_of()

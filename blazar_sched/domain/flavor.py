@@ -6,11 +6,15 @@ from collections import defaultdict
 from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
+import json
 import re
+from typing import Any
 
 import os_resource_classes as orc
 
 from blazar_sched.domain import inventory
+from blazar_sched.domain import request_group
+from blazar_sched.domain import requirements
 from blazar_sched.domain.request_group import ISOLATE
 from blazar_sched.domain.request_group import RequestGroup
 from blazar_sched.domain.request_group import RequestGroups
@@ -32,6 +36,14 @@ _RESOURCES = 'resources'
 _TRAIT = 'trait'
 # A prefix, the suffix of a numbered group, and a resource class or trait.
 _KEY = re.compile(rf'({_RESOURCES}|{_TRAIT})([a-zA-Z0-9_-]{{1,64}})?:(.+)')
+
+# The host properties that Nova's ComputeCapabilitiesFilter can match and that
+# the ledger knows, and the operators of that filter.
+_CAPABILITIES = ('hypervisor_type', 'hypervisor_version')
+_OPERATORS = {
+    '': '==', '==': '==', 's==': '==', '!=': '!=', 's!=': '!=',
+    '=': '>=', '>=': '>=', '<=': '<=',
+}  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -172,6 +184,58 @@ def groups(
         ),
         extra_specs.get('group_policy') == ISOLATE,
     )
+
+
+def encoded_groups(
+    amounts: Mapping[str, int], extra_specs: Mapping[str, str]
+) -> dict[str, Any] | None:
+    """Return the request groups of a flavor, as request_group.encode does.
+
+    :param amounts: what `resources` returns for the flavor
+    :returns: None for a flavor with RESOURCE_CLASSES alone
+    """
+    if not inventory.others(amounts):
+        return None
+    return request_group.encode(groups(amounts, extra_specs))
+
+
+def requirement(
+    extra_specs: Mapping[str, str], asked: str = '', with_traits: bool = True
+) -> str:
+    """Return the requirement of a flavor for hosts, as JSON text.
+
+    :param asked: a requirement that the hosts have to meet as well
+    :param with_traits: whether the host itself has to meet the traits, and
+        not the providers of its request groups
+    :raises InvalidInput: naming `resource_properties`, if the requirement is
+        too large
+    """
+    required, forbidden = traits(extra_specs) if with_traits else ((), ())
+    having = {
+        name: json.dumps(['==', f'$trait:{name}', 'true'])
+        for name in (*required, *forbidden)
+    }
+    parts = [having[name] for name in required]
+    parts += [f'["not", {having[name]}]' for name in forbidden]
+    parts += _capabilities(extra_specs)
+    if not parts:
+        return asked
+    # Combined as text, so that no number in the request is reformatted.
+    if json.loads(asked or '[]'):
+        parts.append(asked)
+    text = f'["and", {", ".join(parts)}]'
+    requirements.parse(text, 'resource_properties')
+    return text
+
+
+def _capabilities(extra_specs: Mapping[str, str]) -> Iterator[str]:
+    """Yield the requirements of the extra specs ``capabilities:…``."""
+    for name in _CAPABILITIES:
+        text = extra_specs.get(f'capabilities:{name}')
+        asked, _, value = (text or '').rpartition(' ')
+        operator = _OPERATORS.get(asked.strip())
+        if text is not None and operator is not None:
+            yield json.dumps([operator, f'${name}', value])
 
 
 def _specs(

@@ -67,7 +67,8 @@ class Reservation:
       the flavor's traits
     - ``virtual:floatingip``: network_id, amount, required_floatingips
     - ``instance:lifetime``: instance_id, resources (amounts by resource
-      class), amount, affinity, resource_properties, on_end
+      class), amount, affinity, on_end, and what the server's flavor requires
+      of a host: resource_properties and, as for ``flavor:instance``, groups
 
     The projects in `projects` may use the reservation beside its own project.
     `on_end` is one of ON_END. A server needs no hint to use a reservation that

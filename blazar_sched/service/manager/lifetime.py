@@ -15,6 +15,7 @@ import contextlib
 import dataclasses
 import functools
 import itertools
+from typing import Any
 import uuid
 
 from oslo_config import cfg
@@ -22,9 +23,12 @@ from oslo_log import log
 
 from blazar_sched.domain import event
 from blazar_sched.domain import exception
+from blazar_sched.domain import flavor
+from blazar_sched.domain import pci_alias
 from blazar_sched.domain import states
 from blazar_sched.domain.allocation import Allocation
 from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.pci_alias import Aliases
 from blazar_sched.domain.reservation import INSTANCE_LIFETIME
 from blazar_sched.domain.reservation import lifetime_id
 from blazar_sched.domain.reservation import Reservation
@@ -85,6 +89,7 @@ class Written:
 class Lifetimes:
     """The leases of servers' lifetimes.
 
+    :param aliases: the PCI aliases that flavors may name
     :param clock: returns the time in epoch seconds
     """
 
@@ -95,9 +100,11 @@ class Lifetimes:
         nova: Nova,
         notifier: Notifier,
         enforcement: Enforcement,
+        aliases: Aliases,
         clock: Callable[[], float],
     ) -> None:
         self._conf = conf.manager
+        self._aliases = aliases
         self._enforcement = enforcement
         self._ledger = ledger
         self._nova = nova
@@ -272,11 +279,24 @@ class Lifetimes:
                 'resources': dict(server.amounts),
                 'amount': 1,
                 'affinity': None,
-                'resource_properties': '',
+                **({} if started else self._conditions(server)),
                 'on_end': server.on_end or self._conf.lifetime_on_end,
             },
             created_at=now,
         )
+
+    def _conditions(self, server: Server) -> dict[str, Any]:
+        """Return the parameters with what the flavor requires of a host."""
+        extra_specs = server.features.extra_specs if server.features else {}
+        groups = flavor.encoded_groups(
+            server.amounts, pci_alias.expanded(extra_specs, self._aliases)
+        )
+        if groups is not None:
+            return {'groups': groups}
+        # A requirement that is too large to be read keeps no server out.
+        with contextlib.suppress(exception.InvalidInput):
+            return {'resource_properties': flavor.requirement(extra_specs)}
+        return {}
 
     def _make(
         self,

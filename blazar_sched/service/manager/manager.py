@@ -120,7 +120,7 @@ class Manager:
         self.enforcement = enforcement.Enforcement(conf, self.ledger, pool)
         lifetimes = lifetime.Lifetimes(
             conf, self.ledger, nova, self.notifier, self.enforcement,
-            self.clock,
+            self.services.aliases, self.clock,
         )
         self.instances = instance_sync.Instances(
             conf, self.ledger, nova, lifetimes, self.notifier, self.clock

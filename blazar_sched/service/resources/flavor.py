@@ -6,18 +6,13 @@ the request: the flavor may change in Nova, or be deleted, and no promise to
 the reservation changes.
 """
 
-from collections.abc import Iterator
 from collections.abc import Mapping
-import json
 from typing import Any
 
 from blazar_sched import ext
 from blazar_sched.domain import exception
 from blazar_sched.domain import flavor as flavor_rules
-from blazar_sched.domain import inventory
 from blazar_sched.domain import pci_alias
-from blazar_sched.domain import request_group
-from blazar_sched.domain import requirements
 from blazar_sched.domain import reservation
 from blazar_sched.domain.flavor import Flavor
 from blazar_sched.service.resources import slots
@@ -37,13 +32,6 @@ _KEPT = (
     'name', 'vcpus', 'memory_mb', 'disk_gb', 'ephemeral_gb', 'swap_mb',
     'extra_specs',
 )  # fmt: skip
-# The host properties that Nova's ComputeCapabilitiesFilter can match and that
-# the ledger knows, and the operators of that filter.
-_CAPABILITIES = ('hypervisor_type', 'hypervisor_version')
-_OPERATORS = {
-    '': '==', '==': '==', 's==': '==', '!=': '!=', 's!=': '!=',
-    '=': '>=', '>=': '>=', '<=': '<=',
-}  # fmt: skip
 
 
 class FlavorResource(slots.SlotsResource):
@@ -104,11 +92,7 @@ class FlavorResource(slots.SlotsResource):
         self._check_aliases(flavor)
         extra_specs = pci_alias.expanded(flavor.extra_specs, self._aliases)
         amounts = _resources(flavor, extra_specs)
-        if not inventory.others(amounts):
-            return amounts, None
-        return amounts, request_group.encode(
-            flavor_rules.groups(amounts, extra_specs)
-        )
+        return amounts, flavor_rules.encoded_groups(amounts, extra_specs)
 
     def _check_aliases(self, flavor: Flavor) -> None:
         """Refuse a flavor that asks for unknown PCI devices.
@@ -150,8 +134,9 @@ def _freeze(
     """
     return {
         **asked,
-        'resource_properties': _requirement(
-            asked['resource_properties'], flavor, groups is None
+        'resource_properties': flavor_rules.requirement(
+            flavor.extra_specs, asked['resource_properties'],
+            with_traits=groups is None,
         ),
         'asked_properties': asked['resource_properties'],
         **{name: getattr(flavor, name) for name in _KEPT},
@@ -191,38 +176,3 @@ def _resources(
             field='flavor_id',
         )
     return asked
-
-
-def _requirement(asked: str, flavor: Flavor, with_traits: bool) -> str:
-    """Return the requirement for hosts, as JSON text.
-
-    :param with_traits: whether the host itself has to meet the traits
-    """
-    required, forbidden = (
-        flavor_rules.traits(flavor.extra_specs) if with_traits else ((), ())
-    )
-    having = {
-        name: json.dumps(['==', f'$trait:{name}', 'true'])
-        for name in (*required, *forbidden)
-    }
-    parts = [having[name] for name in required]
-    parts += [f'["not", {having[name]}]' for name in forbidden]
-    parts += _capabilities(flavor)
-    if not parts:
-        return asked
-    # Combined as text, so that no number in the request is reformatted.
-    if json.loads(asked or '[]'):
-        parts.append(asked)
-    text = f'["and", {", ".join(parts)}]'
-    requirements.parse(text, 'resource_properties')
-    return text
-
-
-def _capabilities(flavor: Flavor) -> Iterator[str]:
-    """Yield the requirements of the extra specs ``capabilities:…``."""
-    for name in _CAPABILITIES:
-        text = flavor.extra_specs.get(f'capabilities:{name}')
-        asked, _, value = (text or '').rpartition(' ')
-        operator = _OPERATORS.get(asked.strip())
-        if text is not None and operator is not None:
-            yield json.dumps([operator, f'${name}', value])

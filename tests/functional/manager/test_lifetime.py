@@ -12,6 +12,8 @@ from blazar_sched.domain import event
 from blazar_sched.domain import exception
 from blazar_sched.domain import reservation
 from blazar_sched.domain import window
+from blazar_sched.domain.provider import Units
+from blazar_sched.domain.relocation import Features
 from blazar_sched.service.manager import lifetime as lifetimes
 
 HOUR = 3600
@@ -229,6 +231,38 @@ class TestLater:
         assert record_of(world, server).end == lease.end
         world.check()
 
+    @pytest.mark.parametrize('specs, amounts', [
+        ({'trait:CUSTOM_NEAR': 'required'}, {}),
+        ({'trait:CUSTOM_FAR': 'forbidden'}, {}),
+        (
+            {'resources1:CUSTOM_GPU': '1', 'trait1:CUSTOM_FAST': 'required'},
+            {'CUSTOM_GPU': 1},
+        ),
+    ])
+    def test_its_place_is_what_its_flavor_requires(
+        self, world, specs, amounts
+    ):
+        for name, traits, of_device in (
+            ('a', ('CUSTOM_FAR',), ()),
+            ('b', ('CUSTOM_NEAR',), ('CUSTOM_FAST',)),
+        ):
+            id_ = world.add_host(name, register=False)
+            world.placement.traits_[id_] = traits
+            world.placement.put_below(
+                id_, f'{name}-gpu', {'CUSTOM_GPU': Units(1, 1, 1, 1)},
+                of_device,
+            )
+            world.hosts.create(name, {})
+        features = Features(specs, {}, None, 512, False, False)
+        size = {'VCPU': 3, 'MEMORY_MB': 512, 'DISK_GB': 1, **amounts}
+        _, lease = made(
+            world, start=500, end=900, amounts=size, features=features
+        )
+        assert [name for _, name, _ in world.held(lease)] == [
+            world.host('b').uuid
+        ]
+        world.check()
+
     def test_its_place_is_its_own(self, world, host, whole):
         server, _ = made(world, start=500, end=900)
         with pytest.raises(exception.NotEnoughHostsAvailable):
@@ -315,7 +349,7 @@ class TestLater:
         server = boot(world, start=500, end=900)
         mine = lifetimes.Lifetimes(
             conf, world.ledger, world.nova, world.manager.notifier,
-            world.manager.enforcement, world.clock,
+            world.manager.enforcement, {}, world.clock,
         )
         written = world.ledger.commit(
             lambda tx: mine.write(tx, [server], world.now)
