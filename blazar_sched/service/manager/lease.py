@@ -2,13 +2,9 @@
 """Create, update and delete operations on leases, each in one commit."""
 
 from collections.abc import Callable
-from collections.abc import Collection
-from collections.abc import Iterable
 from collections.abc import Mapping
-from collections.abc import Sequence
 import dataclasses
 import functools
-import itertools
 import math
 from typing import Any
 from typing import TypeVar
@@ -20,14 +16,10 @@ from blazar_sched.domain import exception
 from blazar_sched.domain import lease as lease_rules
 from blazar_sched.domain import states
 from blazar_sched.domain.event import Event
-from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.lease import ending_now
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import Reservation
-from blazar_sched.domain.window import Window
-from blazar_sched.placing import displacement
 from blazar_sched.placing import lease_placing
-from blazar_sched.placing import options
 from blazar_sched.replica import state
 from blazar_sched.service import resources
 from blazar_sched.service.bus.notifier import BEFORE_END_STOP
@@ -41,11 +33,12 @@ from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.manager import draft
 from blazar_sched.service.manager import idempotency
-from blazar_sched.service.manager import placing_options
 from blazar_sched.service.manager import relocation
 from blazar_sched.service.manager import shrinking
 from blazar_sched.service.manager import trust
 from blazar_sched.service.manager import window_search
+from blazar_sched.service.manager.lease_writer import end_window
+from blazar_sched.service.manager.lease_writer import LeaseWriter
 from blazar_sched.service.manager.runner import Runner
 
 # A delete checks this many times, with this many seconds between the checks,
@@ -60,8 +53,6 @@ _OPENING = (states.LEASE_PENDING, states.LEASE_STARTING)
 
 T = TypeVar('T')
 Draft = window_search.Booking[Lease]
-# A new lease, its allocations, and the instances that it displaces.
-Placed = tuple[Lease, lease_placing.Allocations, list[Instance]]
 Choose = Callable[[PlacingTx], Mapping[str, Any]]
 
 
@@ -79,6 +70,7 @@ class Leases:
         conf: cfg.ConfigOpts,
         ledger: Ledger,
         drivers: resources.Drivers,
+        writer: LeaseWriter,
         runner: Runner,
         trusts: trust.Trusts,
         notifier: Notifier,
@@ -89,7 +81,7 @@ class Leases:
     ) -> None:
         self._conf = conf
         self._ledger = ledger
-        self._drivers = drivers
+        self._writer = writer
         self._runner = runner
         self._trusts = trusts
         self._notifier = notifier
@@ -143,7 +135,7 @@ class Leases:
             if made:
                 return made, False
             lease = draft(tx)
-            placed, _ = self.add(tx, lease, now)
+            placed, _ = self._writer.add(tx, lease, now)
             if key is not None:
                 tx.put_key(project_id, key, lease.id, digest)
             admission.check(tx, LeaseChange(lease, None, now, placed))
@@ -158,84 +150,12 @@ class Leases:
             if not offering:
                 raise
             raise window_search.with_start(
-                e, self._ledger, earliest, self._options, now,
+                e, self._ledger, earliest, self._writer.options, now,
                 relocation.rules(self._conf),
             ) from e
         if dry_run:
             return created
         return self.begin(created, is_new, now)
-
-    def add(
-        self, tx: PlacingTx, lease: Lease, now: int
-    ) -> tuple[lease_placing.Allocations, list[Instance]]:
-        """Place a new lease, and write the lease.
-
-        :returns: the allocations, and the instances that the lease displaces;
-            the replica of the commit has neither
-        :raises NotEnoughHostsAvailable: if a reservation finds no room
-        """
-        placed, displaced = self.place(tx.replica, lease, now)
-        self.write(tx, [(lease, placed, displaced)])
-        return placed, displaced
-
-    def place(
-        self, replica: state.Replica, lease: Lease, now: int
-    ) -> tuple[lease_placing.Allocations, list[Instance]]:
-        """Return a new lease's allocations and the displaced instances.
-
-        :raises NotEnoughHostsAvailable: if a reservation finds no room
-        """
-        replica.advance(now)
-        return displacement.place(
-            replica, lease, lease.window, now, relocation.rules(self._conf),
-            lambda: lease_placing.place(
-                replica, lease, lease.window, options=self._options
-            ),
-            self._options,
-        )
-
-    def write(self, tx: PlacingTx, new: Sequence[Placed]) -> None:
-        """Write new leases with what `place` has returned for each."""
-        tx.add_leases(
-            [lease for lease, _, _ in new],
-            (
-                allocation
-                for _, placed, _ in new
-                for allocation in itertools.chain(*placed.values())
-            ),
-        )
-        for lease, _, displaced in new:
-            _put_paths(tx, displaced)
-            self._book(tx, lease, lease.window)
-
-    def move(
-        self,
-        tx: PlacingTx,
-        old: Lease,
-        held: lease_placing.Allocations,
-        start: int,
-        now: int,
-    ) -> tuple[LeaseChange, list[Instance]]:
-        """Place a lease that has not started anew, and write the lease.
-
-        The replica of the commit must lack the allocations of the lease.
-
-        :param held: these allocations
-        :param start: the start from now on; the lease lasts as long as before
-        :returns: the change, and the instances that the lease displaces
-        :raises NotEnoughHostsAvailable: if a reservation finds no room
-        """
-        moved = self._drafts.changed(
-            old, {'start': start, 'duration': old.window.duration}, now
-        )
-        new = dataclasses.replace(moved, updated_at=now)
-        placed, displaced = self.place(tx.replica, new, now)
-        tx.put_lease(new)
-        for reservation_id, allocations in placed.items():
-            tx.put_allocations(reservation_id, allocations)
-        _put_paths(tx, displaced)
-        self._book(tx, new, new.window)
-        return LeaseChange(new, old, now, placed, held), displaced
 
     def begin(self, lease: Lease, is_new: bool, now: int) -> Lease:
         """Notify of a lease that was committed, and start a lease now due.
@@ -355,7 +275,7 @@ class Leases:
                 if left is None:
                     left = self._shrinker.remaining(tx.replica, old, new, now)
                 new = dataclasses.replace(new, updated_at=now)
-                change = self._put(tx, old, new, now, left)
+                change = self._writer.change(tx, old, new, now, left)
                 admission.check(tx, change)
                 new = change.lease
             return old, new, None
@@ -388,7 +308,7 @@ class Leases:
         old = tx.owned_lease(lease_id, project_id)
         _check_changeable(old, values)
         new = self._drafts.changed(old, values, now)
-        return self._put(tx, old, new, now, {})
+        return self._writer.change(tx, old, new, now, {})
 
     def matched(self, lease_id: str, project_id: str | None) -> Lease:
         """Return a lease whose requirements are matched ahead of a commit.
@@ -409,7 +329,7 @@ class Leases:
             return
         for reservation in lease.reservations:
             if reservation.is_on_hosts(active=False):
-                for each in self._options.alternatives():
+                for each in self._writer.options.alternatives():
                     replica.catalog.match(reservation, each.default)
 
     def _with_end(
@@ -426,7 +346,7 @@ class Leases:
             ending = dataclasses.replace(new, end=end)
             left = self._shrinker.remaining(replica, old, ending, now)
             try:
-                self._placed(replica, old, ending, now, left)
+                self._writer.place_changed(replica, old, ending, now, left)
             except exception.NotEnoughHostsAvailable:
                 return False
             return True
@@ -466,7 +386,7 @@ class Leases:
                 ending_now(lease, now), events=(end,)
             )
             tx.put_lease(leaving)
-            _end_window(tx, leaving)
+            end_window(tx, leaving)
             return end, None
 
         end, removed = commit(work)
@@ -493,23 +413,6 @@ class Leases:
             self._trusts.delete(lease.trust_id)
 
         return removed
-
-    @property
-    def _options(self) -> options.Options:
-        return placing_options.read(self._conf.manager)
-
-    def _book(
-        self,
-        tx: PlacingTx,
-        lease: Lease,
-        window: Window,
-        settled: Collection[str] = (),
-    ) -> None:
-        """Have each driver allocate the resources that are not on hosts."""
-        for reservation in lease.reservations:
-            self._drivers[reservation.resource_type].book(
-                tx, lease, reservation, window, reservation.id in settled
-            )
 
     def _opened(self, lease: Lease) -> Lease:
         """Return the lease as opened, if the lease opens soon.
@@ -549,83 +452,6 @@ class Leases:
                 return
             self._wait(DELETE_WAIT)
 
-    def _put(
-        self,
-        tx: PlacingTx,
-        old: Lease,
-        new: Lease,
-        now: int,
-        left: lease_placing.Allocations,
-    ) -> LeaseChange:
-        """Write a changed lease, and place the lease if needed.
-
-        :param left: the remaining allocations of the reservations that have
-            given up allocations
-        """
-        changed = _needs(new) != _needs(old)
-        held = lease_placing.allocations_of(tx.replica, old)
-        if new.window == old.window and not changed:
-            tx.put_lease(new)
-            return LeaseChange(new, old, now, held, held)
-        settled = _settled(old, new, left)
-        placed, displaced = self._placed(tx.replica, old, new, now, left)
-        if old.status == states.LEASE_ACTIVE:
-            if changed or _grown(held, placed):
-                # The start is due again for all reservations of the lease.
-                events = event.start_again(new.events)
-                new = dataclasses.replace(new, events=events)
-            leaving = lease_rules.leaving(old, new, now)
-            if leaving is not None:
-                tx.split_lease(leaving)
-                _end_window(tx, leaving)
-        elif _grown(held, placed):
-            events = event.vacate_again(new.events)
-            new = dataclasses.replace(new, events=events)
-        tx.put_lease(new)
-        for reservation_id, allocations in placed.items():
-            tx.put_allocations(reservation_id, allocations)
-        _put_paths(tx, displaced)
-        self._book(tx, new, new.left(now), settled)
-        return LeaseChange(new, old, now, placed, held)
-
-    def _placed(
-        self,
-        replica: state.Replica,
-        old: Lease,
-        new: Lease,
-        now: int,
-        left: lease_placing.Allocations,
-    ) -> tuple[lease_placing.Allocations, list[Instance]]:
-        """Return a changed lease's allocations and displaced instances.
-
-        :param left: see `_put`
-        :raises NotEnoughHostsAvailable: if the lease finds no room
-        """
-        replica.advance(now)
-
-        def attempt() -> lease_placing.Allocations:
-            return lease_placing.place(
-                replica,
-                new,
-                new.left(now),
-                lease_placing.allocations_of(replica, old),
-                active=old.status == states.LEASE_ACTIVE,
-                settled=_settled(old, new, left),
-                options=self._options,
-                left=left,
-            )
-
-        return displacement.place(
-            replica, new, new.left(now), now, relocation.rules(self._conf),
-            attempt, self._options,
-        )
-
-
-def _put_paths(tx: PlacingTx, displaced: Iterable[Instance]) -> None:
-    """Write the paths of the instances that a lease displaces."""
-    for each in displaced:
-        tx.put_instance(each)
-
 
 def _has_group(reservation: Reservation) -> bool:
     return reservation.parameters.get('affinity') is not None
@@ -639,16 +465,6 @@ def _has_nothing(lease: Lease) -> bool:
     return lease.status == states.LEASE_TERMINATED or (
         lease.status == states.LEASE_PENDING and not lease.is_lifetime
     )
-
-
-def _end_window(tx: PlacingTx, lease: Lease) -> None:
-    """Release the hosts of a lease that is being deleted.
-
-    The hosts serve other leases however long the removal of the rest from
-    other services takes.
-    """
-    tx.cut_allocations(lease)
-    tx.release_instances(lease.keeping)
 
 
 def _check_idle(lease: Lease) -> None:
@@ -682,49 +498,4 @@ def _has_moved_notified_end(old: Lease, new: Lease) -> bool:
     }
     return any(
         e.id in told and e.status == states.EVENT_UNDONE for e in new.events
-    )
-
-
-def _needs(lease: Lease) -> list[Reservation]:
-    """Return the reservations reduced to what needs room or a start."""
-    return [
-        dataclasses.replace(r, parameters=r.needs, updated_at=None)
-        for r in lease.reservations
-    ]
-
-
-def _settled(
-    old: Lease, new: Lease, left: lease_placing.Allocations
-) -> set[str]:
-    """Return the ids of the reservations that ask for no more than before.
-
-    These reservations need no additional room: they are never refused.
-
-    :param left: the remaining allocations of the reservations that have given
-        up allocations
-    """
-    asked = {r.id: r.needs for r in old.reservations}
-    if new.start < old.start or old.end < new.end:
-        return set()
-    return {
-        r.id
-        for r in new.reservations
-        if asked.get(r.id) == r.needs or (
-            r.id in left
-            # The least number of hosts may rise while the most falls.
-            and r.needs.get('min', 0) <= max(
-                asked[r.id].get('min', 0), len(left[r.id])
-            )
-        )
-    }
-
-
-def _grown(
-    old: lease_placing.Allocations, new: lease_placing.Allocations
-) -> bool:
-    """Tell whether any host has a larger allocation than before."""
-    before = lease_placing.amounts_by_host(itertools.chain(*old.values()))
-    return (
-        not lease_placing.amounts_by_host(itertools.chain(*new.values()))
-        <= before
     )

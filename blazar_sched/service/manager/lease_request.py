@@ -50,7 +50,7 @@ from blazar_sched.service.ledger.reader import Reader
 from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.ledger.tx import Tx
 from blazar_sched.service.manager import idempotency
-from blazar_sched.service.manager.lease import Leases
+from blazar_sched.service.manager.lease_writer import LeaseWriter
 from blazar_sched.service.manager.request_search import RequestSearch
 from blazar_sched.service.manager.runner import Runner
 from blazar_sched.service.manager.window_search import Booking
@@ -99,7 +99,7 @@ class LeaseRequests(loop.Looped):
         notifier: Notifier,
         enforcement: Enforcement,
         search: WindowSearch,
-        leases: Leases,
+        writer: LeaseWriter,
         clock: Callable[[], float],
     ) -> None:
         self._conf = conf.manager
@@ -109,7 +109,7 @@ class LeaseRequests(loop.Looped):
         self._notifier = notifier
         self._enforcement = enforcement
         self._search = search
-        self._leases = leases
+        self._writer = writer
         self._clock = clock
         # The revision and the interval of the last search for room.
         self._searched: tuple[int, int] | None = None
@@ -473,7 +473,7 @@ class LeaseRequests(loop.Looped):
             raise exception.NotEnoughHostsAvailable(
                 f'lease {lease.id} cannot be moved'
             )
-        change, displaced = self._leases.move(tx, lease, held, start, now)
+        change, displaced = self._writer.move(tx, lease, held, start, now)
         try:
             self._enforcement.check_limits(tx, change)
         except exception.LimitExceeded as e:
@@ -506,7 +506,7 @@ class LeaseRequests(loop.Looped):
         if start is None:
             return None
         lease = self._requests.lease(request, start, now)
-        placed, displaced = self._leases.add(tx, lease, now)
+        placed, displaced = self._writer.add(tx, lease, now)
         if keep is not None:
             keep(placed, displaced)
         self._enforcement.check_limits(

@@ -41,6 +41,7 @@ from blazar_sched.service.manager import host
 from blazar_sched.service.manager import instance_sync
 from blazar_sched.service.manager import lease
 from blazar_sched.service.manager import lease_request
+from blazar_sched.service.manager import lease_writer
 from blazar_sched.service.manager import lifetime
 from blazar_sched.service.manager import maintenance
 from blazar_sched.service.manager import monitor
@@ -141,24 +142,25 @@ class Manager:
         search = window_search.WindowSearch(
             conf, self.ledger, drivers, self.clock
         )
+        writer = lease_writer.LeaseWriter(conf, drivers)
         self.leases = lease.Leases(
-            conf, self.ledger, drivers, self.runner, self.trusts,
+            conf, self.ledger, drivers, writer, self.runner, self.trusts,
             self.notifier, self.enforcement, self.clock, wait, search,
         )
         self.offers = offer.Offers(
             conf, self.ledger, drivers, self.runner, self.enforcement,
-            search, self.leases, self.clock,
+            search, writer, self.leases, self.clock,
         )
         self.lease_requests = lease_request.LeaseRequests(
             conf, self.ledger, drivers, self.runner, self.notifier,
-            self.enforcement, search, self.leases, self.clock,
+            self.enforcement, search, writer, self.clock,
         )
         self.extensions = extension.Extensions(
             self.ledger, self.leases, self.enforcement, self.clock
         )
         self.series = series.AllSeries(
             conf, self.ledger, drivers, self.runner, self.notifier,
-            self.enforcement, self.leases, self.clock,
+            self.enforcement, writer, self.leases, self.clock,
         )
         self.unused = unused.Unused(
             conf, self.ledger, self.leases, self.notifier, self.clock

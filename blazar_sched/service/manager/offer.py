@@ -29,6 +29,7 @@ from blazar_sched.service.manager import draft
 from blazar_sched.service.manager import idempotency
 from blazar_sched.service.manager import window_search
 from blazar_sched.service.manager.lease import Leases
+from blazar_sched.service.manager.lease_writer import LeaseWriter
 from blazar_sched.service.manager.runner import Runner
 from blazar_sched.service.manager.window_search import Booking
 from blazar_sched.service.manager.window_search import Found
@@ -52,6 +53,7 @@ class Offers:
         runner: Runner,
         enforcement: Enforcement,
         search: WindowSearch,
+        writer: LeaseWriter,
         leases: Leases,
         clock: Callable[[], float],
     ) -> None:
@@ -61,6 +63,7 @@ class Offers:
         self._runner = runner
         self._enforcement = enforcement
         self._search = search
+        self._writer = writer
         self._leases = leases
         self._clock = clock
 
@@ -103,7 +106,7 @@ class Offers:
                 return windows, None
             held = _held(windows.found[0], now, seconds)
             self._check_number(tx, held.project_id)
-            placed, _ = self._leases.add(tx, held, now)
+            placed, _ = self._writer.add(tx, held, now)
             self._enforcement.check_limits(
                 tx, LeaseChange(held, None, now, placed)
             )

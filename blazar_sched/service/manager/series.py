@@ -39,7 +39,8 @@ from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.manager import draft
 from blazar_sched.service.manager import idempotency
 from blazar_sched.service.manager.lease import Leases
-from blazar_sched.service.manager.lease import Placed
+from blazar_sched.service.manager.lease_writer import LeaseWriter
+from blazar_sched.service.manager.lease_writer import Placed
 from blazar_sched.service.manager.runner import Runner
 
 LOG = log.getLogger(__name__)
@@ -104,6 +105,7 @@ class AllSeries(loop.Looped):
         runner: Runner,
         notifier: Notifier,
         enforcement: Enforcement,
+        writer: LeaseWriter,
         leases: Leases,
         clock: Callable[[], float],
     ) -> None:
@@ -113,6 +115,7 @@ class AllSeries(loop.Looped):
         self._runner = runner
         self._notifier = notifier
         self._enforcement = enforcement
+        self._writer = writer
         self._leases = leases
         self._clock = clock
         # The ledger's revision when a missing occurrence was last tried, by
@@ -371,7 +374,7 @@ class AllSeries(loop.Looped):
             for occurrence in due.occurrences:
                 try:
                     lease = self._draft(series, occurrence, now)
-                    placed, displaced = self._leases.place(
+                    placed, displaced = self._writer.place(
                         tx.replica, lease, now
                     )
                     self._enforcement.check_limits(
@@ -389,7 +392,7 @@ class AllSeries(loop.Looped):
                     keep(placed, displaced)
                     made.append((lease, placed, displaced))
         # All at once: other commits wait for each statement.
-        self._leases.write(tx, made)
+        self._writer.write(tx, made)
         new = dataclasses.replace(
             series, booked_until=due.following, missing=missing, updated_at=now
         )
