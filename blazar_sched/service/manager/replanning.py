@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from collections.abc import Sequence
 import contextlib
 import functools
+import itertools
 
 from oslo_log import log
 
@@ -98,7 +99,8 @@ class Replanner:
         for lease in leases:
             if lease.id not in self._at_risk:
                 LOG.warning(
-                    'Lease %s is at risk: its hosts lack capacity', lease.id
+                    'Lease %s is at risk: its hosts lack capacity or do not '
+                    'suit it any more', lease.id,
                 )
                 self._notifier.lease(LEASE_AT_RISK, lease)
         self._at_risk = {lease.id for lease in leases}
@@ -194,7 +196,7 @@ class Replanner:
             tried,
         )
         # The other leases suit the host, and are not read.
-        going += [
+        leaving = (
             (allocation, lease_id)
             for lease_id in sorted({id_ for _, id_ in held} & set(unsuited))
             for allocation in overload.unsuited_allocations(
@@ -202,10 +204,11 @@ class Replanner:
             )
             if allocation.host == host and allocation.start > now
             and allocation.reservation_id not in tried
-        ]
-        if not going:
+        )
+        first = next(itertools.chain(going, leaving), None)
+        if first is None:
             return None
-        allocation, lease_id = going[0]
+        allocation, lease_id = first
         old = new = tx.lease(lease_id)
         if _is_movable(old, now):
             with contextlib.suppress(exception.NotEnoughHostsAvailable):
