@@ -55,6 +55,7 @@ FLAVORS = {
     },
     'plain': {},
 }
+WITH_GPU = f'[">=", "$resources:{GPU}", "1"]'
 # The most seconds ahead of which a lease starts, and for which it lasts.
 AHEAD = 60
 LENGTH = 60
@@ -278,7 +279,11 @@ class History:
 
     def _asked(self):
         if self.rng.random() < 0.15:
-            return {'resource_type': 'physical:host', 'min': 1, 'max': 1}
+            return {
+                'resource_type': 'physical:host', 'min': 1,
+                'max': self.rng.randint(1, 2),
+                'hypervisor_properties': self.rng.choice(('', WITH_GPU)),
+            }
         return {
             'resource_type': 'flavor:instance',
             'flavor_id': self.rng.choice(list(FLAVORS)),
@@ -301,6 +306,38 @@ class History:
         if self.rng.random() < 0.2:
             values['reservations'].append(self._asked())
         self.world.leases.update(lease.id, None, values, offering=True)
+
+    def reduce(self):
+        """Ask for less, which is never refused for lack of capacity."""
+        lease = self._lease()
+        name, reservation = self.rng.choice([
+            (name, r) for r in lease.reservations
+            for name in ('amount', 'max') if r.parameters.get(name, 0) > 1
+        ] or [(None, None)])
+        if name is None:
+            return
+        change = {
+            'id': reservation.id,
+            name: self.rng.randrange(1, reservation.parameters[name]),
+        }
+        before = self._held(lease)
+        try:
+            self.world.leases.update(
+                lease.id, None, {'reservations': [change]}
+            )
+        except exception.NotEnoughHostsAvailable as e:
+            raise AssertionError('less was refused') from e
+        # Nothing has moved.
+        assert self._held(lease) <= before
+
+    def _held(self, lease):
+        """Return how many slots or whole hosts a lease has, by host."""
+        return Counter({
+            (a.reservation_id, a.host): 1 if a.whole else self._count(
+                a, self._reservation(a.reservation_id)
+            )
+            for a, _ in self.world.ledger.allocations(lease_id=lease.id)
+        })
 
     def extend(self):
         """Extend a lease as far as advised, and not further."""
@@ -418,8 +455,8 @@ class History:
         """Do something at random, and let some time pass."""
         steps = {
             self.create: 6, self.update: 4, self.delete: 2, self.hold: 1,
-            self.extend: 1,
-            self.repeat: 1, self.boot: 4, self.draw: 4, self.leave: 1,
+            self.extend: 1, self.reduce: 2, self.repeat: 1,
+            self.boot: 4, self.draw: 4, self.leave: 1,
             self.plug: 1, self.refit: 0.5, self.fail: 1, self.maintain: 0.5,
             self.remove_host: 0.3, self.add_host: 0.3,
         }
@@ -443,10 +480,31 @@ class History:
         self.world.manager.unused.step()
         self.world.monitor.step()
         self.check_flags()
+        self.check_requirements()
         self.world.run()
         self.check()
 
     # What has to hold.
+
+    def check_requirements(self):
+        """Check that no lease keeps a host that it could not get, unnoticed.
+        """
+        at_risk = self.world.manager.replanner._at_risk
+        for a, lease_id in self.world.ledger.allocations():
+            lease = self.world.ledger.lease(lease_id)
+            if (
+                lease.is_offer or lease.in_progress
+                or lease.end <= self.world.now
+            ):
+                continue
+            wanted = self._reservation(a.reservation_id).parameters.get(
+                'hypervisor_properties'
+            )
+            devices = [
+                units_ for _, units_ in self.cards[a.host].values()
+                if GPU in units_
+            ]
+            assert not wanted or devices or lease_id in at_risk, lease
 
     def check_flags(self):
         """Check that a lease which lost devices after its start says so."""
