@@ -98,7 +98,9 @@ class Series:
 
     `booked_until` is the start of the first occurrence that was not to be
     booked yet, FOREVER if there is none. `missing` names the occurrences
-    before that for which no room was found. `start` is local time.
+    before that for which no room was found. `start` is local time. `digest`
+    identifies the request that has made the series, '' for a series from
+    before the digest was stored.
     """
 
     id: str
@@ -114,6 +116,7 @@ class Series:
     if_no_room: str
     booked_until: int = 0
     missing: list[str] = dataclasses.field(default_factory=list)
+    digest: str = ''
     created_at: int | None = None
     updated_at: int | None = None
 
@@ -177,13 +180,21 @@ class Recurrence:
         :param after: the first start that counts, in epoch seconds
         :raises InvalidInput: naming the field that is wrong
         """
+        self.check_coming(after)
+        self.check_apart(after)
+
+    def check_coming(self, after: int) -> None:
+        """Refuse a recurrence without occurrences.
+
+        :param after: the first start that counts, in epoch seconds
+        :raises InvalidInput: naming `rrule`
+        """
         if self.following(after) == FOREVER:
             raise exception.InvalidInput(
                 'rrule has no occurrence that is still to come, within five '
                 'years of start',
                 field='rrule',
             )
-        self.check_apart(after)
 
     def check_apart(self, after: int) -> None:
         """Refuse a recurrence with overlapping occurrences.

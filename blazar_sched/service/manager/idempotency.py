@@ -64,24 +64,19 @@ def new_id(
     return str(uuid.uuid5(namespace, f'{project_id} {key}'))
 
 
-def series_of(
-    source: Reader, new: Series, values: Mapping[str, Any]
-) -> Series | None:
+def series_of(source: Reader, new: Series) -> Series | None:
     """Return the series that an earlier request has made, None if none.
 
     :param source: the ledger, or a commit
     :param new: the series that the current request would make
-    :param values: the requested values
     :raises IdempotencyKeyReused: if the key was used for another request
     """
     try:
         known: Series = source.one_series(new.id)
     except exception.SeriesNotFound:
         return None
-    require_same(
-        digest({name: getattr(known, name) for name in values}),
-        digest(values),
-    )
+    if known.digest:
+        require_same(known.digest, new.digest)
     return known
 
 

@@ -60,6 +60,9 @@ _LEFT_OUT_LATER: _Errors = (*_LEFT_OUT, exception.InvalidInput)
 _NAMESPACE = uuid.UUID('5b0c6a52-64fd-4c0b-9a53-3d2f6b1c7e48')
 # The fields of a series that are not those of leases that are booked already.
 _OF_NO_LEASE = {'name', 'if_no_room'}
+# Of these depends whether a series has an occurrence. Excepted dates may leave
+# out all of them.
+_OF_THE_RULE = {'rrule', 'start', 'time_zone'}
 
 # Functions to call after a commit, which notify of removed leases.
 _Removed = list[Callable[[], None]]
@@ -150,10 +153,12 @@ class AllSeries(loop.Looped):
             )
         now = int(self._clock())
         id_ = idempotency.new_id(_NAMESPACE, values['project_id'], key)
-        new = Series(id=id_, created_at=now, **values)
+        new = Series(
+            id=id_, created_at=now, digest=idempotency.digest(values), **values
+        )
         # Before the checks of times: a request that was in time may be late
         # when repeated.
-        made = idempotency.series_of(self._ledger, new, values)
+        made = idempotency.series_of(self._ledger, new)
         if made is not None:
             return _shown(self._ledger, made, now)
         new.recurrence.check_start(now)
@@ -163,7 +168,7 @@ class AllSeries(loop.Looped):
         commit = self._ledger.dry_run if dry_run else self._ledger.commit
 
         def work(tx: PlacingTx) -> _Booked:
-            made = idempotency.series_of(tx, new, values)
+            made = idempotency.series_of(tx, new)
             if made is not None:
                 return _Booked(_shown(tx, made, now), [], [])
             return self._book(tx, new, self._due(new, now), now, left_out)
@@ -474,9 +479,12 @@ def _check_change(
     :raises InvalidInput: naming the field that is wrong
     """
     new = dataclasses.replace(known, **values)
+    recurrence = new.recurrence
     if 'start' in values:
-        new.recurrence.check_start(now)
-    new.recurrence.check_apart(_first_change(new, since, now))
+        recurrence.check_start(now)
+    if not _OF_THE_RULE.isdisjoint(values):
+        recurrence.check_coming(now)
+    recurrence.check_apart(_first_change(new, since, now))
 
 
 def _is_untouched(lease: Lease) -> bool:

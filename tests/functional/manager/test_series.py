@@ -2,6 +2,7 @@
 """Series of leases: booked at once, rolled on, and deleted."""
 
 import contextlib
+import dataclasses
 import datetime
 import random
 
@@ -178,6 +179,26 @@ def test_a_repeated_request_is_answered_however_late(world, create, wanted):
     assert {each.id for each in world.ledger.leases()} == {
         each.id for each in leases
     }
+
+
+def test_a_repeated_request_is_answered_after_a_change(
+    world, create, wanted
+):
+    asked = {'rrule': 'FREQ=DAILY;COUNT=3', 'start': HOUR}
+    values = wanted(**asked)
+    made = create(key='k', **asked)
+    series = world.manager.series
+    changed = series.update(made['id'], 'project', {'name': 'other'})
+    assert series.create(values, 'k')['name'] == 'other'
+    # The values of now are those of another request.
+    with pytest.raises(exception.IdempotencyKeyReused):
+        series.create({**values, 'name': 'other'}, 'k')
+    # A series from before the digest was stored.
+    known = world.ledger.one_series(made['id'])
+    world.ledger.commit(
+        lambda tx: tx.put_series(dataclasses.replace(known, digest=''))
+    )
+    assert series.create(values, 'k')['id'] == changed['id']
 
 
 @pytest.fixture
@@ -508,6 +529,26 @@ class TestUpdate:
         assert shown['leases'] == made['leases'][:3]
         assert shown['booked_until'] == FOREVER
         assert len(world.ledger.leases()) == 3
+
+    @pytest.mark.parametrize('values', [
+        {'start': '9999-12-31T23:59:00'},
+        {'rrule': 'FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30'},
+        {'rrule': 'FREQ=DAILY;UNTIL=20200101'},
+    ])
+    @pytest.mark.parametrize('dry_run', [False, True])
+    def test_a_change_leaves_an_occurrence(
+        self, world, create, update, values, dry_run
+    ):
+        made = create(rrule='FREQ=DAILY;COUNT=3')
+        with pytest.raises(exception.InvalidInput) as refusal:
+            update(made, dry_run, **values)
+        assert refusal.value.field == 'rrule'
+        assert world.manager.series.get(made['id'], 'project') == made
+
+    def test_all_occurrences_may_be_excepted(self, world, create, update):
+        made = create(rrule='FREQ=DAILY;COUNT=3')
+        names = [each['occurrence'] for each in made['leases']]
+        assert update(made, except_dates=names)['leases'] == []
 
     def test_a_lease_that_has_started_stays(self, world, create, update):
         made = create()
