@@ -80,6 +80,14 @@ class Comparison:
         """Return the names of the properties that the comparison reads."""
         return {self.name}
 
+    def ordered(self) -> set[str]:
+        """Return the names of the properties that are compared by order."""
+        if self.operator == 'in' or (
+            _COMPARISONS[self.operator] in _UNORDERED
+        ):
+            return set()
+        return {self.name}
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Combination:
@@ -98,6 +106,10 @@ class Combination:
     def names(self) -> set[str]:
         """Return the names of the properties that the combination reads."""
         return {name for part in self.parts for name in part.names()}
+
+    def ordered(self) -> set[str]:
+        """Return the names of the properties that are compared by order."""
+        return {name for part in self.parts for name in part.ordered()}
 
 
 Requirement = Comparison | Combination

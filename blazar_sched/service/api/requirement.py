@@ -4,7 +4,8 @@
 A name that no host has is refused, as in Blazar: a request for such a name
 would wait for a window that never comes. A private name is refused in the
 same words: otherwise a caller who may not see the name could read its values
-bit by bit, by asking what there is room for.
+bit by bit, by asking what there is room for. For the same reason, only an
+administrator may compare the names of hosts by order.
 """
 
 from collections.abc import Iterable
@@ -29,13 +30,13 @@ def check_reservations(
     such a requirement later, or would find no host.
 
     :param lease_id: the lease that the reservations change
-    :raises InvalidInput: if a requirement is malformed
+    :raises InvalidInput: if a requirement is malformed, or compares the names
+        of hosts by order
     :raises NotEnoughHostsAvailable: if a requirement names a property that no
         host has
     """
-    unknown = _unknown(
-        caller, list(_named(reservations)), caller.is_admin
-    )
+    named = list(_named(caller, reservations))
+    unknown = _unknown(caller, named, caller.is_admin)
     if unknown and lease_id:
         # A requirement that a reservation already has may remain.
         lease = caller.call(
@@ -68,9 +69,10 @@ def check(
 
     :param private: whether the caller may name private properties, by default
         an administrator
-    :raises InvalidInput: if it is malformed, or names what no host has
+    :raises InvalidInput: if the requirement is malformed, names what no host
+        has, or compares the names of hosts by order
     """
-    names = requirements.parse(text, field).names()
+    names = _names(caller, text, field)
     if private is None:
         private = caller.is_admin
     for _, _, property_ in _unknown(caller, [(0, field, names)], private):
@@ -79,16 +81,30 @@ def check(
         )
 
 
+def _names(caller: Caller, text: Any, field: str) -> set[str]:
+    """Return the names of the properties that a requirement reads.
+
+    :raises InvalidInput: as `check`
+    """
+    requirement = requirements.parse(text, field)
+    if not caller.is_admin:
+        for name in sorted(host.HOST_NAMES & requirement.ordered()):
+            raise exception.InvalidInput(
+                f'{name} can be compared by ==, != and in only', field=field
+            )
+    return requirement.names()
+
+
 def _named(
-    reservations: list[Body],
+    caller: Caller, reservations: list[Body]
 ) -> Iterator[tuple[int, str, Iterable[str]]]:
     """Yield the position, the parameter, and the names of each requirement."""
     for number, reservation in enumerate(reservations):
         for name in REQUIREMENTS:
             if name in reservation:
                 field = f'reservations[{number}].{name}'
-                requirement = requirements.parse(reservation[name], field)
-                yield number, name, requirement.names()
+                names = _names(caller, reservation[name], field)
+                yield number, name, names
 
 
 def _unknown(
@@ -113,5 +129,6 @@ def _unknown(
         'list_unknown_properties',
         names=sorted({property_ for _, _, property_ in asked}),
         private=private,
+        project_id=caller.scope,
     )
     return [each for each in asked if each[2] in unknown]

@@ -471,9 +471,13 @@ class Endpoint:
 
     @_answer
     def list_unknown_properties(
-        self, ctxt: Context, names: list[str], private: bool
+        self,
+        ctxt: Context,
+        names: list[str],
+        private: bool,
+        project_id: str | None,
     ) -> list[str]:
-        return self._hosts.unknown_properties(names, private)
+        return self._hosts.unknown_properties(names, private, project_id)
 
     @_answer
     def update_property(

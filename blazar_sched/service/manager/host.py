@@ -402,7 +402,9 @@ class Hosts:
             _property(name, values[name])
             for name in sorted(values)[:MOST_PROPERTIES]
         )
-        zones = _property('availability_zone', values['availability_zone'])
+        zones = _property(
+            'availability_zone', values.get('availability_zone', set())
+        )
         return {
             'zones': zones['values'],
             'properties': shown,
@@ -410,12 +412,14 @@ class Hosts:
         }
 
     def unknown_properties(
-        self, names: Iterable[str], private: bool
+        self, names: Iterable[str], private: bool, project_id: str | None
     ) -> list[str]:
         """Return the names that match no capability of any host.
 
         :param names: the names as written in a requirement
         :param private: whether private capabilities count
+        :param project_id: the project that the hosts are open to, None for
+            all hosts
         """
         hidden = set() if private else {
             name.removeprefix(requirements.SCOPE)
@@ -425,7 +429,7 @@ class Hosts:
 
         def unknown(replica: state.Replica) -> set[str]:
             left = set(names)
-            for host in replica.hosts.values():
+            for host in replica.catalog.visible(catalog.ANY, project_id):
                 if not left:
                     break
                 for name in host.capabilities:

@@ -5,6 +5,7 @@ from concurrent import futures
 import datetime
 import json
 import time
+import urllib.parse
 
 import hypothesis
 from hypothesis import strategies as st
@@ -17,6 +18,7 @@ from tests import loopback
 ALICE = {'X-Auth-Token': 'alice:p1'}
 BOB = {'X-Auth-Token': 'bob:p2'}
 V1_1 = {'OpenStack-API-Version': 'reservation 1.1'}
+V1_2 = {'OpenStack-API-Version': 'reservation 1.2'}
 ENVELOPE = {'error_code', 'error_message', 'error_name'}
 UNKNOWN = '00000000-0000-4000-8000-000000000000'
 
@@ -552,6 +554,24 @@ def test_a_requirement_chooses(api):
     assert {names[h]: leases for h, leases in held.items() if leases} == {
         'compute-2': [made['id']]
     }
+
+
+@pytest.mark.parametrize('name', ['hypervisor_hostname', 'service_name'])
+def test_only_an_administrator_compares_names_by_order(api, name):
+    """Else anybody finds out all names, character by character."""
+    by_order = json.dumps(['not', ['>=', f'${name}', 'compute-3']])
+    exact = json.dumps(['in', f'${name}', 'compute-1', 'compute-3'])
+    query = '/v1/capacity?' + urllib.parse.urlencode({
+        'start_date': 'now', 'end_date': '2040-01-01 00:00',
+        'resource_properties': by_order,
+    })
+    for answer in (
+        ask_for(api, by_order), api.simulate_get(query, headers=V1_2 | ALICE),
+    ):
+        refused(answer, 400, 'InvalidInput', 'resource_properties')
+        assert f'{name} can be compared' in answer.json['error_message']
+    assert ask_for(api, exact).status_code == 201
+    assert api.simulate_get(query, headers=V1_2).status_code == 200
 
 
 def test_properties(api):
