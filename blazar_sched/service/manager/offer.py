@@ -171,7 +171,11 @@ class Offers:
         commit = admission.dry_run if dry_run else admission.commit
 
         def work(tx: PlacingTx) -> tuple[Lease, bool]:
-            made = idempotency.lease_of(tx, project_id, key, digest)
+            try:
+                made = idempotency.lease_of(tx, project_id, key, digest)
+            except exception.IdempotencyKeyReused:
+                # The key is that of the offer, and not of the client.
+                raise _lapsed(values['offer']) from None
             if made is not None:
                 return made, False
             held = _still_held(tx, values['offer'], project_id, now)
@@ -282,15 +286,18 @@ def _still_held(
 
     :raises OfferLapsed: if the project holds no such offer
     """
-    lapsed = exception.OfferLapsed(
+    try:
+        held: Lease = source.offer(offer_id, project_id)
+    except exception.OfferNotFound:
+        raise _lapsed(offer_id) from None
+    if held.end <= now:
+        raise _lapsed(offer_id)
+    return held
+
+
+def _lapsed(offer_id: str) -> exception.OfferLapsed:
+    return exception.OfferLapsed(
         f'offer {offer_id} is not held: the offer has lapsed, was deleted, or '
         'was accepted by another request',
         field='offer',
     )
-    try:
-        held: Lease = source.offer(offer_id, project_id)
-    except exception.OfferNotFound:
-        raise lapsed from None
-    if held.end <= now:
-        raise lapsed
-    return held
