@@ -5,8 +5,11 @@ The allocations are tried on the replica's indexes, and the indexes are
 restored afterwards: see lease_placing.
 """
 
+from collections import Counter
 from collections.abc import Collection
+from collections.abc import Iterable
 from collections.abc import Mapping
+from collections.abc import Sequence
 import contextlib
 import dataclasses
 
@@ -52,24 +55,54 @@ def reallocate(
     tries = list(options.alternatives())
     if spares:
         tries += [dataclasses.replace(each, spares=True) for each in tries]
-    old = lease_placing.allocations_of(replica, lease)
     active = lease.status == states.LEASE_ACTIVE
-    placed: lease_placing.Allocations = {}
+    order = [
+        r for r in lease.reservations
+        if r.is_on_hosts(active) and (only is None or r.id in only)
+    ]
     placers = [
         Placer(replica, lease.project_id, window, each) for each in tries
     ]
-    # The cleaning time does not depend on what is tried.
+    tried: list[list[Reservation]] = []
+    best, least = _in_order(placers, lease, order, hosts)
+    short = least
+    # A reservation that finds too little is first in the next order: see
+    # lease_placing.
+    while short and len(tried) < len(order):
+        tried.append(order)
+        first = next(r for r in order if r.id in short)
+        order = [first, *(r for r in order if r is not first)]
+        if order in tried:
+            break
+        placed, short = _in_order(placers, lease, order, hosts)
+        if short.total() < least.total():
+            best, least = placed, short
+    return best
+
+
+def _in_order(
+    placers: Sequence[Placer],
+    lease: Lease,
+    order: Iterable[Reservation],
+    hosts: Collection[str],
+) -> tuple[lease_placing.Allocations, Counter[str]]:
+    """Return allocations, and how many hosts or slots find no room.
+
+    :param order: the reservations that leave the hosts, one after the other
+    :returns: both by the id of the reservation; the counts are positive
+    """
+    replica = placers[0].replica
+    old = lease_placing.allocations_of(replica, lease)
+    placed: lease_placing.Allocations = {}
+    short: Counter[str] = Counter()
+    # The cleaning time does not depend on the placer.
     widened = placers[0].with_cleaning_time
     indexes = replica.indexes
     with contextlib.ExitStack() as undo:
         for r in lease.reservations:
             undo.enter_context(indexes.removed(old[r.id]))
             undo.enter_context(indexes.added(widened(r, old[r.id])))
-        for r in lease.reservations:
-            if not (
-                r.is_on_hosts(active) and (only is None or r.id in only)
-            ):
-                continue
+        for r in order:
             kept = {a.host: a for a in old[r.id] if a.host not in hosts}
             for placer in placers:
                 candidates = _without_hosts(
@@ -83,12 +116,14 @@ def reallocate(
                 )
                 if missing <= 0:
                     break
+            else:
+                short[r.id] = missing
             changed = [a for h, a in new.items() if kept.get(h) != a]
             grown = [kept[a.host] for a in changed if a.host in kept]
             undo.enter_context(indexes.removed(widened(r, grown)))
             undo.enter_context(indexes.added(widened(r, changed)))
             placed[r.id] = list(new.values())
-    return placed
+    return placed, short
 
 
 def _without_hosts(
