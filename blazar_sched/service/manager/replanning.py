@@ -7,8 +7,8 @@ of a reservation, or if its devices become unlike. Leases that have not started
 leave such hosts, as far as other hosts have room. A lease that has started
 stays, because its servers are there: it is degraded while the host has less
 than its leases hold, and reported to be at risk while the host does not suit
-it. Each lease is changed in a commit of its own, in which everything is read
-again.
+it, or will be closed before its end. Each lease is changed in a commit of its
+own, in which everything is read again.
 """
 
 from collections import defaultdict
@@ -18,7 +18,6 @@ from collections.abc import Iterator
 from collections.abc import Sequence
 import contextlib
 import functools
-import itertools
 
 from oslo_log import log
 
@@ -27,6 +26,7 @@ from blazar_sched.domain import states
 from blazar_sched.domain.allocation import Allocation
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.window import Window
 from blazar_sched.placing import overload
 from blazar_sched.service.bus.notifier import LEASE_AT_RISK
 from blazar_sched.service.bus.notifier import Notifier
@@ -89,6 +89,7 @@ class Replanner:
         for host in dict.fromkeys([*overloaded, *sorted(leaving)]):
             try:
                 at_risk |= self._relieve(host, now, leaving.get(host, ()))
+                at_risk |= self._outlasting(host, now)
                 self._flag_short(host, now)
             except Exception:
                 LOG.exception(
@@ -186,15 +187,6 @@ class Replanner:
             and after the move
         """
         held = tx.allocations(host=host, after=now)
-        going = overload.allocations_to_move(
-            tx.replica,
-            host,
-            # Not all instances of the replica: others wait for this commit.
-            tx.instances([host]),
-            held,
-            now,
-            tried,
-        )
         # The other leases suit the host, and are not read.
         leaving = (
             (allocation, lease_id)
@@ -205,9 +197,22 @@ class Replanner:
             if allocation.host == host and allocation.start > now
             and allocation.reservation_id not in tried
         )
-        first = next(itertools.chain(going, leaving), None)
+        # What leaves in any case may be enough for the host to hold the rest.
+        first = next(leaving, None)
         if first is None:
-            return None
+            going = overload.allocations_to_move(
+                tx.replica,
+                host,
+                # Not all instances of the replica: others wait for this
+                # commit.
+                tx.instances([host]),
+                held,
+                now,
+                tried,
+            )
+            if not going:
+                return None
+            first = going[0]
         allocation, lease_id = first
         old = new = tx.lease(lease_id)
         if _is_movable(old, now):
@@ -216,6 +221,31 @@ class Replanner:
                     tx, old, {host}, now, {allocation.reservation_id}
                 )
         return allocation.reservation_id, old, new
+
+    def _outlasting(self, host: str, now: int) -> dict[str, Lease]:
+        """Return the leases that have started and end after a host is closed.
+
+        A lease that is degraded has been notified of, as with a maintenance.
+
+        :param host: the uuid of the host
+        :returns: the leases by id
+        """
+        known = self._ledger.read_replica(lambda replica: replica.hosts[host])
+        if not known.closed_in(Window(now)):
+            return {}
+        found = {}
+        for allocation, lease_id in self._ledger.allocations(
+            host=host, after=now
+        ):
+            if allocation.start <= now and known.closed_in(
+                Window(now, allocation.end)
+            ):
+                with contextlib.suppress(exception.LeaseNotFound):
+                    found[lease_id] = self._ledger.lease(lease_id)
+        return {
+            lease_id: lease for lease_id, lease in found.items()
+            if not lease.degraded
+        }
 
     def _flag_short(self, host: str, now: int) -> None:
         """Flag the leases that have started on a host that is short of them.
