@@ -242,6 +242,9 @@ class Hosts:
             return
         hypervisors = {h.uuid: h for h in self._nova.hypervisors()}
         trees = self._placement.trees()
+        # A provider that is created again may have the generation of before.
+        for uuid in self._seen.keys() - set().union(*trees.values()):
+            del self._seen[uuid]
         facts = {}
         for host in hosts:
             known: Facts = {}
