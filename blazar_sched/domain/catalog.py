@@ -15,6 +15,7 @@ from blazar_sched.domain import inventory
 from blazar_sched.domain import request_group
 from blazar_sched.domain import requirements
 from blazar_sched.domain.host import Host
+from blazar_sched.domain.inventory import Inventory
 from blazar_sched.domain.inventory import RESOURCE_CLASSES
 from blazar_sched.domain.request_group import RequestGroups
 from blazar_sched.domain.requirements import Requirement
@@ -134,14 +135,14 @@ class Catalog:
         ] = {}
         self._version = 0
         # The hosts to which instances may be relocated, by likeness, resource
-        # classes and large amounts.
+        # classes and limited amounts.
         self._targets: dict[
             tuple[str, str, frozenset[str], tuple[tuple[str, int], ...]],
             Candidates,
         ] = {}
-        # The amounts that one request may take of any host, with the version
-        # of all hosts.
-        self._small: tuple[int, dict[str, int]] | None = None
+        # Inventories with the different limits of one request, with the
+        # version of all hosts.
+        self._limits: tuple[int, dict[str, list[Inventory]]] | None = None
         # The projects that hosts are restricted to, None if not known yet.
         self._restricted: set[str] | None = None
         # The hosts with a cleaning time of their own, None if not known yet.
@@ -186,6 +187,7 @@ class Catalog:
         default: Requirement = ANY,
         kept: Iterable[str] = (),
         spares: bool = False,
+        started: bool = False,
     ) -> Candidates:
         """Return the hosts that a reservation of the project may use.
 
@@ -193,11 +195,14 @@ class Catalog:
             too, if the reservation asks for no `resource_properties`
         :param kept: the hosts that the reservation holds now
         :param spares: whether the reservation may use spare hosts
+        :param started: whether the reservation has started, and therefore
+            keeps its hosts whatever they have become
         :raises InvalidInput: if the resource type or a requirement is wrong
         """
         return self.meeting(
             requirement(reservation), project_id, kept,
             _default(reservation, default), groups_of(reservation), spares,
+            started,
         )
 
     def meeting(
@@ -208,6 +213,7 @@ class Catalog:
         default: Requirement = ANY,
         groups: RequestGroups = NO_GROUPS,
         spares: bool = False,
+        started: bool = False,
     ) -> Candidates:
         """Return the hosts that meet a requirement, for a project.
 
@@ -219,6 +225,8 @@ class Catalog:
 
         :param groups: the request groups that the hosts have to suit
         :param spares: whether the hosts may be spare
+        :param started: whether the hosts in `kept` need not meet the
+            requirement
         """
         wanted = requirements.all_of(requirement, default)
         limiting = self._limiting(groups)
@@ -240,7 +248,7 @@ class Catalog:
             uuid
             for uuid in kept
             if uuid not in found.hosts
-            and self._may_keep(uuid, requirement, groups)
+            and self._may_keep(uuid, requirement, groups, started)
         )
         if not closed:
             return found
@@ -290,29 +298,30 @@ class Catalog:
         needed = frozenset(inventory.others(amounts)).intersection(
             host.inventory
         )
-        large = self._large(amounts)
-        key = *host.likeness, needed, large
+        limited = self._limited(amounts)
+        key = *host.likeness, needed, limited
         found = self._targets.get(key)
         if found is None:
             found = self._targets[key] = self.among(
                 uuid for uuid, each in self._hosts.items()
                 if each.takes_relocated and each.likeness == host.likeness
                 and needed.issubset(each.inventory)
-                and all(each.allows(*amount) for amount in large)
+                and all(each.allows(*amount) for amount in limited)
             )
         return found
 
-    def _large(
+    def _limited(
         self, amounts: Mapping[str, int]
     ) -> tuple[tuple[str, int], ...]:
         """Return the amounts of RESOURCE_CLASSES that not all hosts allow."""
         version = self._version
-        if self._small is None or self._small[0] != version:
-            self._small = version, _smallest_units(list(self._hosts.values()))
-        small = self._small[1]
+        if self._limits is None or self._limits[0] != version:
+            self._limits = version, _limits(list(self._hosts.values()))
         return tuple(
-            (name, amount) for name, most in small.items()
-            if (amount := amounts.get(name, 0)) > most
+            (name, amount)
+            for name, limits in self._limits[1].items()
+            if (amount := amounts.get(name, 0))
+            and not all(held.allows(amount) for held in limits)
         )
 
     def _limiting(self, groups: RequestGroups) -> RequestGroups:
@@ -322,7 +331,7 @@ class Catalog:
         hosts of few requirements and groups have to be remembered.
         """
         amounts = groups.amounts()
-        if inventory.others(amounts) or self._large(amounts):
+        if inventory.others(amounts) or self._limited(amounts):
             return groups
         return NO_GROUPS
 
@@ -375,13 +384,17 @@ class Catalog:
         return project_id if project_id in self._restricted else None
 
     def _may_keep(
-        self, uuid: str, requirement: Requirement, groups: RequestGroups
+        self,
+        uuid: str,
+        requirement: Requirement,
+        groups: RequestGroups,
+        started: bool,
     ) -> bool:
         host = self._hosts.get(uuid)
         return (
             host is not None
             and host.reservable
-            and _suits(host, requirement, groups)
+            and (started or _suits(host, requirement, groups))
         )
 
 
@@ -416,16 +429,23 @@ def _suits(
     return wanted.matches(host.properties()) and groups.suits(host)
 
 
-def _smallest_units(hosts: Iterable[Host]) -> dict[str, int]:
-    """Return the least `max_unit` of any host, by the RESOURCE_CLASSES."""
-    least: dict[str, int] = {}
+def _limits(hosts: Iterable[Host]) -> dict[str, list[Inventory]]:
+    """Return inventories with the different limits of one request.
+
+    Hosts of one kind have equal limits.
+
+    :returns: by the RESOURCE_CLASSES
+    """
+    found: dict[str, dict[tuple[int, int | None, int], Inventory]] = (
+        defaultdict(dict)
+    )
     for host in hosts:
         for name in RESOURCE_CLASSES:
             held = host.inventory.get(name)
-            if held is not None and held.max_unit is not None:
-                most = held.max_unit
-                least[name] = min(most, least.get(name, most))
-    return least
+            if held is not None:
+                limits = held.min_unit, held.max_unit, held.step_size
+                found[name].setdefault(limits, held)
+    return {name: list(held.values()) for name, held in found.items()}
 
 
 def requirement(

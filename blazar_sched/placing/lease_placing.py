@@ -275,23 +275,35 @@ class Placer:
         )
 
     def choose(
-        self, reservation: Reservation, old: Sequence[Allocation]
+        self,
+        reservation: Reservation,
+        old: Sequence[Allocation],
+        started: bool = False,
     ) -> list[Allocation]:
-        """Place a reservation, on its old hosts as far as possible."""
-        candidates = self.candidates(reservation, [a.host for a in old])
+        """Place a reservation, on its old hosts as far as possible.
+
+        :param started: whether the reservation has started
+        """
+        candidates = self.candidates(
+            reservation, [a.host for a in old], started
+        )
         room = self.room(reservation, ignore=reservation.id)
         return host_selection.place(room, candidates, reservation, old, new_id)
 
     def candidates(
-        self, reservation: Reservation, kept: Iterable[str] = ()
+        self,
+        reservation: Reservation,
+        kept: Iterable[str] = (),
+        started: bool = False,
     ) -> Candidates:
         """Return the hosts that a reservation may use.
 
         :param kept: the hosts that the reservation holds now
+        :param started: whether the reservation has started
         """
         return self.replica.catalog.candidates(
             reservation, self.project_id, self.options.default, kept,
-            self.options.spares,
+            self.options.spares, started,
         )
 
     def keep(
@@ -305,7 +317,7 @@ class Placer:
                 self.replica.hosts[each.host],
                 self._cleaning_time(reservation),
             )
-        new = self.choose(reservation, old)
+        new = self.choose(reservation, old, started=True)
         self._check_kept(old, new)
         return new
 

@@ -88,14 +88,19 @@ def unsuited_allocations(
 
 
 def failing_hosts(
-    replica: state.Replica, reservation: Reservation, now: int
+    replica: state.Replica,
+    reservation: Reservation,
+    window: Window,
+    now: int,
 ) -> frozenset[str]:
     """Return the hosts that a reservation gives up before any other host.
 
-    These are the hosts that are out of service, have less than is taken of
-    them from now on, or do not suit the reservation any more.
+    These are the hosts that are out of service or will be closed, have less
+    than is taken of them from now on, or do not suit the reservation any more.
 
     O(hosts of the reservation).
+
+    :param window: the remaining window of the lease
     """
     hosts = [
         replica.hosts[host]
@@ -103,7 +108,8 @@ def failing_hosts(
     ]
     failing = {
         host.uuid for host in hosts
-        if not host.reservable or replica.indexes.is_too_small(host, now)
+        if not host.reservable or host.closed_in(window)
+        or replica.indexes.is_too_small(host, now)
     }
     unsuited = catalog.unsuited(reservation, hosts)
     return frozenset(failing.union(host.uuid for host in unsuited))

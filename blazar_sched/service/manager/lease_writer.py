@@ -3,14 +3,19 @@
 
 from collections.abc import Collection
 from collections.abc import Iterable
+from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 import itertools
+from typing import Any
 
 from oslo_config import cfg
 
+from blazar_sched.domain import catalog
 from blazar_sched.domain import event
+from blazar_sched.domain import exception
 from blazar_sched.domain import lease as lease_rules
+from blazar_sched.domain import plural
 from blazar_sched.domain import states
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.lease import Lease
@@ -170,6 +175,7 @@ class LeaseWriter:
         :raises NotEnoughHostsAvailable: if the lease finds no room
         """
         replica.advance(now)
+        _check_hosts_kept(replica, old, new)
 
         def attempt() -> lease_placing.Allocations:
             return lease_placing.place(
@@ -217,6 +223,30 @@ def end_window(tx: PlacingTx, lease: Lease) -> None:
     tx.release_instances(lease.keeping)
 
 
+def _check_hosts_kept(
+    replica: state.Replica, old: Lease, new: Lease
+) -> None:
+    """Refuse another requirement that hosts of an active lease do not meet.
+
+    :raises NotEnoughHostsAvailable: naming the hosts
+    """
+    known = {r.id: r for r in old.reservations}
+    for r in new.reservations if old.status == states.LEASE_ACTIVE else ():
+        held = replica.indexes.allocations(r.id)
+        if r.id not in known or not held or catalog.requirement(
+            r
+        ) == catalog.requirement(known[r.id]):
+            continue
+        unsuited = catalog.unsuited(r, [replica.hosts[host] for host in held])
+        if unsuited:
+            names = sorted(host.hypervisor_hostname for host in unsuited)
+            raise exception.NotEnoughHostsAvailable(
+                f'{", ".join(names)}, in use, '
+                f'{plural.is_or_are(len(names))} not as required',
+                field='reservations',
+            )
+
+
 def _put_paths(tx: PlacingTx, displaced: Iterable[Instance]) -> None:
     """Write the paths of the instances that a lease displaces."""
     for each in displaced:
@@ -247,7 +277,7 @@ def _settled(
     return {
         r.id
         for r in new.reservations
-        if asked.get(r.id) == r.needs or (
+        if _asks_no_more(asked.get(r.id, {}), r.needs) or (
             r.id in left
             # The least number of hosts may rise while the most falls.
             and r.needs.get('min', 0) <= max(
@@ -255,6 +285,14 @@ def _settled(
             )
         )
     }
+
+
+def _asks_no_more(known: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Tell whether needs are the same, but for a smaller number of hosts."""
+    least = new.get('min', 0)
+    return known == new or (
+        least <= known.get('min', 0) and {**known, 'min': least} == new
+    )
 
 
 def _grown(

@@ -127,7 +127,7 @@ class Shrinker:
                 hosts = {id_: replica.hosts[id_] for id_ in held}
                 part = base.Part(
                     new, r, list(held.values()), hosts,
-                    overload.failing_hosts(replica, r, now),
+                    overload.failing_hosts(replica, r, new.left(now), now),
                 )
                 steps.append((driver, part))
         return steps

@@ -259,7 +259,8 @@ class History:
         start, end = self._window()
         self.world.manager.maintenances.create({
             'name': 'rack', 'reason': 'power', 'start': start, 'end': end,
-            'hosts': [self._host(host).id], 'resource_properties': None,
+            'hosts': [self._host(host).hypervisor_hostname],
+            'resource_properties': None,
         }, self.rng.random() < 0.5, False)
 
     # What users do.
@@ -577,9 +578,11 @@ class History:
                 host=host
             ) if a.start <= at < a.end
         }
+        # Nobody is notified of a held offer.
         started = {
             id_ for id_ in leases
             if self.world.ledger.lease(id_).start <= self.world.now
+            or self.world.ledger.lease(id_).is_offer
         }
         assert host in self.changed and (leases & at_risk or started), (
             'promised beyond what Placement would allocate',

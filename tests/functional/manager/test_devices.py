@@ -27,6 +27,8 @@ ALIASES = [
     }),
 ]
 ONE = Units(1, 1, 1, 1)
+DEAD = Units(0, 1, 1, 1)
+FAST = 'CUSTOM_FAST'
 
 
 def gpus(amount=1, flavor_id='one'):
@@ -522,7 +524,159 @@ class TestReservation:
         assert allocation.host == other
 
 
+BOTH = {
+    'any': {f'resources:{GPU}': '1'},
+    'fast': {f'resources:{GPU}': '1', f'trait:{FAST}': 'required'},
+}
+WITH_FAST = f'["==", "$device_trait:{FAST}", "true"]'
+
+
+def change_device(world, name, number, units, traits=()):
+    world.placement.put_below(
+        world.host(name).uuid, f'{name}-{number}', {GPU: units}, traits
+    )
+
+
+def look(world):
+    world.hosts.sync()
+    world.monitor.step()
+
+
+class TestSeveralReasons:
+    """A host that changes in several ways, or for several reservations."""
+
+    def test_a_lease_that_leaves_in_any_case_leaves_first(
+        self, world, add, flavors
+    ):
+        flavors(**BOTH)
+        add('a', 3, (FAST,))
+        fast = world.create(gpus(1, 'fast'))
+        others = [world.create(gpus(1, 'any')) for _ in range(2)]
+        change_device(world, 'a', 0, ONE)
+        change_device(world, 'a', 1, DEAD, (FAST,))
+        add('b', 1, (FAST,))
+        look(world)
+        assert places(world, fast) == {'b': 1}
+        assert [places(world, each) for each in others] == [{'a': 1}] * 2
+
+    @pytest.mark.parametrize('asked', [('any', 'fast'), ('fast', 'any')])
+    def test_reservations_leave_in_an_order_in_which_all_find_room(
+        self, world, add, flavors, asked
+    ):
+        flavors(**BOTH)
+        add('a', 2, (FAST,))
+        lease = world.create(*(gpus(1, name) for name in asked))
+        add('b', 1, (FAST,))
+        add('c', 1)
+        world.fail('a')
+        assert not world.lease(lease).degraded
+        assert places(world, lease) == {'b': 1, 'c': 1}
+
+    @pytest.mark.parametrize('start', [100, 'now'])
+    def test_fewer_hosts_are_had_even_if_none_suits(
+        self, world, add, whole, start
+    ):
+        for name in 'ab':
+            add(name, 1, (FAST,))
+        lease = world.create(
+            whole(2, 2, hypervisor_properties=WITH_FAST), start=start, end=300
+        )
+        world.run()
+        for name in 'ab':
+            change_device(world, name, 0, ONE)
+        look(world)
+        change = {'id': lease.reservations[0].id, 'min': 1}
+        world.leases.update(lease.id, None, {'reservations': [change]})
+        assert len(places(world, lease)) == 2
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            world.leases.update(lease.id, None, {'reservations': [
+                {'id': lease.reservations[0].id, 'min': 3, 'max': 3},
+            ]})
+
+    def test_an_active_lease_goes_on_on_a_host_that_does_not_suit(
+        self, world, add, whole
+    ):
+        add('a', 1, (FAST,))
+        lease = world.create(
+            whole(hypervisor_properties=WITH_FAST), start='now', end=300
+        )
+        world.run()
+        change_device(world, 'a', 0, ONE)
+        look(world)
+        end = lease.end + 100
+        assert world.manager.extensions.get(lease.id, None, end)['end'] == end
+        world.leases.update(lease.id, None, {'end': end})
+        assert places(world, lease) == {'a': None}
+
+    def test_a_host_that_will_be_closed_is_given_up_first(
+        self, world, add, flavors
+    ):
+        add('a', 2)
+        add('b', 2)
+        lease = world.create(gpus(4), start='now', end=300)
+        world.run()
+        world.manager.maintenances.create({
+            'name': 'rack', 'reason': 'power', 'start': world.now + 100,
+            'end': world.now + 200, 'hosts': ['a'],
+            'resource_properties': None,
+        }, True, False)
+        assert world.lease(lease).degraded
+        change = {'id': lease.reservations[0].id, 'amount': 2}
+        world.leases.update(lease.id, None, {'reservations': [change]})
+        assert places(world, lease) == {'b': 2}
+        world.run()
+        look(world)
+        assert not world.lease(lease).degraded
+
+    def test_an_active_lease_on_a_host_that_goes_away_is_at_risk(
+        self, world, add, flavors, monkeypatch
+    ):
+        host = add('a', 2)
+        lease = world.create(gpus(2), start='now', end=300)
+        world.run()
+        told = []
+        monkeypatch.setattr(
+            world.manager.notifier, 'lease',
+            lambda kind, lease: told.append((kind, lease.id)),
+        )
+        for minutes, times in ((2, 1), (3, 1), (20, 1), (2, 2)):
+            until = datetime.datetime.fromtimestamp(
+                world.now + 60 * minutes, datetime.UTC
+            )
+            world.hosts.update(
+                host.id, {'available_until': f'{until:%Y-%m-%d %H:%M}'}
+            )
+            look(world)
+            assert told == [('lease.at_risk', lease.id)] * times
+
+    def test_a_provider_that_is_made_again_is_read_again(self, world, add):
+        host = add('a', 0)
+        held = world.placement.providers.pop(host.uuid)
+        world.hosts.sync()
+        world.placement.providers[host.uuid] = {**held, 'VCPU': Inventory(2)}
+        world.hosts.sync()
+        assert world.host('a').capacity('VCPU') == 2
+
+
 class TestLargeInstances:
+    @pytest.mark.parametrize('limits', [{'min_unit': 4}, {'step_size': 2}])
+    def test_a_host_gives_one_instance_what_placement_gives(
+        self, world, limits
+    ):
+        id_ = world.add_host('a', register=False)
+        world.placement.providers[id_]['VCPU'] = Inventory(8, **limits)
+        world.hosts.create('a', {})
+
+        def create(vcpus):
+            return world.create({
+                'resource_type': 'virtual:instance', 'amount': 1,
+                'vcpus': vcpus, 'memory_mb': 1, 'disk_gb': 1,
+            })
+
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            create(3)
+        assert list(places(world, create(4))) == ['a']
+
     def test_a_host_gives_one_instance_no_more_than_placement(self, world):
         """The ratio allows many small instances, not one large instance."""
         id_ = world.add_host('a', register=False)
@@ -609,6 +763,11 @@ class TestCapacity:
         values = {each['property']: each['values'] for each in found}
         assert values[f'resources:{GPU}'] == ['2', '4']
         assert values['device_trait:CUSTOM_FAST'] == ['true']
+
+    def test_no_property_is_left_out_where_there_is_no_host(self, world):
+        assert world.hosts.public_properties('project') == {
+            'zones': [], 'properties': [], 'properties_left_out': 0,
+        }
 
     def test_the_names_of_devices_are_no_capabilities(self, world, add):
         host = add('a', 1)
