@@ -9,6 +9,7 @@ count here.
 from collections import Counter
 from collections.abc import Collection
 from collections.abc import Iterable
+import dataclasses
 
 from blazar_sched.domain import catalog
 from blazar_sched.domain.allocation import Allocation
@@ -17,6 +18,7 @@ from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.window import Window
 from blazar_sched.placing import fewest_moves
+from blazar_sched.placing.room import count_slots
 from blazar_sched.replica import accounting
 from blazar_sched.replica import state
 
@@ -113,6 +115,35 @@ def failing_hosts(
     }
     unsuited = catalog.unsuited(reservation, hosts)
     return frozenset(failing.union(host.uuid for host in unsuited))
+
+
+def without_excess(
+    replica: state.Replica,
+    reservation: Reservation,
+    allocation: Allocation,
+    now: int,
+) -> Allocation | None:
+    """Return an allocation with as many slots as its host can hold from now.
+
+    O(slots) changes of the indexes, which are undone.
+
+    :returns: None if the host can hold no slot, or all of them
+    """
+    host = replica.hosts[allocation.host]
+    if not reservation.has_slots or not replica.indexes.is_too_small(
+        host, now
+    ):
+        return None
+    slot = reservation.slot()
+    with replica.indexes.removed([allocation]):
+        for count in range(count_slots(allocation.amounts, slot) - 1, 0, -1):
+            less = dataclasses.replace(
+                allocation, amounts={c: count * n for c, n in slot.items()}
+            )
+            with replica.indexes.added([less]):
+                if not replica.indexes.is_too_small(host, now):
+                    return less
+    return None
 
 
 def short_classes(

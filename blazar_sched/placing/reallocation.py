@@ -38,6 +38,7 @@ def reallocate(
     only: Collection[str] | None = None,
     options: Options = DEFAULT_OPTIONS,
     spares: bool = False,
+    reduced: Collection[Allocation] = (),
 ) -> lease_placing.Allocations:
     """Return the allocations of reservations once they have left some hosts.
 
@@ -51,6 +52,8 @@ def reallocate(
         all reservations that are on hosts
     :param spares: whether spare hosts may be used where there is not enough
         room otherwise
+    :param reduced: the allocations that keep only a part of their slots, as
+        they are to be
     """
     tries = list(options.alternatives())
     if spares:
@@ -64,7 +67,7 @@ def reallocate(
         Placer(replica, lease.project_id, window, each) for each in tries
     ]
     tried: list[list[Reservation]] = []
-    best, least = _in_order(placers, lease, order, hosts)
+    best, least = _in_order(placers, lease, order, hosts, reduced)
     short = least
     # A reservation that finds too little is first in the next order: see
     # lease_placing.
@@ -74,7 +77,7 @@ def reallocate(
         order = [first, *(r for r in order if r is not first)]
         if order in tried:
             break
-        placed, short = _in_order(placers, lease, order, hosts)
+        placed, short = _in_order(placers, lease, order, hosts, reduced)
         if short.total() < least.total():
             best, least = placed, short
     return best
@@ -85,6 +88,7 @@ def _in_order(
     lease: Lease,
     order: Iterable[Reservation],
     hosts: Collection[str],
+    reduced: Collection[Allocation],
 ) -> tuple[lease_placing.Allocations, Counter[str]]:
     """Return allocations, and how many hosts or slots find no room.
 
@@ -104,6 +108,7 @@ def _in_order(
             undo.enter_context(indexes.added(widened(r, old[r.id])))
         for r in order:
             kept = {a.host: a for a in old[r.id] if a.host not in hosts}
+            kept |= {a.host: a for a in reduced if a.reservation_id == r.id}
             for placer in placers:
                 candidates = _without_hosts(
                     placer.growth_candidates(r, kept), replica, hosts

@@ -163,6 +163,7 @@ class Healer:
         now: int,
         only: Collection[str] | None = None,
         spares: bool = False,
+        reduced: Collection[Allocation] = (),
     ) -> Lease:
         """Move a lease off hosts, write the lease and return it.
 
@@ -172,6 +173,8 @@ class Healer:
             allocations that find no room
         :param spares: whether spare hosts may be used where there is not
             enough room otherwise
+        :param reduced: the allocations that keep only a part of their slots,
+            as they are to be
         :raises NotEnoughHostsAvailable: if the reservations in `only` would
             lose something; then nothing is written
         """
@@ -179,7 +182,7 @@ class Healer:
         held = lease_placing.allocations_of(tx.replica, old)
         placed = reallocation.reallocate(
             tx.replica, old, old.left(now), hosts, only,
-            placing_options.read(self._conf), spares,
+            placing_options.read(self._conf), spares, reduced,
         )
         if only is not None and any(
             _lost(held[id_], many) for id_, many in placed.items()

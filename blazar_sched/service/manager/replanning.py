@@ -216,11 +216,29 @@ class Replanner:
         allocation, lease_id = first
         old = new = tx.lease(lease_id)
         if _is_movable(old, now):
-            with contextlib.suppress(exception.NotEnoughHostsAvailable):
-                new = self._healer.move(
-                    tx, old, {host}, now, {allocation.reservation_id}
-                )
+            new = self._moved(tx, old, allocation, now)
         return allocation.reservation_id, old, new
+
+    def _moved(
+        self, tx: PlacingTx, old: Lease, allocation: Allocation, now: int
+    ) -> Lease:
+        """Move an allocation off its host, or only the slots in excess.
+
+        :returns: the lease as written, or the same lease if neither finds room
+        """
+        only = {allocation.reservation_id}
+        with contextlib.suppress(exception.NotEnoughHostsAvailable):
+            return self._healer.move(tx, old, {allocation.host}, now, only)
+        [reservation] = (r for r in old.reservations if r.id in only)
+        less = overload.without_excess(
+            tx.replica, reservation, allocation, now
+        )
+        if less is not None:
+            with contextlib.suppress(exception.NotEnoughHostsAvailable):
+                return self._healer.move(
+                    tx, old, (), now, only, reduced=[less]
+                )
+        return old
 
     def _outlasting(self, host: str, now: int) -> dict[str, Lease]:
         """Return the leases that have started and end after a host is closed.

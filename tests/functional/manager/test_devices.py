@@ -559,6 +559,25 @@ class TestSeveralReasons:
         assert places(world, fast) == {'b': 1}
         assert [places(world, each) for each in others] == [{'a': 1}] * 2
 
+    def test_only_the_slots_in_excess_leave_if_not_all_find_room(
+        self, world, add, flavors
+    ):
+        add('a', 4)
+        lease = world.create(gpus(4))
+        add('b', 1)
+        change_device(world, 'a', 0, DEAD)
+        look(world)
+        assert places(world, lease) == {'a': 3, 'b': 1}
+        assert not world.lease(lease).degraded
+        change_device(world, 'a', 1, DEAD)
+        look(world)
+        assert places(world, lease) == {'a': 3, 'b': 1}
+        add('c', 3)
+        look(world)
+        # All that is on the host leaves, if possible.
+        assert places(world, lease) == {'b': 1, 'c': 3}
+        world.check()
+
     @pytest.mark.parametrize('asked', [('any', 'fast'), ('fast', 'any')])
     def test_reservations_leave_in_an_order_in_which_all_find_room(
         self, world, add, flavors, asked

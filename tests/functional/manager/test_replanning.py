@@ -414,13 +414,21 @@ class TestNoRoom:
         step(world)
         assert (on(tied), on(free)) == (['a'], ['b'])
 
-    def test_not_a_part_of_it(self, world, slots, on, shrink):
+    def test_a_part_of_it_if_that_cures_the_host(
+        self, world, slots, on, shrink
+    ):
         world.add_host('a', vcpus=8)
         lease = world.create(slots(4, vcpus=2))
-        world.add_host('b', vcpus=4)
+        world.add_host('b', vcpus=2)
         shrink('a', VCPU=4)
         step(world)
+        # One slot has room on the other host, and two have to leave.
         assert on(lease) == ['a']
+        world.add_host('c', vcpus=2)
+        step(world)
+        assert on(lease) == ['a', 'b', 'c']
+        assert not world.lease(lease).degraded
+        world.check()
 
     def test_cleaning_time(self, world, whole, on, force, conf):
         conf.set_override('cleaning_time', 10, 'manager')
