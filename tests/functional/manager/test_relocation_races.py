@@ -16,7 +16,7 @@ from blazar_sched.domain import exception
 from blazar_sched.domain.inventory import Inventory
 from blazar_sched.placing import relocation
 from blazar_sched.service import faults
-from blazar_sched.service.manager import lease as lease_operations
+from blazar_sched.service.manager import lease_writer
 from blazar_sched.service.manager import relocation as relocating
 from blazar_sched.service.manager.relocation import MOST_REQUESTS
 from blazar_sched.service.manager.relocation import PAUSE
@@ -710,7 +710,7 @@ def test_a_lease_without_the_paths_would_be_seen(
 ):
     """The control: as if the manager were killed between two commits."""
     monkeypatch.setattr(
-        lease_operations, '_put_paths', lambda tx, displaced: None
+        lease_writer, '_put_paths', lambda tx, displaced: None
     )
 
     with pytest.raises(AssertionError):
