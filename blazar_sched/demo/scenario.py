@@ -235,8 +235,12 @@ class Scenario:
         return status
 
     def clear(self) -> None:
-        """Delete the remaining servers, so that hosts can be booked."""
+        """Delete the remaining servers, and the lease that is over.
+
+        Hosts can be booked, and the guides can use the name of the lease.
+        """
         self.cloud.delete(*self.cloud.servers())
+        self.api[ALICE].delete(f'/leases/{self.lease["id"]}')
         self.say('all servers are deleted: both hosts can be booked')
 
     def chart(self, width: int) -> Any:
