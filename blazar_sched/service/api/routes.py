@@ -53,8 +53,7 @@ class Route:
     """A route of the API.
 
     `status` is the status of success; without a `rule`, anyone may call the
-    route. Versions older than `since` do not have the route. Only a route with
-    `dry` supports a dry run.
+    route. Versions older than `since` do not have the route.
     """
 
     method: str
@@ -63,7 +62,6 @@ class Route:
     status: int
     rule: str | None
     since: microversion_parse.Version = microversion.V1_0
-    dry: bool = False
 
 
 LEASES = '/v1/leases'
@@ -95,6 +93,9 @@ OFFER = '/v1/offers/{offer_id}'
 # The id of a lease or a floating IP, or the id of a host.
 _ID = re.compile('[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9]{1,19}')
 
+# The number of characters kept of the name of an unknown parameter.
+_MAX_SHOWN = 64
+
 # The path of the OpenAPI document, whose own name ends in .json.
 DOCUMENT = '/openapi'
 
@@ -113,35 +114,32 @@ ROUTES = (
     Route('GET', DOCUMENT, show_document, 200, None),
 
     Route('GET', LEASES, lease.list_leases, 200, policies.lease.GET),
-    Route('POST', LEASES, lease.create_lease, 201,
-          policies.lease.POST, dry=True),
+    Route('POST', LEASES, lease.create_lease, 201, policies.lease.POST),
     Route('GET', LEASE, lease.show_lease, 200, policies.lease.GET),
-    Route('PUT', LEASE, lease.update_lease, 200,
-          policies.lease.PUT, dry=True),
-    Route('DELETE', LEASE, lease.delete_lease, 204,
-          policies.lease.DELETE, dry=True),
+    Route('PUT', LEASE, lease.update_lease, 200, policies.lease.PUT),
+    Route('DELETE', LEASE, lease.delete_lease, 204, policies.lease.DELETE),
     Route('GET', EXTENSION, extension.show_extension, 200,
           policies.lease.GET, microversion.V1_3),
 
     Route('GET', SERIES, series.list_series, 200, policies.series.GET,
           microversion.V1_3),
     Route('POST', SERIES, series.create_series, 201, policies.series.POST,
-          microversion.V1_3, dry=True),
+          microversion.V1_3),
     Route('GET', ONE_SERIES, series.show_series, 200, policies.series.GET,
           microversion.V1_3),
     Route('PUT', ONE_SERIES, series.update_series, 200, policies.series.PUT,
-          microversion.V1_3, dry=True),
+          microversion.V1_3),
     Route('DELETE', ONE_SERIES, series.delete_series, 204,
           policies.series.DELETE, microversion.V1_3),
 
     Route('GET', MAINTENANCES, maintenance.list_maintenances, 200,
           policies.maintenance.GET, microversion.V1_3),
     Route('POST', MAINTENANCES, maintenance.create_maintenance, 201,
-          policies.maintenance.POST, microversion.V1_3, dry=True),
+          policies.maintenance.POST, microversion.V1_3),
     Route('GET', MAINTENANCE, maintenance.show_maintenance, 200,
           policies.maintenance.GET, microversion.V1_3),
     Route('PUT', MAINTENANCE, maintenance.update_maintenance, 200,
-          policies.maintenance.PUT, microversion.V1_3, dry=True),
+          policies.maintenance.PUT, microversion.V1_3),
     Route('DELETE', MAINTENANCE, maintenance.delete_maintenance, 204,
           policies.maintenance.DELETE, microversion.V1_3),
 
@@ -238,8 +236,7 @@ def _responder(
             ctxt = req.env[auth.CONTEXT]
             ctxt.resource_uuid = _logged_id(variables)
             enforcer.authorize(ctxt, route.rule)
-            if not route.dry:
-                _refuse_dry_run(req)
+            _check_query(route, req)
             caller = Caller(
                 ctxt,
                 manager,
@@ -270,11 +267,36 @@ def _logged_id(variables: dict[str, str]) -> str | None:
     return id_ if _ID.fullmatch(id_) else None
 
 
-def _refuse_dry_run(req: falcon.Request) -> None:
-    """Refuse dry_run where it is unsupported, so that it is not executed."""
-    if req.method not in ('GET', 'HEAD') and schemas.DRY_RUN in req.params:
-        raise exception.InvalidInput(
-            f'{schemas.DRY_RUN} is supported for leases, series and '
-            'maintenances only',
-            field=schemas.DRY_RUN,
-        )
+def _check_query(route: Route, req: falcon.Request) -> None:
+    """Refuse an unknown query parameter of a request that changes something.
+
+    A request with a misspelt dry_run would be executed otherwise.
+
+    :raises InvalidInput: naming the parameter
+    """
+    if route.method == 'GET':
+        return
+    known = _parameters(route)
+    for name in req.params:
+        if name not in known:
+            shown = name[:_MAX_SHOWN]
+            raise exception.InvalidInput(
+                f'{shown} {_why_refused(name, route)}', field=shown
+            )
+
+
+def _why_refused(name: str, route: Route) -> str:
+    if name != schemas.DRY_RUN:
+        return f'is no query parameter of {route.method} {route.path}'
+    supporting = ', '.join(
+        f'{each.method} {each.path}'
+        for each in ROUTES
+        if schemas.DRY_RUN in _parameters(each)
+    )
+    return f'is only supported by {supporting}'
+
+
+def _parameters(route: Route) -> set[str]:
+    """Return the names of the query parameters of a route, in any version."""
+    operation = openapi.OPERATIONS[route.handler.__name__]
+    return {field.name for field in operation.query}

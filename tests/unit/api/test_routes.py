@@ -213,25 +213,79 @@ def test_head_is_get_without_a_body(api, manager):
     assert answer.status_code == 403
 
 
-@pytest.mark.parametrize(
-    ('method', 'path'),
-    [
-        (route.method, route.path)
-        for route in routes.ROUTES
-        if route.method != 'GET' and not route.path.startswith(routes.LEASES)
-        and route.since == microversion.V1_0
-    ],
-)
-@pytest.mark.parametrize('version', ['1.0', '1.2'])
-def test_who_only_asks_changes_nothing(api, manager, method, path, version):
-    """Only leases have dry runs; see test_lease."""
-    answer = api.simulate_request(
-        method,
-        path.format(host_id=1, floating_ip_id=1, name='gpu'),
-        params={'dry_run': 'true'},
-        json={},
+CHANGING = [route for route in routes.ROUTES if route.method != 'GET']
+# The only requests that can be dry runs.
+DRY = {
+    ('POST', '/v1/leases'),
+    ('PUT', '/v1/leases/{lease_id}'),
+    ('DELETE', '/v1/leases/{lease_id}'),
+    ('POST', '/v1/series'),
+    ('PUT', '/v1/series/{series_id}'),
+    ('POST', '/v1/maintenances'),
+    ('PUT', '/v1/maintenances/{maintenance_id}'),
+}
+
+
+def send(api, requests, route, version, params):
+    path, body = requests[route]
+    return api.simulate_request(
+        route.method, path, json=body, params=params,
         headers={'OpenStack-API-Version': f'reservation {version}'},
     )
+
+
+@pytest.mark.parametrize('of_the_newest', [False, True])
+@pytest.mark.parametrize(
+    'route',
+    [route for route in CHANGING if (route.method, route.path) not in DRY],
+    ids=lambda r: f'{r.method} {r.path}',
+)
+def test_who_only_asks_changes_nothing(
+    api, manager, requests, route, of_the_newest
+):
+    """See test_lease for the requests that have dry runs."""
+    version = microversion.V1_5 if of_the_newest else route.since
+    answer = send(api, requests, route, version, {'dry_run': 'true'})
     assert answer.status_code == 400
-    assert 'dry_run' in answer.json['error_message']
+    assert answer.json['error_name'] == 'InvalidInput'
+    message = answer.json['error_message']
+    assert message.startswith('dry_run is only supported by ')
+    for method, path in DRY:
+        assert f'{method} {path}' in message
     assert manager.calls == []
+
+
+@pytest.mark.parametrize(
+    'name', ['DRY_RUN', 'dry-run', 'dryrun', ' dry_run', 'x' * 2000]
+)
+@pytest.mark.parametrize(
+    'route', CHANGING, ids=lambda r: f'{r.method} {r.path}'
+)
+def test_a_change_with_an_unknown_parameter_is_refused(
+    api, manager, requests, route, name
+):
+    answer = send(api, requests, route, route.since, {name: 'true'})
+    assert answer.status_code == 400
+    assert answer.json['error_name'] == 'InvalidInput'
+    message = answer.json['error_message']
+    assert message == (
+        f'{name[:64]} is no query parameter of {route.method} {route.path}'
+    )
+    assert manager.calls == []
+
+
+@pytest.mark.parametrize('query', ['DRY_RUN', 'dry_run=true&DRY_RUN', '=1'])
+def test_an_unknown_parameter_needs_no_value(api, manager, query):
+    answer = api.simulate_delete(
+        '/v1/leases/l1', query_string=query,
+        headers={'OpenStack-API-Version': 'reservation 1.2'},
+    )
+    assert answer.status_code == 400
+    assert manager.calls == []
+
+
+def test_who_only_reads_may_send_unknown_parameters(api, manager, answers):
+    manager.answers = answers
+    for path in ('/v1/leases', '/v1/leases/l1', '/v1/os-hosts'):
+        answer = api.simulate_get(path, params={'colour': 'blue'})
+        assert answer.status_code == 200
