@@ -37,7 +37,7 @@ def application(
     conf: cfg.ConfigOpts, manager: caller.Manager
 ) -> errors.App:
     """Build the innermost WSGI application; `deploy` adds its layers."""
-    app = falcon.App(middleware=[RequestChecks()])
+    app = falcon.App(middleware=(media.AnyCase(), RequestChecks()))
     app.req_options.media_handlers = falcon.media.Handlers(
         {falcon.MEDIA_JSON: media.StrictJSON(conf.api.max_request_body_size)}
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A strict JSON reader for request bodies.
+"""Media types of requests, and a strict JSON reader for request bodies.
 
 The standard reader accepts NaN, numbers beyond any float, the last of several
 equal keys, and texts that no database stores. This reader refuses all of
@@ -17,6 +17,21 @@ import falcon
 UNSTORABLE = re.compile('[\0\ud800-\udfff]')
 # A number of 64 bits has no more digits than this, with its sign.
 _MAX_DIGITS = 20
+
+
+class AnyCase:
+    """Falcon middleware that makes the case of media types irrelevant.
+
+    Falcon compares media types as they are written; RFC 9110 compares them
+    without case.
+    """
+
+    def process_request(
+        self, req: falcon.Request, resp: falcon.Response
+    ) -> None:
+        if req.content_type is not None:
+            req.content_type = req.content_type.lower()
+        req.env['HTTP_ACCEPT'] = req.accept.lower()
 
 
 class StrictJSON(falcon.media.BaseHandler):

@@ -84,7 +84,7 @@ class Page:
 
 
 def _application(conf: cfg.ConfigOpts) -> errors.App:
-    app = falcon.App(middleware=[_SafeHeaders()])
+    app = falcon.App(middleware=(_SafeHeaders(), media.AnyCase()))
     app.req_options.media_handlers = falcon.media.Handlers(
         {falcon.MEDIA_JSON: media.StrictJSON(conf.api.max_request_body_size)}
     )

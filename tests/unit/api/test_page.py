@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The files of the web page, and the sign-in that it needs."""
 
+import json
 import logging
 import re
 
@@ -153,6 +154,14 @@ def test_a_password_enters_the_projects_of_its_user(signing_in, keystone):
     assert entered['project'] == {'id': 'p2', 'name': 'p2'}
     assert entered['roles'] == ['reader']
     assert keystone.tokens[entered['id']] == ('alice', 'p2', False)
+
+
+def test_the_type_of_a_sign_in_is_in_any_case(signing_in):
+    answer = signing_in.simulate_post(
+        '/ui/token', body=json.dumps(password()),
+        headers={'Content-Type': 'Application/JSON'},
+    )
+    assert answer.status_code == 201
 
 
 def test_an_application_credential_has_its_project(signing_in):

@@ -166,6 +166,28 @@ def test_who_names_json_in_the_path_need_not_accept_it(api, manager):
     assert answer.status_code == 406
 
 
+@pytest.mark.parametrize(
+    'media_type',
+    [
+        'application/json', 'APPLICATION/JSON', 'Application/Json',
+        'APPLICATION/JSON; CHARSET=UTF-8',
+    ],
+)
+def test_media_types_are_in_any_case(api, manager, answers, media_type):
+    manager.answers = answers
+    answer = api.simulate_post(
+        '/v1/os-hosts', body='{"name": "compute-1"}',
+        headers={'Accept': media_type, 'Content-Type': media_type},
+    )
+    assert answer.status_code == 201, answer.text
+    accepting = {'Accept': f'text/html, {media_type};Q=0.5'}
+    answer = api.simulate_get('/v1/leases', headers=accepting)
+    assert answer.status_code == 200
+    refusing = {'Accept': 'TEXT/HTML'}
+    answer = api.simulate_get('/v1/leases', headers=refusing)
+    assert answer.status_code == 406
+
+
 def test_versions(api):
     for path in ('/', '/versions'):
         answer = api.simulate_get(path, headers={'Host': 'localhost:1234'})
