@@ -64,10 +64,11 @@ def deploy(
         request_log.RequestLog,
         # Serves the web page, which loads without a token.
         functools.partial(page.Page, conf=conf),
+        # Refuses versions of the API that do not exist, and names the version
+        # in every response of the layers below, also to an unknown caller.
+        microversion.Microversion,
         # Identifies the caller; no inner layer trusts a header.
         functools.partial(auth.LAYERS[conf.api.auth_strategy], conf=conf),
-        # Refuses versions of the API that do not exist.
-        microversion.Microversion,
     )
     application: wsgi.WSGIApplication = app.application(conf, manager)
     for layer in reversed(layers):

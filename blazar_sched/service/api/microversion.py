@@ -47,6 +47,9 @@ HEADER = 'OpenStack-API-Version'
 # The key of the request's version in the WSGI environ.
 VERSION = 'blazar_sched.api_version'
 
+# Every response depends on the header, a refusal of the version too.
+_VARY = ('Vary', HEADER)
+
 
 class Microversion:
     """A WSGI layer that reads the requested version and reports it."""
@@ -65,11 +68,14 @@ class Microversion:
             refusal = errors.answer(
                 400,
                 f'{HEADER} must have the form "{SERVICE_TYPE} {VERSIONS[-1]}"',
+                [_VARY],
             )
             return refusal(environ, start_response)
         except ValueError:
             refusal = errors.answer(
-                406, f'{HEADER}: the versions are {", ".join(VERSIONS)}'
+                406,
+                f'{HEADER}: the versions are {", ".join(VERSIONS)}',
+                [_VARY],
             )
             return refusal(environ, start_response)
         environ[VERSION] = version
@@ -79,7 +85,7 @@ class Microversion:
             headers: list[tuple[str, str]],
             exc_info: Any = None,
         ) -> Callable[[bytes], object]:
-            said = [(HEADER, f'{SERVICE_TYPE} {version}'), ('Vary', HEADER)]
+            said = [(HEADER, f'{SERVICE_TYPE} {version}'), _VARY]
             return start_response(status, [*headers, *said], exc_info)
 
         return self._application(environ, start)

@@ -137,6 +137,10 @@ def test_keystone_lets_nobody_in_without_a_token(
                 'Keystone uri="http://keystone.example/"'
             )
             assert 'x-openstack-request-id' in answer.headers
+            assert answer.headers['vary'] == 'OpenStack-API-Version'
+            assert answer.headers['openstack-api-version'] == (
+                f'reservation {route.since}'
+            )
     assert manager.calls == []
 
 
@@ -227,6 +231,8 @@ def test_noauth_believes_the_token_alone(
 def test_noauth_refuses_what_is_no_user_and_project(api, manager, token):
     answer = api.simulate_get('/v1/leases', headers={'X-Auth-Token': token})
     assert answer.status_code == 401
+    assert answer.headers['vary'] == 'OpenStack-API-Version'
+    assert answer.headers['openstack-api-version'] == 'reservation 1.0'
     assert manager.calls == []
 
 

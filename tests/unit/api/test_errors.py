@@ -321,4 +321,7 @@ def test_unknown_versions_are_refused(api, manager, header, status):
     headers = {'OpenStack-API-Version': header}
     answer = api.simulate_get('/v1/leases', headers=headers)
     assert answer.status_code == status
+    assert answer.headers['vary'] == 'OpenStack-API-Version'
+    # No version was used.
+    assert 'openstack-api-version' not in answer.headers
     assert manager.calls == []
