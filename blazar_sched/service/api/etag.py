@@ -23,3 +23,8 @@ class Tagged:
 def known(req: falcon.Request) -> list[str]:
     """Return the tags of If-None-Match: of the responses the caller has."""
     return [str(tag) for tag in req.if_none_match or () if tag != '*']
+
+
+def any_known(req: falcon.Request) -> bool:
+    """Tell whether the caller wants no response, whatever its tag."""
+    return '*' in (req.if_none_match or ())

@@ -24,6 +24,7 @@ from blazar_sched.service.api import allocation
 from blazar_sched.service.api import auth
 from blazar_sched.service.api import capacity
 from blazar_sched.service.api import errors
+from blazar_sched.service.api import etag
 from blazar_sched.service.api import extension
 from blazar_sched.service.api import flavor
 from blazar_sched.service.api import floating_ip
@@ -41,7 +42,6 @@ from blazar_sched.service.api import timeline
 from blazar_sched.service.api import version
 from blazar_sched.service.api.caller import Caller
 from blazar_sched.service.api.caller import Manager
-from blazar_sched.service.api.etag import Tagged
 from blazar_sched.service.api.property import list_properties
 from blazar_sched.service.api.property import list_public_properties
 from blazar_sched.service.api.property import update_property
@@ -58,7 +58,7 @@ class Route:
 
     method: str
     path: str
-    handler: Callable[..., dict[str, Any] | Tagged | None]
+    handler: Callable[..., dict[str, Any] | etag.Tagged | None]
     status: int
     rule: str | None
     since: microversion_parse.Version = microversion.V1_0
@@ -246,9 +246,9 @@ def _responder(
             )
         found = route.handler(req, caller, **variables)
         resp.status = route.status
-        if isinstance(found, Tagged):
+        if isinstance(found, etag.Tagged):
             found.set_headers(resp)
-            if found.body is None:
+            if found.body is None or etag.any_known(req):
                 resp.status = falcon.HTTP_304
                 return
             found = found.body

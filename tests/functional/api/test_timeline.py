@@ -208,6 +208,9 @@ def test_a_tag_lasts_until_something_changes(api):
     again = ask(api, known)
     assert (again.status_code, again.text) == (304, '')
     assert again.headers['ETag'] == tag
+    any_tag = ask(api, {**BOB, 'If-None-Match': '*'})
+    assert (any_tag.status_code, any_tag.text) == (304, '')
+    assert any_tag.headers['ETag'] not in (None, tag)
     for other in (
         ask(api, {**BOB, 'If-None-Match': tag}),
         ask(api, {**ADMIN, 'If-None-Match': tag}),

@@ -61,8 +61,8 @@ QUERY = (
 HEADERS = (
     Field(
         'If-None-Match',
-        'Entity tags of pages that the caller has; a page with such a tag is '
-        'answered with 304, without a body',
+        'Entity tags of pages that the caller has, or `*` for any tag; a page '
+        'with such a tag is answered with 304, without a body',
         type=TEXT,
     ),
 )
