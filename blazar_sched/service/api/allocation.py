@@ -39,8 +39,9 @@ def update_allocation(
 ) -> Body:
     """Move reservations of a lease from the host to other hosts.
 
-    Without a reservation, all reservations of the lease are moved. The answer
-    shows the allocations that are left on the host.
+    The request has exactly one of `lease_id` and `reservation_id`. With
+    `lease_id`, all reservations of the lease are moved. The answer shows the
+    allocations that are left on the host.
     """
     validation.check(schemas.UPDATE[caller.version], req.media)
     caller.call('reallocate', host_id=host_id, **req.media)

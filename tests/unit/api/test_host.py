@@ -8,6 +8,7 @@ from blazar_sched.service.api import deploy
 from tests import loopback
 
 FOREVER = 2**63 - 1
+BOTH_OR_NEITHER = 'lease_id or reservation_id must be given, but not both'
 
 
 def test_a_host_is_shown_as_blazar_does(api, manager, host):
@@ -265,15 +266,20 @@ def test_moving_off_a_host_without_room(api, manager):
 
 
 @pytest.mark.parametrize(
-    'body',
+    'body, message',
     [
-        {}, {'lease_id': 7}, {'lease_id': ''}, {'host_id': '8'}, [],
-        {'lease_id': 'x', 'reservation_id': 'y'},
+        ({}, BOTH_OR_NEITHER),
+        ({'lease_id': 'x', 'reservation_id': 'y'}, BOTH_OR_NEITHER),
+        ({'lease_id': 7}, 'lease_id: '),
+        ({'lease_id': ''}, 'lease_id: '),
+        ({'host_id': '8'}, 'Additional properties are not allowed'),
+        ([], '[] is not of type '),
     ],
 )
-def test_a_bad_move_is_refused(api, manager, body):
+def test_a_bad_move_is_refused(api, manager, body, message):
     answer = api.simulate_put('/v1/os-hosts/7/allocation', json=body)
     assert answer.status_code == 400
+    assert answer.json['error_message'].startswith(message)
     assert manager.calls == []
 
 

@@ -13,20 +13,26 @@ QUERY = (
         'Only allocations of this reservation, past allocations too',
     ),
 )
+_ONE_OF_BOTH: validation.Schema = {
+    'oneOf': [{'required': ['lease_id']}, {'required': ['reservation_id']}],
+    'x-refusal': 'lease_id or reservation_id must be given, but not both',
+}
 UPDATE = validation.by_version(
     lambda version: {
         'type': 'object',
         'properties': {
             'lease_id': described(
-                'ID of the lease that is moved from the host', text.line(64)
+                'ID of the lease that is moved from the host, in place of '
+                '`reservation_id`',
+                text.line(64),
             ),
             'reservation_id': described(
-                'ID of the reservation that is moved from the host',
+                'ID of the reservation that is moved from the host, in place '
+                'of `lease_id`',
                 text.line(64),
             ),
         },
         'additionalProperties': False,
-        'minProperties': 1,
-        'maxProperties': 1,
+        'allOf': [_ONE_OF_BOTH],
     }
 )
