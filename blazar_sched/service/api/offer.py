@@ -18,7 +18,6 @@ from blazar_sched.service.api import reservation
 from blazar_sched.service.api import times
 from blazar_sched.service.api import validation
 from blazar_sched.service.api.caller import Caller
-from blazar_sched.service.api.schemas import lease as lease_schemas
 from blazar_sched.service.api.schemas import offer as schemas
 from blazar_sched.service.api.schemas.reservation import with_defaults
 from blazar_sched.service.api.views.offer import HELD_OFFER
@@ -35,7 +34,7 @@ def search_offers(req: falcon.Request, caller: Caller) -> Body:
     names. Nothing is reserved, unless the request asks to hold an offer: then
     the room of the first offer is reserved until the offer lapses.
     """
-    body = lease_schemas.plain(req.media)
+    body = schemas.plain(req.media)
     validation.check(schemas.SEARCH[caller.version], body)
     alternatives = [
         [with_defaults(each) for each in reservations]

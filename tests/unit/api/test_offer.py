@@ -106,3 +106,58 @@ def test_a_change_is_offered_something_from_1_2_on(api, manager, version):
     assert ('offer' in answer.json) is offering
     [(_, asked)] = manager.calls
     assert ('offering' in asked) is offering
+
+
+@pytest.mark.parametrize(
+    'sent, meant',
+    [
+        ('True', True), ('1', True), (1, True), ('false', False), (0, False),
+        ('', None), ('None', None), (None, None),
+    ],
+)
+def test_alternatives_are_read_as_reservations_are(
+    api, manager, answers, sent, meant
+):
+    """In a search; see test_lease for other requests."""
+    manager.answers = answers
+    instance = {
+        'resource_type': 'virtual:instance', 'vcpus': '1', 'memory_mb': 1,
+        'disk_gb': '0', 'amount': 1, 'affinity': sent,
+        'resource_properties': None,
+    }
+    answer = api.simulate_post(
+        '/v1/offers',
+        json={
+            'duration': '6h', 'reservations': [instance],
+            'alternatives': [[instance], [instance, instance]],
+        },
+        headers={'OpenStack-API-Version': 'reservation 1.3'},
+    )
+    assert answer.status_code == 200, answer.text
+    [(_, sent_on)] = manager.calls
+    first, *others = sent_on['values']['alternatives']
+    [read] = first
+    assert read['affinity'] is meant
+    assert read['vcpus'] == 1
+    assert others == [[read], [read, read]]
+
+
+@pytest.mark.parametrize(
+    'alternatives', [None, {}, 'x', [None], ['x'], [{}], [['x']], [[]]]
+)
+def test_alternatives_in_another_form_are_refused(
+    api, manager, alternatives
+):
+    answer = api.simulate_post(
+        '/v1/offers',
+        json={
+            'duration': '6h', 'alternatives': alternatives,
+            'reservations': [
+                {'resource_type': 'physical:host', 'min': 1, 'max': 1}
+            ],
+        },
+        headers={'OpenStack-API-Version': 'reservation 1.3'},
+    )
+    assert answer.status_code == 400
+    assert answer.json['error_message'].startswith('alternatives')
+    assert manager.calls == []

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The schema of a request for offers."""
 
+from typing import Any
+
 from microversion_parse import Version
 
 from blazar_sched.service.api import meaning
@@ -8,6 +10,7 @@ from blazar_sched.service.api import validation
 from blazar_sched.service.api.field import Field
 from blazar_sched.service.api.field import Object
 from blazar_sched.service.api.field import Type
+from blazar_sched.service.api.schemas import lease
 from blazar_sched.service.api.schemas import reservation
 from blazar_sched.service.api.schemas.lease import ALIGN
 from blazar_sched.service.api.schemas.lease import DATE
@@ -90,3 +93,18 @@ _SEARCH = Object(
     ),
 )
 SEARCH = validation.by_version(_SEARCH.schema)
+
+
+def plain(document: Any) -> Any:
+    """Return `document` with values of reservations in the schema's form."""
+    read = lease.plain(document)
+    alternatives = isinstance(read, dict) and read.get('alternatives')
+    if not isinstance(alternatives, list):
+        return read
+    return {**read, 'alternatives': list(map(_plain_list, alternatives))}
+
+
+def _plain_list(reservations: Any) -> Any:
+    if not isinstance(reservations, list):
+        return reservations
+    return list(map(reservation.plain, reservations))
