@@ -215,7 +215,7 @@ def _wanted(req: falcon.Request, caller: Caller) -> Body:
     asked = {
         'name': listing.text(req, 'name', schemas.MAX_TEXT),
         'status': status,
-        'sort': listing.sort(req) or None,
+        'sort': listing.sort(req, schemas.SORT_KEYS) or None,
     }
     return {
         # A caller who sees only one project cannot list another project.

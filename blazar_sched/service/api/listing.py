@@ -8,6 +8,7 @@ Ironic.
 
 from collections.abc import Callable
 from collections.abc import Collection
+from collections.abc import Iterable
 from typing import Any
 from urllib import parse
 
@@ -23,12 +24,6 @@ PAGE = 1000
 MAX_LIMIT = 2**31 - 1
 
 QUERY = (
-    Field(
-        'sort',
-        'Sort keys by precedence, each with its direction: '
-        '`name:asc,end:desc`',
-        type=Type({'type': 'string', 'format': 'sort'}),
-    ),
     Field(
         'limit',
         'Maximum number of items; a link leads to the other items',
@@ -51,6 +46,20 @@ _DIRECTIONS = {'': False, 'asc': False, 'desc': True}
 Item = dict[str, Any]
 # Some `items` of a list, and the marker of the `next` page or None.
 Page = dict[str, Any]
+
+
+def sort_field(known: Iterable[str]) -> Field:
+    """Return the query parameter for the order of a list.
+
+    :param known: the sort keys that the list has
+    """
+    keys = ', '.join(f'`{key}`' for key in known)
+    return Field(
+        'sort',
+        'Sort keys by precedence, each with its direction: '
+        f'`name:asc,end:desc`; the sort keys are {keys}',
+        type=Type({'type': 'string', 'format': 'sort'}),
+    )
 
 
 def text(req: falcon.Request, name: str, longest: int) -> str | None:
@@ -100,24 +109,30 @@ def number(req: falcon.Request, name: str, most: int) -> int | None:
     )
 
 
-def sort(req: falcon.Request) -> list[list[Any]]:
+def sort(req: falcon.Request, known: Collection[str]) -> list[list[Any]]:
     """Return the keys of ``sort=key:direction,…``, each with its direction.
 
     The direction is True if the key descends.
 
-    :raises InvalidInput: if the parameter has another form, or a key twice
+    :raises InvalidInput: if the parameter has another form, a key twice, or a
+        key that is not in `known`
     """
     asked = req.get_param('sort')
     if asked is None:
         return []
     keys = [part.partition(':') for part in asked.split(',')]
-    if len({key for key, _, _ in keys}) < len(keys) or not all(
+    names = {key for key, _, _ in keys}
+    if len(names) < len(keys) or not all(
         key and direction in _DIRECTIONS and bool(direction) == bool(colon)
         for key, colon, direction in keys
     ):
         raise exception.InvalidInput(
             'sort must have the form "key:asc,key2:desc", each key once',
             field='sort',
+        )
+    if not names <= set(known):
+        raise exception.InvalidInput(
+            f'sort keys must be some of {", ".join(known)}', field='sort'
         )
     return [[key, _DIRECTIONS[direction]] for key, _, direction in keys]
 

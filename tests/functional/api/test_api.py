@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import pytest
 
 from blazar_sched.service.api import deploy
+from blazar_sched.service.api.schemas.lease import SORT_KEYS
 from blazar_sched.service.bus import rpc
 from tests import loopback
 
@@ -646,6 +647,8 @@ def test_lists(api):
     assert names('sort=name') == ['a', 'a', 'b', 'c']
     assert names('sort=name:desc,start:desc') == ['c', 'b', 'a', 'a']
     assert names('sort=start:desc&limit=2') == ['a', 'c']
+    for key in SORT_KEYS:
+        assert len(names(f'sort={key}:desc')) == 4
     marker = f'marker={made["c"]["id"]}'
     assert names(f'sort=start:desc&{marker}') == ['a', 'b']
     assert names('project_id=p2') == names('')

@@ -38,6 +38,7 @@ BODY = {
 }
 
 
+SORT_KEYS = 'id, name, status, start, end, created_at, updated_at'
 V1_1 = {'OpenStack-API-Version': 'reservation 1.1'}
 
 
@@ -773,6 +774,9 @@ def test_a_list_asks_for_what_is_wanted(api, manager, query, wanted):
         ('sort=name:up', 'sort'),
         ('sort=:asc', 'sort'),
         ('sort=name,name:desc', 'sort'),
+        ('sort=Name', SORT_KEYS),
+        ('sort=name,start_date:desc', SORT_KEYS),
+        ('sort=project_id', SORT_KEYS),
         ('fields=', 'fields'),
         ('fields=name,', 'fields'),
         ('fields=id,name,id', 'fields'),

@@ -162,6 +162,10 @@ UPDATE = validation.by_version(_UPDATE.schema)
 MAX_ID = 36
 MAX_TEXT = 255
 STATUSES = list(state_machine.MACHINES[state_machine.LEASE].states)
+# The keys by which the manager can sort leases.
+SORT_KEYS = (
+    'id', 'name', 'status', 'start', 'end', 'created_at', 'updated_at'
+)
 QUERY = (
     Field('name', 'Only leases of this name', type=text.up_to(MAX_TEXT)),
     Field(
@@ -173,6 +177,7 @@ QUERY = (
         'administrator',
         type=text.up_to(MAX_TEXT),
     ),
+    listing.sort_field(SORT_KEYS),
     *listing.QUERY,
 )
 # The query parameter that asks for a response without any change.
