@@ -274,9 +274,14 @@ def _comparison(operator: str, rest: list[Any], field: str) -> Comparison:
 def _value(value: Any, field: str) -> str:
     if isinstance(value, str):
         return value
-    if isinstance(value, bool) or not isinstance(
-        value, int | float | decimal.Decimal
-    ):
+    if isinstance(value, bool):
+        word = json.dumps(value)
+        _refuse(
+            field,
+            f'needs text or a number where it has {word}: write "{word}", in '
+            'quotes',
+        )
+    if not isinstance(value, int | float | decimal.Decimal):
         _refuse(field, f'needs text or a number where it has {_show(value)}')
     try:
         return _literal(str(value))
