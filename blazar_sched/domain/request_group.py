@@ -38,7 +38,8 @@ from blazar_sched.domain.provider import Units
 ISOLATE = 'isolate'
 # The set of only a host's own provider: see _Tree.
 _OWN = frozenset({0})
-# The inventory of a class that a host's own provider lacks: sums tell so.
+# The inventory of a class that a host's own provider lacks. The sums say that
+# no amount is free.
 _NONE = Inventory(0)
 
 
