@@ -38,8 +38,11 @@ LOG = log.getLogger(__name__)
 
 _NOT_STARTED = (states.LEASE_CREATING, states.LEASE_PENDING)
 
-# The number of hosts whose leases are read at once.
+# The number of hosts whose leases are read at once, and the number of hosts
+# that were never compared with their leases before and are compared in one
+# pass: after the start of a manager, all hosts are such hosts.
 _HOSTS_AT_ONCE = 100
+MOST_NEW = 500
 
 
 class Replanner:
@@ -62,8 +65,9 @@ class Replanner:
         self._clock = clock
         # The ids of the leases that were reported to be at risk.
         self._at_risk: set[str] = set()
-        # The hosts that suit all their leases, by uuid.
-        self._suiting: dict[str, Host] = {}
+        # The hosts that were compared with their leases, by uuid, None for a
+        # host that did not suit all its leases.
+        self._compared: dict[str, Host | None] = {}
 
     def replan(self) -> None:
         """Move leases that have not started off the hosts that hold too much.
@@ -112,13 +116,18 @@ class Replanner:
         """Return the allocations on hosts that do not suit them any more.
 
         A lease gets only hosts that suit it, so only the hosts that have
-        changed are compared with their leases; at first, all hosts.
+        changed are compared with their leases, and MOST_NEW hosts that were
+        never compared.
         """
         hosts = self._ledger.read_replica(lambda replica: dict(replica.hosts))
+        known = {
+            uuid: self._compared[uuid]
+            for uuid in self._compared.keys() & hosts.keys()
+        }
         changed = sorted(
-            uuid for uuid, host in hosts.items()
-            if self._suiting.get(uuid) != host
+            uuid for uuid, host in known.items() if host != hosts[uuid]
         )
+        changed += sorted(hosts.keys() - known.keys())[:MOST_NEW]
         found = [
             (allocation, lease)
             for lease in self._leases_on(changed, now)
@@ -127,9 +136,11 @@ class Replanner:
                 overload.unsuited_allocations, lease=lease
             ))
         ]
-        for allocation, _ in found:
-            hosts.pop(allocation.host, None)
-        self._suiting = hosts
+        unsuited = {allocation.host for allocation, _ in found}
+        self._compared = known | {
+            uuid: None if uuid in unsuited else hosts[uuid]
+            for uuid in changed
+        }
         return found
 
     def _leases_on(self, hosts: Sequence[str], now: int) -> Iterator[Lease]:

@@ -13,6 +13,7 @@ from blazar_sched.domain.inventory import Inventory
 from blazar_sched.domain.provider import Providers
 from blazar_sched.domain.provider import Units
 from blazar_sched.placing import overload
+from blazar_sched.service.manager import replanning
 from blazar_sched.service.manager import timeline
 
 GPU = 'CUSTOM_PCI_10DE_20B0'
@@ -501,6 +502,34 @@ class TestReservation:
         world.hosts.sync()
         world.monitor.step()
         assert len(looks) == 3
+
+    def test_few_hosts_are_compared_at_a_time_after_a_start(
+        self, world, add, flavors, monkeypatch
+    ):
+        hosts = [add(name, 1) for name in 'abcde']
+        leases = [world.create(gpus(1)) for _ in hosts]
+        monkeypatch.setattr(replanning, 'MOST_NEW', 2)
+        looks = []
+        unsuited_allocations = overload.unsuited_allocations
+
+        def counted(replica, lease):
+            looks.append(lease.id)
+            return unsuited_allocations(replica, lease)
+
+        monkeypatch.setattr(overload, 'unsuited_allocations', counted)
+        for compared in (2, 4, 5, 5):
+            world.monitor.step()
+            assert len(looks) == len(set(looks)) == compared
+        assert set(looks) == {each.id for each in leases}
+        # All hosts that have changed are compared.
+        for host in hosts:
+            world.placement.put_below(
+                host.uuid, f'{host.hypervisor_hostname}-0', {GPU: ONE},
+                ('CUSTOM_X',),
+            )
+        world.hosts.sync()
+        world.monitor.step()
+        assert len(looks) == 10
 
     def test_a_second_provider_is_no_use_to_a_group_of_two(
         self, world, add, flavors
