@@ -32,6 +32,7 @@ from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.domain.window import Window
 from blazar_sched.placing import host_selection
+from blazar_sched.placing import orders
 from blazar_sched.placing.options import DEFAULT_OPTIONS
 from blazar_sched.placing.options import Options
 from blazar_sched.placing.room import count_slots
@@ -102,30 +103,30 @@ def _place_in_some_order(
 ) -> Allocations:
     """Place the reservations of a lease in an order in which all find room.
 
-    A reservation may take the only host that suits another reservation of the
-    lease, and leave a host that suits itself alone. A reservation that finds
-    no room is therefore placed first in the next attempt: see Joslin and
-    Clements, "Squeaky Wheel" Optimization, Journal of Artificial Intelligence
-    Research 10 (1999). Both orders of two reservations are tried, and at most
-    n + 1 orders of n.
-
     :raises NotEnoughHostsAvailable: as in the order of the lease
     """
     # Settled reservations come first, so that no other reservation takes
     # their hosts.
     fixed = [r for r in lease.reservations if r.id in settled]
-    others = [r for r in lease.reservations if r.id not in settled]
-    tried: list[list[Reservation]] = []
+    placed: list[Allocations] = []
     refusals: list[_NoRoom] = []
-    while others not in tried and len(tried) <= len(others):
-        tried.append(others)
+
+    def place_others(order: Sequence[Reservation]) -> Reservation | None:
         try:
-            return _place(placer, lease, fixed, others, old, left, active)
+            placed.append(
+                _place(placer, lease, fixed, order, old, left, active)
+            )
         except _NoRoom as e:
             refusals.append(e)
-            refused = e.reservation
-            others = [refused, *(r for r in others if r is not refused)]
-    raise refusals[0].for_lease(lease)
+            return e.reservation
+        return None
+
+    orders.attempt(
+        (r for r in lease.reservations if r.id not in settled), place_others
+    )
+    if not placed:
+        raise refusals[0].for_lease(lease)
+    return placed[0]
 
 
 class _NoRoom(Exception):

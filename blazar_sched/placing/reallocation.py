@@ -23,6 +23,7 @@ from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.window import Window
 from blazar_sched.placing import host_selection
 from blazar_sched.placing import lease_placing
+from blazar_sched.placing import orders
 from blazar_sched.placing.lease_placing import Placer
 from blazar_sched.placing.options import DEFAULT_OPTIONS
 from blazar_sched.placing.options import Options
@@ -59,27 +60,24 @@ def reallocate(
     if spares:
         tries += [dataclasses.replace(each, spares=True) for each in tries]
     active = lease.status == states.LEASE_ACTIVE
-    order = [
-        r for r in lease.reservations
-        if r.is_on_hosts(active) and (only is None or r.id in only)
-    ]
     placers = [
         Placer(replica, lease.project_id, window, each) for each in tries
     ]
-    tried: list[list[Reservation]] = []
-    best, least = _in_order(placers, lease, order, hosts, reduced)
-    short = least
-    # A reservation that finds too little is first in the next order: see
-    # lease_placing.
-    while short and len(tried) < len(order):
-        tried.append(order)
-        first = next(r for r in order if r.id in short)
-        order = [first, *(r for r in order if r is not first)]
-        if order in tried:
-            break
+    results: list[tuple[lease_placing.Allocations, Counter[str]]] = []
+
+    def place(order: Sequence[Reservation]) -> Reservation | None:
         placed, short = _in_order(placers, lease, order, hosts, reduced)
-        if short.total() < least.total():
-            best, least = placed, short
+        results.append((placed, short))
+        return next((r for r in order if r.id in short), None)
+
+    orders.attempt(
+        (
+            r for r in lease.reservations
+            if r.is_on_hosts(active) and (only is None or r.id in only)
+        ),
+        place,
+    )
+    best, _ = min(results, key=lambda result: result[1].total())
     return best
 
 
