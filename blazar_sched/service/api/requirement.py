@@ -81,7 +81,9 @@ def check(
         )
 
 
-def _names(caller: Caller, text: Any, field: str) -> set[str]:
+def _names(
+    caller: Caller, text: str | list[Any] | None, field: str
+) -> set[str]:
     """Return the names of the properties that a requirement reads.
 
     :raises InvalidInput: as `check`

@@ -195,9 +195,9 @@ CHANGING_QUERY = (
 
 def plain(document: Any) -> Any:
     """Return `document` with values of reservations in the schema's form."""
-    reservations = isinstance(document, dict) and document.get('reservations')
-    if not isinstance(reservations, list):
+    if not isinstance(document, dict) or 'reservations' not in document:
         return document
     return {
-        **document, 'reservations': list(map(reservation.plain, reservations))
+        **document,
+        'reservations': reservation.plain_all(document['reservations']),
     }

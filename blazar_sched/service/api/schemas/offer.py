@@ -101,10 +101,6 @@ def plain(document: Any) -> Any:
     alternatives = isinstance(read, dict) and read.get('alternatives')
     if not isinstance(alternatives, list):
         return read
-    return {**read, 'alternatives': list(map(_plain_list, alternatives))}
-
-
-def _plain_list(reservations: Any) -> Any:
-    if not isinstance(reservations, list):
-        return reservations
-    return list(map(reservation.plain, reservations))
+    return {
+        **read, 'alternatives': list(map(reservation.plain_all, alternatives))
+    }

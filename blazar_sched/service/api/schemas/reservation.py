@@ -334,6 +334,16 @@ def plain(reservation: Any) -> Any:
     return read
 
 
+def plain_all(reservations: Any) -> Any:
+    """Return a list of reservations, each as `plain` returns it.
+
+    What is no list is left for the schema to refuse.
+    """
+    if not isinstance(reservations, list):
+        return reservations
+    return list(map(plain, reservations))
+
+
 def with_defaults(reservation: dict[str, Any]) -> dict[str, Any]:
     """Return a valid new `reservation` with every parameter of its type."""
     fields = PARAMETERS.get(reservation['resource_type'], ())
