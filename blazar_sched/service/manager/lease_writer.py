@@ -230,12 +230,15 @@ def _check_hosts_kept(
 
     :raises NotEnoughHostsAvailable: naming the hosts
     """
+    if old.status != states.LEASE_ACTIVE:
+        return
     known = {r.id: r for r in old.reservations}
-    for r in new.reservations if old.status == states.LEASE_ACTIVE else ():
+    for r in new.reservations:
         held = replica.indexes.allocations(r.id)
-        if r.id not in known or not held or catalog.requirement(
-            r
-        ) == catalog.requirement(known[r.id]):
+        if not held or r.id not in known:
+            continue
+        before = catalog.requirement(known[r.id])
+        if catalog.requirement(r) == before:
             continue
         unsuited = catalog.unsuited(r, [replica.hosts[host] for host in held])
         if unsuited:

@@ -262,19 +262,20 @@ class Replanner:
         known = self._ledger.read_replica(lambda replica: replica.hosts[host])
         if not known.closed_in(Window(now)):
             return {}
-        found = {}
-        for allocation, lease_id in self._ledger.allocations(
-            host=host, after=now
-        ):
-            if allocation.start <= now and known.closed_in(
-                Window(now, allocation.end)
-            ):
-                with contextlib.suppress(exception.LeaseNotFound):
-                    found[lease_id] = self._ledger.lease(lease_id)
-        return {
-            lease_id: lease for lease_id, lease in found.items()
-            if not lease.degraded
+        ids = {
+            lease_id for allocation, lease_id in self._ledger.allocations(
+                host=host, after=now
+            )
+            if allocation.start <= now
+            and known.closed_in(Window(now, allocation.end))
         }
+        found = {}
+        for id_ in sorted(ids):
+            with contextlib.suppress(exception.LeaseNotFound):
+                lease = self._ledger.lease(id_)
+                if not lease.degraded:
+                    found[id_] = lease
+        return found
 
     def _flag_short(self, host: str, now: int) -> None:
         """Flag the leases that have started on a host that is short of them.
