@@ -79,6 +79,20 @@ def add(world):
     return make
 
 
+@pytest.fixture
+def looks(monkeypatch):
+    """Return the ids of the leases that are compared with their hosts."""
+    found = []
+    unsuited_allocations = overload.unsuited_allocations
+
+    def counted(replica, lease):
+        found.append(lease.id)
+        return unsuited_allocations(replica, lease)
+
+    monkeypatch.setattr(overload, 'unsuited_allocations', counted)
+    return found
+
+
 def places(world, lease):
     """Return how many GPUs a lease holds, by the name of the host."""
     names = {h.uuid: h.hypervisor_hostname for h in world.ledger.hosts()}
@@ -278,7 +292,7 @@ class TestReservation:
         lease = world.create(gpus(2))
         assert places(world, lease) == {'a': 2}
         add('b', 2)
-        world.placement.put_below(host.uuid, 'a-0', {GPU: Units(0, 1, 1, 1)})
+        world.placement.put_below(host.uuid, 'a-0', {GPU: DEAD})
         world.hosts.sync()
         world.monitor.step()
         assert places(world, lease) == {'b': 2}
@@ -295,7 +309,7 @@ class TestReservation:
         host = world.host(on)
         for fails in (True, False):
             world.placement.put_below(
-                host.uuid, card, {GPU: Units(0, 1, 1, 1)} if fails
+                host.uuid, card, {GPU: DEAD} if fails
                 else {GPU: ONE},
             )
             world.hosts.sync()
@@ -319,7 +333,7 @@ class TestReservation:
         lease = world.create(gpus(6), start=start, end=200)
         world.run()
         world.placement.put_below(
-            hosts[fails].uuid, f'{fails}-0', {GPU: Units(0, 1, 1, 1)}
+            hosts[fails].uuid, f'{fails}-0', {GPU: DEAD}
         )
         world.hosts.sync()
         world.monitor.step()
@@ -342,7 +356,7 @@ class TestReservation:
         lease = world.create(gpus(4))
         for n in range(2):
             world.placement.put_below(
-                host.uuid, f'a-{n}', {GPU: Units(0, 1, 1, 1)}
+                host.uuid, f'a-{n}', {GPU: DEAD}
             )
         world.hosts.sync()
         world.monitor.step()
@@ -481,19 +495,11 @@ class TestReservation:
         world.check()
 
     def test_only_changed_devices_are_compared_with_leases(
-        self, world, add, flavors, monkeypatch
+        self, world, add, flavors, looks
     ):
         host = add('a', 1)
         add('b', 1)
         leases = [world.create(gpus(1)) for _ in range(2)]
-        looks = []
-        unsuited_allocations = overload.unsuited_allocations
-
-        def counted(replica, lease):
-            looks.append(lease.id)
-            return unsuited_allocations(replica, lease)
-
-        monkeypatch.setattr(overload, 'unsuited_allocations', counted)
         world.monitor.step()
         assert sorted(looks) == sorted(each.id for each in leases)
         world.monitor.step()
@@ -504,19 +510,11 @@ class TestReservation:
         assert len(looks) == 3
 
     def test_few_hosts_are_compared_at_a_time_after_a_start(
-        self, world, add, flavors, monkeypatch
+        self, world, add, flavors, looks, monkeypatch
     ):
         hosts = [add(name, 1) for name in 'abcde']
         leases = [world.create(gpus(1)) for _ in hosts]
         monkeypatch.setattr(replanning, 'MOST_NEW', 2)
-        looks = []
-        unsuited_allocations = overload.unsuited_allocations
-
-        def counted(replica, lease):
-            looks.append(lease.id)
-            return unsuited_allocations(replica, lease)
-
-        monkeypatch.setattr(overload, 'unsuited_allocations', counted)
         for compared in (2, 4, 5, 5):
             world.monitor.step()
             assert len(looks) == len(set(looks)) == compared
@@ -884,7 +882,7 @@ def test_the_owner_of_an_offer_is_notified_of_a_lost_gpu_as_of_a_lease(
         world.hosts.sync()
         world.monitor.step()
 
-    world.placement.put_below(host.uuid, 'a-0', {GPU: Units(0, 1, 1, 1)})
+    world.placement.put_below(host.uuid, 'a-0', {GPU: DEAD})
     look()
     assert told == []
 
