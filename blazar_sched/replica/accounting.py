@@ -95,11 +95,10 @@ def occupancy(
     """
     if instance.preemptible:
         return None
+    is_bound = instance.reservation_id is not None
     if overdue:
-        return 0, window.FOREVER
-    if instance.reservation_id is not None:
-        return None
-    return 0, instance.leaves_at
+        return instance.leaves_at if is_bound else 0, window.FOREVER
+    return None if is_bound else (0, instance.leaves_at)
 
 
 def _without_zeros(steps: list[Step]) -> list[Step]:

@@ -644,6 +644,26 @@ class TestCleaning:
             for each in (lease, next_):
                 world.leases.delete(each.id, None)
 
+    def test_a_server_counts_beside_its_reservation_only_after_the_end(
+        self, world, slots
+    ):
+        world.add_host('a')
+        lease = world.create(slots(2, vcpus=2), start='now', end=1000)
+        world.run()
+        world.add_server(
+            'a', 'project', 2, end=lease.end,
+            reservation_id=lease.reservations[0].id,
+        )
+        world.manager.instances.sync()
+        # Nova does not delete the server.
+        world.nova.slowness = 1000
+        world.run(1001)
+        world.manager.instances.sync()
+        # 8 VCPUs: until the end 4 were reserved, from then on 2 are in use.
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            world.create(slots(1, vcpus=5), start='now', end=60)
+        world.create(slots(1, vcpus=4), start='now', end=60)
+
     @pytest.mark.row('F25')
     @pytest.mark.parametrize(
         'own, by_type, minutes',
