@@ -162,9 +162,11 @@ class Thresholds:
             low = free < old.below
             if low == old.low:
                 continue
+            # `since` identifies the change for receivers, so two changes in
+            # one second have different times.
             if self._change(old, {
-                'low': low, 'since': now, 'free': free, 'notify_at': now,
-                'post_at': now,
+                'low': low, 'since': max(now, old.since + 1), 'free': free,
+                'notify_at': now, 'post_at': now,
             }):
                 LOG.info(
                     'Threshold %s: %d are free, the threshold is %d',

@@ -242,6 +242,7 @@ def test_a_manager_that_is_killed_leaves_it_to_the_other(
 class TestWebhook:
     def test_what_is_sent(self, world, hook, whole):
         made = make(world)
+        world.clock.now += 1
         world.create(whole(), start='now', end=1000)
         world.manager.thresholds.step()
         [(_, payload)] = sent(world.manager)
@@ -255,6 +256,20 @@ class TestWebhook:
         world.clock.now += 3600
         world.manager.thresholds.post()
         assert hook.requests() == []
+
+    def test_changes_in_one_second_have_different_keys(
+        self, world, other, hook, whole
+    ):
+        make(world)
+        for _ in range(3):
+            lease = world.create(whole(), start='now', end=1000)
+            for manager in world.manager, other:
+                manager.thresholds.step()
+                manager.thresholds.post()
+                if manager is world.manager:
+                    world.leases.delete(lease.id, None)
+        keys = [h['Idempotency-Key'] for _, h, _ in hook.requests()]
+        assert len(keys) == len(set(keys)) == 6
 
     def test_a_refused_request_is_repeated(self, world, other, hook, conf):
         make(world, below=4)
