@@ -109,8 +109,11 @@ class Notifier(loop.Looped):
         self._loop = loop.Loop('notifier', self.step)
 
     def lease(self, event_type: str, lease: Lease) -> None:
-        """Queue a notification of a lease, with an `event_type` from above."""
-        if self.is_on:
+        """Queue a notification of a lease, with an `event_type` from above.
+
+        A held offer is not a lease yet: no notification is sent.
+        """
+        if self.is_on and not lease.is_offer:
             self._put(event_type, payloads.lease(lease))
 
     def maintenance(
@@ -118,9 +121,11 @@ class Notifier(loop.Looped):
     ) -> None:
         """Queue a notification of a lease that a maintenance concerns.
 
+        No notification of a held offer is sent, as in `lease`.
+
         :param event_type: from above
         """
-        if self.is_on:
+        if self.is_on and not lease.is_offer:
             self._put(event_type, payloads.maintenance(lease, maintenance))
 
     def series(
