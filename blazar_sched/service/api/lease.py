@@ -130,8 +130,9 @@ def _acceptance(caller: Caller, body: Body) -> Callable[..., Body]:
         'user_id': caller.user_id,
         'before_end': _before_end(body.get('before_end_date')),
     }
-    # An offer is accepted once, whatever key the client sends.
-    more = {'idempotency_key': f'offer {body[schemas.OFFER]}'}
+    # An offer is accepted once, whatever key the client sends. No key of a
+    # client has a line end: see idempotency.argument.
+    more = {'idempotency_key': f'offer\n{body[schemas.OFFER]}'}
     return _call(caller, 'accept_offer', values, more)
 
 

@@ -522,6 +522,12 @@ class TestHold:
         assert api.simulate_delete(path, headers=BOB).status_code == 404
         assert accept(api, offer, BOB).status_code == 409
 
+    def test_no_key_of_a_client_stands_in_the_way(self, api, offer):
+        created(create(api, headers={
+            **ALICE, 'Idempotency-Key': f'offer {offer["id"]}',
+        }))
+        assert accept(api, offer).status_code == 201
+
     def test_a_held_offer_is_no_lease(self, api, offer):
         path = f'/v1/leases/{offer["id"]}'
         for headers in (ALICE, {'X-Auth-Token': 'alice:p1'}):
