@@ -53,5 +53,8 @@ class Window:
     def contains(self, at: int) -> bool:
         return self.start <= at < self.end
 
+    def includes(self, other: 'Window') -> bool:
+        return self.start <= other.start and other.end <= self.end
+
     def overlaps(self, other: 'Window') -> bool:
         return self.start < other.end and other.start < self.end

@@ -154,8 +154,9 @@ class Maintenances(loop.Looped):
         """Change the name, the reason or the window of a maintenance.
 
         Reservations that are in the new window leave the hosts, as for
-        `create`; leases that are in the old window only are not degraded by
-        the maintenance any more.
+        `create`, unless the old window includes the new window: such a change
+        moves nothing and is never refused. Leases that are in the old window
+        only are not degraded by the maintenance any more.
 
         :param values: any of `name`, `reason`, `start` (None for now) and
             `end`
@@ -169,7 +170,10 @@ class Maintenances(loop.Looped):
             old = tx.maintenance(maintenance_id)
             new = _changed(old, values, now)
             before = _affected(tx, old, now)
-            outcome = self._close(tx, new, force or dry_run, now)
+            outcome = self._close(
+                tx, new, force or dry_run, now,
+                moves=not old.window.includes(new.window),
+            )
             held = {id_ for _, id_ in _affected(tx, new, now)}
             gone = {id_ for _, id_ in before} - held
             return dataclasses.replace(
@@ -201,16 +205,8 @@ class Maintenances(loop.Looped):
         """
         found: Maintenance = self._ledger.maintenance(maintenance_id)
         now = int(self._clock())
-        in_the_way = [
-            {
-                'lease_id': lease_id,
-                'reservation_id': allocation.reservation_id,
-                'hosts': [allocation.host],
-                'why': None,
-            }
-            for allocation, lease_id in _affected(self._ledger, found, now)
-        ]
-        return self._shown(self._ledger, found, now, in_the_way)
+        affected = _affected(self._ledger, found, now)
+        return self._shown(self._ledger, found, now, _in_the_way(affected))
 
     def list_all(self, after: str | None = None) -> list[_Shown]:
         """Return the maintenances by id.
@@ -316,16 +312,52 @@ class Maintenances(loop.Looped):
         self._wake_runner()
 
     def _close(
-        self, tx: PlacingTx, new: Maintenance, force: bool, now: int
+        self,
+        tx: PlacingTx,
+        new: Maintenance,
+        force: bool,
+        now: int,
+        moves: bool = True,
     ) -> _Outcome:
         """Write a maintenance, and move reservations off its hosts.
 
+        :param moves: whether reservations are to leave the hosts
         :raises InTheWay: if reservations cannot leave the hosts, unless
             `force`
         """
         tx.replica.advance(now)
         affected = _affected(tx, new, now)
         before = {id_: tx.lease(id_) for _, id_ in affected}
+        moved: list[_Shown] = []
+        in_the_way = _in_the_way(affected)
+        if moves:
+            moved, in_the_way = self._leave_all(tx, new, affected, now)
+            if in_the_way and not force:
+                raise _refusal(in_the_way)
+        for id_ in {each['lease_id'] for each in in_the_way}:
+            lease = tx.lease(id_)
+            if not lease.degraded:
+                tx.set_lease_status(id_, lease.status, now, degraded=True)
+        tx.put_maintenance(new)
+        # `step` takes a maintenance that is over from its hosts.
+        if new.end > now:
+            _set_hosts(tx, new, new.on_host, now)
+        shown = self._shown(tx, new, now, in_the_way)
+        shown['moved'] = _with_names(tx, moved)
+        leases = [(old, tx.lease(id_)) for id_, old in before.items()]
+        return _Outcome(new, shown, leases, [])
+
+    def _leave_all(
+        self,
+        tx: PlacingTx,
+        new: Maintenance,
+        affected: list[tuple[Allocation, str]],
+        now: int,
+    ) -> tuple[list[_Shown], list[_Shown]]:
+        """Move reservations off hosts, as far as that is possible.
+
+        :returns: what was moved, and what is in the way
+        """
         moved: list[_Shown] = []
         in_the_way: list[_Shown] = []
         with _closed(tx.replica, new, now), contextlib.ExitStack() as undo:
@@ -348,20 +380,7 @@ class Maintenances(loop.Looped):
                     for reason, each in blocked
                     if each
                 ]
-        if in_the_way and not force:
-            raise _refusal(in_the_way)
-        for id_ in {each['lease_id'] for each in in_the_way}:
-            lease = tx.lease(id_)
-            if not lease.degraded:
-                tx.set_lease_status(id_, lease.status, now, degraded=True)
-        tx.put_maintenance(new)
-        # `step` takes a maintenance that is over from its hosts.
-        if new.end > now:
-            _set_hosts(tx, new, new.on_host, now)
-        shown = self._shown(tx, new, now, in_the_way)
-        shown['moved'] = _with_names(tx, moved)
-        leases = [(old, tx.lease(id_)) for id_, old in before.items()]
-        return _Outcome(new, shown, leases, [])
+        return moved, in_the_way
 
     def _leave(
         self,
@@ -597,6 +616,19 @@ def _refusal(in_the_way: list[_Shown]) -> exception.InTheWay:
         f'{shown}',
         field='hosts',
     )
+
+
+def _in_the_way(affected: Iterable[tuple[Allocation, str]]) -> list[_Shown]:
+    """Return what is in the way of a maintenance, without the reasons."""
+    return [
+        {
+            'lease_id': lease_id,
+            'reservation_id': allocation.reservation_id,
+            'hosts': [allocation.host],
+            'why': None,
+        }
+        for allocation, lease_id in affected
+    ]
 
 
 def _with_names(source: Reader, items: Iterable[_Shown]) -> list[_Shown]:

@@ -356,6 +356,27 @@ class TestLeasesOnTheHosts:
             )
         assert world.ledger.maintenance(made['id']).end == world.now + 200
 
+    @pytest.mark.parametrize('values', [
+        {'name': 'rack 8'}, {'reason': 'water'}, {'end': 170},
+    ], ids=str)
+    def test_what_asks_for_no_more_moves_nothing_and_is_not_refused(
+        self, world, close, on, values
+    ):
+        lease = world.create(start=150, end=300)
+        made = close('a', force=True)
+        world.add_host('b')
+        if 'end' in values:
+            values = {'end': world.now + values['end']}
+        shown = world.manager.maintenances.update(made['id'], values)
+        assert shown.items() >= values.items()
+        assert [each['lease_id'] for each in shown['in_the_way']] == [
+            lease.id
+        ]
+        assert shown['moved'] == []
+        assert on(lease) == ['a']
+        assert world.lease(lease).degraded
+        world.check()
+
     def test_an_open_lease_without_servers_moves(self, world, close, on):
         lease = world.create(start='now', end=300)
         world.run()
