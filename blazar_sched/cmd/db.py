@@ -3,6 +3,7 @@
 
 import argparse
 import datetime
+import time
 import typing
 
 from blazar_sched.cmd import importing
@@ -45,7 +46,7 @@ def _upgrade(args: argparse.Namespace) -> int:
 def _check(args: argparse.Namespace) -> int:
     ledger = _open(args)
     ledger.require_current()
-    faults = ledger.check()
+    faults = ledger.check(int(time.time()))
     for fault in faults:
         print(fault)
     print(f'{len(faults)} inconsistencies found')

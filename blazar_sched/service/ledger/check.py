@@ -25,6 +25,7 @@ from blazar_sched.service.ledger import change
 from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger.allocation import from_row
 from blazar_sched.service.ledger.host import list_ as list_hosts
+from blazar_sched.service.ledger.maintenance import list_ as list_maintenances
 from blazar_sched.service.ledger.models import Allocation
 from blazar_sched.service.ledger.models import Change
 from blazar_sched.service.ledger.models import Event
@@ -39,13 +40,17 @@ _FINISHED = (states.EVENT_DONE, states.EVENT_ERROR)
 _BATCH = 5000
 
 
-def check(connection: sa.Connection) -> list[str]:
-    """Return the inconsistencies of all rows, one line each."""
+def check(connection: sa.Connection, now: int = window.FOREVER) -> list[str]:
+    """Return the inconsistencies of all rows, one line each.
+
+    :param now: hosts must have copies of the maintenances that end after now
+    """
     return [
         *_orphans(connection),
         *_inconsistent(connection),
         *_over_commitments(connection),
         *_gaps(connection),
+        *_copies(connection, now),
     ]
 
 
@@ -370,6 +375,26 @@ def _gaps(connection: sa.Connection) -> Iterator[str]:
     )
     for revision in connection.scalars(cut):
         yield f'changes: revision {revision} is not whole'
+
+
+def _copies(connection: sa.Connection, now: int) -> Iterator[str]:
+    """Compare the hosts' copies of maintenances with the maintenances."""
+    maintenances = list_maintenances(connection)
+    for host in list_hosts(connection):
+        copies = {
+            each.id: (each.start, each.end) for each in host.maintenances
+        }
+        expected = {
+            each.id: (each.start, each.end) for each in maintenances
+            if host.uuid in each.hosts
+            and (each.end > now or each.id in copies)
+        }
+        for id_ in sorted(copies.keys() | expected.keys()):
+            if copies.get(id_) != expected.get(id_):
+                yield (
+                    f'host {host.uuid}: closed over {copies.get(id_)}, by '
+                    f'maintenance {id_} over {expected.get(id_)}'
+                )
 
 
 class Reads(access.Reads):

@@ -130,7 +130,14 @@ class Hosts:
         def work(tx: PlacingTx) -> Host:
             if wanted.uuid in tx.replica.hosts:
                 raise _exists(name)
-            host: Host = tx.put_host(wanted)
+            host: Host = tx.put_host(dataclasses.replace(
+                wanted,
+                # A maintenance still names a host that was removed.
+                maintenances=tuple(
+                    each.on_host for each in tx.maintenances()
+                    if wanted.uuid in each.hosts and each.end > now
+                ),
+            ))
             for server in servers:
                 tx.put_instance(
                     instance_record.make(tx.replica, host.uuid, server, now)

@@ -162,7 +162,7 @@ class ManagerInMemory:
 
     def check(self):
         """Check that the ledger is consistent, and equal to its replica."""
-        assert self.ledger.check() == []
+        assert self.ledger.check(self.now) == []
         self.ledger.commit(lambda tx: None)
         replica = self.ledger.replica
         allocations = [a for a, _ in self.ledger.allocations()]

@@ -2,6 +2,7 @@
 """Maintenances: hosts are closed over a window, vacated, and open again."""
 
 import contextlib
+import dataclasses
 import random
 import threading
 
@@ -223,6 +224,30 @@ class TestHostThatComesOrGoes:
         world.manager.replanner.replan()
         assert on(lease) == ['b']
         world.check()
+
+    def test_a_host_that_is_registered_again_is_closed(
+        self, world, close, on
+    ):
+        for name in 'ab':
+            world.add_host(name)
+        close('a', start=100, end=200)
+        world.manager.hosts.delete(world.host('a').id)
+        world.manager.hosts.create('a', {})
+        assert on(world.create(start=150, end=160)) == ['b']
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            world.create(start=150, end=160)
+        world.check()
+        # The check detects a host that lacks the copy, or has another copy.
+        old = world.host('a')
+        for copies in ((), old.closed_windows * 2):
+            world.ledger.commit(lambda tx, copies=copies: tx.put_host(
+                dataclasses.replace(old, maintenances=tuple(
+                    dataclasses.replace(each, end=each.end + n)
+                    for n, each in enumerate(copies)
+                ))
+            ))
+            [fault] = world.ledger.check(world.now)
+            assert fault.startswith(f'host {old.uuid}: closed over ')
 
 
 class TestLeasesOnTheHosts:
