@@ -12,7 +12,7 @@ export const YEAR = 366 * DAY;
 // Offsets change at full quarters of an hour only.
 const QUARTER = 15 * MINUTE;
 
-const UNITS = { s: 1, m: MINUTE, min: MINUTE, h: HOUR, d: DAY, w: WEEK };
+const UNITS = { s: 1, m: MINUTE, h: HOUR, d: DAY, w: WEEK };
 
 let zone = 'UTC';
 let clock;
@@ -242,15 +242,19 @@ export function lengthOf(seconds) {
   return parts.length ? parts.slice(0, 2).join(' ') : `${rest} s`;
 }
 
-/** Return the seconds of a text such as "4 h" or "1d 12h", else null. A number
- * alone is of hours. */
+/** Return the seconds of a text such as "4 h", "2 days" or "1d 12h", else
+ * null. A number alone is of hours. */
 export function readLength(text) {
-  const form = /^(\s*(\d+(\.\d+)?)\s*(s|min|m|h|d|w)?\s*)+$/;
+  // A unit ends each number but the last one, so that no text is read in many
+  // ways.
+  const unit = '(?:s|m(?:in)?|h(?:ours?)?|d(?:ays?)?|w(?:eeks?)?)';
+  const count = '\\d+(?:\\.\\d+)?\\s*';
+  const form = new RegExp(`^\\s*(?:${count}${unit}\\s*)*(?:${count})?$`);
   if (!form.test(text)) return null;
   let seconds = 0;
-  for (const [, count, , unit] of
-    text.matchAll(/(\d+(\.\d+)?)\s*(s|min|m|h|d|w)?/g)) {
-    seconds += Number(count) * UNITS[unit ?? 'h'];
+  for (const [, number, first] of
+    text.matchAll(/(\d+(?:\.\d+)?)\s*([smhdw])?/g)) {
+    seconds += Number(number) * UNITS[first ?? 'h'];
   }
   return seconds >= 1 ? Math.round(seconds) : null;
 }

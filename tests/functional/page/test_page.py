@@ -350,6 +350,19 @@ def test_a_refusal_offers_another_window_that_a_click_books(world, browse):
     ]
 
 
+def test_lengths_as_people_write_them(world, browse):
+    alice = browse(world)
+    # A text without a unit that goes on and on is no length.
+    alice.sign_in(hash_=f'#span={"1" * 60}!')
+    assert alice.page.evaluate("""async () => {
+        const { readLength } = await import('./times.js');
+        return ['4', '4 hours', '90 min', '1d 12h', '2 weeks', '1 hour 5 m',
+          '1 2', '4 months', '', '1'.repeat(60) + '!'].map(readLength);
+    }""") == [
+        14400, 14400, 5400, 129600, 1209600, 3900, None, None, None, None,
+    ]
+
+
 def edge_of(alice, name):
     box = alice.page.locator(
         f'.bar.mine:has-text("{name}") .edge'
