@@ -9,7 +9,9 @@ const LAST_RETRY = 15;
 /** A request that the service refused: `status`, `name` and `body`. */
 export class Refused extends Error {
   constructor(status, body) {
-    super(body?.error_message ?? `The service answered ${status}.`);
+    // The name of the field is the API's, not the page's.
+    super(body?.error_message?.replace(/^[a-z_]+: /, '')
+      ?? `The service answered ${status}.`);
     this.status = status;
     this.name = body?.error_name ?? 'Refused';
     this.body = body ?? {};
@@ -40,6 +42,7 @@ export class Api {
     return this.send('GET', text ? `${path}?${text}` : path, options);
   }
 
+  /** Send a POST; with the same `key` in `options`, it is done once. */
   post(path, body, options = {}) {
     return this.send('POST', path, { ...options, body });
   }
@@ -55,7 +58,7 @@ export class Api {
   /**
    * Send a request with the token; return the document of the answer.
    *
-   * @param {Object} options `body`, `signal`, and `etag` of a document that
+   * @param {Object} options `body`, `signal`, `key`, and `etag` of a document that
    *   the caller has: the result is then {etag, document}, or null if the
    *   document is unchanged
    */
@@ -83,13 +86,14 @@ export class Api {
     }
   }
 
-  async fetch(method, path, { body, signal, etag }) {
+  async fetch(method, path, { body, signal, key, etag }) {
     const headers = {
       'Accept': 'application/json',
       'OpenStack-API-Version': VERSION,
       'X-Auth-Token': this.token,
     };
     if (body !== undefined) headers['Content-Type'] = 'application/json';
+    if (key) headers['Idempotency-Key'] = key;
     if (etag) headers['If-None-Match'] = etag;
     try {
       const answer = await fetch(`../v1${path}`, {
@@ -122,6 +126,10 @@ export class Api {
     this.retry = Math.min(2 * this.retry, LAST_RETRY);
   }
 }
+
+/** Return a new idempotency key. */
+export const newKey = () =>
+  crypto.getRandomValues(new Uint32Array(4)).join('-');
 
 /** Return the JSON document of an answer, null if there is none. */
 export async function documentOf(answer) {

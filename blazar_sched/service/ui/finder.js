@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // "I need 2 hosts for 4 h": what is needed, and the first windows for it.
 
+import { newKey } from './api.js';
 import { $, debounced, fill, h } from './dom.js';
 import * as times from './times.js';
 
@@ -9,6 +10,8 @@ const OFFERS = 4;
 const QUIET = 300;
 // A start that is no further away is "now" when it is booked.
 const SOON = 60;
+// Seconds after which the windows that were found are searched again.
+const OLD = times.MINUTE;
 // Seconds for which an offer is held.
 const HOLD = 10 * times.MINUTE;
 
@@ -32,27 +35,37 @@ export function dates(start, end) {
   return { start_date: 'now', end_date: times.iso(end) };
 }
 
+/** Return a window as of now: a window that has begun keeps its length. */
+function present({ start, end }) {
+  const now = times.now();
+  return start > now + SOON ? { start, end, isNow: false }
+    : { start: now, end: now + end - start, isNow: true };
+}
+
 export class Finder {
   /**
    * @param {Object} on `search(body, signal)` asks for offers,
    *   `changed()` is told that the capacity of something else is of interest,
-   *   `book(values)` books a lease, `hold(body, text)` holds the offer of a
-   *   request for offers
+   *   `book(values, key)` books a lease, `hold(body, key, text)` holds the
+   *   offer of a request for offers, each once for a key
    */
   constructor(on) {
     this.on = on;
     this.search = debounced(() => this.searchNow(), QUIET);
+    this.offer = null;
+    this.isWaiting = false;
     const form = $('finder');
     form.addEventListener('input', ({ target }) => {
       // The name changes nothing about the windows.
       if (target.id === 'name') return;
+      if (target.id === 'from') this.from = times.fromInput(target.value);
       this.arrange();
       this.search();
       this.on.changed();
     });
     form.addEventListener('submit', (event) => {
       event.preventDefault();
-      if (this.offer) this.book(this.offer);
+      if (this.offer && !this.isWaiting) this.book(this.offer);
     });
     $('hold').textContent = `Hold for ${times.lengthOf(HOLD)}`;
     $('hold').addEventListener('click', () => this.hold(this.offer));
@@ -144,15 +157,36 @@ export class Finder {
       && ($('when').value !== 'later' || $('from').value !== '');
   }
 
-  async searchNow() {
+  /** Search again if what is shown is old, and keep it until the answer. */
+  again() {
+    if (times.now() - this.searched > OLD) this.searchNow(true);
+    else if (this.offer) this.answer(this.offer);
+  }
+
+  /** Show times in the zone that is chosen now. */
+  redraw() {
+    if (this.from) $('from').value = times.toInput(this.from);
+    if (this.offer) this.choices(this.windows, this.offer);
+  }
+
+  /** Have the buttons wait for the answer to a change, and for the search that
+   * follows. */
+  wait(isWaiting) {
+    this.isWaiting = isWaiting;
+    this.choose(isWaiting ? this.offer : null);
+  }
+
+  async searchNow(keeps = false) {
     this.running?.abort();
-    this.choose(null);
+    if (!keeps) this.choose(null);
     if (!this.isComplete) {
       this.say('Fill in how many, and for how long: 4 h, 2 d or 1 w.');
       return;
     }
+    if (!keeps) this.say('searching…');
+    this.searched = times.now();
     this.running = new AbortController();
-    const from = times.fromInput($('from').value);
+    const { from } = this;
     const later = $('when').value === 'later' && from > times.now();
     try {
       this.show(await this.on.search({
@@ -167,20 +201,19 @@ export class Finder {
 
   show({ offers, nearest }) {
     const windows = offers.map((offer) => ({
-      ...offer, start: times.parse(offer.start_date),
+      ...offer, key: newKey(), start: times.parse(offer.start_date),
       end: times.parse(offer.end_date),
     }));
+    this.choose(null);
     if (windows.length) this.choices(windows, windows[0]);
     else this.say(this.unavailable(nearest), 'bad');
   }
 
   /** Show the windows, of which one is chosen. */
   choices(windows, chosen) {
+    this.windows = windows;
     this.choose(chosen);
-    const limited = chosen.limited_by === 'policy'
-      ? h('em', {}, ' (a limit of the project forbids it) ') : null;
-    fill($('found'), 'from ', this.time(chosen), limited);
-    $('found').className = 'good';
+    this.answer(chosen);
     const others = windows.filter((offer) => offer !== chosen);
     fill($('others'), others.length ? 'or ' : null, others.map((offer) =>
       h('button.link', {
@@ -192,18 +225,26 @@ export class Finder {
       }, times.short(offer.start))));
   }
 
+  answer(offer) {
+    const limited = offer.limited_by === 'policy'
+      ? h('em', {}, ' (a limit of the project forbids it) ') : null;
+    fill($('found'), 'from ', this.time(offer), limited);
+    $('found').className = 'good';
+  }
+
   /** Set the window that is booked or held, null for none. */
   choose(offer) {
     this.offer = offer;
-    $('book').disabled = offer === null;
-    $('hold').disabled = offer === null;
+    for (const id of ['book', 'hold']) {
+      $(id).disabled = offer === null || this.isWaiting;
+    }
   }
 
-  time({ start, end }) {
+  time(offer) {
+    const { start, end, isNow } = present(offer);
     return h('time', {
       ...times.hover(start), title: times.windowInUtc(start, end),
-    }, start <= times.now() + SOON ? 'now' : times.short(start),
-    ` to ${times.short(end)}`);
+    }, isNow ? 'now' : times.short(start), ` to ${times.short(end)}`);
   }
 
   unavailable(nearest) {
@@ -224,23 +265,23 @@ export class Finder {
     fill($('others'));
   }
 
-  book({ start, end }) {
+  book(offer) {
+    const { start, end } = present(offer);
     this.on.book({
       name: this.name, ...dates(start, end),
       reservations: [this.reservation()],
-    });
+    }, offer.key);
   }
 
   /** Hold this window; a window that begins now may begin a minute later. */
-  hold({ start, end }) {
-    const now = times.now();
-    const range = start > now + SOON
-      ? { start_date: times.iso(start), latest_start_date: times.iso(start) }
-      : { latest_start_date: times.iso(now + SOON) };
+  hold(offer) {
+    const { start, end, isNow } = present(offer);
+    const range = isNow ? { latest_start_date: times.iso(start + SOON) }
+      : { start_date: times.iso(start), latest_start_date: times.iso(start) };
     this.on.hold({
       reservations: [this.reservation()], duration: end - start, ...range,
       limit: 1, hold: HOLD,
-    }, `${amount(this.count, this.noun)}, ${times.windowOf(start, end)}, held `
+    }, `hold ${offer.key}`, `${amount(this.count, this.noun)}, ${times.windowOf(start, end)}, held `
       + `for ${times.lengthOf(HOLD)}.`);
   }
 }

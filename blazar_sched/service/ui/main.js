@@ -38,6 +38,7 @@ class Page {
       away: (seconds) => this.away(seconds), back: () => this.back(),
     });
     this.view = new View(() => this.viewed());
+    this.zone = this.view.zone;
     this.rows = new Rows(this.api, (rows) => this.show(rows));
     this.timeline = new Timeline(
       { axis: $('axis'), rows: $('rows'), sheet: $('sheet') }, this.view, {
@@ -52,8 +53,8 @@ class Page {
       });
     this.finder = new Finder({
       search: (body, signal) => this.api.post('/offers', body, { signal }),
-      book: (values) => this.proposal.book(values),
-      hold: (body, text) => this.hold(body, text),
+      book: (values, key) => this.proposal.book(values, key),
+      hold: (body, key, text) => this.hold(body, key, text),
       changed: () => this.readCapacity(),
     });
     this.proposal = new Proposal(
@@ -303,6 +304,7 @@ class Page {
     if (this.session && !document.hidden && !this.api.isAway
       && !this.signingIn) {
       this.timeline.redraw();
+      this.finder.again();
       this.attempt(() => this.load(true));
     }
   }
@@ -321,8 +323,8 @@ class Page {
 
   // Held offers. The user is led to the card of what has been made.
 
-  async hold(body, text) {
-    const id = await this.proposal.hold(body, text);
+  async hold(body, key, text) {
+    const id = await this.proposal.hold(body, key, text);
     if (id !== null) this.select(id);
   }
 
@@ -348,6 +350,11 @@ class Page {
   // What is drawn.
 
   viewed() {
+    if (this.zone !== this.view.zone) {
+      this.zone = this.view.zone;
+      this.finder.redraw();
+      this.proposal.redraw();
+    }
     this.timeline.redraw();
     this.draw();
     this.read();

@@ -59,18 +59,12 @@ function card(offer, on) {
   });
   const take = h('button.primary', {
     type: 'button', 'aria-label': `Accept: ${what}`,
-    onclick: () => once(() => on.take(offer, name.value.trim() || 'lease')),
+    onclick: () => on.take(offer, name.value.trim() || 'lease'),
   }, 'Accept');
   const release = h('button', {
     type: 'button', 'aria-label': `Release: ${what}`,
-    onclick: () => once(() => on.release(offer)),
+    onclick: () => on.release(offer),
   }, 'Release');
-  // A second press is no second request.
-  const once = async (act) => {
-    take.disabled = release.disabled = true;
-    await act();
-    take.disabled = release.disabled = false;
-  };
   return h('li.card.held', { 'data-offer': offer.id },
     h('div.head', {},
       h('button.link.name', {

@@ -3,6 +3,7 @@
 // pointer moves, dry runs tell whether there is room; what is booked in the
 // end is what is shown.
 
+import { newKey } from './api.js';
 import { $, debounced, fill, h } from './dom.js';
 import { amount, dates } from './finder.js';
 import * as times from './times.js';
@@ -51,21 +52,27 @@ export class Proposal {
     const byHost = rows.every((row) => row.host);
     const hosts = this.finder.kind === 'host';
     const count = byHost && hosts ? rows.length : this.finder.count;
+    const key = newKey();
+    const required = requirement(rows);
+    const reservation = this.finder.reservation(count, required);
     this.propose({
       ...selection,
       text: amount(count, this.finder.noun),
-      send: (path, signal) => this.api.post(path, {
-        name: this.finder.name, ...dates(selection.start, selection.end),
-        reservations: [this.finder.reservation(count, requirement(rows))],
-      }, { signal }),
-      path: '/leases', verb: 'Book', done: 'Booked',
+      send: (path, signal, { start, end } = selection) => this.api.post(path, {
+        name: this.finder.name, ...dates(start, end),
+        reservations: [reservation],
+      }, { signal, key: `${key} ${start}` }),
+      // The service chooses the rows, so it does not choose taken rows.
+      isElsewhere: !required && rows.some((row) => row.bars.some(
+        ({ start, end }) => start < selection.end
+          && (end ?? Infinity) > selection.start)),
+      path: '/leases', verb: 'Book', isNamed: true,
     });
   }
 
   /** Book at once what the finder has found. */
-  async book(values) {
-    this.clear();
-    await this.send(() => this.api.post('/leases', values),
+  async book(values, key) {
+    await this.send(() => this.api.post('/leases', values, { key }),
       `${values.name} is booked.`, (error) => this.refuseBody(error, values));
   }
 
@@ -76,11 +83,12 @@ export class Proposal {
       this.tell(error.message, 'bad');
       return;
     }
+    const key = newKey();
     this.now = {
       from: 0, to: 1, text: values.name, verb: 'Book', path: '/leases',
       send: (path, signal, window) => this.api.post(path, {
         ...values, ...dates(window.start, window.end),
-      }, { signal }),
+      }, { signal, key }),
     };
     this.refused(error);
   }
@@ -88,10 +96,11 @@ export class Proposal {
   // Held offers.
 
   /** Hold the window of a request for offers; return the id of the offer. */
-  async hold(body, done) {
+  async hold(body, key, done) {
     let id = null;
     await this.send(async () => {
-      const { offers: [offer] } = await this.api.post('/offers', body);
+      const { offers: [offer] } = await this.api.post(
+        '/offers', body, { key });
       if (!offer) throw new Error('This window has been taken meanwhile.');
       ({ id } = offer);
     }, done, (error) => this.tell(error.message, 'bad'));
@@ -184,10 +193,13 @@ export class Proposal {
   }
 
   shown(reason) {
-    const { start, end, from, to, text, verb } = this.now;
+    this.reason = reason;
+    const {
+      start, end, from, to, text, verb, isElsewhere, isNamed,
+    } = this.now;
     const offer = this.verdict === 'no' ? this.offer : null;
     const ghosts = [];
-    if (start !== undefined) {
+    if (start !== undefined && !(isElsewhere && this.verdict === 'yes')) {
       const kind = { yes: 'yes', no: 'no' }[this.verdict] ?? 'wait';
       const said = { yes: 'room', no: 'no room' }[this.verdict] ?? '…';
       ghosts.push({ start, end, from, to, kind,
@@ -195,24 +207,42 @@ export class Proposal {
     }
     if (offer) {
       ghosts.push({ ...offer, from, to, kind: 'offer', offer: true,
-        label: `${verb} until ${times.short(offer.end)} instead` });
+        label: `${verb} ${this.now.extends
+          ? `until ${times.short(offer.end)}`
+          : `from ${times.short(offer.start)}`} instead` });
     }
     this.timeline.haunt(ghosts);
     fill($('proposal'), this.sentence(reason),
+      isNamed && this.verdict !== null ? this.namer() : null,
       this.verdict === 'yes' ? this.button(verb, this.now, true) : null,
       offer ? this.button(`${verb} ${
         times.windowOf(offer.start, offer.end)} instead`, offer) : null,
       this.closer('Cancel'));
   }
 
+  /** Return a field with the name of the lease, which is the finder's. */
+  namer() {
+    return h('label', {}, 'named ', h('input', {
+      value: this.finder.name, maxlength: 80, size: 12, spellcheck: 'false',
+      oninput: ({ target }) => { $('name').value = target.value; },
+    }));
+  }
+
+  /** Show times in the zone that is chosen now. */
+  redraw() {
+    if (this.now) this.shown(this.reason);
+    else this.clear();
+  }
+
   sentence(reason) {
-    const { start, end, text } = this.now;
+    const { start, end, text, isElsewhere } = this.now;
     const window = start === undefined ? '' : h('time', {
       title: times.windowInUtc(start, end), datetime: times.iso(start),
     }, `, ${times.windowOf(start, end)}`);
     if (this.verdict === null) return h('p', {}, text, window, ': asking…');
     return this.verdict === 'yes'
-      ? h('p.good', {}, text, window, ': there is room.')
+      ? h('p.good', {}, text, window, isElsewhere
+        ? ': there is room on other hosts.' : ': there is room.')
       : h('p.bad', {}, text, window, `: ${reason}`);
   }
 
@@ -226,41 +256,42 @@ export class Proposal {
   /** Book what is proposed, or the window of an offer. */
   async accept(window) {
     const proposal = this.now;
-    const whole = window === undefined || window === proposal
-      ? proposal : { ...proposal, ...window };
-    if (whole !== proposal && !proposal.extends && proposal.start) {
-      // The same reservation in another window.
-      await this.send(() => this.rebook(proposal, whole),
-        `${whole.text} booked.`);
-      return;
-    }
+    const whole = { ...proposal, ...window };
     await this.send(() => proposal.send(proposal.path, undefined, whole),
       proposal.extends ? `${whole.text} ends ${times.short(whole.end)}.`
         : `${whole.text} booked.`);
   }
 
-  rebook(proposal, { start, end }) {
-    this.drag({ start, end, from: proposal.from, to: proposal.to });
-    this.ask.cancel();
-    return this.now.send('/leases');
-  }
-
   /** Send a change; tell what was done, or why not; return whether it was
-   * done. */
+   * done. One change is sent at a time. */
   async send(change, done, refused = (error) => this.refused(error)) {
+    if (this.isSending) return false;
+    this.wait(true);
     try {
       await change();
+      this.clear();
+      this.tell(done, 'good');
+      return true;
     } catch (error) {
       if (error.name === 'AbortError') return false;
       if (error.body) refused(error);
       else this.tell(error.message, 'bad');
-      await this.changed();
       return false;
+    } finally {
+      this.wait(false);
+      await this.changed();
     }
-    this.clear();
-    this.tell(done, 'good');
-    await this.changed();
-    return true;
+  }
+
+  /** Have the buttons wait for the answer to a change, and say so. */
+  wait(isSending) {
+    this.isSending = isSending;
+    this.finder.wait(isSending);
+    $('main').setAttribute('aria-busy', isSending);
+    if (!isSending) return;
+    this.asking?.abort();
+    this.ask.cancel();
+    fill($('proposal'), h('p', {}, 'Waiting for the answer…'));
   }
 
   end(lease, started) {

@@ -86,7 +86,9 @@ class Person:
     def ready(self):
         self.page.wait_for_selector('.row')
         for part in ('#found', '#now', '#leases'):
-            self.until(lambda part=part: self.page.inner_text(part) != '')
+            self.until(lambda part=part: self.page.inner_text(part) not in (
+                '', 'searching…'
+            ))
 
     def box(self):
         """Return the left end and the top of the lanes, and their width."""

@@ -141,7 +141,8 @@ def hold(alice):
     """Hold what the finder has found; return the card."""
     alice.page.click('#hold')
     alice.says('held for 10 min')
-    alice.page.wait_for_selector('.card.held')
+    # The user is led to the card.
+    alice.page.wait_for_selector('.card.held.selected')
     return alice.page.locator('.card.held')
 
 
@@ -339,8 +340,9 @@ def test_a_refusal_offers_another_window_that_a_click_books(world, browse):
     at = world.at(62)
     alice.drag(alice.point(at, 0), alice.point(at + 4 * HOUR, 1))
     alice.page.wait_for_selector('.ghost.no')
+    assert 'reservations:' not in alice.page.inner_text('#proposal')
     offer = alice.page.locator('.ghost.offer')
-    assert 'instead' in offer.inner_text()
+    assert re.search('Book from .* instead', offer.inner_text())
     offer.click()
     alice.says('booked')
     lease = world.leases('alice:physics')['lease']
@@ -348,6 +350,113 @@ def test_a_refusal_offers_another_window_that_a_click_books(world, browse):
     assert lease['start_date'] >= world.leases('admin')['secret-soon'][
         'end_date'
     ]
+
+
+@pytest.mark.parametrize('act', ['book', 'hold', 'drag'])
+def test_what_is_clicked_twice_is_done_once(world, browse, act):
+    alice = browse(world)
+    alice.sign_in()
+    page = alice.page
+    waiting = []
+
+    def late(route):
+        if route.request.method == 'POST':
+            waiting.append(route)
+        else:
+            route.continue_()
+
+    button = f'#{act}'
+    if act == 'drag':
+        at = world.at(42)
+        alice.drag(alice.point(at, 1), alice.point(at + 5 * HOUR, 1))
+        button = '#proposal .primary'
+        page.wait_for_selector(button)
+    page.route(re.compile('/v1/(leases|offers)$'), late)
+    page.evaluate("""(button) => {
+        for (let i = 0; i < 3; i++) document.querySelector(button)?.click();
+    }""", button)
+    alice.says('Waiting for the answer')
+    assert page.is_disabled('#book') and page.is_disabled('#hold')
+    alice.until(lambda: waiting)
+    [route] = waiting
+    assert route.request.headers['idempotency-key']
+    route.continue_()
+    page.unroute_all()
+    alice.says('held for' if act == 'hold' else 'booked')
+    made = len(offers_of(world, 'alice:physics'))
+    assert (made, len(world.leases('alice:physics'))) == (
+        (1, 2) if act == 'hold' else (0, 3)
+    )
+    page.wait_for_selector('#book:enabled')
+
+
+def test_another_zone_shows_the_same_times(world, browse):
+    alice = browse(world)
+    alice.sign_in()
+    page = alice.page
+    page.select_option('#when', 'later')
+    page.fill('#from', '2035-07-01T10:00')
+    alice.until(lambda: ', 10:00 to' in page.inner_text('#found'))
+    page.select_option('#zone', 'UTC')
+    assert ', 08:00 to' in page.inner_text('#found')
+    assert page.input_value('#from') == '2035-07-01T08:00'
+    at = world.at(42)
+    alice.drag(alice.point(at, 1), alice.point(at + 5 * HOUR, 1))
+    alice.says('there is room')
+    shown = page.inner_text('#proposal p')
+    page.select_option('#zone', '')
+    assert 'there is room' in page.inner_text('#proposal p') != shown
+
+
+def test_an_answer_is_in_sight_of_the_card(world, browse):
+    alice = browse(world, viewport={'width': 390, 'height': 500})
+    alice.sign_in()
+    button = alice.page.locator('.card >> text="+1 h"').last
+    button.scroll_into_view_if_needed()
+    button.click()
+    alice.says('night-batch ends')
+    box = alice.page.locator('#proposal').bounding_box()
+    assert box['y'] >= 0 and box['y'] + box['height'] <= 500
+    assert button.is_visible()
+
+
+def test_a_window_from_now_on_moves_with_the_time(world, browse):
+    alice = browse(world)
+    page = alice.page
+    page.clock.install()
+    alice.sign_in()
+    shown = page.inner_text('#found')
+    assert shown.startswith('from now to ')
+    page.clock.run_for(20_000)
+    searches = []
+    page.on('request', lambda r: searches.append(r.url))
+    page.clock.run_for(300_000)
+    alice.until(lambda: page.inner_text('#found') not in (
+        shown, 'searching…'
+    ))
+    assert page.inner_text('#found').startswith('from now to ')
+    assert [url for url in searches if url.endswith('/offers')]
+
+
+def test_a_drag_over_rows_that_are_taken(world, browse):
+    """The service chooses other hosts, and the page does not deny it."""
+    alice = browse(world)
+    alice.sign_in()
+    page = alice.page
+    taken = max(
+        (bar.bounding_box()
+         for bar in page.locator('.bar.lease:not(.mine)').all()),
+        key=lambda box: box['width'],
+    )
+    y = taken['y'] + taken['height'] / 2
+    end = taken['x'] + taken['width']
+    alice.drag((end + 5, y), (end - 15, y))
+    alice.says('there is room on other hosts')
+    assert page.locator('.ghost').count() == 0
+    page.fill('#proposal input', 'beside')
+    page.click('#proposal .primary')
+    alice.says('booked')
+    assert 'beside' in world.leases('alice:physics')
 
 
 def test_lengths_as_people_write_them(world, browse):
