@@ -34,6 +34,8 @@ class Metric:
         with ``_total`` appended
     :ivar buckets: buckets of a Histogram, in its unit; () for the default
         buckets of Prometheus
+    :ivar zeros: the values of the labels with which a Counter is 0 from the
+        beginning, as Prometheus sees no increase in a first value
     """
 
     kind: type
@@ -41,6 +43,7 @@ class Metric:
     documentation: str
     labels: tuple[str, ...] = ()
     buckets: tuple[float, ...] = ()
+    zeros: tuple[tuple[str, ...], ...] = ()
 
 
 # The label of all worker metrics: the host and process of the worker.
@@ -90,6 +93,7 @@ DECISIONS = Metric(
     'Requests that a filter answered, by outcome: decided (by the replica), '
     'or stale, unknown or failed (by on_stale)',
     (WORKER, 'filter', 'outcome'),
+    zeros=(('ReservationFilter', 'failed'), ('LifetimeFilter', 'failed')),
 )
 SEEN = Metric(
     prometheus_client.Counter,
@@ -130,6 +134,9 @@ class Metrics:
         self.registry = prometheus_client.CollectorRegistry()
         self._first = first
         self._made = {each: self._make(each) for each in table}
+        for each in self._made:
+            for labels in each.zeros:
+                self.of(each, *labels)
 
     def of(self, metric: Metric, *labels: str) -> Any:
         """Return the Counter, Gauge or Histogram of a metric and labels."""

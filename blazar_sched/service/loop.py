@@ -14,6 +14,9 @@ LOG = log.getLogger(__name__)
 
 # The default number of seconds until the next step.
 PAUSE = 1.0
+# The seconds between two steps of a loop that only waits to be woken up: each
+# step shows in the metrics that the loop has not failed.
+IDLE = 60.0
 # The maximum number of seconds until the next step while steps fail, unless
 # the pace of the loop is slower anyway.
 LONGEST_PAUSE = 8.0

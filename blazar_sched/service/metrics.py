@@ -87,6 +87,7 @@ MOVES = Metric(
     'by whether Nova has accepted the request: accepted or refused; failed '
     'counts the moves that had to be requested again',
     ('outcome',),
+    zeros=((ACCEPTED,), (REFUSED,), (FAILED,)),
 )
 UNPLANNED = Metric(
     prometheus_client.Gauge,

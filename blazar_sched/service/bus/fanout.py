@@ -17,9 +17,6 @@ from blazar_sched.service.bus import rpc
 
 LOG = log.getLogger(__name__)
 
-# The seconds between two steps where there is no revision to send.
-IDLE = 3600.0
-
 
 class Fanout(loop.Looped):
     """A loop that casts the newest revision, in a separate thread.
@@ -61,4 +58,4 @@ class Fanout(loop.Looped):
                 )
             except oslo_messaging.MessagingException as e:
                 LOG.warning('Could not cast revision %d: %s', newest, e)
-        return IDLE
+        return loop.IDLE

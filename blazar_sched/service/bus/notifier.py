@@ -84,8 +84,6 @@ INSTANCE_VACATE = 'instance.vacate'
 # The maximum number of notifications that wait for a broker that hangs; beyond
 # it the oldest notifications are lost.
 MOST_WAITING = 10_000
-# The seconds between two steps where there is nothing to send.
-IDLE = 3600.0
 
 
 class Notifier(loop.Looped):
@@ -186,7 +184,7 @@ class Notifier(loop.Looped):
                 # notifications.
                 LOG.exception('Could not send notification %s', event_type)
                 self.lost += 1
-        return IDLE
+        return loop.IDLE
 
     def _put(self, event_type: str, payload: dict[str, Any]) -> None:
         if len(self._waiting) == MOST_WAITING:
