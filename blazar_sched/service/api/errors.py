@@ -49,6 +49,8 @@ NAMES = {
     # The same request may work later.
     503: exception.Unavailable.__name__,
 }
+# The key of the WSGI environ with the reason of a refusal, for the log.
+REASON = 'blazar_sched.refusal'
 FAULT = 'unexpected error; the log of the service has details of this request'
 
 
@@ -121,6 +123,7 @@ def _serialize(
     message = error.description or f'{error.title}: {req.method} {req.path}'
     resp.content_type = falcon.MEDIA_JSON
     resp.media = envelope(error.status_code, message)
+    req.env[REASON] = message
 
 
 def refuse(
@@ -132,6 +135,7 @@ def refuse(
     """Respond with the error in the envelope: an error handler of Falcon."""
     resp.status = error.status
     resp.media = envelope(error.status, _message(error), _name(error))
+    req.env[REASON] = f'{_name(error)}: {_message(error)}'
 
 
 def _too_deep(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The log line of each request: the request, the response, and the duration.
+"""The log line of each request: its response, duration and refusal.
 
 The caller, and the lease or host concerned, are in the context of the line.
 """
@@ -11,6 +11,8 @@ from typing import Any
 from wsgiref import types as wsgi
 
 from oslo_log import log as logging
+
+from blazar_sched.service.api import errors
 
 LOG = logging.getLogger(__name__)
 
@@ -32,12 +34,14 @@ class RequestLog:
             exc_info: Any = None,
         ) -> Callable[[bytes], object]:
             LOG.info(
-                '%s asked %s %r: %s after %.3f s',
+                '%s asked %s %r: %s after %.3f s%s',
                 environ.get('REMOTE_ADDR', '-'),
                 environ['REQUEST_METHOD'],
                 environ['PATH_INFO'],
                 status,
                 time.monotonic() - began,
+                f': {environ[errors.REASON]}' if errors.REASON in environ
+                else '',
             )
             return start_response(status, headers, exc_info)
 

@@ -6,7 +6,7 @@ Notifications are sent with oslo.messaging, where
 event types and payload. Where Blazar has no event type, the type is this
 project's own. Notifications are sent in order, from a separate thread and
 after the commit: a broker that hangs delays nothing, but notifications are
-lost.
+lost. The log has a line for each notification, whether or not it is sent.
 """
 
 import collections
@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from oslo_config import cfg
+from oslo_context import context
 from oslo_log import log
 import oslo_messaging
 
@@ -84,6 +85,23 @@ INSTANCE_VACATE = 'instance.vacate'
 # The maximum number of notifications that wait for a broker that hangs; beyond
 # it the oldest notifications are lost.
 MOST_WAITING = 10_000
+# What the log shows of a payload, and what a notification contains of the
+# context of the request that has caused it: no token.
+_LOGGED = (
+    'lease_id', 'series_id', 'request_id', 'threshold_id', 'host_id',
+    'instance_id', 'name', 'project_id', 'user_id', 'start_date', 'end_date',
+    'status', 'degraded', 'hypervisor_hostname', 'target_hypervisor_hostname',
+)
+_CONTEXT = ('request_id', 'global_request_id', 'user_id', 'project_id')
+
+
+class _Contexts(oslo_messaging.NoOpSerializer):
+    """A serializer that sends the ids of a request's context only."""
+
+    def serialize_context(
+        self, ctxt: context.RequestContext | None
+    ) -> dict[str, Any]:
+        return {k: getattr(ctxt, k) for k in _CONTEXT} if ctxt else {}
 
 
 class Notifier(loop.Looped):
@@ -99,11 +117,11 @@ class Notifier(loop.Looped):
         #: The number of notifications that could not be sent.
         self.lost = 0
         self._notifier = oslo_messaging.Notifier(
-            rpc.notifications(conf), PUBLISHER
+            rpc.notifications(conf), PUBLISHER, serializer=_Contexts()
         )
-        self._waiting: collections.deque[tuple[str, dict[str, Any]]] = (
-            collections.deque(maxlen=MOST_WAITING)
-        )
+        self._waiting: collections.deque[
+            tuple[context.RequestContext | None, str, dict[str, Any]]
+        ] = collections.deque(maxlen=MOST_WAITING)
         self._loop = loop.Loop('notifier', self.step)
 
     def lease(self, event_type: str, lease: Lease) -> None:
@@ -111,7 +129,7 @@ class Notifier(loop.Looped):
 
         A held offer is not a lease yet: no notification is sent.
         """
-        if self.is_on and not lease.is_offer:
+        if not lease.is_offer:
             self._put(event_type, payloads.lease(lease))
 
     def maintenance(
@@ -123,7 +141,7 @@ class Notifier(loop.Looped):
 
         :param event_type: from above
         """
-        if self.is_on and not lease.is_offer:
+        if not lease.is_offer:
             self._put(event_type, payloads.maintenance(lease, maintenance))
 
     def series(
@@ -133,30 +151,25 @@ class Notifier(loop.Looped):
 
         :param occurrences: the names of the occurrences that are meant
         """
-        if self.is_on:
-            self._put(event_type, payloads.series(series, occurrences))
+        self._put(event_type, payloads.series(series, occurrences))
 
     def lease_request(self, event_type: str, request: LeaseRequest) -> None:
         """Queue a notification of a lease request; the type is from above."""
-        if self.is_on:
-            self._put(event_type, payloads.lease_request(request))
+        self._put(event_type, payloads.lease_request(request))
 
     def threshold(self, threshold: Threshold) -> None:
         """Queue a notification that a threshold was crossed."""
-        if self.is_on:
-            self._put(
-                threshold_event(threshold), payloads.threshold(threshold)
-            )
+        self._put(
+            threshold_event(threshold), payloads.threshold(threshold)
+        )
 
     def host(self, event_type: str, host: Host) -> None:
         """Queue a notification of a host, with an `event_type` from above."""
-        if self.is_on:
-            self._put(event_type, payloads.host(host))
+        self._put(event_type, payloads.host(host))
 
     def instance(self, event_type: str, uuid: str, **details: Any) -> None:
         """Queue a notification of a server; `event_type` is from above."""
-        if self.is_on:
-            self._put(event_type, {'instance_id': uuid, **details})
+        self._put(event_type, {'instance_id': uuid, **details})
 
     def relocation(
         self, event_type: str, instance: Instance, source: str, target: str
@@ -168,17 +181,16 @@ class Notifier(loop.Looped):
         :param source: the hypervisor hostname of the host that is left
         :param target: the hypervisor hostname of the next host
         """
-        if self.is_on:
-            self._put(
-                event_type, payloads.relocation(instance, source, target)
-            )
+        self._put(
+            event_type, payloads.relocation(instance, source, target)
+        )
 
     def step(self) -> float:
         """Send the queued notifications."""
         while self._waiting:
-            event_type, payload = self._waiting.popleft()
+            caller, event_type, payload = self._waiting.popleft()
             try:
-                self._notifier.info({}, event_type, payload)
+                self._notifier.info(caller, event_type, payload)
             except Exception:
                 # Any error of a driver is logged: nothing depends on
                 # notifications.
@@ -187,13 +199,20 @@ class Notifier(loop.Looped):
         return loop.IDLE
 
     def _put(self, event_type: str, payload: dict[str, Any]) -> None:
+        shown = {k: payload[k] for k in _LOGGED if k in payload}
+        LOG.info(
+            '%s: %s', event_type,
+            ', '.join(f'{k} {v}' for k, v in shown.items()),
+        )
+        if not self.is_on:
+            return
         if len(self._waiting) == MOST_WAITING:
             LOG.warning(
                 'Dropped notification %s: the queue is full',
-                self._waiting[0][0],
+                self._waiting[0][1],
             )
             self.lost += 1
-        self._waiting.append((event_type, payload))
+        self._waiting.append((context.get_current(), event_type, payload))
         self._loop.wake()
 
 

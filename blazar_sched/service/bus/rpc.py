@@ -48,6 +48,8 @@ CHECK_TIMEOUT = 5.0
 # A manager sends two heartbeats in this many seconds for each call that it
 # processes. A manager that sends no heartbeats is considered dead.
 HEARTBEAT_TIMEOUT = 3
+# The calls that change nothing.
+_READING = ('get_', 'list_', 'search_')
 # The maximum number of managers to which a repeatable call is sent in turn.
 ATTEMPTS = 3
 
@@ -93,7 +95,7 @@ def _naming(option: str) -> Iterator[None]:
 def _can_be_repeated(method: str, arguments: Mapping[str, Any]) -> bool:
     """Return whether a repetition of a call changes nothing."""
     return (
-        method.startswith(('get_', 'list_'))
+        method.startswith(_READING)
         or 'idempotency_key' in arguments
         or 'dry_run' in arguments
     )
@@ -235,7 +237,11 @@ class Local:
 
 
 class Counted:
-    """An endpoint whose calls are counted and timed."""
+    """An endpoint whose calls are counted and timed.
+
+    The log has a line for each refusal, with the reason, and for each change
+    that a client of the API has requested.
+    """
 
     def __init__(self, endpoint: Any, metrics: Metrics) -> None:
         self.target = endpoint.target
@@ -263,14 +269,30 @@ class Counted:
             answer = method(ctxt, **kwargs)
             faults.point(f'{name}:answering')
             outcome = service_metrics.ANSWERED
+            if 'request_id' in ctxt and not name.startswith(_READING):
+                LOG.info('Done: %s', _shown(name, kwargs, answer))
             return answer
-        except oslo_messaging.ExpectedException:
+        except oslo_messaging.ExpectedException as e:
             outcome = service_metrics.REFUSED
+            LOG.info(
+                'Refused: %s: %s', _shown(name, kwargs),
+                exception.reason(e.exc_info[1]),
+            )
             raise
         finally:
             self._metrics.of(CALL_SECONDS, name, outcome).observe(
                 time.monotonic() - began
             )
+
+
+def _shown(name: str, kwargs: Mapping[str, Any], answer: Any = None) -> str:
+    """Return a call as the log shows it, with the id of what it has made."""
+    made = answer.get('id') if isinstance(answer, dict) else None
+    shown = {
+        k: v for k, v in {**kwargs, 'id': made}.items()
+        if isinstance(v, str | int)
+    }
+    return ' '.join([name, *(f'{k}={v}' for k, v in shown.items())])
 
 
 class Background:
@@ -287,7 +309,7 @@ class Background:
         self._starting.start()
         self._starting.join(START_TIMEOUT)
         if self._starting.is_alive():
-            LOG.warning('The message broker is unreachable, retrying')
+            LOG.warning('The message broker has not responded yet')
 
     def stop(self) -> None:
         """Accept no more messages, and wait for messages being handled.
@@ -313,6 +335,8 @@ class Background:
             late = self._stopped
         if late:
             self._stop()
+        else:
+            LOG.info('Messages are being received')
 
     def _stop(self) -> None:
         self._server.stop()

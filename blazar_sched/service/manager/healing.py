@@ -242,7 +242,6 @@ class Healer:
             LOG.warning('Lease %s is degraded: capacity was lost', new.id)
             self._notifier.lease(LEASE_DEGRADED, new)
         else:
-            LOG.info('Lease %s is healed', new.id)
             self._notifier.lease(LEASE_HEALED, new)
         self._wake_runner()
 

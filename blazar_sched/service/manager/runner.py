@@ -8,6 +8,7 @@ ends and the event is tried again later, each time under a new claim.
 
 from collections import defaultdict
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Iterator
 from concurrent import futures
 import contextlib
@@ -16,6 +17,7 @@ import math
 
 import futurist
 from oslo_config import cfg
+from oslo_context import context
 from oslo_log import log
 
 from blazar_sched.domain import exception
@@ -157,7 +159,7 @@ class Runner:
         self._attempts.forget_all_but({event.id for event, _ in due})
         for event, seen in due:
             if self._take(event, seen):
-                self._pool_for(event).submit(self._run, event, seen)
+                self._pool_for(event).submit(self._run_due, event, seen)
         longest: float = self._conf.event_poll_interval
         if at is None or at <= now:
             return longest
@@ -246,6 +248,12 @@ class Runner:
             return False
         return self._attempts.take(event, self._monotonic())
 
+    def _run_due(self, event: Event, seen: Claim | None) -> None:
+        # The log lines about the event name its lease. The context is this
+        # thread's until its next event.
+        context.RequestContext(resource_uuid=event.lease_id)
+        self._run(event, seen)
+
     def _run(self, event: Event, seen: Claim | None) -> bool:
         over = False
         try:
@@ -331,7 +339,8 @@ class Runner:
         try:
             # Each request to another service also counts as a step.
             with rest.guarded(lambda: self._check(mine)):
-                steps = self._steps(event, lease, mine)
+                parts = self._parts(lease)
+                steps = self._steps(event, parts, mine)
                 write = self._transitions.do(event, lease, steps, now)
             faults.point(f'{event.event_type}:worked')
             if isinstance(write, transition.Waiting):
@@ -351,6 +360,14 @@ class Runner:
             LOG.exception('Could not complete %s', _name(event))
             return self._try_again(event, lease, mine, tried)
         faults.point(f'{event.event_type}:finished')
+        LOG.info(
+            'Manager %s has done %s in %.1f s, on hosts: %s',
+            mine.claim.owner, _name(event), self._monotonic() - tried.since,
+            ', '.join(sorted({
+                host.hypervisor_hostname
+                for _, part in parts for host in part.held
+            })) or 'none',
+        )
         self._attempts.forget(event)
         self._transitions.notify(event, lease)
         ended()
@@ -363,10 +380,13 @@ class Runner:
         self._claims.check(mine)
 
     def _steps(
-        self, event: Event, lease: Lease, mine: claim.HeldClaim
+        self,
+        event: Event,
+        parts: Iterable[tuple[base.Resource, base.Part]],
+        mine: claim.HeldClaim,
     ) -> Iterator[tuple[base.Resource, base.Part]]:
-        """Yield the open parts of a lease, each part with its driver."""
-        for step in self._parts(lease):
+        """Yield the parts of a lease while another step may be begun."""
+        for step in parts:
             self._check(mine)
             yield step
             faults.point(f'{event.event_type}:stepped')

@@ -153,8 +153,6 @@ class Transitions:
 
         :param before: the lease of the event, as it was before the event
         """
-        if not self._notifier.is_on:
-            return
         try:
             lease = self._ledger.lease(before.id)
         except exception.BlazarSchedError:
@@ -255,7 +253,6 @@ class Transitions:
             return Waiting(impossible | waiting)
         if impossible:
             raise Failed(impossible, final=True)
-        LOG.info('Lease %s ends at %d', lease.id, lease.end)
         return lambda tx: None
 
     def _is_to_start(self, reservation: Reservation) -> bool:

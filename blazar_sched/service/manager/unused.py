@@ -87,7 +87,6 @@ class Unused(loop.Looped):
                     lambda tx: _note_use(tx, lease.id, now)
                 )
                 if notified_at == now:
-                    LOG.info('Lease %s is not used in full', lease.id)
                     self._notifier.lease(LEASE_UNUSED, lease)
             due = (
                 notified_at is not None

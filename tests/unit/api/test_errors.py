@@ -182,6 +182,18 @@ def test_an_unexpected_error_is_plain_outside_and_whole_in_the_log(
     assert 'the secret is 42' in str(line.exc_info[1])
 
 
+def test_a_refusal_is_in_the_log_with_its_reason(api, manager, caplog):
+    caplog.set_level(logging.INFO)
+    manager.answers['list_leases'] = exception.Unavailable('no manager')
+    api.simulate_get('/v1/leases')
+    api.simulate_get('/v1/leases', params={'limit': '-1'})
+    told = [r.getMessage() for r in caplog.records if 'asked' in r.msg]
+    assert [re.sub('.* s: ', '', line) for line in told] == [
+        'Unavailable: no manager',
+        'InvalidInput: limit must be an integer from 1 to 2147483647',
+    ]
+
+
 def test_a_manager_that_answers_nonsense_is_our_fault(api, manager):
     manager.answers['list_leases'] = [{'id': 'l1'}]
     answer = api.simulate_get('/v1/leases')

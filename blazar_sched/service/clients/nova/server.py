@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import dataclasses
 from typing import Any
 
+from oslo_log import log
 from oslo_utils import strutils
 
 from blazar_sched.domain import duration
@@ -23,6 +24,8 @@ from blazar_sched.domain.relocation import Features
 from blazar_sched.service.clients import rest
 from blazar_sched.service.clients.glance import Glance
 from blazar_sched.service.clients.nova.compute import Compute
+
+LOG = log.getLogger(__name__)
 
 # The first microversion that shows scheduler hints.
 MICROVERSION = '2.100'
@@ -142,6 +145,7 @@ class Servers(Compute):
         refused = []
         for server in servers:
             none = False
+            _log(server, 'delete')
             with rest.tolerating(404), rest.tolerating(409) as conflicts:
                 self._compute.delete_server(server.uuid)
             if conflicts:
@@ -256,7 +260,15 @@ class Servers(Compute):
     def _act_on(self, server: Server, action: Mapping[str, Any]) -> None:
         # The SDK fetches the image that an action creates, and live-migrates
         # under an older microversion.
+        _log(server, *action)
         self._compute.post(f'/servers/{server.uuid}/action', json=action)
+
+
+def _log(server: Server, action: str) -> None:
+    LOG.info(
+        'Requesting %s of server %s of project %s on host %s', action,
+        server.uuid, server.project_id, server.node,
+    )
 
 
 def image_mark(reservation_id: str, ending: str) -> dict[str, str]:
