@@ -25,7 +25,7 @@ COMMANDS = {
     'why': 'show why hosts were rejected for a server',
     'relocations': 'show the instances that have to be moved, and where to',
     'timeline': 'draw what takes the hosts in the next days',
-    'replicas': 'show the revision of the ledger in each scheduler worker',
+    'replicas': 'show the version of each manager, API and scheduler worker',
     'status': 'show the installed versions, or check an upgrade',
     'demo': 'demonstrate a lease with Nova in one process',
     'simulate': 'compare scheduling policies by simulating a trace',
@@ -40,7 +40,7 @@ def parser(asked: Container[str] = COMMANDS) -> argparse.ArgumentParser:
     top.add_argument(
         '--version',
         action='version',
-        version=importlib.metadata.version('blazar-sched'),
+        version=f'%(prog)s {importlib.metadata.version("blazar-sched")}',
     )
     service.add_arguments(top)
     commands = top.add_subparsers(dest='command', required=True)

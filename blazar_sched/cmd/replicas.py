@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`blazar-sched replicas`: the revisions of nova-scheduler's workers."""
+"""`blazar-sched replicas`: the versions of all processes that are running.
+
+Workers of nova-scheduler also report the revisions of their replicas.
+"""
 
 import argparse
 import json
@@ -11,6 +14,9 @@ import rich.table
 from blazar_sched.cmd import worker_query
 from blazar_sched.replica import wire
 
+# The part of an answer that names none.
+_WORKER = 'scheduler'
+
 add_arguments = worker_query.add_arguments
 
 
@@ -20,25 +26,29 @@ def run(args: argparse.Namespace) -> int:
         found = [{'worker': worker, **body} for worker, body in answers]
         print(json.dumps(found, indent=2))
     else:
-        table = rich.table.Table(
-            'worker', 'revision', 'seconds since', 'stale', 'hosts', 'ledger',
-            'wire',
-        )
+        table = rich.table.Table()
+        for name in (
+            'worker', 'part', 'version', 'rpc', 'wire', 'revision',
+            'seconds since', 'stale', 'hosts', 'ledger',
+        ):
+            table.add_column(name, overflow='fold')
         for worker, body in answers:
-            age = body['age']
+            age, stale = body.get('age'), body.get('stale')
             table.add_row(
-                worker, _text(body['revision']),
+                worker, body.get('part', _WORKER),
+                # An older worker does not report its versions.
+                *(_text(body.get(k)) for k in ('version', 'rpc', 'wire')),
+                _text(body.get('revision')),
                 '-' if age is None else f'{age:.1f}',
-                'yes' if body['stale'] else 'no', _text(body['hosts']),
-                _text(body['ledger']),
-                # An older worker does not report its wire version.
-                _text(body.get('wire')),
+                '-' if stale is None else 'yes' if stale else 'no',
+                *(_text(body.get(k)) for k in ('hosts', 'ledger')),
             )
         rich.console.Console().print(table)
         print(f'The wire version of this installation is {wire.WIRE_VERSION}.')
-    if not answers:
+    workers = [body for _, body in answers if 'part' not in body]
+    if not workers:
         print('No nova-scheduler worker responded.', file=sys.stderr)
-    return 0 if answers else 1
+    return 0 if workers else 1
 
 
 def _text(value: object) -> str:

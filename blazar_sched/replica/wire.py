@@ -12,6 +12,7 @@ changes.
 from collections.abc import Callable
 from collections.abc import Iterable
 import dataclasses
+import importlib.metadata
 import json
 from typing import Any
 from typing import TypeVar
@@ -26,6 +27,10 @@ WIRE_VERSION = 13
 # default exchange of each side comes from a configuration of its own.
 EXCHANGE = 'blazar_sched'
 TOPIC = 'blazar_sched_manager'
+# The topic on which APIs receive questions.
+API_TOPIC = 'blazar_sched_api'
+# The version of all messages from and to nova-scheduler's workers, and of
+# questions. What is in their pages has WIRE_VERSION.
 RPC_VERSION = '1.0'
 # The number of attempts to reach a broker again before a message is dropped;
 # the wait before each attempt grows, from a second on.
@@ -41,10 +46,13 @@ NEWS_METHOD = 'newest'
 # `page` is that of `instance_page`, `placed_at` is in epoch seconds.
 PLACED_METHOD = 'placed'
 BOOK_METHOD = 'book_instance'
+# What workers call or cast to a manager.
+MANAGER_METHODS = frozenset(('changes', 'snapshot', BOOK_METHOD))
 
 # The questions that workers receive on that topic, and answer with
 # ``answer(question, worker, body)``, a cast to all processes that ask at that
 # time: `question` is the id that each process gave to its own question.
+# Managers and APIs receive ``report`` on their own topics.
 EXPLAIN_METHOD = 'explain'
 REPORT_METHOD = 'report'
 ANSWERS_TOPIC = 'blazar_sched_answers'
@@ -57,6 +65,14 @@ T = TypeVar('T')
 # the text may be twice as long: oslo.messaging puts the text of the message
 # into another JSON text. RabbitMQ 4 takes no message above 16 MiB.
 MAX_BYTES = 3 << 19
+
+
+def versions() -> dict[str, Any]:
+    """Return the versions of this program, for a report."""
+    return {
+        'version': importlib.metadata.version('blazar-sched'),
+        'wire': WIRE_VERSION,
+    }
 
 
 class WireVersionError(ValueError):

@@ -210,7 +210,7 @@ class Worker:
         if copy is None:
             return {
                 'ledger': None, 'revision': None, 'hosts': 0, 'age': None,
-                'stale': True, 'wire': wire.WIRE_VERSION,
+                'stale': True, **wire.versions(),
             }
         since = copy.fresh_at
         return {
@@ -219,7 +219,7 @@ class Worker:
             'hosts': len(copy.replica.hosts),
             'age': None if since is None else time.monotonic() - since,
             'stale': not self.puller.is_fresh(copy),
-            'wire': wire.WIRE_VERSION,
+            **wire.versions(),
         }
 
     def _replica(self) -> state.Replica | None:

@@ -31,7 +31,7 @@ class Fanout(loop.Looped):
         target = oslo_messaging.Target(
             exchange=rpc.EXCHANGE,
             topic=wire.NEWS_TOPIC,
-            version=rpc.VERSION,
+            version=wire.RPC_VERSION,
             fanout=True,
         )
         self._client = oslo_messaging.get_rpc_client(

@@ -7,11 +7,13 @@ topic, so each call goes to one of the managers.
 """
 
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import contextlib
 import functools
+import os
 import socket
 import threading
 import time
@@ -22,6 +24,7 @@ from oslo_config import cfg
 from oslo_context import context
 from oslo_log import log
 import oslo_messaging
+from oslo_messaging.rpc import server as rpc_server
 
 from blazar_sched.domain import exception
 from blazar_sched.replica import wire
@@ -34,7 +37,8 @@ LOG = log.getLogger(__name__)
 
 EXCHANGE = wire.EXCHANGE
 TOPIC = wire.TOPIC
-VERSION = wire.RPC_VERSION
+# The version of the calls of the API: see CONTRIBUTING for when it is raised.
+VERSION = '2.0'
 RETRIES = wire.RETRIES
 # The seconds that a start waits for the bus, and a stop for running calls.
 START_TIMEOUT = 2.0
@@ -142,6 +146,7 @@ class Client:
             retry=RETRIES,
             call_monitor_timeout=HEARTBEAT_TIMEOUT,
         )
+        self._bus = bus
         self._timeout = timeout or bus.conf.rpc_response_timeout
         self._connecting = False
 
@@ -186,6 +191,17 @@ class Client:
         try:
             return call()
         except (
+            oslo_messaging.RemoteError, oslo_messaging.UnsupportedVersion
+        ) as e:
+            # A manager of an older version does not say Unavailable itself.
+            if oslo_messaging.UnsupportedVersion.__name__ not in (
+                type(e).__name__, getattr(e, 'exc_type', None)
+            ):
+                raise
+            raise exception.Unavailable(
+                f'the manager is of another version than this API ({VERSION})'
+            ) from e
+        except (
             oslo_messaging.MessagingTimeout,
             oslo_messaging.MessageDeliveryFailure,
         ) as e:
@@ -197,10 +213,23 @@ class Client:
             ) from e
 
     def _connect(self) -> None:
+        Background(
+            _server(
+                self._bus, wire.API_TOPIC, [Reporting(self._bus, 'api')]
+            )
+        ).start()
         hasty = self._client.prepare(timeout=CONNECT_TIMEOUT)
         while self._connecting:
             try:
                 hasty.call({}, 'ping')
+                self._connecting = False
+            except (
+                exception.BlazarSchedError,
+                oslo_messaging.RemoteError,
+                oslo_messaging.UnsupportedVersion,
+            ):
+                # A manager is there: the answer to each call says what is
+                # wrong.
                 self._connecting = False
             except Exception as e:
                 # Any error is retried: without a manager the API is useless.
@@ -241,14 +270,26 @@ class Counted:
 
     The log has a line for each refusal, with the reason, and for each change
     that a client of the API has requested.
+
+    :param version: the version of the calls
+    :param methods: the methods that can be called, None for all
     """
 
-    def __init__(self, endpoint: Any, metrics: Metrics) -> None:
-        self.target = endpoint.target
+    def __init__(
+        self,
+        endpoint: Any,
+        metrics: Metrics,
+        version: str = VERSION,
+        methods: Collection[str] | None = None,
+    ) -> None:
+        self.target = oslo_messaging.Target(version=version)
         self._endpoint = endpoint
         self._metrics = metrics
+        self._methods = methods
 
     def __getattr__(self, name: str) -> Any:
+        if self._methods is not None and name not in self._methods:
+            raise AttributeError(name)
         found = getattr(self._endpoint, name)
         if name.startswith('_') or not callable(found):
             return found
@@ -352,23 +393,80 @@ class _Contexts(oslo_messaging.NoOpSerializer):
         return ctxt
 
 
+class Reporting:
+    """The endpoint of a manager or an API that reports its versions.
+
+    :param part: ``manager`` or ``api``
+    """
+
+    target = oslo_messaging.Target(version=wire.RPC_VERSION)
+
+    def __init__(self, bus: oslo_messaging.Transport, part: str) -> None:
+        self._part = part
+        self._client = oslo_messaging.get_rpc_client(
+            bus,
+            oslo_messaging.Target(
+                exchange=EXCHANGE, topic=wire.ANSWERS_TOPIC,
+                version=wire.RPC_VERSION, fanout=True,
+            ),
+            retry=RETRIES,
+        )
+
+    def report(self, ctxt: dict[str, Any], question: str) -> None:
+        self._client.cast(
+            {}, wire.ANSWER_METHOD, question=question,
+            worker=f'{socket.gethostname()}-{os.getpid()}',
+            body={'part': self._part, 'rpc': VERSION, **wire.versions()},
+        )
+
+
+_refusing: Callable[[Any], Any] = oslo_messaging.expected_exceptions(
+    exception.Unavailable
+)
+
+
+class _Dispatcher(oslo_messaging.RPCDispatcher):
+    """A dispatcher that refuses the calls of other versions in words."""
+
+    @_refusing
+    def dispatch(self, incoming: Any) -> Any:
+        try:
+            return super().dispatch(incoming)
+        except (
+            oslo_messaging.NoSuchMethod, oslo_messaging.UnsupportedVersion
+        ) as e:
+            version = incoming.message.get('version')
+            if version == VERSION:
+                raise
+            LOG.warning('Refused a call of RPC version %s: %s', version, e)
+            raise exception.Unavailable(
+                f'the manager is of another version ({VERSION}) than this API '
+                f'({version})'
+            ) from e
+
+
 class Server(Background):
     """A server that answers calls with `endpoints`, in threads."""
 
     def __init__(
         self, bus: oslo_messaging.Transport, endpoints: Sequence[Any]
     ) -> None:
-        server = oslo_messaging.get_rpc_server(
-            bus,
-            oslo_messaging.Target(
-                exchange=EXCHANGE, topic=TOPIC, server=socket.gethostname()
-            ),
-            endpoints,
-            executor='threading',
-            serializer=_Contexts(),
-            access_policy=oslo_messaging.DefaultRPCAccessPolicy,
-        )
-        super().__init__(server)
+        super().__init__(_server(bus, TOPIC, endpoints))
+
+
+def _server(
+    bus: oslo_messaging.Transport, topic: str, endpoints: Sequence[Any]
+) -> oslo_messaging.MessageHandlingServer:
+    return rpc_server.RPCServer(
+        bus,
+        oslo_messaging.Target(
+            exchange=EXCHANGE, topic=topic, server=socket.gethostname()
+        ),
+        _Dispatcher(
+            endpoints, _Contexts(), oslo_messaging.DefaultRPCAccessPolicy
+        ),
+        'threading',
+    )
 
 
 def _thread(do: Callable[[], object]) -> threading.Thread:

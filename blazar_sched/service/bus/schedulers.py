@@ -39,8 +39,9 @@ def query(
 ) -> list[tuple[str, Any]]:
     """Query all workers and return their answers within some seconds.
 
-    :param method: a method of replica.wire, with `what` as its arguments
-    :returns: each worker's name and answer, sorted by name
+    :param method: a method of replica.wire, with `what` as its arguments;
+        managers and APIs answer REPORT_METHOD, too
+    :returns: each process's name and answer, sorted by name
     :raises Unavailable: if the bus does not answer
     """
     question = str(uuid.uuid4())
@@ -60,19 +61,23 @@ def query(
             access_policy=oslo_messaging.DefaultRPCAccessPolicy,
         )
     )
-    client = oslo_messaging.get_rpc_client(
-        bus,
-        oslo_messaging.Target(
-            exchange=wire.EXCHANGE,
-            topic=wire.NEWS_TOPIC,
-            version=wire.RPC_VERSION,
-            fanout=True,
-        ),
-        retry=rpc.RETRIES,
-    )
+    topics = [wire.NEWS_TOPIC]
+    if method == wire.REPORT_METHOD:
+        topics += wire.TOPIC, wire.API_TOPIC
     server.start()
     try:
-        _cast(client, method, question=question, **what)
+        for topic in topics:
+            client = oslo_messaging.get_rpc_client(
+                bus,
+                oslo_messaging.Target(
+                    exchange=wire.EXCHANGE,
+                    topic=topic,
+                    version=wire.RPC_VERSION,
+                    fanout=True,
+                ),
+                retry=rpc.RETRIES,
+            )
+            _cast(client, method, question=question, **what)
         return sorted(_until(end_point.answers, seconds), key=lambda a: a[0])
     finally:
         server.stop()

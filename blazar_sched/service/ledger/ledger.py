@@ -57,6 +57,9 @@ SLICE = 2000
 _PROMISES = (record.RESERVATION, record.ALLOCATION)
 
 
+# Read in each transaction, as other tables may come while a manager runs.
+_TABLES = sa.text('SELECT version_num FROM alembic_version')
+
 # The number of leases deleted in one commit, for which other commits wait.
 PURGE_SLICE = 100
 
@@ -97,6 +100,8 @@ class Ledger(reader.Reader):
         self._metrics = metrics or service_metrics.new()
         self._writer = str(uuid.uuid4())
         self._commits = 0
+        # The migration that the tables were at when they were checked.
+        self._tables: str | None = None
         # Limits the replica and the writer's row to one commit at a time.
         self._lock = threading.Lock()
 
@@ -138,6 +143,32 @@ class Ledger(reader.Reader):
                 f'the tables in the database {self.name} are not of this '
                 'version: run `blazar-sched db upgrade`'
             )
+        self._tables = self._run(_tables)
+
+    def require_unchanged(self) -> None:
+        """Refuse to work on tables that were upgraded since their check.
+
+        :raises NotUpgraded: saying what to do
+        """
+        self._run(self._check_tables)
+
+    def _check_tables(self, connection: sa.Connection) -> None:
+        if self._tables is not None and self._tables != (
+            found := _tables(connection)
+        ):
+            raise exception.NotUpgraded(
+                f'the tables are at migration {found}, and this program knows '
+                f'{self._tables}: upgrade blazar-sched on this node'
+            )
+
+    def _take(self, connection: sa.Connection, step: int) -> int:
+        """Lock the ledger's row; see change.take.
+
+        :raises NotUpgraded: if the tables are of another version by now
+        """
+        revision = change.take(connection, step)
+        self._check_tables(connection)
+        return revision
 
     def warm(self) -> None:
         """Load the replica now, so that the first commit need not wait."""
@@ -265,7 +296,7 @@ class Ledger(reader.Reader):
         with self._lock:
             replica = self._load()
             with self._to_write.connect() as connection:
-                revision = change.take(connection, 1)
+                revision = self._take(connection, 1)
                 self._catch_up(connection, replica, revision - 1)
                 attempt = tx.PlacingTx(connection, replica)
                 result = _try(work, attempt)
@@ -278,7 +309,7 @@ class Ledger(reader.Reader):
 
     def _write(self, work: Callable[[tx.Tx], T]) -> T:
         with self._lock, self._to_write.connect() as connection:
-            revision = change.take(connection, 0)
+            revision = self._take(connection, 0)
             result = work(tx.Tx(connection))
             self._finish(connection, revision)
         return result
@@ -296,7 +327,7 @@ class Ledger(reader.Reader):
             replica = self._load()
             # A connection that is returned uncommitted is rolled back.
             with self._to_write.connect() as connection:
-                self._catch_up(connection, replica, change.take(connection, 0))
+                self._catch_up(connection, replica, self._take(connection, 0))
                 return _try(work, tx.PlacingTx(connection, replica))
 
     def _read_replica(self, query: Callable[[state.Replica], T]) -> T:
@@ -401,6 +432,12 @@ class Ledger(reader.Reader):
         with self._to_write.connect() as connection:
             writer.drop(connection, before, self._writer)
             retry.commit(connection)
+
+
+def _tables(connection: sa.Connection) -> str | None:
+    """Return the migration that the tables are at."""
+    found: str | None = connection.scalar(_TABLES)
+    return found
 
 
 def _try(work: Callable[[tx.PlacingTx], T], attempt: tx.PlacingTx) -> T:

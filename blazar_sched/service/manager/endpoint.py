@@ -24,7 +24,6 @@ from blazar_sched.domain.host import Host
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.replica import wire
-from blazar_sched.service.bus import rpc
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.manager import capacity
 from blazar_sched.service.manager import clock
@@ -58,9 +57,7 @@ _answer: Callable[[Any], Any] = oslo_messaging.expected_exceptions(
 
 
 class Endpoint:
-    """The RPC endpoint of the manager."""
-
-    target = oslo_messaging.Target(version=rpc.VERSION)
+    """The RPC endpoint of the manager; see rpc.Counted for its versions."""
 
     def __init__(
         self,
@@ -107,6 +104,7 @@ class Endpoint:
         :raises Unavailable: also if the clock of this manager differs from the
             clock of the database
         """
+        self._ledger.require_unchanged()
         self._ledger.properties()
         self._clock.check()
 

@@ -12,6 +12,7 @@ from oslo_log import log
 from blazar_sched.conf import neutron as neutron_conf
 from blazar_sched.conf import nova as nova_conf
 from blazar_sched.conf import placement as placement_conf
+from blazar_sched.replica import wire
 from blazar_sched.service import before_end
 from blazar_sched.service import database
 from blazar_sched.service import enforcement
@@ -206,6 +207,9 @@ class Manager:
             self.thresholds, self.instances, self.timeline, self.clock,
         )
         self.endpoint = rpc.Counted(end_point, self.metrics)
+        self._worker_endpoint = rpc.Counted(
+            end_point, self.metrics, wire.RPC_VERSION, wire.MANAGER_METHODS
+        )
         self._parts = self._ordered_parts()
         self._loops = tuple(
             each for part in self._parts for each in part.loops
@@ -288,7 +292,13 @@ class Manager:
         self.clock.ask(self.ledger.next_event)
         for part in self._parts:
             part.start()
-        self._server = rpc.Server(self._bus, [self.endpoint])
+        self._server = rpc.Server(
+            self._bus,
+            [
+                self.endpoint, self._worker_endpoint,
+                rpc.Reporting(self._bus, 'manager'),
+            ],
+        )
         self._server.start()
 
     def stop(self) -> None:

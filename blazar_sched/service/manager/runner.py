@@ -151,6 +151,7 @@ class Runner:
 
     def step(self) -> float:
         """Begin the due events and return the seconds until the next look."""
+        self._ledger.require_unchanged()
         at = self._clock.ask(self._ledger.next_event)
         now = self._clock()
         due = self.due()

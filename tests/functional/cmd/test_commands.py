@@ -199,7 +199,7 @@ def test_db_purge_says_how_many_leases_went(config):
 def test_the_version_is_told():
     done = run('--version')
     assert done.returncode == 0
-    assert re.fullmatch(r'\d+\.\d+\.\d+\S*\n', done.stdout)
+    assert re.fullmatch(r'blazar-sched \d+\.\d+\.\d+\S*\n', done.stdout)
 
 
 def test_a_command_writes_neither_colours_nor_the_log_of_a_service(config):

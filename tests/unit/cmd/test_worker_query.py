@@ -60,7 +60,8 @@ def test_no_scheduler_answers(config, capsys):
     assert main.main(['replicas', *arguments]) == 1
 
     told = capsys.readouterr()
-    assert json.loads(told.out) == []
+    # APIs of other tests may still answer.
+    assert {x.get('part') for x in json.loads(told.out)} <= {'api'}
     assert 'No nova-scheduler worker responded' in told.err
 
 
@@ -115,7 +116,8 @@ def test_replicas_in_a_table(config, capsys, monkeypatch, answered):
         'ledger': None, 'revision': None, 'hosts': 0, 'age': None,
         'stale': True,
     }
-    answered(('h1-1', report), ('h1-2', nothing))
+    manager = {'part': 'manager', 'version': '1.2', 'rpc': '2.0', 'wire': 7}
+    answered(('h1-1', report), ('h1-2', nothing), ('h2-1', manager))
 
     assert main.main(['replicas', '--config-file', config]) == 0
 
@@ -124,8 +126,9 @@ def test_replicas_in_a_table(config, capsys, monkeypatch, answered):
         for line in capsys.readouterr().out.splitlines() if '│' in line
     ]
     assert rows == [
-        ['h1-1', '7', '1.2', 'no', '4', 'a', '7'],
-        ['h1-2', '-', '-', 'yes', '0', '-', '-'],
+        ['h1-1', 'scheduler', '-', '-', '7', '7', '1.2', 'no', '4', 'a'],
+        ['h1-2', 'scheduler', '-', '-', '-', '-', '-', 'yes', '0', '-'],
+        ['h2-1', 'manager', '1.2', '2.0', '7', '-', '-', '-', '-', '-'],
     ]
 
 
