@@ -215,9 +215,41 @@ class CantAddExtraCapability(Conflict):
 
 
 class Unavailable(BlazarSchedError):
-    """A request that cannot be decided now but may succeed later unchanged."""
+    """A request that cannot be decided now but may succeed later unchanged.
+
+    :param detail: the answer of another service, or its address: for logs and
+        commands, never for callers
+    """
 
     status = 503
+
+    def __init__(
+        self, message: str, field: str | None = None, detail: str = ''
+    ) -> None:
+        super().__init__(message, field)
+        self.detail = detail
+
+    def __str__(self) -> str:
+        return ': '.join(filter(None, (*self.args, self.detail)))
+
+
+class TooManyRequests(Unavailable):
+    """A request that is refused because there are too many requests.
+
+    :param retry_after: seconds after which the request may be sent again
+    """
+
+    status = 429
+
+    def __init__(
+        self,
+        message: str,
+        field: str | None = None,
+        detail: str = '',
+        retry_after: int = 1,
+    ) -> None:
+        super().__init__(message, field, detail)
+        self.retry_after = retry_after
 
 
 class NotUpgraded(Unavailable):

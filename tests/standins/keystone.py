@@ -34,7 +34,12 @@ class KeystoneServer:
         # How long tokens last.
         self.lifetime = datetime.timedelta(hours=1)
         self.disabled = set()
+        # The status of every answer, if it is an error: True for 503.
         self.broken = False
+        # Each request releases `entered`, and is answered once `gate` is set.
+        self.entered = threading.Semaphore(0)
+        self.gate = threading.Event()
+        self.gate.set()
         self.add_user(SERVICE, service=['admin'])
         self._server = server.ThreadingHTTPServer(
             ('127.0.0.1', 0), type('Handler', (_Handler,), {'cloud': self})
@@ -87,8 +92,11 @@ class KeystoneServer:
         """Return a status, a document and headers."""
         path = path.partition('?')[0]
         self.asked.append((method, path))
+        self.entered.release()
+        self.gate.wait(10)
         if self.broken:
-            return 503, {}, {}
+            status = 503 if self.broken is True else self.broken
+            return status, {'error': 'MySQL server on 10.20.30.40'}, {}
         match method, path.strip('/').split('/'):
             case 'GET', ['']:
                 return 300, fixture.DiscoveryList(self.url, v2=False), {}

@@ -2,11 +2,13 @@
 """The assembly of the WSGI layers of the API."""
 
 from collections.abc import Callable
+from collections.abc import Iterable
 import functools
 from wsgiref import types as wsgi
 
 from oslo_config import cfg
 from oslo_middleware import http_proxy_to_wsgi
+import webob
 
 from blazar_sched.conf import service as service_conf
 from blazar_sched.service import metrics as service_metrics
@@ -24,6 +26,21 @@ from blazar_sched.service.metrics import Metrics
 
 # A function that builds a WSGI layer around an application.
 Layer = Callable[[wsgi.WSGIApplication], wsgi.WSGIApplication]
+
+
+class _ProxyHeaders(http_proxy_to_wsgi.HTTPProxyToWSGI):
+    """Applies the headers of a proxy, if configured, without WebOb's response.
+
+    Such a response makes each Location absolute, with the Host header, which
+    anyone may send.
+    """
+
+    def __call__(
+        self, environ: wsgi.WSGIEnvironment, start_response: wsgi.StartResponse
+    ) -> Iterable[bytes]:
+        self.process_request(webob.Request(environ))
+        assert self.application is not None
+        return self.application(environ, start_response)
 
 
 def deploy(
@@ -52,7 +69,7 @@ def deploy(
         ),
         # Behind a proxy, if configured: makes links begin with the proxy's
         # address.
-        functools.partial(http_proxy_to_wsgi.HTTPProxyToWSGI, conf=conf),
+        functools.partial(_ProxyHeaders, conf=conf),
         # Gives the request an id, before any error can occur.
         request_id.RequestId,
         # Answers unexpected errors, under that id.

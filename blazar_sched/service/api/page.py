@@ -94,8 +94,10 @@ def _application(conf: cfg.ConfigOpts) -> errors.App:
     app.add_route(SETTINGS, _Settings(conf.api.auth_strategy))
     if conf.api.auth_strategy == 'keystone':
         client = keystone.load(conf)
-        app.add_route(TOKEN, sign_in.Token(client))
-        app.add_route(PROJECTS, sign_in.Projects(client))
+        # The other threads of the API remain for callers with a token.
+        attempts = sign_in.Attempts(max(1, conf.api.threads // 4))
+        app.add_route(TOKEN, sign_in.Token(client, attempts))
+        app.add_route(PROJECTS, sign_in.Projects(client, attempts))
     return app
 
 
@@ -116,7 +118,9 @@ class _Redirection:
     """The path without its slash, from which no relative link is right."""
 
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
-        raise falcon.HTTPPermanentRedirect(f'{PREFIX[1:]}/')
+        resp.status = falcon.HTTP_PERMANENT_REDIRECT
+        # Relative: falcon.HTTPPermanentRedirect adds the Host header.
+        resp.set_header('Location', f'{PREFIX[1:]}/')
 
     on_head = on_get
 

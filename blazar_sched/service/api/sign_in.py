@@ -2,17 +2,28 @@
 """The sign-in of the web page: requests to Keystone on behalf of the page.
 
 Only the Keystone of the group ``keystone`` is called, and only with the
-requests of this module. Keystone limits the number of attempts of a user. No
+requests of this module. Anonymous callers send them, so only some may wait for
+Keystone at once, and a password can be guessed a few times a minute only. No
 password and no token is logged.
 """
 
+from collections.abc import Iterator
+import contextlib
+import threading
 from typing import Any
 
+import cachetools
 import falcon
 
 from blazar_sched.domain import exception
 from blazar_sched.service.api import validation
 from blazar_sched.service.clients.keystone import Keystone
+
+# How many passwords of a user an address may try in the seconds of PERIOD, and
+# the number of users and addresses that are remembered.
+GUESSES = 10
+PERIOD = 60
+_MOST = 10_000
 
 _TEXT = {'type': 'string', 'minLength': 1, 'maxLength': 4096}
 _PROJECT = {'project_id': _TEXT}
@@ -37,34 +48,83 @@ _CREDENTIAL = validation.validator(
 _TOKEN = validation.validator(_form('token', **_PROJECT))
 
 
+class Attempts:
+    """The bounds of the requests to Keystone.
+
+    :param at_once: the number of requests that may wait for Keystone at once
+    """
+
+    def __init__(self, at_once: int) -> None:
+        self._free = threading.Semaphore(at_once)
+        self._lock = threading.Lock()
+        self._refused: cachetools.TTLCache[tuple[str, ...], int]
+        self._refused = cachetools.TTLCache(_MOST, PERIOD)
+
+    @contextlib.contextmanager
+    def one(self, *guesser: str) -> Iterator[None]:
+        """Send a request to Keystone in the block.
+
+        :param guesser: the address and the user, if there is a password
+        :raises TooManyRequests: if too many requests wait, or if the guesser
+            was refused too often
+        """
+        with self._lock:
+            if self._refused.get(guesser, 0) >= GUESSES:
+                raise exception.TooManyRequests(
+                    'too many sign-ins of this user were refused; try again '
+                    'in a minute', retry_after=PERIOD,
+                )
+        if not self._free.acquire(blocking=False):
+            raise exception.TooManyRequests(
+                'too many users are signing in; try again in a moment'
+            )
+        try:
+            yield
+        except exception.Unauthorized:
+            if guesser:
+                with self._lock:
+                    count = self._refused.get(guesser, 0)
+                    self._refused[guesser] = count + 1
+            raise
+        finally:
+            self._free.release()
+
+
 class Token:
     """A user's token: issued, with another project as its scope, revoked."""
 
-    def __init__(self, keystone: Keystone) -> None:
+    def __init__(self, keystone: Keystone, attempts: Attempts) -> None:
         self._keystone = keystone
+        self._attempts = attempts
 
     def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
         body = req.media
-        scope = body.get('project_id') if isinstance(body, dict) else None
-        resp.media = {
-            'token': self._keystone.issue_token(_identity(body), scope)
-        }
+        identity = _identity(body)
+        with self._attempts.one(*_guesser(req, body)):
+            token = self._keystone.issue_token(
+                identity, body.get('project_id')
+            )
+        resp.media = {'token': token}
         resp.status = falcon.HTTP_CREATED
         resp.cache_control = ['no-store']
 
     def on_delete(self, req: falcon.Request, resp: falcon.Response) -> None:
-        self._keystone.revoke_token(_token(req))
+        with self._attempts.one():
+            self._keystone.revoke_token(_token(req))
         resp.status = falcon.HTTP_NO_CONTENT
 
 
 class Projects:
     """The projects that a user may choose."""
 
-    def __init__(self, keystone: Keystone) -> None:
+    def __init__(self, keystone: Keystone, attempts: Attempts) -> None:
         self._keystone = keystone
+        self._attempts = attempts
 
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
-        resp.media = {'projects': self._keystone.list_projects(_token(req))}
+        with self._attempts.one():
+            projects = self._keystone.list_projects(_token(req))
+        resp.media = {'projects': projects}
         resp.cache_control = ['no-store']
 
 
@@ -73,6 +133,18 @@ def _token(req: falcon.Request) -> str:
     if not token:
         raise exception.Unauthorized('X-Auth-Token is missing')
     return token
+
+
+def _guesser(req: falcon.Request, body: dict[str, str]) -> tuple[str, ...]:
+    """Return who tries a password, () if there is no password.
+
+    Where the headers of a proxy are believed, REMOTE_ADDR is X-Forwarded-For,
+    of which the client itself may have sent all but the last address.
+    """
+    if 'password' not in body:
+        return ()
+    address = req.remote_addr.rpartition(',')[2].strip()
+    return address, body['user'].casefold(), body['domain'].casefold()
 
 
 def _identity(body: Any) -> dict[str, Any]:

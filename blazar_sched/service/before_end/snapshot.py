@@ -41,7 +41,8 @@ class Snapshot(base.Action):
         """
         creator = creator_client.nova(lease, self._keystone, self._nova)
         mark = image_mark(reservation.id, lease.ending)
-        stuck, waiting, failed = [], [], []
+        stuck, waiting = [], []
+        failed: list[exception.Unavailable] = []
         # Every server is copied before reporting that one server has failed.
         for server in servers():
             named = f'{server.uuid}, which is {server.status}'
@@ -55,12 +56,15 @@ class Snapshot(base.Action):
                     server, f'reserved_{server.name}', mark
                 )
             except exception.Unavailable as e:
-                failed.append(str(e))
+                failed.append(e)
                 continue
             if not complete:
                 waiting.append(named)
         if failed:
-            raise exception.Unavailable('; '.join(failed))
+            raise exception.Unavailable(
+                '; '.join(e.args[0] for e in failed),
+                detail='; '.join(e.detail for e in failed),
+            )
         if waiting:
             return f'waiting for the image of server {"; ".join(waiting)}'
         if stuck:

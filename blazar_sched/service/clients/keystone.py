@@ -47,6 +47,9 @@ _OTHER_SCOPES = dict.fromkeys(
         'project_domain_name',
     )
 )
+# The seconds for which Keystone may be silent during a request of a user: an
+# anonymous caller may have sent it, and it takes a thread of the API.
+USER_TIMEOUT = 10.0
 _TRUSTS = '/OS-TRUST/trusts'
 _TOKENS = '/auth/tokens'
 _BAD_REQUEST = 400
@@ -282,7 +285,8 @@ class Keystone:
         with rest.tolerating(*_REFUSALS) as refusals:
             # The log of keystoneauth would have the password.
             return self._as(None).request(
-                path, method, authenticated=False, log=False, **request
+                path, method, authenticated=False, log=False,
+                timeout=USER_TIMEOUT, **request,
             )
         refusal, message = _REFUSALS[refusals[0].status_code]
         raise refusal(message)

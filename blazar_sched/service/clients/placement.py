@@ -333,7 +333,7 @@ class Placement:
             known = _UNKNOWN_CLASS not in refusal.text
             if refusal.status_code == 400 and known:
                 raise exception.Unavailable(
-                    f'Placement refused inventories: {refusal.text[:200]}'
+                    'Placement refused inventories', detail=refusal.text[:200]
                 )
         raise exception.Unavailable(
             f'the inventories of resource provider {provider} changed in '

@@ -26,6 +26,7 @@ from blazar_sched.service import faults
 # The seconds for which a service may be silent during a request, where the
 # group's own `timeout` is not set, so that no call hangs for ever.
 TIMEOUT = 60
+_TOO_MANY_REQUESTS = 429
 
 # The option group of a service type, where the group has a different name.
 GROUPS = {'compute': 'nova', 'identity': 'keystone', 'network': 'neutron'}
@@ -119,9 +120,14 @@ class Session(session.Session):
             answer = super().request(url, method, *args, **kwargs)
         faults.point(f'{service}:asked')
         if not answer.ok:
-            raise exception.Unavailable(
-                f'{service} answered {answer.status_code} to {method} {url}: '
-                f'{answer.text[:200]}'
+            kind = (
+                exception.TooManyRequests
+                if answer.status_code == _TOO_MANY_REQUESTS
+                else exception.Unavailable
+            )
+            raise kind(
+                f'the {service} service answered {answer.status_code}',
+                detail=f'{method} {url}: {answer.text[:200]}',
             ) from Refusal(answer)
         if (
             answer.status_code == 200
@@ -153,7 +159,7 @@ def reaching(service: str) -> Iterator[None]:
         yield
     except exceptions.ClientException as e:
         raise exception.Unavailable(
-            f'{service} cannot be reached: {e}'
+            f'the {service} service cannot be reached now', detail=str(e)
         ) from e
 
 
@@ -228,7 +234,9 @@ def connect(
             )
             proxy = getattr(cloud, service)
     except SDKException as e:
-        raise exception.Unavailable(f'{service} cannot be used: {e}') from e
+        raise exception.Unavailable(
+            f'the {service} service cannot be used now', detail=str(e)
+        ) from e
     proxy.auth = api.auth
     return proxy
 
@@ -268,5 +276,6 @@ def document(refusal: requests.Response) -> Any:
 
 def _no_json(answer: requests.Response) -> exception.Unavailable:
     return exception.Unavailable(
-        f'no JSON in the answer {answer.status_code}: {answer.text[:200]}'
+        f'no JSON in the answer {answer.status_code} of another service',
+        detail=answer.text[:200],
     )

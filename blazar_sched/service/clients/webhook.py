@@ -45,9 +45,12 @@ def post(
             allow_redirects=False,
         )
     except requests.RequestException as e:
-        raise exception.Unavailable(f'the webhook is unreachable: {e}') from e
+        raise exception.Unavailable(
+            'the webhook is unreachable', detail=str(e)
+        ) from e
     faults.point('webhook:asked')
     if not 200 <= answer.status_code < 300:
         raise exception.Unavailable(
-            f'the webhook answered {answer.status_code}: {answer.text[:200]}'
+            f'the webhook answered {answer.status_code}',
+            detail=answer.text[:200],
         )

@@ -276,7 +276,8 @@ class Instances:
         """
         if are_all:
             raise exception.Unavailable(
-                f'Nova cannot report {len(unknown)} servers: {trouble}'
+                f'Nova cannot report {len(unknown)} servers',
+                detail=str(trouble),
             )
         if not self._unknown.issuperset(unknown):
             LOG.warning(

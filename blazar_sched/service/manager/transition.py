@@ -244,7 +244,9 @@ class Transitions:
                 if still is not None:
                     waiting[reservation.id] = still
             except exception.Unavailable as e:
-                failed[reservation.id] = str(e)
+                # The owner of the lease reads the reason without its detail.
+                LOG.warning('Reservation %s: %s', reservation.id, e)
+                failed[reservation.id] = e.args[0]
             except before_end.Impossible as e:
                 impossible[reservation.id] = str(e)
         if failed:

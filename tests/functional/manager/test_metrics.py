@@ -91,6 +91,19 @@ def test_calls_by_method_and_what_came_of_them(world, value):
     assert calls(method='no_such_method', outcome=metrics.FAILED) is None
 
 
+def test_the_log_has_what_another_service_answered(
+    world, monkeypatch, caplog
+):
+    def fail(*args):
+        raise exception.Unavailable('Nova is away', detail='at 10.20.30.40')
+
+    client = rpc.Local(world.manager.endpoint)
+    monkeypatch.setattr(world.manager.ledger, 'owned_lease', fail)
+    with pytest.raises(exception.Unavailable):
+        client.call({}, 'get_lease', lease_id='none', project_id=None)
+    assert 'get_lease is refused: Nova is away: at 10.20.30.40' in caplog.text
+
+
 def test_commits_count_and_refusals_do_not(world, value):
     def fail(tx):
         raise RuntimeError('on purpose')

@@ -59,6 +59,7 @@ PUBLISHED = {
     'NotEnoughFloatingIPAvailable': 409,
     'IdempotencyKeyReused': 409,
     'OfferLapsed': 409,
+    'TooManyRequests': 429,
     'Unavailable': 503,
     'NotUpgraded': 503,
 }
@@ -113,6 +114,16 @@ def test_the_managers_refusals(api, manager, name, travel):
         'error_name': name,
         'error_message': 'reservations: there is no room',
     }
+
+
+@pytest.mark.parametrize('travel', [lambda e: e, over_rpc])
+def test_callers_do_not_read_a_detail(api, manager, travel):
+    error = exception.Unavailable('Nova is away', detail='at 10.20.30.40')
+    assert str(error) == 'Nova is away: at 10.20.30.40'
+    manager.answers['list_leases'] = travel(error)
+    answer = api.simulate_get('/v1/leases')
+    assert answer.json['error_message'] == 'Nova is away'
+    assert '10.20.30.40' not in answer.text
 
 
 def test_a_message_that_names_its_field_is_left_alone(api, manager):

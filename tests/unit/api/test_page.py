@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The files of the web page, and the sign-in that it needs."""
 
+from concurrent import futures
 import json
 import logging
 import re
+import threading
 
 from falcon import testing
 import pytest
@@ -11,6 +13,7 @@ import pytest
 from blazar_sched.conf import service as service_conf
 from blazar_sched.service.api import deploy
 from blazar_sched.service.api import page
+from blazar_sched.service.clients import keystone as keystone_client
 from tests.standins.keystone import KeystoneServer
 
 FILES = sorted(
@@ -113,7 +116,8 @@ def test_nothing_else_is_served(api, path):
 def test_without_a_slash_it_is_found_too(api):
     answer = api.simulate_get('/ui')
     assert answer.status_code == 308
-    assert answer.headers['location'] == 'http://localhost/ui/'
+    # Not with the Host header, which anyone may send.
+    assert answer.headers['location'] == 'ui/'
 
 
 def test_only_reading_is_possible(api):
@@ -206,10 +210,94 @@ def test_signing_out_revokes(signing_in, keystone):
     assert signing_in.simulate_get('/ui/projects').status_code == 401
 
 
-def test_a_keystone_that_is_away_is_503(signing_in, keystone):
-    keystone.broken = True
+@pytest.mark.parametrize('status', [409, 413, 429, 500, True])
+def test_callers_do_not_read_the_answers_of_keystone(
+    signing_in, keystone, caplog, status
+):
+    signing_in.simulate_post('/ui/token', json=password())
+    keystone.broken = status
+    answer = signing_in.simulate_post('/ui/token', json=password())
+    limited = status == 429
+    assert answer.status_code == (429 if limited else 503)
+    assert ('retry-after' in answer.headers) is limited
+    assert answer.json['error_message'].startswith('the identity service ')
+    assert '10.20.30.40' not in answer.text
+    assert '10.20.30.40' in caplog.text
+
+
+def test_callers_do_not_read_where_keystone_is(signing_in, keystone, caplog):
+    keystone.stop()
     answer = signing_in.simulate_post('/ui/token', json=password())
     assert answer.status_code == 503
+    assert answer.json['error_message'] == (
+        'the identity service cannot be reached now'
+    )
+    assert keystone.url in caplog.text
+
+
+@pytest.fixture
+def waiting(signing_in, keystone):
+    """The answers of sign-ins for which Keystone takes its time."""
+    signing_in.simulate_post('/ui/token', json=password())
+    keystone.entered = threading.Semaphore(0)
+    keystone.gate.clear()
+    with futures.ThreadPoolExecutor() as pool:
+        # A quarter of the threads of the API.
+        yield [
+            pool.submit(signing_in.simulate_post, '/ui/token', json=password())
+            for _ in range(4)
+        ]
+        keystone.gate.set()
+
+
+def test_sign_ins_leave_threads_to_others(signing_in, keystone, waiting):
+    for _ in waiting:
+        assert keystone.entered.acquire(timeout=10)
+    token = {'X-Auth-Token': 'guess'}
+    for answer in (
+        signing_in.simulate_post('/ui/token', json=password(user='bob')),
+        signing_in.simulate_get('/ui/projects', headers=token),
+        signing_in.simulate_delete('/ui/token', headers=token),
+    ):
+        assert answer.status_code == 429
+        assert answer.headers['retry-after'] == '1'
+    keystone.gate.set()
+    assert {each.result().status_code for each in waiting} == {201}
+    answer = signing_in.simulate_post('/ui/token', json=password())
+    assert answer.status_code == 201
+
+
+def test_a_sign_in_waits_for_seconds_only(signing_in, keystone, monkeypatch):
+    signing_in.simulate_post('/ui/token', json=password())
+    monkeypatch.setattr(keystone_client, 'USER_TIMEOUT', 0.01)
+    keystone.gate.clear()
+    answer = signing_in.simulate_post('/ui/token', json=password())
+    keystone.gate.set()
+    assert answer.status_code == 503
+
+
+@pytest.mark.parametrize('trusted', [False, True])
+def test_a_password_is_guessed_a_few_times_only(
+    tmp_path, manager, keystone, trusted
+):
+    api = deployed(
+        tmp_path, manager,
+        'auth_strategy = keystone\n' + keystone.configuration()
+        + f'[oslo_middleware]\nenable_proxy_headers_parsing = {trusted}\n',
+    )
+
+    def sign_in(number, **more):
+        headers = {'X-Forwarded-For': f'{number}, 192.0.2.{number}'}
+        return api.simulate_post(
+            '/ui/token', json=password(**more), headers=headers
+        ).status_code
+
+    guesses = [sign_in(1, password='guess') for _ in range(12)]
+    assert guesses == [401] * 10 + [429] * 2
+    assert sign_in(1) == 429
+    assert sign_in(1, user='bob', password='guess') == 401
+    # Only a proxy is believed about the address.
+    assert sign_in(2) == (201 if trusted else 429)
 
 
 def test_without_the_group_keystone_it_says_so(tmp_path, manager):
