@@ -43,7 +43,7 @@ def update_allocation(
     `lease_id`, all reservations of the lease are moved. The answer shows the
     allocations that are left on the host.
     """
-    validation.check(schemas.UPDATE[caller.version], req.media)
+    validation.check_body(schemas.UPDATE, caller.version, req.media)
     caller.call('reallocate', host_id=host_id, **req.media)
     [host] = _held(caller, host_id=host_id)
     return {'allocation': ALLOCATION.show(host, caller.version)}

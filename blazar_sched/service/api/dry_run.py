@@ -5,12 +5,10 @@ import falcon
 from oslo_utils import strutils
 
 from blazar_sched.domain import exception
-from blazar_sched.service.api import microversion
-from blazar_sched.service.api.caller import Caller
 from blazar_sched.service.api.schemas.lease import DRY_RUN
 
 
-def argument(req: falcon.Request, caller: Caller) -> dict[str, bool]:
+def argument(req: falcon.Request) -> dict[str, bool]:
     """Return the argument for a dry run, empty if the request is real.
 
     An unknown value of dry_run is refused, so that a dry run is never
@@ -21,11 +19,6 @@ def argument(req: falcon.Request, caller: Caller) -> dict[str, bool]:
     asked = req.params.get(DRY_RUN)
     if asked is None:
         return {}
-    if caller.version < microversion.V1_2:
-        raise exception.InvalidInput(
-            f'{DRY_RUN} needs version {microversion.V1_2} of the API',
-            field=DRY_RUN,
-        )
     try:
         only_asks = strutils.bool_from_string(asked, strict=True)
     except ValueError:

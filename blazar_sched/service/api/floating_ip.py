@@ -35,7 +35,7 @@ def show_floating_ip(
 
 def create_floating_ip(req: falcon.Request, caller: Caller) -> Body:
     """Register a floating IP of an external network as reservable."""
-    validation.check(schemas.CREATE[caller.version], req.media)
+    validation.check_body(schemas.CREATE, caller.version, req.media)
     made = caller.call(
         'create_floating_ip',
         network_id=req.media['floating_network_id'],

@@ -32,7 +32,7 @@ def show_host(
 def create_host(req: falcon.Request, caller: Caller) -> Body:
     """Register the compute host with the given name as reservable."""
     body = schemas.named(req.media)
-    validation.check(schemas.CREATE[caller.version], body)
+    validation.check_body(schemas.CREATE, caller.version, body)
     values = _texts(body)
     name = values.pop('name')
     host = caller.call('create_host', name=name, values=values)
@@ -43,7 +43,7 @@ def update_host(
     req: falcon.Request, caller: Caller, host_id: str
 ) -> Body:
     """Change a host's capabilities and settings; null deletes one."""
-    validation.check(schemas.UPDATE[caller.version], req.media)
+    validation.check_body(schemas.UPDATE, caller.version, req.media)
     host = caller.call(
         'update_host', host_id=host_id, values=_texts(req.media)
     )

@@ -71,9 +71,9 @@ def show_lease(
 
 def create_lease(req: falcon.Request, caller: Caller) -> Body:
     """Create a lease with all of its reservations, or create nothing."""
-    only_asks = dry_run.argument(req, caller)
+    only_asks = dry_run.argument(req)
     body = schemas.plain(req.media)
-    validation.check(schemas.CREATE[caller.version], body)
+    validation.check_body(schemas.CREATE, caller.version, body)
     if schemas.OFFER in body:
         create = _acceptance(caller, body)
     else:
@@ -93,7 +93,20 @@ def create_lease(req: falcon.Request, caller: Caller) -> Body:
 def _creation(
     req: falcon.Request, caller: Caller, body: Body, only_asks: bool
 ) -> Callable[..., Body]:
-    """Return the call that creates the lease of a request."""
+    """Return the call that creates the lease of a request.
+
+    :raises InvalidInput: naming a field that is missing: only 1.0 reads a
+        request without reservations
+    """
+    length = {**_length(body), **_starts(body)}
+    if 'duration' not in body and 'end_date' not in body:
+        raise exception.InvalidInput(
+            'end_date is missing: null means no end', field='end_date'
+        )
+    if caller.version >= microversion.V1_1 and 'reservations' not in body:
+        raise exception.InvalidInput(
+            'reservations is missing', field='reservations'
+        )
     reservations = [
         with_defaults(r) for r in body.get('reservations', ())
     ]
@@ -106,8 +119,7 @@ def _creation(
         'end': _end(body.get('end_date'), caller.version),
         'before_end': _before_end(body.get('before_end_date')),
         'reservations': reservations,
-        **_length(body),
-        **_starts(body),
+        **length,
     }
     more = idempotency.argument(req, only_asks) | _offering(caller)
     return _call(caller, 'create_lease', values, more)
@@ -154,9 +166,9 @@ def update_lease(
     req: falcon.Request, caller: Caller, lease_id: str
 ) -> Body:
     """Make all of the requested changes of a lease, or change nothing."""
-    only_asks = dry_run.argument(req, caller)
+    only_asks = dry_run.argument(req)
     body = schemas.plain(req.media)
-    validation.check(schemas.UPDATE[caller.version], body)
+    validation.check_body(schemas.UPDATE, caller.version, body)
     values = {'name': body['name']} if 'name' in body else {}
     if 'reservations' in body:
         values['reservations'] = [
@@ -200,7 +212,7 @@ def delete_lease(
         'delete_lease',
         lease_id=lease_id,
         project_id=caller.scope,
-        **dry_run.argument(req, caller),
+        **dry_run.argument(req),
     )
 
 

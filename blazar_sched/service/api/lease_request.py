@@ -62,7 +62,7 @@ def create_lease_request(req: falcon.Request, caller: Caller) -> Body:
     the hosts are too few, whatever is on them.
     """
     body = lease_schemas.plain(req.media)
-    validation.check(schemas.CREATE[caller.version], body)
+    validation.check_body(schemas.CREATE, caller.version, body)
     priority = PRIORITIES.index(body.get('priority', NORMAL))
     if priority > PRIORITIES.index(NORMAL):
         caller.require(policies.lease_request.PRIORITIZE)

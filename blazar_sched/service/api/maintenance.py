@@ -47,9 +47,9 @@ def create_maintenance(req: falcon.Request, caller: Caller) -> Body:
     `force` is true. A dry run is never refused for that: it shows what would
     be moved and what would be in the way.
     """
-    only_asks = dry_run.argument(req, caller)
+    only_asks = dry_run.argument(req)
     body = req.media
-    validation.check(schemas.CREATE[caller.version], body)
+    validation.check_body(schemas.CREATE, caller.version, body)
     hosts, requirement = body.get('hosts'), body.get('resource_properties')
     if (hosts is None) == (requirement is None):
         raise exception.InvalidInput(
@@ -76,9 +76,9 @@ def update_maintenance(
     req: falcon.Request, caller: Caller, maintenance_id: str
 ) -> Body:
     """Change the name, the reason or the window of a maintenance."""
-    only_asks = dry_run.argument(req, caller)
+    only_asks = dry_run.argument(req)
     body = req.media
-    validation.check(schemas.UPDATE[caller.version], body)
+    validation.check_body(schemas.UPDATE, caller.version, body)
     values = {name: body[name] for name in ('name', 'reason') if name in body}
     if 'start_date' in body:
         values['start'] = times.read_time(body, 'start_date')

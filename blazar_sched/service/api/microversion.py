@@ -44,11 +44,17 @@ KNOWN = V1_0, V1_1, V1_2, V1_3, V1_4, V1_5 = tuple(
     map(microversion_parse.parse_version_string, VERSIONS)
 )
 HEADER = 'OpenStack-API-Version'
+_IN_ENVIRON = 'HTTP_OPENSTACK_API_VERSION'
 # The key of the request's version in the WSGI environ.
 VERSION = 'blazar_sched.api_version'
 
 # Every response depends on the header, a refusal of the version too.
 _VARY = ('Vary', HEADER)
+
+
+def needed(what: str, version: microversion_parse.Version) -> str:
+    """Return the refusal of what only newer versions have."""
+    return f'{what} needs {HEADER}: {SERVICE_TYPE} {version}'
 
 
 class Microversion:
@@ -61,6 +67,10 @@ class Microversion:
         self, environ: wsgi.WSGIEnvironment, start_response: wsgi.StartResponse
     ) -> Iterable[bytes]:
         try:
+            sent = environ.get(_IN_ENVIRON, '').split(',')
+            if any(len(each.split()) == 1 for each in sent):
+                # A version of no service: microversion_parse ignores it.
+                raise TypeError
             version = microversion_parse.extract_version(
                 environ, SERVICE_TYPE, VERSIONS
             )

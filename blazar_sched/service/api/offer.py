@@ -35,7 +35,7 @@ def search_offers(req: falcon.Request, caller: Caller) -> Body:
     the room of the first offer is reserved until the offer lapses.
     """
     body = schemas.plain(req.media)
-    validation.check(schemas.SEARCH[caller.version], body)
+    validation.check_body(schemas.SEARCH, caller.version, body)
     alternatives = [
         [with_defaults(each) for each in reservations]
         for reservations in (

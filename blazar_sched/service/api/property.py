@@ -56,7 +56,7 @@ def update_property(
     req: falcon.Request, caller: Caller, name: str
 ) -> Body:
     """Make a property of hosts private or public."""
-    validation.check(schemas.UPDATE[caller.version], req.media)
+    validation.check_body(schemas.UPDATE, caller.version, req.media)
     changed = caller.call(
         'update_property', name=name, private=req.media['private']
     )

@@ -39,6 +39,7 @@ from blazar_sched.service.api import policy
 from blazar_sched.service.api import series
 from blazar_sched.service.api import threshold
 from blazar_sched.service.api import timeline
+from blazar_sched.service.api import validation
 from blazar_sched.service.api import version
 from blazar_sched.service.api.caller import Caller
 from blazar_sched.service.api.caller import Manager
@@ -230,6 +231,12 @@ def _responder(
         req: falcon.Request, resp: falcon.Response, **variables: str
     ) -> None:
         if req.env[microversion.VERSION] < route.since:
+            raise falcon.HTTPNotFound(
+                description=microversion.needed(
+                    f'{route.method} {route.path}', route.since
+                )
+            )
+        if '' in variables.values():
             raise falcon.HTTPNotFound
         caller = None
         if route.rule is not None:
@@ -268,26 +275,34 @@ def _logged_id(variables: dict[str, str]) -> str | None:
 
 
 def _check_query(route: Route, req: falcon.Request) -> None:
-    """Refuse an unknown query parameter of a request that changes something.
+    """Refuse an unknown query parameter, or one of a newer version.
 
-    A request with a misspelt dry_run would be executed otherwise.
+    A request with a misspelt dry_run would be executed otherwise, and a list
+    with a misspelt filter would be the list of everything. A request of 1.0
+    that only reads may have any parameter, as in Blazar.
 
     :raises InvalidInput: naming the parameter
     """
-    if route.method == 'GET':
+    version = req.env[microversion.VERSION]
+    if route.method == 'GET' and version < microversion.V1_1:
         return
     known = _parameters(route)
     for name in req.params:
+        shown = name[:_MAX_SHOWN]
         if name not in known:
-            shown = name[:_MAX_SHOWN]
             raise exception.InvalidInput(
                 f'{shown} {_why_refused(name, route)}', field=shown
+            )
+        if version < known[name]:
+            raise exception.InvalidInput(
+                microversion.needed(name, known[name]), field=name
             )
 
 
 def _why_refused(name: str, route: Route) -> str:
     if name != schemas.DRY_RUN:
-        return f'is no query parameter of {route.method} {route.path}'
+        known = validation.did_you_mean(name, _parameters(route))
+        return f'is no query parameter of {route.method} {route.path}{known}'
     supporting = ', '.join(
         f'{each.method} {each.path}'
         for each in ROUTES
@@ -296,7 +311,7 @@ def _why_refused(name: str, route: Route) -> str:
     return f'is only supported by {supporting}'
 
 
-def _parameters(route: Route) -> set[str]:
-    """Return the names of the query parameters of a route, in any version."""
+def _parameters(route: Route) -> dict[str, microversion_parse.Version]:
+    """Return the query parameters of a route, with their first versions."""
     operation = openapi.OPERATIONS[route.handler.__name__]
-    return {field.name for field in operation.query}
+    return {field.name: field.since for field in operation.query}

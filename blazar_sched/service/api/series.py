@@ -54,9 +54,9 @@ def create_series(req: falcon.Request, caller: Caller) -> Body:
     All of the occurrences that are to be booked now are booked, or nothing is;
     with `skip`, those that have room.
     """
-    only_asks = dry_run.argument(req, caller)
+    only_asks = dry_run.argument(req)
     body = lease_schemas.plain(req.media)
-    validation.check(schemas.CREATE[caller.version], body)
+    validation.check_body(schemas.CREATE, caller.version, body)
     made = caller.call(
         'create_series',
         values={
@@ -81,9 +81,9 @@ def update_series(
     The leases that have not started are replaced where the change concerns
     their window or their reservations; the other leases stay.
     """
-    only_asks = dry_run.argument(req, caller)
+    only_asks = dry_run.argument(req)
     body = lease_schemas.plain(req.media)
-    validation.check(schemas.UPDATE[caller.version], body)
+    validation.check_body(schemas.UPDATE, caller.version, body)
     changed = caller.call(
         'update_series', series_id=series_id, project_id=caller.scope,
         values=_values(caller, body), since=body.get('from'), **only_asks,

@@ -43,7 +43,7 @@ def create_threshold(req: falcon.Request, caller: Caller) -> Body:
     once when it is not any more.
     """
     body = req.media
-    validation.check(schemas.CREATE[caller.version], body)
+    validation.check_body(schemas.CREATE, caller.version, body)
     properties = body.get('resource_properties', '')
     requirement.check(caller, properties, 'resource_properties')
     made = caller.call(

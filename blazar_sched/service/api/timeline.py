@@ -13,7 +13,6 @@ from blazar_sched.placing.timeline import GROUPINGS
 from blazar_sched.policies import timeline as policies
 from blazar_sched.service.api import etag
 from blazar_sched.service.api import listing
-from blazar_sched.service.api import microversion
 from blazar_sched.service.api import requirement
 from blazar_sched.service.api.caller import Caller
 from blazar_sched.service.api.etag import Tagged
@@ -41,7 +40,7 @@ def show_timeline(req: falcon.Request, caller: Caller) -> Tagged:
         start=_start(req),
         end=listing.time(req, 'end_date'),
         resource_properties=properties,
-        resource_class=_resource_class(req, caller),
+        resource_class=listing.text(req, 'resource_class', schemas.MAX_TEXT),
         parts=listing.number(req, 'parts', MAX_PARTS),
         limit=listing.number(req, 'limit', schemas.MAX_LIMIT),
         marker=listing.text(req, 'marker', schemas.MAX_TEXT),
@@ -50,12 +49,6 @@ def show_timeline(req: falcon.Request, caller: Caller) -> Tagged:
         return Tagged(found['tag'], None)
     shown = TIMELINE.show(found['timeline'], caller.version)
     return Tagged(found['tag'], {'timeline': shown})
-
-
-def _resource_class(req: falcon.Request, caller: Caller) -> str | None:
-    if caller.version < microversion.V1_5:
-        return None
-    return listing.text(req, 'resource_class', schemas.MAX_TEXT)
 
 
 def _sees_names(caller: Caller) -> bool:

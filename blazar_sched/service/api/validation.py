@@ -6,7 +6,9 @@ message of the library is no help.
 """
 
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Mapping
+import difflib
 from typing import Any
 
 import jsonschema
@@ -56,6 +58,47 @@ def validator(schema: Schema) -> Validator:
     return strict
 
 
+def check_body(schemas: ByVersion, version: Version, document: Any) -> None:
+    """Check that the body of a request matches the schema of its version.
+
+    :raises InvalidInput: as `check`; also naming the version that a field
+        needs
+    """
+    if schemas[version].is_valid(document):
+        return
+    unknown = _unknown(schemas[version], document)
+    for newer in microversion.KNOWN if unknown else ():
+        if newer > version:
+            for path in unknown - _unknown(schemas[newer], document):
+                field = _path(path)
+                raise exception.InvalidInput(
+                    microversion.needed(field, newer), field=field
+                )
+    check(schemas[version], document)
+
+
+def _unknown(
+    schema: Validator, document: Any
+) -> set[tuple[str | int, ...]]:
+    """Return the paths of the fields that are not in the schema."""
+    errors: Iterable[Any] = schema.iter_errors(document)
+    return {
+        (*error.absolute_path, name)
+        for error in errors
+        if error.validator == 'additionalProperties'
+        for name in error.instance
+        if name not in error.schema['properties']
+    }
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return the end of a refusal of an unknown name."""
+    known = sorted(known)
+    for similar in difflib.get_close_matches(name[:_HEAD], known, 1):
+        return f'; did you mean {similar}?'
+    return f'; known are {", ".join(known)}' if known else ''
+
+
 def check(schema: Validator, document: Any) -> None:
     """Check that `document` matches `schema`.
 
@@ -75,6 +118,11 @@ def check(schema: Validator, document: Any) -> None:
         )
         message = f'Missing parameter {missing}'
         steps.append(missing)
+    elif error.validator == 'additionalProperties':
+        known = rule['properties']
+        unknown = next(name for name in instance if name not in known)
+        steps.append(unknown[:_HEAD])
+        message = f'{_path(steps)} is unknown{did_you_mean(unknown, known)}'
     elif 'propertyNames' in error.schema_path:
         steps.append(instance[:_HEAD])
     raise exception.InvalidInput(_short(message), field=_path(steps) or None)

@@ -272,7 +272,7 @@ def test_moving_off_a_host_without_room(api, manager):
         ({'lease_id': 'x', 'reservation_id': 'y'}, BOTH_OR_NEITHER),
         ({'lease_id': 7}, 'lease_id: '),
         ({'lease_id': ''}, 'lease_id: '),
-        ({'host_id': '8'}, 'Additional properties are not allowed'),
+        ({'host_id': '8'}, 'host_id is unknown; known are lease_id, '),
         ([], '[] is not of type '),
     ],
 )

@@ -534,10 +534,49 @@ def test_a_lease_may_be_of_nothing_but_dates(api, manager, lease):
 
 
 @pytest.mark.parametrize(
-    'body', [without('end_date'), {**BODY, 'end_date': None}]
+    'body, version, message',
+    [
+        (
+            with_host(on_end='keep'), '1.0',
+            'reservations[0].on_end needs OpenStack-API-Version: reservation '
+            '1.1',
+        ),
+        (
+            {**without('end_date'), 'duration': '6h'}, '1.2',
+            'duration needs OpenStack-API-Version: reservation 1.3',
+        ),
+        (
+            with_host(resource_propertis=''), '1.1',
+            'reservations[0].resource_propertis is unknown; did you mean '
+            'resource_properties?',
+        ),
+    ],
 )
-def test_from_1_1_on_a_lease_may_have_no_end(api, manager, lease, body):
+def test_an_unknown_field_is_explained(api, manager, body, version, message):
+    answer = api.simulate_post('/v1/leases', json=body, headers={
+        'OpenStack-API-Version': f'reservation {version}',
+    })
+    assert answer.status_code == 400
+    assert answer.json['error_message'] == message
+    assert manager.calls == []
+
+
+@pytest.mark.parametrize('missing', ['end_date', 'reservations'])
+def test_from_1_1_on_no_end_and_no_reservations_have_to_be_said(
+    api, manager, missing
+):
+    answer = api.simulate_post(
+        '/v1/leases', json=without(missing), headers=V1_1
+    )
+    assert answer.status_code == 400
+    assert answer.json['error_message'].startswith(f'{missing} is missing')
+    assert manager.calls == []
+
+
+def test_from_1_1_on_a_lease_may_have_no_end(api, manager, lease):
+    body = {**BODY, 'end_date': None, 'reservations': []}
     values = create(api, manager, lease, body, V1_1)
+    assert values['reservations'] == []
     assert values['end'] == FOREVER
     manager.answers['update_lease'] = lease
     answer = api.simulate_put(

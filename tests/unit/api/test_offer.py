@@ -25,7 +25,10 @@ def refused(api, manager):
         )
         answer = api.simulate_post(
             '/v1/leases',
-            json={'name': 'n', 'end_date': '2031-01-01 00:00'},
+            json={
+                'name': 'n', 'end_date': '2031-01-01 00:00',
+                'reservations': [],
+            },
             headers={'OpenStack-API-Version': f'reservation {version}'},
         )
         assert answer.status_code == 409

@@ -95,8 +95,8 @@ _CREATE = Object(
     ),
     Field('end_date', meaning.END, type=DATE),
     Field(
-        'end_date', meaning.END, type=date_or_null('no end'),
-        since=microversion.V1_1, required=False,
+        'end_date', f'{meaning.END}; required without `duration` or `offer`',
+        type=date_or_null('no end'), since=microversion.V1_1, required=False,
     ),
     _LENGTH,
     Field(
@@ -119,6 +119,11 @@ _CREATE = Object(
     Field(
         'reservations', meaning.RESERVATIONS,
         type=Reservations(reservation.new), required=False,
+    ),
+    Field(
+        'reservations', f'{meaning.RESERVATIONS}; required without `offer`',
+        type=Reservations(reservation.new), since=microversion.V1_1,
+        required=False,
     ),
     # Blazar's clients always send the list, nearly always empty.
     Field(
