@@ -5,6 +5,8 @@ from collections.abc import Callable
 import contextlib
 import dataclasses
 import re
+import shutil
+import sqlite3
 from unittest import mock
 
 from blazar_sched.domain import event
@@ -489,6 +491,29 @@ def _requests_forgotten():
     )
 
 
+def _occurrences_not_unique():
+    """The tables allow several leases of an occurrence."""
+    real = shutil.copy
+
+    def copy(*args):
+        path = real(*args)
+        with contextlib.closing(sqlite3.connect(path)) as file:
+            file.execute('DROP INDEX ix_lease_series_id_occurrence')
+        return path
+
+    return mock.patch.object(shutil, 'copy', copy)
+
+
+def _series_by_present_start():
+    """A change of a series concerns the leases that start from then on."""
+    return _patched(
+        _occurrences_not_unique(),
+        mock.patch.object(
+            series, '_planned_start', lambda recurrence, lease: lease.start
+        ),
+    )
+
+
 def _series_booked_anew():
     """A series that rolls on books what is booked already."""
     real = series._due
@@ -498,7 +523,9 @@ def _series_booked_anew():
             dataclasses.replace(known, booked_until=0), now, until
         )
 
-    return mock.patch.object(series, '_due', due)
+    return _patched(
+        _occurrences_not_unique(), mock.patch.object(series, '_due', due)
+    )
 
 
 def _spares_for_all():
@@ -668,6 +695,15 @@ ALL = {
     'occurrences-booked-once': Control(
         (SERIES,), 'an_occurrence_is_booked_once', 0, _series_booked_anew,
         ('create_series',),
+    ),
+    'occurrences-by-name': Control(
+        (SERIES,), 'an_occurrence_is_booked_once', 0,
+        _series_by_present_start,
+        ('create_series', 'move_lease_of_series', 'change_series'),
+    ),
+    'leases-of-other-occurrences-kept': Control(
+        (SERIES,), 'is not there', 0, _series_by_present_start,
+        ('create_series', 'move_lease_of_series', 'change_series'),
     ),
     'spares-kept': Control(
         (SPARES,), 'a_spare_host_replaces', 0, _spares_for_all,

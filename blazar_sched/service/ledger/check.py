@@ -206,6 +206,15 @@ _FAULTS: tuple[_Fault, ...] = (
     ),
     (
         sa.select(
+            Lease.series_id, Lease.occurrence, sa.func.count().label('n')
+        )
+        .where(Lease.series_id.is_not(None))
+        .group_by(Lease.series_id, Lease.occurrence)
+        .having(sa.func.count() > 1),
+        'series {series_id}: {n} leases of the occurrence {occurrence}',
+    ),
+    (
+        sa.select(
             Event.id, Event.event_type, Event.time, Lease.start, Lease.end
         )
         .join(Lease)

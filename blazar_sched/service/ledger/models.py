@@ -136,10 +136,15 @@ class Lease(Base):
     status: orm.Mapped[str]
     degraded: orm.Mapped[bool]
     trust_id: orm.Mapped[str | None]
-    series_id: orm.Mapped[str | None] = orm.mapped_column(Id, index=True)
+    series_id: orm.Mapped[str | None] = orm.mapped_column(Id)
     occurrence: orm.Mapped[str | None]
     created_at: orm.Mapped[int | None]
     updated_at: orm.Mapped[int | None]
+
+    # The leases of no series have two NULLs, which differ from each other.
+    __table_args__ = (
+        sa.Index(None, 'series_id', 'occurrence', unique=True), OPTIONS,
+    )
 
 
 class Series(Base):

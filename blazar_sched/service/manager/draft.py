@@ -21,6 +21,7 @@ from blazar_sched.domain.lease import changed_window
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import BEFORE_END
 from blazar_sched.domain.reservation import DEFAULT_BEFORE_END
+from blazar_sched.domain.reservation import DELETE
 from blazar_sched.domain.reservation import MAX_PROJECTS
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.reservation import take_use
@@ -128,6 +129,33 @@ class Drafts:
         _check_before_end(old, new)
         _check_announced(new, old)
         return self._announced_late(old, new, now)
+
+    def is_as_requested(
+        self, lease: Lease, asked: Sequence[Mapping[str, Any]], now: int
+    ) -> bool:
+        """Tell whether the reservations of a lease are those of a request.
+
+        A flavor may have changed since: a reservation keeps its flavor.
+        """
+        try:
+            return len(lease.reservations) == len(asked) and all(
+                known == dataclasses.replace(
+                    self._changed_reservation(
+                        lease,
+                        dataclasses.replace(
+                            known, projects=(), on_end=DELETE, magnetic=False
+                        ),
+                        values,
+                        now,
+                    ),
+                    updated_at=known.updated_at,
+                )
+                for known, values in zip(
+                    lease.reservations, asked, strict=True
+                )
+            )
+        except (exception.InvalidInput, exception.CantUpdateParameter):
+            return False
 
     def _new_reservation(
         self,

@@ -20,10 +20,10 @@ from blazar_sched.domain import states
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.series import MOST
 from blazar_sched.domain.series import Occurrence
+from blazar_sched.domain.series import Recurrence
 from blazar_sched.domain.series import REFUSE
 from blazar_sched.domain.series import Series
 from blazar_sched.domain.window import FOREVER
-from blazar_sched.domain.window import Window
 from blazar_sched.placing import lease_placing
 from blazar_sched.service import loop
 from blazar_sched.service import resources
@@ -279,22 +279,22 @@ class AllSeries(loop.Looped):
         due = self._due(
             dataclasses.replace(new, booked_until=at, missing=[]), now
         )
-        windows: dict[str | None, Window] = {
-            each.name: each.window for each in due.occurrences
-        }
-        alike = known.reservations == new.reservations
+        windows = {each.name: each.window for each in due.occurrences}
+        # Occurrences that wait for room continue to wait.
+        settled = set(known.missing)
         replaced: list[Lease] = []
-        settled: set[str | None] = set()
+        recurrence = known.recurrence
         for lease in tx.leases_of_series(known.id):
-            if lease.start < at:
-                continue
-            stays = alike and lease.window == windows.get(lease.occurrence)
-            if stays or not _is_untouched(lease):
-                settled.add(lease.occurrence)
+            name = str(lease.occurrence)
+            if (
+                _planned_start(recurrence, lease) < at
+                or not _is_untouched(lease)
+                or lease.window == windows.get(name)
+                and self._drafts.is_as_requested(lease, new.reservations, now)
+            ):
+                settled.add(name)
             else:
                 replaced.append(lease)
-        # Occurrences that wait for room continue to wait.
-        settled |= set(known.missing)
         due = _Due(
             [each for each in due.occurrences if each.name not in settled],
             due.following,
@@ -485,6 +485,14 @@ def _check_change(
     if not _OF_THE_RULE.isdisjoint(values):
         recurrence.check_coming(now)
     recurrence.check_apart(_first_change(new, since, now))
+
+
+def _planned_start(recurrence: Recurrence, lease: Lease) -> int:
+    """Return the start of the occurrence of a lease.
+
+    The lease itself may have been moved.
+    """
+    return recurrence.instant(str(lease.occurrence), 'start')
 
 
 def _is_untouched(lease: Lease) -> bool:

@@ -81,6 +81,38 @@ def test_an_upgrade_again_changes_nothing(store, open_ledger, nouns):
     assert again.leases() == [lease]
 
 
+def test_an_occurrence_has_one_lease(store, database, nouns):
+    """Of several leases from before, the one that starts first stays so."""
+    of = {'series_id': 'series', 'occurrence': '2030-01-07T09:00'}
+    leases = [nouns.lease(start, **of) for start in (101, 100)]
+    other = nouns.lease(**{**of, 'occurrence': '2030-01-08T09:00'})
+
+    def add():
+        store.commit(lambda tx: tx.add_leases([*leases, other], ()))
+
+    with pytest.raises(sa.exc.IntegrityError):
+        add()
+    with database.begin() as connection:
+        index = 'ix_lease_series_id'
+        on = ' ON lease' if database.dialect.name == 'mysql' else ''
+        for statement in (
+            f'CREATE INDEX {index} ON lease (series_id)',
+            f'DROP INDEX {index}_occurrence{on}',
+            "UPDATE alembic_version SET version_num = '0018'",
+        ):
+            connection.exec_driver_sql(statement)
+    add()
+    [fault] = store.check()
+    assert fault == (
+        'series series: 2 leases of the occurrence 2030-01-07T09:00'
+    )
+    store.upgrade()
+    assert store.check() == []
+    assert [store.lease(e.id).series_id for e in (*leases, other)] == [
+        None, 'series', 'series',
+    ]
+
+
 def test_an_older_database_keeps_what_it_holds(
     store, open_ledger, nouns, host, database
 ):
@@ -131,7 +163,7 @@ def test_an_older_database_keeps_what_it_holds(
             'DROP TABLE maintenance',
             'DROP TABLE lease_request',
             'DROP TABLE series',
-            'DROP INDEX ix_lease_series_id'
+            'DROP INDEX ix_lease_series_id_occurrence'
             + (' ON lease' if database.dialect.name == 'mysql' else ''),
             'ALTER TABLE lease DROP COLUMN series_id',
             'ALTER TABLE lease DROP COLUMN occurrence',

@@ -5,9 +5,11 @@ import datetime
 
 from blazar_sched.domain import states
 from tests.simulation import features
+from tests.simulation import looks
 from tests.simulation.actions import leases
 from tests.simulation.actions import registry
 from tests.simulation.promises.registry import Broken
+from tests.simulation.promises.series import SKEW
 
 HOUR = 3600
 VERSION = '1.3'
@@ -52,13 +54,36 @@ def change_series(world):
         {'reservations': [leases.reservation(world)]},
         {'if_no_room': 'skip'},
     ))
-    _replaced(world, id_)
+    leases_ = [e for e in world.ledger.leases() if e.series_id == id_]
+    since = world.time - SKEW
+    if leases_ and world.happens(0.5):
+        body['from'] = draw.choice(leases_).occurrence
+        since = max(since, _planned(body['from']))
+    _replaced(world, id_, since)
     answer = world.ask(
         'PUT', f'/v1/series/{id_}', body, 'admin', version=VERSION
     )
     if answer.status_code == 200:
         _promised(world, answer.json['series'])
     world.check()
+
+
+@registry.action(4, features.SERIES)
+def move_lease_of_series(world):
+    """Move a lease of a series to another time than its occurrence."""
+    pending = [
+        lease for lease in world.ledger.leases()
+        if lease.series_id in world.series.keys
+        and lease.status == states.LEASE_PENDING
+    ]
+    if pending:
+        lease = world.random.choice(pending)
+        start = lease.start + world.random.choice((-HOUR, HOUR, 2 * HOUR))
+        start = max(start, world.time + 60)
+        world.change(lease.id, {
+            'start_date': looks.date(start),
+            'end_date': looks.date(start + lease.window.duration),
+        })
 
 
 @registry.action(2, features.SERIES)
@@ -109,9 +134,19 @@ def _promised(world, made):
                 world.promise(lease)
 
 
-def _replaced(world, series_id):
-    """Note that the leases of a series may be replaced or deleted."""
+def _planned(occurrence):
+    return datetime.datetime.fromisoformat(f'{occurrence}+00:00').timestamp()
+
+
+def _replaced(world, series_id, since=0):
+    """Note that the leases of a series may be replaced or deleted.
+
+    :param since: the first start of an occurrence whose lease may be
+    """
     for lease in world.ledger.leases():
-        if lease.series_id == series_id and lease.id in world.promised:
+        if (
+            lease.series_id == series_id and lease.id in world.promised
+            and _planned(lease.occurrence) >= since
+        ):
             world.promised[lease.id]['unsure'] = True
             world.ended_by_users.setdefault(lease.id, world.time)
