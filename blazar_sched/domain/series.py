@@ -11,6 +11,7 @@ import calendar
 from collections.abc import Collection
 from collections.abc import Iterator
 from collections.abc import Mapping
+import contextlib
 import dataclasses
 import datetime
 import itertools
@@ -264,10 +265,11 @@ class Recurrence:
             until=_later(bound.replace(tzinfo=None), years) + _DAY,
         )
         count = self.parts.get('COUNT')
-        return itertools.islice(
-            (_later(at, -years) for at in rule if self._has_day(at)),
-            None if count is None else int(count),
-        )
+        with _evaluating():
+            yield from itertools.islice(
+                (_later(at, -years) for at in rule if self._has_day(at)),
+                None if count is None else int(count),
+            )
 
     def _rule(self) -> rrule.rrule:
         # dateutil compares UNTIL with local times only, and cannot have an
@@ -281,10 +283,8 @@ class Recurrence:
             f'{name}={value}' for name, value in self.parts.items()
             if name not in apart
         )
-        try:
+        with _evaluating():
             return rrule.rrulestr(text, dtstart=self.start)
-        except (ValueError, TypeError, OverflowError) as e:
-            raise _wrong_rule(f'{e}') from None
 
     @property
     def _limits_days(self) -> bool:
@@ -336,7 +336,7 @@ def _parts(text: str) -> dict[str, str]:
     if 'FREQ' not in parts:
         raise _wrong_rule('FREQ is missing')
     for name, value in parts.items():
-        _check_part(name, value, parts['FREQ'])
+        _check_part(name, value, parts)
     if 'BYWEEKNO' in parts and re.search('[0-9]', parts.get('BYDAY', '')):
         raise _wrong_rule('BYDAY with BYWEEKNO must have no numbers')
     if 'COUNT' in parts and 'UNTIL' in parts:
@@ -349,11 +349,12 @@ def _parts(text: str) -> dict[str, str]:
     return parts
 
 
-def _check_part(name: str, value: str, freq: str) -> None:
+def _check_part(name: str, value: str, parts: Mapping[str, str]) -> None:
     """Refuse a part of a rule that RFC 5545 does not have.
 
     :raises InvalidInput: naming `rrule`
     """
+    freq = parts['FREQ']
     if freq not in _ALLOWED_FREQ.get(name, (freq,)):
         raise _wrong_rule(f'{name} is not possible with FREQ={freq}')
     if name in _RANGES and not all(
@@ -362,10 +363,14 @@ def _check_part(name: str, value: str, freq: str) -> None:
     ):
         raise _wrong_rule(f'{name} is out of range')
     if name == 'BYDAY':
-        weeks = range(1, 1 + _WEEKS.get(freq, 0))
+        # With BYMONTH, the numbers count the days of the week of a month.
+        period = 'MONTHLY' if 'BYMONTH' in parts else 'YEARLY'
+        most = min(_WEEKS.get(freq, 0), _WEEKS[period])
         counts = re.findall('[0-9]+', value)
-        if not all(int(count) in weeks for count in counts):
+        if not all(1 <= int(count) <= most for count in counts):
             raise _wrong_rule(
+                f'a number in BYDAY must be from 1 to {most}'
+                if most else
                 f'a number in BYDAY is not possible with FREQ={freq}'
             )
 
@@ -386,6 +391,20 @@ def _until(text: str) -> datetime.datetime:
         day = datetime.datetime.strptime(text, '%Y%m%d')
         return day.replace(hour=23, minute=59, second=59)
     return datetime.datetime.strptime(text[:15], '%Y%m%dT%H%M%S')
+
+
+@contextlib.contextmanager
+def _evaluating() -> Iterator[None]:
+    """Refuse a rule that dateutil cannot evaluate.
+
+    dateutil raises IndexError for some rules, in some years only.
+
+    :raises InvalidInput: naming `rrule`
+    """
+    try:
+        yield
+    except Exception as e:
+        raise _wrong_rule(f'{e}') from e
 
 
 def _wrong_rule(why: str) -> exception.InvalidInput:
