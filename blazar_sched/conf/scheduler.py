@@ -137,8 +137,9 @@ opts = [
         min=0,
         help='Maximum number of seconds for which a worker counts an instance '
         'that it or another worker has placed, and whose host Nova has not '
-        'reported yet. Raise this value if managers learn of new servers '
-        'later than that. 0 disables the count, and the announcement of '
+        'reported yet. Time in which no manager responds does not count. '
+        'Raise this value if managers learn of new servers later than that. '
+        '0 disables the count, and the announcement of '
         'placed instances to other workers and to the managers.',
     ),
     cfg.BoolOpt(

@@ -359,9 +359,10 @@ class Paths:
         return room
 
     def _is_unrecorded(self, placed: Instance) -> bool:
+        known = self._replica.instances.get(placed.uuid)
         return (
             placed.uuid != self._request.instance_uuid
-            and placed.uuid not in self._replica.instances
+            and (known is None or known.host != placed.host)
             and placed.reservation_id is None and not placed.preemptible
         )
 

@@ -255,6 +255,7 @@ class Worker:
                 f'{type(e).__name__}: {e}'
             )
             return pace.pause(self._failures, interval)
+        self.pending.refresh()
         copy = self.puller.copy
         assert copy is not None
         self.metrics.of(metrics.PULLS, 'done').inc()

@@ -127,6 +127,7 @@ class Scheduler:
         :raises Unanswered: and `Unusable`, as `Puller` does
         """
         self.puller.pull(int(self._clock()))
+        self._worker.pending.refresh()
         self._worker.decisions.settle(self._worker._replica())
 
     def place(self, request, choose, target=None):

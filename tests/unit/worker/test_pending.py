@@ -31,14 +31,42 @@ def replica_with(*instances):
 def test_counts_until_its_time_is_over():
     clock = Clock()
     pending = Pending(clock)
-    pending.add(PLACED, 60)
+    pending.refresh()
+    pending.add(PLACED, 20)
 
-    clock.now += 59.9
-    [placed] = pending.by_host(replica_with())['h1']
-    assert placed == PLACED
-    clock.now += 0.1
+    clock.now += 9.9
+    pending.refresh()
+    clock.now += 9.9
+    pending.refresh()
+    assert pending.by_host(replica_with()) == {'h1': [PLACED]}
+    clock.now += 0.3
+    pending.refresh()
     assert pending.by_host(replica_with()) == {}
     assert not pending
+
+
+def test_counts_while_the_replica_is_not_refreshed():
+    """The manager is away, and needs some time after it has come back."""
+    clock = Clock()
+    pending = Pending(clock)
+    pending.add(PLACED, 60)
+    pending.refresh()
+
+    clock.now += 1000
+    assert pending.by_host(replica_with()) == {'h1': [PLACED]}
+    pending.refresh()
+    assert pending.by_host(replica_with()) == {'h1': [PLACED]}
+
+
+def test_a_resize_on_its_host_counts_until_its_record_has_grown():
+    pending = Pending()
+    grown = dataclasses.replace(PLACED, amounts={'VCPU': 3})
+    pending.add(grown, 60)
+
+    before = Instance('i1', 'h1', 'p', {'VCPU': 1})
+    assert pending.by_host(replica_with(before)) == {'h1': [grown]}
+    after = dataclasses.replace(before, amounts={'VCPU': 4, 'CUSTOM_X': 1})
+    assert pending.by_host(replica_with(after)) == {}
 
 
 def test_counts_until_the_feed_knows_it_there():
@@ -48,7 +76,7 @@ def test_counts_until_the_feed_knows_it_there():
     elsewhere = replica_with(Instance('i1', 'h0', 'p', {}))
     assert list(pending.by_host(elsewhere)) == ['h1']
 
-    there = replica_with(Instance('i1', 'h1', 'p', {}))
+    there = replica_with(Instance('i1', 'h1', 'p', {'VCPU': 1}))
     assert pending.by_host(there) == {}
     assert pending.by_host(elsewhere) == {}
 
@@ -83,7 +111,11 @@ def test_counts_on_the_later_hosts_of_its_path_until_it_has_a_record():
     pending = Pending()
     pending.add(moving, 60)
 
-    assert pending.by_host(replica_with()) == {'h1': [moving], 'h2': [moving]}
+    both = {'h1': [moving], 'h2': [moving]}
+    assert pending.by_host(replica_with()) == both
+    # The record is that of the host which the server leaves.
+    former = dataclasses.replace(PLACED, host='h0')
+    assert pending.by_host(replica_with(former)) == both
     assert pending.by_host(replica_with(PLACED)) == {'h1': [moving]}
 
 
