@@ -17,9 +17,9 @@ from oslo_config import cfg
 from blazar_sched import ext
 from blazar_sched.conf import relocation
 from blazar_sched.domain import duration
+from blazar_sched.domain import inventory
 from blazar_sched.domain import window
 from blazar_sched.domain.instance import Instance
-from blazar_sched.replica import packing
 from blazar_sched.replica import present
 from blazar_sched.replica import state
 from blazar_sched.worker import consumption
@@ -27,7 +27,6 @@ from blazar_sched.worker import filtering
 from blazar_sched.worker import process
 from blazar_sched.worker import reasons
 from blazar_sched.worker import steps
-from blazar_sched.worker.nova_objects import count_copies
 from blazar_sched.worker.paths import Paths
 from blazar_sched.worker.request import Request
 
@@ -349,11 +348,16 @@ class _Need:
         recent = self.recent(host_states)
         if not recent:
             return host_states
-        return [
-            h for h in host_states
-            if id(h) not in recent
-            or self.select([h], self._total_amounts(h, recent[id(h)]))
-        ]
+        # The index is queried once for all hosts that need the same amounts.
+        groups: dict[tuple[int, ...], list[Any]] = defaultdict(list)
+        for h in host_states:
+            if id(h) in recent:
+                groups[self._total_amounts(h, recent[id(h)])].append(h)
+        return steps.either(
+            host_states,
+            [h for h in host_states if id(h) not in recent],
+            *(self.select(group, total) for total, group in groups.items()),
+        )
 
     def why_no_room_beside(self, host_state: Any) -> str:
         others = self.recent([host_state]).get(id(host_state), [])
@@ -373,11 +377,13 @@ class _Need:
         The amounts are computed as if all instances stayed equally long. That
         is too much for some seconds, and never too little.
         """
+        amounts = [each.countable() for each in others]
         own = self._new_amounts(host_state)
-        amounts = own, *(
-            packing.amounts_of(each.countable()) for each in others
-        )
-        return tuple(map(sum, zip(*amounts, strict=True)))
+        # Lists are faster than generators, and there may be many hosts.
+        return tuple([
+            mine + sum([each.get(name, 0) for each in amounts])
+            for name, mine in zip(inventory.RESOURCE_CLASSES, own, strict=True)
+        ])
 
     def with_room_of(
         self, name: str, index: ext.TimelineIndex, host_states: list[Any]
@@ -420,14 +426,11 @@ class _Need:
         There is one amount for each host.
         """
         own = self.request.extra[name]
-        amounts = [own * count_copies(h) for h in host_states]
         recent = self.recent(host_states)
-        if not recent:
-            return amounts
         return [
-            amount + sum(
+            own + sum(
                 other.amounts.get(name, 0)
                 for other in recent.get(id(h), ())
             )
-            for h, amount in zip(host_states, amounts, strict=True)
+            for h in host_states
         ]

@@ -5,7 +5,6 @@ from collections import Counter
 from collections import defaultdict
 from collections.abc import Iterable
 from collections.abc import Iterator
-from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +12,6 @@ from nova.scheduler import filters
 
 from blazar_sched.domain import inventory
 from blazar_sched.domain.host import ClosedWindow
-from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.window import Window
 from blazar_sched.replica import record
 from blazar_sched.replica import state
@@ -22,7 +20,6 @@ from blazar_sched.worker import filtering
 from blazar_sched.worker import process
 from blazar_sched.worker import reasons
 from blazar_sched.worker import steps
-from blazar_sched.worker.nova_objects import count_copies
 from blazar_sched.worker.request import Request
 
 
@@ -96,8 +93,6 @@ class _ReservedRoom:
         self._id = reservation.id
         self._now = now
         self._allocations = _allocations(replica, request, reservation)
-        self._used = _used(replica, reservation.id, request.own_id)
-        self._needs = request.by_class
 
     def on(self, host_states: list[Any]) -> list[Any]:
         return [h for h in host_states if h.uuid in self._allocations]
@@ -136,51 +131,51 @@ class _ReservedRoom:
         return known.closed_in(Window(self._now, self._now + 1))
 
     def with_room(self, host_states: list[Any]) -> list[Any]:
-        recent = consumption.placed_recently(
-            self._replica, self._request, host_states
-        )
         # On a host that is reserved as a whole, Nova and Placement count
         # the instances.
-        return [
-            h for h in host_states
-            if self._allocations[h.uuid][3] or not self._lacks(h, recent)
+        counted = [
+            h for h in host_states if not self._allocations[h.uuid][3]
         ]
+        lacking = self._lacking(counted)
+        return [h for h in host_states if not lacking.get(id(h))]
 
     def why_no_room(self, host_state: Any) -> str:
-        recent = consumption.placed_recently(
-            self._replica, self._request, [host_state]
-        )
         lacks = '; '.join(
             f'{left} {name} left, {wanted} requested'
-            for name, left, wanted in self._lacks(host_state, recent)
+            for name, left, wanted
+            in self._lacking([host_state])[id(host_state)]
         )
         return (
             f'reservation {self._id} has too little left on the host: {lacks}'
         )
 
-    def _lacks(
-        self, host_state: Any, recent: Mapping[int, list[Instance]]
-    ) -> list[tuple[str, int, int]]:
+    def _lacking(
+        self, host_states: list[Any]
+    ) -> dict[int, list[tuple[str, int, int]]]:
         """Return the resource classes of which too little is left.
 
-        :param recent: the requests placed recently on the hosts, by id() of
-            HostState
-        :returns: for each class the amount left, and the amount wanted
+        :returns: for each class the amount left, and the amount wanted, by
+            id() of HostState
         """
-        *_, amounts, _ = self._allocations[host_state.uuid]
-        used: Mapping[str, int] = self._used.get(host_state.uuid, {})
-        for other in recent.get(id(host_state), ()):
-            if other.reservation_id == self._id:
-                used = Counter(used)
-                used.update(other.amounts)
-        copies = count_copies(host_state)
-        return [
-            (name, max(0, limit - used.get(name, 0)), copies * amount)
-            for (name, amount), limit in zip(
-                self._needs.items(), amounts, strict=True
-            )
-            if amount and used.get(name, 0) + copies * amount > limit
-        ]
+        recent = consumption.placed_recently(
+            self._replica, self._request, host_states
+        )
+        all_used = _used(self._replica, self._id, self._request.own_id)
+        found = {}
+        for h in host_states:
+            used = all_used[h.uuid]
+            for other in recent.get(id(h), ()):
+                if other.reservation_id == self._id:
+                    used.update(other.amounts)
+            *_, limits, _ = self._allocations[h.uuid]
+            found[id(h)] = [
+                (name, max(0, limit - used[name]), amount)
+                for (name, amount), limit in zip(
+                    self._request.by_class.items(), limits, strict=True
+                )
+                if amount and used[name] + amount > limit
+            ]
+        return found
 
 
 def _allocations(

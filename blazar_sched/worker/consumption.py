@@ -1,7 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Instances that this process has placed, noted and announced at once."""
+"""Instances that were placed recently, noted and announced at once.
+
+A placed instance is counted here for each figure that is not counted
+elsewhere yet. Each figure has a time of its own from which it is:
+
+============================ =============================================
+figure                       counted elsewhere
+============================ =============================================
+VCPU, MEMORY_MB and DISK_GB, by the HostState, once the HostState names the
+as far as Nova counts them   instance, or has consumed its request
+the amounts of these that    by the record, once the replica has a record of
+Placement counts beyond that the instance on the host
+other resource classes       by the record
+use of a reservation         by the record
+stays of a relocation path   by the record
+============================ =============================================
+
+Nothing is counted here any more once the record says that Nova names the
+host; see also worker.pending.
+"""
 
 from collections.abc import Iterable
+from collections.abc import Mapping
 import dataclasses
 from typing import Any
 
@@ -9,6 +29,8 @@ from oslo_config import cfg
 from oslo_log import log as logging
 
 from blazar_sched.conf import relocation
+from blazar_sched.domain import flavor
+from blazar_sched.domain import inventory
 from blazar_sched.domain.instance import Instance
 from blazar_sched.replica import limited_log
 from blazar_sched.replica import state
@@ -26,43 +48,70 @@ failure = limited_log.LimitedLog(LOG)
 
 def watch(host_states: Iterable[Any], replica: state.Replica) -> None:
     """Note the instances placed on reservable hosts from now on."""
-    if CONF.blazar_sched.pending_ttl:
-        hosts = replica.hosts
-        nova_objects.observe_placements(
-            (h for h in host_states if h.uuid in hosts), _note
-        )
+    hosts = replica.hosts
+    nova_objects.observe_placements(
+        (h for h in host_states if h.uuid in hosts), _note
+    )
 
 
 def placed_recently(
     replica: state.Replica, request: Request, host_states: Iterable[Any]
 ) -> dict[int, list[Instance]]:
-    """Return recently placed instances beside a request, by id() of HostState.
+    """Return the instances placed beside a request, by id() of HostState.
 
-    Instances that the figures of the HostState already count are left out.
+    The amounts of an instance are those that are not counted elsewhere: the
+    caller must call this function before the caller looks at the records.
     """
     by_host = process.pending().by_host(replica)
-    if not by_host:
-        return {}
     found = {}
-    for h in host_states:
-        others = [
-            each for each in by_host.get(h.uuid, ())
-            if not _is_counted(h, each, request)
+    for h in nova_objects.with_any(host_states, by_host):
+        copies = nova_objects.consumed(h)
+        left = [
+            _uncounted(replica, h, each) for each in by_host.get(h.uuid, ())
+            if each.uuid not in copies and each.uuid != request.instance_uuid
         ]
-        if others:
-            found[id(h)] = others
+        left += [
+            _uncounted(replica, h, each, each.countable_use())
+            for each in copies.values()
+        ]
+        if any(each.amounts for each in left):
+            found[id(h)] = left
     return found
 
 
-def _is_counted(
-    host_state: Any, placed: Instance, request: Request
-) -> bool:
-    uuid = placed.uuid
-    return (
-        uuid == request.instance_uuid
-        or uuid in nova_objects.consumed(host_state)
-        or uuid in (host_state.instances or ())
-    )
+def _uncounted(
+    replica: state.Replica,
+    host_state: Any,
+    placed: Instance,
+    figures: Mapping[str, int] | None = None,
+) -> Instance:
+    """Return a placed instance with the amounts that nobody else counts.
+
+    See the docstring of the module.
+
+    :param figures: what the HostState has counted of a request; None for an
+        instance of another request
+    """
+    known = replica.instances.get(placed.uuid)
+    if known is not None and known.host != host_state.uuid:
+        known = None
+    if figures is None and placed.uuid in (host_state.instances or ()):
+        # While the instance is resized on its host, HostState may have the
+        # figures from before.
+        figures = (known or placed).countable_use()
+    if known is None and figures is None:
+        return placed
+    counted = dict(known.countable()) if known is not None else {}
+    if placed.reservation_id is None:
+        use = known.countable_use() if known is not None else {}
+        for name in inventory.RESOURCE_CLASSES:
+            beyond = max(0, counted.get(name, 0) - use.get(name, 0))
+            counted[name] = beyond + (figures or {}).get(name, 0)
+    return dataclasses.replace(placed, amounts={
+        name: amount - counted.get(name, 0)
+        for name, amount in placed.countable().items()
+        if amount > counted.get(name, 0)
+    })
 
 
 def _note(host_state: Any, spec: Any) -> None:
@@ -75,8 +124,24 @@ def _note(host_state: Any, spec: Any) -> None:
         now = process.now()
         replica = process.last_known()
         request = read_once(spec, replica, now, options)
-        nova_objects.add_consumed(host_state, request.instance_uuid)
         placed = request.placed_on(host_state.uuid)
+        cpu_and_memory = spec.vcpus, spec.memory_mb
+        # What HostState has just counted: without swap, and with a root disk.
+        nova_objects.add_consumed(host_state, dataclasses.replace(
+            placed, used=flavor.figures(
+                *cpu_and_memory, spec.root_gb, spec.ephemeral_gb, 0,
+                placed.amounts,
+            ),
+        ))
+        if not options.pending_ttl:
+            return
+        root_gb = 0 if 'is_bfv' in spec and spec.is_bfv else spec.root_gb
+        placed = dataclasses.replace(
+            placed, used=flavor.figures(
+                *cpu_and_memory, root_gb, spec.ephemeral_gb, spec.swap,
+                placed.amounts,
+            ),
+        )
         if placed.movable and replica is not None:
             found = Paths(
                 replica, request, now, relocation.rules(options),

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from blazar_sched.domain import inventory
 from blazar_sched.domain import window
+from blazar_sched.domain.instance import Instance
 from blazar_sched.replica import state
 from blazar_sched.worker import magnetic
 from blazar_sched.worker import nova_objects
@@ -192,7 +193,8 @@ class Decision:
         noted = self._noted.get(number, _NO_FACTS)
         return _RecordedHostState(
             uuid, nodename, used, noted.added,
-            {*given_back, *noted.here}.difference(noted.away),
+            {*given_back, *noted.here, *(each.uuid for each in noted.added)}
+            .difference(noted.away),
         )
 
     def _reasons(
@@ -238,26 +240,26 @@ class Decision:
 class _HostFacts(NamedTuple):
     """The facts noted of a host besides the room that the host had left.
 
-    :ivar added: how many instances of the request had been put on the host
-    :ivar here: the uuids of these instances, and of the instance that moves
+    :ivar added: the instances of the request that had been put on the host
+    :ivar here: the uuid of the instance that moves, if it is on the host
     :ivar away: the uuids of the instances whose room the index gives back, but
         which were not on the host any more
     """
 
-    added: int
+    added: tuple[Instance, ...]
     here: tuple[str, ...]
     away: tuple[str, ...]
 
 
 # The value for nearly all hosts.
-_NO_FACTS = _HostFacts(0, (), ())
+_NO_FACTS = _HostFacts((), (), ())
 
 
 class _RecordedHostState:
     """A HostState as it was at the decision, with what the steps read.
 
     :param used: the used amounts of the host, by RESOURCE_CLASSES
-    :param added: how many instances of the request had been put on the host
+    :param added: the instances of the request that had been put on the host
     :param instances: the uuids of the instances on the host, as far as they
         affect the decision
     """
@@ -272,7 +274,7 @@ class _RecordedHostState:
         uuid: str | None,
         nodename: str,
         used: tuple[int, ...],
-        added: int,
+        added: tuple[Instance, ...],
         instances: set[str],
     ) -> None:
         self.uuid = uuid
@@ -280,10 +282,8 @@ class _RecordedHostState:
         self.vcpus_used, self.total_usable_ram_mb, disk_gb = used
         self.disk_mb_used = disk_gb * 1024
         self.instances = instances
-        # The steps looked at the host first before `added` came.
-        self.num_instances = 0
-        nova_objects.count_copies(self)
-        self.num_instances = added
+        for each in added:
+            nova_objects.add_consumed(self, each)
 
 
 def _facts(
@@ -293,8 +293,8 @@ def _facts(
     own_id = request.own_id
     own = (own_id,) if own_id is not None and own_id in named else ()
     return _HostFacts(
-        nova_objects.count_added(host_state),
-        (*own, *nova_objects.consumed(host_state)),
+        tuple(nova_objects.consumed(host_state).values()),
+        own,
         () if request.bound else tuple(
             uuid for uuid in replica.present.given_back(host_state.uuid)
             if uuid not in named

@@ -25,6 +25,7 @@ from blazar_sched.replica import accounting
 from blazar_sched.replica import record
 from blazar_sched.replica import state
 from blazar_sched.worker import consumption
+from blazar_sched.worker import nova_objects
 from blazar_sched.worker import process
 
 objects.register_all()
@@ -32,10 +33,12 @@ objects.register_all()
 NOW = 1_800_000_000
 HOUR = 3600
 PROJECT = 'mine'
+GPU = 'CUSTOM_GPU'
 
 
 class ReservedHost:
-    """One host with 8 VCPUs, of which 6 are reserved in an hour."""
+    """One host, of which 6 of 8 VCPUs and 1 of 2 GPUs are reserved in an hour.
+    """
 
     def __init__(self):
         self.replica = state.Replica(accounting.SchedulerAccounting)
@@ -43,7 +46,8 @@ class ReservedHost:
         held = {
             name: Inventory(total)
             for name, total in (
-                ('VCPU', 8), ('MEMORY_MB', 8192), ('DISK_GB', 80)
+                ('VCPU', 8), ('MEMORY_MB', 8192), ('DISK_GB', 80),
+                (GPU, 2),
             )
         }
         self.tell(
@@ -56,7 +60,7 @@ class ReservedHost:
             )),
             record.encode(Allocation(
                 'a', 'r', self.uuid, NOW + HOUR, NOW + 2 * HOUR,
-                {'VCPU': 6, 'MEMORY_MB': 3, 'DISK_GB': 3},
+                {'VCPU': 6, 'MEMORY_MB': 3, 'DISK_GB': 3, GPU: 1},
             )),
         )
         self._filters = [each() for each in filters.all_filters()]
@@ -64,7 +68,7 @@ class ReservedHost:
     def tell(self, *records):
         self.replica.apply(self.replica.revision + 1, records)
 
-    def host_state(self, vcpus_used=0):
+    def host_state(self, vcpus_used=0, named=()):
         made = host_manager.HostState('h1', 'h1', 'cell')
         made.uuid = self.uuid
         made.vcpus_total, made.vcpus_used = 8, vcpus_used
@@ -72,6 +76,7 @@ class ReservedHost:
         made.total_usable_disk_gb, made.free_disk_mb = 80, 80 * 1024
         made.cpu_allocation_ratio = 1.0
         made.ram_allocation_ratio = made.disk_allocation_ratio = 1.0
+        made.instances = dict.fromkeys(named)
         return made
 
     def place(self, host_state, spec):
@@ -87,12 +92,14 @@ class ReservedHost:
         ) or []
 
 
-def spec(preemptible=False, **hints):
-    extra_specs = {'blazar:preemptible': 'true'} if preemptible else {}
+def spec(preemptible=False, extra_specs=None, vcpus=2, **hints):
+    extra_specs = dict(extra_specs or {})
+    if preemptible:
+        extra_specs['blazar:preemptible'] = 'true'
     return request_spec.RequestSpec(
         instance_uuid=str(uuid.uuid4()), project_id=PROJECT, is_bfv=False,
         flavor=flavor.Flavor(
-            vcpus=2, memory_mb=1, root_gb=1, ephemeral_gb=0, swap=0,
+            vcpus=vcpus, memory_mb=1, root_gb=1, ephemeral_gb=0, swap=0,
             extra_specs=extra_specs,
         ),
         scheduler_hints={name: [hint] for name, hint in hints.items()},
@@ -221,6 +228,88 @@ def test_a_reservation_is_not_overdrawn(site, clock):
         site.place(site.host_state(), spec(reservation='r'))
         for _ in range(4)
     ] == [True, True, True, False]
+
+
+# Requests that have room once more than the host has for them now: by the
+# reservation, by a device, and by an amount that Nova does not know.
+UNSEEN = pytest.mark.parametrize(('at', 'room', 'asked'), [
+    (NOW + HOUR, 3, {'reservation': 'r'}),
+    (NOW, 1, {'extra_specs': {f'resources:{GPU}': '1'}, 'vcpus': 1}),
+    (NOW, 2, {'extra_specs': {'resources:VCPU': '1'}, 'vcpus': 0}),
+], ids=['reservation', 'device', 'override'])
+
+
+@UNSEEN
+def test_what_no_figure_of_the_host_shows_counts(site, clock, at, room, asked):
+    """HostState names each server before the feed has a record of it."""
+    clock[0] = at
+    there = []
+    for _ in range(5):
+        next_ = spec(**asked)
+        shown = site.host_state(
+            next_.vcpus * len(there), [each.instance_uuid for each in there]
+        )
+        if site.place(shown, next_):
+            there.append(next_)
+
+    assert len(there) == room
+
+
+@UNSEEN
+@pytest.mark.parametrize('ttl_', [0, 60])
+def test_copies_of_one_request_count(site, clock, ttl, at, room, asked, ttl_):
+    """The records of some copies may come before the next copy is placed."""
+    clock[0] = at
+    ttl(ttl_)
+    for recorded in range(room):
+        same, placed = site.host_state(), 0
+        for _ in range(5):
+            if not site.place(same, spec(**asked)):
+                break
+            placed += 1
+            if placed <= recorded:
+                [*_, copy] = nova_objects.consumed(same).values()
+                site.tell(record.encode(copy))
+        site.tell(*(
+            (record.INSTANCE, uuid, None) for uuid in site.replica.instances
+        ))
+        process.ensure_started().pending.__init__()
+        assert placed == room
+
+
+def test_a_resize_on_its_host_counts_its_growth(site):
+    """Neither HostState nor the record has the new flavor yet."""
+    own = spec(vcpus=2)
+    site.tell(record.encode(Instance(
+        own.instance_uuid, site.uuid, PROJECT,
+        {'VCPU': 1, 'MEMORY_MB': 1, 'DISK_GB': 1},
+    )))
+
+    def shown():
+        return site.host_state(1, [own.instance_uuid])
+
+    assert site.passing(shown(), spec(vcpus=1))
+    assert site.place(shown(), own)
+    assert not site.passing(shown(), spec(vcpus=1))
+
+
+def test_a_record_that_comes_meanwhile_is_not_missed(site, clock, monkeypatch):
+    """It comes just before the placed instances are read."""
+    clock[0] = NOW + HOUR
+    first, *others = [spec(reservation='r') for _ in range(4)]
+    for each in first, *others[:2]:
+        assert site.place(site.host_state(), each)
+    by_host = process.pending().by_host
+
+    def told_before(replica):
+        site.tell(record.encode(Instance(
+            first.instance_uuid, site.uuid, PROJECT,
+            {'VCPU': 2, 'MEMORY_MB': 1, 'DISK_GB': 1}, reservation_id='r',
+        )))
+        return by_host(replica)
+
+    monkeypatch.setattr(process.pending(), 'by_host', told_before)
+    assert not site.passing(site.host_state(), others[2])
 
 
 def test_a_host_state_goes_with_its_request(site):

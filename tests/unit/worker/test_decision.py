@@ -408,7 +408,7 @@ def test_with_others_of_its_own_request():
         kept = process.ensure_started().decisions
         [told] = kept.explain(replica, second.instance_uuid)
 
-    assert '3 VCPU left, 4 requested' in told['hosts']['c0']
+    assert '1 VCPU left, 2 requested' in told['hosts']['c0']
 
 
 def test_a_dedicated_host():
