@@ -80,6 +80,12 @@ CLOCK_DIFFERENCE = Metric(
     'the manager executes no event beyond [manager] clock_tolerance',
 )
 
+LATE_PLACEMENTS = Metric(
+    prometheus_client.Counter,
+    'blazar_sched_manager_late_placements',
+    'Servers that nova-scheduler placed more than 60 seconds before it told '
+    'this manager, by the clocks of both, or as long after that',
+)
 MOVES = Metric(
     prometheus_client.Counter,
     'blazar_sched_manager_moves',
@@ -113,7 +119,8 @@ ON_CLOSED = Metric(
 # The metrics that are counted as things happen.
 COUNTED = (
     REQUESTS, REQUEST_SECONDS, CALL_SECONDS, EVENTS, LATENESS, COMMIT_SECONDS,
-    CONFLICTS, CLOCK_DIFFERENCE, MOVES, UNPLANNED, LATE, ON_CLOSED,
+    CONFLICTS, CLOCK_DIFFERENCE, LATE_PLACEMENTS, MOVES, UNPLANNED, LATE,
+    ON_CLOSED,
 )
 
 LEASES = Metric(

@@ -90,9 +90,8 @@ class Announcer:
         self._workers.cast(
             {}, wire.PLACED_METHOD, worker=self._worker, page=page
         )
-        # An instance with a reservation counts in the reservation, and a
-        # preemptible instance yields: the manager has no use for either yet.
-        if instance.reservation_id is None and not instance.preemptible:
+        # A preemptible instance yields: the manager has no use for it yet.
+        if not instance.preemptible:
             self._manager.cast(
                 {}, wire.BOOK_METHOD, page=page, placed_at=placed_at
             )

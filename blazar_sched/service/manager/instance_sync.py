@@ -32,7 +32,9 @@ from oslo_log import log
 from blazar_sched.domain import exception
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.relocation import Rules
+from blazar_sched.replica import limited_log
 from blazar_sched.service import loop
+from blazar_sched.service import metrics
 from blazar_sched.service.bus.notifier import Notifier
 from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.nova import Server
@@ -41,6 +43,7 @@ from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.manager import misplaced
 from blazar_sched.service.manager import relocation
 from blazar_sched.service.manager.lifetime import Lifetimes
+from blazar_sched.service.metrics import Metrics
 from blazar_sched.service.resources import instance_record
 
 LOG = log.getLogger(__name__)
@@ -58,7 +61,7 @@ LOOKS = 60
 _BUILD = 'BUILD'
 # The most seconds for which an announcement of a placed server may wait for a
 # manager: Nova shows the host of an older server, or that there is none.
-_MOST_LATE = 60
+MOST_LATE = 60
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -77,6 +80,7 @@ class Instances:
 
     :param lifetimes: is given all servers that are seen, or gone
     :param clock: returns the time in epoch seconds
+    :param metrics_: the metrics that count what the manager does
     """
 
     def __init__(
@@ -87,6 +91,7 @@ class Instances:
         lifetimes: Lifetimes,
         notifier: Notifier,
         clock: Callable[[], float],
+        metrics_: Metrics,
     ) -> None:
         self._conf = conf
         self._ledger = ledger
@@ -94,6 +99,8 @@ class Instances:
         self._lifetimes = lifetimes
         self._notifier = notifier
         self._clock = clock
+        self._metrics = metrics_
+        self._late = limited_log.LimitedLog(LOG)
         self._lock = threading.Lock()
         # By server uuid: the most looks until the server stops moving; the
         # server noticed first comes first.
@@ -131,17 +138,32 @@ class Instances:
     def book(self, placed: Instance, placed_at: int) -> None:
         """Write the record of a server that nova-scheduler has placed.
 
-        The server counts from now on, with a relocation path if it needs one,
-        so that new leases and other servers find the room taken. A server that
-        has a record moves: the record stays until Nova names the new host.
+        The server counts from now on, in its reservation or with a relocation
+        path if it needs one, so that new leases and other servers find the
+        room taken. A server that has a record moves: the record stays until
+        Nova names the new host.
 
         :param placed: the record as nova-scheduler knows it
         :param placed_at: epoch seconds
         """
         now = int(self._clock())
-        if now - placed_at > _MOST_LATE:
+        if abs(now - placed_at) > MOST_LATE:
+            self._metrics.of(metrics.LATE_PLACEMENTS).inc()
+            self._late.report(
+                f'A server was placed {now - placed_at} s before the manager '
+                'has been told: the clock of nova-scheduler is wrong, or the '
+                'message bus was away'
+            )
+        if now - placed_at > MOST_LATE:
+            self.notice(placed.uuid)
             return
         rules = relocation.rules(self._conf)
+        server = Server(
+            uuid=placed.uuid, node=None, project_id=placed.project_id,
+            amounts=placed.amounts, used=placed.used, end=placed.end,
+            reservation_id=placed.claim, preemptible=placed.preemptible,
+            created=now,
+        )
 
         def work(tx: PlacingTx) -> None:
             replica = tx.replica
@@ -149,7 +171,11 @@ class Instances:
                 placed.host in replica.hosts
             ):
                 replica.advance(now)
-                new = dataclasses.replace(placed, path=())
+                new = instance_record.make(replica, placed.host, server, now)
+                new = dataclasses.replace(
+                    new, building=True,
+                    movable=placed.movable and new.claim is None,
+                )
                 tx.put_instance(
                     relocation.with_path(replica, None, new, now, rules)
                 )

@@ -125,7 +125,8 @@ class Manager:
             self.services.aliases, self.clock,
         )
         self.instances = instance_sync.Instances(
-            conf, self.ledger, nova, lifetimes, self.notifier, self.clock
+            conf, self.ledger, nova, lifetimes, self.notifier, self.clock,
+            self.metrics,
         )
         self.relocations = relocation.Relocations(
             conf, self.ledger, nova, self.notifier, self.clock,

@@ -9,7 +9,9 @@ from blazar_sched.domain import exception
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.relocation import Features
 from blazar_sched.replica import wire
+from blazar_sched.service import metrics
 from tests.functional.manager.conftest import hosts
+from tests.functional.manager.conftest import instances
 
 FEATURES = Features({}, {}, None, 512, local_disk=False, devices=False)
 VCPUS = 4
@@ -33,15 +35,15 @@ def relocating(conf, world):
     return world
 
 
-def place(world, node, vcpus=1, placed_at=None, **values):
+def place(world, node, vcpus=1, placed_at=None, claim=None, **values):
     """Have a server placed on a host; return what Nova shows of the server."""
     server = world.add_server(
         None, vcpus=vcpus, features=FEATURES, status='BUILD',
-        task='scheduling', **values,
+        task='scheduling', reservation_id=claim, **values,
     )
     page = wire.instance_page(Instance(
         server.uuid, world.host(node).uuid, server.project_id, server.amounts,
-        movable=True, building=True,
+        movable=True, building=True, reservation_id=claim, claim=claim,
     ))
     world.manager.endpoint.book_instance(
         {}, page=page, placed_at=world.now if placed_at is None else placed_at
@@ -169,13 +171,51 @@ class TestBook:
         )
         assert world.ledger.instances() == []
 
-    def test_an_old_announcement_is_ignored(self, world):
-        """It waited on the bus until there was a manager."""
-        server = place(world, 'a', placed_at=world.now - 61)
-        assert record(world, server) is None
+    @pytest.mark.parametrize(
+        ('wanted', 'hinted'),
+        [(instances(), True), (hosts(magnetic=True), False)],
+        ids=['by hint', 'magnetic'],
+    )
+    def test_counts_in_its_reservation(self, world, wanted, hinted):
+        """As a look at Nova's server would have it count."""
+        lease = world.create(wanted, start='now', project_id='mine')
+        world.run()
+        held = world.ledger.allocations()
+        [reservation] = lease.reservations
+        hint = reservation.id if hinted else None
+        node = world.ledger.host(held[0][0].host).hypervisor_hostname
 
-        server = place(world, 'a', placed_at=world.now - 60)
-        assert record(world, server) is not None
+        server = place(
+            world, node, claim=hint, project_id='mine', created=world.now
+        )
+
+        booked = record(world, server)
+        assert booked.reservation_id == booked.claim == reservation.id
+        built(world, server, node)
+        look(world)
+        assert record(world, server) == dataclasses.replace(
+            booked, building=False
+        )
+
+    @pytest.mark.parametrize(
+        ('late', 'booked', 'told'),
+        [(61, False, 1), (60, True, 0), (-60, True, 0), (-61, True, 1)],
+    )
+    def test_a_wrong_clock_or_an_old_announcement_is_told(
+        self, world, caplog, late, booked, told
+    ):
+        """It waited on the bus until there was a manager, or a clock is off.
+        """
+        server = place(world, 'a', placed_at=world.now - late)
+
+        assert (record(world, server) is not None) is booked
+        assert caplog.text.count('placed') == told
+        counted = world.manager.metrics.of(metrics.LATE_PLACEMENTS)
+        assert counted._value.get() == told
+        # Nova shows where it is.
+        built(world, server, 'a')
+        look(world)
+        assert not record(world, server).building
 
     @pytest.mark.parametrize('page', [
         None, {}, {'version': wire.WIRE_VERSION + 1},

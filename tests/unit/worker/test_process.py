@@ -503,14 +503,11 @@ class TestPlacedInstance:
         assert eventually(lambda: end_point.booked)
         assert end_point.booked == [(self.PLACED, 1000)]
 
-    @pytest.mark.parametrize('fields', [
-        {'reservation_id': 'r'}, {'preemptible': True},
-    ])
-    def test_is_not_booked(self, workers, end_point, fields):
-        """It counts in its reservation, or yields."""
+    def test_is_not_booked_if_it_yields(self, workers, end_point):
         mine, other = workers
         mine.add_placed(
-            dataclasses.replace(self.PLACED, uuid='i2', **fields), 1000, 60
+            dataclasses.replace(self.PLACED, uuid='i2', preemptible=True),
+            1000, 60,
         )
         self.announce_until_heard(mine, other)
 
