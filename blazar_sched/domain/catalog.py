@@ -3,7 +3,9 @@
 
 import array
 from collections import defaultdict
+from collections.abc import Callable
 from collections.abc import Collection
+from collections.abc import Hashable
 from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
@@ -66,10 +68,24 @@ class Candidates:
     rows: 'array.array[int]'
     closed: frozenset[str] = frozenset()
     own: frozenset[str] = frozenset()
+    # The answers of `remembered`, by its key.
+    _remembered: dict[Hashable, str | None] = dataclasses.field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
     # The answers of `parts`, by its argument.
     _parts: dict[int, 'list[tuple[int, Candidates]]'] = dataclasses.field(
         default_factory=dict, init=False, repr=False, compare=False
     )
+
+    def remembered(
+        self, key: Hashable, ask: Callable[[], str | None]
+    ) -> str | None:
+        """Return the answer about the hosts that `ask` gave under a key."""
+        if key not in self._remembered:
+            if len(self._remembered) >= MAX_REQUIREMENTS:
+                self._remembered.clear()
+            self._remembered[key] = ask()
+        return self._remembered[key]
 
     def known(self, names: Iterable[str]) -> list[str]:
         """Return the names that are candidates, without duplicates."""

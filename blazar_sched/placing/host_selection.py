@@ -16,8 +16,10 @@ from blazar_sched.domain import exception
 from blazar_sched.domain import plural
 from blazar_sched.domain.allocation import Allocation
 from blazar_sched.domain.catalog import Candidates
+from blazar_sched.domain.host import Host
 from blazar_sched.domain.reservation import PHYSICAL_HOST
 from blazar_sched.domain.reservation import Reservation
+from blazar_sched.placing.room import count_each
 from blazar_sched.placing.room import count_slots
 from blazar_sched.placing.room import Room
 
@@ -40,6 +42,54 @@ def slots_of(reservation: Reservation, amount: int) -> Slots:
     """Return an amount of the slots of a reservation of instances."""
     return Slots(
         reservation.slot(), amount, reservation.parameters['affinity']
+    )
+
+
+def lacking(
+    reservation: Reservation, hosts: Collection[Host], overcommit: bool
+) -> str | None:
+    """Return why hosts cannot be enough, even if nothing is on them.
+
+    O(hosts × resource classes).
+
+    :param hosts: the hosts that suit the reservation
+    :param overcommit: whether reservations may overcommit hosts
+    :returns: None if the hosts may be enough
+    """
+    if not hosts:
+        return 'no host meets the requirements'
+    if reservation.resource_type == PHYSICAL_HOST:
+        return too_few_hosts(reservation.parameters['min'], len(hosts))
+    slots = slots_of(reservation, reservation.parameters['amount'])
+    counts = count_each(
+        {
+            c: [host.capacity(c, overcommit) for host in hosts]
+            for c in slots.slot
+        },
+        slots.slot,
+    )
+    if not any(counts):
+        return 'no such host is large enough for an instance'
+    where, most = {
+        True: ('on one host', max(counts)),
+        False: ('with one on each host', sum(map(bool, counts))),
+        None: ('in all', sum(counts)),
+    }[slots.affinity]
+    if most >= slots.amount:
+        return None
+    return (
+        f'{plural.are(slots.amount, "instance")} needed, the hosts have room '
+        f'for {most} {where}, even if nothing is on them'
+    )
+
+
+def too_few_hosts(needed: int, registered: int) -> str | None:
+    """Return that too few hosts are registered, None if they are enough."""
+    if registered >= needed:
+        return None
+    return (
+        f'{plural.are(needed, "host")} needed, '
+        f'{plural.are(registered, "such host")} registered'
     )
 
 

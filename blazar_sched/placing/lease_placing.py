@@ -133,21 +133,24 @@ class _NoRoom(Exception):
     """A reservation that finds no room beside those before it.
 
     :param refusal: the reason
+    :param lacking: the reason if there is no room at any time
     """
 
     def __init__(
         self,
         reservation: Reservation,
         refusal: exception.NotEnoughHostsAvailable,
+        lacking: str | None,
     ) -> None:
         super().__init__(reservation, refusal)
         self.reservation = reservation
         self._refusal = refusal
+        self._lacking = lacking
 
     def for_lease(self, lease: Lease) -> exception.NotEnoughHostsAvailable:
         """Return the refusal of the lease, with the reservation's position."""
-        message = self._refusal.args[0]
-        if len(lease.reservations) > 1:
+        message = self._lacking or self._refusal.args[0]
+        if self._lacking is None and len(lease.reservations) > 1:
             message += ' beside the other reservations of the lease'
         position = lease.reservations.index(self.reservation)
         return exception.NotEnoughHostsAvailable(
@@ -194,7 +197,7 @@ def _place(
                         else placer.choose(r, mine)
                     )
                 except exception.NotEnoughHostsAvailable as e:
-                    raise _NoRoom(r, e) from e
+                    raise _NoRoom(r, e, placer.lacking(r, mine)) from e
             undo.enter_context(
                 indexes.added(placer.with_cleaning_time(r, new))
             )
@@ -290,6 +293,24 @@ class Placer:
         )
         room = self.room(reservation, ignore=reservation.id)
         return host_selection.place(room, candidates, reservation, old, new_id)
+
+    def lacking(
+        self, reservation: Reservation, old: Iterable[Allocation]
+    ) -> str | None:
+        """Return why there is no room at any time, None if there may be.
+
+        :param old: the present allocations of the reservation
+        """
+        if not self.replica.hosts:
+            return 'no host is registered'
+        candidates = self.candidates(reservation, [a.host for a in old])
+        overcommit = self.replica.indexes.reserved is None
+        return candidates.remembered(
+            (reservation.resource_type, str(reservation.parameters)),
+            lambda: host_selection.lacking(
+                reservation, candidates.hosts.values(), overcommit
+            ),
+        )
 
     def candidates(
         self,

@@ -17,7 +17,7 @@ from blazar_sched.domain.lease_request import starts_outside
 from blazar_sched.domain.reservation import PHYSICAL_HOST
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.window import Window
-from blazar_sched.placing import room
+from blazar_sched.placing import host_selection
 from blazar_sched.placing.options import Options
 from blazar_sched.replica import state
 
@@ -97,8 +97,8 @@ def suitable_hosts(replica: state.Replica, lease: Lease) -> list[Suitable]:
     ]
 
 
-def has_enough(suitable: Sequence[Suitable], overcommit: bool) -> bool:
-    """Tell whether hosts may be enough for a lease if nothing is on them.
+def lacking(suitable: Sequence[Suitable], overcommit: bool) -> str | None:
+    """Return why hosts cannot be enough for a lease if nothing is on them.
 
     Each reservation must find room by itself, the reservations of whole hosts
     must find enough hosts together, and the reservations of instances enough
@@ -108,18 +108,21 @@ def has_enough(suitable: Sequence[Suitable], overcommit: bool) -> bool:
 
     :param suitable: the result of `suitable_hosts`
     :param overcommit: whether reservations may overcommit hosts
+    :returns: None if the hosts may be enough
     """
+    for reservation, hosts in suitable:
+        alone = host_selection.lacking(reservation, hosts, overcommit)
+        if alone is not None:
+            return alone
     whole = [
         (reservation, hosts) for reservation, hosts in suitable
         if reservation.resource_type == PHYSICAL_HOST
     ]
     needed = sum(int(r.parameters['min']) for r, _ in whole)
-    return needed <= len(_together(whole)) and all(
-        _has_enough(reservation, hosts, overcommit)
-        for reservation, hosts in suitable
-    ) and _have_enough(
-        [each for each in suitable if each[0].has_slots], overcommit
-    )
+    slots = [each for each in suitable if each[0].has_slots]
+    if not _have_enough(slots, overcommit):
+        return 'the hosts are too small for all instances together'
+    return host_selection.too_few_hosts(needed, len(_together(whole)))
 
 
 def _together(suitable: Iterable[Suitable]) -> dict[str, Host]:
@@ -137,25 +140,6 @@ def _have_enough(suitable: Sequence[Suitable], overcommit: bool) -> bool:
         sum(host.capacity(name, overcommit) for host in hosts) >= amount
         for name, amount in needed.items()
     )
-
-
-def _has_enough(
-    reservation: Reservation, hosts: Sequence[Host], overcommit: bool
-) -> bool:
-    parameters = reservation.parameters
-    if reservation.resource_type == PHYSICAL_HOST:
-        return len(hosts) >= int(parameters['min'])
-    slot = reservation.slot()
-    counts = room.count_each(
-        {c: [host.capacity(c, overcommit) for host in hosts] for c in slot},
-        slot,
-    )
-    amount, affinity = int(parameters['amount']), parameters['affinity']
-    if affinity:
-        return max(counts, default=0) >= amount
-    if affinity is False:
-        return sum(count > 0 for count in counts) >= amount
-    return sum(counts) >= amount
 
 
 _Hosts = tuple[Reservation, Candidates]

@@ -230,12 +230,12 @@ class LeaseRequests(loop.Looped):
                 replica, requested.lease
             )
         )
-        overcommit = self._conf.overcommit_reservations
-        if not lease_request.has_enough(suitable, overcommit):
+        lacking = lease_request.lacking(
+            suitable, self._conf.overcommit_reservations
+        )
+        if lacking is not None:
             raise exception.NotEnoughHostsAvailable(
-                'the cloud has too few hosts for the reservations, even '
-                'without any other lease',
-                field='reservations',
+                lacking, field='reservations'
             )
 
     def _add(self, tx: Tx, new: LeaseRequest) -> tuple[LeaseRequest, bool]:

@@ -394,7 +394,7 @@ class _LeaseSearch:
         try:
             self._attempt(Window(start, start + bounds.least))
         except exception.NotEnoughHostsAvailable as e:
-            offer = e.offer or {}
+            offer = {**(e.offer or {}), 'message': e.args[0]}
         else:
             # The window is refused by the bounds only.
             offer = {}
@@ -404,6 +404,7 @@ class _LeaseSearch:
         return {
             'reservation': offer.get('reservation'),
             'available': offer.get('available'),
+            'message': offer.get('message'),
             'duration': shorter[0].window.duration if shorter else None,
         }
 

@@ -256,7 +256,9 @@ export class Finder {
       return `No room for that long: there is room for ${
         times.lengthOf(nearest.duration)} now.`;
     }
-    return 'No room in the next 90 days.';
+    // What can never be met has a reason of its own.
+    return `No room in the next 90 days${
+      nearest?.message ? `: ${nearest.message}` : ''}.`;
   }
 
   say(text, kind = '') {

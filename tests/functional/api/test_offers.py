@@ -626,3 +626,77 @@ class TestHold:
         )
         between([0])
         assert 'error_message' in ask(api, HOSTS, hold='10m', status=409)
+
+
+INSTANCE = {
+    'resource_type': 'virtual:instance', 'vcpus': 1, 'memory_mb': 1,
+    'disk_gb': 1, 'amount': 1, 'affinity': None,
+}
+# What can never be met, and what a refusal says about it.
+NEVER = {
+    '50 hosts are needed, 2 such hosts are registered':
+        {**HOST, 'min': 50, 'max': 50},
+    '2 hosts are needed, 1 such host is registered':
+        {**HOSTS, 'resource_properties': '["==", "$rack", "7"]'},
+    'no host meets the requirements':
+        {**HOST, 'resource_properties': '["==", "$rack", "77"]'},
+    'no host meets the requirements ':
+        {**HOST, 'resource_properties': '["==", "$availability_zone", "x"]'},
+    'no such host is large enough for an instance':
+        {**INSTANCE, 'vcpus': 9999},
+    '3 instances are needed, the hosts have room for 2 with one on each host, '
+    'even if nothing is on them': {**INSTANCE, 'amount': 3, 'affinity': False},
+}
+
+
+@pytest.mark.parametrize('message', NEVER)
+def test_what_can_never_be_met_says_so(api, message):
+    reservation = NEVER[message]
+    message = message.strip()
+    newest = {**ALICE, 'OpenStack-API-Version': 'reservation 1.5'}
+    dates = {'start_date': text(FIRST), 'end_date': text(FIRST + HOUR)}
+    lease = {'name': 'n', **dates, 'reservations': [reservation]}
+    for query in ('', 'dry_run=true'):
+        refused = api.simulate_post(
+            '/v1/leases', json=lease, headers=newest, query_string=query
+        )
+        assert refused.json['error_message'] == f'reservations: {message}'
+    # The first reservation has room, and is not in the way of the second.
+    both = {**lease, 'reservations': [INSTANCE, reservation]}
+    refused = api.simulate_post('/v1/leases', json=both, headers=newest)
+    assert refused.json['error_message'] == f'reservations: {message}'
+
+    assert ask(api, reservation, headers=newest)['nearest']['message'] == (
+        message
+    )
+    refused = api.simulate_post('/v1/requests', headers=newest, json={
+        'name': 'n', 'duration': '1h', 'reservations': [reservation],
+        'latest_start_date': text(FIRST),
+    })
+    assert refused.json['error_message'] == f'reservations: {message}'
+
+    lease['reservations'] = [INSTANCE]
+    made = api.simulate_post('/v1/leases', json=lease, headers=newest)
+    refused = api.simulate_put(
+        f'/v1/leases/{made.json["lease"]["id"]}', headers=newest,
+        json={'reservations': [reservation]},
+    )
+    assert refused.json['error_message'] == f'reservations: {message}'
+
+
+def test_without_hosts_a_refusal_says_so(service):
+    refused = create(service.api, HOST)
+    assert refused.json['error_message'] == (
+        'reservations: no host is registered'
+    )
+
+
+def test_what_is_only_taken_now_is_said_as_before(api):
+    book_hours(api, HOST, 1, 3)
+    refused = api.simulate_post('/v1/leases', headers=ALICE, json={
+        'name': 'n', 'start_date': text(FIRST), 'duration': '2h',
+        'reservations': [HOSTS],
+    })
+    assert refused.json['error_message'] == (
+        'reservations: 2 hosts are needed, 1 is free'
+    )

@@ -97,6 +97,7 @@ def test_what_is_lacking(world, wanted, whole):
     assert found['offers'] == []
     assert found['nearest'] == {
         'reservation': 1, 'available': 1, 'duration': 50,
+        'message': 'there are too few floating IPs',
     }
 
 

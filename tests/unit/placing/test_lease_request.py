@@ -6,7 +6,7 @@ import pytest
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.inventory import Inventory
 from blazar_sched.domain.window import Window
-from blazar_sched.placing.lease_request import has_enough
+from blazar_sched.placing.lease_request import lacking
 from tests.unit.placing.placements import make_lease
 
 # Two hosts of 4 vCPUs, which Nova may allocate twice.
@@ -30,7 +30,7 @@ def test_instances(amount, affinity, overcommit, enough):
         'flavor:instance',
         {'resources': {'VCPU': 1}, 'amount': amount, 'affinity': affinity},
     )]).reservations
-    assert has_enough([(reservation, HOSTS)], overcommit) is enough
+    assert (lacking([(reservation, HOSTS)], overcommit) is None) is enough
 
 
 @pytest.mark.parametrize('least, enough', [(2, True), (3, False)])
@@ -38,7 +38,7 @@ def test_hosts(least, enough):
     [reservation] = make_lease('l', 'p', Window(0, 1), [
         ('physical:host', {'min': least, 'max': 9}),
     ]).reservations
-    assert has_enough([(reservation, HOSTS)], True) is enough
+    assert (lacking([(reservation, HOSTS)], True) is None) is enough
 
 
 @pytest.mark.parametrize('hosts, enough', [
@@ -51,7 +51,7 @@ def test_hosts_of_several_reservations(hosts, enough):
         ('physical:host', {'min': 1, 'max': 9}) for _ in hosts
     ]).reservations
     suitable = list(zip(reservations, hosts, strict=True))
-    assert has_enough(suitable, True) is enough
+    assert (lacking(suitable, True) is None) is enough
 
 
 @pytest.mark.parametrize('amounts, hosts, enough', [
@@ -68,4 +68,4 @@ def test_instances_of_several_reservations(amounts, hosts, enough):
         for amount in amounts
     ]).reservations
     suitable = list(zip(reservations, hosts, strict=True))
-    assert has_enough(suitable, True) is enough
+    assert (lacking(suitable, True) is None) is enough

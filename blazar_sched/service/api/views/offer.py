@@ -64,6 +64,11 @@ _NEAREST = Object(
         'if there is none',
         None, INTEGER_OR_NULL,
     ),
+    Field(
+        'message', 'Why a lease at the first start would be refused',
+        '2 hosts are needed, 1 is free', TEXT, since=microversion.V1_5,
+        required=False,
+    ),
 )
 _HELD_UNTIL = (
     'Time at which the offer lapses, unless it was accepted or deleted before'
