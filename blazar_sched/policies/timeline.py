@@ -21,7 +21,8 @@ rules = [
         GET_NAMES,
         f'rule:{base.ADMIN}',
         'See all hosts, the names of hosts, private properties, and the '
-        'leases and servers of all projects in the timeline.',
+        'leases and servers of all projects in the timeline. From 1.1 on, '
+        'name hosts in the requirements of any request.',
         [{'path': '/v1/timeline', 'method': 'GET'}],
         scope_types=base.SCOPES,
     ),

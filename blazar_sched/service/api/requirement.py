@@ -6,6 +6,10 @@ would wait for a window that never comes. A private name is refused in the
 same words: otherwise a caller who may not see the name could read its values
 bit by bit, by asking what there is room for. For the same reason, only an
 administrator may compare the names of hosts by order.
+
+From 1.1 on, the names of hosts are private names to a caller to whom the
+timeline does not show them, in every route: offers, capacity and dry runs
+would tell when a host is free. 1.0, which has none of these, is Blazar's.
 """
 
 from collections.abc import Iterable
@@ -15,6 +19,8 @@ from typing import Any
 from blazar_sched.domain import exception
 from blazar_sched.domain import host
 from blazar_sched.domain import requirements
+from blazar_sched.policies import timeline as policies
+from blazar_sched.service.api import microversion
 from blazar_sched.service.api.caller import Caller
 from blazar_sched.service.api.schemas.reservation import REQUIREMENTS
 
@@ -81,6 +87,15 @@ def check(
         )
 
 
+def sees_host_names(caller: Caller) -> bool:
+    """Tell whether the timeline shows the names of hosts to a caller."""
+    try:
+        caller.require(policies.GET_NAMES)
+    except exception.NotAuthorized:
+        return False
+    return True
+
+
 def _names(
     caller: Caller, text: str | list[Any] | None, field: str
 ) -> set[str]:
@@ -123,14 +138,19 @@ def _unknown(
         (number, name, property_)
         for number, name, properties in named
         for property_ in sorted(properties)
-        if host.is_capability(property_)
+        if host.is_capability(property_) or property_ in host.HOST_NAMES
     ]
-    if not asked:
-        return []
-    unknown = caller.call(
-        'list_unknown_properties',
-        names=sorted({property_ for _, _, property_ in asked}),
-        private=private,
-        project_id=caller.scope,
-    )
+    names = {property_ for _, _, property_ in asked}
+    unknown = names & host.HOST_NAMES
+    if unknown and (
+        caller.version < microversion.V1_1 or sees_host_names(caller)
+    ):
+        unknown = set()
+    if names - host.HOST_NAMES:
+        unknown.update(caller.call(
+            'list_unknown_properties',
+            names=sorted(names - host.HOST_NAMES),
+            private=private,
+            project_id=caller.scope,
+        ))
     return [each for each in asked if each[2] in unknown]

@@ -5,12 +5,9 @@ import json
 
 import falcon
 
-from blazar_sched.domain import exception
 from blazar_sched.domain import requirements
-from blazar_sched.domain.host import HOST_NAMES
 from blazar_sched.domain.lease import NOW
 from blazar_sched.placing.timeline import GROUPINGS
-from blazar_sched.policies import timeline as policies
 from blazar_sched.service.api import etag
 from blazar_sched.service.api import listing
 from blazar_sched.service.api import requirement
@@ -28,9 +25,9 @@ def show_timeline(req: falcon.Request, caller: Caller) -> Tagged:
     other projects the caller sees only that something is taken, unless the
     policy lets the caller see names.
     """
-    names = _sees_names(caller)
+    names = requirement.sees_host_names(caller)
     properties = req.get_param('resource_properties', default='')
-    _check(caller, properties, 'resource_properties', names)
+    requirement.check(caller, properties, 'resource_properties', names)
     found = caller.call(
         'get_timeline',
         known=etag.known(req),
@@ -51,14 +48,6 @@ def show_timeline(req: falcon.Request, caller: Caller) -> Tagged:
     return Tagged(found['tag'], {'timeline': shown})
 
 
-def _sees_names(caller: Caller) -> bool:
-    try:
-        caller.require(policies.GET_NAMES)
-    except exception.NotAuthorized:
-        return False
-    return True
-
-
 def _start(req: falcon.Request) -> int | None:
     """Return the start of the window, None for the minute of now."""
     if req.get_param('start_date') == NOW:
@@ -72,19 +61,6 @@ def _group_by(req: falcon.Request, caller: Caller, names: bool) -> str:
     if asked in GROUPINGS:
         return asked
     name = asked.removeprefix('$').removeprefix(requirements.SCOPE)
-    _check(caller, json.dumps(['==', f'${name}', '']), 'group_by', names)
+    wanted = json.dumps(['==', f'${name}', ''])
+    requirement.check(caller, wanted, 'group_by', names)
     return f'${name}'
-
-
-def _check(caller: Caller, text: str, field: str, names: bool) -> None:
-    """Refuse a requirement that names a property the caller may not name.
-
-    A caller that could choose a host by its name would learn which row is that
-    host.
-
-    :raises InvalidInput: naming the field
-    """
-    if not names:
-        for name in HOST_NAMES & requirements.parse(text, field).names():
-            raise exception.InvalidInput(f'no host has {name}', field=field)
-    requirement.check(caller, text, field, private=names)

@@ -558,6 +558,49 @@ def test_a_requirement_chooses(api):
 
 
 @pytest.mark.parametrize('name', ['hypervisor_hostname', 'service_name'])
+def test_from_1_1_on_a_member_cannot_choose_a_host_by_its_name(api, name):
+    """Else a member learns when a host is free, without a reservation."""
+    named = json.dumps(['==', f'${name}', 'compute-1'])
+    body = lease()
+    body['reservations'][0]['resource_properties'] = named
+    newest = {'OpenStack-API-Version': 'reservation 1.5'}
+    search = {'reservations': body['reservations'], 'duration': '1h'}
+    query = urllib.parse.urlencode({'resource_properties': named})
+    requests = [
+        ('GET', f'/v1/capacity?{query}', None),
+        ('GET', f'/v1/timeline?{query}', None),
+        ('POST', '/v1/leases?dry_run=true', body),
+        ('POST', '/v1/leases', body),
+        ('POST', '/v1/offers', search),
+        ('POST', '/v1/requests', {
+            **search, 'name': 'n', 'latest_start_date': '2030-01-01 00:00',
+        }),
+    ]
+    for method, path, document in requests:
+        answer = api.simulate_request(
+            method, path, json=document, headers=newest | ALICE
+        )
+        assert answer.status_code in (400, 409), path
+        assert answer.json['error_message'].endswith(f'no host has {name}')
+        answer = api.simulate_request(
+            method, path, json=document, headers=newest
+        )
+        assert answer.status_code in (200, 201), answer.text
+    # In 1.0, Blazar's clients may name hosts, and 1.1 lets the requirement be.
+    body |= {'start_date': '2031-01-01 00:00', 'end_date': '2031-01-01 01:00'}
+    made = api.simulate_post('/v1/leases', json=body, headers=ALICE)
+    assert made.status_code == 201
+    [reservation] = made.json['lease']['reservations']
+    answer = api.simulate_put(
+        f'/v1/leases/{made.json["lease"]["id"]}', headers=newest | ALICE,
+        json={'reservations': [
+            {'id': reservation['id'], 'resource_properties': named},
+        ]},
+    )
+    assert answer.status_code == 200, answer.text
+
+
+@pytest.mark.parametrize('name', ['hypervisor_hostname', 'service_name'])
 def test_only_an_administrator_compares_names_by_order(api, name):
     """Else anybody finds out all names, character by character."""
     by_order = json.dumps(['not', ['>=', f'${name}', 'compute-3']])
