@@ -110,8 +110,9 @@ class KeystoneServer:
                 return self._create_trust(token, body['trust'])
             case 'DELETE', ['v3', 'OS-TRUST', 'trusts', id_]:
                 return self._delete_trust(token, id_)
-            case 'GET', ['v3', 'users', name]:
-                return self._show_user(token, name)
+            case 'GET', ['v3', 'users' | 'projects' as noun, name]:
+                show = {'users': self._show_user}.get(noun, self._show_project)
+                return show(token, name)
             case 'GET', ['compute', 'whoami']:
                 return self._say_who(token)
         return 404, {}, {}
@@ -237,6 +238,16 @@ class KeystoneServer:
         if name in self.emails:
             shown['email'] = self.emails[name]
         return 200, {'user': shown}, {}
+
+    def _show_project(self, token, name):
+        user, project, _ = self.tokens[token]
+        if 'admin' not in self.roles[user][project]:
+            return 403, {}, {}
+        # MySQL compares without regard to case.
+        for known in {p for roles in self.roles.values() for p in roles}:
+            if known.lower() == name.lower():
+                return 200, {'project': {'id': known}}, {}
+        return 404, {}, {}
 
     def _say_who(self, token):
         if token not in self.tokens:

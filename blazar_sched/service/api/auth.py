@@ -28,6 +28,8 @@ from blazar_sched.service.clients import keystone as keystone_client
 LOG = logging.getLogger(__name__)
 
 CONTEXT = 'blazar_sched.context'
+# The key of a function in the environ that tells whether a project exists.
+HAS_PROJECT = 'blazar_sched.has_project'
 # The roles that Keystone's admin has by implication.
 ADMIN_ROLES = ['admin', 'member', 'reader']
 MEMBER_ROLES = ['member', 'reader']
@@ -136,7 +138,7 @@ class Keystone(auth_token.AuthProtocol):
     def __init__(
         self, application: wsgi.WSGIApplication, conf: cfg.ConfigOpts
     ) -> None:
-        keystone = keystone_client.load(conf) if conf.api.use_trusts else None
+        keystone = keystone_client.load(conf)
 
         def identified(
             environ: wsgi.WSGIEnvironment, start_response: wsgi.StartResponse
@@ -145,7 +147,8 @@ class Keystone(auth_token.AuthProtocol):
             ctxt = environ[CONTEXT] = context.RequestContext.from_environ(
                 environ, auth_token=None
             )
-            if keystone is not None:
+            environ[HAS_PROJECT] = keystone.has_project
+            if conf.api.use_trusts:
                 token = environ['keystone.token_auth'].user.auth_token
                 environ[trust.TRUSTOR] = trust.Trustor(keystone, token, ctxt)
             return application(environ, start_response)

@@ -27,7 +27,8 @@ class Caller:
     `is_admin` says that the policy lets the caller see every project,
     `version` is the version of `microversion.VERSIONS` that the caller uses.
     `require` passes if the caller may do what a rule of the policy names, and
-    raises NotAuthorized otherwise.
+    raises NotAuthorized otherwise. `has_project` tells whether Keystone has a
+    project of an id, None where no Keystone is asked.
     """
 
     context: context.RequestContext
@@ -35,6 +36,7 @@ class Caller:
     is_admin: bool
     version: microversion_parse.Version
     require: Callable[[str], None]
+    has_project: Callable[[str], bool] | None = None
 
     @property
     def user_id(self) -> str:

@@ -3,6 +3,7 @@
 
 from typing import Any
 
+from blazar_sched.domain import exception
 from blazar_sched.policies import lease as policies
 from blazar_sched.service.api import requirement
 from blazar_sched.service.api.caller import Caller
@@ -14,11 +15,21 @@ def check(
     """Refuse reservations that the caller may not have.
 
     :param lease_id: the lease that the reservations change
-    :raises InvalidInput: if a requirement is malformed
+    :raises InvalidInput: if a requirement is malformed, or if there is no such
+        project to share with
     :raises NotEnoughHostsAvailable: if a requirement names what no host has
     :raises NotAuthorized: if a reservation is shared with other projects, and
         the caller may not share
     """
     requirement.check_reservations(caller, reservations, lease_id)
-    if any(reservation.get('projects') for reservation in reservations):
+    shared = [each.get('projects', ()) for each in reservations]
+    if any(shared):
         caller.require(policies.SHARE)
+    for number, projects in enumerate(shared):
+        for project_id in projects:
+            # A reservation shared with a name would be shared with nobody.
+            if caller.has_project and not caller.has_project(project_id):
+                raise exception.InvalidInput(
+                    f'no project has the id {project_id}',
+                    field=f'reservations[{number}].projects',
+                )

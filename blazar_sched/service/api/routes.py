@@ -250,6 +250,7 @@ def _responder(
                 enforcer.is_admin(ctxt),
                 req.env[microversion.VERSION],
                 functools.partial(enforcer.authorize, ctxt),
+                req.env.get(auth.HAS_PROJECT),
             )
         found = route.handler(req, caller, **variables)
         resp.status = route.status

@@ -32,7 +32,7 @@ from blazar_sched.service.clients import rest
 LOG = log.getLogger(__name__)
 
 # The seconds for which answers of Keystone are cached, and the maximum number
-# of trusts in the cache.
+# of trusts, and of projects, in the cache.
 MEMORY = 60.0
 _MOST = 10_000
 # A trust is a scope of its own, beside which no other scope is allowed.
@@ -97,6 +97,9 @@ class Keystone:
         self._trust_roles = frozenset(trust_roles)
         # The credentials of each trust, None for an invalid trust.
         self._known: cachetools.TTLCache[str, Known] = cachetools.TTLCache(
+            _MOST, MEMORY, monotonic
+        )
+        self._projects: cachetools.TTLCache[str, bool] = cachetools.TTLCache(
             _MOST, MEMORY, monotonic
         )
         self._lock = threading.Lock()
@@ -187,6 +190,31 @@ class Keystone:
             'Could not read user %s: %s', user_id, refusals[0].text[:200]
         )
         return None
+
+    def has_project(self, project_id: str) -> bool:
+        """Tell whether there is a project of an id.
+
+        Projects that were found are cached.
+
+        :returns: True also where no Keystone is configured, or if the
+            service's own user may not see the project
+        :raises Unavailable: if Keystone cannot be reached
+        """
+        if self._api is None:
+            return True
+        with self._lock:
+            if project_id in self._projects:
+                return True
+        url = f'/projects/{parse.quote(project_id, safe="")}'
+        with rest.tolerating(_FORBIDDEN, _NOT_FOUND) as refusals:
+            found = self._as(None).get(url).json()['project']
+            # A database may compare ids without regard to case.
+            if found['id'] != project_id:
+                return False
+            with self._lock:
+                self._projects[project_id] = True
+            return True
+        return refusals[0].status_code == _FORBIDDEN
 
     def adapter_for(
         self, trust_id: str | None, service_type: str

@@ -11,6 +11,7 @@ import pytest
 from blazar_sched.conf import service as service_conf
 from blazar_sched.service.api import deploy
 from tests.standins.keystone import KeystoneServer
+from tests.standins.keystone import SERVICE
 
 BODY = {
     'name': 'night-run',
@@ -84,6 +85,46 @@ def test_a_lease_has_a_trust_for_one_call(api, cloud, token):
     id_ = answer.json['lease']['trust_id']
     assert cloud.trusts[id_]['trustor_user_id'] == 'alice'
     assert cloud.asked == [('POST', '/v3/OS-TRUST/trusts')]
+
+
+@pytest.mark.parametrize('name, status', [
+    ('p2', 201), ('physics', 400), ('P2', 400),
+])
+@pytest.mark.parametrize('trusts', [True, False])
+def test_a_lease_is_shared_with_a_project_that_exists(
+    api, cloud, token, service, conf, name, status, trusts
+):
+    conf.set_override('use_trusts', trusts, 'api')
+    api = testing.TestClient(deploy.deploy(conf, service.bus))
+    cloud.add_user('bob', p2=['member'])
+    shared = {**BODY['reservations'][0], 'projects': [name]}
+    answer = api.simulate_post(
+        '/v1/leases', json={**BODY, 'reservations': [shared]},
+        headers={
+            'X-Auth-Token': token,
+            'OpenStack-API-Version': 'reservation 1.1',
+        },
+    )
+    assert answer.status_code == status, answer.text
+    if status == 400:
+        assert answer.json['error_message'] == (
+            f'reservations[0].projects: no project has the id {name}'
+        )
+
+
+def test_a_project_that_the_service_cannot_see_is_shared_with(
+    api, cloud, token
+):
+    cloud.roles[SERVICE]['service'].clear()
+    shared = {**BODY['reservations'][0], 'projects': ['p9']}
+    answer = api.simulate_post(
+        '/v1/leases', json={**BODY, 'reservations': [shared]},
+        headers={
+            'X-Auth-Token': token,
+            'OpenStack-API-Version': 'reservation 1.1',
+        },
+    )
+    assert answer.status_code == 201, answer.text
 
 
 def test_the_token_may_come_by_its_other_header(api, cloud, token):

@@ -624,6 +624,8 @@ def test_from_1_1_on_hosts_may_be_magnetic(api, manager, lease):
         ({'projects': ['p2', 'p2']}, 'projects'),
         ({'projects': ['']}, 'projects[0]'),
         ({'projects': ['p\n']}, 'projects[0]'),
+        ({'projects': ['the physicists']}, 'projects[0]'),
+        ({'projects': ['..']}, 'projects[0]'),
         ({'projects': ['p' * 65]}, 'projects[0]'),
         ({'projects': [7]}, 'projects[0]'),
         ({'projects': [f'p{n}' for n in range(51)]}, 'projects'),

@@ -182,7 +182,12 @@ _SHARED = (
                 'type': 'array',
                 'maxItems': 50,
                 'uniqueItems': True,
-                'items': text.line(64),
+                'items': {
+                    **text.line(64),
+                    # '..' would be another path of Keystone.
+                    'pattern': '^[A-Za-z0-9_@-][A-Za-z0-9._@-]*$',
+                    'x-refusal': 'must be the id of a project',
+                },
             }
         ),
         since=V1_1,
