@@ -69,6 +69,29 @@ class Flavor:
         return self.projects is None or project_id in self.projects
 
 
+def as_blazar(parameters: Mapping[str, Any]) -> str:
+    """Return the flavor of a reservation as the JSON text that Blazar stores.
+
+    Blazar stores what Nova shows of the flavor, in the first version of Nova's
+    API: there a flavor without swap has the swap ''.
+
+    :param parameters: the parameters of a ``flavor:instance``
+    """
+    return json.dumps({
+        'id': parameters['flavor_id'],
+        'name': parameters['name'],
+        'ram': parameters['memory_mb'],
+        'disk': parameters['disk_gb'],
+        'swap': parameters['swap_mb'] or '',
+        'OS-FLV-EXT-DATA:ephemeral': parameters['ephemeral_gb'],
+        'OS-FLV-DISABLED:disabled': False,
+        'vcpus': parameters['vcpus'],
+        'os-flavor-access:is_public': parameters['is_public'],
+        'rxtx_factor': 1.0,
+        'extra_specs': parameters['extra_specs'],
+    })
+
+
 def reservation_id(extra_specs: Mapping[str, str]) -> str | None:
     """Return the reservation that a flavor is of, None if there is none."""
     return extra_specs.get(RESERVATION) or extra_specs.get(_BLAZARS)

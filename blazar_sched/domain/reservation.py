@@ -9,6 +9,7 @@ from typing import Any
 import uuid
 
 from blazar_sched.domain import exception
+from blazar_sched.domain import flavor
 from blazar_sched.domain import inventory
 
 PHYSICAL_HOST = 'physical:host'
@@ -41,6 +42,8 @@ BEFORE_END = 'before_end'
 # given up.
 BEFORE_END_FAILED = 'before_end_failed'
 DEFAULT_BEFORE_END = 'default'
+# The actions before the end that Blazar has.
+BLAZARS_BEFORE_END = ('', DEFAULT_BEFORE_END, SNAPSHOT)
 
 # The most projects that a lease is shared with, by one or several
 # reservations, and the greatest length of a project's id.
@@ -61,8 +64,8 @@ class Reservation:
     - ``flavor:instance``: flavor_id, amount, affinity, before_end, and the
       flavor as it was when it was reserved: name, resources (amounts by
       resource class), vcpus, memory_mb, disk_gb, ephemeral_gb, swap_mb,
-      extra_specs, and groups if the flavor asks for other classes than
-      RESOURCE_CLASSES (see domain.request_group); asked_properties, and
+      is_public, extra_specs, and groups if the flavor asks for other classes
+      than RESOURCE_CLASSES (see domain.request_group); asked_properties, and
       resource_properties, made of asked_properties and, without groups, of
       the flavor's traits
     - ``virtual:floatingip``: network_id, amount, required_floatingips
@@ -123,6 +126,57 @@ class Reservation:
             inventory.MEMORY_MB: self.parameters['memory_mb'],
             inventory.DISK_GB: self.parameters['disk_gb'],
         }
+
+
+def as_blazar(reservation: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a reservation that Blazar has, as Blazar has them.
+
+    Version 1.0 of the API and the notifications show these fields. Times are
+    in epoch seconds.
+
+    :param reservation: the fields of a `Reservation` by name
+    """
+    type_ = reservation['resource_type']
+    parameters, made = reservation['parameters'], reservation['made']
+    fields = {name: reservation[name] for name in _COMMON}
+    # Blazar has a further row for each resource type; here a reservation has
+    # only its own row. The resource of a lifetime is the server, which existed
+    # before the reservation.
+    fields['resource_id'] = parameters.get('instance_id', reservation['id'])
+    fields |= {name: parameters[name] for name in _OWN.get(type_, parameters)}
+    if type_ == PHYSICAL_HOST:
+        action = parameters.get(BEFORE_END)
+        is_blazars = action in BLAZARS_BEFORE_END
+        fields[BEFORE_END] = action if is_blazars else DEFAULT_BEFORE_END
+    if type_ == FLAVOR_INSTANCE:
+        fields['resource_properties'] = flavor.as_blazar(parameters)
+    if type_ in INSTANCES:
+        # Servers are booted with a flavor that has the reservation's id.
+        fields['flavor_id'] = reservation['id']
+        fields['aggregate_id'] = made.get('aggregate_id')
+        fields['server_group_id'] = made.get('server_group_id')
+    return fields
+
+
+_COMMON = (
+    'id', 'lease_id', 'resource_type', 'status', 'missing_resources',
+    'resources_changed', 'created_at', 'updated_at',
+)  # fmt: skip
+_SLOTS = (
+    'vcpus', 'memory_mb', 'disk_gb', 'amount', 'affinity',
+    'resource_properties',
+)  # fmt: skip
+# The parameters that Blazar shows as they are; all of them if another package
+# has the driver of the resource type.
+_OWN = {
+    PHYSICAL_HOST: (
+        'min', 'max', 'hypervisor_properties', 'resource_properties'
+    ),
+    VIRTUAL_INSTANCE: _SLOTS,
+    FLAVOR_INSTANCE: _SLOTS,
+    FLOATING_IP: ('network_id', 'amount', 'required_floatingips'),
+    INSTANCE_LIFETIME: ('instance_id', 'on_end'),
+}
 
 
 def take_use(

@@ -72,7 +72,7 @@ def show_lease(
 def create_lease(req: falcon.Request, caller: Caller) -> Body:
     """Create a lease with all of its reservations, or create nothing."""
     only_asks = dry_run.argument(req)
-    body = schemas.plain(req.media)
+    body = schemas.read(req.media, schemas.CREATE, caller.version)
     validation.check_body(schemas.CREATE, caller.version, body)
     if schemas.OFFER in body:
         create = _acceptance(caller, body)
@@ -167,7 +167,7 @@ def update_lease(
 ) -> Body:
     """Make all of the requested changes of a lease, or change nothing."""
     only_asks = dry_run.argument(req)
-    body = schemas.plain(req.media)
+    body = schemas.read(req.media, schemas.UPDATE, caller.version)
     validation.check_body(schemas.UPDATE, caller.version, body)
     values = {'name': body['name']} if 'name' in body else {}
     if 'reservations' in body:

@@ -130,7 +130,9 @@ class Notifier(loop.Looped):
         A held offer is not a lease yet: no notification is sent.
         """
         if not lease.is_offer:
-            self._put(event_type, payloads.lease(lease))
+            is_degraded = event_type == LEASE_DEGRADED
+            form = payloads.degraded if is_degraded else payloads.lease
+            self._put(event_type, form(lease))
 
     def maintenance(
         self, event_type: str, lease: Lease, maintenance: Maintenance

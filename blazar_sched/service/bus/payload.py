@@ -8,6 +8,7 @@ import datetime
 from typing import Any
 
 from blazar_sched.domain import duration
+from blazar_sched.domain import event
 from blazar_sched.domain import window
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
@@ -15,6 +16,7 @@ from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.lease_request import LeaseRequest
 from blazar_sched.domain.lease_request import PRIORITIES
 from blazar_sched.domain.maintenance import Maintenance
+from blazar_sched.domain.reservation import as_blazar
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.series import Series
 from blazar_sched.domain.threshold import Threshold
@@ -37,10 +39,26 @@ def lease(lease: Lease) -> dict[str, Any]:
         'reservations': list(map(_reservation, lease.reservations)),
         'events': [
             _dated(dataclasses.asdict(e), 'time', 'created_at', 'updated_at')
-            for e in lease.events
+            for e in lease.events if e.event_type in event.BLAZARS
         ],
         'created_at': _date(lease.created_at),
         'updated_at': _date(lease.updated_at),
+    }
+
+
+def degraded(lease_: Lease) -> dict[str, Any]:
+    """Return the payload of a notification of a lease that is degraded.
+
+    `in_the_way` has the UUIDs of the servers that the start of the lease has
+    found in its way and left as they were.
+    """
+    return {
+        **lease(lease_),
+        'in_the_way': [
+            uuid
+            for reservation in lease_.reservations
+            for uuid in reservation.made.get('in_the_way', ())
+        ],
     }
 
 
@@ -102,12 +120,9 @@ def threshold(threshold: Threshold) -> dict[str, Any]:
 
 
 def _reservation(reservation: Reservation) -> dict[str, Any]:
-    fields = dataclasses.asdict(reservation)
-    return {
-        **fields.pop('parameters'),
-        'resource_id': reservation.id,
-        **_dated(fields, 'created_at', 'updated_at'),
-    }
+    return _dated(
+        as_blazar(dataclasses.asdict(reservation)), 'created_at', 'updated_at'
+    )
 
 
 def host(host: Host) -> dict[str, Any]:

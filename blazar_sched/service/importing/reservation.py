@@ -122,6 +122,7 @@ def _flavor(own: blazar.Row) -> dict[str, Any]:
         'ephemeral_gb': flavor['OS-FLV-EXT-DATA:ephemeral'],
         # Nova has long shown a flavor without swap as ''.
         'swap_mb': int(flavor['swap'] or 0),
+        'is_public': flavor.get('os-flavor-access:is_public', True),
         'extra_specs': flavor['extra_specs'],
     }
 

@@ -140,6 +140,7 @@ def _freeze(
         ),
         'asked_properties': asked['resource_properties'],
         **{name: getattr(flavor, name) for name in _KEPT},
+        'is_public': flavor.projects is None,
         # The properties that a server gets from its reservation must not also
         # come from the flavor.
         'extra_specs': {
@@ -155,7 +156,8 @@ def _freeze(
 def _frozen(parameters: Mapping[str, Any]) -> Flavor:
     """Return the flavor as stored with the reservation."""
     return Flavor(
-        parameters['flavor_id'], **{name: parameters[name] for name in _KEPT}
+        parameters['flavor_id'], **{name: parameters[name] for name in _KEPT},
+        projects=None if parameters['is_public'] else (),
     )
 
 

@@ -48,7 +48,8 @@ def known(manager, answers):
         reservation['resource_type'] = asked['resource_type']
         reservation['parameters'] = {
             **asked, 'vcpus': 1, 'memory_mb': 1, 'disk_gb': 0,
-            'asked_properties': '', **more,
+            'asked_properties': '', 'name': 'small', 'ephemeral_gb': 0,
+            'swap_mb': 0, 'is_public': True, 'extra_specs': {}, **more,
         }
         del reservation['parameters']['resource_type']
         manager.answers = answers

@@ -159,6 +159,7 @@ PARAMETERS = {
         'disk_gb': 0,
         'ephemeral_gb': 0,
         'swap_mb': 0,
+        'is_public': True,
         'extra_specs': {},
         'resource_properties': '',
         'asked_properties': '',

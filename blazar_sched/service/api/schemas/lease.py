@@ -206,3 +206,23 @@ def plain(document: Any) -> Any:
         **document,
         'reservations': reservation.plain_all(document['reservations']),
     }
+
+
+def read(
+    document: Any, schema: validation.ByVersion, version: Version
+) -> Any:
+    """Return `document` as `plain` does, in 1.0 without what Blazar ignores.
+
+    :param schema: CREATE or UPDATE
+    """
+    document = plain(document)
+    if version >= microversion.V1_1 or not isinstance(document, dict):
+        return document
+    # A key that only a later version has is left for the schema to refuse.
+    newest: Any = schema[microversion.KNOWN[-1]].schema
+    read = {k: v for k, v in document.items() if k in newest['properties']}
+    if isinstance(read.get('reservations'), list):
+        read['reservations'] = list(
+            map(reservation.of_blazar, read['reservations'])
+        )
+    return read

@@ -2,10 +2,12 @@
 """The fields of a reservation that a request can set, and their schemas."""
 
 from collections.abc import Mapping
+import itertools
 from typing import Any
 
 from microversion_parse import Version
 
+from blazar_sched.domain.reservation import BLAZARS_BEFORE_END
 from blazar_sched.service.api import meaning
 from blazar_sched.service.api.field import BOOLEAN
 from blazar_sched.service.api.field import described
@@ -64,17 +66,11 @@ SIZE = (
 
 BEFORE_END = 'before_end'
 _DEFAULT = 'default'
-_BLAZARS_ACTIONS = ('', _DEFAULT, 'snapshot')
 
 
 def _action(reservation: Item) -> str:
-    action: str = reservation.get(BEFORE_END, _DEFAULT)
+    action: str = reservation['parameters'].get(BEFORE_END, _DEFAULT)
     return action
-
-
-def _blazars_action(reservation: Item) -> str:
-    action = _action(reservation)
-    return action if action in _BLAZARS_ACTIONS else _DEFAULT
 
 
 _BLAZARS_BEFORE_END = Field(
@@ -82,8 +78,7 @@ _BLAZARS_BEFORE_END = Field(
     'Action before the end of the reservation; `snapshot` creates an image of '
     'each server',
     _DEFAULT,
-    Type({'enum': list(_BLAZARS_ACTIONS), 'default': _DEFAULT}),
-    _blazars_action,
+    Type({'enum': list(BLAZARS_BEFORE_END), 'default': _DEFAULT}),
 )
 _BEFORE_END = Field(
     BEFORE_END,
@@ -336,6 +331,32 @@ def plain(reservation: Any) -> Any:
     if isinstance(read.get('affinity'), str | int):
         text = str(read['affinity']).lower()
         read['affinity'] = _AFFINITIES.get(text, read['affinity'])
+    return read
+
+
+def of_blazar(reservation: Any) -> Any:
+    """Return a reservation of a request in 1.0, without what Blazar ignores.
+
+    Blazar ignores unknown keys. A key that only a later version has is left
+    for the schema to refuse. A client may send back a reservation as 1.0 shows
+    it: the flavors that are shown there are no change.
+    """
+    if not isinstance(reservation, dict):
+        return reservation
+    type_ = reservation.get('resource_type')
+    if type_ is not None and type_ not in list(PARAMETERS):
+        return reservation
+    fields = itertools.chain(
+        *(f for name, f in PARAMETERS.items() if type_ in (None, name)),
+        _CHANGED_USE,
+    )
+    names = {'id', 'resource_type', *(field.name for field in fields)}
+    read = {k: v for k, v in reservation.items() if k in names}
+    if 'id' in read and read['id'] == read.get('flavor_id'):
+        del read['flavor_id']
+    shown = str(read.get('resource_properties')).startswith('{')
+    if type_ == FLAVOR_INSTANCE and shown:
+        del read['resource_properties']
     return read
 
 

@@ -28,15 +28,10 @@ from blazar_sched.service.api.views.reservation import RESERVATION
 from blazar_sched.service.api.views.reservation import statuses
 
 _ID = 'b1f5d6c4-0000-4000-8000-000000000000'
-_BLAZARS_EVENTS = (
-    event.BEFORE_END_LEASE, event.END_LEASE, event.START_LEASE
-)
 
 
 def _blazars_events(lease: Item) -> list[Item]:
-    return [
-        e for e in lease['events'] if e['event_type'] in _BLAZARS_EVENTS
-    ]
+    return [e for e in lease['events'] if e['event_type'] in event.BLAZARS]
 
 
 def _events(types: tuple[str, ...]) -> Many:
@@ -90,7 +85,7 @@ LEASE = Object(
     ),
     Field('reservations', meaning.RESERVATIONS, type=Many(RESERVATION)),
     Field(
-        'events', meaning.EVENTS, type=_events(_BLAZARS_EVENTS),
+        'events', meaning.EVENTS, type=_events(event.BLAZARS),
         get=_blazars_events,
     ),
     Field('events', meaning.EVENTS, type=_events(event.OF_LEASE), since=V1_1),

@@ -5,11 +5,11 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
-from operator import itemgetter
 from typing import Any
 
 from microversion_parse import Version
 
+from blazar_sched.domain import reservation
 from blazar_sched.domain import state_machine
 from blazar_sched.service.api import meaning
 from blazar_sched.service.api.field import BOOLEAN
@@ -35,17 +35,9 @@ def statuses(machine: str) -> Type:
     return Type({'enum': list(state_machine.MACHINES[machine].states)})
 
 
-def _resource_id(reservation: Item) -> str:
-    # Blazar has a further row for each resource type; here a reservation has
-    # only its own row. The resource of a lifetime is the server, which existed
-    # before the reservation.
-    id_: str = reservation.get('instance_id', reservation['id'])
-    return id_
-
-
-def _made(name: str) -> Callable[[Item], Any]:
-    """Return a getter of what the start of a reservation creates."""
-    return lambda reservation: reservation['made'].get(name)
+def _parameter(name: str) -> Callable[[Item], Any]:
+    """Return a getter of a parameter that Blazar shows otherwise."""
+    return lambda reservation: reservation['parameters'][name]
 
 
 def _remaining(reservation: Item) -> int | None:
@@ -64,7 +56,7 @@ def _common(resource_type: Schema) -> tuple[Field, ...]:
         Field(
             'resource_id',
             'ID of the server of a lifetime, else of the reservation',
-            _ID, TEXT, _resource_id,
+            _ID,
         ),
         Field(
             'resource_type', meaning.RESOURCE_TYPE, schemas.HOST,
@@ -93,26 +85,21 @@ _FAILED = Field(
     'before_end_failed',
     'Why the action of `before_end` was not done for the coming end; null if '
     'the action was done or is still to be done',
-    None, TEXT_OR_NULL, _made('before_end_failed'), V1_2,
+    None, TEXT_OR_NULL, lambda r: r['made'].get('before_end_failed'), V1_2,
 )
-# The fields of an instance reservation. The flavor with which its servers are
-# booted has the reservation's id.
+# The fields of an instance reservation.
 _INSTANCES = (
-    Field(
-        'flavor_id', 'ID of the flavor to boot servers with',
-        get=itemgetter('id'),
-    ),
+    Field('flavor_id', 'ID of the flavor to boot servers with'),
     Field(
         'aggregate_id',
         'ID of the host aggregate in Nova, once the window has opened',
         type=Type({'type': ['string', 'integer', 'null']}),
-        get=_made('aggregate_id'),
     ),
     Field(
         'server_group_id',
         'ID of the server group in Nova, once the window has opened, if the '
         'reservation has an affinity',
-        type=TEXT_OR_NULL, get=_made('server_group_id'),
+        type=TEXT_OR_NULL,
     ),
 )
 _REMAINING = Field(
@@ -136,15 +123,21 @@ _FURTHER: Mapping[str, tuple[Field, ...]] = {
     ),
     schemas.VIRTUAL_INSTANCE: (*_INSTANCES, _FAILED, _REMAINING),
     schemas.FLAVOR_INSTANCE: (
+        Field(
+            'resource_properties',
+            'The reserved flavor, as the JSON that Nova shows',
+            '{"id": "42", "name": "m1.small"}',
+        ),
         # The stored requirement includes the traits of the flavor.
         dataclasses.replace(
-            schemas.RESOURCE_PROPERTIES, get=itemgetter('asked_properties')
+            schemas.RESOURCE_PROPERTIES, get=_parameter('asked_properties'),
+            since=V1_1,
         ),
         *_INSTANCES,
         *schemas.SIZE,
         Field(
             'source_flavor_id', meaning.RESERVED_FLAVOR,
-            get=itemgetter('flavor_id'), since=V1_1,
+            get=_parameter('flavor_id'), since=V1_1,
         ),
         _FAILED,
         _REMAINING,
@@ -181,10 +174,11 @@ class _Reservation(Type):
 
     def show(self, value: Item, version: Version) -> dict[str, Any]:
         parameters = value['parameters']
+        item = {**value, **parameters, **reservation.as_blazar(value)}
         own = self._own.get(value['resource_type'])
         if own is None:
-            return {**self._foreign.show(value, version), **parameters}
-        return own.show({**value, **parameters}, version)
+            return {**self._foreign.show(item, version), **parameters}
+        return own.show(item, version)
 
     def example(self, version: Version, value: Any = None) -> dict[str, Any]:
         return self._own[schemas.HOST].example(version)
