@@ -69,7 +69,7 @@ def test_three_gpus_from_start_to_end(
     assert nova.flavor(reservation['id']).extra_specs[f'resources:{GPU}'] == (
         '1'
     )
-    with pytest.raises(person.Refused, match='409'):
+    with pytest.raises(person.Refused, match='NotEnoughHosts'):
         demo.book({
             'resource_type': 'flavor:instance', 'flavor_id': flavor,
             'amount': 2, 'affinity': None,

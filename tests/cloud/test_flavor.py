@@ -84,7 +84,7 @@ def test_it_has_the_flavors_size_from_start_to_end(
 
 def test_a_trait_that_no_host_may_have_leaves_no_room(demo, new_flavor):
     flavor_id = new_flavor(**{'trait:COMPUTE_NODE': 'forbidden'})
-    with pytest.raises(person.Refused, match='409'):
+    with pytest.raises(person.Refused, match='NotEnoughHosts'):
         book(demo, flavor_id)
 
 

@@ -48,7 +48,7 @@ def test_a_lease_is_whole_again_once_its_host_is_back(
     until(lambda: demo.lease(lease)['degraded'])
     [reservation] = demo.lease(lease)['reservations']
     assert reservation['missing_resources']
-    with pytest.raises(person.Refused, match='409'):
+    with pytest.raises(person.Refused, match='NotEnoughHosts'):
         demo.book(person.hosts(), start=SOON * 10)
 
     recover()

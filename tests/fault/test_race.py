@@ -95,7 +95,7 @@ def run(site, processes):
 def test_the_last_slot_is_won_once(run, site):
     outcomes = run(ROUNDS, pause=0.01, protocol=True)
 
-    assert outcomes == [{201: 1, 409: CREATORS - 1}] * ROUNDS
+    assert outcomes == [{201: 1, 400: CREATORS - 1}] * ROUNDS
     ledger = site.ledger()
     assert ledger.check() == []
     assert len(ledger.leases()) == ROUNDS

@@ -183,7 +183,7 @@ class _Client:
         """Create a lease; return whether it was accepted or refused."""
         began = time.monotonic()
         answer = self._ask('post', '/v1/leases', json=body, headers=headers)
-        if answer.status_code == 409:
+        if answer.status_code == 409 or 'NotEnoughHosts' in answer.text:
             return 'refused'
         assert answer.status_code == 201, answer.text
         lease = answer.json()['lease']

@@ -131,10 +131,14 @@ def refuse(
     resp: falcon.Response,
     error: exception.BlazarSchedError,
     params: Mapping[str, Any],
+    status: int | None = None,
 ) -> None:
-    """Respond with the error in the envelope: an error handler of Falcon."""
-    resp.status = error.status
-    resp.media = envelope(error.status, _message(error), _name(error))
+    """Respond with the error in the envelope: an error handler of Falcon.
+
+    :param status: the status in place of that of the error
+    """
+    resp.status = status or error.status
+    resp.media = envelope(resp.status, _message(error), _name(error))
     req.env[REASON] = f'{_name(error)}: {_message(error)}'
     if isinstance(error, exception.TooManyRequests):
         resp.set_header('Retry-After', str(error.retry_after))

@@ -58,5 +58,11 @@ def delete_host(
 
 
 def _texts(body: Body) -> Body:
-    """Return capabilities as text, also where a client sends a number."""
-    return {k: str(v) if type(v) is int else v for k, v in body.items()}
+    """Return numbers and, but for settings, booleans as Blazar's text."""
+    return {
+        name: str(value)
+        if type(value) in (int, float)
+        or (type(value) is bool and name not in schemas.SETTINGS)
+        else value
+        for name, value in body.items()
+    }

@@ -101,19 +101,25 @@ def delete_offer(req: falcon.Request, caller: Caller, offer_id: str) -> None:
 
 
 def register(app: errors.App) -> None:
-    """Make `app` show the offer of a refusal, from 1.2 on."""
+    """Make `app` answer a lack of room as each version does."""
     app.add_error_handler(exception.NotEnoughHostsAvailable, _refuse)
+    app.add_error_handler(exception.NotEnoughFloatingIPAvailable, _refuse)
 
 
 def _refuse(
     req: falcon.Request,
     resp: falcon.Response,
-    error: exception.NotEnoughHostsAvailable,
+    error: exception.BlazarSchedError,
     params: Mapping[str, Any],
 ) -> None:
-    errors.refuse(req, resp, error, params)
     version = req.env[microversion.VERSION]
+    # Blazar answers 500, and 400 where floating IPs are lacking: its clients
+    # take these two for final, and show the message to their users.
+    errors.refuse(
+        req, resp, error, params, 400 if version < microversion.V1_1 else None
+    )
     # The offer is incomplete if no search for a start was made.
-    offer = error.offer or {}
-    if version >= microversion.V1_2 and 'start' in offer:
+    offer = getattr(error, 'offer', None) or {}
+    known = {offer.get('start'), offer.get('available')} - {None}
+    if version >= microversion.V1_2 and 'start' in offer and known:
         resp.media['offer'] = OFFER.show(offer, version)

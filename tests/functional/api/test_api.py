@@ -167,9 +167,13 @@ def test_the_life_of_a_lease(api):
 
 
 @pytest.mark.row('F19')
-def test_no_room_is_409_and_leaves_nothing(api):
+@pytest.mark.parametrize(
+    ('version', 'status'), [('1.0', 400), ('1.1', 409), ('latest', 409)]
+)
+def test_no_room_is_refused_and_leaves_nothing(api, version, status):
     create(api)
     before = everything(api)
+    headers = {**BOB, 'OpenStack-API-Version': f'reservation {version}'}
     for body in (
         lease(),
         lease(start_date='2030-01-01 00:59', end_date='2040-01-01 00:00'),
@@ -181,8 +185,10 @@ def test_no_room_is_409_and_leaves_nothing(api):
             reservations=[instances(amount=4), instances()],
         ),
     ):
-        answer = api.simulate_post('/v1/leases', json=body, headers=BOB)
-        said = refused(answer, 409)
+        answer = api.simulate_post('/v1/leases', json=body, headers=headers)
+        assert answer.status_code == status
+        said = answer.json
+        assert said['error_code'] == status
         assert said['error_name'] == 'NotEnoughHostsAvailable'
         assert everything(api) == before
 
@@ -313,7 +319,7 @@ def test_a_failed_update_changes_nothing(api):
     path = f'/v1/leases/{made["id"]}'
     reservation = made['reservations'][0]['id']
     for body, status in [
-        ({'name': 'x', 'end_date': '2030-01-01 01:01'}, 409),
+        ({'name': 'x', 'end_date': '2030-01-01 01:01'}, 400),
         ({'name': 'x', 'end_date': '2029-12-31 00:00'}, 400),
         ({'name': 'x', 'reservations': [{'id': UNKNOWN, 'min': 1}]}, 400),
         (
@@ -321,7 +327,7 @@ def test_a_failed_update_changes_nothing(api):
                 'name': 'x',
                 'reservations': [{'id': reservation, 'min': 2, 'max': 2}],
             },
-            409,
+            400,
         ),
         (
             {
@@ -438,7 +444,7 @@ def test_a_hostile_requirement_is_only_the_name_of_nothing(api, name):
     answer = api.simulate_post(
         '/v1/leases', json=lease(reservations=[reservation]), headers=ALICE
     )
-    refused(answer, 409)
+    refused(answer, 400, 'NotEnoughHostsAvailable')
     assert everything(api) == before
 
 
@@ -491,7 +497,7 @@ def test_a_private_property_is_like_one_that_no_host_has(
                 headers=v1_2,
             ),
         ]
-        assert [a.status_code for a in answers] == [409, 409, 409, 400]
+        assert [a.status_code for a in answers] == [400, 409, 409, 400]
         said.append([a.text.replace(name, '?') for a in answers])
     assert said[0] == said[1]
     assert everything(api) == before
@@ -512,12 +518,12 @@ def test_an_admin_may_ask_for_a_private_property(api, secret):
     assert answer.status_code == 200, answer.text
     change['resource_properties'] = '["==", "$secret", "acm"]'
     answer = api.simulate_put(path, json=body, headers=ALICE)
-    refused(answer, 409, 'no host has secret')
+    refused(answer, 400, 'no host has secret')
 
 
 def test_a_capability_that_no_host_has_is_named(api):
     answer = ask_for(api, '["==", "$node_type", "compute_skylake"]')
-    refused(answer, 409, 'no host has node_type')
+    refused(answer, 400, 'no host has node_type')
     v1_2 = {**ALICE, 'OpenStack-API-Version': 'reservation 1.2'}
     answer = ask_for(api, '["==", "$node_type", "compute_skylake"]', v1_2)
     assert answer.json['offer'] == {
@@ -779,7 +785,7 @@ def test_a_request_again_makes_no_second_lease(api):
         api.simulate_post(
             '/v1/leases', json=body, headers={**headers, **BOB}
         ),
-        409, 'NotEnoughHostsAvailable',
+        400, 'NotEnoughHostsAvailable',
     )
     assert len(api.simulate_get('/v1/leases').json['leases']) == 1
 
@@ -809,7 +815,7 @@ def test_many_ask_for_the_last_host_at_once(api):
             )
         )
     codes = sorted(answer.status_code for answer in answers)
-    assert codes == [201] + [409] * 199
+    assert codes == [201] + [400] * 199
 
 
 @pytest.mark.row('C5')
@@ -907,8 +913,8 @@ def test_a_refusal_offers_a_window_that_has_room(api):
             headers={**ALICE, 'OpenStack-API-Version': version},
         )
 
-    for old in ('reservation 1.0', 'reservation 1.1'):
-        refused(ask(old), 409, 'NotEnoughHostsAvailable')
+    for old, status in (('reservation 1.0', 400), ('reservation 1.1', 409)):
+        refused(ask(old), status, 'NotEnoughHostsAvailable')
     said = ask('reservation 1.2').json
     offer = said.pop('offer')
     assert set(said) == ENVELOPE

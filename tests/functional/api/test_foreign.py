@@ -173,6 +173,6 @@ def test_refusals_name_no_foreign_lease(api, theirs):
         headers=BOB,
         json={'name': 'run', **WINDOW, 'reservations': [WHOLE]},
     )
-    assert answer.status_code == 409
+    assert answer.json['error_name'] == 'NotEnoughHostsAvailable'
     for word in ('secret', 'alice', 'p1', theirs['id']):
         assert word not in answer.text

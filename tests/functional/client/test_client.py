@@ -142,7 +142,7 @@ def test_refusals_by_the_library(login):
     refused(404, 'ERROR: .*x', alice.lease.get, 'x')
     dates = ('2030-01-01 00:00', '2030-01-01 01:00')
     refused(
-        409, 'ERROR', alice.lease.create, 'n', *dates, [HOST_RESERVATION], []
+        400, 'ERROR', alice.lease.create, 'n', *dates, [HOST_RESERVATION], []
     )
     refused(
         400, r'reservations\[0\].min', alice.lease.create, 'n', *dates,

@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Requests of other clients than Blazar's, and their use of responses.
 
-These are Heat's OS::Blazar::Lease and OS::Blazar::Host, blazar-dashboard and
-python-chi, all of which request version 1.0.
+These are Heat's OS::Blazar::Lease and OS::Blazar::Host, blazar-dashboard,
+python-chi, Azimuth's operator of schedules, Nectar's warre, Chameleon's doni
+and hammers, Rackspace's splitter of reservations, and gophercloud, all of
+which request version 1.0.
 """
 
 import datetime
 import json
+import time
 
 from blazarclient import exception as client_exception
+from oslo_messaging.notify import _impl_test
 import pytest
 
 from blazar_sched.service.api import microversion
@@ -24,6 +28,14 @@ HEAT = {
     'before_end_date': None,
     **WINDOW,
 }
+
+
+@pytest.fixture
+def options():
+    """Notifications are kept for the tests."""
+    _impl_test.reset()
+    yield '[oslo_messaging_notifications]\ndriver = test\n'
+    _impl_test.reset()
 
 
 @pytest.fixture(autouse=True)
@@ -110,7 +122,7 @@ def test_heat_leases_instances(service):
     }
     # One host has no room for two instances with anti-affinity.
     answer = service.api.simulate_post('/v1/leases', json=body, headers=ALICE)
-    assert answer.status_code == 409, answer.text
+    assert answer.status_code == 400, answer.text
     body['reservations'][0]['affinity'] = True
     answer = service.api.simulate_post('/v1/leases', json=body, headers=ALICE)
     assert answer.status_code == 201, answer.text
@@ -220,3 +232,248 @@ def test_chi_leases_nodes(client, properties):
         events=[],
     )
     assert lease['reservations'][0]['resource_properties'] == properties
+
+
+def flavor_lease(name, start, **counts):
+    """The request of Azimuth's operator, for a number of servers by flavor."""
+    return {
+        'name': f'az-{name}',
+        'start_date': start,
+        'end_date': '2031-01-01 00:00',
+        'reservations': [
+            {
+                'amount': count,
+                'flavor_id': flavor_id,
+                'resource_type': 'flavor:instance',
+                'affinity': 'None',
+            }
+            for flavor_id, count in counts.items()
+        ],
+        'events': [],
+        'before_end_date': None,
+    }
+
+
+@pytest.fixture
+def active(service):
+    """An active lease of Azimuth's, as 1.0 shows the lease."""
+    service.manager.flavors.sync()
+    made = service.api.simulate_post(
+        '/v1/leases', json=flavor_lease('x', 'now', **{'m1.small': 2}),
+        headers=ALICE,
+    )
+    assert made.status_code == 201, made.text
+    for _ in range(300):
+        answer = service.api.simulate_get('/v1/leases', headers=ALICE)
+        # The operator finds its lease by the name.
+        [lease] = [x for x in answer.json['leases'] if x['name'] == 'az-x']
+        if lease['status'] == 'ACTIVE':
+            return lease
+        time.sleep(0.1)
+    raise AssertionError(lease)
+
+
+def test_azimuth_finds_the_flavor_to_boot_with(service, active):
+    sizes = {
+        json.loads(reservation['resource_properties'])['id']: reservation['id']
+        for reservation in active['reservations']
+        if reservation['resource_type'] == 'flavor:instance'
+    }
+    [reservation] = active['reservations']
+    assert sizes == {'m1.small': reservation['flavor_id']}
+    # As Nova shows a flavor in its first version, in the same order.
+    assert list(json.loads(reservation['resource_properties']).items()) == [
+        ('id', 'm1.small'),
+        ('name', 'small'),
+        ('ram', 2048),
+        ('disk', 20),
+        ('swap', ''),
+        ('OS-FLV-EXT-DATA:ephemeral', 0),
+        ('OS-FLV-DISABLED:disabled', False),
+        ('vcpus', 2),
+        ('os-flavor-access:is_public', True),
+        ('rxtx_factor', 1.0),
+        ('extra_specs', {}),
+    ]
+    # The requirement is there from 1.1 on.
+    answer = service.api.simulate_get(
+        f'/v1/leases/{active["id"]}', headers=V1_1
+    )
+    [reservation] = answer.json['lease']['reservations']
+    assert reservation['resource_properties'] == ''
+
+
+def test_azimuth_shows_its_user_that_the_cloud_is_full(service):
+    service.manager.flavors.sync()
+    answer = service.api.simulate_post(
+        '/v1/leases', json=flavor_lease('y', 'now', **{'m1.small': 500}),
+        headers=ALICE,
+    )
+    # The operator repeats what is answered with any other status.
+    assert answer.status_code in (400, 500)
+    assert '500 instances are needed' in answer.json['error_message']
+
+
+def test_the_splitter_reads_what_1_0_shows(service, active):
+    for _ in range(300):
+        service.manager.notifier.step()
+        payloads = [
+            message['payload'] for _, message, *_ in _impl_test.NOTIFICATIONS
+            if message['event_type'] == 'lease.event.start_lease'
+        ]
+        if payloads:
+            break
+        time.sleep(0.1)
+    [payload] = payloads
+    for field in ('start_date', 'end_date', 'status', 'degraded', 'name'):
+        assert payload[field] == active[field]
+    [sent], [shown] = payload['reservations'], active['reservations']
+    for each in (sent, shown):
+        assert each['aggregate_id'] is not None
+        assert each['flavor_id'] == each['id']
+        # Times have a form of their own.
+        del each['created_at'], each['updated_at']
+    assert sent == shown
+    assert [e['event_type'] for e in payload['events']] == [
+        e['event_type'] for e in active['events']
+    ]
+
+
+def test_a_whole_lease_that_is_sent_back_changes_nothing(service, active):
+    path = f'/v1/leases/{active["id"]}'
+    answer = service.api.simulate_put(path, json=active, headers=ALICE)
+    assert answer.status_code == 200, answer.text
+    assert answer.json == {'lease': active}
+
+
+def test_warre_leases_instances_of_its_fork(client):
+    lease = client.lease.create(
+        name='Reservation 1',
+        start='2030-01-01 01:00',
+        end='2030-01-01 02:00',
+        reservations=[
+            {
+                'resource_type': 'virtual:instance',
+                'amount': 1,
+                'vcpus': 1,
+                'memory_mb': 512,
+                'disk_gb': 1,
+                'ephemeral_gb': 10,
+                'affinity': None,
+                'resource_properties': '["==", "$gpu", "a100"]',
+                'extra_specs': {'hw:cpu_policy': 'shared'},
+            },
+        ],
+        events=[],
+    )
+    client.lease.update(lease['id'], end_date='2030-01-01 03:00')
+    shown = client.lease.get(lease['id'])
+    assert shown['end_date'] == '2030-01-01T03:00:00.000000'
+    client.lease.delete(lease['id'])
+    with pytest.raises(client_exception.BlazarClientException) as caught:
+        client.lease.delete(lease['id'])
+    assert caught.value.kwargs['code'] == 404
+
+
+def test_doni_enrols_a_host_and_closes_it(service):
+    def ask(method, path, status, body=None):
+        answer = service.api.simulate_request(
+            method, f'/v1{path}', json=body, headers={
+                **serving.ADMIN, microversion.HEADER: 'reservation 1.0',
+            },
+        )
+        assert answer.status_code == status, answer.text
+        return answer.json
+
+    state = {
+        'uid': 'compute-2', 'node_name': 'nc02', 'node_type': 'compute',
+        'cpu_arch': 'x86_64', 'su_factor': 1.0, 'placement.rack': 'r1',
+    }
+    ask('POST', '/os-hosts', 201, {**state, 'name': 'compute-2'})
+    ask('POST', '/os-hosts', 409, {**state, 'name': 'compute-2'})
+    [found] = [
+        each for each in ask('GET', '/os-hosts', 200, {})['hosts']
+        if each['hypervisor_hostname'] == 'compute-2'
+    ]
+    assert {**state, 'su_factor': '1.0'}.items() <= found.items()
+    path = f'/os-hosts/{found["id"]}'
+    changed = ask('PUT', path, 200, {**state, 'su_factor': 2.5})['host']
+    assert changed['su_factor'] == '2.5'
+    window = {
+        'name': 'availability_window_1', 'start_date': '2030-01-01 00:00',
+        'end_date': '2030-01-02 00:00',
+    }
+    reservation = {
+        'resource_type': 'physical:host', 'min': 1, 'max': 1,
+        'hypervisor_properties': None,
+        'resource_properties': '["==","$uid","compute-2"]',
+    }
+    body = {**window, 'reservations': [reservation]}
+    lease = ask('POST', '/leases', 201, body)['lease']
+    assert 'compute-2' in str(lease['reservations'])
+    later = {**window, 'end_date': '2030-01-03 00:00'}
+    ask('PUT', f'/leases/{lease["id"]}', 200, later)
+    ask('DELETE', f'/leases/{lease["id"]}', 204)
+
+
+def test_hammers_read_everything(service, endless, host):
+    def ask(path):
+        answer = service.api.simulate_get(f'/v1{path}', headers=serving.ADMIN)
+        assert answer.status_code == 200, answer.text
+        return answer.json
+
+    [lease] = ask('/leases?all_tenants=True')['leases']
+    assert ask(f'/leases/{lease["id"]}')['lease'] == lease
+    assert [each['id'] for each in ask('/os-hosts')['hosts']] == [host['id']]
+    [allocation] = ask('/os-hosts/allocations')['allocations']
+    [reservation] = allocation['reservations']
+    assert allocation['resource_id'] == host['id']
+    assert reservation['lease_id'] == lease['id']
+
+
+def test_gophercloud_leases_and_changes(service):
+    def ask(method, path, body):
+        answer = service.api.simulate_request(
+            method, f'/v1/leases{path}', json=body, headers=ALICE
+        )
+        assert answer.status_code in (200, 201), answer.text
+        return answer.json['lease']
+
+    service.manager.flavors.sync()
+    body = {
+        'name': 'my_lease',
+        'start_date': '2030-01-01 08:00',
+        'end_date': '2030-01-03 18:00',
+        'before_end_date': '2030-01-03 16:30',
+        'reservations': [
+            {
+                'resource_type': 'virtual:instance', 'amount': 2, 'vcpus': 1,
+                'memory_mb': 2048, 'disk_gb': 20, 'affinity': None,
+                'resource_properties': '["==", "$gpu", "a100"]',
+            },
+            {
+                'resource_type': 'flavor:instance', 'amount': 1,
+                'flavor_id': 'm1.small', 'affinity': None,
+            },
+        ],
+    }
+    lease = ask('POST', '', body)
+    assert [e['time'] for e in lease['events'] if e['event_type'] == (
+        'before_end_lease'
+    )] == ['2030-01-03T16:30:00.000000']
+    changed = ask('PUT', f'/{lease["id"]}', {
+        'name': 'lease_renamed',
+        'start_date': '2030-01-01 09:00',
+        'end_date': '2030-01-04 18:00',
+        'before_end_date': '2030-01-04 17:00',
+        'reservations': [
+            {
+                'id': lease['reservations'][0]['id'], 'amount': 3, 'vcpus': 2,
+                'memory_mb': 4096, 'disk_gb': 40, 'affinity': True,
+            },
+        ],
+    })
+    assert changed['name'] == 'lease_renamed'
+    assert changed['reservations'][0]['amount'] == 3
+    for name in ('start_date', 'end_date'):
+        datetime.datetime.strptime(changed[name], FORM)

@@ -106,7 +106,10 @@ def test_a_capability_never_hides_the_hosts_own(api, manager, host):
 @pytest.mark.parametrize('key', ['name', 'id'])
 def test_create(api, manager, host, key):
     manager.answers['create_host'] = host
-    body = {key: 'compute-1', 'gpu': 'true', 'ssd': 2, 'hold': 'dedicated'}
+    body = {
+        key: 'compute-1', 'gpu': 'true', 'ssd': 2, 'su_factor': 1.0,
+        'nvme': True, 'hold': 'dedicated',
+    }
     answer = api.simulate_post('/v1/os-hosts', json=body)
     assert answer.status_code == 201
     assert manager.calls == [
@@ -114,7 +117,11 @@ def test_create(api, manager, host, key):
             'create_host',
             {
                 'name': 'compute-1',
-                'values': {'gpu': 'true', 'ssd': '2', 'hold': 'dedicated'},
+                # As Blazar stores them.
+                'values': {
+                    'gpu': 'true', 'ssd': '2', 'su_factor': '1.0',
+                    'nvme': 'True', 'hold': 'dedicated',
+                },
             },
         )
     ]
@@ -260,7 +267,8 @@ def test_moving_off_a_host_shows_what_is_left(api, manager, key):
 def test_moving_off_a_host_without_room(api, manager):
     manager.answers['reallocate'] = exception.NotEnoughHostsAvailable('no')
     answer = api.simulate_put(
-        '/v1/os-hosts/7/allocation', json={'lease_id': 'x'}
+        '/v1/os-hosts/7/allocation', json={'lease_id': 'x'},
+        headers={'OpenStack-API-Version': 'reservation 1.1'},
     )
     assert answer.status_code == 409
 

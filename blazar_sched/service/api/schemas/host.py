@@ -109,8 +109,8 @@ _CAPABILITY_NAME = {
 }
 
 
-def _value(*null: str) -> Schema:
-    return {'type': ['string', 'integer', *null], 'maxLength': 4096}
+def _value(*types: str) -> Schema:
+    return {'type': ['string', *types], 'maxLength': 4096}
 
 
 def _time(*null: str) -> Schema:
@@ -119,8 +119,8 @@ def _time(*null: str) -> Schema:
 
 def _settings(*null: str) -> dict[str, Schema]:
     return {
-        'hold': described(meaning.HOLD, _value(*null)),
-        'unbounded': described(meaning.UNBOUNDED, _value(*null)),
+        'hold': described(meaning.HOLD, _value('integer', *null)),
+        'unbounded': described(meaning.UNBOUNDED, _value('integer', *null)),
         'cleaning_time': described(
             meaning.CLEANING_TIME,
             {
@@ -149,9 +149,10 @@ def _settings(*null: str) -> dict[str, Schema]:
     }
 
 
+SETTINGS = tuple(_settings())
 # A request cannot set the other fields of a host.
 _OWN = dict.fromkeys(
-    ['name', *(f.name for f in FIELDS if f.name not in _settings())],
+    ['name', *(f.name for f in FIELDS if f.name not in SETTINGS)],
     {'not': {}, 'x-refusal': 'is a field of the host, not a capability'},
 )
 
@@ -162,7 +163,9 @@ def _body(*null: str) -> Schema:
         'properties': {**_OWN, **_settings(*null)},
         'propertyNames': _CAPABILITY_NAME,
         'maxProperties': _MAX_CAPABILITIES,
-        'additionalProperties': described(meaning.CAPABILITY, _value(*null)),
+        'additionalProperties': described(
+            meaning.CAPABILITY, _value('number', 'boolean', *null)
+        ),
     }
 
 
