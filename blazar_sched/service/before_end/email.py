@@ -105,7 +105,10 @@ def _message(
     message = EmailMessage()
     message['From'] = from_address
     message['To'] = to
-    message['Subject'] = f'Lease {_line(lease.name)} ends at {_end(lease)}'
+    # The header would decode an encoded word (RFC 2047) in the name, with any
+    # line ends in the word, which would begin another header or the text.
+    name = _line(lease.name).replace('=?', '= ?')
+    message['Subject'] = f'Lease {name} ends at {_end(lease)}'
     message['Date'] = utils.localtime()
     # The same id for every message about the same end, so that the receiver
     # can recognize a duplicate.

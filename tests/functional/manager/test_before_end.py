@@ -155,6 +155,28 @@ class TestEmail:
             'then',
         ]
 
+    @pytest.mark.parametrize('word', [
+        '=?utf-8?q?x=0d=0aReply-To:=20m@evil=0d=0aX:?=',
+        '=?utf-8?q?x=0d=0a=0d=0aYour=20password=20expired:=20http://evil/?=',
+        '==?utf-8?b?eA0KUmVwbHktVG86IG1AZXZpbA0KWDo=?=',
+        '=?utf-8?q?x=0aX:=20y?=',
+        '=?utf-8?q?x=00?= y',
+    ])
+    def test_a_name_writes_no_header(self, world, mail, slots, word):
+        lease = active(world, slots(before_end='email'), name=word)
+        world.run(50)
+        [(recipients, message)] = mail.messages
+        assert recipients == [ALICE]
+        assert sorted(message.keys()) == [
+            'Auto-Submitted', 'Content-Transfer-Encoding', 'Content-Type',
+            'Date', 'From', 'MIME-Version', 'Message-ID', 'Subject', 'To',
+        ]
+        assert message['Subject'] == (
+            f'Lease {word.replace("=?", "= ?")} ends at 2027-01-15T08:03:20Z'
+        )
+        assert message.get_content().startswith(f'The lease {word} ends at')
+        assert lease.id in message.get_content()
+
     def test_again_when_the_end_moves(self, world, mail, slots):
         lease = active(world, slots(before_end='email'))
         world.run(50)
