@@ -34,17 +34,16 @@ Key = tuple[str, str]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Reservation:
-    """A reservation, with the fields that a replica needs.
+    """A reservation that is not over, with the fields that a replica needs.
 
     `slot` holds the amounts of one instance of a reservation of instances,
     None for other reservations. The projects in `projects` may use the
     reservation beside its own project; the projects in `former_projects` could
     do so before. `aggregate` is the uuid of the host aggregate that the
     reservation has in its window. `on_end` says what becomes of the
-    reservation's servers, and `over` whether the reservation has ended.
-    `cleared` holds the uuids of the hosts that the start of the reservation
-    has cleared, and `in_the_way` the uuids of the servers that stayed on these
-    hosts.
+    reservation's servers. `cleared` holds the uuids of the hosts that the
+    start of the reservation has cleared, and `in_the_way` the uuids of the
+    servers that stayed on these hosts.
     """
 
     id: str
@@ -59,7 +58,6 @@ class Reservation:
     aggregate: str | None = None
     former_projects: tuple[str, ...] = ()
     on_end: str = reservation.DELETE
-    over: bool = False
     cleared: tuple[str, ...] = ()
     in_the_way: tuple[str, ...] = ()
 

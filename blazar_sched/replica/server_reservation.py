@@ -56,8 +56,6 @@ def draws_on(
     :param host: the uuid of the server's host if the reservation has the
         host, else None
     """
-    if reserved.over:
-        return False
     if server.reservation_id is not None:
         return server.reservation_id == reserved.id and reserved.was_open_to(
             server.project_id

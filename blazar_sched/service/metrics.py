@@ -126,7 +126,7 @@ COUNTED = (
 LEASES = Metric(
     prometheus_client.Gauge,
     'blazar_sched_manager_leases',
-    'Leases in the ledger; every manager reports the same number',
+    'Leases that are not over; every manager reports the same number',
     ('status',),
 )
 HOSTS = Metric(

@@ -30,4 +30,4 @@ def _nouns(replica: state.Replica) -> Iterator[record.Entity]:
 
 def rebuilt(ledger: Ledger) -> state.Replica:
     """Return a new replica built from SQL."""
-    return ledger._run(snapshot.load)
+    return snapshot.load(ledger)

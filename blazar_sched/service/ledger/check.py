@@ -113,8 +113,6 @@ def _allocation_faults(
             ' lease is from {lease_start} to {lease_end}',
         ),
         (
-            # A lease that was over before it could start keeps its
-            # allocations until its end event is done.
             sa.select(
                 held.id,
                 Reservation.status,
@@ -125,13 +123,7 @@ def _allocation_faults(
             .where(
                 sa.or_(
                     Lease.status == states.LEASE_TERMINATED,
-                    sa.and_(
-                        Reservation.status == states.RESERVATION_DELETED,
-                        ~_has_event(
-                            event.END_LEASE,
-                            (*_UNFINISHED, states.EVENT_ERROR),
-                        ),
-                    ),
+                    Reservation.status == states.RESERVATION_DELETED,
                 )
             ),
             f'{held.__tablename__} {{id}}: left, its reservation is {{status}}'

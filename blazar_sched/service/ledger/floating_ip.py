@@ -260,4 +260,3 @@ class Writes(access.Writes):
     update_floating_ip = access.write(update)
     delete_floating_ip = access.write(delete)
     put_floating_ip_allocations = access.write(put_allocations)
-    drop_floating_ip_allocations = access.write(drop_allocations)

@@ -112,7 +112,7 @@ def select(
             occurrence=row.occurrence,
             reservations=tuple(reservations[row.id]),
             events=tuple(events[row.id]),
-            created_at=row.created_at,
+            created_at=None if row.created_at < 0 else row.created_at,
             updated_at=row.updated_at,
         )
         for row in found
@@ -265,6 +265,8 @@ def split(connection: sa.Connection, new: Lease) -> list[record.Record]:
 
 def _row(lease: Lease) -> dict[str, Any]:
     row = rows.columns(lease)
+    if lease.created_at is None:
+        row['created_at'] = -1
     del row['reservations'], row['events']
     return row
 

@@ -383,10 +383,9 @@ class Ledger(reader.Reader):
     def _load(self) -> state.Replica:
         """Return the replica, loaded before a commit as loading is slow."""
         if self.replica is None:
-            with self._to_read.connect() as connection:
-                self.replica = snapshot.load(
-                    connection, self._overcommit, self._relocating
-                )
+            self.replica = snapshot.load(
+                self, self._overcommit, self._relocating
+            )
         return self.replica
 
     def _catch_up(

@@ -21,7 +21,7 @@ _KEYS: dict[str, sa.ColumnElement[Any]] = {
     'status': ByteString(models.Lease.status),
     'start': models.Lease.start.expression,
     'end': models.Lease.end.expression,
-    'created_at': sa.func.coalesce(models.Lease.created_at, -1),
+    'created_at': models.Lease.created_at.expression,
     'updated_at': sa.func.coalesce(models.Lease.updated_at, -1),
 }
 _OLDEST_FIRST = (('created_at', False),)
@@ -84,9 +84,13 @@ def _order(sort: Sequence[tuple[str, bool]]) -> _Order:
             raise exception.InvalidInput(
                 f'leases cannot be sorted by {key}', field='sort'
             )
-    # The id makes the order total, as paging requires.
-    by = (*(sort or _OLDEST_FIRST), ('id', False))
-    return [(_KEYS[key], descending) for key, descending in by]
+    by = sort or _OLDEST_FIRST
+    # The id makes the order total, as paging requires. It is the column
+    # itself, which the index has.
+    return [
+        *((_KEYS[key], descending) for key, descending in by),
+        (models.Lease.id.expression, False),
+    ]
 
 
 def _values(

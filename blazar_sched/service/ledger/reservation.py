@@ -23,6 +23,9 @@ from blazar_sched.service.ledger import instance
 from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger import rows
 
+# Not "is not deleted": only a list of statuses is looked up in the index.
+IS_OPEN = models.Reservation.status.in_(states.RESERVATION_OPEN)
+
 
 def from_row(row: Any) -> Reservation:
     return Reservation(
@@ -81,7 +84,7 @@ def list_lacking(connection: sa.Connection) -> list[str]:
                 sa.select(models.Reservation.lease_id).where(
                     models.Reservation.missing_resources,
                     models.Reservation.resource_type.in_(reservation.PLACED),
-                    models.Reservation.status != states.RESERVATION_DELETED,
+                    IS_OPEN,
                 )
             )
         )
@@ -116,7 +119,6 @@ def to_record(
             if reserved.resource_type == reservation.INSTANCE_LIFETIME
             else reserved.on_end
         ),
-        over=reserved.status == states.RESERVATION_DELETED,
         cleared=tuple(reserved.made.get('cleared', ())),
         in_the_way=tuple(reserved.made.get('in_the_way', ())),
     )
@@ -128,8 +130,10 @@ def put(
     """Replace the lease's reservations by those of `new`; return records."""
     before = {} if old is None else _records(old)
     after = _records(new)
-    gone = before.keys() - after.keys()
+    gone = {r.id for r in old.reservations} if old is not None else set()
+    gone -= {r.id for r in new.reservations}
     records = drop(connection, sorted(gone)) if gone else []
+    records += map(_gone, before.keys() - after.keys() - gone)
     rows.replace(
         connection,
         models.Reservation,
@@ -191,7 +195,12 @@ def _records(lease: Lease) -> dict[str, record.Reservation]:
     return {
         r.id: to_record(r, lease.project_id, lease.start, lease.end)
         for r in lease.reservations
+        if r.status in states.RESERVATION_OPEN
     }
+
+
+def _gone(reservation_id: str) -> record.Record:
+    return record.RESERVATION, reservation_id, None
 
 
 def drop(
@@ -199,8 +208,13 @@ def drop(
 ) -> list[record.Record]:
     """Delete reservations and their allocations.
 
-    Servers that still use the reservations become ordinary servers.
+    Servers that still use the reservations become ordinary servers. Replicas
+    have no record of the reservations that are over.
     """
+    known = connection.scalars(
+        sa.select(models.Reservation.id)
+        .where(models.Reservation.id.in_(ids), IS_OPEN)
+    ).all()
     records = allocation.drop(
         connection, models.Allocation.reservation_id.in_(ids)
     )
@@ -209,7 +223,7 @@ def drop(
     connection.execute(
         sa.delete(models.Reservation).where(models.Reservation.id.in_(ids))
     )
-    records += [(record.RESERVATION, id_, None) for id_ in ids]
+    records += map(_gone, known)
     return records
 
 
@@ -241,15 +255,15 @@ def set_made(
     :returns: the record, if the record has changed
     :raises NotFound: if there is no such reservation
     """
-    before = _record(connection, reservation_id)
+    before = records(connection, [reservation_id])
     set_columns(
         connection,
         reservation_id,
         made=dict(made),
         missing_resources=missing_resources,
     )
-    after = _record(connection, reservation_id)
-    return [] if before == after else [record.encode(after)]
+    after = records(connection, [reservation_id])
+    return [] if before == after else list(map(record.encode, after.values()))
 
 
 def set_status(
@@ -262,7 +276,9 @@ def set_status(
 ) -> list[record.Record]:
     """Write a reservation's status, and the flags that are not None.
 
-    :returns: the record, if the record has changed
+    The allocations of a reservation that is over are deleted.
+
+    :returns: the records of what has changed
     :raises NotFound: if there is no such reservation
     """
     set_columns(
@@ -275,17 +291,21 @@ def set_status(
     )
     if status != states.RESERVATION_DELETED:
         return []
-    return [record.encode(_record(connection, reservation_id))]
+    floating_ip.drop_allocations(connection, [reservation_id])
+    held = models.Allocation.reservation_id == reservation_id
+    return [*allocation.drop(connection, held), _gone(reservation_id)]
 
 
-def _record(
-    connection: sa.Connection, reservation_id: str
-) -> record.Reservation:
-    """Return the record of a reservation.
+def records(
+    connection: sa.Connection,
+    ids: Collection[str | None],
+    over: bool = False,
+) -> dict[str, record.Reservation]:
+    """Return the records of reservations by id.
 
-    :raises NotFound: if there is no such reservation
+    :param over: whether to return the reservations that are over too
     """
-    row = connection.execute(
+    found = connection.execute(
         sa.select(
             models.Reservation,
             models.Lease.project_id,
@@ -293,17 +313,21 @@ def _record(
             models.Lease.end,
         )
         .join(models.Lease)
-        .where(models.Reservation.id == reservation_id)
-    ).first()
-    if row is None:
-        raise exception.NotFound(f'reservation {reservation_id} not found')
-    return to_record(from_row(row), row.project_id, row.start, row.end)
+        .where(
+            models.Reservation.id.in_(ids), sa.true() if over else IS_OPEN
+        )
+    )
+    return {
+        row.id: to_record(from_row(row), row.project_id, row.start, row.end)
+        for row in found
+    }
 
 
 class Reads(access.Reads):
-    """The query for reservations."""
+    """The queries for reservations."""
 
     lacking = access.read(list_lacking)
+    reservation_records = access.read(records)
 
 
 class Writes(access.Writes):

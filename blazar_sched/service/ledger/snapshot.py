@@ -8,6 +8,7 @@ columns cannot hold. A replica in this process is loaded the same way.
 
 from collections.abc import Callable
 from collections.abc import Iterator
+from collections.abc import Sequence
 import functools
 import json
 from typing import Any
@@ -60,7 +61,9 @@ _RECORDS: dict[str, tuple[Any, Any, Callable[[Any], record.Entity]]] = {
             models.Lease.project_id,
             models.Lease.start.label('lease_start'),
             models.Lease.end.label('lease_end'),
-        ).join(models.Lease),
+        )
+        .join(models.Lease)
+        .where(reservation.IS_OPEN),
         models.Reservation.id,
         _reservation,
     ),
@@ -111,7 +114,8 @@ def page(
     # than the revision, but never older.
     uuid, revision = change.newest(connection)
     if kind == record.ALLOCATION:
-        columns, others, last = _allocations(connection, key, limit)
+        rows = _allocation_rows(connection, key, limit)
+        columns, others, last = _allocations(rows, limit)
         return wire.snapshot_page(
             uuid, revision, after,
             [packing.pack(columns), *map(record.encode, others)],
@@ -130,35 +134,38 @@ def _some(
 ) -> Iterator[record.Record]:
     """Yield `limit` records of a kind and later kinds, not allocations."""
     for each in _KINDS[_KINDS.index(kind) : -1]:
-        for found in _records(connection, each, after, limit):
-            yield found
-            limit -= 1
+        rows = _rows(connection, each, after, limit)
+        yield from (_record(each, row) for row in rows)
+        limit -= len(rows)
         if not limit:
             return
         after = ''
 
 
 def load(
-    connection: sa.Connection,
+    source: access.Reads,
     overcommit: bool = True,
     relocating: bool = False,
 ) -> state.Replica:
-    """Return a new replica of the state that the transaction sees.
+    """Return a new replica, which may have parts of later revisions.
 
-    The replica leaves out records that it cannot use.
+    Each query reads a bounded number of rows, and no transaction is open while
+    the rows become records: a server closes a connection that is idle in a
+    transaction. The changes after the revision of the replica bring all parts
+    to one revision. The replica leaves out records that it cannot use.
 
     :param overcommit: whether reservations may overcommit hosts
     :param relocating: whether instances may be relocated
     """
     try:
-        return _load(connection, overcommit, relocating, leave_out=False)
+        return _load(source, overcommit, relocating, leave_out=False)
     except ext.TimelineError as e:
         LOG.error('The replica leaves out invalid records: %s', e)
-        return _load(connection, overcommit, relocating, leave_out=True)
+        return _load(source, overcommit, relocating, leave_out=True)
 
 
 def _load(
-    connection: sa.Connection,
+    source: access.Reads,
     overcommit: bool,
     relocating: bool,
     leave_out: bool,
@@ -167,57 +174,70 @@ def _load(
         accounting.LedgerAccounting, overcommit=overcommit,
         relocating=relocating,
     )
-    _, revision = change.newest(connection)
+    _, revision = access.read(change.newest)(source)
     replica.load(
-        revision,
-        (r for kind in _RECORDS for r in _records(connection, kind)),
-        _all_allocations(connection),
-        leave_out,
+        revision, _all_records(source), _all_allocations(source), leave_out
     )
     return replica
 
 
-def _records(
-    connection: sa.Connection,
-    kind: str,
-    after: str = '',
-    limit: int | None = None,
-) -> Iterator[record.Record]:
-    query, key, read = _RECORDS[kind]
-    query = query.where(key > after).order_by(key).limit(limit)
-    for row in connection.execute(query):
-        try:
-            yield record.encode(read(row))
-        except (KeyError, TypeError, ValueError) as e:
-            # The row is of another version, or was changed by hand.
-            known = {'host': getattr(row, 'host', None)}
-            yield left_out.marked((kind, getattr(row, key.key), known), e)
+def _all_records(source: access.Reads) -> Iterator[record.Record]:
+    rows_of = access.read(_rows)
+    for kind, (_, key, _) in _RECORDS.items():
+        after = ''
+        while rows := rows_of(source, kind, after, LIMIT):
+            yield from (_record(kind, row) for row in rows)
+            after = getattr(rows[-1], key.key)
 
 
-def _all_allocations(
-    connection: sa.Connection,
-) -> Iterator[packing.Allocations]:
-    """Yield all allocations in pieces, to limit the driver's memory use."""
+def _rows(
+    connection: sa.Connection, kind: str, after: str, limit: int
+) -> Sequence[Any]:
+    query, key, _ = _RECORDS[kind]
+    return connection.execute(
+        query.where(key > after).order_by(key).limit(limit)
+    ).all()
+
+
+def _record(kind: str, row: Any) -> record.Record:
+    _, key, read = _RECORDS[kind]
+    try:
+        return record.encode(read(row))
+    except (KeyError, TypeError, ValueError) as e:
+        # The row is of another version, or was changed by hand.
+        known = {'host': getattr(row, 'host', None)}
+        return left_out.marked((kind, getattr(row, key.key), known), e)
+
+
+def _all_allocations(source: access.Reads) -> Iterator[packing.Allocations]:
+    rows_of = access.read(_allocation_rows)
     last: str | None = ''
     while last is not None:
-        columns, others, last = _allocations(connection, last, LIMIT)
+        columns, others, last = _allocations(
+            rows_of(source, last, LIMIT), LIMIT
+        )
         yield columns
         yield from others
 
 
-def _allocations(
+def _allocation_rows(
     connection: sa.Connection, after: str, limit: int
+) -> Sequence[Any]:
+    return connection.execute(
+        _ALLOCATIONS.where(models.Allocation.id > after)
+        .limit(limit * PER_RECORD)
+    ).all()
+
+
+def _allocations(
+    rows: Sequence[Any], limit: int
 ) -> tuple[packed.Columns, list[Allocation], str | None]:
-    """Return the allocations of a page.
+    """Return the allocations of a page of rows.
 
     :returns: the columns, the allocations with amounts that the columns
         cannot hold, and the id of the last allocation, None if no more follow
     """
-    most = limit * PER_RECORD
-    rows = connection.execute(
-        _ALLOCATIONS.where(models.Allocation.id > after).limit(most)
-    ).all()
-    more = len(rows) == most
+    more = len(rows) == limit * PER_RECORD
     odd = set(filter(_is_odd, {row.amounts for row in rows}))
     others = [row for row in rows if row.amounts in odd] if odd else []
     if len(others) > limit:

@@ -15,7 +15,8 @@ from blazar_sched.service.ledger import models
 class Statistics:
     """The newest revision, the leases by status, and the hosts.
 
-    `degraded` counts the leases that lack resources and are not over.
+    The leases that are over are not counted: there may be millions of them.
+    `degraded` counts the leases that lack resources.
     `available` counts the hosts that get new allocations, and `paths` the
     instances with a relocation path. `waiting` counts the lease requests that
     wait.
@@ -34,7 +35,9 @@ def take(connection: sa.Connection) -> Statistics:
     """Return the counts and the newest revision, in six queries."""
     count = sa.func.count()
     leases = connection.execute(
-        sa.select(models.Lease.status, count).group_by(models.Lease.status)
+        sa.select(models.Lease.status, count)
+        .where(models.Lease.status != states.LEASE_TERMINATED)
+        .group_by(models.Lease.status)
     ).all()
     hosts = connection.execute(
         sa.select(models.Host.reservable, models.Host.disabled, count)

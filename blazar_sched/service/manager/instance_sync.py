@@ -333,14 +333,14 @@ class Instances:
                 s for s in servers
                 if known.get(s.uuid) == view.instances.get(s.uuid)
             ]
-            written = (
-                self._lifetimes.write(tx, current, now),
-                self._lifetimes.forget(tx, gone),
-            )
+            of_servers = self._lifetimes.write(tx, current, now)
+            written = of_servers, self._lifetimes.forget(tx, gone)
             for uuid in gone:
                 if uuid in known:
                     tx.delete_instance(uuid)
-            changed = _put(tx, view.nodes, current, now, rules)
+            changed = _put(
+                tx, view.nodes, current, now, rules, of_servers.over
+            )
             return written, current, changed
 
         written, current, changed = self._ledger.commit(work)
@@ -373,12 +373,15 @@ def _put(
     servers: Iterable[Server],
     now: int,
     rules: Rules | None,
+    over: Collection[str],
 ) -> list[Instance]:
     """Write the records of servers that differ; return those records.
 
     A server that is on no reservable host, or on a host that is deleted, has
     no record. A server that was placed keeps its record until Nova names its
     host.
+
+    :param over: the servers that have outlived their leases
     """
     replica = tx.replica
     replica.advance(now)
@@ -391,7 +394,9 @@ def _put(
             if host in replica.hosts:
                 new = relocation.with_path(
                     replica, old,
-                    instance_record.make(replica, host, server, now, rules),
+                    instance_record.make(
+                        replica, host, server, now, rules, server.uuid in over
+                    ),
                     now, rules,
                 )
                 if new != old:

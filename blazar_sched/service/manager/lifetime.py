@@ -74,6 +74,7 @@ class Written:
         lease found no room, or exceeds a limit of the project
     :param early: the servers that are on a host ahead of their start: (start,
         server)
+    :param over: the uuids of the servers that have outlived their leases
     """
 
     made: list[Lease] = dataclasses.field(default_factory=list)
@@ -84,6 +85,7 @@ class Written:
     early: list[tuple[int, Server]] = dataclasses.field(
         default_factory=list
     )
+    over: set[str] = dataclasses.field(default_factory=set)
 
 
 class Lifetimes:
@@ -129,11 +131,16 @@ class Lifetimes:
                 known = tx.replica.reservations.get(id_)
                 if known is not None:
                     _bring_up_to_date(tx, server, known, now, written)
-                elif len(written.made) < MOST and _needs_lease(
-                    tx.replica, server, now
-                ):
-                    lease = self._new(server, now)
-                    self._make(tx, server, lease, now, undo, written)
+                elif _needs_lease(tx.replica, server, now):
+                    named = server.reservation_id
+                    past = tx.reservation_records([id_, named], over=True)
+                    if id_ in past:
+                        written.over.add(server.uuid)
+                    elif len(written.made) < MOST and (
+                        named is None or named in past
+                    ):
+                        lease = self._new(server, now)
+                        self._make(tx, server, lease, now, undo, written)
         return written
 
     def forget(self, tx: PlacingTx, uuids: Collection[str]) -> Written:
@@ -336,17 +343,16 @@ class Lifetimes:
 def _needs_lease(
     replica: state.Replica, server: Server, now: int
 ) -> bool:
-    """Tell whether a server without a lease is to have a lease.
+    """Tell whether a server without a lease may need a lease.
 
-    The server is on a host, its end has not come, and the reservation that the
-    server names, if any, is known to be over. A server that is shelved had a
-    lease, which was deleted.
+    The server is on a host, its end has not come, and the server draws on no
+    reservation. The reservation that the server names, if any, must be over. A
+    server that is shelved had a lease, which was deleted.
     """
     if server.node is None or server.status == SOFT_DELETED:
         return False
     if server.reservation_id is not None and (
-        server.reservation_id not in replica.reservations
-        or server_reservation.claim(replica, server, None, now) is not None
+        server_reservation.claim(replica, server, None, now) is not None
     ):
         return False
     is_later = server.start is not None and server.start > now

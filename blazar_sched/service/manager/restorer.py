@@ -20,7 +20,6 @@ from oslo_log import log
 from blazar_sched.domain import reservation
 from blazar_sched.domain.event import VACATE_HOSTS
 from blazar_sched.replica import record
-from blazar_sched.replica import state
 from blazar_sched.service import loop
 from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.nova import Server
@@ -194,19 +193,14 @@ class Restorer(loop.Looped):
         """Return the servers whose own time has come and is not over."""
         if not servers:
             return []
-
-        def times_of(
-            replica: state.Replica,
-        ) -> list[Server | record.Reservation]:
-            known = replica.reservations
-            return [
-                known.get(reservation.lifetime_id(s.uuid)) or s
-                for s in servers
-            ]
-
+        ids = [reservation.lifetime_id(s.uuid) for s in servers]
+        known = self._ledger.reservation_records(ids, over=True)
         # The reservation of the server's lifetime has the times, otherwise the
         # server itself.
-        times = self._ledger.read_replica(times_of)
+        times: list[Server | record.Reservation] = [
+            known.get(id_) or server
+            for id_, server in zip(ids, servers, strict=True)
+        ]
         return [
             server
             for server, time in zip(servers, times, strict=True)

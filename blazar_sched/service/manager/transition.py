@@ -286,11 +286,6 @@ class Transitions:
                 return
             tx.set_lease_status(lease.id, states.LEASE_TERMINATED, now)
             _set_reservations(tx, lease, states.RESERVATION_DELETED, now)
-            for reservation in lease.reservations:
-                tx.put_allocations(reservation.id, ())
-            tx.drop_floating_ip_allocations(
-                [reservation.id for reservation in lease.reservations]
-            )
 
         return write
 

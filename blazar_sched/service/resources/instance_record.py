@@ -19,6 +19,7 @@ def make(
     server: Server,
     now: int,
     rules: Rules | None = None,
+    over: bool = False,
 ) -> Instance:
     """Return the instance record of a server, without a relocation path.
 
@@ -30,6 +31,8 @@ def make(
     :param host: the uuid of the host, which the replica may lack only where
         no server is relocated
     :param rules: the rules of relocation; None if no server is relocated
+    :param over: whether the server has outlived its own lease, so that nothing
+        ends the server
     """
     new = Instance(
         uuid=server.uuid,
@@ -37,7 +40,7 @@ def make(
         project_id=server.project_id,
         amounts=server.amounts,
         used=server.used,
-        end=_end(replica, server, now),
+        end=window.FOREVER if over else _end(replica, server, now),
         preemptible=server.preemptible,
     )
     reservation = server_reservation.claim(replica, server, host, now)

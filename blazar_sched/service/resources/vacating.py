@@ -395,15 +395,16 @@ class Vacater:
     ) -> list[tuple[str, ReservationRecord]]:
         """Return the uuids of servers with their reservations, where known.
 
+        The reservations that are over are returned too.
+
         :param servers: each server with the id of a reservation
         """
-        return self._ledger.read_replica(
-            lambda replica: [
-                (server.uuid, known)
-                for server, id_ in servers
-                if (known := replica.reservations.get(id_ or '')) is not None
-            ]
-        )
+        ids = {id_ for _, id_ in servers if id_ is not None}
+        known = self._ledger.reservation_records(ids, over=True)
+        return [
+            (server.uuid, known[id_]) for server, id_ in servers
+            if id_ in known
+        ]
 
     def _order(self, server: Server) -> Sequence[str]:
         order: Sequence[str] = (

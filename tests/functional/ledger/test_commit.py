@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 import sqlalchemy as sa
@@ -15,6 +16,7 @@ from sqlalchemy import exc
 
 from blazar_sched.domain import exception
 from blazar_sched.domain.event import Claim
+from blazar_sched.replica import record
 from blazar_sched.service.ledger import engine
 from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger import retry
@@ -245,10 +247,9 @@ def test_a_row_that_another_holds(store, hasty, database):
     assert store.properties() == {'gpu': True}
 
 
-def test_a_manager_that_stands_still_is_cut_off(
-    server_url, store, open_ledger, nouns, monkeypatch
-):
-    """A suspended manager keeps the lock for a limited time, then retries."""
+@pytest.fixture
+def short_idle_limit(server_url, monkeypatch):
+    """Have a server soon close idle connections that are opened later."""
     monkeypatch.setitem(
         engine._CONNECT_ARGS,
         'mysql',
@@ -259,6 +260,12 @@ def test_a_manager_that_stands_still_is_cut_off(
         'postgresql',
         {'options': '-c idle_in_transaction_session_timeout=500ms'},
     )
+
+
+def test_a_manager_that_stands_still_is_cut_off(
+    short_idle_limit, store, open_ledger, nouns
+):
+    """A suspended manager keeps the lock for a limited time, then retries."""
     slow, other = open_ledger(), open_ledger()
     has_row, done = threading.Event(), threading.Event()
     seen = []
@@ -280,6 +287,46 @@ def test_a_manager_that_stands_still_is_cut_off(
     assert seen == [{}, {'other': True}]
     assert store.properties() == {'other': True, 'slow': True}
     assert len(store.leases()) == 1
+
+
+SESSIONS = {
+    'mysql': (
+        'SELECT count(*) FROM information_schema.processlist'
+        ' WHERE db = database() AND id != connection_id()'
+    ),
+    'postgresql': (
+        'SELECT count(*) FROM pg_stat_activity'
+        ' WHERE datname = current_database() AND pid != pg_backend_pid()'
+        " AND state = 'idle in transaction'"
+    ),
+}
+
+
+def test_a_load_is_not_cut_off_however_slow_it_is(
+    store, open_ledger, nouns, host, database, short_idle_limit, monkeypatch
+):
+    """The server closes each connection that the load leaves idle."""
+    count = sa.text(SESSIONS[database.dialect.name])
+    lease = nouns.lease()
+    store.commit(
+        lambda tx: tx.add_lease(lease, [nouns.allocation(lease, host)])
+    )
+    store.close()
+    encode, waited = record.encode, []
+
+    def slowly(entity):
+        with database.connect() as connection:
+            while connection.scalar(count):
+                connection.rollback()
+                time.sleep(0.05)
+        waited.append(entity)
+        return encode(entity)
+
+    monkeypatch.setattr(record, 'encode', slowly)
+    loaded = open_ledger(max_retries=0).commit(lambda tx: tx.replica)
+
+    assert len(waited) == 2
+    assert loaded.indexes.allocations(lease.reservations[0].id)
 
 
 KILLED = (

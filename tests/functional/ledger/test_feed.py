@@ -114,8 +114,18 @@ class Clients:
         if leases := tx.leases():
             tx.delete_lease(self.random.choice(leases).id)
 
+    def end_lease(self, tx):
+        """End a part of a lease, as the end of the lease ends all parts."""
+        if leases := tx.leases():
+            ended = self.random.choice(leases).reservations[:2]
+            tx.release_instances([held.id for held in ended])
+            for held in ended:
+                tx.set_reservation_status(held.id, 'deleted', 1)
+
     def _place(self, tx, lease, held):
         """Place a lease on random hosts, usually other ones than before."""
+        if held.status == 'deleted':
+            return
         hosts = tx.hosts()
         chosen = self.random.sample(
             hosts, self.random.randint(0, min(3, len(hosts)))
@@ -139,7 +149,10 @@ class Clients:
 
     def put_instance(self, tx):
         if hosts := tx.hosts():
-            bound = [r.id for lease in tx.leases() for r in lease.reservations]
+            bound = [
+                r.id for lease in tx.leases() for r in lease.reservations
+                if r.status != 'deleted'
+            ]
             tx.put_instance(
                 self.nouns.instance(
                     self.random.choice(hosts),
@@ -169,7 +182,7 @@ class Clients:
     CHANGES = (
         put_host, put_lease, put_lease, put_lease, update_lease, put_instance,
         put_instance, move_instance, delete_instance, update_host,
-        delete_lease, delete_host, open_lease,
+        delete_lease, delete_host, open_lease, end_lease,
     )  # fmt: skip
 
 
@@ -299,6 +312,38 @@ def test_a_snapshot_of_a_moving_ledger(
 
     assert len(revisions) > 1
     assert_same(pulled.copy.replica, scheduler_of(open_ledger()))
+
+
+def test_a_reservation_that_is_over_leaves_every_copy(
+    store, open_ledger, nouns, host
+):
+    lease = nouns.lease(reservations=2)
+    over, other = lease.reservations
+    follower = open_ledger()
+
+    def end(tx):
+        tx.set_reservation_status(over.id, 'deleted', 1)
+
+    def rename(tx):
+        tx.put_lease(dataclasses.replace(tx.lease(lease.id), name='renamed'))
+
+    store.commit(
+        lambda tx: tx.add_lease(lease, [nouns.allocation(lease, host)])
+    )
+    follower.warm()
+    for work in (end, rename):
+        store.commit(work)
+        for copy in (
+            store.commit(lambda tx: tx.replica),
+            follower.commit(lambda tx: tx.replica),
+            truth(open_ledger), scheduler_of(store),
+        ):
+            assert copy.reservations.keys() == {other.id}
+            assert len(copy.indexes.main) == 0
+    since = store.changes(0)['newest']
+    store.commit(lambda tx: tx.delete_lease(lease.id))
+    [(_, key, _)] = store.changes(since)['records']
+    assert key == other.id
 
 
 def count(allocations):

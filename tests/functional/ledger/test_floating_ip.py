@@ -245,13 +245,10 @@ def test_they_go_with_their_reservation(store, pair, book):
     assert store.check() == []
 
 
-def test_they_are_dropped(store, pair, book):
+def test_they_go_once_their_reservation_is_over(store, pair, book):
     first, second = book(pair[0]), book(pair[1])
-    store.write(
-        lambda tx: tx.drop_floating_ip_allocations(
-            [r.id for r in first.reservations]
-        )
-    )
+    id_ = first.reservations[0].id
+    store.commit(lambda tx: tx.set_reservation_status(id_, 'deleted', 1))
     assert held(store, first) == []
     assert held(store, second) == pair[1:]
 
@@ -305,6 +302,7 @@ class TestCheck:
         def work(tx):
             tx.set_lease_status(lease.id, 'TERMINATED', 1)
             tx.set_reservation_status(lease.reservations[0].id, 'deleted', 1)
+            put(tx, lease, pair[:1])
 
         store.commit(work)
         assert any(

@@ -154,10 +154,21 @@ def test_an_older_database_keeps_what_it_holds(
             'DROP TABLE writer',
             'ALTER TABLE ledger DROP COLUMN commits',
             'CREATE INDEX ix_allocation_host ON allocation (host)',
-            'DROP INDEX ix_allocation_host_end'
-            + (' ON allocation' if database.dialect.name == 'mysql' else ''),
-            'DROP INDEX ix_instance_claim'
-            + (' ON instance' if database.dialect.name == 'mysql' else ''),
+            'CREATE INDEX ix_lease_project_id ON lease (project_id)',
+            *(
+                f'DROP INDEX ix_{table}_{columns}'
+                + (f' ON {table}' if database.dialect.name == 'mysql' else '')
+                for table, columns in (
+                    ('allocation', 'host_end'),
+                    ('instance', 'claim'),
+                    ('lease', 'series_id'),
+                    ('lease', 'project_id_created_at_id'),
+                    ('lease', 'project_id_status'),
+                    ('lease', 'created_at_id'),
+                    ('lease', 'status_end'),
+                    ('reservation', 'status_id'),
+                )
+            ),
             'ALTER TABLE instance DROP COLUMN claim',
             'DROP TABLE threshold',
             'DROP TABLE maintenance',

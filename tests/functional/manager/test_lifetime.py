@@ -591,6 +591,18 @@ class TestEnd:
         change(world, server, node='a', status='ACTIVE')
         assert sync(world)[server.uuid].end == server.end
 
+    def test_nor_is_another_made_of_one_that_outlives_its_lease(
+        self, world, host
+    ):
+        """Nothing ends the server any more."""
+        server, lease = made(world, end=HOUR, on_end='shelve')
+        world.leases.update(lease.id, None, {'end': 'now'})
+        for _ in range(2):
+            world.run(60)
+        change(world, server, node='a', status='ACTIVE')
+        assert sync(world)[server.uuid].status == 'TERMINATED'
+        assert record_of(world, server).end == window.FOREVER
+
     def test_nor_of_one_that_is_deleted_softly(
         self, world, host, monkeypatch
     ):

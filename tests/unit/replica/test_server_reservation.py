@@ -98,12 +98,6 @@ def test_what_the_ledger_binds_elsewhere_is_anothers():
         assert draws(noun, server(created=0), known('r'))
 
 
-def test_nothing_draws_on_what_is_over():
-    over = dataclasses.replace(MAGNETIC, over=True)
-    assert not draws(over, server())
-    assert not draws(over, server(reservation_id='r'))
-
-
 class TestClaim:
     @pytest.fixture
     def replica(self):
