@@ -76,25 +76,44 @@ def _add_before(parser: argparse.ArgumentParser) -> None:
         required=True,
         metavar='DATE',
         help='delete the leases that ended before this day, YYYY-MM-DD, in '
-        'UTC',
+        'UTC; the day must not be in the future',
+    )
+    parser.add_argument(
+        '--dry-run',
+        action='store_true',
+        help='only print what would be deleted',
     )
 
 
 def _day(text: str) -> int:
     """Return the beginning of a day, in epoch seconds.
 
-    :raises ValueError: if the text is not a day
+    :raises argparse.ArgumentTypeError: if the text is not a day of the past
     """
-    day = datetime.datetime.strptime(text, '%Y-%m-%d')
-    return int(day.replace(tzinfo=datetime.UTC).timestamp())
+    try:
+        day = datetime.datetime.strptime(text, '%Y-%m-%d')
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f'{text!r} is not a day, YYYY-MM-DD'
+        ) from None
+    day = day.replace(tzinfo=datetime.UTC)
+    if day > datetime.datetime.now(datetime.UTC):
+        raise argparse.ArgumentTypeError(f'{text} is in the future')
+    return int(day.timestamp())
 
 
 def _purge(args: argparse.Namespace) -> int:
     ledger = _open(args)
     ledger.require_current()
+    counts = ledger.count_over(args.before)
+    if args.dry_run:
+        for name, count in counts.items():
+            print(f'Would delete from the table {name}: {count}')
+        return 0
     gone = 0
     for count in ledger.purge(args.before):
         gone += count
+        print(f'Deleted {gone} of {counts["lease"]} leases', flush=True)
     print(f'Deleted {gone} leases')
     return 0
 
@@ -115,7 +134,8 @@ _ACTIONS = {
         _check,
     ),
     'purge': (
-        'delete leases that ended before a date',
+        'delete what was over before a date: leases, lease requests, series '
+        'and maintenances',
         _add_before,
         _purge,
     ),

@@ -422,7 +422,19 @@ opts = [
         min=1.0,
         mutable=True,
         help='Seconds between two deletions of changes that exceed '
-        '``changes_kept``.',
+        '``changes_kept``, and of leases that exceed ``keep_leases``.',
+    ),
+    cfg.IntOpt(
+        'keep_leases',
+        default=0,
+        min=0,
+        mutable=True,
+        help='Seconds after its end for which a lease that is over is kept in '
+        'the database, such as 31536000 for a year. Leases in ERROR, lease '
+        'requests, series and maintenances that have been over for as long '
+        'are deleted, too, at most 10,000 leases in each '
+        '``prune_interval``. 0, the default, keeps everything: leases that '
+        'are over need space in the database only, and reports may need them.',
     ),
 ]
 

@@ -41,15 +41,6 @@ def put(
     )
 
 
-def drop(connection: sa.Connection, lease_id: str) -> None:
-    """Delete the idempotency key of a lease, if the lease has a key."""
-    connection.execute(
-        sa.delete(models.IdempotencyKey).where(
-            models.IdempotencyKey.lease_id == lease_id
-        )
-    )
-
-
 class Reads(access.Reads):
     """The query for idempotency keys."""
 

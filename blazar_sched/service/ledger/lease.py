@@ -17,7 +17,6 @@ from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import allocation
 from blazar_sched.service.ledger import event
 from blazar_sched.service.ledger import floating_ip
-from blazar_sched.service.ledger import idempotency
 from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger import reservation
 from blazar_sched.service.ledger import rows
@@ -265,29 +264,10 @@ def split(connection: sa.Connection, new: Lease) -> list[record.Record]:
 
 def _row(lease: Lease) -> dict[str, Any]:
     row = rows.columns(lease)
+    del row['reservations'], row['events']
     if lease.created_at is None:
         row['created_at'] = -1
-    del row['reservations'], row['events']
     return row
-
-
-def ended(connection: sa.Connection, before: int, limit: int) -> list[str]:
-    """Return the ids of leases that are over, the first ended first.
-
-    :param before: epoch seconds before which the leases ended
-    :param limit: the maximum number of ids
-    """
-    return list(
-        connection.scalars(
-            sa.select(models.Lease.id)
-            .where(
-                models.Lease.status == states.LEASE_TERMINATED,
-                models.Lease.end < before,
-            )
-            .order_by(models.Lease.end, models.Lease.id)
-            .limit(limit)
-        )
-    )
 
 
 def delete(connection: sa.Connection, lease_id: str) -> list[record.Record]:
@@ -295,15 +275,25 @@ def delete(connection: sa.Connection, lease_id: str) -> list[record.Record]:
 
     :raises LeaseNotFound: if there is no such lease
     """
-    old = get(connection, lease_id)
-    records = reservation.drop(connection, [r.id for r in old.reservations])
-    idempotency.drop(connection, lease_id)
-    connection.execute(
-        sa.delete(models.Event).where(models.Event.lease_id == lease_id)
-    )
-    connection.execute(
-        sa.delete(models.Lease).where(models.Lease.id == lease_id)
-    )
+    get(connection, lease_id)
+    return delete_all(connection, [lease_id])
+
+
+def delete_all(
+    connection: sa.Connection, ids: Collection[str]
+) -> list[record.Record]:
+    """Delete leases with their contents; return the records.
+
+    Leases that are over have no records.
+    """
+    reserved = connection.scalars(
+        sa.select(models.Reservation.id)
+        .where(models.Reservation.lease_id.in_(ids))
+    ).all()
+    records = reservation.drop(connection, reserved)
+    for model in (models.IdempotencyKey, models.Event):
+        connection.execute(sa.delete(model).where(model.lease_id.in_(ids)))
+    connection.execute(sa.delete(models.Lease).where(models.Lease.id.in_(ids)))
     return records
 
 
@@ -358,4 +348,5 @@ class Writes(access.Writes):
     split_lease = access.noted(split)
     cut_allocations = access.noted(cut)
     delete_lease = access.noted(delete)
+    delete_leases = access.noted(delete_all)
     set_lease_status = access.write(set_status)

@@ -80,24 +80,6 @@ def put(connection: sa.Connection, new: LeaseRequest) -> None:
     )
 
 
-def purge(connection: sa.Connection, before: int) -> None:
-    """Delete the requests that have stopped waiting before a given time.
-
-    A request is kept as long as its lease, which may be flexible.
-    """
-    lease_id = models.LeaseRequest.lease_id
-    connection.execute(
-        sa.delete(models.LeaseRequest)
-        .where(
-            sa.not_(_WAITING),
-            models.LeaseRequest.updated_at < before,
-            sa.or_(
-                lease_id.is_(None), lease_id.not_in(sa.select(models.Lease.id))
-            ),
-        )
-    )
-
-
 def _of(
     project_id: str | None, *conditions: sa.ColumnElement[bool]
 ) -> sa.ColumnElement[bool]:
@@ -131,4 +113,3 @@ class Writes(access.Writes):
     """The changes of lease requests."""
 
     put_lease_request = access.write(put)
-    purge_lease_requests = access.write(purge)

@@ -14,7 +14,6 @@ no reader of the replica sees a change that may still be rolled back.
 """
 
 from collections.abc import Callable
-from collections.abc import Iterable
 from collections.abc import Iterator
 import contextlib
 import functools
@@ -36,7 +35,6 @@ from blazar_sched.service import faults
 from blazar_sched.service import metrics as service_metrics
 from blazar_sched.service.ledger import change
 from blazar_sched.service.ledger import engine
-from blazar_sched.service.ledger import lease
 from blazar_sched.service.ledger import reader
 from blazar_sched.service.ledger import retry
 from blazar_sched.service.ledger import snapshot
@@ -61,7 +59,7 @@ _PROMISES = (record.RESERVATION, record.ALLOCATION)
 _TABLES = sa.text('SELECT version_num FROM alembic_version')
 
 # The number of leases deleted in one commit, for which other commits wait.
-PURGE_SLICE = 100
+PURGE_SLICE = 500
 
 
 class Ledger(reader.Reader):
@@ -249,22 +247,24 @@ class Ledger(reader.Reader):
         return gone
 
     def purge(self, before: int) -> Iterator[int]:
-        """Delete the leases that are over and ended before a given time.
-
-        Lease requests that have stopped waiting before that time are deleted,
-        too, unless their leases are still there.
+        """Delete what has been over since before a given time.
 
         The leases are deleted in slices, so that other commits wait for one
-        slice at most.
+        slice at most; what has ended besides is deleted after the leases.
 
         :param before: epoch seconds
         :returns: yields the number of deleted leases after each slice
         :raises Unavailable: if conflicts do not end; leases that were deleted
             by then stay deleted
         """
-        while old := self._run(lease.ended, before, PURGE_SLICE):
-            yield self.commit(functools.partial(_delete, lease_ids=old))
-        self.write(lambda tx: tx.purge_lease_requests(before))
+        def delete(tx_: tx.Tx) -> int:
+            old = tx_.ended_leases(before, PURGE_SLICE)
+            tx_.delete_leases(old)
+            return len(old)
+
+        while gone := self.commit(delete):
+            yield gone
+        self.write(lambda tx: tx.delete_others_over(before))
 
     def close(self) -> None:
         """Close all connections; the ledger can be used again afterwards."""
@@ -465,14 +465,3 @@ def _check(replica: state.Replica, records: list[record.Record]) -> None:
         raise exception.Uncountable(
             f'the allocations exceed what the index can count: {e}'
         ) from e
-
-
-def _delete(tx_: tx.Tx, lease_ids: Iterable[str]) -> int:
-    """Delete leases; return the number of leases that still existed."""
-    count = 0
-    for lease_id in lease_ids:
-        # A concurrent purge may have deleted the lease first.
-        with contextlib.suppress(exception.LeaseNotFound):
-            tx_.delete_lease(lease_id)
-            count += 1
-    return count

@@ -16,6 +16,7 @@ from blazar_sched.service.ledger import maintenance
 from blazar_sched.service.ledger import offer
 from blazar_sched.service.ledger import property
 from blazar_sched.service.ledger import reservation
+from blazar_sched.service.ledger import retention
 from blazar_sched.service.ledger import series
 from blazar_sched.service.ledger import shelved_server
 from blazar_sched.service.ledger import snapshot
@@ -42,6 +43,7 @@ class Reader(
     offer.Reads,
     property.Reads,
     reservation.Reads,
+    retention.Reads,
     series.Reads,
     shelved_server.Reads,
     snapshot.Reads,

@@ -21,6 +21,7 @@ from blazar_sched.service.ledger import maintenance
 from blazar_sched.service.ledger import property
 from blazar_sched.service.ledger import reader
 from blazar_sched.service.ledger import reservation
+from blazar_sched.service.ledger import retention
 from blazar_sched.service.ledger import series
 from blazar_sched.service.ledger import shelved_server
 from blazar_sched.service.ledger import threshold
@@ -40,6 +41,7 @@ class Tx(
     maintenance.Writes,
     property.Writes,
     reservation.Writes,
+    retention.Writes,
     series.Writes,
     shelved_server.Writes,
     threshold.Writes,

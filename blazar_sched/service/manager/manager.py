@@ -4,6 +4,7 @@
 from collections.abc import Callable
 from concurrent import futures
 import contextlib
+import itertools
 import time
 
 from oslo_config import cfg
@@ -66,6 +67,9 @@ from blazar_sched.service.resources import freepool
 from blazar_sched.service.resources import vacating
 
 LOG = log.getLogger(__name__)
+
+# The number of commits with deleted leases in one step of the pruner.
+PURGE_SLICES = 20
 
 
 class Manager:
@@ -331,7 +335,13 @@ class Manager:
         ]
 
     def _prune(self) -> None:
-        """Delete the changes that are too old; every manager may do so."""
-        gone = self.ledger.prune(self._conf.manager.changes_kept)
+        """Delete what is too old; every manager may do so."""
+        options = self._conf.manager
+        gone = self.ledger.prune(options.changes_kept)
         if gone:
             LOG.info('Pruned the changes of %d revisions', gone)
+        if options.keep_leases:
+            before = int(self.clock()) - options.keep_leases
+            slices = itertools.islice(self.ledger.purge(before), PURGE_SLICES)
+            if count := sum(slices):
+                LOG.info('Deleted %d leases that ended long ago', count)

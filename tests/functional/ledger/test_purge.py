@@ -4,9 +4,13 @@
 import pytest
 
 from blazar_sched.domain import states
+from blazar_sched.domain.maintenance import Maintenance
+from blazar_sched.domain.series import Series
+from blazar_sched.domain.window import FOREVER
 from blazar_sched.service.ledger import ledger
 
 ENDED = 2000
+DAY = 86400
 
 
 @pytest.fixture(autouse=True)
@@ -32,14 +36,17 @@ def there(store):
 
 def test_what_has_ended_before_goes_in_slices(store, put):
     kept = {
-        put(end=ENDED + 1), put(states.LEASE_ERROR),
+        put(end=ENDED + 1), put(states.LEASE_ERROR, end=ENDED + 1),
         put(states.LEASE_ACTIVE), put(states.LEASE_PENDING),
     }
     # These are inconsistencies of events, because no manager ran the leases.
     faults = store.check()
-    old = [put() for _ in range(7)]
+    old = [put() for _ in range(6)] + [put(states.LEASE_ERROR)]
+    assert store.count_over(ENDED + 1)['lease'] == 7
+    store.commit(lambda tx: tx.put_key('project', 'key', old[0], 'digest'))
 
     assert list(store.purge(ENDED + 1)) == [3, 3, 1]
+    assert store.lease_by_key('project', 'key') is None
 
     assert there(store) == kept
     assert not there(store) & set(old)
@@ -52,6 +59,66 @@ def test_what_has_ended_at_that_moment_stays(store, put):
     lease_id = put()
     assert list(store.purge(ENDED)) == []
     assert there(store) == {lease_id}
+
+
+def test_replicas_hear_nothing_of_leases_that_are_over(store, nouns, host):
+    """A lease in ERROR still has its records."""
+    over, broken = (
+        nouns.lease(start=1000, end=ENDED, status=status)
+        for status in (states.LEASE_TERMINATED, states.LEASE_ERROR)
+    )
+
+    def work(tx):
+        tx.add_leases([over, broken], [nouns.allocation(broken, host)])
+        for held in over.reservations:
+            tx.set_reservation_status(held.id, 'deleted', 1)
+
+    store.commit(work)
+    since = store.changes(0)['newest']
+    assert list(store.purge(ENDED + 1)) == [2]
+    assert {key for _, key, _ in store.changes(since)['records']} > {
+        broken.reservations[0].id
+    }
+    assert over.reservations[0].id not in str(store.changes(since))
+    assert store.changes(since)['newest'] == since + 1
+
+
+def test_what_has_ended_besides_goes_too(store, nouns):
+    """A series stays while it has a lease, or an occurrence to come."""
+    lease = nouns.lease(series_id='with-lease')
+    series = [
+        Series(
+            id_, 'name', 'project', 'user', '', 'UTC', '', 60, [], [], 'skip',
+            booked_until=booked_until, missing=missing, created_at=1,
+        )
+        for id_, booked_until, missing in (
+            ('over', FOREVER, ['1970-01-03T00:00']),
+            ('with-lease', FOREVER, []),
+            ('not-booked', ENDED * DAY, []),
+            ('missing', FOREVER, ['2970-01-03T00:00']),
+        )
+    ]
+    maintenances = [
+        Maintenance(id_, 'name', '', 0, end)
+        for id_, end in (('over', ENDED), ('later', FOREVER))
+    ]
+
+    def work(tx):
+        tx.put_lease(lease)
+        for each in series:
+            tx.put_series(each)
+        for each in maintenances:
+            tx.put_maintenance(each)
+
+    store.commit(work)
+    assert store.count_over(ENDED * DAY) == {
+        'lease': 0, 'lease_request': 0, 'maintenance': 1, 'series': 1,
+    }
+    assert list(store.purge(ENDED * DAY)) == []
+    assert [each.id for each in store.maintenances()] == ['later']
+    assert {each.id for each in store.all_series()} == {
+        'missing', 'not-booked', 'with-lease',
+    }
 
 
 def test_two_at_once(store, open_ledger, put, monkeypatch):
@@ -67,5 +134,5 @@ def test_two_at_once(store, open_ledger, put, monkeypatch):
         return commit(work)
 
     monkeypatch.setattr(store, 'commit', late)
-    assert list(first) == [0]
+    assert list(first) == []
     assert there(store) == set()

@@ -17,6 +17,8 @@ from blazar_sched.domain import window
 from blazar_sched.replica import puller
 from blazar_sched.replica import wire
 from blazar_sched.service.bus import rpc
+from blazar_sched.service.ledger import ledger
+from blazar_sched.service.manager import manager
 
 
 @pytest.fixture
@@ -282,6 +284,21 @@ def test_old_changes_are_pruned(world, conf):
         world.manager._prune()
     assert world.ledger.changes(2)['revision'] is None
     assert world.ledger.changes(3)['revision'] == 6
+
+
+def test_leases_are_kept_for_as_long_as_is_configured(
+    world, whole, conf, monkeypatch
+):
+    monkeypatch.setattr(ledger, 'PURGE_SLICE', 1)
+    monkeypatch.setattr(manager, 'PURGE_SLICES', 2)
+    world.add_host('a')
+    for n in range(3):
+        world.create(whole(), start=10 * n, end=10 * n + 5)
+    world.run(40)
+    for seconds, left in ((0, 3), (3600, 3), (10, 1), (10, 0)):
+        conf.set_override('keep_leases', seconds, 'manager')
+        world.manager._prune()
+        assert len(world.ledger.leases()) == left
 
 
 @pytest.mark.parametrize(

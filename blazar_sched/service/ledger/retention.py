@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The deletion of what has been over since before a given time.
+
+A lease in ERROR is over once its window is: what an operator has not cleared
+up by then stays in other services.
+"""
+
+from collections.abc import Iterator
+import datetime
+
+import sqlalchemy as sa
+
+from blazar_sched.domain import states
+from blazar_sched.domain.window import FOREVER
+from blazar_sched.service.ledger import access
+from blazar_sched.service.ledger.models import Base
+from blazar_sched.service.ledger.models import Lease
+from blazar_sched.service.ledger.models import LeaseRequest
+from blazar_sched.service.ledger.models import Maintenance
+from blazar_sched.service.ledger.models import Series
+
+_OVER = (states.LEASE_TERMINATED, states.LEASE_ERROR)
+
+
+def _ended(before: int) -> sa.ColumnElement[bool]:
+    return sa.and_(Lease.status.in_(_OVER), Lease.end < before)
+
+
+def ended(connection: sa.Connection, before: int, limit: int) -> list[str]:
+    """Return the ids of leases that are over, in no order.
+
+    :param before: epoch seconds before which the leases ended
+    :param limit: the maximum number of ids
+    """
+    query = sa.select(Lease.id).where(_ended(before)).limit(limit)
+    return list(connection.scalars(query))
+
+
+def _others(
+    connection: sa.Connection, before: int
+) -> Iterator[tuple[type[Base], sa.ColumnElement[bool]]]:
+    """Yield the other tables, each with the condition of what is over.
+
+    A lease request is kept as long as its lease, which may be flexible, and a
+    series as long as it has leases or occurrences to come.
+    """
+    yield LeaseRequest, sa.and_(
+        LeaseRequest.status != states.REQUEST_WAITING,
+        LeaseRequest.updated_at < before,
+        ~sa.exists().where(Lease.id == LeaseRequest.lease_id),
+    )
+    yield Maintenance, Maintenance.end < before
+    # Local times are up to a day from UTC.
+    day = datetime.datetime.fromtimestamp(before - 86400, datetime.UTC)
+    found = connection.execute(
+        sa.select(Series.id, Series.missing).where(
+            Series.booked_until == FOREVER,
+            sa.func.coalesce(Series.updated_at, Series.created_at) < before,
+            ~sa.exists().where(Lease.series_id == Series.id),
+        )
+    )
+    yield Series, Series.id.in_([
+        row.id for row in found
+        if max(row.missing, default='') < day.isoformat()
+    ])
+
+
+def count(connection: sa.Connection, before: int) -> dict[str, int]:
+    """Return the number of rows of each table that a purge would delete."""
+    conditions: list[tuple[type[Base], sa.ColumnElement[bool]]] = [
+        (Lease, _ended(before)), *_others(connection, before)
+    ]
+    return {
+        model.__tablename__: connection.execute(
+            sa.select(sa.func.count()).select_from(model).where(condition)
+        ).scalar_one()
+        for model, condition in conditions
+    }
+
+
+def delete_others(connection: sa.Connection, before: int) -> None:
+    """Delete the lease requests, maintenances and series that are over."""
+    for model, condition in _others(connection, before):
+        connection.execute(sa.delete(model).where(condition))
+
+
+class Reads(access.Reads):
+    """The queries for what is over."""
+
+    ended_leases = access.read(ended)
+    count_over = access.read(count)
+
+
+class Writes(access.Writes):
+    """The deletion of what is over, except for the leases."""
+
+    delete_others_over = access.write(delete_others)
