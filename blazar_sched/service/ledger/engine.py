@@ -21,6 +21,9 @@ IDLE_LIMIT = 30
 # more than the time for which a server may let a writer wait.
 ANSWER_LIMIT = 60
 
+# The errors of a Galera node that is not in its cluster, and of COMMIT there.
+OUTSIDE_OF_CLUSTER = (1047, 1180)
+
 _WRITES = 'blazar_sched_writes'
 
 _MYSQL = {
@@ -103,7 +106,18 @@ def _create(url: str, patient: bool) -> tuple[sa.Engine, sa.Engine]:
             max_overflow=50,
             pool_pre_ping=True,
         )
+        event.listen(engine, 'handle_error', _give_up_outside_of_cluster)
     return engine, engine.execution_options(**_WRITE_OPTIONS[name])
+
+
+def _give_up_outside_of_cluster(context: sa.ExceptionContext) -> None:
+    """Close the connections to a node that has left its Galera cluster.
+
+    The node refuses ROLLBACK as well, so the connections could not be reused.
+    """
+    orig = context.original_exception
+    if orig.args and orig.args[0] in OUTSIDE_OF_CLUSTER:
+        context.is_disconnect = True
 
 
 def _connect_sqlite(connection: Any, _record: Any) -> None:

@@ -26,6 +26,7 @@ LONGEST_DELAY = 1.0
 MYSQL_CONFLICTS = {
     1020,  # a row changed since the snapshot (MariaDB, snapshot isolation)
     1047,  # Galera: this node has not joined the cluster yet
+    1180,  # error during COMMIT, such as Galera's if the node left the cluster
     1205,  # lock wait timeout
     1213,  # deadlock, and Galera's failed certification at COMMIT
     1305,  # a deadlock has undone the savepoint that is to be gone back to

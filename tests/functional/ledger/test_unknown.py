@@ -25,9 +25,10 @@ def mysql_errors():
 
     return [
         # Galera: a certification failure, and a node that has left its
-        # cluster.
+        # cluster before or at COMMIT.
         lambda: pymysql.OperationalError(1213, 'Deadlock found'),
         lambda: pymysql.OperationalError(1047, 'WSREP has not yet prepared'),
+        lambda: pymysql.OperationalError(1180, 'Not connected to Primary'),
         lambda: pymysql.OperationalError(2013, 'Lost connection'),
     ]
 
@@ -239,6 +240,32 @@ def test_a_connection_cut_at_commit(store, work, cut, way, runs):
     assert len(work.made) == 1 + runs
     assert store.leases() == [work.made[0], told]
     assert store.check() == []
+
+
+def test_a_node_outside_of_its_cluster_is_left(store, caplog, monkeypatch):
+    """Galera's node refuses each statement, and ROLLBACK too."""
+    dialect = store._to_write.dialect
+    if dialect.name != 'mysql':
+        pytest.skip('Galera is of MariaDB and MySQL')
+    outside, rollback = [], dialect.do_rollback
+
+    def refuse(connection):
+        if connection.dbapi_connection in outside:
+            raise mysql_errors()[1]()
+        rollback(connection)
+
+    def work(tx):
+        if not outside:
+            outside.append(tx._connection.connection.dbapi_connection)
+            tx._connection.exec_driver_sql(
+                "SIGNAL SQLSTATE '08S01' SET MYSQL_ERRNO = 1047"
+            )
+        tx.put_property('gpu', True)
+
+    monkeypatch.setattr(dialect, 'do_rollback', refuse)
+    store.commit(work)
+    assert store.properties() == {'gpu': True}
+    assert 'Exception' not in caplog.text
 
 
 def test_a_server_that_answers_no_more(store, work, cut, monkeypatch):
