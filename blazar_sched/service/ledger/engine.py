@@ -6,6 +6,8 @@ the ledger's row (on SQLite: takes the write lock of the file) and sees all
 that was committed before, so writers are serialized alike on every database.
 """
 
+import contextlib
+import os
 from typing import Any
 
 import sqlalchemy as sa
@@ -96,6 +98,7 @@ def _create(url: str, patient: bool) -> tuple[sa.Engine, sa.Engine]:
         engine = sa.create_engine(
             url, connect_args=connect_args, max_overflow=-1
         )
+        event.listen(engine, 'do_connect', _create_file)
         event.listen(engine, 'connect', _connect_sqlite)
         event.listen(engine, 'begin', _begin_sqlite)
     else:
@@ -118,6 +121,16 @@ def _give_up_outside_of_cluster(context: sa.ExceptionContext) -> None:
     orig = context.original_exception
     if orig.args and orig.args[0] in OUTSIDE_OF_CLUSTER:
         context.is_disconnect = True
+
+
+def _create_file(
+    _dialect: Any, _record: Any, arguments: list[str], _options: Any
+) -> None:
+    """Create a file that other users cannot read; SQLite would create one."""
+    if os.path.isabs(arguments[0]):
+        # SQLite itself reports a file that cannot be created.
+        with contextlib.suppress(OSError):
+            os.close(os.open(arguments[0], os.O_CREAT | os.O_RDWR, 0o640))
 
 
 def _connect_sqlite(connection: Any, _record: Any) -> None:

@@ -246,3 +246,12 @@ def test_tables_of_another_version_are_refused(store, database):
 
     with pytest.raises(exception.Unavailable, match='db upgrade'):
         store.require_current()
+
+
+def test_other_users_cannot_read_a_sqlite_file(tmp_path):
+    store = ledger.Ledger(f'sqlite:///{tmp_path}/ledger.sqlite')
+    store.upgrade()
+    store.commit(lambda tx: tx.put_property('gpu', True))
+    modes = {each.stat().st_mode & 0o777 for each in tmp_path.iterdir()}
+    store.close()
+    assert modes <= {0o600, 0o640}
