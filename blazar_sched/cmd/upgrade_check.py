@@ -167,11 +167,8 @@ class Checks(upgradecheck.UpgradeCommands):
         try:
             name = self._ledger.name
             self._ledger.require_current()
-        except exception.NotUpgraded:
-            return _failure(
-                f'The tables of {name} are not those of this version: run '
-                '`blazar-sched db upgrade`.'
-            )
+        except exception.NotUpgraded as e:
+            return _failure(f'{name}: {e}.')
         except Exception as e:
             # For example a missing driver, or a wrong password.
             return _failure(

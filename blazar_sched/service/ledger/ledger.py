@@ -125,7 +125,9 @@ class Ledger(reader.Reader):
 
         _, patient = engine.create(self._url, patient=True)
         try:
-            return self._retry(lambda: migrations.upgrade(patient))
+            return self._retry(
+                lambda: migrations.upgrade(patient, self._sleep)
+            )
         finally:
             patient.dispose()
 

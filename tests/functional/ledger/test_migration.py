@@ -12,7 +12,9 @@ import sqlalchemy as sa
 
 from blazar_sched.domain import exception
 from blazar_sched.service.ledger import ledger
+from blazar_sched.service.ledger import migrations
 from blazar_sched.service.ledger import models
+from tests.services import database as services
 
 UPGRADE = (
     'import sys\n'
@@ -237,15 +239,36 @@ def test_sqlite_waits_its_turn(store, database):
     assert mode == 'wal'
 
 
-def test_tables_of_another_version_are_refused(store, database):
+def test_tables_of_a_newer_version_are_refused(store, database):
     store.require_current()
     with database.begin() as connection:
         connection.exec_driver_sql(
             "UPDATE alembic_version SET version_num = 'later'"
         )
 
-    with pytest.raises(exception.Unavailable, match='db upgrade'):
-        store.require_current()
+    for refused in (store.require_current, store.upgrade):
+        with pytest.raises(exception.NotUpgraded, match=r'newer.*\(later\)'):
+            refused()
+
+
+def test_another_upgrade_is_waited_for(
+    server_url, open_ledger, database, made_once
+):
+    """The lock of another database on the server is another lock."""
+    waited = []
+    store = open_ledger(sleep=waited.append)
+    lock, unlock = migrations._LOCK[database.dialect.name]
+    with database.connect() as connection:
+        assert connection.exec_driver_sql(lock).scalar()
+        with pytest.raises(exception.Unavailable, match='another upgrade'):
+            store.upgrade()
+        assert waited == [1] * migrations.LOCK_WAIT
+        server = services.servers()[database.dialect.name]
+        elsewhere = ledger.Ledger(made_once(server))
+        elsewhere.upgrade()
+        elsewhere.close()
+        connection.exec_driver_sql(unlock)
+    store.upgrade()
 
 
 def test_other_users_cannot_read_a_sqlite_file(tmp_path):

@@ -5,6 +5,7 @@ A change of models.py needs a new migration in versions/. A test compares the
 tables that all migrations create with the models.
 """
 
+from collections.abc import Callable
 import threading
 
 from alembic import command
@@ -13,18 +14,23 @@ from alembic import migration
 from alembic import script
 import sqlalchemy as sa
 
+from blazar_sched.domain import exception
+
 _PLACE = __name__.rpartition('.')[::2]
+# The seconds that an upgrade waits for another upgrade.
+LOCK_WAIT = 60
 # Two processes may upgrade at the same time. For SQLite the transaction is a
-# sufficient lock.
-_NAME = 'blazar-sched-upgrade'
+# sufficient lock. An advisory lock of PostgreSQL is of the database; a lock of
+# MySQL is of the server, and its name has at most 64 characters.
+_MYSQL_NAME = "concat('blazar-sched-upgrade ', md5(database()))"
 _LOCK = {
     'postgresql': (
-        f"SELECT pg_advisory_lock(hashtext('{_NAME}'))",
-        f"SELECT pg_advisory_unlock(hashtext('{_NAME}'))",
+        "SELECT pg_try_advisory_lock(hashtext('blazar-sched-upgrade'))",
+        "SELECT pg_advisory_unlock(hashtext('blazar-sched-upgrade'))",
     ),
     'mysql': (
-        f"SELECT GET_LOCK('{_NAME}', 60)",
-        f"SELECT RELEASE_LOCK('{_NAME}')",
+        f'SELECT GET_LOCK({_MYSQL_NAME}, 0)',
+        f'SELECT RELEASE_LOCK({_MYSQL_NAME})',
     ),
 }
 _LOCK['mariadb'] = _LOCK['mysql']
@@ -39,24 +45,30 @@ def _settings() -> config.Config:
 
 
 def is_current(connection: sa.Connection) -> bool:
-    """Tell whether the tables are those of this version."""
-    context = migration.MigrationContext.configure(connection)
-    scripts = script.ScriptDirectory.from_config(_settings())
-    return set(context.get_current_heads()) == set(scripts.get_heads())
+    """Tell whether the tables are those of this version.
+
+    :raises NotUpgraded: if the tables are of a newer version
+    """
+    return _revision(connection) == _scripts().get_current_head()
 
 
-def upgrade(engine: sa.Engine) -> tuple[str | None, str | None]:
+def upgrade(
+    engine: sa.Engine, sleep: Callable[[float], object]
+) -> tuple[str | None, str | None]:
     """Run the migrations that the database lacks.
 
+    :param sleep: called with the seconds to wait for another upgrade
     :returns: the migration that the tables were at, None without tables, and
         the migration that the tables are at now
+    :raises NotUpgraded: if the tables are of a newer version
+    :raises Unavailable: if another upgrade goes on for too long
     """
     settings = _settings()
     lock, unlock = _LOCK.get(engine.dialect.name, (None, None))
     with _alembic, engine.connect() as connection:
         settings.attributes['connection'] = connection
         if lock:
-            connection.exec_driver_sql(lock)
+            _lock(connection, lock, sleep)
         try:
             before = _revision(connection)
             command.upgrade(settings, 'head')
@@ -69,6 +81,37 @@ def upgrade(engine: sa.Engine) -> tuple[str | None, str | None]:
     return before, after
 
 
+def _lock(
+    connection: sa.Connection, lock: str, sleep: Callable[[float], object]
+) -> None:
+    for _ in range(LOCK_WAIT):
+        if connection.exec_driver_sql(lock).scalar():
+            return
+        sleep(1)
+    raise exception.Unavailable(
+        'another upgrade of the same database goes on: try again once it has '
+        'ended'
+    )
+
+
+def _scripts() -> script.ScriptDirectory:
+    return script.ScriptDirectory.from_config(_settings())
+
+
 def _revision(connection: sa.Connection) -> str | None:
+    """Return the migration that the tables are at, None without tables.
+
+    :raises NotUpgraded: if this version does not have the migration
+    """
     context = migration.MigrationContext.configure(connection)
-    return context.get_current_revision()
+    found = context.get_current_revision()
+    scripts = _scripts()
+    if found is not None and found not in {
+        each.revision for each in scripts.walk_revisions()
+    }:
+        raise exception.NotUpgraded(
+            f'the tables are of a newer version ({found}) than this program '
+            f'({scripts.get_current_head()}): install the newer version, or '
+            'restore the backup'
+        )
+    return found
