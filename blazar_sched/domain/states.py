@@ -19,6 +19,11 @@ LEASE_ERROR = 'ERROR'
 # The states in which a lease can stay; the other states are on the way between
 # these.
 LEASE_STABLE = (LEASE_PENDING, LEASE_ACTIVE, LEASE_TERMINATED, LEASE_ERROR)
+# The states of a lease that is not over.
+LEASE_OPEN = (
+    LEASE_CREATING, LEASE_PENDING, LEASE_STARTING, LEASE_ACTIVE,
+    LEASE_UPDATING, LEASE_TERMINATING, LEASE_DELETING, LEASE_ERROR,
+)
 
 RESERVATION_PENDING = 'pending'
 RESERVATION_ACTIVE = 'active'

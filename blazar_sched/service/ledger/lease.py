@@ -21,7 +21,8 @@ from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger import reservation
 from blazar_sched.service.ledger import rows
 
-_OVER = (states.LEASE_TERMINATED, states.LEASE_DELETING)
+# Not "is not over": only a list of statuses is looked up in the index.
+IS_OPEN = models.Lease.status.in_(states.LEASE_OPEN)
 
 
 def get(connection: sa.Connection, lease_id: str) -> Lease:
@@ -143,7 +144,8 @@ def whole_hosts(
 def _is_open(project_id: str) -> sa.ColumnElement[bool]:
     return sa.and_(
         models.Lease.project_id == project_id,
-        models.Lease.status.not_in(_OVER),
+        IS_OPEN,
+        models.Lease.status != states.LEASE_DELETING,
     )
 
 
@@ -179,7 +181,7 @@ def with_type(
         connection,
         sa.and_(
             models.Lease.id.in_(reserved),
-            models.Lease.status != states.LEASE_TERMINATED,
+            IS_OPEN,
         ),
         (models.Lease.start, models.Lease.id),
     )

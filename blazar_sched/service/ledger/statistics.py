@@ -8,6 +8,7 @@ import sqlalchemy as sa
 from blazar_sched.domain import states
 from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import change
+from blazar_sched.service.ledger import lease
 from blazar_sched.service.ledger import models
 
 
@@ -36,7 +37,7 @@ def take(connection: sa.Connection) -> Statistics:
     count = sa.func.count()
     leases = connection.execute(
         sa.select(models.Lease.status, count)
-        .where(models.Lease.status != states.LEASE_TERMINATED)
+        .where(lease.IS_OPEN)
         .group_by(models.Lease.status)
     ).all()
     hosts = connection.execute(
@@ -49,10 +50,7 @@ def take(connection: sa.Connection) -> Statistics:
         degraded=connection.execute(
             sa.select(count)
             .select_from(models.Lease)
-            .where(
-                models.Lease.degraded,
-                models.Lease.status != states.LEASE_TERMINATED,
-            )
+            .where(models.Lease.degraded, lease.IS_OPEN)
         ).scalar_one(),
         available=sum(n for well, off, n in hosts if well and not off),
         unavailable=sum(n for well, off, n in hosts if off or not well),
