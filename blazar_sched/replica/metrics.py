@@ -75,6 +75,13 @@ LEFT_OUT = Metric(
     'records are closed',
     (WORKER,),
 )
+CLOCK_DIFFERENCE = Metric(
+    prometheus_client.Gauge,
+    'blazar_sched_clock_difference_seconds',
+    "Seconds by which the clock of this node is ahead of the manager's; the "
+    "worker decides by the manager's time",
+    (WORKER,),
+)
 PULLS = Metric(
     prometheus_client.Counter,
     'blazar_sched_replica_pulls',
@@ -117,8 +124,8 @@ DECISION_SECONDS = Metric(
 )
 
 ALL = (
-    REVISION, AGE, STALE, LEFT_OUT, PULLS, SNAPSHOTS, DECISIONS, SEEN, PASSED,
-    DECISION_SECONDS,
+    REVISION, AGE, STALE, LEFT_OUT, CLOCK_DIFFERENCE, PULLS, SNAPSHOTS,
+    DECISIONS, SEEN, PASSED, DECISION_SECONDS,
 )
 
 

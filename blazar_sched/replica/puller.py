@@ -30,6 +30,7 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 import dataclasses
 import threading
+import time
 from typing import Any
 
 from oslo_log import log as logging
@@ -80,6 +81,9 @@ class Puller:
     :param max_age: returns the number of seconds for which a copy is fresh
     :param copy: an existing copy to start from
     :param relocating: whether instances may be relocated; see state.Replica
+    :param clock: this process's wall clock, in epoch seconds
+    :ivar ahead: seconds by which that clock is ahead of the manager's, as far
+        as the duration of the call does not explain the difference
     """
 
     def __init__(
@@ -89,7 +93,10 @@ class Puller:
         max_age: Callable[[], float],
         copy: Copy | None = None,
         relocating: bool = False,
+        clock: Callable[[], float] = time.time,
     ) -> None:
+        self.ahead = 0.0
+        self._clock = clock
         self._call = call
         self._monotonic = monotonic
         self._max_age = max_age
@@ -189,9 +196,14 @@ class Puller:
     def _changes(self, since: int) -> Iterator[wire.Changes]:
         """Yield pages up to the newest revision, or to an unknown one."""
         while True:
+            before = self._clock()
             page = wire.parse_changes(
                 self._ask('changes', since=since, limit=LIMIT)
             )
+            if page.now is not None:
+                self.ahead = max(before - page.now, 0) or min(
+                    self._clock() - page.now, 0
+                )
             self._check_age(page.ledger, page.newest)
             if page.since != since:
                 raise Unusable('the page is the response to another request')

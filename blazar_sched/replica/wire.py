@@ -85,6 +85,8 @@ class Changes:
 
     `revision` is None when the ledger no longer knows (or never knew)
     `since`: then a snapshot is needed. `newest` is the ledger's revision.
+    `now` is the time of the manager that answers, in epoch seconds; None if
+    the page is not from a manager.
     """
 
     ledger: str
@@ -92,6 +94,7 @@ class Changes:
     revision: int | None
     records: list[record.Record]
     newest: int
+    now: float | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -196,13 +199,16 @@ def parse_changes(page: Any) -> Changes:
     :raises ValueError: if the page is malformed
     """
     _check_version(page)
-    revision = page.get('revision')
+    revision, now = page.get('revision'), page.get('now')
+    if now is not None and type(now) not in (int, float):
+        raise ValueError('now is not a number')
     changes = Changes(
         ledger=_text(page, 'ledger'),
         since=_count(page, 'since'),
         revision=None if revision is None else _count(page, 'revision'),
         records=[_record(item) for item in _list(page, 'records')],
         newest=_count(page, 'newest'),
+        now=now,
     )
     if changes.revision is not None and not (
         changes.since <= changes.revision <= changes.newest

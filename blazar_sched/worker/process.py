@@ -50,6 +50,9 @@ scheduler.register(CONF)
 # Seconds to wait for one RPC response.
 RPC_TIMEOUT = 10
 STOP_TIMEOUT = 2.0
+# The most seconds by which the clock of the node may differ from the clock of
+# the managers before this is logged.
+MOST_AHEAD = 5
 # Seconds between two rounds of chores, unless there are many decisions.
 CHORES_PAUSE = 1.0
 
@@ -59,8 +62,12 @@ _clock: Callable[[], float] = time.time
 
 
 def now() -> int:
-    """Return the time for which decisions are made, in epoch seconds."""
-    return int(_clock())
+    """Return the time for which decisions are made, in epoch seconds.
+
+    This is the manager's time, whatever the clock of this node shows.
+    """
+    worker = _started()
+    return int(_clock() - (0 if worker is None else worker.puller.ahead))
 
 
 class Worker:
@@ -74,6 +81,7 @@ class Worker:
         self.puller = puller.Puller(
             self.call, time.monotonic, lambda: CONF.blazar_sched.max_age, copy,
             relocating=CONF.blazar_sched.unbounded == duration.RELOCATE,
+            clock=lambda: _clock(),
         )
         self.pending = Pending()
         self.metrics = Metrics(metrics.ALL, self.name)
@@ -91,6 +99,7 @@ class Worker:
         self._failure_log = limited_log.LimitedLog(LOG)
         self._chore_failure_log = limited_log.LimitedLog(LOG)
         self._silence = limited_log.LimitedLog(LOG)
+        self._wrong_clock = limited_log.LimitedLog(LOG)
         self._is_silent = False
         self._kept_at = self._measured_at = float('-inf')
         # Whether the snapshot file was unusable.
@@ -256,6 +265,7 @@ class Worker:
             )
             return pace.pause(self._failures, interval)
         self.pending.refresh()
+        self._tell_of_clock()
         copy = self.puller.copy
         assert copy is not None
         self.metrics.of(metrics.PULLS, 'done').inc()
@@ -304,6 +314,15 @@ class Worker:
             self._is_silent = False
             LOG.info('The ledger responds again.')
 
+    def _tell_of_clock(self) -> None:
+        ahead = self.puller.ahead
+        if abs(ahead) > MOST_AHEAD:
+            self._wrong_clock.report(
+                f'The clock of this node is {abs(ahead):.0f} s '
+                f'{"ahead of" if ahead > 0 else "behind"} the clock of the '
+                "managers, whose time is used: check the node's NTP"
+            )
+
     def _write_metrics(self) -> None:
         folder = CONF.blazar_sched.metrics_path
         at = time.monotonic()
@@ -318,6 +337,7 @@ class Worker:
         of(metrics.REVISION).set(now['revision'] or 0)
         of(metrics.AGE).set(float('inf') if age is None else age)
         of(metrics.STALE).set(now['stale'])
+        of(metrics.CLOCK_DIFFERENCE).set(self.puller.ahead)
         replica = self._replica()
         of(metrics.LEFT_OUT).set(
             0 if replica is None else len(replica.left_out)
@@ -392,7 +412,7 @@ class Worker:
         revision = copy.replica.revision
         try:
             if self._file_is_bad or not (
-                _younger(path, at, due)
+                _younger(path, int(_clock()), due)
                 or _refreshed(path, copy.ledger, revision, at)
             ):
                 snapshot.write(

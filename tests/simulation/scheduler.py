@@ -112,7 +112,7 @@ class Scheduler:
         self._worker = process.Worker()
         self._worker.pending = pending.Pending(uptime)
         self.puller = puller.Puller(
-            call, uptime, lambda: max_age, relocating=relocating
+            call, uptime, lambda: max_age, relocating=relocating, clock=clock
         )
         self._worker.puller = self.puller
         self._chain = [

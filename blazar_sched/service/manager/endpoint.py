@@ -528,7 +528,7 @@ class Endpoint:
 
     @_answer
     def changes(self, ctxt: Context, since: int, limit: int) -> wire.Page:
-        return self._feed.changes(since, limit)
+        return {**self._feed.changes(since, limit), 'now': self._clock()}
 
     @_answer
     def snapshot(

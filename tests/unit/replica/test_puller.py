@@ -54,6 +54,31 @@ def pulled(wire, clock):
     return puller.Puller(wire.call, clock, lambda: MAX_AGE)
 
 
+@pytest.mark.parametrize(('took', 'manager', 'ahead'), [
+    (0, 100, 0), (0, 90.5, 9.5), (0, 3700, -3600),
+    (8, 104, 0), (8, 90, 10), (8, 110, -2), (0, None, 0),
+])
+def test_learns_by_how_much_its_clock_is_wrong(
+    ledger, took, manager, ahead
+):
+    """As far as the duration of the call does not explain the difference."""
+    at = [100.0]
+
+    def call(method, **kwargs):
+        page = getattr(ledger, method)(**kwargs)
+        at[0] += took
+        return page if method == 'snapshot' else {**page, 'now': manager}
+
+    pulled = puller.Puller(
+        call, Clock(), lambda: MAX_AGE, clock=lambda: at[0]
+    )
+    pulled.pull(0)
+    at[0] = 100.0
+    pulled.pull(0)
+
+    assert pulled.ahead == ahead
+
+
 def image_of(replica):
     """Return the content of the replica, by kind and key."""
     records = [each for each in replica.items() if not isinstance(each, str)]

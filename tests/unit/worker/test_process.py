@@ -15,6 +15,7 @@ import uuid
 from oslo_config import cfg
 from oslo_config import fixture as config_fixture
 import oslo_messaging
+import prometheus_client
 from prometheus_client import parser
 import pytest
 
@@ -322,6 +323,30 @@ class TestNews:
 
         assert eventually(lambda: len(hosts() or ()) == 52)
         assert len(asked) <= 10
+
+
+@pytest.mark.parametrize('seconds', [3600, -3600, 2])
+def test_decides_by_the_managers_clock(
+    end_point, ledger, make, monkeypatch, caplog, seconds
+):
+    """A clock that is wrong is told, and changes no decision."""
+    true = int(time.time())
+    monkeypatch.setattr(process, '_clock', lambda: true + seconds)
+    changes = end_point.changes
+    monkeypatch.setattr(end_point, 'changes', lambda *args, **kwargs: {
+        **changes(*args, **kwargs), 'now': true,
+    })
+    ledger.commit(make.host('h1'))
+    worker = process.ensure_started()
+
+    assert eventually(lambda: hosts() == {'h1'} and process.now() == true)
+    side = 'ahead of' if seconds > 0 else 'behind'
+    is_told = f'clock of this node is {abs(seconds)} s {side}' in caplog.text
+    assert is_told is (abs(seconds) > process.MOST_AHEAD)
+    worker._measure()
+    assert f'clock_difference_seconds{{worker="{worker.name}"}} {seconds}' in (
+        prometheus_client.generate_latest(worker.metrics.registry).decode()
+    )
 
 
 class TestTrouble:
