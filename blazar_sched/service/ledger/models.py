@@ -137,6 +137,8 @@ class Lease(Base):
         sa.Index(None, 'project_id', 'status'),
         sa.Index(None, 'created_at', 'id'),
         sa.Index(None, 'status', 'end'),
+        # The leases of no series have two NULLs, which differ from each other.
+        sa.Index(None, 'series_id', 'occurrence', unique=True),
         OPTIONS,
     )
 
@@ -153,11 +155,6 @@ class Lease(Base):
     occurrence: orm.Mapped[str | None]
     created_at: orm.Mapped[int | None]
     updated_at: orm.Mapped[int | None]
-
-    # The leases of no series have two NULLs, which differ from each other.
-    __table_args__ = (
-        sa.Index(None, 'series_id', 'occurrence', unique=True), OPTIONS,
-    )
 
 
 class Series(Base):

@@ -83,6 +83,23 @@ def test_an_upgrade_again_changes_nothing(store, open_ledger, nouns):
     assert again.leases() == [lease]
 
 
+# The indexes since migration 0019, by table.
+NEW_INDEXES = (
+    ('lease', 'series_id_occurrence'), ('lease', 'project_id_created_at_id'),
+    ('lease', 'project_id_status'), ('lease', 'created_at_id'),
+    ('lease', 'status_end'), ('reservation', 'status_id'),
+)
+
+
+def drops(database, *indexes):
+    """Return the statements that drop indexes."""
+    return [
+        f'DROP INDEX ix_{table}_{columns}'
+        + (f' ON {table}' if database.dialect.name == 'mysql' else '')
+        for table, columns in indexes
+    ]
+
+
 def test_an_occurrence_has_one_lease(store, database, nouns):
     """Of several leases from before, the one that starts first stays so."""
     of = {'series_id': 'series', 'occurrence': '2030-01-07T09:00'}
@@ -95,11 +112,10 @@ def test_an_occurrence_has_one_lease(store, database, nouns):
     with pytest.raises(sa.exc.IntegrityError):
         add()
     with database.begin() as connection:
-        index = 'ix_lease_series_id'
-        on = ' ON lease' if database.dialect.name == 'mysql' else ''
         for statement in (
-            f'CREATE INDEX {index} ON lease (series_id)',
-            f'DROP INDEX {index}_occurrence{on}',
+            'CREATE INDEX ix_lease_series_id ON lease (series_id)',
+            'CREATE INDEX ix_lease_project_id ON lease (project_id)',
+            *drops(database, *NEW_INDEXES),
             "UPDATE alembic_version SET version_num = '0018'",
         ):
             connection.exec_driver_sql(statement)
@@ -157,27 +173,15 @@ def test_an_older_database_keeps_what_it_holds(
             'ALTER TABLE ledger DROP COLUMN commits',
             'CREATE INDEX ix_allocation_host ON allocation (host)',
             'CREATE INDEX ix_lease_project_id ON lease (project_id)',
-            *(
-                f'DROP INDEX ix_{table}_{columns}'
-                + (f' ON {table}' if database.dialect.name == 'mysql' else '')
-                for table, columns in (
-                    ('allocation', 'host_end'),
-                    ('instance', 'claim'),
-                    ('lease', 'series_id'),
-                    ('lease', 'project_id_created_at_id'),
-                    ('lease', 'project_id_status'),
-                    ('lease', 'created_at_id'),
-                    ('lease', 'status_end'),
-                    ('reservation', 'status_id'),
-                )
+            *drops(
+                database, ('allocation', 'host_end'), ('instance', 'claim'),
+                *NEW_INDEXES,
             ),
             'ALTER TABLE instance DROP COLUMN claim',
             'DROP TABLE threshold',
             'DROP TABLE maintenance',
             'DROP TABLE lease_request',
             'DROP TABLE series',
-            'DROP INDEX ix_lease_series_id_occurrence'
-            + (' ON lease' if database.dialect.name == 'mysql' else ''),
             'ALTER TABLE lease DROP COLUMN series_id',
             'ALTER TABLE lease DROP COLUMN occurrence',
             "UPDATE alembic_version SET version_num = '0001'",

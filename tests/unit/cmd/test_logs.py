@@ -13,10 +13,12 @@ from urllib import parse
 from oslo_context import context
 from oslo_context import fixture
 from oslo_log import formatters
+import oslo_messaging
 import pytest
 import requests
 
 from blazar_sched.conf import service as service_conf
+from blazar_sched.replica import wire
 from blazar_sched.service import logs
 from blazar_sched.service.api import deploy
 from blazar_sched.service.bus import rpc
@@ -92,8 +94,10 @@ def test_each_request_can_be_found_by_its_id_and_its_lease(log, port):
 
     def line_of(answer):
         id_ = answer.headers['X-OpenStack-Request-ID']
-        [line] = [x for x in lines if x['context'].get('request_id') == id_]
-        assert f' {answer.status_code} ' in line['message']
+        [line] = [
+            x for x in lines if x['context'].get('request_id') == id_
+            and f' {answer.status_code} ' in x['message']
+        ]
         return line
 
     for answer in (created, shown):
@@ -109,6 +113,8 @@ def test_each_request_can_be_found_by_its_id_and_its_lease(log, port):
 
 class Endpoint:
     """An end point that logs a line in each call."""
+
+    target = oslo_messaging.Target(version=wire.RPC_VERSION)
 
     def work(self, ctxt, number):
         logging.getLogger(__name__).warning('number %d', number)
