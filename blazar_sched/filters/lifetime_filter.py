@@ -6,6 +6,7 @@ from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
+import copy
 import functools
 from typing import Any
 from typing import cast
@@ -133,10 +134,14 @@ class _Need:
         The manager has booked the room, as its rules allow, and Placement
         tells whether the room is there. The figures of the host may count
         other instances twice: HostState counts instances that are on their
-        way to the host, and so do their relocation allocations.
+        way to the host, and so do their relocation allocations. Nothing is
+        booked for an instance that grows, or that could not go further along
+        its path.
         """
         own = self.request.own
-        if own is None:
+        if own is None or not self.request.is_counted or (
+            own.relocations[1:] and not self.request.movable
+        ):
             return ()
         hosts = self._replica.hosts
         return {
@@ -183,9 +188,15 @@ class _Need:
         self, host_states: list[Any], amounts: tuple[int, ...]
     ) -> list[Any]:
         """Return the hosts with room for amounts until the end of the need."""
-        return self._select(
-            host_states, functools.partial(self._with_room, amounts)
-        )
+        look = functools.partial(self._with_room, amounts)
+        if self.request.own is None:
+            return self._select(host_states, look)
+        seen = list(map(self._without_own, host_states))
+        passing = {id(h) for h in self._select(seen, look)}
+        return [
+            h for h, each in zip(host_states, seen, strict=True)
+            if id(each) in passing
+        ]
 
     def _select(
         self,
@@ -218,10 +229,10 @@ class _Need:
     def with_headroom(self, host_states: list[Any]) -> list[Any]:
         """Return the hosts, unless all hosts together have no headroom.
 
-        Only a new instance that may have to be relocated needs headroom: an
-        instance that has a host already is counted wherever it is.
+        An instance that may have to be relocated needs headroom, unless it
+        has a host already, and is counted wherever it is.
         """
-        if self.request.own is not None:
+        if self.request.is_counted:
             return host_states
         return self._select(
             host_states,
@@ -248,6 +259,7 @@ class _Need:
         return found
 
     def why_not(self, host_state: Any, amounts: tuple[int, ...]) -> str:
+        host_state = self._without_own(host_state)
         admission = self.admission(host_state)
         if admission.relocates:
             return self._paths.why_none(
@@ -297,32 +309,25 @@ class _Need:
         )
 
     def with_room(self, host_states: list[Any]) -> list[Any]:
-        passing = self.select(host_states, self.request.amounts)
-        if self.request.own is None:
-            return passing
-        here = [h for h in host_states if self._is_here(h)]
-        staying = self.select(here, self.request.growth)
-        return steps.either(host_states, passing, staying)
+        return self.select(host_states, self.request.amounts)
 
     def why_no_room(self, host_state: Any) -> str:
-        return self.why_not(host_state, self._new_amounts(host_state))
+        return self.why_not(host_state, self.request.amounts)
 
-    def _new_amounts(self, host_state: Any) -> tuple[int, ...]:
-        """Return the amounts beyond those in Nova's figures of the host."""
-        is_here = self._is_here(host_state)
-        return self.request.growth if is_here else self.request.amounts
+    def _without_own(self, host_state: Any) -> Any:
+        """Return the HostState without the instance, if it is there.
 
-    def _is_here(self, host_state: Any) -> bool:
-        """Tell whether the instance is on the host and in Nova's figures.
-
-        For such a host only the growth of the instance is new.
+        The instance takes the place of itself, at its whole new size.
         """
-        own = self.request.own
-        return (
-            own is not None
-            and host_state.uuid == own.host
-            and own.uuid in (host_state.instances or ())
-        )
+        own, named = self.request.own, host_state.instances or ()
+        if own is None or host_state.uuid != own.host or own.uuid not in named:
+            return host_state
+        without, used = copy.copy(host_state), own.countable_use()
+        without.vcpus_used -= used.get(inventory.VCPU, 0)
+        without.free_ram_mb += used.get(inventory.MEMORY_MB, 0)
+        without.disk_mb_used -= 1024 * used.get(inventory.DISK_GB, 0)
+        without.instances = [uuid for uuid in named if uuid != own.uuid]
+        return without
 
     def recent(self, host_states: list[Any]) -> dict[int, list[Instance]]:
         """Return recently placed instances that count separately, by id().
@@ -378,11 +383,12 @@ class _Need:
         is too much for some seconds, and never too little.
         """
         amounts = [each.countable() for each in others]
-        own = self._new_amounts(host_state)
         # Lists are faster than generators, and there may be many hosts.
         return tuple([
-            mine + sum([each.get(name, 0) for each in amounts])
-            for name, mine in zip(inventory.RESOURCE_CLASSES, own, strict=True)
+            own + sum([each.get(name, 0) for each in amounts])
+            for name, own in zip(
+                inventory.RESOURCE_CLASSES, self.request.amounts, strict=True
+            )
         ])
 
     def with_room_of(

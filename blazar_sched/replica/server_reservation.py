@@ -6,20 +6,24 @@ for what is done to the servers at the start, before the end and at the end of
 a reservation.
 """
 
+from collections.abc import Mapping
 import dataclasses
 from typing import Protocol
 
 from blazar_sched.domain import reservation
 from blazar_sched.domain.instance import Instance
+from blazar_sched.domain.relocation import Features
 from blazar_sched.replica import record
 from blazar_sched.replica import state
 
 
 class Server(Protocol):
-    """The attributes of a Nova server that `draws_on` needs.
+    """The attributes of a Nova server that its instance record needs.
 
-    `reservation_id` is the reservation that the server's hint or flavor
-    names; `created` is in epoch seconds.
+    `amounts` and `used` are as in domain.instance, `start` and `end` as in
+    domain.hints; `reservation_id` is the reservation that the server's hint or
+    flavor names; `created` is in epoch seconds, 0 if it is not known; without
+    `features` the server is not relocated.
     """
 
     @property
@@ -33,6 +37,24 @@ class Server(Protocol):
 
     @property
     def created(self) -> int: ...
+
+    @property
+    def amounts(self) -> Mapping[str, int]: ...
+
+    @property
+    def used(self) -> Mapping[str, int] | None: ...
+
+    @property
+    def start(self) -> int | None: ...
+
+    @property
+    def end(self) -> int: ...
+
+    @property
+    def preemptible(self) -> bool: ...
+
+    @property
+    def features(self) -> Features | None: ...
 
 
 def draws_on(
@@ -89,7 +111,9 @@ def claim(
     :param host: the uuid of the server's host, None if that is not known
     """
     known = replica.instances.get(server.uuid)
-    if known is not None and known.host != host:
+    if known is not None and known.host != host and not (
+        known.claim and host in replica.indexes.allocations(known.claim)
+    ):
         # The record names the reservation drawn on at the previous host.
         known = dataclasses.replace(known, claim=None)
     for reserved in _candidates(replica, server, known, host, now):
@@ -131,7 +155,9 @@ def _candidates(
     whole = sorted(replica.whole.get(server.project_id, ()))
     return [
         reservation
-        for reservation in map(replica.reservations.__getitem__, whole)
-        if reservation.start <= now < reservation.end
+        for reservation in map(replica.reservations.get, whole)
+        # Another thread may remove a reservation.
+        if reservation is not None
+        and reservation.start <= now < reservation.end
         and host in replica.indexes.allocations(reservation.id)
     ]

@@ -124,25 +124,19 @@ def _note(host_state: Any, spec: Any) -> None:
         now = process.now()
         replica = process.last_known()
         request = read_once(spec, replica, now, options)
-        placed = request.placed_on(host_state.uuid)
-        cpu_and_memory = spec.vcpus, spec.memory_mb
+        if replica is None:
+            return
+        placed = request.placed_on(host_state.uuid, replica, now, options)
         # What HostState has just counted: without swap, and with a root disk.
         nova_objects.add_consumed(host_state, dataclasses.replace(
             placed, used=flavor.figures(
-                *cpu_and_memory, spec.root_gb, spec.ephemeral_gb, 0,
+                spec.vcpus, spec.memory_mb, spec.root_gb, spec.ephemeral_gb, 0,
                 placed.amounts,
             ),
         ))
         if not options.pending_ttl:
             return
-        root_gb = 0 if 'is_bfv' in spec and spec.is_bfv else spec.root_gb
-        placed = dataclasses.replace(
-            placed, used=flavor.figures(
-                *cpu_and_memory, root_gb, spec.ephemeral_gb, spec.swap,
-                placed.amounts,
-            ),
-        )
-        if placed.movable and replica is not None:
+        if placed.movable:
             found = Paths(
                 replica, request, now, relocation.rules(options),
                 process.pending().by_host(replica),

@@ -42,7 +42,8 @@ class Paths:
 
     The figures of the present come from HostStates. For later times, a path
     goes by the records alone, as there is no HostState of a host that is full
-    now.
+    now. The `amounts` of a method are those for which the first host needs
+    room; each later host needs room for the instance alone.
 
     :param placed: the instances that were placed recently, by host
     """
@@ -63,8 +64,8 @@ class Paths:
         self._now = now
         self._rules = rules
         self._placed = placed
-        # By the likeness of the hosts that are left, the resource classes
-        # that these hosts have, and the amounts.
+        # By the likeness of the hosts that are left, and the resource classes
+        # that these hosts have.
         self._targets: dict[tuple[Any, ...], Targets] = {}
 
     def has_headroom(self, end: int) -> bool:
@@ -102,7 +103,7 @@ class Paths:
         for until, group in self._by_time(
             [h for h in host_states if id(h) not in passing], amounts
         ):
-            passing.update(self._leaving(group, amounts, until, end))
+            passing.update(self._leaving(group, until, end))
             if len(passing) >= ENOUGH:
                 break
         return [h for h in host_states if id(h) in passing]
@@ -110,7 +111,6 @@ class Paths:
     def _leaving(
         self,
         host_states: Iterable[Any],
-        amounts: tuple[int, ...],
         until: int,
         end: int,
     ) -> Iterator[int]:
@@ -128,7 +128,7 @@ class Paths:
             known = self._replica.hosts.get(h.uuid)
             if known is None or failed[known.likeness] == ALIKE:
                 continue
-            if self._find(h.uuid, amounts, until, end) is None:
+            if self._find(h.uuid, until, end) is None:
                 failed[known.likeness] += 1
             else:
                 yield id(h)
@@ -153,7 +153,7 @@ class Paths:
             if own is not None and own.host == h.uuid:
                 path: Path | None = own.path
             else:
-                path = self._find(h.uuid, amounts, until, end)
+                path = self._find(h.uuid, until, end)
             if path:
                 found[id(h)] = reasons.path(path, self._replica.hosts)
         return found
@@ -169,7 +169,7 @@ class Paths:
             return ()
         amounts, end = self._request.amounts, self._request.end
         [until] = self._recorded_until([host], amounts)
-        return self._find(host, amounts, until, end) or ()
+        return self._find(host, until, end) or ()
 
     def why_none(
         self, host_state: Any, amounts: tuple[int, ...], end: int
@@ -187,7 +187,7 @@ class Paths:
         if known is None or until >= end:
             # The replica may change while it is being read.
             return reason
-        targets = self._new_targets(known, amounts, _TracedTargets)
+        targets = self._new_targets(known, _TracedTargets)
         path = relocation.find(
             targets, known.uuid, self._now, until, end, self._rules
         )
@@ -267,10 +267,15 @@ class Paths:
         self, hosts: list[str], amounts: tuple[int, ...]
     ) -> list[int]:
         """Return until when hosts have room by the records."""
-        main = self._replica.indexes.main
+        main, own = self._replica.indexes.main, self._request.own
+        room = self._replica.present.recorded_room(hosts)
+        if own is not None and own.host in hosts:
+            first = hosts.index(own.host) * packing.WIDTH
+            held = packing.amounts_of(own.countable_use())
+            for lane, amount in enumerate(held, first):
+                room[lane] += amount
         return self._until(hosts, main.horizon(
-            main.rows(hosts), self._now, amounts,
-            headroom=self._replica.present.recorded_room(hosts),
+            main.rows(hosts), self._now, amounts, headroom=room,
             ignore=self._ignore,
         ))
 
@@ -286,30 +291,23 @@ class Paths:
             seconds = list(map(min, seconds, extra))
         return [self._now + each for each in seconds]
 
-    def _find(
-        self, host: str, amounts: tuple[int, ...], until: int, end: int
-    ) -> Path | None:
+    def _find(self, host: str, until: int, end: int) -> Path | None:
         known = self._replica.hosts.get(host)
         if known is None:
             return None
         return relocation.find(
-            self._targets_of(known, amounts), host, self._now, until, end,
-            self._rules,
+            self._targets_of(known), host, self._now, until, end, self._rules,
         )
 
-    def _targets_of(self, host: Host, amounts: tuple[int, ...]) -> Targets:
+    def _targets_of(self, host: Host) -> Targets:
         has = (name in host.inventory for name in self._request.extra)
-        key = (*host.likeness, *has, *amounts)
+        key = (*host.likeness, *has)
         found = self._targets.get(key)
         if found is None:
-            found = self._targets[key] = self._new_targets(
-                host, amounts, Targets
-            )
+            found = self._targets[key] = self._new_targets(host, Targets)
         return found
 
-    def _new_targets(
-        self, host: Host, amounts: tuple[int, ...], kind: type[T]
-    ) -> T:
+    def _new_targets(self, host: Host, kind: type[T]) -> T:
         candidates = self._replica.catalog.relocation_targets(
             host, self._request.by_class
         )
@@ -319,7 +317,7 @@ class Paths:
                 uuid for uuid in candidates.hosts if uuid not in competing
             )
         return kind(
-            self._replica.indexes, candidates.rows, amounts,
+            self._replica.indexes, candidates.rows, self._request.amounts,
             self._request.extra, self._recorded_room(candidates.hosts),
             self._ignore,
         )

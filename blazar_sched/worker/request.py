@@ -25,8 +25,12 @@ from blazar_sched.domain import relocation as relocation_rules
 from blazar_sched.domain import reservation
 from blazar_sched.domain import window
 from blazar_sched.domain.flavor import PREEMPTIBLE
+from blazar_sched.domain.hints import LIFETIME
 from blazar_sched.domain.hints import RESERVATION
 from blazar_sched.domain.instance import Instance
+from blazar_sched.domain.relocation import Features
+from blazar_sched.replica import instance_record
+from blazar_sched.replica import record
 from blazar_sched.replica import state
 from blazar_sched.worker import nova_objects
 
@@ -37,16 +41,38 @@ UNREADABLE = ''
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class RequestedServer:
+    """The server as it will be after the request.
+
+    The attributes are those of `replica.server_reservation.Server`, with the
+    flavor and the hints of the request.
+    """
+
+    uuid: str
+    project_id: str
+    amounts: Mapping[str, int]
+    used: Mapping[str, int] | None
+    end: int
+    reservation_id: str | None
+    preemptible: bool
+    created: int
+    features: Features
+    start: int | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Request:
     """A request for a host for one instance.
 
-    `amounts` are by RESOURCE_CLASSES, `extra` has the amounts of other
-    classes: see domain.flavor. `reservation_id` is None for a request that is
-    not bound; `end` is FOREVER for an unbounded request. `own` is the record
-    of an instance that already has a host and moves. `movable` tells whether
-    the instance may be live-migrated later.
+    `server` is the server after the request, from whose record the other
+    fields are derived. `amounts` are by RESOURCE_CLASSES, `extra` has the
+    amounts of other classes: see domain.flavor. `reservation_id` is None for a
+    request that is not bound; `end` is FOREVER for an unbounded request. `own`
+    is the record of an instance that already has a host and moves. `movable`
+    tells whether the instance may be live-migrated later.
     """
 
+    server: RequestedServer
     instance_uuid: str
     project_id: str | None
     amounts: tuple[int, ...]
@@ -75,35 +101,37 @@ class Request:
             **self.extra,
         }
 
-    def placed_on(self, host: str) -> Instance:
+    def placed_on(
+        self, host: str, replica: state.Replica, now: int, options: Any
+    ) -> Instance:
         """Return the record of the instance until Nova names its host.
 
         :param host: the uuid of the host
+        :param options: the options of ``[blazar_sched]``
         """
-        return Instance(
-            uuid=self.instance_uuid,
-            host=host,
-            project_id=self.project_id or '',
-            amounts={
-                name: amount for name, amount in self.by_class.items()
-                if amount
-            },
-            end=self.end,
-            reservation_id=self.reservation_id,
-            preemptible=self.preemptible,
-            claim=self.reservation_id,
-            movable=self.movable,
-            building=True,
+        placed = instance_record.make(
+            replica, host, self.server, now, _rules(replica, options)
         )
+        if self.reservation_id == reservation.lifetime_id(self.instance_uuid):
+            # The place is kept until the manager has seen the instance.
+            placed = dataclasses.replace(
+                placed, reservation_id=self.reservation_id
+            )
+        return dataclasses.replace(placed, building=True)
 
     @property
-    def growth(self) -> tuple[int, ...]:
-        """The amounts beyond those that Nova counts already."""
-        held = {} if self.own is None else self.own.countable_use()
-        return tuple(
-            max(0, amount - held.get(resource_class, 0))
-            for resource_class, amount in zip(
-                inventory.RESOURCE_CLASSES, self.amounts, strict=True
+    def is_counted(self) -> bool:
+        """Whether the instance counts for itself already, at no less.
+
+        An instance of a reservation counts in the reservation, and a
+        preemptible instance yields.
+        """
+        own = self.own
+        return (
+            own is not None and own.claim is None and not own.preemptible
+            and all(
+                amount <= own.amounts.get(name, 0)
+                for name, amount in self.by_class.items()
             )
         )
 
@@ -116,48 +144,26 @@ def read_request(
     :param replica: the replica, if there is a replica
     :param options: the options of ``[blazar_sched]``
     """
-    uuid = spec.instance_uuid
-    own = None if replica is None else replica.instances.get(uuid)
-    flavor = spec.flavor
-    extra_specs = (
-        flavor.extra_specs or {} if 'extra_specs' in flavor else {}
+    own = (
+        None if replica is None else replica.instances.get(spec.instance_uuid)
     )
-    hints = {name: spec.get_scheduler_hint(name) for name in server_hints.ALL}
-    request = Counter(flavor_rules.resources(
-        spec.vcpus, spec.memory_mb, _disk_gb(spec), extra_specs
-    ))
-    request.update(_devices(spec))
-    # Whatever the hints say, the flavor of a reservation takes a slot of
-    # that reservation.
-    flavor_s = flavor_rules.reservation_id(extra_specs)
-    hint = hints[RESERVATION]
-    booked = _booked(uuid, replica) if hint is None else None
-    # The feed may still have the instance on its host from before shelving.
-    returns = booked is not None and bool(booked[0]) and booked[1] <= now
-    if own is not None and not returns:
-        # The instance moves with its first hints, which may be out of date.
-        hint, end = own.reservation_id, own.end
-    elif booked is not None:
-        hint, _, end = booked
-    else:
-        default = scheduler.default_lifetime(options, spec.project_id)
-        end = _end(hints, extra_specs, now, default, options, _is_new(spec))
-    claim = flavor_s or hint
-    end = end if end > now else window.FOREVER
+    server = _server(spec, own, now, options)
+    reservation_id, end = _drawn(server, own, replica, now)
     return Request(
-        instance_uuid=uuid,
+        server=server,
+        instance_uuid=server.uuid,
         project_id=spec.project_id,
-        amounts=tuple(request.get(c, 0) for c in inventory.RESOURCE_CLASSES),
-        extra=inventory.others(request),
-        reservation_id=(
-            claim if isinstance(claim, str | None) else UNREADABLE
+        amounts=tuple(
+            server.amounts.get(c, 0) for c in inventory.RESOURCE_CLASSES
         ),
-        preemptible=strutils.bool_from_string(
-            extra_specs.get(PREEMPTIBLE, '')
-        ),
-        end=end,
+        extra=inventory.others(server.amounts),
+        reservation_id=reservation_id,
+        preemptible=server.preemptible,
+        end=end if end > now else window.FOREVER,
         own=own,
-        movable=_is_movable(spec, extra_specs, end - now, replica, options),
+        movable=reservation_id is None and instance_record.is_movable(
+            server, end, now, _rules(replica, options)
+        ),
     )
 
 
@@ -177,6 +183,76 @@ def read_once(
     return known
 
 
+def _server(
+    spec: Any, own: Instance | None, now: int, options: Any
+) -> RequestedServer:
+    extra_specs: Mapping[str, str] = (
+        spec.flavor.extra_specs or {} if 'extra_specs' in spec.flavor else {}
+    )
+    hints = {name: spec.get_scheduler_hint(name) for name in server_hints.ALL}
+    root_gb = 0 if 'is_bfv' in spec and spec.is_bfv else spec.root_gb
+    disks = root_gb, spec.ephemeral_gb, spec.swap
+    amounts = Counter(flavor_rules.resources(
+        spec.vcpus, spec.memory_mb, flavor_rules.disk_gb(*disks), extra_specs
+    ))
+    amounts.update(_devices(spec))
+    is_new = own is None and _is_new(spec)
+    if own is not None and own.claim is None and hints[LIFETIME] is not None:
+        # When the lifetime began is not known any more, but when it ends is.
+        end = own.end
+    else:
+        default = scheduler.default_lifetime(options, spec.project_id)
+        end = _end(hints, extra_specs, now, default, options, is_new)
+    # Whatever the hints say, the flavor of a reservation takes a slot of
+    # that reservation.
+    named = flavor_rules.reservation_id(extra_specs) or hints[RESERVATION]
+    return RequestedServer(
+        uuid=spec.instance_uuid,
+        project_id=spec.project_id or '',
+        amounts=dict(amounts),
+        used=flavor_rules.figures(
+            spec.vcpus, spec.memory_mb, *disks, amounts
+        ),
+        end=end,
+        reservation_id=named if isinstance(named, str | None) else UNREADABLE,
+        preemptible=strutils.bool_from_string(
+            extra_specs.get(PREEMPTIBLE, '')
+        ),
+        created=now if is_new else 0,
+        features=_features(spec, extra_specs, any(disks)),
+    )
+
+
+def _drawn(
+    server: RequestedServer,
+    own: Instance | None,
+    replica: state.Replica | None,
+    now: int,
+) -> tuple[str | None, int]:
+    """Return the reservation that a server will draw on, and its end.
+
+    The reservation is the reservation that the record of the server will
+    name. A new server, and a server that takes a slot by its new flavor, are
+    refused where they may not draw on the reservation that they name. An older
+    server whose hint names a reservation that is over counts for itself.
+    """
+    named = server.reservation_id
+    if replica is None:
+        return named, server.end
+    reserved, end = instance_record.drawn(
+        replica, server, None if own is None else own.host, now
+    )
+    if reserved is not None:
+        return reserved.id, end
+    place = _place(server.uuid, own, replica, now)
+    if named is None and place is not None:
+        return place.id, place.end
+    is_asked = server.created or flavor_rules.reservation_id(
+        server.features.extra_specs
+    )
+    return named if is_asked else None, end
+
+
 def _is_new(spec: Any) -> bool:
     """Tell whether a server is being created, not moved or unshelved.
 
@@ -189,31 +265,20 @@ def _is_new(spec: Any) -> bool:
     return destination is None or 'cell' not in destination
 
 
-def _is_movable(
-    spec: Any,
-    extra_specs: Mapping[str, str],
-    lifetime: int,
-    replica: state.Replica | None,
-    options: Any,
-) -> bool:
-    """Tell whether an instance may be live-migrated later.
-
-    The answer is False where no relocation can be needed: for an instance with
-    a short lifetime, and in a cloud in which no host relocates instances.
-    """
-    if lifetime <= options.relocation_notice or not (
-        options.unbounded == duration.RELOCATE
-        or replica is not None and replica.with_relocation
+def _rules(
+    replica: state.Replica | None, options: Any
+) -> relocation_rules.Rules | None:
+    """Return the rules of relocation; None if no host relocates instances."""
+    if options.unbounded == duration.RELOCATE or (
+        replica is not None and replica.with_relocation
     ):
-        return False
-    return relocation_rules.is_movable(
-        relocation.rules(options), _features(spec, extra_specs)
-    )
+        return relocation.rules(options)
+    return None
 
 
 def _features(
-    spec: Any, extra_specs: Mapping[str, str]
-) -> relocation_rules.Features:
+    spec: Any, extra_specs: Mapping[str, str], local_disk: bool
+) -> Features:
     image = spec.image if 'image' in spec else None
     properties = {}
     if image is not None and 'properties' in image:
@@ -224,12 +289,12 @@ def _features(
         }
     devices = spec.pci_requests if 'pci_requests' in spec else None
     hint = spec.get_scheduler_hint(server_hints.MOVABLE)
-    return relocation_rules.Features(
+    return Features(
         extra_specs=extra_specs,
         image_properties=properties,
         hint=None if hint is None else str(hint),
         memory_mb=spec.memory_mb,
-        local_disk=_disk_gb(spec) > 0,
+        local_disk=local_disk,
         devices=devices is not None and bool(devices.requests),
     )
 
@@ -252,26 +317,20 @@ def _devices(spec: Any) -> Counter[str]:
     return amounts
 
 
-def _disk_gb(spec: Any) -> int:
-    root_gb: int = 0 if 'is_bfv' in spec and spec.is_bfv else spec.root_gb
-    return flavor_rules.disk_gb(root_gb, spec.ephemeral_gb, spec.swap)
+def _place(
+    uuid: str, own: Instance | None, replica: state.Replica, now: int
+) -> record.Reservation | None:
+    """Return the reservation that keeps a place for an instance, if any.
 
-
-def _booked(
-    uuid: str, replica: state.Replica | None
-) -> tuple[str | None, int, int] | None:
-    """Return an instance's reservation that keeps a place, and the window.
-
-    The reservation is that of the instance's own lifetime. It is None if it
-    keeps no place; it keeps a place until the instance has come. The result is
-    None if the instance has no such reservation.
+    The reservation is that of the instance's own lifetime, which keeps a place
+    until the instance has come. The feed may still have the instance on its
+    host from before shelving.
     """
     id_ = reservation.lifetime_id(uuid)
-    known = None if replica is None else replica.reservations.get(id_)
-    if replica is None or known is None:
+    known = replica.reservations.get(id_)
+    if known is None or own is not None and now < known.start:
         return None
-    place = id_ if replica.indexes.main.held(id_) else None
-    return place, known.start, known.end
+    return known if replica.indexes.main.held(id_) else None
 
 
 def _end(

@@ -15,6 +15,7 @@ import pytest
 
 from blazar_sched.domain import inventory
 from blazar_sched.domain import reservation
+from blazar_sched.domain import window
 from blazar_sched.domain.allocation import Allocation
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
@@ -269,6 +270,44 @@ class TestRequest:
         early = seen and start > NOW
         assert found.reservation_id == (None if early else own)
         assert found.end == (start if early else NOW + 500)
+
+    @pytest.mark.parametrize('named, over, expected', [
+        ({}, False, None),
+        ({'extra_specs': {'blazar:reservation': 'r'}}, False, 'r'),
+        ({'extra_specs': {'blazar:reservation': 'r2'}}, False, 'r2'),
+        ({'hint': 'r'}, False, 'r'),
+        ({'hint': 'r'}, True, None),
+        ({'hint': 'r2'}, False, None),
+    ], ids=str)
+    def test_reservation_of_a_server_after_its_resize(
+        self, named, over, expected
+    ):
+        """Its record names a reservation by its old flavor.
+
+        The reservation r2 is unknown: no flavor of it is free for servers, and
+        what once had a hint of it counts for itself.
+        """
+        hint = named.get('hint')
+        asked = spec({'reservation': hint} if hint else {}, **{
+            name: value for name, value in named.items() if name != 'hint'
+        })
+        replica = state.Replica(accounting.SchedulerAccounting)
+        replica.apply(1, map(record.encode, (
+            Host('h', '1', 'h'),
+            record.Reservation(
+                'r', 'l', 'p1', reservation.VIRTUAL_INSTANCE, NOW - 500,
+                NOW + 500, slot={'VCPU': 2}, over=over,
+            ),
+            Instance(
+                asked.instance_uuid, 'h', 'p1', {'VCPU': 2}, end=NOW + 500,
+                reservation_id='r', claim='r',
+            ),
+        )))
+
+        found = read(asked, replica)
+
+        assert found.reservation_id == expected
+        assert found.end == (NOW + 500 if expected == 'r' else window.FOREVER)
 
 
 class TestFilterAll:

@@ -9,6 +9,7 @@ from oslo_config import cfg
 
 from blazar_sched.domain import exception
 from blazar_sched.replica import accounting
+from blazar_sched.replica import instance_record
 from blazar_sched.replica import state
 from blazar_sched.service import resources
 from blazar_sched.service.clients.nova import Server
@@ -19,7 +20,6 @@ from blazar_sched.service.ledger import blazar
 from blazar_sched.service.ledger.reader import Reader
 from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.resources import base
-from blazar_sched.service.resources import instance_record
 
 
 class Importer:

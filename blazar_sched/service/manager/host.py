@@ -23,6 +23,7 @@ from blazar_sched.domain.host import DEDICATED
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.host import HOST_NAMES
 from blazar_sched.domain.host import SHARED
+from blazar_sched.replica import instance_record
 from blazar_sched.replica import state
 from blazar_sched.replica import wire
 from blazar_sched.service.clients.nova import Hypervisor
@@ -35,7 +36,6 @@ from blazar_sched.service.ledger.reader import Reader
 from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.ledger.tx import Tx
 from blazar_sched.service.manager import host_settings
-from blazar_sched.service.resources import instance_record
 from blazar_sched.service.resources.freepool import Freepool
 
 LOG = log.getLogger(__name__)

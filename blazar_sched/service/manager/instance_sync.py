@@ -32,6 +32,7 @@ from oslo_log import log
 from blazar_sched.domain import exception
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.relocation import Rules
+from blazar_sched.replica import instance_record
 from blazar_sched.replica import limited_log
 from blazar_sched.service import loop
 from blazar_sched.service import metrics
@@ -44,7 +45,6 @@ from blazar_sched.service.manager import misplaced
 from blazar_sched.service.manager import relocation
 from blazar_sched.service.manager.lifetime import Lifetimes
 from blazar_sched.service.metrics import Metrics
-from blazar_sched.service.resources import instance_record
 
 LOG = log.getLogger(__name__)
 

@@ -134,6 +134,15 @@ class TestClaim:
         self.put(replica, known('r'))
         assert self.claim(replica, on='h2') is None
 
+    def test_a_server_that_moves_in_its_reservation_stays_in_it(self, replica):
+        """Also onto a host that the start has not cleared."""
+        self.put(
+            replica, known('r'),
+            Allocation('b', 'r', 'h2', START, END, whole=True),
+        )
+        for host in ('h1', 'h2'):
+            assert self.claim(replica, on=host, created=0) == 'r'
+
     def test_a_failed_host_that_was_lost_keeps_its_servers(self, replica):
         self.put(
             replica, known('r', on='h2'),

@@ -20,8 +20,12 @@ from blazar_sched.worker import request
 HOSTS = [types.SimpleNamespace(uuid=uuid) for uuid in ('h1', 'h2')]
 
 
-def asked(project_id, reservation_id=None):
+def asked(project_id, reservation_id=None, created=150):
     return request.Request(
+        request.RequestedServer(
+            'i1', project_id, {}, None, window.FOREVER, reservation_id,
+            preemptible=False, created=created, features=None,
+        ),
         instance_uuid='i1', project_id=project_id, amounts=(1, 1, 1),
         extra={}, reservation_id=reservation_id, preemptible=False,
         end=window.FOREVER, own=None,
@@ -84,6 +88,17 @@ def test_sharing_it_with_another_changes_nothing(replica):
     assert drawn(replica, 'mine') == ['h1']
     assert drawn(replica, 'another') == []
     assert drawn(replica, 'friend') == []
+
+
+def test_not_who_was_in_the_way_of_it(replica):
+    """Such a server has its own record wherever it goes."""
+    assert drawn(replica, 'mine', created=0) == []
+    replica.apply(2, [reservation(magnetic=True, cleared=('h1',))])
+    assert drawn(replica, 'mine', created=0) == ['h1']
+    replica.apply(3, [
+        reservation(magnetic=True, cleared=('h1',), in_the_way=('i1',))
+    ])
+    assert drawn(replica, 'mine', created=0) == []
 
 
 def test_a_change_of_it_never_leaves_it_out(replica):

@@ -365,6 +365,43 @@ def test_an_instance_passes_where_it_has_its_own_allocation():
     assert passing(replica, states(1), other) == []
 
 
+def moving(vcpus, left_at, arrives_at):
+    """A server on c0 that goes to c1 before c0 is leased as a whole."""
+    own = Instance(
+        id_of('instance', 0), id_of('host', 0), 'p1',
+        {'VCPU': vcpus, 'MEMORY_MB': 512, 'DISK_GB': 1}, movable=True,
+        path=(
+            Stay(id_of('host', 0), NOW - DAY, NOW + left_at),
+            Stay(id_of('host', 1), NOW + arrives_at, window.FOREVER),
+        ),
+    )
+    return a_replica(
+        a_host(0), a_host(1), own, *leased(0, start=left_at),
+        *leased(1, start=HOUR, hours=200, vcpus=4),
+    )
+
+
+def test_a_booked_host_is_for_an_instance_that_does_not_grow():
+    replica = moving(2, 600, 0)
+    full = states(1, vcpus_used=7)
+
+    assert passing(replica, full, a_request(1)) == ['c1']
+    assert passing(replica, full, a_request(2)) == ['c1']
+    for vcpus in (3, 8):
+        assert passing(replica, full, a_request(vcpus)) == []
+    assert passing(replica, states(1), a_request(2, root_gb=2)) == ['c1']
+    assert passing(replica, states(1), a_request(5)) == []
+
+
+@pytest.mark.parametrize('vcpus, expected', [(2, 1), (4, 1), (5, 0), (8, 0)])
+def test_a_path_has_room_for_all_of_an_instance_that_grows(vcpus, expected):
+    """Only the growth is new on the host on which the instance is."""
+    replica = moving(2, 2 * HOUR, 2 * HOUR - 600)
+    here = states(0, vcpus_used=2, here=[id_of('instance', 0)])
+
+    assert len(passing(replica, here, a_request(vcpus))) == expected
+
+
 def placed(number=5, vcpus=8, **fields):
     """A server that a worker has placed on c0, and that goes to c1 later."""
     return Instance(

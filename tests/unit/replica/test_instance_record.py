@@ -10,10 +10,10 @@ from blazar_sched.domain.inventory import Inventory
 from blazar_sched.domain.reservation import INSTANCE_LIFETIME
 from blazar_sched.domain.reservation import lifetime_id
 from blazar_sched.replica import accounting
+from blazar_sched.replica import instance_record
 from blazar_sched.replica import record
 from blazar_sched.replica import state
 from blazar_sched.service.clients.nova import Server
-from blazar_sched.service.resources import instance_record
 
 
 class TestEnd:
