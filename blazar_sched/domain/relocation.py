@@ -91,17 +91,17 @@ class Features:
 def is_movable(rules: Rules, features: Features) -> bool:
     """Tell whether an instance may be live-migrated.
 
-    What the flavor declares decides first, then what the scheduler hint
-    declares, then the features of the instance.
+    What the flavor declares decides first. The scheduler hint, which is any
+    user's, can only forbid what the features of the instance allow.
     """
     if rules.most_memory_mb and features.memory_mb > rules.most_memory_mb:
         return False
-    for declared in (
-        features.extra_specs.get(MOVABLE), features.hint,
-    ):
-        if declared is not None:
-            said: bool = strutils.bool_from_string(declared)
-            return said
+    declared = features.extra_specs.get(MOVABLE)
+    if declared is not None:
+        said: bool = strutils.bool_from_string(declared)
+        return said
+    if not strutils.bool_from_string(features.hint, default=True):
+        return False
     if features.devices or features.local_disk and not rules.local_disks:
         return False
     nova = {

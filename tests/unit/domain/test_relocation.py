@@ -37,9 +37,11 @@ def test_an_instance_on_a_volume_is_moved():
     {'image_properties': {'hw_cpu_policy': 'dedicated'}},
     {'image_properties': {'hw_mem_encryption': True}},
 ])
-def test_what_cannot_be_live_migrated_is_moved_only_if_declared(fields):
-    assert not movable(**fields)
-    assert movable(**fields, hint='true')
+@pytest.mark.parametrize('hint', [None, 'true', 'maybe'])
+def test_what_cannot_be_live_migrated_is_moved_only_if_its_flavor_says_so(
+    fields, hint
+):
+    assert not movable(**fields, hint=hint)
     specs = fields.get('extra_specs', {}) | SAID
     assert movable(**{**fields, 'extra_specs': specs})
 
@@ -64,6 +66,7 @@ def test_the_flavor_overrides_the_hint():
     )
     assert movable(hint='false', extra_specs=SAID)
     assert not movable(hint='false')
+    assert movable(hint='true')
 
 
 @pytest.mark.parametrize('memory_mb, moved', [(8192, True), (8193, False)])

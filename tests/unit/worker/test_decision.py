@@ -82,9 +82,12 @@ def a_host_state(number, vcpus_used=0, here=()):
 
 
 def a_request(
-    vcpus=1, gpus=0, preemptible=False, number=0, root_gb=1, **hints
+    vcpus=1, gpus=0, preemptible=False, number=0, root_gb=1, movable=None,
+    **hints
 ):
     extra_specs = {'blazar:preemptible': 'true'} if preemptible else {}
+    if movable is not None:
+        extra_specs['blazar:movable'] = movable
     if gpus:
         extra_specs['resources:' + GPU] = str(gpus)
     return request_spec.RequestSpec(
