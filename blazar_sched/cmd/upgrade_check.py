@@ -27,6 +27,7 @@ from blazar_sched.conf import relocation as relocation_conf
 from blazar_sched.conf import scheduler as scheduler_conf
 from blazar_sched.conf import service as service_conf
 from blazar_sched.domain import exception
+from blazar_sched.domain.duration import NEVER
 from blazar_sched.domain.duration import RELOCATE
 from blazar_sched.service import before_end
 from blazar_sched.service import database
@@ -290,7 +291,11 @@ class Checks(upgradecheck.UpgradeCommands):
                 '[blazar_sched] of nova.conf and in [manager] of '
                 'blazar-sched.conf.'
             )
-        return _success()
+        fixed = workers.unbounded_fixed
+        return (_warning if fixed == NEVER else _success)(
+            'Servers without an end that cannot be live-migrated follow '
+            f'[blazar_sched] unbounded_fixed = {fixed} in nova.conf.'
+        )
 
     def _bus(self) -> upgradecheck.Result:
         if self._nova is None:

@@ -10,6 +10,7 @@ from typing import Any
 from oslo_config import cfg
 
 from blazar_sched.conf import relocation
+from blazar_sched.domain import exception
 from blazar_sched.domain.duration import parse_duration
 from blazar_sched.domain.duration import parse_unbounded
 
@@ -89,6 +90,16 @@ opts = [
         'hosts have room from then on, to which the manager live-migrates '
         'the instance in time: see the options ``relocation_...``. The '
         '``unbounded`` setting of a host overrides this option.',
+    ),
+    cfg.StrOpt(
+        'unbounded_fixed',
+        default='forever',
+        help='Rule for instances without an end that cannot be live-migrated, '
+        'on hosts with ``unbounded = relocate``: ``forever``, ``never`` or '
+        '``assume:<duration>``, as for ``unbounded``. Where '
+        '``max_backfill_lifetime`` treats an instance with an end like an '
+        'instance without an end, the instance needs room until its own end '
+        'at most.',
     ),
     cfg.StrOpt(
         'default_lifetime',
@@ -223,6 +234,11 @@ def check(conf: cfg.ConfigOpts) -> None:
     for opt in opts:
         getattr(options, opt.dest)
     parse_unbounded(options.unbounded, 'unbounded')
+    if parse_unbounded(options.unbounded_fixed, 'unbounded_fixed').relocates:
+        raise exception.InvalidInput(
+            'unbounded_fixed must be forever, never or assume:<duration>',
+            field='unbounded_fixed',
+        )
     for name, defaults in (
         ('default_lifetime', [options.default_lifetime]),
         (

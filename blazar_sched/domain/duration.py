@@ -26,7 +26,7 @@ _TIME = re.compile(
 _EPOCH = datetime.datetime(1970, 1, 1)
 
 FOREVER = 'forever'
-_NEVER = 'never'
+NEVER = 'never'
 _ASSUME = 'assume:'
 # The policy that lets an instance in where it has room to its end, or for the
 # present and, by a relocation path, on other hosts afterwards.
@@ -129,7 +129,7 @@ def parse_unbounded(text: object, field: str) -> Unbounded:
     """
     if text == FOREVER:
         return Unbounded(window.FOREVER)
-    if text == _NEVER:
+    if text == NEVER:
         return Unbounded(None)
     if text == RELOCATE:
         return Unbounded(window.FOREVER, relocates=True)

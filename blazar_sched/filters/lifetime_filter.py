@@ -39,7 +39,7 @@ _policy = functools.lru_cache(duration.parse_unbounded)
 class LifetimeFilter(filters.BaseHostFilter):
     """Pass an unbound request on hosts with room for the instance's lifetime.
 
-    Options: ``unbounded``, ``default_lifetime``, ``max_backfill_lifetime``,
+    Options: ``unbounded...``, ``default_lifetime``, ``max_backfill_lifetime``,
     ``min_preemptible_runtime`` and ``relocation_...`` of ``[blazar_sched]``.
     """
 
@@ -100,24 +100,23 @@ class _Need:
         self.request = request
         self.now = now
         self._replica = replica
-        self._is_unbounded = False
         options = CONF.blazar_sched
         longest = options.max_backfill_lifetime
+        self._is_unbounded = request.end == window.FOREVER
+        self._is_long = bool(longest) and request.end - now > longest
         # Of a host without a policy of its own.
         self._admission = _Admission(request.end)
         if request.preemptible:
             self._admission = _Admission(duration.end_after(
                 now, options.min_preemptible_runtime
             ))
-        elif request.end == window.FOREVER:
+            self._is_unbounded = self._is_long = False
+        elif self._is_unbounded or (
+            self._is_long and options.unbounded == duration.RELOCATE
+        ):
             self._admission = self._admission_by(options.unbounded)
-            self._is_unbounded = True
-        elif longest and request.end - now > longest:
-            self._admission = self._admission_by(options.unbounded)
-            if self._admission.relocates:
-                self._admission = _Admission(request.end, relocates=True)
-            else:
-                self._admission = _Admission(None)
+        elif self._is_long:
+            self._admission = _Admission(None)
 
     @functools.cached_property
     def _paths(self) -> Paths:
@@ -158,9 +157,13 @@ class _Need:
     def _admission_by(self, policy: str) -> _Admission:
         unbounded = _policy(policy, 'unbounded')
         if unbounded.relocates and not self.request.movable:
-            # A lease could never have the host again.
-            return _Admission(None)
-        return _Admission(unbounded.end(self.now), unbounded.relocates)
+            unbounded = _policy(
+                CONF.blazar_sched.unbounded_fixed, 'unbounded_fixed'
+            )
+        end = unbounded.end(self.now)
+        if end is not None:
+            end = min(end, self.request.end)
+        return _Admission(end, unbounded.relocates)
 
     def admission(self, host_state: Any) -> _Admission:
         """Return the admission by the host's own policy, else the cloud's."""
@@ -169,14 +172,14 @@ class _Need:
             return self._admission
         if self._is_unbounded:
             return self._admission_by(known.unbounded)
-        if self._admission.relocates and not known.relocates:
+        if self._is_long and not known.relocates:
             return _Admission(None)
         return self._admission
 
     def by_admission(
         self, host_states: list[Any]
     ) -> Iterable[tuple[_Admission, list[Any]]]:
-        by_policy = self._is_unbounded or self._admission.relocates
+        by_policy = self._is_unbounded or self._is_long
         if not (by_policy and self._replica.with_policy):
             return [(self._admission, host_states)]
         groups: dict[_Admission, list[Any]] = defaultdict(list)
@@ -299,8 +302,8 @@ class _Need:
         if self._is_unbounded:
             return (
                 'the host admits no instance without an end: unbounded = '
-                'never, or unbounded = relocate and the instance cannot be '
-                'live-migrated'
+                'never, or unbounded = relocate, unbounded_fixed = never and '
+                'the instance cannot be live-migrated'
             )
         return (
             f'the instance lives for {self.request.end - self.now} s, longer '

@@ -114,6 +114,13 @@ PASSED = Metric(
     'Hosts that passed a filter',
     (WORKER, 'filter'),
 )
+FIXED = Metric(
+    prometheus_client.Counter,
+    'blazar_sched_filter_fixed',
+    'Requests for instances without an end that cannot be live-migrated, in a '
+    'cloud that relocates instances: see unbounded_fixed',
+    (WORKER, 'filter'),
+)
 DECISION_SECONDS = Metric(
     prometheus_client.Histogram,
     'blazar_sched_filter_decision_seconds',
@@ -126,6 +133,8 @@ DECISION_SECONDS = Metric(
 ALL = (
     REVISION, AGE, STALE, LEFT_OUT, CLOCK_DIFFERENCE, PULLS, SNAPSHOTS,
     DECISIONS, SEEN, PASSED, DECISION_SECONDS,
+    REVISION, AGE, STALE, LEFT_OUT, PULLS, SNAPSHOTS, DECISIONS, SEEN, PASSED,
+    FIXED, DECISION_SECONDS,
 )
 
 

@@ -66,6 +66,7 @@ class Decision:
     :param outcome: DECIDED, STALE, UNKNOWN or FAILED
     :param host_states: the host states that Nova passed to the filter, and
         `passing` those that the filter returned
+    :ivar fixed: as of the request
     :ivar seen: how many host states Nova passed to the filter
     :ivar passed: how many host states the filter returned
     """
@@ -84,6 +85,7 @@ class Decision:
         self.filter = filter_name
         self.outcome = outcome
         self.instance_uuid = None if request is None else request.instance_uuid
+        self.fixed = request is not None and request.fixed
         self.seen = len(host_states)
         self.passed = len(passing)
         self._step_factory = step_factory

@@ -146,6 +146,7 @@ class Worker:
         of(metrics.DECISIONS, name, decision.outcome).inc()
         of(metrics.SEEN, name).inc(decision.seen)
         of(metrics.PASSED, name).inc(decision.passed)
+        of(metrics.FIXED, name).inc(decision.fixed)
         of(metrics.DECISION_SECONDS, name).observe(seconds)
         self.decisions.add(decision)
 

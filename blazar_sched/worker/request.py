@@ -69,7 +69,8 @@ class Request:
     amounts of other classes: see domain.flavor. `reservation_id` is None for a
     request that is not bound; `end` is FOREVER for an unbounded request. `own`
     is the record of an instance that already has a host and moves. `movable`
-    tells whether the instance may be live-migrated later.
+    tells whether the instance may be live-migrated later, `fixed` whether it
+    has no end and may not, although hosts relocate instances.
     """
 
     server: RequestedServer
@@ -82,6 +83,7 @@ class Request:
     end: int
     own: Instance | None
     movable: bool = False
+    fixed: bool = False
 
     @property
     def bound(self) -> bool:
@@ -149,6 +151,11 @@ def read_request(
     )
     server = _server(spec, own, now, options)
     reservation_id, end = _drawn(server, own, replica, now)
+    rules = _rules(replica, options)
+    movable = reservation_id is None and instance_record.is_movable(
+        server, end, now, rules
+    )
+    end = end if end > now else window.FOREVER
     return Request(
         server=server,
         instance_uuid=server.uuid,
@@ -159,10 +166,12 @@ def read_request(
         extra=inventory.others(server.amounts),
         reservation_id=reservation_id,
         preemptible=server.preemptible,
-        end=end if end > now else window.FOREVER,
+        end=end,
         own=own,
-        movable=reservation_id is None and instance_record.is_movable(
-            server, end, now, _rules(replica, options)
+        movable=movable,
+        fixed=(
+            rules is not None and reservation_id is None and not movable
+            and not server.preemptible and end == window.FOREVER
         ),
     )
 

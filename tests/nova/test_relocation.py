@@ -284,12 +284,12 @@ def test_a_server_that_an_operator_moves_gets_another_path(site):
     assert site.record(server).path[0].end == lease.start + 2 * DAY
 
 
-def test_a_server_that_is_not_movable_is_kept_off(site):
+def test_a_server_that_is_not_movable_goes_where_it_can_stay(site):
     flavor = site.cloud.flavor(1, extra_specs={'blazar:movable': 'false'})
+    site.reserve('c1')
 
-    server = site.boot(flavor=flavor)
-
-    assert server['status'] == 'ERROR'
+    assert site.boot(flavor=flavor, host='c1')['status'] == 'ERROR'
+    assert site.path(site.boot(flavor=flavor, host='c2')) == []
 
 
 def test_a_server_stays_if_the_reservation_is_gone(site, clock):

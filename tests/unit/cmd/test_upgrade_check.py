@@ -290,7 +290,15 @@ def test_what_is_wrong_in_nova_conf_is_told(
 
 @pytest.mark.parametrize('workers, manager, status, told', [
     ('unbounded = relocate', '', FAILURE, 'relocate_instances is not set'),
-    ('unbounded = relocate', 'relocate_instances = true', SUCCESS, ''),
+    (
+        'unbounded = relocate', 'relocate_instances = true', SUCCESS,
+        'cannot be live-migrated follow [blazar_sched] unbounded_fixed = '
+        'forever',
+    ),
+    (
+        'unbounded_fixed = never', 'relocate_instances = true', WARNING,
+        'unbounded_fixed = never',
+    ),
     # Single hosts may have the policy.
     ('', 'relocate_instances = true', SUCCESS, ''),
     (

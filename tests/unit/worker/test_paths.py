@@ -34,7 +34,7 @@ OPTIONS = {
     'relocation_shortest_stay': 600, 'relocation_notice': DAY,
     'relocation_headroom': 0.0, 'relocation_large_headroom': 0.0,
     'relocation_local_disks': True, 'relocation_moves': 3,
-    'max_backfill_lifetime': 0,
+    'max_backfill_lifetime': 0, 'unbounded_fixed': 'forever',
 }
 
 
@@ -132,16 +132,34 @@ def test_a_host_of_its_own_policy(option):
     assert passing(replica, states(0, 1, 2), a_request()) == ['c0']
 
 
-def test_an_instance_that_cannot_be_moved_is_refused(option):
-    replica = a_replica(a_host(0), a_host(1))
-    assert passing(replica, states(0, 1), a_request()) == ['c0', 'c1']
+@pytest.mark.parametrize('cloud, own', [
+    ('relocate', None), ('never', 'relocate'),
+])
+@pytest.mark.parametrize('fixed, expected', [
+    ('forever', ['c1']), ('never', []), ('assume:1d', ['c0', 'c1']),
+    ('assume:3d', ['c1']),
+])
+def test_an_instance_that_cannot_be_moved_has_a_rule_of_its_own(
+    option, cloud, own, fixed, expected
+):
+    """The rule also holds for a long lifetime, until the end at most."""
+    for name, value in {
+        'unbounded': cloud, 'unbounded_fixed': fixed,
+        'relocation_local_disks': False, 'max_backfill_lifetime': DAY,
+    }.items():
+        option(name, value)
+    hosts = [a_host(n, unbounded=own) for n in range(2)]
+    replica = a_replica(*hosts, *leased(0))
 
-    option('relocation_local_disks', False)
-    assert passing(replica, states(0, 1), a_request()) == []
-    volume = a_request(root_gb=0)
-    assert passing(replica, states(0, 1), volume) == ['c0', 'c1']
-    said = a_request(root_gb=0, movable='false')
-    assert passing(replica, states(0, 1), said) == []
+    def passing_(**request):
+        return passing(replica, states(0, 1), a_request(**request))
+
+    assert passing_() == expected
+    assert passing_(root_gb=0, movable='false') == expected
+    assert passing_(root_gb=0) == ['c0', 'c1']
+    if own is None:
+        assert passing_(lifetime='4d') == expected
+    assert passing_(lifetime='1h') == ['c0', 'c1']
 
 
 def test_a_long_lifetime_is_relocated_too(option):
@@ -200,11 +218,11 @@ def test_other_resource_classes_need_a_path_too():
     assert passing(replica, states(0), a_request()) == ['c0']
 
 
-def test_an_instance_with_devices_is_refused_unless_it_can_be_moved():
+def test_an_instance_with_devices_can_stay_unless_it_can_be_moved():
     hosts = [a_host(0, gpus=2), a_host(1, gpus=2), a_host(2)]
     replica = a_replica(*hosts, *leased(0, gpus=2))
 
-    assert passing(replica, states(0, 1), a_request(gpus=1)) == []
+    assert passing(replica, states(0, 1), a_request(gpus=1)) == ['c1']
     can = a_request(gpus=1, movable='true')
     assert passing(replica, states(0, 1), can) == ['c0', 'c1']
 

@@ -883,6 +883,7 @@ class TestOptions:
         [
             ('unbounded', 'for ever'),
             ('unbounded', 'assume:0'),
+            ('unbounded_fixed', 'relocate'),
             ('default_lifetime', 'an hour'),
         ],
     )
@@ -1006,6 +1007,7 @@ class _Decided:
     """A decision that only has whether it is settled."""
 
     filter, outcome, seen, passed = 'AnyFilter', 'decided', 1, 0
+    fixed = True
 
     def __init__(self, instance_uuid='i'):
         self.instance_uuid = instance_uuid
@@ -1063,5 +1065,6 @@ class TestDecisions:
         assert value(metrics.DECISIONS, '_total', outcome='decided') == 2
         assert value(metrics.SEEN, '_total') == 2
         assert value(metrics.PASSED, '_total') == 0
+        assert value(metrics.FIXED, '_total') == 2
         assert value(metrics.DECISION_SECONDS, '_count') == 2
         assert value(metrics.DECISION_SECONDS, '_sum') == 0.002
