@@ -2,13 +2,20 @@
 """A thread that works in steps and can be woken up."""
 
 from collections.abc import Callable
+from collections.abc import Iterable
+import dataclasses
 import threading
 import time
+from typing import Generic
 from typing import Protocol
+from typing import TypeVar
 
 from oslo_log import log
 
 from blazar_sched.domain import exception
+from blazar_sched.service import metrics as service_metrics
+
+T = TypeVar('T')
 
 LOG = log.getLogger(__name__)
 
@@ -22,6 +29,10 @@ IDLE = 60.0
 LONGEST_PAUSE = 8.0
 # The seconds for which a stop waits for the current step.
 STOP_TIMEOUT = 3.0
+# The first and the longest seconds until the next try of an object that has
+# failed.
+FIRST_REST = 60.0
+LONGEST_REST = 3600.0
 
 
 class Part(Protocol):
@@ -33,6 +44,93 @@ class Part(Protocol):
     def start(self) -> None: ...
 
     def stop(self) -> None: ...
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Failure:
+    """The failure of an object, which is not tried again before a time."""
+
+    pause: float = 0.0
+    not_before: float = 0.0
+
+
+class Objects(Generic[T]):
+    """The objects that a loop works on, each apart from the others.
+
+    An error of one object, of any type, does not stop the others: the log
+    names the object, the metric FAILING counts the object, and the object is
+    tried again after a pause that doubles each time.
+
+    :param name: the loop, or the part of a loop
+    :param failed: called with an object that fails for the first time
+    """
+
+    def __init__(
+        self,
+        name: str,
+        metrics: service_metrics.Metrics,
+        failed: Callable[[T], object] = lambda failing: None,
+    ) -> None:
+        self._name = name
+        self._metrics = metrics
+        self._failed = failed
+        self._failures: dict[object, _Failure] = {}
+
+    def each(
+        self,
+        objects: Iterable[tuple[object, T]],
+        work: Callable[[T], object],
+        now: float,
+    ) -> None:
+        """Do the work of each object, unless the object waits for a retry.
+
+        :param objects: all of the objects, each with its id
+        :param now: the time in seconds
+        :raises Unavailable: the first such error, once the work of the other
+            objects is done: another service is away, so the next step of the
+            loop tries the object again
+        """
+        before, self._failures = self._failures, {}
+        unavailable = None
+        for id_, each in objects:
+            failure = before.get(id_, _Failure())
+            if now < failure.not_before:
+                self._failures[id_] = failure
+                continue
+            try:
+                work(each)
+            except exception.Unavailable as e:
+                unavailable = unavailable or e
+                if id_ not in before:
+                    LOG.warning(
+                        '%s: %s failed, retrying: %s', self._name, id_,
+                        exception.reason(e),
+                    )
+                self._failures[id_] = _Failure()
+            except Exception as e:
+                self._fail(id_, each, failure, now, e)
+        self._metrics.of(service_metrics.FAILING, self._name).set(
+            len(self._failures)
+        )
+        if unavailable is not None:
+            raise unavailable
+
+    def _fail(
+        self,
+        id_: object,
+        failing: T,
+        failure: _Failure,
+        now: float,
+        error: Exception,
+    ) -> None:
+        pause = min(max(2 * failure.pause, FIRST_REST), LONGEST_REST)
+        self._failures[id_] = _Failure(pause, now + pause)
+        LOG.error(
+            '%s: %s failed, retrying in %d s', self._name, id_, pause,
+            exc_info=error,
+        )
+        if not failure.pause:
+            self._failed(failing)
 
 
 class Loop:

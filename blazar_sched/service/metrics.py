@@ -116,11 +116,19 @@ ON_CLOSED = Metric(
     'the host is gone; every manager reports the same number',
 )
 
+FAILING = Metric(
+    prometheus_client.Gauge,
+    'blazar_sched_manager_objects_failing',
+    'Objects of a loop, such as series, that this manager failed to handle at '
+    'the last try; the log names each of them',
+    ('loop',),
+)
+
 # The metrics that are counted as things happen.
 COUNTED = (
     REQUESTS, REQUEST_SECONDS, CALL_SECONDS, EVENTS, LATENESS, COMMIT_SECONDS,
     CONFLICTS, CLOCK_DIFFERENCE, LATE_PLACEMENTS, MOVES, UNPLANNED, LATE,
-    ON_CLOSED,
+    ON_CLOSED, FAILING,
 )
 
 LEASES = Metric(

@@ -54,6 +54,9 @@ LEASE_UNUSED = 'lease.unused'
 LEASE_MAINTENANCE = 'lease.maintenance'
 # There is no room for occurrences of a series that are due to be booked.
 SERIES_AT_RISK = 'series.at_risk'
+# Later occurrences of a series cannot be booked: the rule of the series, for
+# example, cannot be evaluated any more.
+SERIES_FAILED = 'series.failed'
 # A lease request waits; is a lease now; its lease was moved; has waited too
 # long; was cancelled.
 REQUEST_CREATE = 'request.create'

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
+import contextlib
 import dataclasses
 
 from oslo_log import log
@@ -24,12 +25,14 @@ from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import FLOATING_IP
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.placing import floating_ip as placing
+from blazar_sched.service import loop
 from blazar_sched.service.clients import neutron as neutron_client
 from blazar_sched.service.clients.neutron import Neutron
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.reader import Reader
 from blazar_sched.service.ledger.tx import Tx
 from blazar_sched.service.manager import healing
+from blazar_sched.service.metrics import Metrics
 from blazar_sched.service.resources import floating_ip as driver
 
 LOG = log.getLogger(__name__)
@@ -54,11 +57,13 @@ class Healer:
         neutron: Neutron,
         healer: healing.Healer,
         clock: Callable[[], float],
+        metrics: Metrics,
     ) -> None:
         self._ledger = ledger
         self._neutron = neutron
         self._healer = healer
         self._clock = clock
+        self._objects = loop.Objects[Lease]('floating IP healing', metrics)
 
     def heal(self) -> None:
         """Compare floating IPs with Neutron; replace or flag lost addresses.
@@ -80,14 +85,14 @@ class Healer:
         now = int(self._clock())
         self._mark(registered, leases, view, now)
         until = self._healer.horizon(now)
-        for lease in leases:
-            try:
-                if lease.start <= until and self._is_healable(lease, now):
-                    self._heal(lease, view, now)
-            except exception.Unavailable as e:
-                LOG.warning('Could not heal lease %s: %s', lease.id, e)
-            except Exception:
-                LOG.exception('Could not heal lease %s', lease.id)
+
+        def heal(lease: Lease) -> None:
+            if lease.start <= until and self._is_healable(lease, now):
+                self._heal(lease, view, now)
+
+        # The log names the leases for which Neutron does not answer.
+        with contextlib.suppress(exception.Unavailable):
+            self._objects.each(((each.id, each) for each in leases), heal, now)
 
     def _mark(
         self,

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
+import contextlib
 import dataclasses
 
 from oslo_config import cfg
@@ -27,12 +28,14 @@ from blazar_sched.domain.reservation import Reservation
 from blazar_sched.placing import lease_placing
 from blazar_sched.placing import overload
 from blazar_sched.placing import reallocation
+from blazar_sched.service import loop
 from blazar_sched.service.bus.notifier import LEASE_DEGRADED
 from blazar_sched.service.bus.notifier import LEASE_HEALED
 from blazar_sched.service.bus.notifier import Notifier
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.manager import placing_options
+from blazar_sched.service.metrics import Metrics
 
 LOG = log.getLogger(__name__)
 
@@ -58,12 +61,14 @@ class Healer:
         notifier: Notifier,
         wake_runner: Callable[[], object],
         clock: Callable[[], float],
+        metrics: Metrics,
     ) -> None:
         self._conf = conf.manager
         self._ledger = ledger
         self._notifier = notifier
         self._wake_runner = wake_runner
         self._clock = clock
+        self._objects = loop.Objects[str]('healing', metrics)
 
     def heal(self) -> None:
         """Replace lost hosts where possible; flag the others as missing.
@@ -74,14 +79,15 @@ class Healer:
         """
         now = int(self._clock())
         until = self.horizon(now)
-        for lease_id in self._ailing(now, until):
-            try:
+
+        def heal(lease_id: str) -> None:
+            # The lease may be deleted in the meantime.
+            with contextlib.suppress(exception.LeaseNotFound):
                 self.heal_lease(lease_id, now, until)
-            except exception.LeaseNotFound:
-                # The lease was deleted in the meantime.
-                continue
-            except Exception:
-                LOG.exception('Could not heal lease %s', lease_id)
+
+        self._objects.each(
+            ((id_, id_) for id_ in self._ailing(now, until)), heal, now
+        )
 
     def reallocate(
         self,

@@ -219,6 +219,8 @@ class Lifetimes:
                 # A server that Nova refuses each time must not keep the others
                 # waiting.
                 failures.append(e)
+            except Exception:
+                LOG.exception('Could not act on the lifetime of a server')
         if failures:
             raise failures[0]
 

@@ -41,6 +41,7 @@ from blazar_sched.service.bus.notifier import LEASE_DEGRADED
 from blazar_sched.service.bus.notifier import LEASE_HEALED
 from blazar_sched.service.bus.notifier import LEASE_MAINTENANCE
 from blazar_sched.service.bus.notifier import Notifier
+from blazar_sched.service.clients.nova import Server
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.reader import Reader
 from blazar_sched.service.ledger.tx import PlacingTx
@@ -100,6 +101,9 @@ class Maintenances(loop.Looped):
         self._wake_runner = wake_runner
         self._clock = clock
         self._metrics = metrics_
+        self._objects = loop.Objects[tuple[Host, ClosedWindow]](
+            'maintenance', metrics_
+        )
         self._loop = loop.Loop(
             'maintenance', self.step,
             lambda: self._conf.maintenance_interval,
@@ -234,27 +238,29 @@ class Maintenances(loop.Looped):
         now = int(self._clock())
         self._settle(now)
         lead_time = self._conf.vacate_lead_time
-        staying = 0
-        failure = None
-        for host, closed in self._ledger.read_replica(
+        staying: list[Server] = []
+
+        def vacate(each: tuple[Host, ClosedWindow]) -> None:
+            host, closed = each
+            servers = self._vacater.all_on(host, closed.start, now)
+            if closed.start <= now:
+                staying.extend(servers)
+            self._vacater.vacate(
+                vacating.for_closing(host, closed, lead_time), servers, now
+            )
+
+        hosts = self._ledger.read_replica(
             lambda replica: [
                 each for each in closing(replica, now, lead_time)
                 if replica.present.instances_on(each[0].uuid)
             ]
-        ):
-            try:
-                servers = self._vacater.all_on(host, closed.start, now)
-                if closed.start <= now:
-                    staying += len(servers)
-                self._vacater.vacate(
-                    vacating.for_closing(host, closed, lead_time), servers,
-                    now,
-                )
-            except exception.Unavailable as e:
-                failure = e
-        self._metrics.of(metrics.ON_CLOSED).set(staying)
-        if failure is not None:
-            raise failure
+        )
+        try:
+            self._objects.each(
+                ((each[0].uuid, each) for each in hosts), vacate, now
+            )
+        finally:
+            self._metrics.of(metrics.ON_CLOSED).set(len(staying))
 
     def _settle(self, now: int) -> None:
         """Take the maintenances that are over from their hosts."""

@@ -137,7 +137,9 @@ class Manager:
             self.instances.notice, self.metrics,
         )
         self.flavors = flavor_sync.Flavors(self.ledger, nova)
-        self.trusts = trust.Trusts(self.ledger, self.services.keystone)
+        self.trusts = trust.Trusts(
+            self.ledger, self.services.keystone, self.clock, self.metrics
+        )
         transitions = transition.Transitions(
             conf, self.ledger, self.notifier, self.trusts, self.enforcement
         )
@@ -166,41 +168,45 @@ class Manager:
         )
         self.series = series.AllSeries(
             conf, self.ledger, drivers, self.runner, self.notifier,
-            self.enforcement, writer, self.leases, self.clock,
+            self.enforcement, writer, self.leases, self.clock, self.metrics,
         )
         self.unused = unused.Unused(
-            conf, self.ledger, self.leases, self.notifier, self.clock
+            conf, self.ledger, self.leases, self.notifier, self.clock,
+            self.metrics,
         )
         self.hosts = host.Hosts(
             conf, self.ledger, nova, self.services.placement,
             self.services.freepool, self.clock,
         )
         self.healer = healing.Healer(
-            conf, self.ledger, self.notifier, self.runner.wake, self.clock
+            conf, self.ledger, self.notifier, self.runner.wake, self.clock,
+            self.metrics,
         )
         self.replanner = replanning.Replanner(
-            self.ledger, self.healer, self.notifier, self.clock
+            self.ledger, self.healer, self.notifier, self.clock, self.metrics
         )
         self.maintenances = maintenance.Maintenances(
             conf, self.ledger, self.healer, self.services.vacater,
             self.notifier, self.runner.wake, self.clock, self.metrics,
         )
         floating_ip_healer = floating_ip_healing.Healer(
-            self.ledger, self.services.neutron, self.healer, self.clock
+            self.ledger, self.services.neutron, self.healer, self.clock,
+            self.metrics,
         )
         self.monitor = monitor.Monitor(
             conf, self.ledger, nova, self.healer, self.replanner,
             self.notifier, floating_ip_healer,
         )
         self.restorer = restorer.Restorer(
-            conf, self.ledger, nova, self.clock, monotonic
+            conf, self.ledger, nova, self.clock, monotonic, self.metrics
         )
         self.floating_ips = floating_ip.FloatingIPs(
             self.ledger, self.services.neutron, self.clock
         )
         self.capacity = capacity.Capacity(self.ledger, drivers, self.clock)
         self.thresholds = threshold.Thresholds(
-            conf, self.ledger, self.capacity, self.notifier, self.clock
+            conf, self.ledger, self.capacity, self.notifier, self.clock,
+            self.metrics,
         )
         self.timeline = timeline.Timeline(
             conf, self.ledger, self.capacity, self.clock

@@ -164,6 +164,9 @@ class Relocations(loop.Looped):
         self._requests: dict[str, _MoveRequests] = {}
         # The instances that were reported, by the type of the notification.
         self._reported: dict[str, set[str]] = defaultdict(set)
+        self._objects = loop.Objects[tuple[Instance, Host]](
+            'relocation', metrics_
+        )
         self._loop = loop.Loop(
             'relocation', self.step,
             lambda: self._conf.manager.relocation_interval,
@@ -195,11 +198,15 @@ class Relocations(loop.Looped):
             each.uuid: self._requests_for(each.uuid, target.uuid)
             for each, target in due
         }
-        for instance, target in due:
+
+        def move(due: tuple[Instance, Host]) -> None:
+            instance, target = due
             requests = self._requests[instance.uuid]
             if now - requests.last >= PAUSE:
                 requests.last = now
                 self._move(instance, target, requests, now, rules_)
+
+        self._objects.each(((each[0].uuid, each) for each in due), move, now)
 
     def _requests_for(self, uuid: str, target: str) -> _MoveRequests:
         """Return the requests for the move of a server to a host."""

@@ -28,11 +28,13 @@ from blazar_sched.domain.host import Host
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.window import Window
 from blazar_sched.placing import overload
+from blazar_sched.service import loop
 from blazar_sched.service.bus.notifier import LEASE_AT_RISK
 from blazar_sched.service.bus.notifier import Notifier
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.manager import healing
+from blazar_sched.service.metrics import Metrics
 
 LOG = log.getLogger(__name__)
 
@@ -58,11 +60,13 @@ class Replanner:
         healer: healing.Healer,
         notifier: Notifier,
         clock: Callable[[], float],
+        metrics: Metrics,
     ) -> None:
         self._ledger = ledger
         self._healer = healer
         self._notifier = notifier
         self._clock = clock
+        self._objects = loop.Objects[str]('replanning', metrics)
         # The ids of the leases that were reported to be at risk.
         self._at_risk: set[str] = set()
         # The hosts that were compared with their leases, by uuid, None for a
@@ -90,15 +94,19 @@ class Replanner:
         for allocation, lease in unsuited:
             if allocation.start > now:
                 leaving[allocation.host].add(lease.id)
-        for host in dict.fromkeys([*overloaded, *sorted(leaving)]):
-            try:
-                at_risk |= self._relieve(host, now, leaving.get(host, ()))
-                at_risk |= self._outlasting(host, now)
-                self._flag_short(host, now)
-            except Exception:
-                LOG.exception(
-                    'Could not move leases off overcommitted host %s', host
-                )
+
+        def relieve(host: str) -> None:
+            at_risk.update(self._relieve(host, now, leaving.get(host, ())))
+            at_risk.update(self._outlasting(host, now))
+            self._flag_short(host, now)
+
+        self._objects.each(
+            (
+                (host, host)
+                for host in dict.fromkeys([*overloaded, *sorted(leaving)])
+            ),
+            relieve, now,
+        )
         # The owner of a held offer is notified once the offer is a lease.
         leases = [each for each in at_risk.values() if not each.is_offer]
         for lease in leases:

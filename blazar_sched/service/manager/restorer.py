@@ -26,6 +26,7 @@ from blazar_sched.service.clients.nova import Server
 from blazar_sched.service.clients.nova import SHELVED
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.manager import maintenance
+from blazar_sched.service.metrics import Metrics
 from blazar_sched.service.resources import vacating
 
 LOG = log.getLogger(__name__)
@@ -61,6 +62,7 @@ class Restorer(loop.Looped):
         nova: Nova,
         clock: Callable[[], float],
         monotonic: Callable[[], float],
+        metrics: Metrics,
     ) -> None:
         self._conf = conf.manager
         self._ledger = ledger
@@ -68,6 +70,8 @@ class Restorer(loop.Looped):
         self._clock = clock
         self._monotonic = monotonic
         self._attempts: dict[str, _Attempts] = {}
+        self._marked = loop.Objects[Server]('restorer metadata', metrics)
+        self._due = loop.Objects[Server]('restorer', metrics)
         self._loop = loop.Loop(
             'restorer', self.step, lambda: self._conf.restore_interval
         )
@@ -103,7 +107,12 @@ class Restorer(loop.Looped):
             known.intersection(s.uuid for s in running)
             | self._gone(known.difference(s.uuid for s in servers))
         )
-        self._take_back(s for s in running if _MARKS & s.metadata.keys())
+        self._marked.each(
+            (
+                (s.uuid, s) for s in running if _MARKS & s.metadata.keys()
+            ),
+            self._take_back, now,
+        )
         self._unshelve(
             [
                 s
@@ -130,17 +139,16 @@ class Restorer(loop.Looped):
         if uuids:
             self._ledger.write(lambda tx: tx.drop_shelved_servers(uuids))
 
-    def _take_back(self, servers: Iterable[Server]) -> None:
-        """Remove the metadata of servers that nothing is planned for."""
-        for server in servers:
-            self._nova.set_server_metadata(
-                server,
-                {
-                    name: None
-                    for name in (vacating.VACATE_AT, vacating.RESTORE)
-                    if name in server.metadata
-                },
-            )
+    def _take_back(self, server: Server) -> None:
+        """Remove the metadata of a server that nothing is planned for."""
+        self._nova.set_server_metadata(
+            server,
+            {
+                name: None
+                for name in (vacating.VACATE_AT, vacating.RESTORE)
+                if name in server.metadata
+            },
+        )
 
     def _vacated(self, now: int) -> set[str]:
         """Return the hostnames of the hosts that are being vacated."""
@@ -179,13 +187,16 @@ class Restorer(loop.Looped):
         due.sort(
             key=lambda s: (self._attempts[s.uuid].count, s.created, s.uuid)
         )
-        for server in due[:MOST]:
+
+        def unshelve(server: Server) -> None:
             attempts = self._attempts[server.uuid]
             wait = self._conf.restore_interval * 2**attempts.count
             attempts.count += wait < RAREST
             attempts.not_before = at + min(wait, RAREST)
             LOG.info('Unshelving server %s', server.uuid)
             self._nova.unshelve_server(server)
+
+        self._due.each(((s.uuid, s) for s in due[:MOST]), unshelve, now)
 
     def _alive(
         self, servers: Sequence[Server], now: int

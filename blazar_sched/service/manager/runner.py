@@ -265,6 +265,9 @@ class Runner:
         except Exception:
             # The ledger cannot be written: the claim expires without a write.
             LOG.exception('Could not record the outcome of %s', _name(event))
+            self._remember(event).pause_longer(
+                self._monotonic(), self._conf.event_retry_interval, math.inf
+            )
         finally:
             self._attempts.release(event)
         if over:

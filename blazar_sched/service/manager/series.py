@@ -30,6 +30,7 @@ from blazar_sched.service import resources
 from blazar_sched.service.bus.notifier import LEASE_CREATE
 from blazar_sched.service.bus.notifier import Notifier
 from blazar_sched.service.bus.notifier import SERIES_AT_RISK
+from blazar_sched.service.bus.notifier import SERIES_FAILED
 from blazar_sched.service.enforcement import Enforcement
 from blazar_sched.service.enforcement.base import LeaseChange
 from blazar_sched.service.enforcement.base import Project
@@ -42,6 +43,7 @@ from blazar_sched.service.manager.lease import Leases
 from blazar_sched.service.manager.lease_writer import LeaseWriter
 from blazar_sched.service.manager.lease_writer import Placed
 from blazar_sched.service.manager.runner import Runner
+from blazar_sched.service.metrics import Metrics
 
 LOG = log.getLogger(__name__)
 
@@ -111,6 +113,7 @@ class AllSeries(loop.Looped):
         writer: LeaseWriter,
         leases: Leases,
         clock: Callable[[], float],
+        metrics: Metrics,
     ) -> None:
         self._conf = conf.manager
         self._ledger = ledger
@@ -124,6 +127,10 @@ class AllSeries(loop.Looped):
         # The ledger's revision when a missing occurrence was last tried, by
         # the id of the series.
         self._tried: dict[str, int] = {}
+        self._objects = loop.Objects[Series](
+            'series', metrics,
+            lambda failing: notifier.series(SERIES_FAILED, failing, []),
+        )
         self._loop = loop.Loop('series', self.step)
 
     def create(
@@ -318,9 +325,13 @@ class AllSeries(loop.Looped):
         """
         now = int(self._clock())
         known = self._ledger.all_series()
-        for series in known:
-            if self._is_due(series, now):
-                self._roll_on(series, now)
+        self._objects.each(
+            (
+                (series.id, series) for series in known
+                if self._is_due(series, now)
+            ),
+            lambda series: self._roll_on(series, now), now,
+        )
         ids = {series.id for series in known}
         for id_ in self._tried.keys() - ids:
             del self._tried[id_]
@@ -341,8 +352,8 @@ class AllSeries(loop.Looped):
 
         try:
             booked = self._ledger.commit(work)
-        except exception.BlazarSchedError as e:
-            LOG.warning('Could not book ahead series %s: %s', series.id, e)
+        except exception.SeriesNotFound:
+            # The series was deleted in the meantime.
             return
         self._tried[series.id] = self._ledger.newest()[1]
         self._announce(booked)

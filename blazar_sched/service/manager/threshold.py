@@ -27,6 +27,7 @@ from blazar_sched.service.bus import payload
 from blazar_sched.service.clients import webhook
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.manager.capacity import Capacity
+from blazar_sched.service.metrics import Metrics
 
 LOG = log.getLogger(__name__)
 
@@ -38,6 +39,9 @@ MINUTE = 60
 # The seconds for which a notification or a request that is due is left to the
 # manager that has claimed it.
 TRY_AGAIN = 60
+# The names under which changes that fail to be sent are counted.
+_NOTIFICATIONS = 'threshold notifications'
+_WEBHOOK = 'threshold webhook'
 
 _Shown = dict[str, Any]
 
@@ -58,6 +62,7 @@ class Thresholds:
         capacity: Capacity,
         notifier_: notifier.Notifier,
         clock: Callable[[], float],
+        metrics: Metrics,
     ) -> None:
         self._conf = conf
         self._ledger = ledger
@@ -66,10 +71,12 @@ class Thresholds:
         self._clock = clock
         self.free: dict[Threshold, int] = {}
         self._compared: object = None
+        self._objects = {
+            name: loop.Objects[Threshold](name, metrics)
+            for name in ('thresholds', _NOTIFICATIONS, _WEBHOOK)
+        }
         self._comparing = loop.Loop('thresholds', self.step, lambda: INTERVAL)
-        self._posting = loop.Loop(
-            'threshold webhook', self.post, lambda: INTERVAL
-        )
+        self._posting = loop.Loop(_WEBHOOK, self.post, lambda: INTERVAL)
 
     @property
     def loops(self) -> tuple[loop.Loop, ...]:
@@ -131,7 +138,9 @@ class Thresholds:
         if state != self._compared:
             self._compare(now)
             self._compared = state
-        self._send('notify_at', TRY_AGAIN, self._notifier.threshold)
+        self._send(
+            _NOTIFICATIONS, 'notify_at', TRY_AGAIN, self._notifier.threshold
+        )
 
     def post(self) -> None:
         """Send changes to the webhook.
@@ -152,19 +161,17 @@ class Thresholds:
                 )
 
         timeout = int(self._conf[webhook_conf.GROUP].timeout)
-        self._send('post_at', TRY_AGAIN + timeout, send)
+        self._send(_WEBHOOK, 'post_at', TRY_AGAIN + timeout, send)
 
     def _compare(self, now: int) -> None:
-        numbers = {
-            each: self._count(each) for each in self._ledger.thresholds()
-        }
-        for old, free in numbers.items():
+        numbers: dict[Threshold, int] = {}
+
+        def compare(old: Threshold) -> None:
+            free = numbers[old] = self._count(old)
             low = free < old.below
-            if low == old.low:
-                continue
             # `since` identifies the change for receivers, so two changes in
             # one second have different times.
-            if self._change(old, {
+            if low != old.low and self._change(old, {
                 'low': low, 'since': max(now, old.since + 1), 'free': free,
                 'notify_at': now, 'post_at': now,
             }):
@@ -174,35 +181,46 @@ class Thresholds:
                 )
                 faults.point('threshold:changed')
                 self._posting.wake()
-        self.free = numbers
+
+        try:
+            self._each('thresholds', compare)
+        finally:
+            self.free = numbers
 
     def _send(
-        self, when: str, seconds: int, send: Callable[[Threshold], None]
+        self,
+        name: str,
+        when: str,
+        seconds: int,
+        send: Callable[[Threshold], None],
     ) -> None:
         """Send the changes that are due, each by one manager at a time.
 
+        :param name: the name of the changes that are sent
         :param when: the field with the time at which a change is due
         :param seconds: how long other managers wait for this manager
         :raises Unavailable: if a change could not be sent
         """
-        failure = None
-        for each in self._ledger.thresholds():
+
+        def send_due(each: Threshold) -> None:
             now = int(self._clock())
             due = getattr(each, when)
             if due is None or due > now:
-                continue
+                return
             claim: dict[str, Any] = {when: now + seconds}
             if not self._change(each, claim):
-                continue
-            try:
-                send(each)
-            except exception.Unavailable as e:
-                failure = e
-                continue
+                return
+            send(each)
             faults.point('threshold:sent')
             self._change(dataclasses.replace(each, **claim), {when: None})
-        if failure is not None:
-            raise failure
+
+        self._each(name, send_due)
+
+    def _each(self, name: str, work: Callable[[Threshold], object]) -> None:
+        self._objects[name].each(
+            ((each.id, each) for each in self._ledger.thresholds()), work,
+            self._clock(),
+        )
 
     def _change(self, old: Threshold, values: Mapping[str, Any]) -> bool:
         """Change a threshold, unless another manager has done so."""

@@ -6,12 +6,15 @@ ever. The commit that ends a lease discards the trust of the lease: the ledger
 records the trust until Keystone has deleted it.
 """
 
+from collections.abc import Callable
+
 from oslo_log import log
 
 from blazar_sched.domain import exception
 from blazar_sched.service import loop
 from blazar_sched.service.clients.keystone import Keystone
 from blazar_sched.service.ledger.ledger import Ledger
+from blazar_sched.service.metrics import Metrics
 
 LOG = log.getLogger(__name__)
 
@@ -24,9 +27,17 @@ PAUSE = 60.0
 class Trusts(loop.Looped):
     """The trusts of leases that are over."""
 
-    def __init__(self, ledger: Ledger, keystone: Keystone) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        keystone: Keystone,
+        clock: Callable[[], float],
+        metrics: Metrics,
+    ) -> None:
         self._ledger = ledger
         self._keystone = keystone
+        self._clock = clock
+        self._objects = loop.Objects[str]('trust deletion', metrics)
         self._loop = loop.Loop('trust deletion', self.step, lambda: PAUSE)
 
     def step(self) -> None:
@@ -35,14 +46,10 @@ class Trusts(loop.Looped):
         :raises Unavailable: after each trust was tried, if Keystone has not
             deleted one of the trusts
         """
-        failures = []
-        for trust_id in self._ledger.discarded_trusts(MOST):
-            try:
-                self._delete(trust_id)
-            except exception.Unavailable as e:
-                failures.append(e)
-        if failures:
-            raise failures[0]
+        self._objects.each(
+            ((id_, id_) for id_ in self._ledger.discarded_trusts(MOST)),
+            self._delete, self._clock(),
+        )
 
     def delete(self, trust_id: str | None) -> None:
         """Delete a discarded trust now or, if that fails, in a later step."""

@@ -28,6 +28,7 @@ from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.reader import Reader
 from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.manager.lease import Leases
+from blazar_sched.service.metrics import Metrics
 
 LOG = log.getLogger(__name__)
 
@@ -60,12 +61,14 @@ class Unused(loop.Looped):
         leases: Leases,
         notifier: Notifier,
         clock: Callable[[], float],
+        metrics: Metrics,
     ) -> None:
         self._conf = conf.manager
         self._ledger = ledger
         self._leases = leases
         self._notifier = notifier
         self._clock = clock
+        self._objects = loop.Objects[Lease]('unused reservations', metrics)
         self._loop = loop.Loop('unused reservations', self.step)
 
     def step(self) -> float:
@@ -73,10 +76,13 @@ class Unused(loop.Looped):
         after = self._conf.unused_after
         if after:
             now = int(self._clock())
-            for lease in self._ledger.started_leases(
+            leases = self._ledger.started_leases(
                 now - after - LONGEST, now - after
-            ):
-                self._look(lease, now)
+            )
+            self._objects.each(
+                ((each.id, each) for each in leases),
+                lambda lease: self._look(lease, now), now,
+            )
         return INTERVAL
 
     def _look(self, lease: Lease, now: int) -> None:

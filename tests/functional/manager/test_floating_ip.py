@@ -752,7 +752,8 @@ class TestLook:
 
     def test_nor_without_a_network_service(self, world, registered, caplog):
         floating_ip_healing.Healer(
-            world.ledger, Neutron(None), world.healer, world.clock
+            world.ledger, Neutron(None), world.healer, world.clock,
+            world.manager.metrics,
         ).heal()
         assert caplog.text == ''
         assert reservable(world) == [ONE, TWO, THREE]
