@@ -122,7 +122,9 @@ def _place_in_some_order(
         return None
 
     orders.attempt(
-        (r for r in lease.reservations if r.id not in settled), place_others
+        (r for r in lease.reservations if r.id not in settled), place_others,
+        # Only the hosts that they hold distinguish equal reservations.
+        lambda r: (r.id if old.get(r.id) else None, r.resource_type, r.needs),
     )
     if not placed:
         raise refusals[0].for_lease(lease)

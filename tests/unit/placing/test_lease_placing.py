@@ -305,6 +305,60 @@ def test_the_order_of_two_reservations_does_not_matter(hosts, pair, window):
         placements.check()
 
 
+@settings(deadline=None, max_examples=300)
+@given(
+    OPEN_HOSTS, WINDOWS,
+    st.lists(
+        st.sampled_from([
+            ask(('physical:host', {'min': 1, 'max': 1}), text)
+            for text in ('', CHEAP, DEAR)
+        ] + [
+            ('flavor:instance', {
+                'resources': {'VCPU': n}, 'amount': 1, 'affinity': None,
+            })
+            for n in (1, 2)
+        ]),
+        min_size=2, max_size=5,
+    ),
+)
+def test_orders_of_equal_reservations_are_one_order(hosts, window, wanted):
+    """As much finds room as if each reservation were different."""
+    placed = []
+    for note in (None, 1):
+        lease = make_lease('lease', 'mine', window, [
+            (resource_type, {**parameters, 'note': note and n})
+            for n, (resource_type, parameters) in enumerate(wanted)
+        ])
+        placed.append(Placements(hosts).place(lease, window) is not None)
+    assert placed[0] == placed[1]
+
+
+@pytest.mark.parametrize('different, orders_tried', [(0, 1), (1, 11)])
+def test_a_lease_without_room_is_tried_in_few_orders(
+    different, orders_tried, monkeypatch
+):
+    """Of a hundred equal reservations, there is one order."""
+    chosen = []
+    choose = lease_placing.Placer.choose
+    monkeypatch.setattr(
+        lease_placing.Placer, 'choose',
+        lambda placer, reservation, *args: chosen.append(reservation.id)
+        or choose(placer, reservation, *args),
+    )
+    window = Window(0, 1)
+    lease = make_lease('lease', 'mine', window, [
+        ('flavor:instance', {
+            'resources': {'VCPU': 1}, 'amount': 1, 'affinity': None,
+            'note': different and n,
+        })
+        for n in range(100)
+    ])
+    hosts = [make_host('a', 50, 0, False, (), 'cheap')]
+    assert Placements(hosts).place(lease, window) is None
+    # Fifty find room each time, and the next one does not.
+    assert len(chosen) == 51 * orders_tried
+
+
 def test_a_reservation_leaves_the_only_host_that_suits_another():
     window = Window(0, 1)
     hosts = [
