@@ -44,6 +44,29 @@ Attempt = Callable[[Window], Allocations]
 MOST_ATTEMPTS = 500
 
 
+class Budget:
+    """The time that a search may still take, alone or with other searches.
+
+    :param clock: returns the seconds of processor time of this thread
+    """
+
+    def __init__(self, clock: Callable[[], float], seconds: float) -> None:
+        self._clock = clock
+        self._until = clock() + seconds
+
+    @property
+    def is_spent(self) -> bool:
+        return self._clock() >= self._until
+
+    def part(self, count: int) -> 'Budget':
+        """Return an equal part for the next of a number of searches."""
+        return Budget(self._clock, (self._until - self._clock()) / count)
+
+
+# The budget of a search that only MOST_ATTEMPTS ends.
+UNLIMITED = Budget(float, 1)
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Bounds:
     """The windows that a search considers.
@@ -143,8 +166,9 @@ class Search:
         start
     :param limits: returns the limits of all windows; called when the search
         needs them
-    :ivar searched_until: the first start that the search has not tried because
-        it has given up after MOST_ATTEMPTS; None if the search is complete
+    :ivar searched_until: the first start at which the search has not tried
+        every window, because the budget is spent or after MOST_ATTEMPTS; None
+        if the search is complete
     """
 
     def __init__(
@@ -155,6 +179,7 @@ class Search:
         first_start: Callable[[int], int | None] = int,
         last_end: Callable[[int], int] = lambda start: FOREVER,
         limits: Callable[[], Limits] = Limits,
+        budget: Budget = UNLIMITED,
     ) -> None:
         self.searched_until: int | None = None
         self._bounds = bounds
@@ -164,6 +189,7 @@ class Search:
         self._first_start = first_start
         self._last_end = last_end
         self._limits = limits
+        self._budget = budget
         self._attempts = 0
 
     @property
@@ -184,7 +210,11 @@ class Search:
         """
         found: list[Found] = []
         at = self._bounds.first
-        while len(found) < limit and at <= self._bounds.last:
+        while (
+            len(found) < limit
+            and at <= self._bounds.last
+            and self._may_attempt(at)
+        ):
             first = self._first(at)
             if first is None:
                 break
@@ -296,7 +326,7 @@ class Search:
 
     def _may_attempt(self, start: int) -> bool:
         """Tell whether a start may be tried, and note if not."""
-        if self._attempts < MOST_ATTEMPTS:
+        if self._attempts < MOST_ATTEMPTS and not self._budget.is_spent:
             return True
         if self.searched_until is None or start < self.searched_until:
             self.searched_until = start
@@ -336,7 +366,7 @@ class Search:
         closings = self._edges.closings
         low = bisect.bisect_right(closings, least_end)
         high = bisect.bisect_left(closings, end)
-        while low < high:
+        while low < high and self._may_attempt(start):
             middle = (low + high) // 2
             longer = self._fitting(start, closings[middle])
             if longer is None:

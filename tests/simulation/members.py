@@ -51,6 +51,7 @@ class Member:
             wait=world.pass_time,
             pool=Inline(),
             keystone=outside.Keystone(),
+            thread_time=float,
         )
         self.manager.ledger._sleep = lambda seconds: None
         self.manager.clock.ask(self.manager.ledger.next_event)

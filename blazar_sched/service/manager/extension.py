@@ -7,7 +7,8 @@ by bisection: a longer lease never finds room more easily, except where
 reservations of one lease compete for hosts, or instances are relocated for the
 lease. Each try has a transaction of its own, so that no commit waits for the
 whole search; a last transaction confirms that the end is accepted, and that
-the next second is not.
+the next second is not. A search that has taken too long is given up, and says
+so.
 """
 
 from collections.abc import Callable
@@ -29,6 +30,8 @@ from blazar_sched.service.enforcement import Enforcement
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.manager.lease import Leases
+from blazar_sched.service.manager.window_search import SECONDS_IN_COMMIT
+from blazar_sched.service.manager.window_search import WindowSearch
 
 T = TypeVar('T')
 
@@ -74,13 +77,15 @@ class Extension:
     :param end: the latest end that is accepted, the present end if no later
         one is
     :param refusal: the refusal of the next end, None if `end` is as late as
-        requested
+        requested, or if the search was given up
+    :param searched_until: the first end that was not tried, None if the search
+        is complete
     """
 
     present: int
     end: int
     refusal: _Refusal | None
-    revision: int
+    searched_until: int | None = None
 
 
 class Extensions:
@@ -94,11 +99,13 @@ class Extensions:
         ledger: Ledger,
         leases: Leases,
         enforcement: Enforcement,
+        windows: WindowSearch,
         clock: Callable[[], float],
     ) -> None:
         self._ledger = ledger
         self._leases = leases
         self._enforcement = enforcement
+        self._windows = windows
         self._clock = clock
 
     def get(
@@ -121,7 +128,7 @@ class Extensions:
             'limited_by': refusal.by,
             'reservation': refusal.offer.get('reservation'),
             'available': refusal.offer.get('available'),
-            'revision': found.revision,
+            'searched_until': found.searched_until,
         }
 
     def update(
@@ -158,8 +165,8 @@ class Extensions:
         self, lease_id: str, project_id: str | None, end: int
     ) -> 'Search':
         return Search(
-            self._ledger, self._leases, self._enforcement, lease_id,
-            project_id, end, int(self._clock()),
+            self._ledger, self._leases, self._enforcement, self._windows,
+            lease_id, project_id, end, int(self._clock()),
         )
 
     def _settle(
@@ -170,7 +177,9 @@ class Extensions:
         """Return ``do(settle)``; `settle` finds the extension in a commit.
 
         The end is searched ahead of the commit. If other commits keep changing
-        it, the whole search is made in the commit at last.
+        it, a short search is made in the commit at last.
+
+        :raises TooManySearches: if too many searches run or wait already
         """
         for _ in range(SEARCHES):
             settle = functools.partial(search.extension, end=search.ahead())
@@ -190,6 +199,7 @@ class Search:
         ledger: Ledger,
         leases: Leases,
         enforcement: Enforcement,
+        windows: WindowSearch,
         lease_id: str,
         project_id: str | None,
         end: int,
@@ -202,6 +212,8 @@ class Search:
         self._project_id = project_id
         self._end = end
         self._now = now
+        self._windows = windows
+        self._budget = windows.budget()
 
     def ahead(self) -> int:
         """Return the latest end, by tries at different revisions.
@@ -209,7 +221,9 @@ class Search:
         O(log of the seconds to the asked end) dry runs.
         """
         lease = self._leases.matched(self._lease_id, self._project_id)
-        return self._latest(lease, self._ledger.dry_run)
+        with self._windows.turn(lease.project_id):
+            self._budget = self._windows.budget()
+            return self._latest(lease, self._ledger.dry_run)
 
     def extension(self, tx: PlacingTx, end: int | None = None) -> Extension:
         """Return the extension at the revision of a transaction.
@@ -220,21 +234,28 @@ class Search:
         old = tx.owned_lease(self._lease_id, self._project_id)
         dry_run = functools.partial(self._ledger.dry_run, within=tx)
         if end is None:
+            self._budget = self._windows.budget(SECONDS_IN_COMMIT)
             end = self._latest(old, dry_run)
         if end != old.end and self._refusal(dry_run, end):
             raise _Outdated
-        refusal = None
-        if end != self._asked(old):
-            refusal = self._refusal(dry_run, self._next(end))
-            if refusal is None:
-                raise _Outdated
-        return Extension(old.end, end, refusal, tx.replica.revision)
+        if end == self._asked(old):
+            return Extension(old.end, end, None)
+        later = self._next(end)
+        refusal = self._refusal(dry_run, later)
+        if refusal is None and not self._budget.is_spent:
+            raise _Outdated
+        return Extension(
+            old.end, end, refusal, None if refusal else later
+        )
 
     def _latest(self, old: Lease, dry_run: _DryRun) -> int:
         asked = self._asked(old)
 
         def fits(end: int) -> bool:
-            return self._refusal(dry_run, end) is None
+            return (
+                not self._budget.is_spent
+                and self._refusal(dry_run, end) is None
+            )
 
         if asked == old.end or fits(asked):
             return asked

@@ -3,6 +3,7 @@
 
 from collections.abc import Callable
 from collections.abc import Mapping
+import contextlib
 import dataclasses
 import functools
 import math
@@ -20,6 +21,7 @@ from blazar_sched.domain.lease import ending_now
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.placing import lease_placing
+from blazar_sched.placing.window_search import Budget
 from blazar_sched.replica import state
 from blazar_sched.service import resources
 from blazar_sched.service.bus.notifier import BEFORE_END_STOP
@@ -113,6 +115,8 @@ class Leases:
             change nothing
         :raises InvalidInput: naming the field that is wrong
         :raises NotEnoughHostsAvailable: if a reservation finds no room
+        :raises TooManySearches: if a start is to be searched for, and too many
+            searches run or wait already
         :raises IdempotencyKeyReused: if the key has created another lease
         """
         project_id = values['project_id']
@@ -149,9 +153,11 @@ class Leases:
         except exception.NotEnoughHostsAvailable as e:
             if not offering:
                 raise
-            raise window_search.with_start(
-                e, self._ledger, earliest, self._writer.options, now,
-                relocation.rules(self._conf),
+            raise self._offered(
+                e, earliest, functools.partial(
+                    window_search.with_start, e, self._ledger, earliest,
+                    self._writer.options, now, relocation.rules(self._conf),
+                ),
             ) from e
         if dry_run:
             return created
@@ -194,7 +200,24 @@ class Leases:
         def search(reader: window_search.ReplicaReader) -> Lease:
             return self._drafts.new({**values, 'start': first(reader)}, now)
 
-        return self._search.book(search, book)
+        return self._search.book(search, book, earliest.project_id)
+
+    def _offered(
+        self,
+        refusal: exception.NotEnoughHostsAvailable,
+        lease: Lease,
+        offer: Callable[[Budget], exception.NotEnoughHostsAvailable],
+    ) -> exception.NotEnoughHostsAvailable:
+        """Return a refusal with an offer, or without one while others search.
+
+        :param offer: returns the refusal with an offer, within a budget
+        """
+        with (
+            contextlib.suppress(exception.TooManySearches),
+            self._search.turn(lease.project_id),
+        ):
+            return offer(self._search.budget())
+        return refusal
 
     def update(
         self,
@@ -356,7 +379,9 @@ class Leases:
             # search.
             return self._ledger.read_replica(functools.partial(place, end=end))
 
-        return window_search.with_end(refusal, old, new, fits)
+        return self._offered(refusal, new, functools.partial(
+            window_search.with_end, refusal, old, new, fits
+        ))
 
     def delete(
         self, lease_id: str, project_id: str | None, dry_run: bool = False

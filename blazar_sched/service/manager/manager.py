@@ -84,6 +84,7 @@ class Manager:
     :param wait: sleeps for a number of seconds
     :param pool: the executor of the tries of events; by default threads
     :param metrics: the metrics that count what the manager does
+    :param thread_time: returns the processor time of a thread in seconds
     :raises ValueError: if an option cannot be used
     """
 
@@ -99,6 +100,7 @@ class Manager:
         neutron: Neutron | None = None,
         keystone: Keystone | None = None,
         metrics: Metrics | None = None,
+        thread_time: Callable[[], float] = time.thread_time,
     ) -> None:
         # An option that cannot be parsed stops the manager now, and not each
         # lease later.
@@ -148,7 +150,7 @@ class Manager:
             self.instances.wake, pool, self.metrics,
         )
         search = window_search.WindowSearch(
-            conf, self.ledger, drivers, self.clock
+            conf, self.ledger, drivers, self.clock, thread_time
         )
         writer = lease_writer.LeaseWriter(conf, drivers)
         self.leases = lease.Leases(
@@ -164,7 +166,7 @@ class Manager:
             self.enforcement, search, writer, self.clock,
         )
         self.extensions = extension.Extensions(
-            self.ledger, self.leases, self.enforcement, self.clock
+            self.ledger, self.leases, self.enforcement, search, self.clock
         )
         self.series = series.AllSeries(
             conf, self.ledger, drivers, self.runner, self.notifier,

@@ -75,8 +75,11 @@ class Offers:
 
         :param values: the fields of a request for offers
         :raises InvalidInput: naming the field that is wrong
+        :raises TooManySearches: if too many searches run or wait already
         """
-        windows = self._search.result(self._search.windows(values))
+        windows = self._search.result(
+            self._search.windows(values), values['project_id']
+        )
         return self._result(windows)
 
     def hold(self, values: Mapping[str, Any], seconds: int) -> _Shown:
@@ -117,6 +120,7 @@ class Offers:
             lambda booking: self._ledger.commit(
                 lambda tx: work(tx, booking)
             ),
+            values['project_id'],
         )
         # The runner waits for the next event, which may be this one.
         self._runner.wake()
@@ -214,7 +218,6 @@ class Offers:
             }
         return {
             'offers': offers,
-            'revision': windows.revision,
             'searched_until': windows.searched_until,
             'nearest': windows.nearest,
         }

@@ -4,22 +4,31 @@
 Windows are searched for a request for offers, for a lease that is to begin at
 the first start with room, and for a lease that is refused for lack of
 capacity.
+
+A search takes a bounded time, and says where it has stopped. One search runs
+at a time in a manager, and few wait for their turn, so that the searches of
+one project keep neither the threads of the API nor other projects waiting.
 """
 
+from collections import Counter
 from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import contextlib
 import dataclasses
 import functools
+import threading
+import time
 from typing import Any
 from typing import TypeVar
 
 from oslo_config import cfg
 
 from blazar_sched.domain import alignment
+from blazar_sched.domain import duration
 from blazar_sched.domain import exception
 from blazar_sched.domain import lease as lease_rules
 from blazar_sched.domain import states
@@ -41,6 +50,7 @@ from blazar_sched.placing import offer as offer_search
 from blazar_sched.placing import window_limits
 from blazar_sched.placing import window_search
 from blazar_sched.placing.options import Options
+from blazar_sched.placing.window_search import Budget
 from blazar_sched.replica import state
 from blazar_sched.service import resources
 from blazar_sched.service.ledger.ledger import Ledger
@@ -55,6 +65,15 @@ R = TypeVar('R')
 
 # How often a search is begun anew because of a commit.
 SEARCHES = 3
+# The seconds of processor time of the searches of one request, and of a search
+# for which commits wait.
+SECONDS = 0.5
+SECONDS_IN_COMMIT = 0.2
+# The most searches that run or wait in a manager, of a project and of all, and
+# the seconds that a search waits: its caller does not wait much longer.
+MOST_OF_PROJECT = 4
+MOST_SEARCHES = 8
+WAIT = 10.0
 # The seconds from the first to the last start, unless the client says.
 DEFAULT_RANGE = 90 * 86400
 
@@ -63,6 +82,7 @@ class WindowSearch:
     """The search for windows with room for a lease that is not created yet.
 
     :param clock: returns the time in epoch seconds
+    :param thread_time: returns the processor time of this thread in seconds
     """
 
     def __init__(
@@ -71,11 +91,48 @@ class WindowSearch:
         ledger: Ledger,
         drivers: resources.Drivers,
         clock: Callable[[], float],
+        thread_time: Callable[[], float] = time.thread_time,
     ) -> None:
         self._conf = conf
         self._ledger = ledger
         self._drafts = draft.Drafts(conf, drivers)
         self._clock = clock
+        self._thread_time = thread_time
+        self._turn = threading.Lock()
+        self._lock = threading.Lock()
+        self._searches: Counter[str] = Counter()
+
+    @contextlib.contextmanager
+    def turn(self, project_id: str | None) -> Iterator[None]:
+        """Wait for the turn of a search of a project, and keep the turn.
+
+        :param project_id: None for a search of the manager, which has no turn
+        :raises TooManySearches: if too many searches run or wait already
+        """
+        if project_id is None:
+            yield
+            return
+        with self._lock:
+            if (
+                self._searches[project_id] >= MOST_OF_PROJECT
+                or self._searches.total() >= MOST_SEARCHES
+            ):
+                raise _too_many()
+            self._searches[project_id] += 1
+        try:
+            if not self._turn.acquire(timeout=WAIT):
+                raise _too_many()
+            try:
+                yield
+            finally:
+                self._turn.release()
+        finally:
+            with self._lock:
+                self._searches -= Counter([project_id])
+
+    def budget(self, seconds: float = SECONDS) -> Budget:
+        """Return the budget of a search that begins now in this thread."""
+        return Budget(self._thread_time, seconds)
 
     def windows(self, values: Mapping[str, Any]) -> 'Search[Windows]':
         """Return the search for windows for a lease, or for an alternative.
@@ -109,7 +166,8 @@ class WindowSearch:
     ) -> 'Search[int]':
         """Return the search for the first start at which a lease finds room.
 
-        If no start has room, the search finds the first start of all.
+        If no start has room, the search finds the first start of all. A search
+        that is given up raises NotEnoughHostsAvailable.
 
         :param values: the fields of a request for a lease, with the range of
             starts
@@ -129,6 +187,14 @@ class WindowSearch:
         def search(reader: ReplicaReader) -> int:
             lease_search = _LeaseSearch(self._conf, lease, bounds, now, reader)
             found = lease_search.best('earliest', 1, 1)
+            until = lease_search.searched_until
+            if not found and until is not None:
+                raise exception.NotEnoughHostsAvailable(
+                    'no start has room before '
+                    f'{duration.format_time(until)}, where the search was '
+                    'given up because it took too long',
+                    field='start_date',
+                )
             return found[0].window.start if found else start
 
         return search
@@ -164,32 +230,58 @@ class WindowSearch:
 
         return search
 
-    def result(self, search: 'Search[T]') -> T:
+    def result(
+        self,
+        search: 'Search[T]',
+        project_id: str | None = None,
+        budget: Budget | None = None,
+    ) -> T:
         """Return the result of a search at one revision of the ledger.
 
         No commit waits for the whole search, unless commits come in between
-        again and again.
+        again and again; the search is given up early then.
+
+        :param project_id: the project whose turn the search needs
+        :raises TooManySearches: as `turn`
         """
-        return self._at_one_revision(search)[0]
+        with self.turn(project_id):
+            return self._at_one_revision(search, budget or self.budget())[0]
 
     def book(
-        self, search: 'Search[T]', book: 'Callable[[Booking[T]], R]'
+        self,
+        search: 'Search[T]',
+        book: 'Callable[[Booking[T]], R]',
+        project_id: str | None = None,
+        budget: Budget | None = None,
     ) -> R:
         """Book what a search finds, at the revision at which it is found.
 
         No commit waits for the search, unless other commits come between the
-        search and the booking again and again.
+        search and the booking again and again. What a long search finds is
+        booked then if it still has room.
 
         :param book: makes a commit of what its argument returns in the commit
+        :param project_id: the project whose turn the search needs
+        :raises TooManySearches: as `turn`
         """
+        budget = budget or self.budget()
         for _ in range(SEARCHES):
-            found, reader = self._at_one_revision(search)
+            with self.turn(project_id):
+                found, reader = self._at_one_revision(search, budget)
             with contextlib.suppress(_Outdated):
                 return book(functools.partial(_still_true, found, reader))
-        return book(functools.partial(in_commit, search))
+            if budget.is_spent:
+                break
+        else:
+            return book(lambda tx: search(self.fixed(tx.replica, tx)))
+        return book(lambda tx: found)
+
+    def fixed(self, replica: state.Replica, source: Reader) -> '_FixedReader':
+        """Return a reader for a short search, for which commits wait."""
+        return _FixedReader(replica, source, self.budget(SECONDS_IN_COMMIT))
 
     def _at_one_revision(
-        self, search: 'Search[T]'
+        self, search: 'Search[T]', budget: Budget
     ) -> tuple[T, 'ReplicaReader']:
         """Return the result of a search, and the reader of the search.
 
@@ -197,14 +289,16 @@ class WindowSearch:
         repetition is one query of the replica, for which other commits wait.
         """
         for _ in range(SEARCHES):
-            reader = _NewestReader(self._ledger)
+            reader = _NewestReader(self._ledger, budget)
             found = search(reader)
             is_one = len(reader.revisions) == 1
             if is_one and reader.is_unchanged(self._ledger):
                 return found, reader
+            if budget.is_spent:
+                break
 
         def still(replica: state.Replica) -> tuple[T, ReplicaReader]:
-            reader = _FixedReader(replica, self._ledger)
+            reader = self.fixed(replica, self._ledger)
             return search(reader), reader
 
         return self._ledger.read_replica(still)
@@ -217,29 +311,28 @@ class WindowSearch:
         now: int,
         reader: 'ReplicaReader',
     ) -> 'Windows':
-        searches = [
-            _LeaseSearch(self._conf, lease, bounds, now, reader)
-            for lease in leases
-        ]
         limit, best = values['limit'], values['best']
-        found = [
-            (each, alternative)
-            for alternative, search in enumerate(searches)
-            for each in search.best(best, limit, values['distance'])
-        ]
+        found, until = [], []
+        for alternative, lease in enumerate(leases):
+            search = _LeaseSearch(
+                self._conf, lease, bounds, now, reader,
+                len(leases) - alternative,
+            )
+            found += [
+                (each, alternative)
+                for each in search.best(best, limit, values['distance'])
+            ]
+            until.append(search.searched_until)
         found.sort(key=lambda offer: _KEYS[best](offer[0]))
-        until = [
-            each.searched_until for each in searches
-            if each.searched_until is not None
-        ]
         return Windows(
             [
                 Found(leases[alternative], alternative, each)
                 for each, alternative in found[:limit]
             ],
-            max(reader.revisions),
-            min(until, default=None),
-            None if found else searches[0].nearest(),
+            min((at for at in until if at is not None), default=None),
+            None if found else _LeaseSearch(
+                self._conf, leases[0], bounds, now, reader
+            ).nearest(),
         )
 
 
@@ -273,7 +366,7 @@ class Found:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Windows:
-    """The windows with room at a revision, the best first.
+    """The windows with room at one revision, the best first.
 
     :param searched_until: the start at which the search was given up, None if
         all starts were searched
@@ -282,7 +375,6 @@ class Windows:
     """
 
     found: list[Found]
-    revision: int
     searched_until: int | None
     nearest: dict[str, Any] | None
 
@@ -293,9 +385,11 @@ class _SearchReads:
     The replica has no floating IPs, and their changes make no revision.
 
     :param source: where the uses of floating IPs are read
+    :param budget: the budget of the search
     """
 
-    def __init__(self, source: Reader) -> None:
+    def __init__(self, source: Reader, budget: Budget) -> None:
+        self.budget = budget
         self.revisions: set[int] = set()
         self._source = source
         self._uses: dict[tuple[tuple[str, ...], int], list[Use]] = {}
@@ -324,8 +418,8 @@ class _SearchReads:
 class _NewestReader(_SearchReads):
     """A reader of the replica, at the newest revision at each call."""
 
-    def __init__(self, ledger: Ledger) -> None:
-        super().__init__(ledger)
+    def __init__(self, ledger: Ledger, budget: Budget) -> None:
+        super().__init__(ledger, budget)
         self._ledger = ledger
 
     def __call__(self, query: Callable[[state.Replica], T]) -> T:
@@ -339,8 +433,10 @@ class _NewestReader(_SearchReads):
 class _FixedReader(_SearchReads):
     """A reader of a replica that does not change during the search."""
 
-    def __init__(self, replica: state.Replica, source: Reader) -> None:
-        super().__init__(source)
+    def __init__(
+        self, replica: state.Replica, source: Reader, budget: Budget
+    ) -> None:
+        super().__init__(source, budget)
         self.revisions.add(replica.revision)
         self._replica = replica
 
@@ -352,6 +448,7 @@ class _LeaseSearch:
     """The search for one lease.
 
     :param lease: the reservations and the project
+    :param left: the number of searches, with this one, that share the budget
     """
 
     def __init__(
@@ -361,11 +458,13 @@ class _LeaseSearch:
         bounds: window_search.Bounds,
         now: int,
         reader: 'ReplicaReader',
+        left: int = 1,
     ) -> None:
         self._lease = lease
         self._bounds = bounds
         self._now = now
         self._read = reader
+        self._budget = reader.budget.part(left)
         self._options = placing_options.read(conf.manager)
         self._rules = relocation.rules(conf)
         self._uses = reader.floating_ip_uses(lease, now)
@@ -419,6 +518,7 @@ class _LeaseSearch:
                     replica, self._lease, bounds, self._options, self._uses
                 )
             ),
+            budget=self._budget,
             # Displacement may find room beyond any limit.
             **({} if self._rules is not None else self._limits(bounds)),
         )
@@ -510,7 +610,7 @@ Booking = Callable[[PlacingTx], T]
 
 def in_commit(search: Search[T], tx: PlacingTx) -> T:
     """Return what a search finds in a commit."""
-    return search(_FixedReader(tx.replica, tx))
+    return search(_FixedReader(tx.replica, tx, window_search.UNLIMITED))
 
 
 # The sort keys of offers, by what the client calls the best.
@@ -575,12 +675,14 @@ def with_start(
     options: Options,
     now: int,
     rules: Rules | None,
+    budget: Budget = window_search.UNLIMITED,
 ) -> exception.NotEnoughHostsAvailable:
     """Return the refusal of a new lease with a start that has room.
 
-    No offer is made to a lease that requests more than resources on hosts.
+    No offer is made to a lease that requests more than resources on hosts, or
+    if no start is found within the budget.
     """
-    start = _start(ledger, lease, options, now, rules)
+    start = _start(ledger, lease, options, now, rules, budget)
     end = None if start is None else _end(lease, start)
     offer = {**(refusal.offer or {}), 'start': start, 'end': end}
     return exception.NotEnoughHostsAvailable(
@@ -593,8 +695,11 @@ def with_end(
     old: Lease,
     new: Lease,
     fits: Callable[[int], bool],
+    budget: Budget,
 ) -> exception.NotEnoughHostsAvailable:
     """Return the refusal of a changed lease with a later end that has room.
+
+    The end is the last one that is found within the budget.
 
     No offer is made where the change would also be refused without a later
     end, or to a lease that has more than resources on hosts.
@@ -611,7 +716,10 @@ def with_end(
         and all(r.is_on_hosts(active) for r in new.reservations)
         and fits(end)
     ):
-        end = offer_search.last(fits, end, min(new.end, window.TIME_LIMIT - 1))
+        end = offer_search.last(
+            lambda later: not budget.is_spent and fits(later),
+            end, min(new.end, window.TIME_LIMIT - 1),
+        )
     found = end > old.end
     offer = {
         **(refusal.offer or {}),
@@ -629,6 +737,7 @@ def _start(
     options: Options,
     now: int,
     rules: Rules | None,
+    budget: Budget,
 ) -> int | None:
     if not all(r.is_on_hosts(active=False) for r in lease.reservations):
         return None
@@ -644,7 +753,7 @@ def _start(
         return None
     # One query for each start: no other commit waits for the whole search.
     return offer_search.search(
-        lambda at: ledger.read_replica(
+        lambda at: not budget.is_spent and ledger.read_replica(
             lambda replica: _fits(replica, lease, at, options, now, rules)
         ),
         first,
@@ -688,6 +797,12 @@ def _place(
         options,
     )
     return placed
+
+
+def _too_many() -> exception.TooManySearches:
+    return exception.TooManySearches(
+        'too many searches for windows are in progress: retry later'
+    )
 
 
 def _end(lease: Lease, start: int) -> int:

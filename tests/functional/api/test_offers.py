@@ -4,9 +4,13 @@
 With the real manager and ledger.
 """
 
+from concurrent import futures
+import contextlib
 import datetime
 import random
+import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -216,7 +220,7 @@ def test_each_project_is_offered_what_it_could_reserve(api):
 def test_a_commit_meanwhile_begins_the_search_anew(
     api, service, monkeypatch
 ):
-    """The offers are those of one revision."""
+    """The offers are those of one revision, which nobody else may count."""
     read = service.manager.ledger.read_replica
     busy = [1]
 
@@ -231,7 +235,7 @@ def test_a_commit_meanwhile_begins_the_search_anew(
     offered = ask(api, limit=2, distance='1h')
 
     assert windows(offered)[0][0] == text(FIRST + 3 * HOUR)
-    assert offered['revision'] == service.manager.ledger.replica.revision
+    assert offered.keys() == {'offers', 'searched_until'}
 
 
 def test_commits_without_end_do_not_stop_the_search(
@@ -248,6 +252,157 @@ def test_commits_without_end_do_not_stop_the_search(
     monkeypatch.setattr(service.manager.ledger, 'read_replica', read_replica)
 
     assert len(ask(api, HOST)['offers']) == 6
+
+
+class TestBudget:
+    """A search that takes too long stops, and says where."""
+
+    @pytest.fixture
+    def service(self, service, monkeypatch):
+        """Each query of the replica takes a fifth of the budget."""
+        ledger, reads = service.manager.ledger, []
+        service.reads = reads
+        for name in 'read_replica', 'dry_run':
+            real = getattr(ledger, name)
+            monkeypatch.setattr(
+                ledger, name, lambda *args, real=real, **values:
+                reads.append(None) or real(*args, **values)
+            )
+        monkeypatch.setattr(
+            service.manager.leases._search, '_thread_time',
+            lambda: len(reads) * window_search.SECONDS / 5,
+        )
+        return service
+
+    @pytest.fixture
+    def api(self, api, service):
+        """Each of two reservations has room at once, and both only later."""
+        for hour in range(20):
+            book_hours(api, HOST, hour, hour + 1)
+        service.reads.clear()
+        return api
+
+    @pytest.mark.parametrize('best', ['earliest', 'longest', 'most'])
+    def test_offers(self, api, service, best):
+        offered = ask(api, HOST, HOST, best=best)
+        assert offered['searched_until'] < text(FIRST + 20 * HOUR)
+        assert offered['offers'] == []
+        assert len(service.reads) <= 8
+
+    def test_alternatives_share_it(self, api, service):
+        """The second is searched for, however long the first one takes."""
+        tried = []
+        search = window_search._LeaseSearch.best
+
+        def best(self, *args):
+            before = len(service.reads)
+            found = search(self, *args)
+            tried.append(len(service.reads) - before)
+            return found
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(window_search._LeaseSearch, 'best', best)
+            ask(api, HOST, HOST, alternatives=[[HOST, HOST]])
+        assert tried == [3, 3]
+
+    def test_a_lease_at_the_first_start(self, api, service):
+        refused = create(api, HOST, HOST)
+        assert refused.status_code == 409
+        assert 'the search was given up' in refused.json['error_message']
+        # The search, and that of the offer.
+        assert len(service.reads) <= 12
+        assert create(api, HOST).status_code == 201
+
+    def test_the_offer_of_a_refusal(self, api, service):
+        refused = create(api, HOST, HOST, latest_start_date='')
+        assert refused.json['offer']['start_date'] is None
+        assert len(service.reads) <= 6
+
+    def test_an_extension(self, api, service):
+        lease = create(api, HOST).json['lease']
+        book_hours(api, HOSTS, 1000, 1001)
+        service.reads.clear()
+        path = f'/v1/leases/{lease["id"]}/extension'
+        shown = api.simulate_get(path, headers=ALICE).json['extension']
+        assert shown['searched_until'] > shown['end_date']
+        assert shown['limited_by'] is None
+        assert len(service.reads) <= 8
+
+
+class TestTurns:
+    """Few searches run or wait at a time, and nothing else waits for them."""
+
+    @pytest.fixture
+    def turn(self, service):
+        return service.manager.offers._search.turn
+
+    @pytest.fixture
+    def post(self, api, service, monkeypatch):
+        """post(most) -> the futures of 16 searches, and go_on.
+
+        The first of the searches wait in the manager until go_on is set.
+        """
+        search = service.manager.offers._search
+        found = search._at_one_revision
+        go_on, running = threading.Event(), threading.Semaphore(0)
+
+        def slow(*args):
+            running.release()
+            assert go_on.wait(30)
+            return found(*args)
+
+        monkeypatch.setattr(search, '_at_one_revision', slow)
+        with futures.ThreadPoolExecutor(16) as pool:
+            yield SimpleNamespace(go_on=go_on, running=running, answers=[
+                pool.submit(
+                    api.simulate_post, '/v1/offers', headers=ALICE,
+                    json={'reservations': [HOST], 'duration': '2h'},
+                )
+                for _ in range(16)
+            ])
+            go_on.set()
+
+    def test_sixteen_at_once(self, api, post):
+        """One search runs, three wait, and others are refused at once."""
+        most = window_search.MOST_OF_PROJECT
+        ended = futures.as_completed(post.answers, timeout=30)
+        refused = {next(ended).result().status_code for _ in range(16 - most)}
+        assert refused == {429}
+        assert post.running.acquire(timeout=30)
+        assert not post.running.acquire(blocking=False)
+        # Others go on meanwhile.
+        assert api.simulate_get('/v1/leases', headers=BOB).status_code == 200
+        book_hours(api, HOST, 0, 1)
+        post.go_on.set()
+        assert {each.result().status_code for each in ended} == {200}
+
+    @pytest.fixture
+    def no_turns(self, service, monkeypatch):
+        monkeypatch.setattr(
+            service.manager.offers._search, 'turn',
+            lambda project_id: contextlib.nullcontext(),
+        )
+
+    def test_without_turns_all_searches_run(self, no_turns, post):
+        for _ in range(16):
+            assert post.running.acquire(timeout=30)
+
+    def test_the_searches_of_all_projects_are_counted(
+        self, api, turn, monkeypatch
+    ):
+        monkeypatch.setattr(window_search, 'MOST_SEARCHES', 1)
+        with turn('p2'):
+            refused = ask(api, status=429)
+        assert refused['error_name'] == 'TooManySearches'
+        ask(api)
+
+    def test_a_search_waits_no_longer_than_its_caller(
+        self, api, turn, monkeypatch
+    ):
+        monkeypatch.setattr(window_search, 'WAIT', 0.0)
+        with turn('p2'):
+            ask(api, status=429)
+        ask(api)
 
 
 @pytest.mark.parametrize('body, field', [

@@ -372,7 +372,7 @@ def answers(
         'delete_lease': None,
         'get_extension': {
             'end': 1767232800, 'limited_by': 'capacity', 'reservation': 0,
-            'available': 1, 'revision': 7,
+            'available': 1, 'searched_until': None,
         },
         'list_hosts': [host],
         'get_host': host,
@@ -426,7 +426,6 @@ def answers(
             'offers': [{
                 **offer, 'alternative': 0, 'limited_by': None,
             }],
-            'revision': 7,
             'searched_until': None,
             'nearest': None,
         },

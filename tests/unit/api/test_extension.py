@@ -33,7 +33,7 @@ def test_it_is_shown(api):
     assert answer.json == {
         'extension': {
             'end_date': LATER, 'limited_by': 'capacity', 'reservation': 0,
-            'available': 1, 'revision': 7,
+            'available': 1, 'searched_until': None,
         }
     }
 
@@ -41,12 +41,12 @@ def test_it_is_shown(api):
 def test_a_lease_without_an_end_has_a_null(api, manager):
     manager.answers['get_extension'] = {
         'end': FOREVER, 'limited_by': None, 'reservation': None,
-        'available': None, 'revision': 7,
+        'available': None, 'searched_until': None,
     }
     assert show(api).json == {
         'extension': {
             'end_date': None, 'limited_by': None, 'reservation': None,
-            'available': None, 'revision': 7,
+            'available': None, 'searched_until': None,
         }
     }
 

@@ -17,9 +17,11 @@ from blazar_sched.placing import lease_placing
 from blazar_sched.placing import window_limits
 from blazar_sched.placing.options import Options
 from blazar_sched.placing.window_search import Bounds
+from blazar_sched.placing.window_search import Budget
 from blazar_sched.placing.window_search import Edges
 from blazar_sched.placing.window_search import edges
 from blazar_sched.placing.window_search import Search
+from blazar_sched.placing.window_search import UNLIMITED
 from tests.unit.placing.placements import HOSTS
 from tests.unit.placing.placements import make_lease
 from tests.unit.placing.placements import PHYSICAL
@@ -101,7 +103,7 @@ class Asked:
             self._world.replica, self.lease, window, options=self._options
         )
 
-    def search(self):
+    def search(self, budget=UNLIMITED):
         limits = {
             None: {},
             'by trial': {'first_start': self.first_start},
@@ -117,6 +119,7 @@ class Asked:
                 self._world.replica, self.lease, self._bounds, self._options
             ),
             **limits[self._limits],
+            budget=budget,
         )
 
     def first_start_by_index(self, at):
@@ -323,6 +326,35 @@ def test_the_limits_of_hosts_are_exact(world, wanted, bounds, options):
         if count:
             assert by_index[0] == longest
             assert asked.last_end_by_index(start) == longest
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    world=WORLDS, wanted=RESERVATIONS, bounds=BOUNDS, options=OPTIONS,
+    most=st.integers(0, 6),
+)
+@pytest.mark.parametrize('limits', [None, 'by index'])
+def test_what_a_search_finds_in_time_is_what_is_first(
+    limits, world, wanted, bounds, options, most
+):
+    """The search tries nothing once its budget is spent, and says where."""
+    asked = Asked(world, wanted, bounds, options, limits)
+    every = [each.window for each in asked.search().earliest(3, 1)]
+    tries, place = [], asked.place
+    asked.place = lambda window: tries.append(window) or place(window)
+
+    search = asked.search(Budget(lambda: len(tries), most))
+    found = [each.window for each in search.earliest(3, 1)]
+
+    # At one start, three windows are tried before the budget is looked at.
+    assert len(tries) <= most + 3
+    until = search.searched_until
+    assert until is not None or found == every
+    starts = [each.start for each in found]
+    assert starts == [each.start for each in every[:len(found)]]
+    assert all(
+        each.start >= until for each in every[len(found):]
+    )
 
 
 def test_a_search_that_waits_for_its_edges_keeps_no_search_waiting():

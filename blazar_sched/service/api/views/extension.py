@@ -4,7 +4,6 @@
 from operator import itemgetter
 
 from blazar_sched.service.api.field import Field
-from blazar_sched.service.api.field import INTEGER
 from blazar_sched.service.api.field import INTEGER_OR_NULL
 from blazar_sched.service.api.field import Object
 from blazar_sched.service.api.field import Type
@@ -22,7 +21,7 @@ EXTENSION = Object(
         'limited_by',
         'Why a later end would be refused: `capacity` if resources are '
         'lacking, `policy` if a limit of the project forbids it; null if '
-        '`end_date` is as late as requested',
+        '`end_date` is as late as requested, or the search was given up',
         'capacity', Type({'enum': ['capacity', 'policy', None]}),
     ),
     Field(
@@ -38,7 +37,10 @@ EXTENSION = Object(
         1, INTEGER_OR_NULL,
     ),
     Field(
-        'revision', 'Revision of the ledger at which this is true', 7, INTEGER
+        'searched_until',
+        'End at which the search was given up because it took too long; null '
+        'if it was not',
+        None, DATE,
     ),
     meaning='How far a lease can be prolonged; nothing is reserved',
 )

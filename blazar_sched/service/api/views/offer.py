@@ -61,7 +61,7 @@ _NEAREST = Object(
     Field(
         'duration',
         'Greatest length, in seconds, that has room at the first start; null '
-        'if there is none',
+        'if there is none, or if it was not found in time',
         None, INTEGER_OR_NULL,
     ),
     Field(
@@ -124,11 +124,6 @@ WINDOW_OFFER = Object(
 OFFERS = Object(
     Field(
         'offers', 'Windows with room, the best first', type=Many(WINDOW_OFFER)
-    ),
-    Field(
-        'revision',
-        'Revision of the ledger at which there is room in all of the windows',
-        7, INTEGER,
     ),
     Field(
         'searched_until',
