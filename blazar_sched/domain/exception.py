@@ -214,12 +214,6 @@ class CantAddExtraCapability(Conflict):
     """A capability that a coming reservation needs as it is."""
 
 
-class TooManySearches(BlazarSchedError):
-    """A search while too many searches run or wait already."""
-
-    status = 429
-
-
 class Unavailable(BlazarSchedError):
     """A request that cannot be decided now but may succeed later unchanged.
 

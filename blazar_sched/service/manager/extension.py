@@ -179,7 +179,7 @@ class Extensions:
         The end is searched ahead of the commit. If other commits keep changing
         it, a short search is made in the commit at last.
 
-        :raises TooManySearches: if too many searches run or wait already
+        :raises TooManyRequests: if too many searches run or wait already
         """
         for _ in range(SEARCHES):
             settle = functools.partial(search.extension, end=search.ahead())

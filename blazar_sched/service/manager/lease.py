@@ -115,7 +115,7 @@ class Leases:
             change nothing
         :raises InvalidInput: naming the field that is wrong
         :raises NotEnoughHostsAvailable: if a reservation finds no room
-        :raises TooManySearches: if a start is to be searched for, and too many
+        :raises TooManyRequests: if a start is to be searched for, and too many
             searches run or wait already
         :raises IdempotencyKeyReused: if the key has created another lease
         """
@@ -213,7 +213,7 @@ class Leases:
         :param offer: returns the refusal with an offer, within a budget
         """
         with (
-            contextlib.suppress(exception.TooManySearches),
+            contextlib.suppress(exception.TooManyRequests),
             self._search.turn(lease.project_id),
         ):
             return offer(self._search.budget())

@@ -75,7 +75,7 @@ class Offers:
 
         :param values: the fields of a request for offers
         :raises InvalidInput: naming the field that is wrong
-        :raises TooManySearches: if too many searches run or wait already
+        :raises TooManyRequests: if too many searches run or wait already
         """
         windows = self._search.result(
             self._search.windows(values), values['project_id']

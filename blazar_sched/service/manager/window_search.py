@@ -107,7 +107,7 @@ class WindowSearch:
         """Wait for the turn of a search of a project, and keep the turn.
 
         :param project_id: None for a search of the manager, which has no turn
-        :raises TooManySearches: if too many searches run or wait already
+        :raises TooManyRequests: if too many searches run or wait already
         """
         if project_id is None:
             yield
@@ -242,7 +242,7 @@ class WindowSearch:
         again and again; the search is given up early then.
 
         :param project_id: the project whose turn the search needs
-        :raises TooManySearches: as `turn`
+        :raises TooManyRequests: as `turn`
         """
         with self.turn(project_id):
             return self._at_one_revision(search, budget or self.budget())[0]
@@ -262,7 +262,7 @@ class WindowSearch:
 
         :param book: makes a commit of what its argument returns in the commit
         :param project_id: the project whose turn the search needs
-        :raises TooManySearches: as `turn`
+        :raises TooManyRequests: as `turn`
         """
         budget = budget or self.budget()
         for _ in range(SEARCHES):
@@ -799,8 +799,8 @@ def _place(
     return placed
 
 
-def _too_many() -> exception.TooManySearches:
-    return exception.TooManySearches(
+def _too_many() -> exception.TooManyRequests:
+    return exception.TooManyRequests(
         'too many searches for windows are in progress: retry later'
     )
 

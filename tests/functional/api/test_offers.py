@@ -393,7 +393,7 @@ class TestTurns:
         monkeypatch.setattr(window_search, 'MOST_SEARCHES', 1)
         with turn('p2'):
             refused = ask(api, status=429)
-        assert refused['error_name'] == 'TooManySearches'
+        assert refused['error_name'] == 'TooManyRequests'
         ask(api)
 
     def test_a_search_waits_no_longer_than_its_caller(

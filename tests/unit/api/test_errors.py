@@ -60,7 +60,6 @@ PUBLISHED = {
     'IdempotencyKeyReused': 409,
     'OfferLapsed': 409,
     'TooManyRequests': 429,
-    'TooManySearches': 429,
     'Unavailable': 503,
     'NotUpgraded': 503,
 }

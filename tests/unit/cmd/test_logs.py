@@ -18,7 +18,6 @@ import pytest
 import requests
 
 from blazar_sched.conf import service as service_conf
-from blazar_sched.replica import wire
 from blazar_sched.service import logs
 from blazar_sched.service.api import deploy
 from blazar_sched.service.bus import rpc
@@ -114,7 +113,7 @@ def test_each_request_can_be_found_by_its_id_and_its_lease(log, port):
 class Endpoint:
     """An end point that logs a line in each call."""
 
-    target = oslo_messaging.Target(version=wire.RPC_VERSION)
+    target = oslo_messaging.Target(version=rpc.VERSION)
 
     def work(self, ctxt, number):
         logging.getLogger(__name__).warning('number %d', number)
