@@ -4,6 +4,8 @@
 import argparse
 from typing import Any
 
+from oslo_config import cfg
+
 from blazar_sched.cmd import service
 
 
@@ -28,10 +30,19 @@ def query(
 
     See service.bus.schedulers.
 
+    :raises oslo_config.cfg.Error: if no transport_url is set
     :raises Unavailable: if the bus does not answer
     """
     from blazar_sched.service.bus import rpc
     from blazar_sched.service.bus import schedulers
 
-    bus = rpc.transport(service.configuration(args))
+    conf = service.configuration(args)
+    bus = rpc.transport(conf)
+    # By default oslo.messaging would use a RabbitMQ on this machine.
+    at = conf.get_location('transport_url').location
+    if at is cfg.Locations.opt_default:
+        raise cfg.Error(
+            '[DEFAULT] transport_url is not set: without a message bus no '
+            'worker can be asked'
+        )
     return schedulers.query(bus, args.wait, method, **what)

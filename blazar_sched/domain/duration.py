@@ -65,7 +65,8 @@ def parse_time(
         shown = repr(str(text)[:64])[1:-1]
         raise exception.InvalidInput(
             f'{field} {shown} is an invalid date. Required format: '
-            '%Y-%m-%d %H:%M, with seconds and a zone if wanted',
+            '%Y-%m-%d %H:%M, as in 2030-01-31 09:30 or '
+            '2030-01-31T09:30:00+01:00',
             field=field,
         )
     year, month, day, hour, minute, second, ahead_h, ahead_m = (

@@ -7,6 +7,7 @@ from typing import Any
 import falcon
 
 from blazar_sched.domain import exception
+from blazar_sched.domain.lease import NOW
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.service.api import dry_run
 from blazar_sched.service.api import listing
@@ -53,14 +54,17 @@ def create_maintenance(req: falcon.Request, caller: Caller) -> Body:
     hosts, requirement = body.get('hosts'), body.get('resource_properties')
     if (hosts is None) == (requirement is None):
         raise exception.InvalidInput(
-            'either hosts or resource_properties is required', field='hosts'
+            'hosts or resource_properties is required' if hosts is None
+            else 'hosts are chosen by hosts or by resource_properties, not by '
+            'both',
+            field='hosts',
         )
     made = caller.call(
         'create_maintenance',
         values={
             'name': body['name'],
             'reason': body.get('reason', ''),
-            'start': times.read_time(body, 'start_date'),
+            'start': _start(body),
             'end': _end(body),
             'hosts': hosts,
             'resource_properties': requirement,
@@ -81,7 +85,7 @@ def update_maintenance(
     validation.check_body(schemas.UPDATE, caller.version, body)
     values = {name: body[name] for name in ('name', 'reason') if name in body}
     if 'start_date' in body:
-        values['start'] = times.read_time(body, 'start_date')
+        values['start'] = _start(body)
     if 'end_date' in body:
         values['end'] = _end(body)
     changed = caller.call(
@@ -96,6 +100,13 @@ def delete_maintenance(
 ) -> None:
     """End or cancel a maintenance: its hosts are open again."""
     caller.call('delete_maintenance', maintenance_id=maintenance_id)
+
+
+def _start(body: Body) -> int | None:
+    """Return the start in epoch seconds, None for now."""
+    if body.get('start_date') == NOW:
+        return None
+    return times.read_time(body, 'start_date')
 
 
 def _end(body: Body) -> int:

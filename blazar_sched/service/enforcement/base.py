@@ -22,6 +22,7 @@ from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import FLOATING_IP
 from blazar_sched.domain.reservation import INSTANCES
 from blazar_sched.domain.reservation import Reservation
+from blazar_sched.domain.window import FOREVER
 from blazar_sched.placing.lease_placing import Allocations
 from blazar_sched.placing.room import count_slots
 from blazar_sched.service.ledger import reader
@@ -221,6 +222,11 @@ def amounts(lease: Lease, hosts: Iterable[Host]) -> Counter[str]:
 def _whole(placed: Allocations) -> list[str]:
     """Return the UUIDs of the hosts that allocations take whole."""
     return [a.host for a in itertools.chain(*placed.values()) if a.whole]
+
+
+def endless(lease: Lease, what: str) -> str:
+    """Return a refusal of an end, which also tells that there is none."""
+    return f'the lease has no end: {what}' if lease.end == FOREVER else what
 
 
 def limit(

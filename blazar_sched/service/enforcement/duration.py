@@ -22,6 +22,8 @@ class MaxLeaseDurationFilter(base.Filter):
             self._conf.max_lease_duration,
             request.lease.window.duration,
             request.current.window.duration if request.current else 0,
-            'a lease may last at most {most} seconds',
+            base.endless(
+                request.lease, 'a lease may last at most {most} seconds'
+            ),
             'end_date',
         )

@@ -30,6 +30,8 @@ class MaxHorizonFilter(base.Filter):
             self._conf.max_end_horizon,
             lease.end - now,
             current.end - now if current else 0,
-            'a lease may end at most {most} seconds from now',
+            base.endless(
+                lease, 'a lease may end at most {most} seconds from now'
+            ),
             'end_date',
         )

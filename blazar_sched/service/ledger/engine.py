@@ -79,7 +79,10 @@ def create(
     try:
         return _create(url, patient)
     except (ImportError, sa.exc.NoSuchModuleError) as e:
-        raise ValueError(f'the database driver is not installed: {e}') from e
+        raise ValueError(
+            f'the database driver is not installed: {e}; install it with pip '
+            "install '.[mysql]' or '.[postgresql]'"
+        ) from e
     except KeyError as e:
         known = ', '.join(_CONNECT_ARGS)
         raise ValueError(

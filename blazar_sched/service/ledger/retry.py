@@ -56,6 +56,7 @@ DENIED = re.compile(
     r'password authentication failed|no password supplied|no pg_hba\.conf'
     r'|(role|database) ".*" does not exist|unable to open database file'
 )
+_MISSING = re.compile('Unknown database|database ".*" does not exist')
 # Connection exceptions, too few resources, shutdown or start of the server.
 POSTGRESQL_LOST = ('08', '53300', '57P0', '25P03')
 
@@ -151,6 +152,8 @@ def call(
         except Exception as e:
             if is_denied(e):
                 raise exception.DatabaseAccessDenied(
+                    'the database denied access, or has to be created first'
+                    if _MISSING.search(str(e)) else
                     'the database denied access'
                 ) from e
             if not is_conflict(e):

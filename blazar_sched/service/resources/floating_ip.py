@@ -113,6 +113,12 @@ class FloatingIPResource(base.Resource):
             free = tx.free_floating_ips(
                 reservation.parameters['network_id'], window, reservation.id
             )
+            network = reservation.parameters['network_id']
+            if not free and not tx.floating_ip_uses([network], window.start):
+                raise exception.NotEnoughFloatingIPAvailable(
+                    f'no floating IP of network {network} is registered',
+                    field='network_id',
+                )
             chosen = placing.place(lease, reservation, held, free)
         tx.put_floating_ip_allocations(
             reservation.id, [f.id for f in chosen], window

@@ -85,7 +85,7 @@ def test_what_is_in_the_way(api, ask):
     [
         ({'hosts': []}, 'hosts'),
         ({'hosts': None}, 'hosts'),
-        ({'resource_properties': '["==", "$rack", "7"]'}, 'hosts'),
+        ({'resource_properties': '["==", "$rack", "7"]'}, 'not by both'),
         ({'name': ''}, 'name'),
         ({'reason': 'x' * 256}, 'reason'),
         ({'start_date': 'soon'}, 'start_date'),
@@ -99,6 +99,17 @@ def test_invalid(ask, values, field):
     assert status == 400, error
     assert field in error['error_message']
     assert ask('GET') == (200, {'maintenances': []})
+
+
+def test_hosts_are_named_and_a_start_may_be_now(ask):
+    body = wanted(start_date='now')
+    del body['hosts']
+    status, error = ask('POST', body=body)
+    assert status == 400
+    assert error['error_message'] == (
+        'hosts or resource_properties is required'
+    )
+    assert ask('POST', body=wanted(start_date='now'))[0] == 201
 
 
 def test_older_versions_have_none(ask):

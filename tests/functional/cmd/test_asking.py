@@ -12,12 +12,17 @@ PATIENCE = 60
 
 
 @pytest.mark.parametrize('command', [('replicas',), ('why', 'any-server')])
-def test_a_bus_that_is_away(tmp_path, command):
-    path = tmp_path / 'blazar-sched.conf'
+@pytest.mark.parametrize('option, message', [
     # Nobody listens on this port, nor may without being root.
-    path.write_text(
-        '[DEFAULT]\ntransport_url = rabbit://guest:guest@127.0.0.1:1/\n'
-    )
+    (
+        'transport_url = rabbit://guest:guest@127.0.0.1:1/',
+        'the message bus is unreachable',
+    ),
+    ('', '[DEFAULT] transport_url is not set'),
+])
+def test_a_bus_that_is_away(tmp_path, command, option, message):
+    path = tmp_path / 'blazar-sched.conf'
+    path.write_text(f'[DEFAULT]\n{option}\n')
     name, *server = command
 
     asked = subprocess.run(
@@ -26,5 +31,5 @@ def test_a_bus_that_is_away(tmp_path, command):
     )
 
     assert asked.returncode == 1
-    assert 'blazar-sched: the message bus is unreachable' in asked.stderr
+    assert f'blazar-sched: {message}' in asked.stderr
     assert 'Traceback' not in asked.stderr

@@ -736,6 +736,22 @@ def test_revisions_have_no_gaps(store, open_ledger, nouns):
         since = page['revision']
 
 
+@pytest.mark.parametrize('code, created', [(1045, True), (1049, False)])
+def test_a_database_that_is_not_there_has_to_be_created(code, created):
+    def attempt():
+        text = 'Access denied' if created else "Unknown database 'x'"
+        raise exc.OperationalError('SELECT', {}, Exception(code, text))
+
+    with pytest.raises(exception.DatabaseAccessDenied) as refused:
+        retry.call(attempt, 0)
+    assert ('has to be created' in str(refused.value)) is not created
+
+
+def test_a_missing_driver_is_named_with_its_installation():
+    with pytest.raises(ValueError, match=r"pip install '\.\[mysql\]'"):
+        engine.create('mysql+nosuch://localhost/x')
+
+
 def test_pauses_grow_and_vary_but_not_without_end():
     def pauses():
         made = []

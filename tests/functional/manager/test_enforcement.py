@@ -87,6 +87,8 @@ def test_times_have_limits(
     kept = world.create(**allowed)
     with pytest.raises(error, match='100') as e:
         world.create(**refused)
+    endless = refused['end'] == window.FOREVER
+    assert ('the lease has no end: ' in str(e.value)) is endless
     assert (e.value.status, e.value.field) == (400, field)
     assert world.ledger.leases() == [kept]
     world.check()

@@ -153,7 +153,7 @@ class TestBooking:
         'asked, field',
         [
             (addresses(4), 'amount'),
-            (addresses(1, network_id='no-such'), 'amount'),
+            (addresses(1, network_id='no-such'), 'network_id'),
             (addresses(1, '203.0.113.104'), 'required_floatingips'),
         ],
     )

@@ -571,6 +571,10 @@ def test_a_lease_may_be_of_nothing_but_dates(api, manager, lease):
             'duration needs OpenStack-API-Version: reservation 1.3',
         ),
         (
+            {**BODY, 'name': 'x' * 300}, '1.0',
+            'name: may have 80 characters at most',
+        ),
+        (
             with_host(resource_propertis=''), '1.1',
             'reservations[0].resource_propertis is unknown; did you mean '
             'resource_properties?',

@@ -113,6 +113,14 @@ def test_time_refused(text):
     assert len(str(caught.value)) < 200
 
 
+def test_the_example_in_the_refusal_of_a_time_is_a_time():
+    with pytest.raises(exception.InvalidInput, match='as in (.*)') as caught:
+        duration.parse_time('01.02.2030', 'start_date')
+    examples = str(caught.value).partition('as in ')[2]
+    for text in examples.split(' or '):
+        assert duration.parse_time(text, 'start_date')
+
+
 @hypothesis.given(
     st.datetimes(
         datetime.datetime(1970, 1, 2),
