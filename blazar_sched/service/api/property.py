@@ -9,6 +9,7 @@ from typing import Any
 
 import falcon
 
+from blazar_sched.domain import reservation
 from blazar_sched.service.api import listing
 from blazar_sched.service.api import validation
 from blazar_sched.service.api.caller import Caller
@@ -60,4 +61,9 @@ def update_property(
     changed = caller.call(
         'update_property', name=name, private=req.media['private']
     )
-    return {'resource_property': changed}
+    blazars = {
+        'id': name,
+        'resource_type': reservation.PHYSICAL_HOST,
+        'property_name': name,
+    }
+    return {'resource_property': {**changed, **blazars}}

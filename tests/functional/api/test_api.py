@@ -636,7 +636,10 @@ def test_properties(api):
     ]
     answer = api.simulate_patch(f'{path}/gpu', json={'private': True})
     assert answer.json == {
-        'resource_property': {'property': 'gpu', 'private': True}
+        'resource_property': {
+            'property': 'gpu', 'private': True, 'id': 'gpu',
+            'property_name': 'gpu', 'resource_type': 'physical:host',
+        }
     }
     assert shown() == []
     assert shown('all=True') == [{'property': 'gpu'}]

@@ -349,7 +349,10 @@ def test_update_property(api, manager):
         '/v1/os-hosts/properties/gpu', json={'private': True}
     )
     assert answer.json == {
-        'resource_property': {'property': 'gpu', 'private': True}
+        'resource_property': {
+            'property': 'gpu', 'private': True, 'id': 'gpu',
+            'property_name': 'gpu', 'resource_type': 'physical:host',
+        }
     }
     assert manager.calls == [
         ('update_property', {'name': 'gpu', 'private': True})

@@ -9,9 +9,20 @@ from blazar_sched.service.api.field import Many
 from blazar_sched.service.api.field import Object
 from blazar_sched.service.api.field import TEXT
 
+_CHANGED = 'only in the answer to a change, as Blazar has it'
 # A list without details has only the names.
 PROPERTY = Object(
     Field('property', meaning.PROPERTY_NAME, 'gpu'),
+    *(
+        Field(
+            name, f'{means}; {_CHANGED}', get=lambda _: None, required=False
+        )
+        for name, means in (
+            ('id', 'Name of the property'),
+            ('property_name', 'Name of the property'),
+            ('resource_type', '`physical:host`'),
+        )
+    ),
     Field('private', meaning.PRIVATE, False, BOOLEAN, required=False),
     Field(
         'values', 'Values of the property on hosts', ['a100', 'h100'],
