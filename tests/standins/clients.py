@@ -137,6 +137,10 @@ class Nova:
         self._fail()
         self.made_flavors.pop(flavor_id, None)
 
+    def flavor(self, flavor_id):
+        self._fail()
+        return {f.id: f for f in self.known_flavors}.get(flavor_id)
+
     def flavors(self):
         self._fail()
         return list(self.known_flavors)

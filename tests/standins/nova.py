@@ -63,6 +63,7 @@ class NovaApi:
                 self._delete_metadata,
             ),
             ('GET', '/flavors/detail', self._list_flavors),
+            ('GET', '/flavors/([^/]+)', lambda id_: answer(404)),
             ('POST', '/flavors', self._create_flavor),
             ('POST', '/flavors/(.+)/os-extra_specs', self._set_specs),
             ('POST', '/flavors/(.+)/action', self._change_access),

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from collections.abc import Iterable
 import dataclasses
 import ipaddress
+import itertools
 import operator
 from typing import Any
 
@@ -29,6 +30,7 @@ from blazar_sched.service.manager import capacity
 from blazar_sched.service.manager import clock
 from blazar_sched.service.manager import extension
 from blazar_sched.service.manager import feed
+from blazar_sched.service.manager import flavor_sync
 from blazar_sched.service.manager import floating_ip
 from blazar_sched.service.manager import healing
 from blazar_sched.service.manager import host
@@ -75,9 +77,11 @@ class Endpoint:
         thresholds: threshold.Thresholds,
         instances: instance_sync.Instances,
         timeline: timeline.Timeline,
+        flavors: flavor_sync.Flavors,
         clock: clock.Clock,
     ) -> None:
         self._ledger = ledger
+        self._flavors = flavors
         self._offers = offers
         self._series = all_series
         self._extensions = extensions
@@ -93,6 +97,15 @@ class Endpoint:
         self._capacity = capacity
         self._timeline = timeline
         self._clock = clock
+
+    def _learn_flavors(self, values: Values) -> None:
+        """Copy the flavors that a request names and the ledger lacks."""
+        self._flavors.learn(
+            itertools.chain(
+                values.get('reservations', ()),
+                *values.get('alternatives', ()),
+            )
+        )
 
     def ping(self, ctxt: Context) -> None:
         """Return nothing, which shows that a manager is running."""
@@ -117,6 +130,7 @@ class Endpoint:
         offering: bool = False,
         dry_run: bool = False,
     ) -> Values:
+        self._learn_flavors(values)
         return _lease(
             self._leases.create(values, idempotency_key, offering, dry_run)
         )
@@ -174,6 +188,7 @@ class Endpoint:
         offering: bool = False,
         as_far_as_possible: bool = False,
     ) -> Values:
+        self._learn_flavors(values)
         update = (
             self._extensions.update if as_far_as_possible
             else self._leases.update
@@ -218,12 +233,14 @@ class Endpoint:
 
     @_answer
     def search_offers(self, ctxt: Context, values: Values) -> Values:
+        self._learn_flavors(values)
         return self._offers.search(values)
 
     @_answer
     def hold_offer(
         self, ctxt: Context, values: Values, seconds: int
     ) -> Values:
+        self._learn_flavors(values)
         return self._offers.hold(values, seconds)
 
     @_answer
@@ -265,6 +282,7 @@ class Endpoint:
         idempotency_key: str | None = None,
         dry_run: bool = False,
     ) -> Values:
+        self._learn_flavors(values)
         return self._series.create(values, idempotency_key, dry_run)
 
     @_answer
@@ -348,6 +366,7 @@ class Endpoint:
         values: Values,
         idempotency_key: str | None = None,
     ) -> Values:
+        self._learn_flavors(values)
         return self._lease_requests.create(values, idempotency_key)
 
     @_answer

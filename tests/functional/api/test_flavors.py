@@ -60,3 +60,39 @@ def test_before_1_5_there_is_no_list(flavors):
     old = {**ALICE, 'OpenStack-API-Version': 'reservation 1.4'}
     answer = flavors(SMALL).simulate_get('/v1/flavors', headers=old)
     assert answer.status_code == 404
+
+
+@pytest.mark.parametrize('path', ['leases', 'offers', 'requests'])
+def test_a_flavor_that_is_newer_than_the_copies_can_be_reserved(
+    service, monkeypatch, path
+):
+    api, nova = service.api, service.manager.flavors._nova
+    asked = []
+    monkeypatch.setattr(
+        nova, 'flavor', lambda id_: asked.append(id_) or {
+            'new': dataclasses.replace(SMALL, id='new')
+        }.get(id_)
+    )
+    host = api.simulate_post('/v1/os-hosts', json={'name': 'compute-1'})
+    assert host.status_code == 201
+
+    def reserve(*flavors):
+        window = {} if path == 'offers' else {'name': 'x'}
+        return api.simulate_post(f'/v1/{path}', headers=ALICE, json={
+            **window, 'duration': '1h', 'start_date': '2030-01-01 00:00',
+            'latest_start_date': '2030-01-01 01:00',
+            'reservations': [
+                {
+                    'resource_type': 'flavor:instance', 'amount': 1,
+                    'flavor_id': each,
+                }
+                for each in flavors
+            ],
+        })
+
+    for _ in range(2):
+        assert reserve('new').status_code in (200, 201, 202)
+    refused = reserve('nothing', 'nothing else')
+    assert refused.status_code == 400
+    assert "flavor 'nothing' not found" in refused.text
+    assert asked == ['new', 'nothing']

@@ -197,6 +197,8 @@ class TestNova:
             ),
             public: Flavor(public, 'public', 3, 128, 4),
         }
+        for id_ in (*found, 'reserved', 'nothing', 'detail', '..', 'a/b'):
+            assert nova.flavor(id_) == found.get(id_)
         for id_ in ('of%20mine', 'reserved', public):
             nova.delete_flavor(id_)
 

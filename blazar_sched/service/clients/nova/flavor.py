@@ -25,6 +25,20 @@ class Flavors(Compute):
             if not flavor_rules.reservation_id(shown['extra_specs'])
         ]
 
+    def flavor(self, flavor_id: str) -> Flavor | None:
+        """Return a flavor, None for no flavor or the flavor of a reservation.
+        """
+        with rest.tolerating(404):
+            # The SDK does not quote the id.
+            path = f'/flavors/{parse.quote(flavor_id, safe="")}'
+            # Something else is at the path of an id such as '..'.
+            shown = self._compute.get(path).json().get('flavor', {})
+            if shown.get('id') == flavor_id and not (
+                flavor_rules.reservation_id(shown['extra_specs'])
+            ):
+                return _flavor(shown, self._access(shown))
+        return None
+
     def _access(self, shown: Mapping[str, Any]) -> tuple[str, ...] | None:
         """Return the projects that may use a flavor, None for all."""
         if shown['os-flavor-access:is_public']:
