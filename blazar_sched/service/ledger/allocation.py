@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from collections.abc import Sequence
 import dataclasses
 from typing import Any
+import uuid
 
 import sqlalchemy as sa
 
@@ -15,6 +16,9 @@ from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import instance
 from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger import rows
+
+# The allocations, and then those that are over.
+EVER = (models.Allocation, models.PastAllocation)
 
 
 def from_row(row: Any) -> Allocation:
@@ -36,48 +40,71 @@ def list_(
     host: str | None = None,
     after: int | None = None,
     hosts: Collection[str] | None = None,
+    past: bool = False,
 ) -> list[tuple[Allocation, str]]:
-    """Return allocations with their lease ids, sorted by start.
+    """Return allocations with their lease ids, sorted by start and id.
 
     :param host: the UUID of a host
     :param after: leave out the allocations that ended at or before this time
     :param hosts: the UUIDs of hosts
+    :param past: whether the allocations that are over are returned too
     """
     given = [i for i in (reservation_id, lease_id, host) if i is not None]
     if not all(map(models.is_id, given)):
         return []
-    query = (
-        sa.select(models.Allocation, models.Reservation.lease_id)
-        .join(models.Reservation)
-        .order_by(models.Allocation.start, models.Allocation.id)
-    )
-    if reservation_id is not None:
-        query = query.where(models.Allocation.reservation_id == reservation_id)
-    if lease_id is not None:
-        query = query.where(models.Reservation.lease_id == lease_id)
-    if host is not None:
-        query = query.where(models.Allocation.host == host)
-    if after is not None:
-        query = query.where(models.Allocation.end > after)
-    if hosts is not None:
-        query = query.where(models.Allocation.host.in_(hosts))
-    found = connection.execute(query)
-    return [(from_row(row), row.lease_id) for row in found]
+    found: list[tuple[Allocation, str]] = []
+    for held in EVER if past else EVER[:1]:
+        query = sa.select(held, models.Reservation.lease_id).join(
+            models.Reservation
+        )
+        if reservation_id is not None:
+            query = query.where(held.reservation_id == reservation_id)
+        if lease_id is not None:
+            query = query.where(models.Reservation.lease_id == lease_id)
+        if host is not None:
+            query = query.where(held.host == host)
+        if after is not None:
+            query = query.where(held.end > after)
+        if hosts is not None:
+            query = query.where(held.host.in_(hosts))
+        rows_ = connection.execute(query)
+        found += [(from_row(row), row.lease_id) for row in rows_]
+    return sorted(found, key=lambda each: (each[0].start, each[0].id))
 
 
 def put(
     connection: sa.Connection,
     reservation_id: str,
     wanted: Iterable[Allocation],
+    now: int = 0,
 ) -> list[record.Record]:
     """Replace the reservation's allocations by `wanted`; return records.
 
-    The servers on a host that the reservation no longer has are accounted for
-    individually.
+    An allocation that goes on has the start that it has had, unless the lease
+    starts later now. An allocation that has begun and does not go on is over
+    at `now`, if not before. The servers on a host that the reservation no
+    longer has are accounted for individually.
     """
     parent = models.Allocation.reservation_id == reservation_id
     old = {a.id: a for a in _select(connection, parent)}
-    new = {a.id: a for a in wanted}
+    since = {a.host: a.start for a in old.values()}
+    first: Any = connection.scalar(
+        sa.select(models.Lease.start)
+        .join(models.Reservation)
+        .where(models.Reservation.id == reservation_id)
+    )
+    new = {
+        a.id: dataclasses.replace(
+            a, start=max(first, min(a.start, since[a.host]))
+        )
+        if a.host in since else a
+        for a in wanted
+    }
+    _keep_past(connection, [
+        dataclasses.replace(a, end=min(a.end, now))
+        for a in old.values()
+        if a.host not in {each.host for each in new.values()}
+    ])
     # Rows are deleted and inserted, not updated: two allocations that swap
     # hosts would briefly share a host, which the table does not allow.
     gone = [id_ for id_, a in old.items() if new.get(id_) != a]
@@ -118,6 +145,18 @@ def cut(
         sa.update(models.Allocation).where(beyond).values(end=end)
     )
     return [record.encode(dataclasses.replace(a, end=end)) for a in found]
+
+
+def _keep_past(
+    connection: sa.Connection, over: Sequence[Allocation]
+) -> None:
+    rows.add(
+        connection, models.PastAllocation,
+        [
+            {**rows.columns(a), 'id': str(uuid.uuid4())}
+            for a in over if a.start < a.end
+        ],
+    )
 
 
 def drop(

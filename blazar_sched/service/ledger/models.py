@@ -392,6 +392,26 @@ class Allocation(Base):
     whole: orm.Mapped[bool]
 
 
+class PastAllocation(Base):
+    """What an allocation was until its end, kept as long as its lease.
+
+    The host may be gone since. No replica has these rows.
+    """
+
+    __tablename__ = 'past_allocation'
+    __table_args__ = (sa.Index(None, 'host', 'end'), OPTIONS)
+
+    id: orm.Mapped[str] = orm.mapped_column(Id, primary_key=True)
+    reservation_id: orm.Mapped[str] = orm.mapped_column(
+        sa.ForeignKey('reservation.id'), index=True
+    )
+    host: orm.Mapped[str] = orm.mapped_column(Id)
+    start: orm.Mapped[int]
+    end: orm.Mapped[int]
+    amounts: orm.Mapped[dict[str, Any]]
+    whole: orm.Mapped[bool]
+
+
 class Instance(Base):
     __tablename__ = 'instance'
 

@@ -221,6 +221,10 @@ def drop(
     records += instance.release(connection, ids, window.FOREVER)
     floating_ip.drop_allocations(connection, ids)
     connection.execute(
+        sa.delete(models.PastAllocation)
+        .where(models.PastAllocation.reservation_id.in_(ids))
+    )
+    connection.execute(
         sa.delete(models.Reservation).where(models.Reservation.id.in_(ids))
     )
     records += map(_gone, known)
@@ -292,8 +296,10 @@ def set_status(
     if status != states.RESERVATION_DELETED:
         return []
     floating_ip.drop_allocations(connection, [reservation_id])
-    held = models.Allocation.reservation_id == reservation_id
-    return [*allocation.drop(connection, held), _gone(reservation_id)]
+    return [
+        *allocation.put(connection, reservation_id, (), now),
+        _gone(reservation_id),
+    ]
 
 
 def records(

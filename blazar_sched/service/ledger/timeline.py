@@ -35,43 +35,46 @@ def list_(
 ) -> list[Use]:
     """Return the allocations that overlap a window, the first start first.
 
+    The allocations that are over are returned too.
+
     :param limit: the maximum number of allocations
     :param hosts: the UUIDs of the hosts, None for all
     :param project_id: the project that owns the leases, None for any
     """
-    query = (
-        sa.select(
-            models.Allocation,
-            models.Reservation.resource_type,
-            models.Reservation.lease_id,
-            models.Lease.project_id,
-            models.Lease.name,
-            models.Lease.status,
-            models.Lease.degraded,
+    found: list[Use] = []
+    for held in allocation.EVER:
+        query = (
+            sa.select(
+                held,
+                models.Reservation.resource_type,
+                models.Reservation.lease_id,
+                models.Lease.project_id,
+                models.Lease.name,
+                models.Lease.status,
+                models.Lease.degraded,
+            )
+            .join(
+                models.Reservation,
+                models.Reservation.id == held.reservation_id,
+            )
+            .join(models.Lease, models.Lease.id == models.Reservation.lease_id)
+            .where(held.start < window.end, held.end > window.start)
+            .order_by(held.start, held.id)
+            .limit(limit)
         )
-        .join(
-            models.Reservation,
-            models.Reservation.id == models.Allocation.reservation_id,
-        )
-        .join(models.Lease, models.Lease.id == models.Reservation.lease_id)
-        .where(
-            models.Allocation.start < window.end,
-            models.Allocation.end > window.start,
-        )
-        .order_by(models.Allocation.start, models.Allocation.id)
-        .limit(limit)
-    )
-    if hosts is not None:
-        query = query.where(models.Allocation.host.in_(hosts))
-    if project_id is not None:
-        query = query.where(models.Lease.project_id == project_id)
-    return [
-        Use(
-            allocation.from_row(row), row.resource_type, row.lease_id,
-            row.project_id, row.name, row.status, row.degraded,
-        )
-        for row in connection.execute(query)
-    ]
+        if hosts is not None:
+            query = query.where(held.host.in_(hosts))
+        if project_id is not None:
+            query = query.where(models.Lease.project_id == project_id)
+        found += [
+            Use(
+                allocation.from_row(row), row.resource_type, row.lease_id,
+                row.project_id, row.name, row.status, row.degraded,
+            )
+            for row in connection.execute(query)
+        ]
+    found.sort(key=lambda use: (use.allocation.start, use.allocation.id))
+    return found[:limit]
 
 
 class Reads(access.Reads):

@@ -197,7 +197,7 @@ class Healer:
                 'no other host has enough capacity', field='reservations'
             )
         for id_, after in placed.items():
-            tx.put_allocations(id_, after)
+            tx.put_allocations(id_, after, now)
         short = _short_classes(tx, old, placed, now)
         reservations = [
             _marked(

@@ -357,6 +357,7 @@ class Hosts:
             lease_id=lease_id,
             hosts=[host.uuid for host in hosts],
             after=None if named else int(self._clock()),
+            past=named,
         ):
             place = f'{allocation.start:010}/{allocation.id}'
             held[allocation.host].append((place, allocation, owner))

@@ -116,7 +116,7 @@ class LeaseWriter:
         placed, displaced = self.place(tx.replica, new, now)
         tx.put_lease(new)
         for reservation_id, allocations in placed.items():
-            tx.put_allocations(reservation_id, allocations)
+            tx.put_allocations(reservation_id, allocations, now)
         _put_paths(tx, displaced)
         self._book(tx, new, new.window)
         return LeaseChange(new, old, now, placed, held), displaced
@@ -156,7 +156,7 @@ class LeaseWriter:
             new = dataclasses.replace(new, events=events)
         tx.put_lease(new)
         for reservation_id, allocations in placed.items():
-            tx.put_allocations(reservation_id, allocations)
+            tx.put_allocations(reservation_id, allocations, now)
         _put_paths(tx, displaced)
         self._book(tx, new, new.left(now), settled)
         return LeaseChange(new, old, now, placed, held)

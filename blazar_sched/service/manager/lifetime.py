@@ -375,8 +375,9 @@ def _bring_up_to_date(
     elif tx.replica.indexes.allocations(known.id) and (
         tx.lease(known.lease_id).status == states.LEASE_ACTIVE
     ):
-        # The server is back, and now counts by its own instance record.
-        tx.put_allocations(known.id, ())
+        # The server is back, and counts by its own instance record from its
+        # start on.
+        tx.put_allocations(known.id, (), known.start)
 
 
 def _instance_id(lease: Lease) -> str:

@@ -43,9 +43,9 @@ def test_they_come_back_whole(store, nouns, lease, hosts):
 def test_each_put_replaces_the_one_before(store, nouns, lease, hosts):
     first, second = (nouns.allocation(lease, host) for host in hosts)
     put(store, lease, first, second)
-    longer = dataclasses.replace(first, start=50)
-    put(store, lease, longer)
-    assert store.allocations() == [(longer, lease.id)]
+    shorter = dataclasses.replace(first, end=900)
+    put(store, lease, shorter)
+    assert store.allocations() == [(shorter, lease.id)]
     # Another allocation replaces it on the same host.
     put(store, lease, nouns.allocation(lease, hosts[0], id='new'))
     assert [a.id for a, _ in store.allocations()] == ['new']

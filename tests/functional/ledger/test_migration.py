@@ -114,6 +114,7 @@ def test_an_occurrence_has_one_lease(store, database, nouns):
         add()
     with database.begin() as connection:
         for statement in (
+            'DROP TABLE past_allocation',
             'CREATE INDEX ix_lease_series_id ON lease (series_id)',
             'CREATE INDEX ix_lease_project_id ON lease (project_id)',
             *drops(database, *NEW_INDEXES),
@@ -141,6 +142,7 @@ def test_an_older_database_keeps_what_it_holds(
     # The tables as the first version made them.
     with database.begin() as connection:
         for statement in (
+            'DROP TABLE past_allocation',
             'DROP TABLE floating_ip_allocation',
             'DROP TABLE floating_ip',
             'DROP TABLE flavor',

@@ -13,6 +13,8 @@ from blazar_sched.domain.inventory import Inventory
 from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.placement import Placement
 from blazar_sched.service.manager.manager import Manager
+from tests.functional.manager.conftest import hosts
+from tests.functional.manager.conftest import instances
 
 FOREVER = window.FOREVER
 
@@ -587,6 +589,52 @@ class TestAllocations:
     def test_unknown_host(self, world):
         with pytest.raises(exception.HostNotFound):
             world.hosts.allocations('7', None, None)
+
+    @pytest.mark.parametrize('request_', [hosts(), instances(1, 2)])
+    def test_who_had_a_host_and_when(self, world, request_):
+        world.add_host('a')
+        lease = world.create(request_, start='now', end=400)
+        start = world.now
+        world.run()
+
+        def had():
+            """Return the windows, from the start on, by host."""
+            names = {h.id: h.hypervisor_hostname for h in world.ledger.hosts()}
+            page, _ = world.hosts.allocations(None, lease.id, None)
+            found = sorted(
+                (each['start'] - start, each['end'] - start,
+                 names[of['host_id']])
+                for of in page for each in of['reservations']
+            )
+            # The timeline shows the same.
+            uses = world.ledger.uses(
+                window.Window(start, start + 1000), 100
+            )
+            assert [(use.allocation.start - start) for use in uses] == [
+                since for since, _, _ in found
+            ]
+            return found
+
+        # An active lease that is prolonged has had its host before.
+        world.run(50)
+        world.leases.update(lease.id, None, {'end': start + 600})
+        assert had() == [(0, 600, 'a')]
+        world.run(50)
+        world.add_host('b')
+        world.fail('a')
+        assert had() == [(0, 100, 'a'), (100, 600, 'b')]
+        world.run(100)
+        world.set_up('a')
+        world.fail('b')
+        ever = [(0, 100, 'a'), (100, 200, 'b'), (200, 600, 'a')]
+        assert had() == ever
+        world.run(500)
+        assert world.lease(lease).status == 'TERMINATED'
+        assert world.ledger.allocations() == []
+        assert had() == ever
+        world.check()
+        world.leases.delete(lease.id, None)
+        assert had() == []
 
 
 class TestCleaning:
