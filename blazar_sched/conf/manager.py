@@ -393,6 +393,14 @@ opts = [
         'be held.',
     ),
     cfg.IntOpt(
+        'max_series',
+        default=50,
+        min=0,
+        mutable=True,
+        help='Maximum number of series of a project, those included that are '
+        'over but not deleted. 0 allows no series.',
+    ),
+    cfg.IntOpt(
         'max_waiting_requests',
         default=5,
         min=0,

@@ -86,6 +86,10 @@ class MaxHeldOffers(LimitExceeded):
     """The project would hold too many offers."""
 
 
+class MaxSeries(LimitExceeded):
+    """The project would have too many series."""
+
+
 class MaxWaitingRequests(LimitExceeded):
     """The project would have too many waiting lease requests."""
 

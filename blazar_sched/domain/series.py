@@ -25,8 +25,8 @@ from blazar_sched.domain import exception
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.domain.window import Window
 
-# The most occurrences that are booked at once, and that are compared with
-# each other.
+# The most reservations that are booked at once, and the most occurrences that
+# are compared with each other.
 MOST = 1000
 # The seconds after which a rule without another occurrence is over: more than
 # from one 29 February to the next.
@@ -99,7 +99,8 @@ class Series:
 
     `booked_until` is the start of the first occurrence that was not to be
     booked yet, FOREVER if there is none. `missing` names the occurrences
-    before that for which no room was found. `start` is local time. `digest`
+    before that for which no room was found; these are tried again from
+    `retry_at` on. `start` is local time. `digest`
     identifies the request that has made the series, '' for a series from
     before the digest was stored.
     """
@@ -117,9 +118,15 @@ class Series:
     if_no_room: str
     booked_until: int = 0
     missing: list[str] = dataclasses.field(default_factory=list)
+    retry_at: int = 0
     digest: str = ''
     created_at: int | None = None
     updated_at: int | None = None
+
+    @property
+    def most_at_once(self) -> int:
+        """How many occurrences may be booked in one commit."""
+        return max(1, MOST // max(1, len(self.reservations)))
 
     @property
     def recurrence(self) -> 'Recurrence':

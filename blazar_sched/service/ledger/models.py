@@ -175,6 +175,7 @@ class Series(Base):
     if_no_room: orm.Mapped[str]
     booked_until: orm.Mapped[int]
     missing: orm.Mapped[list[str]]
+    retry_at: orm.Mapped[int]
     digest: orm.Mapped[str]
     created_at: orm.Mapped[int | None]
     updated_at: orm.Mapped[int | None]

@@ -118,6 +118,7 @@ def test_an_occurrence_has_one_lease(store, database, nouns):
             'CREATE INDEX ix_lease_series_id ON lease (series_id)',
             'CREATE INDEX ix_lease_project_id ON lease (project_id)',
             *drops(database, *NEW_INDEXES),
+            'ALTER TABLE series DROP COLUMN retry_at',
             "UPDATE alembic_version SET version_num = '0018'",
         ):
             connection.exec_driver_sql(statement)

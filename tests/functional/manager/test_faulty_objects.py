@@ -21,6 +21,7 @@ class Some:
 
     id: str
     booked_until: int = 0
+    retry_at: int = 0
     missing: tuple = ()
     below: int = 1
     low: bool = False

@@ -14,9 +14,11 @@ from blazar_sched.domain import series as rules
 from blazar_sched.domain.series import Recurrence
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.placing import lease_placing
+from blazar_sched.service import loop
 from blazar_sched.service import metrics
 from blazar_sched.service.ledger import tx
 from blazar_sched.service.manager import idempotency
+from blazar_sched.service.manager.series import AllSeries
 from tests.functional.manager.relocating import RelocatingManager
 
 HOUR, DAY = 3600, 86400
@@ -122,7 +124,12 @@ def test_a_longer_series_takes_no_more_statements(create):
         for days in (2, 9):
             statements.clear()
             create(rrule=f'FREQ=DAILY;COUNT={days}')
-            counts.append(len(statements))
+            # What is read before the commit keeps no other commit waiting.
+            first = max(
+                n for n, statement in enumerate(statements)
+                if statement.startswith('UPDATE ledger')
+            )
+            counts.append(len(statements[first:]))
     finally:
         sa.event.remove(sa.Engine, 'before_cursor_execute', note)
     assert counts[0] == counts[1]
@@ -150,12 +157,22 @@ def test_a_series_takes_what_has_room(world, whole, create):
 def test_a_dry_run_shows_what_has_room(world, whole, create):
     book_all(world, whole, 4)
     leases, revision = world.ledger.leases(), world.ledger.replica.revision
-    shown = create(dry_run=True)
+    shown = create(dry_run=True, if_no_room='skip')
     assert len(missing(shown)) == 1
     assert len(shown['leases']) == 10
     assert world.ledger.leases() == leases
     assert world.ledger.replica.revision == revision
     assert world.ledger.all_series() == []
+
+
+def test_a_dry_run_is_answered_as_the_request(world, whole, create):
+    book_all(world, whole, 4)
+    refusals = []
+    for dry_run in (True, False):
+        with pytest.raises(exception.NotEnoughHostsAvailable) as refusal:
+            create(dry_run=dry_run)
+        refusals.append(str(refusal.value))
+    assert refusals[0] == refusals[1]
 
 
 def test_occurrences_leave_room_for_cleaning(world, whole, conf, create):
@@ -274,6 +291,114 @@ def test_an_occurrence_without_room_is_booked_once_there_is(
     world.manager.series.step()
     assert len(windows(world, made)) == 13
     assert missing(world.manager.series.get(made['id'], 'project')) == []
+
+
+@pytest.fixture
+def few_at_once(monkeypatch):
+    """A commit books three reservations."""
+    monkeypatch.setattr(rules, 'MOST', 3)
+
+
+class TestSlices:
+    """A commit books a bounded number of reservations of a series."""
+
+    @pytest.mark.parametrize('count', [1, 3])
+    def test_later_steps_book_the_others(
+        self, world, slots, create, few_at_once, count
+    ):
+        made = create(*(slots(1) for _ in range(count)))
+        booked = [len(windows(world, made))]
+        while world.manager.series.step() == loop.PAUSE:
+            booked.append(len(windows(world, made)))
+        booked.append(len(windows(world, made)))
+        assert booked == [*range(3 // count, 10, 3 // count), 10]
+
+    def test_later_steps_replace_the_others(
+        self, world, create, few_at_once
+    ):
+        """Each occurrence has a lease at any time."""
+        made = create()
+        while world.manager.series.step() == loop.PAUSE:
+            pass
+        names = [
+            each['occurrence'] for each in
+            world.manager.series.get(made['id'], 'project')['leases']
+        ]
+        shown = world.manager.series.update(
+            made['id'], 'project', {'duration': 4 * HOUR}
+        )
+        replaced = []
+        more = loop.PAUSE
+        while more == loop.PAUSE:
+            assert [e['occurrence'] for e in shown['leases']] == names
+            replaced.append(sum(
+                e['end'] - e['start'] == 4 * HOUR for e in shown['leases']
+            ))
+            more = world.manager.series.step()
+            shown = world.manager.series.get(made['id'], 'project')
+        assert replaced == [3, 6, 9]
+        assert {e['end'] - e['start'] for e in shown['leases']} == {4 * HOUR}
+        assert missing(shown) == []
+        world.check()
+
+    def test_occurrences_without_room_keep_no_later_one_waiting(
+        self, world, whole, create, few_at_once
+    ):
+        for day in range(5):
+            book_all(world, whole, day)
+        made = create(if_no_room='skip')
+        assert windows(world, made) == []
+        while world.manager.series.step() == loop.PAUSE:
+            pass
+        assert len(windows(world, made)) == 5
+
+
+def test_missing_occurrences_are_tried_again_at_a_pace(
+    world, conf, whole, slots, create, monkeypatch
+):
+    """One of two managers tries them, less and less often, in no commit."""
+    for day in range(10):
+        book_all(world, whole, day)
+    made = create(if_no_room='skip', rrule='FREQ=DAILY;COUNT=10')
+    assert len(missing(made)) == 10
+    another = world.another(conf)
+    searched, commits = [], []
+    real = AllSeries._searched
+
+    def search(self, series, due, *args):
+        searched.append((world.now, len(due.occurrences)))
+        return real(self, series, due, *args)
+
+    monkeypatch.setattr(AllSeries, '_searched', search)
+    for manager in (world.manager, another):
+        monkeypatch.setattr(
+            manager.ledger, 'commit', lambda work: commits.append(work)
+        )
+        manager.series.step()
+    before = world.now
+    for _ in range(60):
+        world.clock.now += 60
+        # Something was committed.
+        monkeypatch.setattr(
+            world.ledger, 'newest', lambda: (None, world.now)
+        )
+        world.manager.series.step()
+        another.series.step()
+    another.ledger.close()
+    assert commits == []
+    assert [at - before for at, _ in searched] == [
+        0, 60, 120, 240, 480, 960, 1860, 2760,
+    ]
+    assert {count for _, count in searched} == {10}
+
+
+def test_the_number_of_series_is_limited(world, conf, create):
+    conf.set_override('max_series', 1, 'manager')
+    create(rrule='FREQ=DAILY;COUNT=1', key='k')
+    with pytest.raises(exception.MaxSeries):
+        create(rrule='FREQ=DAILY;COUNT=1')
+    create(rrule='FREQ=DAILY;COUNT=1', key='k')
+    create(rrule='FREQ=DAILY;COUNT=1', project_id='another')
 
 
 @pytest.fixture

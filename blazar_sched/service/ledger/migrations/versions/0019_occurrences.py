@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An occurrence of a series has one lease at most."""
+"""An occurrence of a series has one lease at most, and is retried in time."""
 
 from alembic import op
 import sqlalchemy as sa
@@ -32,3 +32,9 @@ def upgrade() -> None:
         unique=True,
     )
     op.drop_index('ix_lease_series_id', 'lease')
+    op.add_column(
+        'series',
+        sa.Column(
+            'retry_at', sa.BigInteger(), nullable=False, server_default='0'
+        ),
+    )
