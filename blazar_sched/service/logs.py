@@ -29,7 +29,7 @@ class Formatter(formatters.ContextFormatter):
         return text
 
     def formatException(
-        self, ei: Any, *, record: logging.LogRecord | None = None
+        self, ei: Any, record: logging.LogRecord | None = None
     ) -> str:
         shown = None if record is None else _shown(record)
         text = super().formatException(ei, record=shown)

@@ -195,7 +195,7 @@ class Notifier(loop.Looped):
         while self._waiting:
             caller, event_type, payload = self._waiting.popleft()
             try:
-                self._notifier.info(caller, event_type, payload)
+                self._notifier.info(caller or {}, event_type, payload)
             except Exception:
                 # Any error of a driver is logged: nothing depends on
                 # notifications.

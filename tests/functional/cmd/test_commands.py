@@ -366,7 +366,7 @@ def test_a_manager_without_a_broker_waits_for_it(config, tmp_path, number):
     assert run('db', '--config-file', config, 'upgrade').returncode == 0
     log = tmp_path / 'log'
     with logging_to(log, 'manager', '--config-file', config) as process:
-        said(log, 'broker is unreachable')
+        said(log, 'broker has not responded yet')
         assert end(process, number) == 0
 
 

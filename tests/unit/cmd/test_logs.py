@@ -94,9 +94,11 @@ def test_each_request_can_be_found_by_its_id_and_its_lease(log, port):
     def line_of(answer):
         id_ = answer.headers['X-OpenStack-Request-ID']
         [line] = [
-            x for x in lines if x['context'].get('request_id') == id_
-            and f' {answer.status_code} ' in x['message']
+            x for x in lines
+            if x['context'].get('request_id') == id_
+            and ' asked ' in x['message']
         ]
+        assert f' {answer.status_code} ' in line['message']
         return line
 
     for answer in (created, shown):
