@@ -181,6 +181,8 @@ def run(args: argparse.Namespace, start: Callable[..., Part]) -> int:
         faults.arm_from_environment()
         conf = service_conf.load(args.config)
         logs.setup(conf)
+        for name in service_conf.unknown(conf):
+            LOG.warning('No part of the service reads %s', name)
         counted = metrics.new()
         metrics.serve(conf, counted)
         reload = functools.partial(_reload, conf, args.config)

@@ -145,6 +145,11 @@ class Checks(upgradecheck.UpgradeCommands):
                 'The services cannot start with this configuration: '
                 f'{"; ".join(bad)}.'
             )
+        unknown = list(service_conf.unknown(self._conf))
+        if unknown:
+            return _warning(
+                f'No part of the service reads {"; ".join(unknown)}.'
+            )
         return _success(
             f'Configuration files: {service_conf.sources(self._conf)}.'
         )

@@ -6,14 +6,20 @@ global configuration wherever this code runs in Nova's process, and some
 groups have the same names.
 """
 
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
 import contextlib
+import difflib
+import glob
 import importlib
+import importlib.metadata
 import importlib.util
 import io
+import os
 import re
 
+from keystoneauth1 import loading
 from oslo_config import cfg
 from oslo_log import log
 from oslo_messaging import opts as messaging
@@ -45,6 +51,14 @@ _UNLISTED = {
     'oslo_messaging_metrics': 'oslo_messaging._metrics.client',
     'oslo_messaging_tracing': 'oslo_messaging._tracing.client',
 }
+
+# The libraries with options in these files, by the names of their entry points
+# for oslo-config-generator.
+_LIBRARIES = (
+    'keystonemiddleware.auth_token', 'oslo.cache', 'oslo.log',
+    'oslo.messaging', 'oslo.middleware.healthcheck',
+    'oslo.middleware.http_proxy_to_wsgi', 'oslo.policy',
+)
 
 _BAD_VALUE = re.compile(r"detail='(?P<file>.*?)'\) is not valid: (?P<why>.*)")
 
@@ -99,6 +113,63 @@ def bad_values(conf: cfg.ConfigOpts) -> Iterator[str]:
                     value[option]
                 except cfg.Error as e:
                     yield f'[{name}] {option}: {_reason(e)}'
+
+
+def unknown(conf: cfg.ConfigOpts) -> Iterator[str]:
+    """Yield the groups and options of the files that no part reads."""
+    known = _known(conf)
+    paths = [*conf.config_file]
+    for folder in conf.config_dir:
+        paths += sorted(glob.glob(os.path.join(folder, '*.conf')))
+    for path in paths:
+        sections: dict[str, dict[str, list[str]]] = {}
+        cfg.ConfigParser(path, sections).parse()
+        for group, given in sections.items():
+            if group not in known:
+                yield f'[{group}]{_nearest(group, known)} (in {path})'
+                continue
+            for name in given:
+                if name.replace('-', '_') not in known[group]:
+                    hint = _nearest(name, known[group])
+                    yield f'[{group}] {name}{hint} (in {path})'
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    found = difflib.get_close_matches(name, known, 1)
+    return f', perhaps {found[0]}' if found else ''
+
+
+def _known(conf: cfg.ConfigOpts) -> dict[str, set[str]]:
+    """Return the options that some part reads, by group, old names too."""
+    listed = list_opts()
+    for entry in importlib.metadata.entry_points(group='oslo.config.opts'):
+        if entry.name in _LIBRARIES:
+            listed += entry.load()()
+    known: dict[str, set[str]] = {'DEFAULT': set(conf)}
+    for name in conf:
+        if isinstance(conf[name], cfg.ConfigOpts.GroupAttr):
+            known[name] = set(conf[name])
+    for group, opts in listed:
+        name = str(group or 'DEFAULT')
+        for opt in opts:
+            known.setdefault(name, set()).add(opt.dest)
+            for old in opt.deprecated_opts:
+                known.setdefault(old.group or name, set()).add(
+                    (old.name or opt.dest).replace('-', '_')
+                )
+    # The options of the plug-in that auth_type names.
+    plugins = {
+        name.replace('-', '_')
+        for plugin in loading.get_available_plugin_names()
+        for opt in loading.get_auth_plugin_conf_options(plugin)
+        for name in (opt.dest, *(old.name for old in opt.deprecated_opts))
+    }
+    for name in ('keystone_authtoken', *(each.GROUP for each in CLIENTS)):
+        group = conf[name] if name in conf else {}
+        section = group['auth_section'] if 'auth_section' in group else None
+        for each in {name, section or name}:
+            known.setdefault(each, {'auth_type'}).update(plugins)
+    return known
 
 
 def _reason(error: cfg.Error) -> str:

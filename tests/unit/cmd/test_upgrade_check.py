@@ -432,6 +432,14 @@ def test_an_option_that_cannot_be_read_is_a_failure_by_name(check, config):
     assert str(config) in details
 
 
+def test_an_option_that_no_part_reads_is_a_warning_by_name(check, config):
+    with config.open('a') as file:
+        file.write('[manger]\nsync_interval = 3\n')
+    status, checks = check()
+    assert status == WARNING
+    assert '[manger], perhaps manager' in checks['Configuration'][1]
+
+
 def test_an_option_of_nova_that_cannot_be_read_is_a_failure(check, nova):
     replace(nova, 'max_placement_results = 2', 'max_placement_results = two')
     status, checks = check()

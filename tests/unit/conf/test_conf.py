@@ -178,3 +178,27 @@ def test_limits_of_resources_are_read_from_a_file(tmp_path):
     assert conf.resource_weights == {
         'CUSTOM_GPU': 10, 'VGPU': 1, 'VCPU': 0.1,
     }
+
+
+def test_what_no_part_reads_is_named(tmp_path):
+    """Options of libraries, of plug-ins and of older releases are known."""
+    path = tmp_path / 'blazar-sched.conf'
+    path.write_text(
+        '[DEFAULT]\nlog-file = x\n[manger]\nsync_interval = 1\n'
+        '[manager]\nsync_intervall = 3\ncolour = red\n'
+        '[nova]\nauth_type = password\nauth-url = http://x\nuser_name = x\n'
+        'region_name = x\n[placement]\nauth_section = login\n'
+        '[login]\npassword = x\n[oslo_policy]\npolicy_file = x\n'
+        '[keystone_authtoken]\nmemcached_servers = x\n'
+        '[healthcheck]\ndetailed = true\n[oslo_messaging_rabbit]\nssl = 0\n'
+    )
+    conf = service.load(files=[str(path)])
+    assert list(service.unknown(conf)) == [
+        f'[manger], perhaps manager (in {path})',
+        f'[manager] sync_intervall, perhaps sync_interval (in {path})',
+        f'[manager] colour (in {path})',
+    ]
+
+
+def test_an_ordinary_configuration_has_nothing_unknown():
+    assert list(service.unknown(service.load(files=[]))) == []
