@@ -149,8 +149,9 @@ def read_request(
     own = (
         None if replica is None else replica.instances.get(spec.instance_uuid)
     )
-    server = _server(spec, own, now, options)
-    reservation_id, end = _drawn(server, own, replica, now)
+    is_new = own is None and _is_new(spec)
+    server = _server(spec, own, is_new, now, options)
+    reservation_id, end = _drawn(server, own, is_new, replica, now)
     rules = _rules(replica, options)
     movable = reservation_id is None and instance_record.is_movable(
         server, end, now, rules
@@ -193,7 +194,7 @@ def read_once(
 
 
 def _server(
-    spec: Any, own: Instance | None, now: int, options: Any
+    spec: Any, own: Instance | None, is_new: bool, now: int, options: Any
 ) -> RequestedServer:
     extra_specs: Mapping[str, str] = (
         spec.flavor.extra_specs or {} if 'extra_specs' in spec.flavor else {}
@@ -205,7 +206,6 @@ def _server(
         spec.vcpus, spec.memory_mb, flavor_rules.disk_gb(*disks), extra_specs
     ))
     amounts.update(_devices(spec))
-    is_new = own is None and _is_new(spec)
     if own is not None and own.claim is None and hints[LIFETIME] is not None:
         # When the lifetime began is not known any more, but when it ends is.
         end = own.end
@@ -235,6 +235,7 @@ def _server(
 def _drawn(
     server: RequestedServer,
     own: Instance | None,
+    is_new: bool,
     replica: state.Replica | None,
     now: int,
 ) -> tuple[str | None, int]:
@@ -256,7 +257,7 @@ def _drawn(
     place = _place(server.uuid, own, replica, now)
     if named is None and place is not None:
         return place.id, place.end
-    is_asked = server.created or flavor_rules.reservation_id(
+    is_asked = is_new or flavor_rules.reservation_id(
         server.features.extra_specs
     )
     return named if is_asked else None, end

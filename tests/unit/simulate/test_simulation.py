@@ -276,7 +276,7 @@ class TestGpus:
 
     def test_an_instance_with_gpus_is_not_relocated(self):
         without = instance(0, SPAN, trace.UNBOUNDED)
-        options = {'unbounded': 'relocate'}
+        options = {'unbounded': 'relocate', 'unbounded_fixed': 'never'}
         assert not self.played(without, **options).refused
         with_gpu = instance(0, SPAN, trace.UNBOUNDED, gpus=1)
         assert self.played(with_gpu, **options).refused_gpu_instances == 1
