@@ -37,6 +37,7 @@ from blazar_sched.replica import state
 from blazar_sched.worker import nova_objects
 from blazar_sched.worker import process
 from blazar_sched.worker.paths import Paths
+from blazar_sched.worker.request import is_new
 from blazar_sched.worker.request import read_once
 from blazar_sched.worker.request import Request
 
@@ -46,12 +47,45 @@ CONF = cfg.CONF
 failure = limited_log.LimitedLog(LOG)
 
 
-def watch(host_states: Iterable[Any], replica: state.Replica) -> None:
-    """Note the instances placed on reservable hosts from now on."""
+def watch(
+    host_states: list[Any],
+    replica: state.Replica,
+    spec: Any,
+    request: Request,
+    now: int,
+) -> None:
+    """Note the instances placed on reservable hosts from now on.
+
+    The hosts on which capacity is promised are no alternates.
+    """
     hosts = replica.hosts
-    nova_objects.observe_placements(
-        (h for h in host_states if h.uuid in hosts), _note
-    )
+    reservable = [h for h in host_states if h.uuid in hosts]
+    if reservable:
+        nova_objects.set_watched(
+            spec, _promised(replica, request, reservable, now)
+        )
+        nova_objects.observe_placements(host_states, _note)
+
+
+def _promised(
+    replica: state.Replica, request: Request, host_states: list[Any], now: int
+) -> list[Any]:
+    """Return the hosts with allocations in the time of an instance.
+
+    A bound instance needs what its reservation has left on the host.
+    """
+    if request.bound:
+        return host_states
+    index = replica.indexes.main
+    rows = index.rows(h.uuid for h in host_states)
+    peaks = index.peak(rows, now, request.end)
+    # The last two lanes count the allocations.
+    lanes = len(inventory.RESOURCE_CLASSES) + 2
+    counts = zip(peaks[lanes - 2::lanes], peaks[lanes - 1::lanes], strict=True)
+    return [
+        h for h, promised in zip(host_states, counts, strict=True)
+        if any(count > 0 for count in promised)
+    ]
 
 
 def placed_recently(
@@ -121,8 +155,14 @@ def _note(host_state: Any, spec: Any) -> None:
     """
     try:
         options = CONF.blazar_sched
+        nova_objects.end_alternates(
+            spec, 'num_instances' in spec and spec.num_instances > 1
+            and is_new(spec),
+        )
         now = process.now()
         replica = process.last_known()
+        if replica is not None and host_state.uuid not in replica.hosts:
+            return
         request = read_once(spec, replica, now, options)
         if replica is None:
             return

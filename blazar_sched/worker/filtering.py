@@ -18,6 +18,7 @@ from blazar_sched.replica import state
 from blazar_sched.worker import consumption
 from blazar_sched.worker import decision
 from blazar_sched.worker import magnetic
+from blazar_sched.worker import nova_objects
 from blazar_sched.worker import process
 from blazar_sched.worker import steps
 from blazar_sched.worker.request import read_once
@@ -45,6 +46,9 @@ def filter_hosts(
         # Nova leaves this check to filters that override filter_all.
         if utils.request_is_rebuild(spec):
             return host_states
+        eligible = nova_objects.without_alternates(spec, host_states)
+        if len(eligible) < len(host_states):
+            return eligible
         now, options = process.now(), CONF.blazar_sched
         # Read the request by the last known replica first, so that the
         # handler of a failure below has the request.
@@ -65,7 +69,7 @@ def filter_hosts(
                 ),
                 magnetic.hosts_of_project(replica, request, host_states, now),
             )
-            consumption.watch(passing, replica)
+            consumption.watch(passing, replica, spec, request, now)
     except Exception as e:
         outcome = decision.FAILED
         failure.report(f'{name} failed: {type(e).__name__}: {e}', trace=True)

@@ -19,8 +19,14 @@ HostState                  `blazar_sched_consumed` the instances of the
                                                    request that the HostState
                                                    has counted, with what it
                                                    has counted as `used`
+HostState                  `allocation_candidates` emptied, see
+                                                   `end_alternates`
 RequestSpec                `_blazar_sched_request` the request read from the
                                                    RequestSpec, with its key
+RequestSpec                `_blazar_sched_watched` the HostStates that passed
+                                                   last and are no alternates
+RequestSpec                `_blazar_sched_placed`  the uuid of the instance
+                                                   that was placed last
 nova.scheduler             `ALL_REQUEST_FILTERS`   one more request filter
 .request_filter
 ========================== ======================= ===========================
@@ -32,11 +38,14 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 import functools
 from typing import Any
+import weakref
 
 from blazar_sched.domain.instance import Instance
 
 _CONSUMED = 'blazar_sched_consumed'
 _REQUEST = '_blazar_sched_request'
+_WATCHED = '_blazar_sched_watched'
+_PLACED = '_blazar_sched_placed'
 
 # Called with a HostState and the RequestSpec of the instance placed on it.
 Observer = Callable[[Any, Any], None]
@@ -76,6 +85,45 @@ def observe_placements(
     """
     for h in host_states:
         h.__class__ = _observed(h.__class__, observer)
+
+
+def set_watched(spec: Any, host_states: list[Any]) -> None:
+    """Keep the HostStates that are no alternates for a RequestSpec."""
+    # HostStates are large, and a RequestSpec may wait for garbage collection.
+    setattr(spec, _WATCHED, list(map(weakref.ref, host_states)))
+    setattr(spec, _PLACED, None)
+
+
+def end_alternates(spec: Any, several: bool) -> None:
+    """Leave watched hosts out of the alternates of a request that is placed.
+
+    nova-conductor gives an instance whose build has failed to an alternate
+    without asking a filter. nova-scheduler skips a host without allocation
+    candidates when it lists the alternates. For several instances it runs the
+    filters once more for that, see `without_alternates`.
+
+    :param several: whether the request may be for several instances, so that
+        the hosts are needed for the next instance
+    """
+    setattr(spec, _PLACED, spec.instance_uuid)
+    for h in () if several else _watched(spec):
+        h.allocation_candidates = []
+
+
+def without_alternates(spec: Any, host_states: list[Any]) -> list[Any]:
+    """Return the HostStates, without watched ones to list as alternates.
+
+    Nova passes the same HostStates for an instance that is already placed.
+    """
+    if getattr(spec, _PLACED, None) != spec.instance_uuid:
+        return host_states
+    watched = set(map(id, _watched(spec)))
+    return [h for h in host_states if id(h) not in watched]
+
+
+def _watched(spec: Any) -> list[Any]:
+    found = (each() for each in getattr(spec, _WATCHED, ()))
+    return [h for h in found if h is not None]
 
 
 def add_consumed(host_state: Any, instance: Instance) -> None:

@@ -149,9 +149,9 @@ def read_request(
     own = (
         None if replica is None else replica.instances.get(spec.instance_uuid)
     )
-    is_new = own is None and _is_new(spec)
-    server = _server(spec, own, is_new, now, options)
-    reservation_id, end = _drawn(server, own, is_new, replica, now)
+    is_first = own is None and is_new(spec)
+    server = _server(spec, own, is_first, now, options)
+    reservation_id, end = _drawn(server, own, is_first, replica, now)
     rules = _rules(replica, options)
     movable = reservation_id is None and instance_record.is_movable(
         server, end, now, rules
@@ -194,7 +194,7 @@ def read_once(
 
 
 def _server(
-    spec: Any, own: Instance | None, is_new: bool, now: int, options: Any
+    spec: Any, own: Instance | None, is_first: bool, now: int, options: Any
 ) -> RequestedServer:
     extra_specs: Mapping[str, str] = (
         spec.flavor.extra_specs or {} if 'extra_specs' in spec.flavor else {}
@@ -211,7 +211,7 @@ def _server(
         end = own.end
     else:
         default = scheduler.default_lifetime(options, spec.project_id)
-        end = _end(hints, extra_specs, now, default, options, is_new)
+        end = _end(hints, extra_specs, now, default, options, is_first)
     # Whatever the hints say, the flavor of a reservation takes a slot of
     # that reservation.
     named = flavor_rules.reservation_id(extra_specs) or hints[RESERVATION]
@@ -227,7 +227,7 @@ def _server(
         preemptible=strutils.bool_from_string(
             extra_specs.get(PREEMPTIBLE, '')
         ),
-        created=now if is_new else 0,
+        created=now if is_first else 0,
         features=_features(spec, extra_specs, any(disks)),
     )
 
@@ -235,7 +235,7 @@ def _server(
 def _drawn(
     server: RequestedServer,
     own: Instance | None,
-    is_new: bool,
+    is_first: bool,
     replica: state.Replica | None,
     now: int,
 ) -> tuple[str | None, int]:
@@ -257,13 +257,13 @@ def _drawn(
     place = _place(server.uuid, own, replica, now)
     if named is None and place is not None:
         return place.id, place.end
-    is_asked = is_new or flavor_rules.reservation_id(
+    is_asked = is_first or flavor_rules.reservation_id(
         server.features.extra_specs
     )
     return named if is_asked else None, end
 
 
-def _is_new(spec: Any) -> bool:
+def is_new(spec: Any) -> bool:
     """Tell whether a server is being created, not moved or unshelved.
 
     For an existing server Nova names the cell of the server, to keep the

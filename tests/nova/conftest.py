@@ -216,13 +216,30 @@ class Lab:
         The scheduler is called as the conductor calls it. Its allocations in
         Placement are deleted; nothing is built.
         """
+        try:
+            [[selected]] = self.selections(
+                flavor, hints, project_id,
+                requested_destination=objects.Destination(
+                    host=name, node=name
+                ),
+            )
+        except nova_exception.NoValidHost:
+            return False
+        assert selected == name
+        return True
+
+    def selections(
+        self, flavor=None, hints=None, project_id=None, count=1,
+        return_alternates=False, **fields,
+    ):
+        """Return the host that each instance is given, and its alternates."""
         project_id = project_id or self.cloud.project_id
         context = nova_context.RequestContext(
             'admin', project_id, is_admin=True
         )
-        instance = str(uuid.uuid4())
+        instances = [str(uuid.uuid4()) for _ in range(count)]
         spec = objects.RequestSpec.from_components(
-            context, instance, objects.ImageMeta.from_dict({}),
+            context, instances[0], objects.ImageMeta.from_dict({}),
             objects.Flavor.get_by_flavor_id(
                 context, flavor or self.flavor()
             ),
@@ -232,18 +249,18 @@ class Lab:
             instance_group=None, availability_zone=None,
             project_id=project_id, user_id='admin',
         )
-        spec.requested_destination = objects.Destination(host=name, node=name)
-        try:
-            [[selected]] = query.SchedulerQueryClient().select_destinations(
-                context, spec, [instance], return_objects=True
-            )
-        except nova_exception.NoValidHost:
-            return False
-        report.report_client_singleton().delete_allocation_for_instance(
-            context, instance, force=True
+        spec.num_instances = count
+        for name, value in fields.items():
+            setattr(spec, name, value)
+        selected = query.SchedulerQueryClient().select_destinations(
+            context, spec, instances, return_objects=True,
+            return_alternates=return_alternates,
         )
-        assert selected.service_host == name
-        return True
+        for each in instances:
+            report.report_client_singleton().delete_allocation_for_instance(
+                context, each, force=True
+            )
+        return [[each.service_host for each in hosts] for hosts in selected]
 
     def boots(self, name, flavor=None, hints=None, project_id=None):
         """Tell whether an instance can be booted on the host.

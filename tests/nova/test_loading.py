@@ -292,12 +292,13 @@ class TestRequest:
             name: value for name, value in named.items() if name != 'hint'
         })
         replica = state.Replica(accounting.SchedulerAccounting)
+        # A replica has no reservation that is over.
         replica.apply(1, map(record.encode, (
             Host('h', '1', 'h'),
-            record.Reservation(
+            *() if over else (record.Reservation(
                 'r', 'l', 'p1', reservation.VIRTUAL_INSTANCE, NOW - 500,
-                NOW + 500, slot={'VCPU': 2}, over=over,
-            ),
+                NOW + 500, slot={'VCPU': 2},
+            ),),
             Instance(
                 asked.instance_uuid, 'h', 'p1', {'VCPU': 2}, end=NOW + 500,
                 reservation_id='r', claim='r',

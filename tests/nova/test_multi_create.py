@@ -3,9 +3,12 @@
 
 import collections
 
+from nova import context
+from nova import objects
 import pytest
 
 from blazar_sched.demo import cloud
+from blazar_sched.worker import nova_objects
 
 HOUR = 3600
 SOON = 900
@@ -129,3 +132,46 @@ def test_twenty_fill_what_the_window_leaves_and_no_more(lab):
 
     assert placed(servers) == {'c1': 6, 'c2': 6, 'c3': 6, 'c4': 2}
     assert refused([lab.cloud.boot(*asked)])
+
+
+# A boot, a boot of two servers, and a move of a server booted with another.
+REQUESTS = pytest.mark.parametrize(
+    ('count', 'moved'), [(1, False), (2, False), (1, True)]
+)
+
+
+@pytest.fixture
+def alternates(lab):
+    """Return the alternates with allocations: all hosts but c4 have some."""
+    lab.register('c1', 'c2', 'c3', 'c4')
+    for name in 'c1', 'c2', 'c3':
+        lab.reserve(name, vcpus=2)
+    [cell] = [
+        each for each in objects.CellMappingList.get_all(
+            context.get_admin_context()
+        ) if not each.is_cell0()
+    ]
+
+    def alternates(count, moved):
+        fields = {
+            'num_instances': 2,
+            'requested_destination': objects.Destination(cell=cell),
+        } if moved else {}
+        found = lab.selections(count=count, return_alternates=True, **fields)
+        return {name for _, *others in found for name in others} - {'c4'}
+
+    return alternates
+
+
+@REQUESTS
+def test_no_host_with_allocations_is_an_alternate(alternates, count, moved):
+    """nova-conductor would take it without asking a filter."""
+    assert alternates(count, moved) == set()
+
+
+@REQUESTS
+def test_control_such_a_host_would_be_one(
+    alternates, monkeypatch, count, moved
+):
+    monkeypatch.setattr(nova_objects, 'end_alternates', lambda *args: None)
+    assert alternates(count, moved)
