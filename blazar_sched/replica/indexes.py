@@ -10,6 +10,7 @@ are relocated, `total` has the sum of all hosts: see replica.total.
 
 import array
 from collections import defaultdict
+from collections.abc import Callable
 from collections.abc import Container
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -46,6 +47,9 @@ WHOLE = 'whole'
 _NOTHING = 'nothing has this id'
 # The owner of the entries that close hosts, and the prefix of their ids.
 _CLOSED = 'closed'
+# The owner of the entries that count what instances use beyond their
+# reservations, and the prefix of their ids: see `overdraw`.
+_OVERDRAWN = 'overdrawn'
 
 # A number for each host, by resource class.
 Columns = Mapping[str, Sequence[int]]
@@ -182,7 +186,8 @@ class Indexes:
                 for n, (id_, owner, row, start, end, is_whole) in enumerate(
                     zip(ids, owners, rows_, starts, ends, whole, strict=True)
                 )
-                if owner not in instances and owner != _CLOSED
+                if owner not in instances
+                and owner not in (_CLOSED, _OVERDRAWN)
             ),
             lifetimes,
         )
@@ -245,6 +250,41 @@ class Indexes:
              if uuid not in closed],
             force=True,
         )
+
+    def overdraw(
+        self,
+        reservation_ids: Iterable[str],
+        used: Callable[[str], Mapping[str, Sequence[int]]],
+    ) -> None:
+        """Count what bound instances use beyond their reservations.
+
+        An allocation counts in the place of the instances that draw on it, so
+        their amounts above the allocation would be counted by nobody.
+
+        :param reservation_ids: the reservations to count anew, beside those
+            that are overdrawn
+        :param used: returns the amounts, by RESOURCE_CLASSES, of the instances
+            that draw on a reservation, by host
+        """
+        before = self.main.held(_OVERDRAWN)
+        changes: list[Change] = [('remove', id_) for id_, *_ in before]
+        overdrawn = (id_.split()[1] for id_, *_ in before)
+        for reservation_id in {*reservation_ids, *overdrawn}:
+            here = used(reservation_id)
+            for id_, host, start, end, amounts, whole in self.main.held(
+                reservation_id
+            ):
+                beyond = [
+                    max(0, mine - held) for mine, held
+                    in zip(here.get(host, amounts), amounts, strict=True)
+                ]
+                if any(beyond) and not whole:
+                    changes.append((
+                        'add', f'{_OVERDRAWN} {reservation_id} {id_}',
+                        _OVERDRAWN, host, start, end, tuple(beyond), False,
+                    ))
+        if changes:
+            self.main.apply(changes, force=True)
 
     def allocations(self, reservation_id: str) -> dict[str, Allocation]:
         """Return the allocations of a reservation by host.
@@ -504,7 +544,12 @@ class Indexes:
         ]
         removes: list[Change] = [
             ('remove', id_)
-            for id_ in (*map(_closing_id, gone), *batch.removes)
+            for id_ in (
+                *map(_closing_id, gone),
+                *(id_ for id_, host, *_ in self.main.held(_OVERDRAWN)
+                  if host in gone),
+                *batch.removes,
+            )
             if id_ in self.main
         ]
         drops: list[Change] = [('drop', uuid) for uuid in gone]

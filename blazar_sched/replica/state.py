@@ -60,6 +60,8 @@ class Replica(Entities):
         self.present = present.Present(self.hosts)
         self.left_out = left_out.LeftOut()
         self.catalog = Catalog(self.indexes.main, self.hosts)
+        # The reservations whose use may have changed; None for no reservation.
+        self._drawn_on: set[str | None] = set()
 
     def apply(
         self,
@@ -168,6 +170,7 @@ class Replica(Entities):
         ended.
         """
         for instance in self.due(now):
+            self._drawn_on.add(instance.reservation_id)
             batch = Batch(self.hosts)
             batch.remove_instance(instance.uuid)
             batch.add_instance(instance, self.accounting, overdue=True)
@@ -176,6 +179,7 @@ class Replica(Entities):
             except ext.TimelineError as e:
                 self._leave_out([instance], e)
                 self._settle()
+        self._count_overdrawn()
         self.indexes.main.advance(now)
 
     @contextlib.contextmanager
@@ -356,6 +360,7 @@ class Replica(Entities):
             if uuid not in self.hosts:
                 self._count({(record.HOST, uuid): _stub(uuid)})
         self._close_hosts()
+        self._count_overdrawn()
         self.indexes.reopen(self.left_out.closed)
         self.indexes.extra.prune()
         if self.indexes.total is None and (
@@ -368,11 +373,39 @@ class Replica(Entities):
                 )
             self.indexes.start_total(self.instances, batch.lifetimes)
 
+    def _count_overdrawn(self) -> None:
+        """Count what instances use beyond the reservations they draw on."""
+        if not self._drawn_on:
+            return
+
+        def used(reservation_id: str) -> dict[str, list[int]]:
+            found: dict[str, list[int]] = {}
+            for uuid in self.bound.get(reservation_id, ()):
+                each = self.instances[uuid]
+                if each.preemptible or self.is_overdue(each):
+                    continue
+                amounts = packing.amounts_of(each.countable())
+                total = found.get(each.host, (0,) * packing.WIDTH)
+                found[each.host] = list(map(int.__add__, total, amounts))
+            return found
+
+        drawn_on, self._drawn_on = self._drawn_on, set()
+        self.indexes.overdraw(
+            (id_ for id_ in drawn_on if id_ is not None and id_ in self.bound),
+            used,
+        )
+
     def _close_hosts(self) -> None:
         """Close the hosts of the records left out: take each host whole."""
         self.indexes.close(self.left_out.closed & self.hosts.keys())
 
     def _keep_all(self, image: Image) -> None:
+        for (kind, key), entity in image.items():
+            for each in entity, self.instances.get(key):
+                if isinstance(each, Allocation | Instance):
+                    self._drawn_on.add(each.reservation_id)
+            if kind == record.ALLOCATION:
+                self._drawn_on.add(None)
         self.keep(image)
         for kind, key in image:
             if kind == record.HOST:

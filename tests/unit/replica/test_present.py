@@ -201,6 +201,72 @@ def test_instances_that_nova_does_not_name_confirm_nothing():
     assert not has_room(replica, seen, 4)
 
 
+class TestOverdrawnReservation:
+    """Six VCPUs are used of a reservation of three, and all in its window."""
+
+    servers = [
+        a_server(f's{n}', 2, TAIL, reservation_id='r') for n in range(3)
+    ]
+    held = an_allocation(3, NOW, TAIL)
+
+    @pytest.mark.parametrize('accounting_', [
+        accounting.SchedulerAccounting, accounting.LedgerAccounting
+    ])
+    def test_what_is_beyond_it_counts_until_it_ends(self, accounting_):
+        """The rest of the host has no room for three more."""
+        replica = state.Replica(accounting_)
+        replica.advance(NOW)
+        replica.apply(1, map(record.encode, (
+            a_host(), self.held, *self.servers
+        )))
+        seen = host_state([each.uuid for each in self.servers], 6)
+        index = replica.indexes.main
+
+        def fits(vcpus, start):
+            if accounting_ is accounting.SchedulerAccounting:
+                return has_room(replica, seen, vcpus, start + 1)
+            return index.fits(index.rows(['h']), start, start + 1, (
+                vcpus, 0, 0
+            ))[0]
+
+        assert fits(2, NOW) and not fits(3, NOW)
+        replica.apply(2, [(record.INSTANCE, 's0', None)])
+        seen.instances.pop('s0')
+        seen.vcpus_used = 4
+        assert fits(4, NOW) and not fits(5, NOW)
+        replica.apply(3, [record.encode(an_allocation(4, NOW, TAIL))])
+        replica.apply(4, [(record.INSTANCE, 's1', None)])
+        assert not index.held('overdrawn')
+
+    @pytest.mark.parametrize('records', [
+        [(record.ALLOCATION, 'r 1000', None)],
+        [(record.INSTANCE, each.uuid, None) for each in servers[1:]],
+        [
+            (record.ALLOCATION, 'r 1000', None), (record.HOST, 'h', None),
+            *((record.INSTANCE, each.uuid, None) for each in servers),
+        ],
+    ], ids=['reservation', 'servers', 'host'])
+    def test_ends_with(self, records):
+        replica = a_replica(self.held, *self.servers)
+        assert replica.indexes.main.held('overdrawn')
+        replica.apply(2, records)
+        assert not replica.indexes.main.held('overdrawn')
+
+    def test_ends_when_the_servers_are_overdue(self):
+        """They count for themselves then."""
+        replica = a_replica(self.held, *self.servers)
+        replica.advance(TAIL)
+        assert not replica.indexes.main.held('overdrawn')
+
+    def test_is_counted_in_a_full_copy(self):
+        replica = state.Replica(accounting.SchedulerAccounting)
+        replica.advance(NOW)
+        replica.load(
+            1, map(record.encode, (a_host(), *self.servers)), [self.held]
+        )
+        assert replica.indexes.main.held('overdrawn')
+
+
 class TestUnits:
     """HostState has Nova's figures, an inventory has Placement's."""
 
@@ -433,9 +499,15 @@ def counted_by_nova(known):
 
 def needed(there, leases, at):
     """Return the need at a time, of the servers that really exist."""
+    inside = sum(
+        known['vcpus'] for known in there
+        if known['reservation_id'] and not known['preemptible']
+        and known['end'] > NOW
+    )
     need = sum(
-        vcpus for vcpus, start, length, _ in leases
-        if start <= at < start + length
+        max(vcpus, inside) if of == 'r' else vcpus
+        for vcpus, start, length, of in leases
+        if vcpus and start <= at < start + length
     )
     for known in there:
         overdue = known['end'] <= NOW
@@ -472,9 +544,11 @@ def test_no_answer_is_looser_than_the_truth(
     found = has_room(replica, seen, vcpus, end)
 
     assert truth or not found
-    # The difference between Placement and Nova lasts as long as the record.
+    # The difference between Placement and Nova lasts as long as the record,
+    # and so does the use of a reservation.
     beyond = any(
         known[uuid]['vcpus'] > counted_by_nova(known[uuid])
+        or known[uuid]['reservation_id']
         for uuid in left & known.keys()
     )
     if not beyond and not unnamed & there.keys():
