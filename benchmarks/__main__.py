@@ -22,6 +22,7 @@ from benchmarks import fleet
 from benchmarks import lease_requests
 from benchmarks import ledger
 from benchmarks import offers
+from benchmarks import past
 from benchmarks import replica
 from benchmarks import report
 from benchmarks import scale
@@ -38,7 +39,7 @@ Say = Callable[[str], None]
 PARTS = (
     'index', 'scale', 'dense', 'churn', 'scheduler', 'replica', 'fleet',
     'ledger', 'relocation', 'offers', 'series',
-    'lease_requests', 'timeline',
+    'lease_requests', 'timeline', 'past',
 )
 
 # Columns, where there is no terminal to ask.
@@ -156,6 +157,7 @@ def _measured(
     for name, part in (
         ('ledger', ledger), ('offers', offers), ('series', series),
         ('lease_requests', lease_requests), ('timeline', timeline),
+        ('past', past),
     ):
         if name in options.parts:
             wanted += part.TARGETS
