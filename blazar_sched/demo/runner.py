@@ -42,8 +42,7 @@ export OS_AUTH_TYPE=admin_token
 export OS_ENDPOINT=http://127.0.0.1:{port}/v1
 export OS_TOKEN=admin
 
-For the curl commands of the guides, as alice or as bob:
-
+# For the curl commands of the guides, as alice or as bob:
 TOKEN=alice:alice
 TOKEN=bob:bob
 """
