@@ -27,7 +27,7 @@ Suitable = tuple[Reservation, Sequence[Host]]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RequestedLease:
-    """A lease request, with its lease at any start."""
+    """A lease request, with its lease at a start."""
 
     request: LeaseRequest
     lease: Lease
@@ -42,11 +42,12 @@ def starts(
 ) -> list[Starts]:
     """Return the starts at which a lease delays no request ahead of it.
 
-    The lease overlaps no window that a request ahead may get, nor the cleaning
-    time around such a window, if both may use the same host. The requests
-    ahead are looked at until no start is left.
+    The lease overlaps no window that a request ahead keeps free, nor the
+    cleaning time around such a window, if both may use the same host. The
+    requests ahead are looked at until no start is left.
 
-    :param ahead: the waiting requests ahead
+    :param ahead: the waiting requests ahead, each with its lease in the window
+        that it keeps free
     :param within: the range of the starts
     """
     mine = list(_candidates(replica, requested.lease, options))
@@ -61,7 +62,7 @@ def starts(
                 _cleaning_time(replica, reservation, hosts, options)
                 for reservation, hosts in (*mine, *theirs)
             )
-            taken.append(each.request.span.widened(seconds))
+            taken.append(each.lease.window.widened(seconds))
             left = starts_outside(within, requested.request.duration, taken)
     return left
 

@@ -2,16 +2,23 @@
 """Lease requests: projects that wait until a lease finds room.
 
 A request waits while no start in the range of the request has room. As soon as
-there is room, a loop books the lease. A request never takes room that a
-request ahead could use: the lease of a request overlaps no window of a request
-ahead that competes for the same hosts, so that small requests cannot keep a
-large request waiting for ever. A request may displace the flexible leases of
-requests of a lower priority. The order of the requests is in the ledger, and
-each commit checks the order, so several managers may book at once.
+there is room, a loop books the lease. Each request keeps one window free: that
+at the start that the request is estimated to get, or at its latest start if
+the estimate is later. The lease of a request overlaps no such window of
+a request ahead that competes for the same hosts, so that small requests cannot
+keep a large request waiting for ever. A request without an estimate keeps no
+window free. A request may displace the flexible leases of requests of a lower
+priority. The order of the requests is in the ledger, and each commit checks
+the order, so several managers may book at once.
+
+The loop searches for one request at a time, for a bounded time for each
+project, and rests for most of the time.
 """
 
+from collections import Counter
 from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from collections.abc import Set
@@ -33,6 +40,8 @@ from blazar_sched.domain.lease_request import LeaseRequest
 from blazar_sched.placing import lease_placing
 from blazar_sched.placing import lease_request
 from blazar_sched.placing.lease_request import RequestedLease
+from blazar_sched.placing.window_search import Budget
+from blazar_sched.replica import state
 from blazar_sched.service import loop
 from blazar_sched.service import resources
 from blazar_sched.service.bus.notifier import LEASE_CREATE
@@ -55,15 +64,19 @@ from blazar_sched.service.manager.request_search import RequestSearch
 from blazar_sched.service.manager.runner import Runner
 from blazar_sched.service.manager.window_search import Booking
 from blazar_sched.service.manager.window_search import check_on_hosts
-from blazar_sched.service.manager.window_search import in_commit
+from blazar_sched.service.manager.window_search import SECONDS
 from blazar_sched.service.manager.window_search import WindowSearch
 
 LOG = log.getLogger(__name__)
 
 # The seconds after which room is searched for although no revision is new.
 INTERVAL = 60
+# How many times as long as a pass took, in processor time, the loop rests.
+REST = 20
 # The most leases that are moved for a request: other commits wait meanwhile.
 MOST_MOVED = 10
+# The most seconds from the first to the last start of a request.
+MOST_RANGE = 366 * 86400
 # The namespace of the ids that follow from idempotency keys.
 _NAMESPACE = uuid.UUID('3b0c5a52-6d2e-4c7b-9a0e-5f2a1c4d7e90')
 
@@ -88,6 +101,7 @@ class LeaseRequests(loop.Looped):
     """The operations on lease requests, and the loop that books leases.
 
     :param clock: returns the time in epoch seconds
+    :param monotonic: returns monotonic seconds
     """
 
     def __init__(
@@ -101,6 +115,7 @@ class LeaseRequests(loop.Looped):
         search: WindowSearch,
         writer: LeaseWriter,
         clock: Callable[[], float],
+        monotonic: Callable[[], float],
     ) -> None:
         self._conf = conf.manager
         self._ledger = ledger
@@ -111,8 +126,11 @@ class LeaseRequests(loop.Looped):
         self._search = search
         self._writer = writer
         self._clock = clock
-        # The revision and the interval of the last search for room.
+        self._monotonic = monotonic
+        # The revision and the interval of the last search for room, and when
+        # the next search may begin.
         self._searched: tuple[int, int] | None = None
+        self._rested_at = 0.0
         self._loop = loop.Loop('lease requests', self.step)
 
     def create(
@@ -143,11 +161,14 @@ class LeaseRequests(loop.Looped):
             if is_new:
                 self._notifier.lease_request(REQUEST_CREATE, made)
                 self._book_first(made, now)
-        return self.get(made.id, None)
+        return self.get(made.id, None, anew=False)
 
-    def get(self, request_id: str, project_id: str | None) -> _Shown:
+    def get(
+        self, request_id: str, project_id: str | None, anew: bool = True
+    ) -> _Shown:
         """Return a lease request, with the start that it may expect.
 
+        :param anew: whether to search although there is an estimate
         :raises LeaseRequestNotFound: if the project has no such request
         """
         found: LeaseRequest = self._ledger.lease_request(
@@ -155,9 +176,19 @@ class LeaseRequests(loop.Looped):
         )
         waiting = self._ledger.waiting_requests()
         now = int(self._clock())
+        if not found.is_waiting:
+            return {**_shown(found, waiting), 'estimate': None}
+        if anew or not self._requests.is_estimated(found):
+            for requested in self._requests.requested_leases([found], now):
+                # Without a turn, the last estimate is the answer.
+                with contextlib.suppress(exception.TooManySearches):
+                    self._requests.estimate(
+                        requested, self._requests.ahead(found, waiting, now),
+                        now, self._search.budget(), found.project_id,
+                    )
         return {
             **_shown(found, waiting),
-            'estimate': self._requests.estimate(found, waiting, now),
+            'estimate': self._requests.last_estimate(found),
         }
 
     def list(self, project_id: str | None) -> list[_Shown]:
@@ -193,20 +224,26 @@ class LeaseRequests(loop.Looped):
     def step(self) -> float:
         """End the requests that have waited too long, and book the others.
 
-        Room is searched for at each new revision of the ledger.
+        Room is searched for when the ledger has a new revision, but not
+        before the loop has rested.
         """
         now = int(self._clock())
         waiting = self._ledger.waiting_requests()
         late = [each for each in waiting if each.wait_until <= now]
         for each in late:
             self._lapse(each, now)
-        if waiting:
+        if late:
+            self._searched = None
+        if waiting and self._monotonic() >= self._rested_at:
             at = self._ledger.newest()[1], now // INTERVAL
-            if late or at != self._searched:
+            if at != self._searched:
                 self._searched = at
+                began = self._search.thread_time()
                 self._book_all(
                     [each for each in waiting if each not in late], now
                 )
+                took = self._search.thread_time() - began
+                self._rested_at = self._monotonic() + REST * took
         return loop.PAUSE
 
     def search_again(self) -> None:
@@ -220,15 +257,22 @@ class LeaseRequests(loop.Looped):
         :raises BlazarSchedError: as `create`
         """
         new.check(now)
-        requested = self._requests.requested_lease(new, now)
-        check_on_hosts(requested.lease)
-        self._enforcement.check_limits(
-            self._ledger, LeaseChange(requested.lease, None, now)
-        )
-        suitable = self._ledger.read_replica(
-            lambda replica: lease_request.suitable_hosts(
-                replica, requested.lease
+        if new.latest_start - new.start > MOST_RANGE:
+            raise exception.InvalidInput(
+                f'latest_start_date must be at most {MOST_RANGE // 86400} '
+                'days after start_date',
+                field='latest_start_date',
             )
+        last = self._requests.lease(new, new.latest_start, now)
+        check_on_hosts(last)
+        try:
+            self._enforcement.check_limits(
+                self._ledger, LeaseChange(last, None, now)
+            )
+        except (exception.MaxStartHorizon, exception.MaxEndHorizon) as e:
+            raise type(e)(e.args[0], 'latest_start_date') from e
+        suitable = self._ledger.read_replica(
+            lambda replica: lease_request.suitable_hosts(replica, last)
         )
         lacking = lease_request.lacking(
             suitable, self._conf.overcommit_reservations
@@ -269,26 +313,48 @@ class LeaseRequests(loop.Looped):
             self._notifier.lease_request(REQUEST_LAPSE, lapsed)
 
     def _book_first(self, request: LeaseRequest, now: int) -> None:
-        """Book the lease of a new request, if there is room."""
+        """Book the lease of a new request, if there is room.
+
+        The loop books the lease if the search takes too long.
+        """
         waiting = [
             each for each in self._ledger.waiting_requests()
             if each.turn < request.turn
         ]
-        seen = {each.id for each in waiting}
-        ahead = self._requests.requested_leases(waiting, now)
-        requested = self._requests.requested_lease(request, now)
-        if not self._book(requested, ahead, seen, now):
+        budget, left = self._search.budget(), len(waiting) + 1
+        ahead: list[RequestedLease] = []
+        booked = False
+        with contextlib.suppress(exception.TooManySearches):
+            for each in self._requests.requested_leases(waiting, now):
+                self._requests.estimate(
+                    each, ahead, now, budget.part(left), request.project_id
+                )
+                ahead += self._requests.kept(each)
+                left -= 1
+            booked = self._book(
+                self._requests.requested_lease(request, now), ahead,
+                {each.id for each in waiting}, now, budget, request.project_id,
+            )
+        if not booked:
             self.search_again()
 
     def _book_all(self, waiting: Sequence[LeaseRequest], now: int) -> None:
-        """Book the leases of the requests, in their order, that have room."""
+        """Book the leases of the requests, in their order, that have room.
+
+        The requests of one project share one budget.
+        """
         ahead: list[RequestedLease] = []
         seen: set[str] = set()
+        counts = Counter(each.project_id for each in waiting)
         for request in waiting:
+            seconds = SECONDS / counts[request.project_id]
             for requested in self._requests.requested_leases([request], now):
-                if not self._book(requested, ahead, seen, now):
-                    ahead.append(requested)
+                if not self._book(
+                    requested, ahead, seen, now, self._search.budget(seconds)
+                ):
+                    ahead += self._requests.kept(requested)
             seen.add(request.id)
+        self._requests.forget_all_but(seen)
 
     def _book(
         self,
@@ -296,20 +362,27 @@ class LeaseRequests(loop.Looped):
         ahead: Sequence[RequestedLease],
         seen: Set[str],
         now: int,
+        budget: Budget,
+        project_id: str | None = None,
     ) -> bool:
         """Book the lease of a request, if there is room.
 
-        :param ahead: the requests ahead that wait for room
+        :param ahead: the requests ahead in the windows that they keep free
         :param seen: the ids of all requests ahead
+        :param project_id: the project whose turn the searches need
         :returns: whether the requests behind need not keep away from the
-            windows of the request
+            window of the request
+        :raises TooManySearches: if too many searches run or wait already
         """
-        search = self._requests.starts(requested, ahead, now)
+        request = requested.request
+        start = self._requests.estimate(
+            requested, ahead, now, budget, project_id
+        )
         try:
-            if self._search.result(search) is None:
-                return self._make_room(requested, ahead, seen, now)
+            if start is None or start > request.latest_start:
+                return self._make_room(requested, ahead, seen, now, budget)
             booked = self._search.book(
-                search,
+                self._requests.starts(requested, ahead, (start, start), now),
                 lambda booking: self._ledger.commit(
                     lambda tx: self._put(tx, requested, seen, booking, now)
                 ),
@@ -317,10 +390,10 @@ class LeaseRequests(loop.Looped):
         except exception.LimitExceeded as e:
             # There is room: the requests behind do not wait for a project
             # that has too much.
-            LOG.info('Lease request %s waits: %s', requested.request.id, e)
+            LOG.info('Lease request %s waits: %s', request.id, e)
             return True
         except exception.Conflict as e:
-            LOG.warning('Lease request %s waits: %s', requested.request.id, e)
+            LOG.warning('Lease request %s waits: %s', request.id, e)
             return False
         if booked is None:
             return False
@@ -341,6 +414,7 @@ class LeaseRequests(loop.Looped):
         ahead: Sequence[RequestedLease],
         seen: Set[str],
         now: int,
+        budget: Budget,
     ) -> bool:
         """Book the lease of a request in place of leases that can be moved.
 
@@ -349,22 +423,80 @@ class LeaseRequests(loop.Looped):
         :returns: as `_book`
         """
         movable = self._movable(self._ledger, requested.request, now)
-        most = self._ledger.read_replica(
-            lambda replica: len(
-                self._requests.competing(replica, requested, movable)
+        if not movable:
+            return False
+        movable = self._ledger.read_replica(
+            lambda replica: self._requests.competing(
+                replica, requested, movable
             )
         )
-        for count in range(1, min(most, MOST_MOVED) + 1):
+        waiting = self._ledger.waiting_requests()
+        for count in range(1, min(len(movable), MOST_MOVED) + 1):
+            if budget.is_spent:
+                break
+            leaving = [
+                (each, self._requests.ahead(each.request, waiting, now))
+                for each in reversed(movable[:count])
+            ]
+            # One query for each number: no commit waits for all of them.
+            starts = self._ledger.read_replica(functools.partial(
+                self._starts, requested=requested, ahead=ahead,
+                leaving=leaving, now=now,
+            ))
+            if starts is None:
+                continue
             with contextlib.suppress(exception.NotEnoughHostsAvailable):
                 booked = self._ledger.commit(functools.partial(
-                    self._put_in_place, requested=requested, ahead=ahead,
-                    seen=seen,
-                    count=count, now=now,
+                    self._put_in_place, requested=requested, seen=seen,
+                    moving=[each for each, _ in leaving], starts=starts,
+                    now=now,
                 ))
                 if booked is not None:
                     self._announce(booked)
                     return True
+            break
         return False
+
+    def _starts(
+        self,
+        replica: state.Replica,
+        requested: RequestedLease,
+        ahead: Sequence[RequestedLease],
+        leaving: Sequence[tuple[RequestedLease, Sequence[RequestedLease]]],
+        now: int,
+    ) -> Sequence[int] | None:
+        """Return the starts of a request and of leases that leave for it.
+
+        A lease keeps its window if the window has room on other hosts.
+
+        :param ahead: the requests ahead in the windows that they keep free
+        :param leaving: the leases, with the requests ahead of them likewise
+        :returns: None if one of the leases finds no room in time
+        """
+        reader = self._search.fixed(replica, self._ledger)
+        found = []
+        with _removed(replica, [each for each, _ in leaving]) as (keep, _):
+            for each, others in [(requested, ahead), *leaving]:
+                at, request = each.lease.start, each.request
+                within = max(request.start, now), request.latest_start
+                searches = [self._requests.starts(each, others, within, now)]
+                if each is not requested:
+                    searches.insert(
+                        0, self._requests.starts(each, (), (at, at), now)
+                    )
+                starts = (search(reader) for search in searches)
+                start = next((at for at in starts if at is not None), None)
+                if start is None:
+                    return None
+                lease = dataclasses.replace(
+                    each.lease, start=start, end=start + request.duration
+                )
+                try:
+                    keep(*self._writer.place(replica, lease, now))
+                except exception.NotEnoughHostsAvailable:
+                    return None
+                found.append(start)
+        return found
 
     def _movable(
         self, source: Reader, request: LeaseRequest, now: int
@@ -394,86 +526,52 @@ class LeaseRequests(loop.Looped):
         self,
         tx: PlacingTx,
         requested: RequestedLease,
-        ahead: Sequence[RequestedLease],
         seen: Set[str],
-        count: int,
+        moving: Sequence[RequestedLease],
+        starts: Sequence[int],
         now: int,
     ) -> _Booked | None:
         """Write the lease of a request, and the moved leases.
 
-        :param count: the number of leases to move
-        :raises NotEnoughHostsAvailable: if one of the leases finds no room in
-            the range of starts of its own request
+        :param moving: the leases to move
+        :param starts: the start of the request, and those of the moved leases
+        :returns: None if the leases have changed meanwhile, or as `_put`
+        :raises NotEnoughHostsAvailable: if one of the leases finds no room
+            any more
         """
-        replica = tx.replica
         movable = self._movable(tx, requested.request, now)
-        moving = self._requests.competing(replica, requested, movable)[:count]
-        search = self._requests.starts(requested, ahead, now)
-        held = {
-            each.lease.id: lease_placing.allocations_of(replica, each.lease)
-            for each in moving
-        }
-        with (
-            replica.indexes.removed(
-                allocation
-                for placed in held.values()
-                for many in placed.values()
-                for allocation in many
-            ),
-            lease_placing.remembering(replica) as keep,
-        ):
+        if any(each not in movable for each in moving):
+            return None
+        with _removed(tx.replica, moving) as (keep, held):
             booked = self._put(
-                tx, requested, seen, functools.partial(in_commit, search), now,
-                keep,
+                tx, requested, seen, lambda tx: starts[0], now, keep
             )
             if booked is None:
                 return None
             moved = [
-                (
-                    each.request,
-                    self._move(tx, each, held[each.lease.id], keep, now),
-                )
-                for each in reversed(moving)
+                (each.request, self._move(tx, each.lease, held, at, keep, now))
+                for each, at in zip(moving, starts[1:], strict=True)
             ]
         return dataclasses.replace(booked, moved=moved)
 
     def _move(
         self,
         tx: PlacingTx,
-        requested: RequestedLease,
-        held: lease_placing.Allocations,
+        lease: Lease,
+        held: Mapping[str, lease_placing.Allocations],
+        start: int,
         keep: lease_placing.Keep,
         now: int,
     ) -> Lease:
-        """Place a lease anew in the range of starts of its request.
+        """Place a lease anew at a start.
 
-        The lease keeps its window if the window has room on other hosts.
-
-        :param held: the allocations that the lease has
+        :param held: the allocations of the moved leases, by the lease's id
         :raises NotEnoughHostsAvailable: if there is no room, or if a limit
             forbids the lease in another window
         """
-        request, lease = requested.request, requested.lease
-        ahead = self._requests.requested_leases(
-            (
-                each for each in tx.waiting_requests()
-                if each.turn < request.turn
-            ),
-            now,
+        change, displaced = self._writer.move(
+            tx, lease, held[lease.id], start, now
         )
-        searches = (
-            self._requests.starts(
-                requested, (), now, (lease.start, lease.start)
-            ),
-            self._requests.starts(requested, ahead, now),
-        )
-        starts = (in_commit(search, tx) for search in searches)
-        start = next((at for at in starts if at is not None), None)
-        if start is None:
-            raise exception.NotEnoughHostsAvailable(
-                f'lease {lease.id} cannot be moved'
-            )
-        change, displaced = self._writer.move(tx, lease, held, start, now)
         try:
             self._enforcement.check_limits(tx, change)
         except exception.LimitExceeded as e:
@@ -542,6 +640,33 @@ def _made(source: Reader, new: LeaseRequest) -> LeaseRequest | None:
         return None
     idempotency.require_same(made.digest, new.digest)
     return made
+
+
+@contextlib.contextmanager
+def _removed(
+    replica: state.Replica, moving: Iterable[RequestedLease]
+) -> Iterator[
+    tuple[lease_placing.Keep, Mapping[str, lease_placing.Allocations]]
+]:
+    """Remove the allocations of leases from a replica for a block.
+
+    :returns: the function that adds to the replica what a lease has got, and
+        what was removed, by the lease's id
+    """
+    held = {
+        each.lease.id: lease_placing.allocations_of(replica, each.lease)
+        for each in moving
+    }
+    with (
+        replica.indexes.removed(
+            allocation
+            for placed in held.values()
+            for many in placed.values()
+            for allocation in many
+        ),
+        lease_placing.remembering(replica) as keep,
+    ):
+        yield keep, held
 
 
 def _ended(

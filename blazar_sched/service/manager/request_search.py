@@ -3,6 +3,8 @@
 
 from collections.abc import Iterable
 from collections.abc import Sequence
+from collections.abc import Set
+import dataclasses
 
 from oslo_config import cfg
 from oslo_log import log
@@ -13,6 +15,7 @@ from blazar_sched.domain.lease_request import LeaseRequest
 from blazar_sched.domain.lease_request import Starts
 from blazar_sched.placing import lease_request
 from blazar_sched.placing.lease_request import RequestedLease
+from blazar_sched.placing.window_search import Budget
 from blazar_sched.replica import state
 from blazar_sched.service import resources
 from blazar_sched.service.manager import draft
@@ -25,7 +28,11 @@ LOG = log.getLogger(__name__)
 
 
 class RequestSearch:
-    """The search for starts that delay no request ahead."""
+    """The search for starts that delay no request ahead.
+
+    A request keeps one window free: that at the start that the request was
+    last estimated to get, or at its latest start if the estimate is later.
+    """
 
     def __init__(
         self,
@@ -36,26 +43,26 @@ class RequestSearch:
         self._conf = conf.manager
         self._drafts = draft.Drafts(conf, drivers)
         self._search = search
+        # The last estimate of each waiting request, by its id.
+        self._estimates: dict[str, int | None] = {}
 
     def starts(
         self,
         requested: RequestedLease,
         ahead: Sequence[RequestedLease],
+        within: Starts,
         now: int,
-        within: Starts | None = None,
     ) -> Search[int | None]:
         """Return the search for the first start that a request can get.
 
-        :param ahead: the requests ahead that wait for room
-        :param within: the range of the starts, that of the request by default
+        :param ahead: the requests ahead in the windows that they keep free
+        :param within: the range of the starts
         """
         options = placing_options.read(self._conf)
-        request = requested.request
-        starts = within or (max(request.start, now), request.latest_start)
         return self._search.first_of(
             requested.lease,
             lambda replica: lease_request.starts(
-                replica, requested, ahead, starts, options
+                replica, requested, ahead, within, options
             ),
             now,
         )
@@ -116,20 +123,72 @@ class RequestSearch:
 
     def estimate(
         self,
+        requested: RequestedLease,
+        ahead: Sequence[RequestedLease],
+        now: int,
+        budget: Budget,
+        project_id: str | None = None,
+    ) -> int | None:
+        """Return the start that a request can get, also after its range.
+
+        If the search takes too long, the last estimate stays.
+
+        :param ahead: the requests ahead in the windows that they keep free
+        :param project_id: the project whose turn the search needs
+        :raises TooManySearches: if too many searches run or wait already
+        """
+        request = requested.request
+        first = max(request.start, now)
+        last = max(request.latest_start, first) + DEFAULT_RANGE
+        found = None
+        if not budget.is_spent:
+            found = self._search.result(
+                self.starts(requested, ahead, (first, last), now),
+                project_id, budget,
+            )
+        if found is not None or not budget.is_spent:
+            self._estimates[request.id] = found
+        return self.last_estimate(request)
+
+    def is_estimated(self, request: LeaseRequest) -> bool:
+        """Tell whether a search for a request has been completed."""
+        return request.id in self._estimates
+
+    def last_estimate(self, request: LeaseRequest) -> int | None:
+        """Return the last estimate of a request."""
+        return self._estimates.get(request.id)
+
+    def forget_all_but(self, waiting: Set[str]) -> None:
+        """Forget the estimates of all but the requests with some ids."""
+        for id_ in self._estimates.keys() - waiting:
+            self._estimates.pop(id_, None)
+
+    def kept(self, requested: RequestedLease) -> list[RequestedLease]:
+        """Return a request with its lease in the window that it keeps free.
+
+        :returns: no request if there is no estimate
+        """
+        request = requested.request
+        estimate = self.last_estimate(request)
+        if estimate is None:
+            return []
+        start = min(estimate, request.latest_start)
+        lease = dataclasses.replace(
+            requested.lease, start=start, end=start + request.duration
+        )
+        return [RequestedLease(request, lease)]
+
+    def ahead(
+        self,
         request: LeaseRequest,
         waiting: Iterable[LeaseRequest],
         now: int,
-    ) -> int | None:
-        """Return the first start with room, also after the latest start."""
-        if not request.is_waiting:
-            return None
-        ahead = [each for each in waiting if each.turn < request.turn]
-        first = max(request.start, now)
-        within = first, max(request.latest_start, first) + DEFAULT_RANGE
-        for requested in self.requested_leases([request], now):
-            return self._search.result(
-                self.starts(
-                    requested, self.requested_leases(ahead, now), now, within
-                )
+    ) -> Sequence[RequestedLease]:
+        """Return the requests ahead in the windows that they keep free."""
+        return [
+            kept
+            for each in self.requested_leases(
+                (each for each in waiting if each.turn < request.turn), now
             )
-        return None
+            for kept in self.kept(each)
+        ]

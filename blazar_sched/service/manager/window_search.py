@@ -97,7 +97,7 @@ class WindowSearch:
         self._ledger = ledger
         self._drafts = draft.Drafts(conf, drivers)
         self._clock = clock
-        self._thread_time = thread_time
+        self.thread_time = thread_time
         self._turn = threading.Lock()
         self._lock = threading.Lock()
         self._searches: Counter[str] = Counter()
@@ -132,7 +132,7 @@ class WindowSearch:
 
     def budget(self, seconds: float = SECONDS) -> Budget:
         """Return the budget of a search that begins now in this thread."""
-        return Budget(self._thread_time, seconds)
+        return Budget(self.thread_time, seconds)
 
     def windows(self, values: Mapping[str, Any]) -> 'Search[Windows]':
         """Return the search for windows for a lease, or for an alternative.
@@ -606,11 +606,6 @@ ReplicaReader = _NewestReader | _FixedReader
 Search = Callable[[ReplicaReader], T]
 # Returns what was found, in this commit.
 Booking = Callable[[PlacingTx], T]
-
-
-def in_commit(search: Search[T], tx: PlacingTx) -> T:
-    """Return what a search finds in a commit."""
-    return search(_FixedReader(tx.replica, tx, window_search.UNLIMITED))
 
 
 # The sort keys of offers, by what the client calls the best.

@@ -269,7 +269,7 @@ class TestBudget:
                 reads.append(None) or real(*args, **values)
             )
         monkeypatch.setattr(
-            service.manager.leases._search, '_thread_time',
+            service.manager.leases._search, 'thread_time',
             lambda: len(reads) * window_search.SECONDS / 5,
         )
         return service
@@ -403,6 +403,25 @@ class TestTurns:
         with turn('p2'):
             ask(api, status=429)
         ask(api)
+
+    def test_refusals_and_requests_need_no_turn(self, api, turn, monkeypatch):
+        """A refusal has no offer then, and a lease request waits."""
+        monkeypatch.setattr(window_search, 'MOST_OF_PROJECT', 1)
+        book_hours(api, HOSTS, 0, 2)
+        with turn('p1'):
+            refused = create(api, latest_start_date='')
+            made = api.simulate_post(
+                '/v1/requests', json={
+                    'name': 'r', 'reservations': [HOST], 'duration': '1h',
+                    'start_date': text(FIRST),
+                    'latest_start_date': text(FIRST + 9 * HOUR),
+                }, headers={
+                    **ALICE, 'OpenStack-API-Version': 'reservation 1.5'
+                },
+            )
+        assert refused.status_code == 409 and 'offer' not in refused.json
+        assert made.json['request']['status'] == 'WAITING'
+        assert 'offer' in create(api, latest_start_date='').json
 
 
 @pytest.mark.parametrize('body, field', [

@@ -11,8 +11,11 @@ import pytest
 from blazar_sched.domain import exception
 from blazar_sched.domain.lease_request import PRIORITIES
 from blazar_sched.domain.lease_request import starts_outside
+from blazar_sched.domain.window import FOREVER
 from blazar_sched.domain.window import Window
 from blazar_sched.service.manager.lease_request import MOST_MOVED
+from blazar_sched.service.manager.lease_request import REST
+from blazar_sched.service.manager.window_search import SECONDS
 
 LOW, NORMAL, HIGH = range(len(PRIORITIES))
 
@@ -138,23 +141,109 @@ def test_the_order_is_priority_then_age(world, requests, whole, full, ask):
     world.check()
 
 
-def test_nobody_behind_delays_the_first(world, requests, whole, full, ask):
-    """A request behind does not take the part that the first one needs."""
-    first, behind = ask(), ask(whole(1, 1))
+def test_nobody_behind_takes_the_window_of_the_first(
+    world, requests, whole, full, ask
+):
+    """A request behind takes no part of the window that the first one keeps.
+    """
+    first, behind = ask(latest=100), ask(whole(1, 1))
     later = ask(whole(1, 1), start=1000, latest=1000)
     assert later['status'] == 'BOOKED'
     end(world, full[0])
     requests.step()
-    assert status(requests, behind) == 'WAITING'
+    assert status(requests, first) == 'WAITING'
+    assert status(requests, behind) == 'BOOKED'
     end(world, full[1])
     requests.step()
     assert status(requests, first) == 'BOOKED'
-    assert status(requests, behind) == 'BOOKED'
     one, two = (
         world.ledger.lease(requests.get(made['id'], None)['lease_id'])
         for made in (first, behind)
     )
-    assert one.start == first['start'] and two.start >= one.end
+    assert one.start == first['start'] and two.start == one.end
+
+
+def test_a_request_keeps_one_window_free_and_not_its_range(
+    world, requests, whole, full, ask
+):
+    """The window is that at the last start, as the estimate is later."""
+    first = ask(latest=900)
+    assert first['estimate'] == full[0].end
+    end(world, full[0])
+    requests.step()
+    ahead_of_it = ask(whole(1, 1), latest=100)
+    in_it = ask(whole(1, 1), start=899, latest=899)
+    assert (ahead_of_it['status'], in_it['status']) == ('BOOKED', 'WAITING')
+
+
+def test_a_request_without_an_estimate_keeps_nobody_waiting(
+    world, whole, ask
+):
+    """No room is in sight beside a lease without an end."""
+    world.create(whole(), start=900, end=FOREVER)
+    wall = ask(duration=1000, latest=800)
+    assert (wall['status'], wall['estimate']) == ('WAITING', None)
+    assert ask(whole(1, 1))['status'] == 'BOOKED'
+
+
+class TestPace:
+    """What requests that wait cost other projects."""
+
+    @pytest.fixture
+    def searched(self, world, requests, monkeypatch):
+        """The starts that were found; each search takes ten seconds."""
+        searched, result = [], requests._search.result
+        monkeypatch.setattr(
+            requests._search, 'thread_time', lambda: float(world.now)
+        )
+
+        def slow(*args):
+            searched.append(result(*args))
+            world.clock.now += 10
+            return searched[-1]
+
+        monkeypatch.setattr(requests._search, 'result', slow)
+        return searched
+
+    def test_the_loop_rests_longer_than_it_searches(
+        self, world, requests, whole, full, ask, searched
+    ):
+        """However many commits others make meanwhile."""
+        ask(latest=900)
+        searched.clear()
+        for n in range(2 * REST):
+            world.create(whole(), start=20000 + n, end=20001 + n)
+            requests.step()
+            world.clock.now += 10
+        assert len(searched) == 2
+
+    def test_the_requests_of_a_project_share_its_time(
+        self, requests, full, ask, monkeypatch
+    ):
+        for project in 'ppq':
+            ask(project_id=project)
+        budget, seconds = requests._search.budget, []
+        monkeypatch.setattr(
+            requests._search, 'budget',
+            lambda n: seconds.append(n) or budget(n),
+        )
+        requests.step()
+        assert seconds == [SECONDS / 2, SECONDS / 2, SECONDS]
+
+    def test_the_last_estimate_stays_for_lack_of_time(
+        self, world, requests, whole, full, ask, searched, monkeypatch
+    ):
+        """So does the window that the request keeps free."""
+        first = ask(latest=100)
+        searched.clear()
+        monkeypatch.setattr(
+            requests._requests, 'starts', lambda *_: lambda reader: None
+        )
+        world.create(whole(), start=20000, end=20001)
+        requests.step()
+        monkeypatch.undo()
+        assert searched == [None]
+        assert requests._requests._estimates == {first['id']: full[0].end}
 
 
 def test_other_hosts_are_no_delay(world, requests, whole, full, ask):
@@ -196,9 +285,10 @@ def test_a_request_lapses(world, requests, full, ask):
 def test_a_cancelled_request_lets_others_by(
     world, requests, whole, full, ask
 ):
-    first, behind = ask(), ask(whole(1, 1))
+    first, behind = ask(latest=100), ask(whole(1, 1), latest=150)
     end(world, full[0])
     requests.step()
+    assert status(requests, behind) == 'WAITING'
     with pytest.raises(exception.LeaseRequestNotFound):
         requests.cancel(first['id'], 'another')
     requests.cancel(first['id'], 'project')
@@ -224,6 +314,7 @@ def test_more_than_the_hosts_there_are_is_refused(
 
 @pytest.mark.parametrize('field, values', [
     ('latest_start_date', {'latest': 99}),
+    ('latest_start_date', {'latest': 101 + 366 * 86400}),
     ('wait_until', {'until': 201}),
     ('wait_until', {'until': 0}),
     ('start_date', {'start': -100}),
@@ -256,8 +347,8 @@ class TestLimits:
     @pytest.fixture
     def conf(self, conf):
         for name, value in (
-            ('enabled_filters', ['MaxLeasesFilter']),
-            ('max_leases_per_project', 1),
+            ('enabled_filters', ['MaxLeasesFilter', 'MaxHorizonFilter']),
+            ('max_leases_per_project', 1), ('max_end_horizon', 5000),
         ):
             conf.set_override(name, value, 'enforcement')
         return conf
@@ -288,6 +379,12 @@ class TestLimits:
         world.create(whole(), start=2000, end=3000)
         with pytest.raises(exception.MaxLeases):
             ask()
+
+    def test_the_last_window_counts_in_the_horizon(self, full, ask):
+        assert ask(latest=4900)['status'] == 'BOOKED'
+        with pytest.raises(exception.MaxEndHorizon) as refusal:
+            ask(project_id='third', latest=4901)
+        assert refusal.value.field == 'latest_start_date'
 
 
 def test_the_order_is_kept_over_a_restart(world, conf, full, ask):
@@ -341,8 +438,8 @@ def test_a_request_that_comes_ahead_meanwhile_is_first(
     came = []
     real = requests._search.result
 
-    def result(search):
-        found = real(search)
+    def result(*args):
+        found = real(*args)
         if not came:
             came.append(None)
             came[0] = requests.create(came_values)
@@ -478,6 +575,32 @@ class TestFlexible:
         ]
         assert starts == [100, 200]
 
+    def test_no_room_is_made_in_the_window_of_a_request_ahead(
+        self, world, whole, ask
+    ):
+        world.create(whole(), start=100, end=150)
+        low = ask(whole(), flexible=True, priority=LOW)
+        first = ask(latest=100, priority=HIGH)
+        assert first['estimate'] == low['start'] + 100
+        behind = ask(whole(), latest=100, priority=HIGH)
+        assert behind['status'] == 'WAITING'
+
+    def test_leases_are_tried_ahead_of_one_commit(
+        self, world, whole, requests, ask, wanted, monkeypatch
+    ):
+        for _ in range(2):
+            ask(whole(1, 1), flexible=True, priority=LOW)
+        commits, commit = [], world.ledger.commit
+        monkeypatch.setattr(
+            world.ledger, 'commit',
+            lambda work: commits.append(work) or commit(work),
+        )
+        for status in 'BOOKED', 'WAITING':
+            made = requests.create(wanted(latest=100, priority=HIGH))
+            assert (made['status'], len(commits)) == (status, 1)
+        requests.step()
+        assert len(commits) == 1
+
     def test_leases_on_other_hosts_are_left_alone(
         self, world, whole, ask, told
     ):
@@ -586,15 +709,15 @@ def _step_as_expected(world, requests):
         (lease.start, lease.end, lease.reservations[0].parameters['min'])
         for lease in world.ledger.leases()
     ]
-    spans, expected = [], {}
+    kept, expected = [], {}
     for each in world.ledger.waiting_requests():
         size = each.reservations[0]['min']
         start = next(
             (
-                at for at in range(each.start, each.latest_start + 1)
+                at for at in range(each.start, each.latest_start + 200)
                 if all(
                     at + each.duration <= first or last <= at
-                    for first, last in spans
+                    for first, last in kept
                 )
                 and all(
                     size + sum(
@@ -603,11 +726,12 @@ def _step_as_expected(world, requests):
                     for second in range(at, at + each.duration)
                 )
             ),
-            None,
         )
-        expected[each.id] = start
-        if start is None:
-            spans.append((each.span.start, each.span.end))
+        expected[each.id] = start if start <= each.latest_start else None
+        if start > each.latest_start:
+            kept.append(
+                (each.latest_start, each.latest_start + each.duration)
+            )
         else:
             used.append((start, start + each.duration, size))
     requests.step()

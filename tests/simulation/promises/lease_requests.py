@@ -3,6 +3,7 @@
 
 from blazar_sched.domain import states
 from blazar_sched.domain.reservation import PHYSICAL_HOST
+from blazar_sched.domain.window import Window
 from tests.simulation import looks
 from tests.simulation.promises import registry
 
@@ -50,16 +51,30 @@ def a_lease_of_a_request_is_in_its_range(world):
 def _overtaken(world, booked, ahead):
     """Yield the requests ahead whose room a request has got.
 
-    In the simulation, each lease is on hosts that any request for whole hosts
-    could use.
+    A request that has an estimate keeps its last window free. In the
+    simulation, each lease is on hosts that any request for whole hosts could
+    use.
 
     :param ahead: the waiting requests for whole hosts
     """
     lease = world.ledger.lease(booked.lease_id)
     world.lease_requests.booked[booked.id] = looks.shown(lease.start)
     for first in ahead:
-        if first.turn < booked.turn and first.span.overlaps(lease.window):
+        last = Window(first.latest_start, first.span.end)
+        if (
+            first.turn < booked.turn
+            and last.overlaps(lease.window)
+            and _has_estimate(world, first)
+        ):
             yield f'{booked} was booked in {lease.window} ahead of {first}'
+
+
+def _has_estimate(world, request):
+    shown = next(
+        member.manager.lease_requests.get(request.id, None)
+        for member in world.members if member.manager is not None
+    )
+    return shown['estimate'] is not None
 
 
 def check_first(world):
