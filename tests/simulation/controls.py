@@ -697,12 +697,8 @@ ALL = {
         ('create_series',),
     ),
     'occurrences-by-name': Control(
-        (SERIES,), 'an_occurrence_is_booked_once', 0,
+        (SERIES,), 'is not there|an_occurrence_is_booked_once', 2,
         _series_by_present_start,
-        ('create_series', 'move_lease_of_series', 'change_series'),
-    ),
-    'leases-of-other-occurrences-kept': Control(
-        (SERIES,), 'is not there', 0, _series_by_present_start,
         ('create_series', 'move_lease_of_series', 'change_series'),
     ),
     'spares-kept': Control(
