@@ -295,10 +295,10 @@ class TestRequest:
         # A replica has no reservation that is over.
         replica.apply(1, map(record.encode, (
             Host('h', '1', 'h'),
-            *() if over else (record.Reservation(
+            *[record.Reservation(
                 'r', 'l', 'p1', reservation.VIRTUAL_INSTANCE, NOW - 500,
                 NOW + 500, slot={'VCPU': 2},
-            ),),
+            )][over:],
             Instance(
                 asked.instance_uuid, 'h', 'p1', {'VCPU': 2}, end=NOW + 500,
                 reservation_id='r', claim='r',

@@ -66,6 +66,7 @@ from blazar_sched.service.manager.window_search import Booking
 from blazar_sched.service.manager.window_search import check_on_hosts
 from blazar_sched.service.manager.window_search import SECONDS
 from blazar_sched.service.manager.window_search import WindowSearch
+from blazar_sched.service.metrics import Metrics
 
 LOG = log.getLogger(__name__)
 
@@ -116,6 +117,7 @@ class LeaseRequests(loop.Looped):
         writer: LeaseWriter,
         clock: Callable[[], float],
         monotonic: Callable[[], float],
+        metrics: Metrics,
     ) -> None:
         self._conf = conf.manager
         self._ledger = ledger
@@ -131,6 +133,8 @@ class LeaseRequests(loop.Looped):
         # the next search may begin.
         self._searched: tuple[int, int] | None = None
         self._rested_at = 0.0
+        self._late = loop.Objects[LeaseRequest]('lapsed requests', metrics)
+        self._waiting = loop.Objects[LeaseRequest]('lease requests', metrics)
         self._loop = loop.Loop('lease requests', self.step)
 
     def create(
@@ -230,8 +234,10 @@ class LeaseRequests(loop.Looped):
         now = int(self._clock())
         waiting = self._ledger.waiting_requests()
         late = [each for each in waiting if each.wait_until <= now]
-        for each in late:
-            self._lapse(each, now)
+        self._late.each(
+            ((each.id, each) for each in late),
+            lambda each: self._lapse(each, now), now,
+        )
         if late:
             self._searched = None
         if waiting and self._monotonic() >= self._rested_at:
@@ -346,14 +352,22 @@ class LeaseRequests(loop.Looped):
         ahead: list[RequestedLease] = []
         seen: set[str] = set()
         counts = Counter(each.project_id for each in waiting)
-        for request in waiting:
+
+        def book(request: LeaseRequest) -> None:
             seconds = SECONDS / counts[request.project_id]
-            for requested in self._requests.requested_leases([request], now):
-                if not self._book(
-                    requested, ahead, seen, now, self._search.budget(seconds)
+            try:
+                for requested in self._requests.requested_leases(
+                    [request], now
                 ):
-                    ahead += self._requests.kept(requested)
-            seen.add(request.id)
+                    if not self._book(
+                        requested, ahead, seen, now,
+                        self._search.budget(seconds),
+                    ):
+                        ahead.extend(self._requests.kept(requested))
+            finally:
+                seen.add(request.id)
+
+        self._waiting.each(((each.id, each) for each in waiting), book, now)
         self._requests.forget_all_but(seen)
 
     def _book(

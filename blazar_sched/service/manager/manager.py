@@ -164,6 +164,7 @@ class Manager:
         self.lease_requests = lease_request.LeaseRequests(
             conf, self.ledger, drivers, self.runner, self.notifier,
             self.enforcement, search, writer, self.clock, monotonic,
+            self.metrics,
         )
         self.extensions = extension.Extensions(
             self.ledger, self.leases, self.enforcement, search, self.clock

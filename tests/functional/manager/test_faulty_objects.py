@@ -28,6 +28,7 @@ class Some:
     notify_at: int | None = 0
     start: int = 0
     end: int = 2**40
+    wait_until: int = 2**40
     reason: str = ''
 
     @property
@@ -43,6 +44,10 @@ def some(*_, **__):
     return SOME
 
 
+def late(*_, **__):
+    return [dataclasses.replace(each, wait_until=0) for each in SOME]
+
+
 def ids(*_, **__):
     return list(IDS)
 
@@ -53,6 +58,13 @@ def ids(*_, **__):
 LOOPS = {
     'series': ('series.step', 'series._roll_on', {
         'ledger.all_series': some,
+    }),
+    'lease requests': ('lease_requests.step', 'lease_requests._book', {
+        'ledger.waiting_requests': some,
+        'lease_requests._requests.requested_leases': lambda each, _: each,
+    }),
+    'lapsed requests': ('lease_requests.step', 'lease_requests._lapse', {
+        'ledger.waiting_requests': late,
     }),
     'unused reservations': ('unused.step', 'unused._look', {
         'ledger.started_leases': some,
