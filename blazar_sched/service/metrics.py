@@ -11,6 +11,7 @@ from oslo_log import log
 import prometheus_client
 
 from blazar_sched.replica import metrics
+from blazar_sched.replica import wire
 
 LOG = log.getLogger(__name__)
 
@@ -123,9 +124,16 @@ FAILING = Metric(
     'the last try; the log names each of them',
     ('loop',),
 )
+BUILD = Metric(
+    prometheus_client.Gauge,
+    'blazar_sched_build_info',
+    'Always 1, with the version of the program and of its wire format',
+    ('version', 'wire'),
+)
 
 # The metrics that are counted as things happen.
 COUNTED = (
+    BUILD,
     REQUESTS, REQUEST_SECONDS, CALL_SECONDS, EVENTS, LATENESS, COMMIT_SECONDS,
     CONFLICTS, CLOCK_DIFFERENCE, LATE_PLACEMENTS, MOVES, UNPLANNED, LATE,
     ON_CLOSED, FAILING,
@@ -220,7 +228,11 @@ ALL = (*COUNTED, *LOOKED_UP, *metrics.ALL)
 
 def new() -> Metrics:
     """Return the metrics that a process of the service counts."""
-    return Metrics(COUNTED)
+    made = Metrics(COUNTED)
+    found = wire.versions()
+    made.of(BUILD, found['version'], str(found['wire'])).set(1)
+    prometheus_client.ProcessCollector(registry=made.registry)
+    return made
 
 
 def serve(conf: cfg.ConfigOpts, told: Metrics) -> Any:

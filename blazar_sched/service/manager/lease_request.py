@@ -185,7 +185,7 @@ class LeaseRequests(loop.Looped):
         if anew or not self._requests.is_estimated(found):
             for requested in self._requests.requested_leases([found], now):
                 # Without a turn, the last estimate is the answer.
-                with contextlib.suppress(exception.TooManySearches):
+                with contextlib.suppress(exception.TooManyRequests):
                     self._requests.estimate(
                         requested, self._requests.ahead(found, waiting, now),
                         now, self._search.budget(), found.project_id,
@@ -330,7 +330,7 @@ class LeaseRequests(loop.Looped):
         budget, left = self._search.budget(), len(waiting) + 1
         ahead: list[RequestedLease] = []
         booked = False
-        with contextlib.suppress(exception.TooManySearches):
+        with contextlib.suppress(exception.TooManyRequests):
             for each in self._requests.requested_leases(waiting, now):
                 self._requests.estimate(
                     each, ahead, now, budget.part(left), request.project_id
@@ -386,7 +386,7 @@ class LeaseRequests(loop.Looped):
         :param project_id: the project whose turn the searches need
         :returns: whether the requests behind need not keep away from the
             window of the request
-        :raises TooManySearches: if too many searches run or wait already
+        :raises TooManyRequests: if too many searches run or wait already
         """
         request = requested.request
         start = self._requests.estimate(

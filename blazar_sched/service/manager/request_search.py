@@ -135,7 +135,7 @@ class RequestSearch:
 
         :param ahead: the requests ahead in the windows that they keep free
         :param project_id: the project whose turn the search needs
-        :raises TooManySearches: if too many searches run or wait already
+        :raises TooManyRequests: if too many searches run or wait already
         """
         request = requested.request
         first = max(request.start, now)

@@ -11,6 +11,7 @@ import prometheus_client
 import pytest
 
 from blazar_sched.domain import exception
+from blazar_sched.replica import wire
 from blazar_sched.service import assembly
 from blazar_sched.service import metrics
 from blazar_sched.service.bus import rpc
@@ -218,6 +219,7 @@ def test_every_metric_is_in_the_table(world, slots):
     told = {
         family.name: family for family in
         world.manager.metrics.registry.collect()
+        if not family.name.startswith('process_')
     }
 
     table = {each.name: each for each in (
@@ -230,6 +232,13 @@ def test_every_metric_is_in_the_table(world, slots):
             label for sample in family.samples for label in sample.labels
         }
         assert shown <= {*table[name].labels, 'le'}
+
+
+def test_the_version_and_the_process_are_told(value):
+    labels = {k: str(v) for k, v in wire.versions().items()}
+    assert value(metrics.BUILD, **labels) == 1
+    text = prometheus_client.generate_latest(metrics.new().registry)
+    assert b'process_resident_memory_bytes' in text
 
 
 def told(counted):
