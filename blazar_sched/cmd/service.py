@@ -155,13 +155,16 @@ def _reload(conf: cfg.ConfigOpts, args: Sequence[str]) -> None:
         service_conf.load(args)
         conf.mutate_config_files()
     except cfg.Error as e:
-        LOG.error(
-            'The configuration was not reloaded, the previous values remain '
-            'in effect: %s',
-            e,
-        )
+        trouble = str(e)
     else:
         LOG.info('The configuration was reloaded')
+        return
+    # Logged outside of the except block: inside of it, oslo.log would log
+    # the error twice.
+    LOG.error(
+        'The configuration was not reloaded, the previous values remain in '
+        'effect: %s', trouble,
+    )
 
 
 def run(args: argparse.Namespace, start: Callable[..., Part]) -> int:

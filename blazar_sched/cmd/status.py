@@ -7,8 +7,10 @@
 import argparse
 from collections.abc import Callable
 import importlib.metadata
+import os
 import sys
 
+from oslo_config import cfg
 import rich.console
 import rich.table
 
@@ -65,6 +67,10 @@ def _check_upgrade(args: argparse.Namespace) -> int:
 
 
 def _show(args: argparse.Namespace) -> int:
+    # The option is of no use here, but its file may be mistyped.
+    missing = [path for path in args.config[1::2] if not os.path.exists(path)]
+    if missing:
+        raise cfg.ConfigFilesNotFoundError(missing)
     table = rich.table.Table(show_header=False)
     index = 'compiled' if ext.is_compiled() else 'plain Python (slow)'
     table.add_row('blazar-sched', _version('blazar-sched'))

@@ -164,11 +164,13 @@ def _known(conf: cfg.ConfigOpts) -> dict[str, set[str]]:
         for opt in loading.get_auth_plugin_conf_options(plugin)
         for name in (opt.dest, *(old.name for old in opt.deprecated_opts))
     }
-    for name in ('keystone_authtoken', *(each.GROUP for each in CLIENTS)):
-        group = conf[name] if name in conf else {}
-        section = group['auth_section'] if 'auth_section' in group else None
-        for each in {name, section or name}:
-            known.setdefault(each, {'auth_type'}).update(plugins)
+    groups = {'keystone_authtoken', *(each.GROUP for each in CLIENTS)}
+    shared = {
+        conf[name].auth_section for name in groups
+        if name in conf and 'auth_section' in conf[name]
+    }
+    for name in groups | shared - {None}:
+        known.setdefault(name, {'auth_type'}).update(plugins)
     return known
 
 

@@ -577,3 +577,8 @@ def test_the_options_of_nova_are_declared_as_nova_does():
             # A value that is only referred to may be any text, such as an
             # address.
             assert opt.default == '' or known is type(opt.type), opt.dest
+
+
+def test_status_refuses_a_file_that_is_not_there(capsys):
+    assert main.main(['status', '--config-file', '/no/such.conf']) == 1
+    assert '/no/such.conf' in capsys.readouterr().err
