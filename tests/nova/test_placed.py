@@ -186,7 +186,7 @@ def test_a_second_try_is_not_in_its_own_way(site):
 
 def test_its_own_use_is_not_counted_twice_beside_it(site):
     """Eight VCPUs are full with three others, and two are its own."""
-    own = spec()
+    own = spec(lifetime='30m')
     site.tell(record.encode(Instance(
         own.instance_uuid, site.uuid, PROJECT,
         {'VCPU': 2, 'MEMORY_MB': 1, 'DISK_GB': 1}, NOW + 1800,
