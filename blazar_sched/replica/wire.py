@@ -17,6 +17,7 @@ import json
 from typing import Any
 from typing import TypeVar
 
+from blazar_sched.domain import window
 from blazar_sched.domain.instance import Instance
 from blazar_sched.replica import packing
 from blazar_sched.replica import record
@@ -200,8 +201,10 @@ def parse_changes(page: Any) -> Changes:
     """
     _check_version(page)
     revision, now = page.get('revision'), page.get('now')
-    if now is not None and type(now) not in (int, float):
-        raise ValueError('now is not a number')
+    if now is not None and not (
+        type(now) in (int, float) and 0 <= now < window.TIME_LIMIT
+    ):
+        raise ValueError('now is no time')
     changes = Changes(
         ledger=_text(page, 'ledger'),
         since=_count(page, 'since'),

@@ -99,6 +99,11 @@ def test_no_version_is_malformed(parse, version):
         {'records': [['host', None, None]]},
         {'records': [['host', 'h1', []]]},
         {'records': [['host', 'h1', 'gone']]},
+        {'now': True},
+        {'now': '1900000000'},
+        {'now': -1},
+        {'now': float('nan')},
+        {'now': float('inf')},
     ],
     ids=str,
 )
