@@ -87,8 +87,11 @@ class ReservedHost:
         return bool(passing)
 
     def passing(self, host_state, spec):
+        return self.passing_of([host_state], spec)
+
+    def passing_of(self, host_states, spec):
         return nova_filters.HostFilterHandler().get_filtered_objects(
-            self._filters, [host_state], spec
+            self._filters, host_states, spec
         ) or []
 
 
