@@ -40,6 +40,7 @@ from blazar_sched.service.resources import lifetime
 from blazar_sched.service.resources import on_hosts
 from blazar_sched.service.resources import vacating
 from blazar_sched.worker import magnetic
+from blazar_sched.worker import request
 from tests.simulation.cloud import servers
 from tests.simulation.features import AWAY
 from tests.simulation.features import BEFORE_END
@@ -53,6 +54,7 @@ from tests.simulation.features import OFFERS
 from tests.simulation.features import ON_END
 from tests.simulation.features import RELOCATION
 from tests.simulation.features import REQUESTS
+from tests.simulation.features import RESIZES
 from tests.simulation.features import SERIES
 from tests.simulation.features import SHARING
 from tests.simulation.features import SPARES
@@ -572,6 +574,19 @@ def _series_not_rolled_on():
     )
 
 
+def _bound_by_the_old_record():
+    """A server stays bound to its reservation, whatever its new flavor."""
+    real = request._drawn
+
+    def drawn(server, own, *args):
+        of_flavor = flavor.reservation_id(server.features.extra_specs)
+        if own is None or of_flavor or own.reservation_id is None:
+            return real(server, own, *args)
+        return own.reservation_id, own.end
+
+    return mock.patch.object(request, '_drawn', drawn)
+
+
 ALL = {
     'accepted-leases': Control(None, 'is not there', 1, _taken_back),
     'kept-servers': Control(
@@ -727,6 +742,10 @@ ALL = {
     'requests-booked': Control(
         (REQUESTS,), 'waits for the room', 0, _requests_forgotten,
         ('wait_for_room', 'create'),
+    ),
+    'resized-is-decided': Control(
+        (RESIZES,), 'who_is_let_in', 17, _bound_by_the_old_record,
+        ('open_now', 'boot_bound', 'resize'),
     ),
     'paths-spare-servers': Control(
         (RELOCATION,), 'left_alone|moves_to_the_booked_host', 2,

@@ -45,6 +45,8 @@ THRESHOLDS = 'thresholds'
 CLEANING = 'cleaning'
 # Hosts that are held back for leases that lose a host.
 SPARES = 'spares'
+# Servers that are resized, in and out of reservations.
+RESIZES = 'resizes'
 
 ALL = (
     ON_END, MAGNETIC, SHARING, BEFORE_END, LIFETIMES, PREEMPTIBLE, FORCED,
@@ -54,7 +56,7 @@ ALL = (
 # without such a feature do not depend on the feature.
 SHARES = {
     RELOCATION: 0.4, OFFERS: 0.4, MAINTENANCE: 0.3, REQUESTS: 0.3, SERIES: 0.3,
-    SPARES: 0.3, CLEANING: 0.3, THRESHOLDS: 0.3,
+    SPARES: 0.3, CLEANING: 0.3, THRESHOLDS: 0.3, RESIZES: 0.3,
 }
 
 

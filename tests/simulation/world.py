@@ -432,10 +432,7 @@ class World:
         :param heard: as of `put`
         :returns: the hostname, None if no host passes
         """
-        by = self.random.choice(self.schedulers)
-        if self.happens(0.8):
-            self.pull(by)
-        node = by.place(
+        node = self.admit(
             request,
             lambda names: wanted if wanted in names
             else self.random.choice(names),
@@ -447,8 +444,17 @@ class World:
         )
         if node is not None:
             self.put(request, node, heard)
-            self.let_in = LetIn(request, node, by)
             self.check()
+        return node
+
+    def admit(self, request, choose):
+        """Return the hostname that a scheduler chooses, None if none."""
+        by = self.random.choice(self.schedulers)
+        if self.happens(0.8):
+            self.pull(by)
+        node = by.place(request, choose)
+        if node is not None:
+            self.let_in = LetIn(request, node, by)
         return node
 
     def pull(self, scheduler):

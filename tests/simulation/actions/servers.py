@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Actions of users on their servers, and notifications to managers."""
 
+import dataclasses
+
 from blazar_sched.domain import window
 from blazar_sched.domain.flavor import Flavor
 from blazar_sched.domain.flavor import PREEMPTIBLE
@@ -118,6 +120,54 @@ def move(world):
     if node not in (None, server.node):
         world.tell(f'server {server.uuid} moves to {node}')
         world.cloud.move(server, node)
+
+
+@registry.action(5, features.RESIZES)
+def resize(world):
+    """Resize a server to another flavor on another host, as its owner.
+
+    The flavor is that of an open reservation, or an ordinary flavor, mostly of
+    the same size.
+    """
+    server = world.some_server()
+    bound = [
+        s for s in world.cloud.servers_.values()
+        if world.cloud.slots_of[s.uuid]
+    ]
+    if bound and world.happens(0.7):
+        server = world.random.choice(bound)
+    if server is None or server.node is None or server.task is not None:
+        return
+    flavors = [
+        world.cloud.flavors_[r.id] for r in _open(world)
+        if r.id in world.cloud.flavors_
+        and server.project_id in world.cloud.projects[r.id]
+    ]
+    if not flavors or world.happens(0.5):
+        vcpus = world.requests[server.uuid].flavor.vcpus
+        flavors = [request(
+            world, vcpus=vcpus if world.happens(0.7) else None
+        ).flavor]
+    asked = dataclasses.replace(
+        world.requests[server.uuid], flavor=world.random.choice(flavors)
+    )
+    node = world.admit(asked, lambda names: world.random.choice(
+        [name for name in names if name != server.node] or names
+    ))
+    if node in (None, server.node):
+        # Nova does not resize on the same host by default.
+        world.let_in = None
+        return
+    world.tell(
+        f'server {server.uuid} is resized to {asked.flavor.name} on {node}'
+    )
+    world.requests[server.uuid] = asked
+    world.cloud.resize_server(
+        server, node, asked.slots, amounts=asked.amounts,
+        reservation_id=asked.claim, preemptible=asked.preemptible,
+        features=asked.features,
+    )
+    world.check()
 
 
 @registry.action(4)

@@ -81,6 +81,15 @@ class Servers(base.Calls):
         self._note(history.MOVED, server)
         self._change(server, node=node, arrived=True)
 
+    def resize_server(self, server, node, slots, **values):
+        """Give a server another flavor, and move it to another node.
+
+        :param slots: as of `boot`
+        """
+        self._note(history.MOVED, server)
+        self.slots_of[server.uuid] = slots
+        self._change(server, node=node, arrived=True, **values)
+
     def on(self, node):
         """Return the servers on a node that are not being deleted."""
         return [
