@@ -579,7 +579,8 @@ def test_from_1_1_on_a_member_cannot_choose_a_host_by_its_name(api, name):
         ('POST', '/v1/leases', body),
         ('POST', '/v1/offers', search),
         ('POST', '/v1/requests', {
-            **search, 'name': 'n', 'latest_start_date': '2030-01-01 00:00',
+            **search, 'name': 'n', 'start_date': '2030-01-01 00:00',
+            'latest_start_date': '2030-01-02 00:00',
         }),
     ]
     for method, path, document in requests:
