@@ -419,7 +419,8 @@ class TestTurns:
                     **ALICE, 'OpenStack-API-Version': 'reservation 1.5'
                 },
             )
-        assert refused.status_code == 409 and 'offer' not in refused.json
+        assert refused.status_code == 409, refused.text
+        assert 'offer' not in refused.json
         assert made.json['request']['status'] == 'WAITING'
         assert 'offer' in create(api, latest_start_date='').json
 
@@ -845,7 +846,7 @@ def test_what_can_never_be_met_says_so(api, message):
     )
     refused = api.simulate_post('/v1/requests', headers=newest, json={
         'name': 'n', 'duration': '1h', 'reservations': [reservation],
-        'latest_start_date': text(FIRST),
+        'start_date': text(FIRST), 'latest_start_date': text(FIRST),
     })
     assert refused.json['error_message'] == f'reservations: {message}'
 
