@@ -112,7 +112,8 @@ class _Need:
             ))
             self._is_unbounded = self._is_long = False
         elif self._is_unbounded or (
-            self._is_long and options.unbounded == duration.RELOCATE
+            self._is_long and request.movable
+            and options.unbounded == duration.RELOCATE
         ):
             self._admission = self._admission_by(options.unbounded)
         elif self._is_long:

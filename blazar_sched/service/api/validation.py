@@ -123,10 +123,10 @@ def check(schema: Validator, document: Any) -> None:
         unknown = next(name for name in instance if name not in known)
         steps.append(unknown[:_HEAD])
         message = f'{_path(steps)} is unknown{did_you_mean(unknown, known)}'
-    elif error.validator == 'maxLength':
-        message = f'may have {rule["maxLength"]} characters at most'
     elif 'propertyNames' in error.schema_path:
         steps.append(instance[:_HEAD])
+    elif error.validator == 'maxLength':
+        message = f'may have {rule["maxLength"]} characters at most'
     raise exception.InvalidInput(_short(message), field=_path(steps) or None)
 
 

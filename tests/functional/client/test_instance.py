@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reservations of instances, by Blazar's own client."""
 
+import json
+
 from blazarclient import exception as client_exception
 import pytest
 
@@ -48,7 +50,8 @@ def test_a_flavor_by_the_library(alice):
     size = [shown[name] for name in ('vcpus', 'memory_mb', 'disk_gb')]
     assert size == [2, 2048, 20]
     assert (shown['amount'], shown['affinity']) == (2, None)
-    assert shown['resource_properties'] == ''
+    flavor = json.loads(shown['resource_properties'])
+    assert flavor['id'] == FLAVOR['flavor_id']
     changed = alice.lease.update(
         made['id'], reservations=[{'id': shown['id'], 'amount': 3}]
     )

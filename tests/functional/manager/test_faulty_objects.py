@@ -20,6 +20,9 @@ class Some:
     """What a loop reads of an object, whatever the object is."""
 
     id: str
+    name: str = ''
+    project_id: str = 'project'
+    user_id: str = 'user'
     booked_until: int = 0
     retry_at: int = 0
     missing: tuple = ()
@@ -62,6 +65,7 @@ LOOPS = {
     'lease requests': ('lease_requests.step', 'lease_requests._book', {
         'ledger.waiting_requests': some,
         'lease_requests._requests.requested_leases': lambda each, _: each,
+        'lease_requests._requests.kept': lambda each: [],
     }),
     'lapsed requests': ('lease_requests.step', 'lease_requests._lapse', {
         'ledger.waiting_requests': late,

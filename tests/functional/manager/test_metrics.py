@@ -102,7 +102,10 @@ def test_the_log_has_what_another_service_answered(
     monkeypatch.setattr(world.manager.ledger, 'owned_lease', fail)
     with pytest.raises(exception.Unavailable):
         client.call({}, 'get_lease', lease_id='none', project_id=None)
-    assert 'get_lease is refused: Nova is away: at 10.20.30.40' in caplog.text
+    assert (
+        'Refused: get_lease lease_id=none: Nova is away: at 10.20.30.40'
+        in caplog.text
+    )
 
 
 def test_commits_count_and_refusals_do_not(world, value):

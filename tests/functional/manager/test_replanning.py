@@ -15,6 +15,7 @@ from blazar_sched.domain import window
 from blazar_sched.domain.flavor import Flavor
 from blazar_sched.domain.inventory import Inventory
 from blazar_sched.placing import overload
+from blazar_sched.service.bus import notifier
 
 HOUR = 3600
 GPU = 'CUSTOM_GPU'
@@ -77,11 +78,14 @@ def set_events(world):
 
 @pytest.fixture
 def told(world, monkeypatch):
+    """The notifications of leases, but for those of their events."""
     told = []
-    monkeypatch.setattr(
-        world.manager.notifier, 'lease',
-        lambda event_type, noun: told.append((event_type, noun.id)),
-    )
+
+    def lease(event_type, noun):
+        if not event_type.startswith(notifier.LEASE_EVENT):
+            told.append((event_type, noun.id))
+
+    monkeypatch.setattr(world.manager.notifier, 'lease', lease)
     return told
 
 

@@ -19,6 +19,7 @@ ENVELOPE = {'error_code', 'error_message', 'error_name'}
 PUBLISHED = {
     'InvalidInput': 400,
     'LimitExceeded': 400,
+    'MaxSeries': 400,
     'MaxLeaseDuration': 400,
     'MaxStartHorizon': 400,
     'MaxEndHorizon': 400,
