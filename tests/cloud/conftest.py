@@ -5,6 +5,7 @@ The tests share the cloud and leave it empty, as they found it.
 """
 
 import collections
+import datetime
 import json
 import os
 import pathlib
@@ -79,14 +80,21 @@ def register(admin):
 
 @pytest.fixture
 def host_of(admin):
-    """host_of(lease) -> the ids of the hosts of a lease."""
+    """host_of(lease) -> the ids of the hosts of a lease.
+
+    The hosts that the lease has lost are left out.
+    """
 
     def host_of(lease):
         answer = admin.get(f'os-hosts/allocations?lease_id={lease["id"]}')
+        now = datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
         return [
             host['resource_id']
             for host in answer['allocations']
-            if host['reservations']
+            if any(
+                datetime.datetime.fromisoformat(each['end_date']) > now
+                for each in host['reservations']
+            )
         ]
 
     return host_of
