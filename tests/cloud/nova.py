@@ -50,7 +50,9 @@ class Nova(service.Service):
             },
             'api': {'auth_strategy': 'keystone'},
             # The README's lines for this group follow.
-            'blazar_sched': reservation.RELOCATION,
+            'blazar_sched': {
+                **reservation.RELOCATION, 'unbounded_fixed': 'never',
+            },
             'api_database': {'connection': self._site.databases['nova_api']},
             'conductor': {'workers': 1},
             'database': {'connection': self._site.databases['nova_cell1']},
