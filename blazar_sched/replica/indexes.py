@@ -50,6 +50,9 @@ _CLOSED = 'closed'
 # The owner of the entries that count what instances use beyond their
 # reservations, and the prefix of their ids: see `overdraw`.
 _OVERDRAWN = 'overdrawn'
+# What is beyond any host is left out: an index could not add it up with what
+# the records say.
+_MOST_OVERDRAWN = 2**24
 
 # A number for each host, by resource class.
 Columns = Mapping[str, Sequence[int]]
@@ -278,13 +281,18 @@ class Indexes:
                     max(0, mine - held) for mine, held
                     in zip(here.get(host, amounts), amounts, strict=True)
                 ]
-                if any(beyond) and not whole:
+                if 0 < max(beyond) <= _MOST_OVERDRAWN and not whole:
                     changes.append((
                         'add', f'{_OVERDRAWN} {reservation_id} {id_}',
                         _OVERDRAWN, host, start, end, tuple(beyond), False,
                     ))
-        if changes:
+        if not changes:
+            return
+        try:
             self.main.apply(changes, force=True)
+        except ext.AmountOverflow:
+            # What cannot be added up leaves no room in any case.
+            self.main.apply(changes[:len(before)], force=True)
 
     def allocations(self, reservation_id: str) -> dict[str, Allocation]:
         """Return the allocations of a reservation by host.
