@@ -22,7 +22,7 @@ from tests.fault import site
 TIMEOUT = 25
 PATIENCE = 90
 # Statuses that ask the client to retry.
-AGAIN = (502, 503, 504)
+AGAIN = (429, 502, 503, 504)
 # The maximum number of leases of a client.
 MOST = 6
 # Seconds for which a client holds an offer.
