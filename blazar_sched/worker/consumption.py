@@ -48,11 +48,7 @@ failure = limited_log.LimitedLog(LOG)
 
 
 def watch(
-    host_states: list[Any],
-    replica: state.Replica,
-    spec: Any,
-    request: Request,
-    now: int,
+    host_states: list[Any], replica: state.Replica, spec: Any
 ) -> None:
     """Note the instances placed on reservable hosts from now on.
 
@@ -61,9 +57,7 @@ def watch(
     hosts = replica.hosts
     reservable = [h for h in host_states if h.uuid in hosts]
     if reservable:
-        nova_objects.set_watched(
-            spec, _promised(replica, request, reservable, now)
-        )
+        nova_objects.set_watched(spec, reservable)
         nova_objects.observe_placements(host_states, _note)
 
 
@@ -155,16 +149,18 @@ def _note(host_state: Any, spec: Any) -> None:
     """
     try:
         options = CONF.blazar_sched
-        nova_objects.end_alternates(
-            spec, 'num_instances' in spec and spec.num_instances > 1
-            and is_new(spec),
-        )
         now = process.now()
         replica = process.last_known()
-        if replica is not None and host_state.uuid not in replica.hosts:
-            return
         request = read_once(spec, replica, now, options)
-        if replica is None:
+        watched = nova_objects.watched(spec)
+        nova_objects.end_alternates(
+            spec,
+            watched if replica is None
+            else _promised(replica, request, watched, now),
+            'num_instances' in spec and spec.num_instances > 1
+            and is_new(spec),
+        )
+        if replica is None or host_state.uuid not in replica.hosts:
             return
         placed = request.placed_on(host_state.uuid, replica, now, options)
         # What HostState has just counted: without swap, and with a root disk.

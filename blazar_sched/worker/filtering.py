@@ -69,7 +69,7 @@ def filter_hosts(
                 ),
                 magnetic.hosts_of_project(replica, request, host_states, now),
             )
-            consumption.watch(passing, replica, spec, request, now)
+            consumption.watch(passing, replica, spec)
     except Exception as e:
         outcome = decision.FAILED
         failure.report(f'{name} failed: {type(e).__name__}: {e}', trace=True)

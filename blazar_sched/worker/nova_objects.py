@@ -23,8 +23,10 @@ HostState                  `allocation_candidates` emptied, see
                                                    `end_alternates`
 RequestSpec                `_blazar_sched_request` the request read from the
                                                    RequestSpec, with its key
-RequestSpec                `_blazar_sched_watched` the HostStates that passed
-                                                   last and are no alternates
+RequestSpec                `_blazar_sched_watched` the reservable HostStates
+                                                   that passed last; once the
+                                                   instance is placed, those
+                                                   that are no alternates
 RequestSpec                `_blazar_sched_placed`  the uuid of the instance
                                                    that was placed last
 nova.scheduler             `ALL_REQUEST_FILTERS`   one more request filter
@@ -87,15 +89,29 @@ def observe_placements(
         h.__class__ = _observed(h.__class__, observer)
 
 
-def set_watched(spec: Any, host_states: list[Any]) -> None:
-    """Keep the HostStates that are no alternates for a RequestSpec."""
+def set_watched(
+    spec: Any, host_states: list[Any], placed: str | None = None
+) -> None:
+    """Keep the HostStates that may have to be no alternates of a RequestSpec.
+
+    :param placed: the uuid of the instance that was placed, for which the
+        HostStates are no alternates
+    """
     # HostStates are large, and a RequestSpec may wait for garbage collection.
     setattr(spec, _WATCHED, list(map(weakref.ref, host_states)))
-    setattr(spec, _PLACED, None)
+    setattr(spec, _PLACED, placed)
 
 
-def end_alternates(spec: Any, several: bool) -> None:
-    """Leave watched hosts out of the alternates of a request that is placed.
+def watched(spec: Any) -> list[Any]:
+    """Return the HostStates that `set_watched` has kept."""
+    found = (each() for each in getattr(spec, _WATCHED, ()))
+    return [h for h in found if h is not None]
+
+
+def end_alternates(
+    spec: Any, host_states: list[Any], several: bool
+) -> None:
+    """Leave hosts out of the alternates of a request that is placed.
 
     nova-conductor gives an instance whose build has failed to an alternate
     without asking a filter. nova-scheduler skips a host without allocation
@@ -105,8 +121,8 @@ def end_alternates(spec: Any, several: bool) -> None:
     :param several: whether the request may be for several instances, so that
         the hosts are needed for the next instance
     """
-    setattr(spec, _PLACED, spec.instance_uuid)
-    for h in () if several else _watched(spec):
+    set_watched(spec, host_states, spec.instance_uuid)
+    for h in () if several else host_states:
         h.allocation_candidates = []
 
 
@@ -117,13 +133,8 @@ def without_alternates(spec: Any, host_states: list[Any]) -> list[Any]:
     """
     if getattr(spec, _PLACED, None) != spec.instance_uuid:
         return host_states
-    watched = set(map(id, _watched(spec)))
-    return [h for h in host_states if id(h) not in watched]
-
-
-def _watched(spec: Any) -> list[Any]:
-    found = (each() for each in getattr(spec, _WATCHED, ()))
-    return [h for h in found if h is not None]
+    ended = set(map(id, watched(spec)))
+    return [h for h in host_states if id(h) not in ended]
 
 
 def add_consumed(host_state: Any, instance: Instance) -> None:
