@@ -266,8 +266,7 @@ class DatabaseAccessDenied(Unavailable):
 
 def cause(error: BaseException) -> str:
     """Return the root cause of an error, in a line."""
-    # A refusal that is raised again without an offer is its own cause.
-    while error.__cause__ not in (None, error):
+    while error.__cause__ is not None:
         error = error.__cause__
     return f'{type(error).__name__}: {error}'.splitlines()[0]
 

@@ -153,12 +153,13 @@ class Leases:
         except exception.NotEnoughHostsAvailable as e:
             if not offering:
                 raise
+            # The refusal may be raised as it is, and is no cause of itself.
             raise self._offered(
                 e, earliest, functools.partial(
                     window_search.with_start, e, self._ledger, earliest,
                     self._writer.options, now, relocation.rules(self._conf),
                 ),
-            ) from e
+            ) from e.__cause__
         if dry_run:
             return created
         return self.begin(created, is_new, now)
@@ -265,7 +266,7 @@ class Leases:
         except exception.NotEnoughHostsAvailable as e:
             if not offering:
                 raise
-            raise self._with_end(e, lease_id, values, now) from e
+            raise self._with_end(e, lease_id, values, now) from e.__cause__
 
     def _update(
         self,
