@@ -759,4 +759,5 @@ def test_unlike_devices_break_promises(world, monkeypatch):
     """The control: every host with the devices is promised."""
     monkeypatch.setattr(RequestGroups, 'suits', lambda self, host: True)
     with pytest.raises(AssertionError, match='promised beyond'):
-        play(world, 0)
+        # A history in which a host is promised that has too few devices.
+        play(world, 5)
