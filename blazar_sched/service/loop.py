@@ -159,6 +159,7 @@ class Loop:
         self._failures = 0
         self._trouble: type[Exception] | None = None
         self._poked = threading.Event()
+        self._taken = threading.Event()
         self._stopping = False
         self._thread = threading.Thread(
             target=self._run, name=name, daemon=True
@@ -176,6 +177,15 @@ class Loop:
         """Take the next step now."""
         self._poked.set()
 
+    def await_step(self, timeout: float) -> bool:
+        """Wait for the end of the first step; tell whether the step ended.
+
+        A step that fails ends, too.
+
+        :param timeout: seconds
+        """
+        return self._taken.wait(timeout)
+
     def stop(self) -> None:
         """Take no further step; wait for the current step for some seconds."""
         self._stopping = True
@@ -187,6 +197,7 @@ class Loop:
         while not self._stopping:
             self._poked.clear()
             wait = self._take()
+            self._taken.set()
             if not self._stopping:
                 self._poked.wait(wait)
 

@@ -59,6 +59,8 @@ PAGE = 1000
 LOOKS = 60
 # The Nova status of a server whose task may not be known yet.
 _BUILD = 'BUILD'
+# The seconds for which a start waits until all servers were looked at.
+FIRST_SYNC = 60.0
 # The most seconds for which an announcement of a placed server may wait for a
 # manager: Nova shows the host of an older server, or that there is none.
 MOST_LATE = 60
@@ -125,6 +127,14 @@ class Instances:
     def stop(self) -> None:
         self._looker.stop()
         self._syncer.stop()
+
+    def await_sync(self) -> None:
+        """Wait until every server was looked at once, or Nova has failed."""
+        if not self._syncer.await_step(FIRST_SYNC):
+            LOG.warning(
+                'Nova has not shown all servers in %d s: leases may be placed '
+                'on capacity that servers use', FIRST_SYNC
+            )
 
     def wake(self) -> None:
         """Look at every server now."""

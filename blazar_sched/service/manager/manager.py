@@ -296,7 +296,8 @@ class Manager:
     def start(self) -> None:
         """Answer RPC calls and execute due events, in threads.
 
-        While the broker is away, due events are still executed.
+        While the broker is away, due events are still executed. RPC calls are
+        answered once the servers of Nova were looked at, or Nova has failed.
 
         :raises NotUpgraded: if the ledger's tables are not those of this
             version
@@ -307,6 +308,9 @@ class Manager:
         self.clock.ask(self.ledger.next_event)
         for part in self._parts:
             part.start()
+        # Servers may have been placed while no manager was there: the first
+        # lease must not be placed over these servers.
+        self.instances.await_sync()
         self._server = rpc.Server(
             self._bus,
             [

@@ -185,6 +185,43 @@ def test_instances_are_watched(world, conf):
     world.manager.stop()
 
 
+def test_the_first_lease_finds_servers_of_the_time_without_managers(
+    world, conf, monkeypatch
+):
+    """Nova shows the servers slowly; a request is sent in the meantime."""
+    world.add_host('a')
+    world.add_server('a')
+    is_asked, may_answer = threading.Event(), threading.Event()
+    servers = world.nova.servers
+
+    def slow(**filters):
+        is_asked.set()
+        assert may_answer.wait(20)
+        return servers(**filters)
+
+    monkeypatch.setattr(world.nova, 'servers', slow)
+    client = rpc.Client(rpc.transport(conf), timeout=20)
+    with futures.ThreadPoolExecutor() as pool:
+        start = pool.submit(world.manager.start)
+        assert is_asked.wait(20)
+        lease = pool.submit(
+            client.call, {}, 'create_lease', values=lease_values(world)
+        )
+        may_answer.set()
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            lease.result(20)
+        start.result(20)
+    world.manager.stop()
+
+
+def test_a_manager_answers_while_nova_is_away(world, conf):
+    world.nova.failures = 1000
+    world.manager.start()
+    client = rpc.Client(rpc.transport(conf), timeout=20)
+    assert items(client.call({}, 'list_leases', project_id=None)) == []
+    world.manager.stop()
+
+
 class Listener:
     """The listener of a replica's worker, which records revisions."""
 
