@@ -79,6 +79,8 @@ class Fleet:
     """A whole service on one site.
 
     `running` has a process for each manager and then for each API.
+
+    :param manager: options of that group
     """
 
     def __init__(
@@ -91,8 +93,9 @@ class Fleet:
         managers: int = 1,
         apis: int = 1,
         workers: int = 1,
+        **manager: object,
     ) -> None:
-        site = Deployment(folder, database, bus, cloud.url)
+        site = Deployment(folder, database, bus, cloud.url, **manager)
         self.ledger = site.ledger()
         self._cloud = cloud
         self._processes = processes
