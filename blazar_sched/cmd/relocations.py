@@ -53,7 +53,7 @@ def list_(replica: 'state.Replica', now: int) -> list[dict[str, Any]]:
 
     :param replica: of the ledger
     """
-    from blazar_sched.service.manager import relocation
+    from blazar_sched.service.upkeep import relocation
 
     def name(host: str) -> str:
         return replica.hosts[host].hypervisor_hostname

@@ -16,13 +16,13 @@ import operator
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import inventory
-from blazar_sched.domain.catalog import Candidates
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.instance import Stay
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.domain.window import Window
 from blazar_sched.placing.room import count_each
+from blazar_sched.replica.catalog import Candidates
 from blazar_sched.replica.indexes import Columns
 from blazar_sched.replica.indexes import Indexes
 from blazar_sched.replica.indexes import Peaks

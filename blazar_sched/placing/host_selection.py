@@ -15,13 +15,13 @@ import dataclasses
 from blazar_sched.domain import exception
 from blazar_sched.domain import plural
 from blazar_sched.domain.allocation import Allocation
-from blazar_sched.domain.catalog import Candidates
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.reservation import PHYSICAL_HOST
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.placing.room import count_each
 from blazar_sched.placing.room import count_slots
 from blazar_sched.placing.room import Room
+from blazar_sched.replica.catalog import Candidates
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -23,7 +23,6 @@ from blazar_sched import ext
 from blazar_sched.domain import duration
 from blazar_sched.domain import exception
 from blazar_sched.domain.allocation import Allocation
-from blazar_sched.domain.catalog import Candidates
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.lease import Lease
@@ -38,6 +37,7 @@ from blazar_sched.placing.options import Options
 from blazar_sched.placing.room import count_slots
 from blazar_sched.placing.room import Room
 from blazar_sched.replica import state
+from blazar_sched.replica.catalog import Candidates
 from blazar_sched.replica.indexes import Indexes
 
 Allocations = dict[str, list[Allocation]]

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from collections.abc import Sequence
 import dataclasses
 
-from blazar_sched.domain import catalog
-from blazar_sched.domain.catalog import Candidates
+from blazar_sched.domain import eligibility
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.lease_request import LeaseRequest
@@ -20,6 +19,7 @@ from blazar_sched.domain.window import Window
 from blazar_sched.placing import host_selection
 from blazar_sched.placing.options import Options
 from blazar_sched.replica import state
+from blazar_sched.replica.catalog import Candidates
 
 # A reservation, with the hosts that suit the reservation.
 Suitable = tuple[Reservation, Sequence[Host]]
@@ -90,8 +90,8 @@ def suitable_hosts(replica: state.Replica, lease: Lease) -> list[Suitable]:
         (
             reservation,
             replica.catalog.visible(
-                catalog.requirement(reservation), lease.project_id,
-                catalog.groups_of(reservation),
+                eligibility.requirement(reservation), lease.project_id,
+                eligibility.groups_of(reservation),
             ),
         )
         for reservation in lease.reservations

@@ -11,7 +11,7 @@ from collections.abc import Collection
 from collections.abc import Iterable
 import dataclasses
 
-from blazar_sched.domain import catalog
+from blazar_sched.domain import eligibility
 from blazar_sched.domain.allocation import Allocation
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.lease import Lease
@@ -77,14 +77,15 @@ def unsuited_allocations(
     """Return the allocations of a lease on hosts that do not suit any more.
 
     The properties, the inventory or the devices of such a host have changed
-    since a reservation got the host: see `catalog.unsuited`.
+    since a reservation got the host: see `eligibility.unsuited`.
     """
     found = []
     for reservation in lease.reservations:
         held = replica.indexes.allocations(reservation.id)
         hosts = [replica.hosts[host] for host in held]
         found += [
-            held[host.uuid] for host in catalog.unsuited(reservation, hosts)
+            held[host.uuid]
+            for host in eligibility.unsuited(reservation, hosts)
         ]
     return found
 
@@ -113,7 +114,7 @@ def failing_hosts(
         if not host.reservable or host.closed_in(window)
         or replica.indexes.is_too_small(host, now)
     }
-    unsuited = catalog.unsuited(reservation, hosts)
+    unsuited = eligibility.unsuited(reservation, hosts)
     return frozenset(failing.union(host.uuid for host in unsuited))
 
 

@@ -16,7 +16,6 @@ import dataclasses
 from blazar_sched.domain import exception
 from blazar_sched.domain import states
 from blazar_sched.domain.allocation import Allocation
-from blazar_sched.domain.catalog import Candidates
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import PHYSICAL_HOST
 from blazar_sched.domain.reservation import Reservation
@@ -29,6 +28,7 @@ from blazar_sched.placing.options import DEFAULT_OPTIONS
 from blazar_sched.placing.options import Options
 from blazar_sched.placing.room import Room
 from blazar_sched.replica import state
+from blazar_sched.replica.catalog import Candidates
 
 
 def reallocate(

@@ -17,9 +17,9 @@ import itertools
 
 from blazar_sched import ext
 from blazar_sched.domain import inventory
-from blazar_sched.domain.catalog import Candidates
-from blazar_sched.domain.catalog import rows
 from blazar_sched.domain.window import Window
+from blazar_sched.replica.catalog import Candidates
+from blazar_sched.replica.catalog import rows
 from blazar_sched.replica.indexes import Indexes
 from blazar_sched.replica.indexes import peaks_of
 

@@ -19,13 +19,13 @@ import operator
 
 from blazar_sched import ext
 from blazar_sched.domain import inventory
-from blazar_sched.domain.catalog import rows
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.domain.window import TIME_LIMIT
 from blazar_sched.placing.options import Options
 from blazar_sched.replica import state
+from blazar_sched.replica.catalog import rows
 
 Times = Sequence[int]
 

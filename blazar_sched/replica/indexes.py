@@ -24,7 +24,6 @@ import operator
 from blazar_sched import ext
 from blazar_sched.domain import inventory
 from blazar_sched.domain.allocation import Allocation
-from blazar_sched.domain.catalog import rows
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.window import FOREVER
@@ -36,6 +35,7 @@ from blazar_sched.replica import reserved
 from blazar_sched.replica.batch import Batch
 from blazar_sched.replica.batch import Change
 from blazar_sched.replica.batch import Lifetime
+from blazar_sched.replica.catalog import rows
 from blazar_sched.replica.extra import Extra
 from blazar_sched.replica.total import Total
 

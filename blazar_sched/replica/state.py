@@ -16,7 +16,6 @@ from typing import cast
 from blazar_sched import ext
 from blazar_sched.domain import inventory
 from blazar_sched.domain.allocation import Allocation
-from blazar_sched.domain.catalog import Catalog
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
 from blazar_sched.replica import accounting
@@ -26,6 +25,7 @@ from blazar_sched.replica import present
 from blazar_sched.replica import record
 from blazar_sched.replica.batch import Batch
 from blazar_sched.replica.batch import entity_of
+from blazar_sched.replica.catalog import Catalog
 from blazar_sched.replica.entities import Entities
 from blazar_sched.replica.entities import Image
 from blazar_sched.replica.indexes import Indexes

@@ -10,8 +10,8 @@ import pytest
 
 from blazar_sched.domain import exception
 from blazar_sched.service.bus import rpc
-from blazar_sched.service.manager import clock as manager_clock
-from blazar_sched.service.manager.clock import Clock
+from blazar_sched.service.events import clock as manager_clock
+from blazar_sched.service.events.clock import Clock
 from blazar_sched.service.manager.manager import Manager
 from blazar_sched.service.metrics import CLOCK_DIFFERENCE
 from tests.fault import site as fault_site

@@ -25,9 +25,9 @@ from blazar_sched.domain.window import FOREVER
 from blazar_sched.replica import puller
 from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.placement import Placement
-from blazar_sched.service.manager import relocation
 from blazar_sched.service.manager.manager import Manager
-from blazar_sched.service.manager.relocation import PAUSE
+from blazar_sched.service.upkeep import relocation
+from blazar_sched.service.upkeep.relocation import PAUSE
 from blazar_sched.worker import paths
 from blazar_sched.worker import process
 from blazar_sched.worker.pending import Pending

@@ -26,19 +26,19 @@ from blazar_sched.replica import record
 from blazar_sched.replica import server_reservation
 from blazar_sched.replica import state
 from blazar_sched.service.before_end import snapshot
+from blazar_sched.service.booking import draft
+from blazar_sched.service.booking import lease
+from blazar_sched.service.booking import lease_request as lease_requests
+from blazar_sched.service.booking import series
+from blazar_sched.service.events import transition
 from blazar_sched.service.ledger import instance
 from blazar_sched.service.ledger import reader
 from blazar_sched.service.ledger import tx
-from blazar_sched.service.manager import draft
-from blazar_sched.service.manager import lease
-from blazar_sched.service.manager import lease_request as lease_requests
-from blazar_sched.service.manager import relocation
-from blazar_sched.service.manager import series
 from blazar_sched.service.manager import threshold
-from blazar_sched.service.manager import transition
 from blazar_sched.service.resources import lifetime
 from blazar_sched.service.resources import on_hosts
 from blazar_sched.service.resources import vacating
+from blazar_sched.service.upkeep import relocation
 from blazar_sched.worker import magnetic
 from blazar_sched.worker import request
 from tests.simulation.cloud import servers

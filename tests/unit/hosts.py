@@ -4,9 +4,9 @@
 from blazar_sched import ext
 from blazar_sched.domain import inventory
 from blazar_sched.domain import requirements
-from blazar_sched.domain.catalog import Catalog
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.inventory import Inventory
+from blazar_sched.replica.catalog import Catalog
 
 
 def make_host(uuid, vcpus=8, memory_mb=16, gpus=0, **kwargs):

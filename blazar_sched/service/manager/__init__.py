@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The manager: decides on leases and acts on them, behind RPC."""
+"""The manager: combines the parts of the service, and answers RPC calls."""

@@ -14,7 +14,6 @@ from blazar_sched.domain import lease
 from blazar_sched.domain import request_group
 from blazar_sched.domain import requirements
 from blazar_sched.domain import reservation
-from blazar_sched.domain.catalog import Candidates
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.instance import Stay
 from blazar_sched.domain.request_group import RequestGroups
@@ -23,6 +22,7 @@ from blazar_sched.domain.window import Window
 from blazar_sched.placing import capacity
 from blazar_sched.replica import accounting
 from blazar_sched.replica import state
+from blazar_sched.replica.catalog import Candidates
 from blazar_sched.service import resources
 from blazar_sched.service.ledger.ledger import Ledger
 

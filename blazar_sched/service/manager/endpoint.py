@@ -25,23 +25,23 @@ from blazar_sched.domain.host import Host
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.replica import wire
+from blazar_sched.service.booking import extension
+from blazar_sched.service.booking import lease
+from blazar_sched.service.booking import lease_request
+from blazar_sched.service.booking import offer
+from blazar_sched.service.booking import series
+from blazar_sched.service.events import clock
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.manager import capacity
-from blazar_sched.service.manager import clock
-from blazar_sched.service.manager import extension
 from blazar_sched.service.manager import feed
-from blazar_sched.service.manager import flavor_sync
-from blazar_sched.service.manager import floating_ip
-from blazar_sched.service.manager import healing
-from blazar_sched.service.manager import host
-from blazar_sched.service.manager import instance_sync
-from blazar_sched.service.manager import lease
-from blazar_sched.service.manager import lease_request
-from blazar_sched.service.manager import maintenance
-from blazar_sched.service.manager import offer
-from blazar_sched.service.manager import series
 from blazar_sched.service.manager import threshold
 from blazar_sched.service.manager import timeline
+from blazar_sched.service.upkeep import flavor_sync
+from blazar_sched.service.upkeep import floating_ip
+from blazar_sched.service.upkeep import healing
+from blazar_sched.service.upkeep import host
+from blazar_sched.service.upkeep import instance_sync
+from blazar_sched.service.upkeep import maintenance
 
 LOG = log.getLogger(__name__)
 

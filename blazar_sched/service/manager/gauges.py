@@ -15,9 +15,9 @@ from blazar_sched.domain.threshold import Threshold
 from blazar_sched.replica import state
 from blazar_sched.service import loop
 from blazar_sched.service import metrics
+from blazar_sched.service.booking import placing_options
 from blazar_sched.service.bus.notifier import Notifier
 from blazar_sched.service.ledger.ledger import Ledger
-from blazar_sched.service.manager import relocation
 
 LOG = log.getLogger(__name__)
 
@@ -101,7 +101,7 @@ class Gauges:
 
         No commit waits for this: the replica may be in the middle of a trial.
         """
-        rules = relocation.rules(self._conf)
+        rules = placing_options.rules(self._conf)
         total = replica.indexes.total
         if rules is None or total is None:
             return {}

@@ -34,9 +34,9 @@ from blazar_sched.placing.timeline import HOST
 from blazar_sched.placing.timeline import ZONE
 from blazar_sched.replica import state
 from blazar_sched.replica import wire
+from blazar_sched.service.booking import placing_options
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.timeline import Use
-from blazar_sched.service.manager import placing_options
 from blazar_sched.service.manager.capacity import Capacity
 
 # Seconds for which a start that is not given, and a tag, stay the same.

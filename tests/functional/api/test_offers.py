@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from blazar_sched.service.manager import window_search
+from blazar_sched.service.booking import window_search
 
 V1_3 = {'OpenStack-API-Version': 'reservation 1.3'}
 ALICE = {**V1_3, 'X-Auth-Token': 'alice:p1'}

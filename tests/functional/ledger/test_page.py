@@ -9,9 +9,9 @@ import pytest
 
 from blazar_sched.replica import wire
 from blazar_sched.service.manager import endpoint as manager_endpoint
-from blazar_sched.service.manager import host as manager_host
 from blazar_sched.service.manager.endpoint import Endpoint
-from blazar_sched.service.manager.host import Hosts
+from blazar_sched.service.upkeep import host as manager_host
+from blazar_sched.service.upkeep.host import Hosts
 from tests.functional.ledger import test_uncountable
 
 LENGTH = 20_000

@@ -13,8 +13,8 @@ from blazar_sched.domain.inventory import Inventory
 from blazar_sched.domain.provider import Providers
 from blazar_sched.domain.provider import Units
 from blazar_sched.placing import overload
-from blazar_sched.service.manager import replanning
 from blazar_sched.service.manager import timeline
+from blazar_sched.service.upkeep import replanning
 
 GPU = 'CUSTOM_PCI_10DE_20B0'
 ALIASES = [

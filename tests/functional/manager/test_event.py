@@ -13,8 +13,8 @@ import pytest
 from blazar_sched.domain import exception
 from blazar_sched.domain.event import Claim
 from blazar_sched.service import faults
-from blazar_sched.service.manager import runner as manager_runner
-from blazar_sched.service.manager.attempts import Attempted
+from blazar_sched.service.events import runner as manager_runner
+from blazar_sched.service.events.attempts import Attempted
 from blazar_sched.service.manager.manager import Manager
 
 # The maximum number of real seconds of a step.

@@ -10,8 +10,8 @@ from blazar_sched.domain import exception
 from blazar_sched.domain.floating_ip import FloatingIP
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.domain.window import TIME_LIMIT
-from blazar_sched.service.manager.extension import Search
-from blazar_sched.service.manager.extension import SEARCHES
+from blazar_sched.service.booking.extension import Search
+from blazar_sched.service.booking.extension import SEARCHES
 from tests.functional.manager.relocating import NOTICE
 from tests.functional.manager.relocating import RelocatingManager
 

@@ -10,7 +10,7 @@ from blazar_sched.domain import exception
 from blazar_sched.placing import overload
 from blazar_sched.service import loop
 from blazar_sched.service import metrics
-from blazar_sched.service.manager import relocation
+from blazar_sched.service.booking import placing_options
 
 IDS = 'one', 'faulty', 'another'
 
@@ -150,7 +150,7 @@ def test_a_faulty_object_stops_no_other(
 
     conf.set_override('unused_after', 60, 'manager')
     monkeypatch.setattr(overload, 'overloaded_hosts', ids)
-    monkeypatch.setattr(relocation, 'rules', lambda _: object())
+    monkeypatch.setattr(placing_options, 'rules', lambda _: object())
     replaced(work, do)
     for path, value in others.items():
         replaced(path, value)

@@ -17,7 +17,7 @@ from blazar_sched.domain.event import Claim
 from blazar_sched.service import faults
 from blazar_sched.service.clients.neutron import Neutron
 from blazar_sched.service.ledger.tx import Tx
-from blazar_sched.service.manager import floating_ip_healing
+from blazar_sched.service.upkeep import floating_ip_healing
 from tests.standins.neutron import INTERNAL
 from tests.standins.neutron import NETWORK
 from tests.standins.neutron import refusal

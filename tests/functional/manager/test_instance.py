@@ -12,7 +12,7 @@ import pytest
 from blazar_sched.domain import exception
 from blazar_sched.domain import window
 from blazar_sched.domain.inventory import Inventory
-from blazar_sched.service.manager import instance_sync
+from blazar_sched.service.upkeep import instance_sync
 
 
 @pytest.fixture

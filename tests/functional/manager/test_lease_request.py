@@ -13,9 +13,9 @@ from blazar_sched.domain.lease_request import PRIORITIES
 from blazar_sched.domain.lease_request import starts_outside
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.domain.window import Window
-from blazar_sched.service.manager.lease_request import MOST_MOVED
-from blazar_sched.service.manager.lease_request import REST
-from blazar_sched.service.manager.window_search import SECONDS
+from blazar_sched.service.booking.lease_request import MOST_MOVED
+from blazar_sched.service.booking.lease_request import REST
+from blazar_sched.service.booking.window_search import SECONDS
 
 LOW, NORMAL, HIGH = range(len(PRIORITIES))
 

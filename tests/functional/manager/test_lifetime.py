@@ -14,7 +14,7 @@ from blazar_sched.domain import reservation
 from blazar_sched.domain import window
 from blazar_sched.domain.provider import Units
 from blazar_sched.domain.relocation import Features
-from blazar_sched.service.manager import lifetime as lifetimes
+from blazar_sched.service.upkeep import lifetime as lifetimes
 
 HOUR = 3600
 

@@ -8,7 +8,7 @@ import pytest
 from blazar_sched.domain import exception
 from blazar_sched.domain import requirements
 from blazar_sched.domain.host import Host
-from blazar_sched.service.manager.lease import Leases
+from blazar_sched.service.booking.lease import Leases
 from tests.functional.manager import conftest
 
 LONG = json.dumps(['==', '$note', 'x' * 9000])

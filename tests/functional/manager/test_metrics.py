@@ -17,7 +17,7 @@ from blazar_sched.service import metrics
 from blazar_sched.service.bus import rpc
 from blazar_sched.service.ledger import retry
 from blazar_sched.service.ledger.ledger import Ledger
-from blazar_sched.service.manager import monitor
+from blazar_sched.service.upkeep import monitor
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from blazar_sched.domain import exception
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.placing import relocation
 from blazar_sched.replica import instance_record
-from blazar_sched.service.manager.relocation import PAUSE
+from blazar_sched.service.upkeep.relocation import PAUSE
 from tests.functional.manager.relocating import FEATURES
 from tests.functional.manager.relocating import LEAD
 from tests.functional.manager.relocating import LOOK

@@ -17,10 +17,10 @@ from blazar_sched.domain.inventory import Inventory
 from blazar_sched.placing import relocation
 from blazar_sched.replica import instance_record
 from blazar_sched.service import faults
-from blazar_sched.service.manager import lease_writer
-from blazar_sched.service.manager import relocation as relocating
-from blazar_sched.service.manager.relocation import MOST_REQUESTS
-from blazar_sched.service.manager.relocation import PAUSE
+from blazar_sched.service.booking import lease_writer
+from blazar_sched.service.upkeep import relocation as relocating
+from blazar_sched.service.upkeep.relocation import MOST_REQUESTS
+from blazar_sched.service.upkeep.relocation import PAUSE
 from tests.functional.manager.conftest import hosts
 from tests.functional.manager.conftest import instances
 from tests.functional.manager.conftest import Killed

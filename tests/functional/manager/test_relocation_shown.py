@@ -12,7 +12,7 @@ from blazar_sched.cmd import relocations
 from blazar_sched.domain import duration
 from blazar_sched.domain.relocation import Features
 from blazar_sched.service import metrics
-from blazar_sched.service.manager.relocation import PAUSE
+from blazar_sched.service.upkeep.relocation import PAUSE
 from tests import serving
 from tests.functional.manager.conftest import hosts
 from tests.functional.manager.conftest import ManagerInMemory

@@ -16,9 +16,9 @@ from blazar_sched.domain.window import FOREVER
 from blazar_sched.placing import lease_placing
 from blazar_sched.service import loop
 from blazar_sched.service import metrics
+from blazar_sched.service.booking import idempotency
+from blazar_sched.service.booking.series import AllSeries
 from blazar_sched.service.ledger import tx
-from blazar_sched.service.manager import idempotency
-from blazar_sched.service.manager.series import AllSeries
 from tests.functional.manager.relocating import RelocatingManager
 
 HOUR, DAY = 3600, 86400

@@ -7,7 +7,7 @@ import hypothesis
 from hypothesis import strategies as st
 import pytest
 
-from blazar_sched.domain import catalog
+from blazar_sched.domain import eligibility
 from blazar_sched.domain import exception
 from blazar_sched.domain import window
 from blazar_sched.domain.allocation import Allocation
@@ -281,7 +281,7 @@ def test_a_lease_gets_what_is_there_and_no_more(site, ends, overcommit):
     ledger = Ledger(itertools.chain(*site), overcommit)
     [part] = ask(ledger, start=start, end=end, flavor_id='any')['parts']
     replica = ledger.replica
-    known = replica.catalog.meeting(catalog.ANY, 'p')
+    known = replica.catalog.meeting(eligibility.ANY, 'p')
     asked = Room(replica.indexes, Window(start, end)), known
     assert part['hosts'] == len(host_selection.place_hosts(*asked, 0, 9))
 

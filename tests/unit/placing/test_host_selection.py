@@ -12,7 +12,6 @@ from blazar_sched.domain import exception
 from blazar_sched.domain import inventory
 from blazar_sched.domain import window
 from blazar_sched.domain.allocation import Allocation
-from blazar_sched.domain.catalog import Catalog
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.inventory import Inventory
 from blazar_sched.domain.reservation import Reservation
@@ -20,6 +19,7 @@ from blazar_sched.domain.window import Window
 from blazar_sched.placing import host_selection
 from blazar_sched.placing.room import Room
 from blazar_sched.replica import accounting
+from blazar_sched.replica.catalog import Catalog
 from blazar_sched.replica.indexes import Indexes
 from tests.unit.hosts import add
 from tests.unit.hosts import by_uuid

@@ -34,8 +34,8 @@ from blazar_sched.replica import instance_record
 from blazar_sched.replica import record
 from blazar_sched.replica import state
 from blazar_sched.service.clients.nova import server as nova_server
-from blazar_sched.service.manager import lifetime
-from blazar_sched.service.manager import relocation
+from blazar_sched.service.upkeep import lifetime
+from blazar_sched.service.upkeep import relocation
 from blazar_sched.worker import filtering
 from blazar_sched.worker import magnetic
 from blazar_sched.worker import process

@@ -1,0 +1,528 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Create, update and delete operations on leases, each in one commit."""
+
+from collections.abc import Callable
+from collections.abc import Mapping
+import contextlib
+import dataclasses
+import functools
+import math
+from typing import Any
+from typing import TypeVar
+
+from oslo_config import cfg
+
+from blazar_sched.domain import event
+from blazar_sched.domain import exception
+from blazar_sched.domain import lease as lease_rules
+from blazar_sched.domain import states
+from blazar_sched.domain.event import Event
+from blazar_sched.domain.lease import ending_now
+from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.reservation import Reservation
+from blazar_sched.placing import lease_placing
+from blazar_sched.placing.window_search import Budget
+from blazar_sched.replica import state
+from blazar_sched.service import resources
+from blazar_sched.service.booking import draft
+from blazar_sched.service.booking import idempotency
+from blazar_sched.service.booking import placing_options
+from blazar_sched.service.booking import window_search
+from blazar_sched.service.booking.lease_writer import end_window
+from blazar_sched.service.booking.lease_writer import LeaseWriter
+from blazar_sched.service.bus.notifier import BEFORE_END_STOP
+from blazar_sched.service.bus.notifier import LEASE_CREATE
+from blazar_sched.service.bus.notifier import LEASE_DELETE
+from blazar_sched.service.bus.notifier import LEASE_UPDATE
+from blazar_sched.service.bus.notifier import Notifier
+from blazar_sched.service.enforcement import Enforcement
+from blazar_sched.service.enforcement.base import LeaseChange
+from blazar_sched.service.events import shrinking
+from blazar_sched.service.events import trust
+from blazar_sched.service.events.runner import Runner
+from blazar_sched.service.ledger.ledger import Ledger
+from blazar_sched.service.ledger.tx import PlacingTx
+
+# A delete checks this many times, with this many seconds between the checks,
+# whether the lease's resources in other services are gone. No caller is left
+# without an answer for 10 s.
+DELETE_WAITS = 16
+DELETE_WAIT = 0.5
+# The same limits for a create that has to return the id of a server group.
+OPEN_WAITS = 25
+OPEN_WAIT = 0.2
+_OPENING = (states.LEASE_PENDING, states.LEASE_STARTING)
+
+T = TypeVar('T')
+Draft = window_search.Booking[Lease]
+Choose = Callable[[PlacingTx], Mapping[str, Any]]
+
+
+class Leases:
+    """The operations on leases: create, update and delete.
+
+    Each operation is done in one commit or not at all.
+
+    :param clock: returns the time in epoch seconds
+    :param wait: sleeps for a number of seconds
+    """
+
+    def __init__(
+        self,
+        conf: cfg.ConfigOpts,
+        ledger: Ledger,
+        drivers: resources.Drivers,
+        writer: LeaseWriter,
+        runner: Runner,
+        trusts: trust.Trusts,
+        notifier: Notifier,
+        enforcement: Enforcement,
+        clock: Callable[[], float],
+        wait: Callable[[float], object],
+        search: window_search.WindowSearch,
+    ) -> None:
+        self._conf = conf
+        self._ledger = ledger
+        self._writer = writer
+        self._runner = runner
+        self._trusts = trusts
+        self._notifier = notifier
+        self._enforcement = enforcement
+        self._clock = clock
+        self._wait = wait
+        self._search = search
+        self._drafts = draft.Drafts(conf, drivers)
+        self._shrinker = shrinking.Shrinker(drivers, runner)
+
+    def create(
+        self,
+        values: Mapping[str, Any],
+        key: str | None = None,
+        offering: bool = False,
+        dry_run: bool = False,
+    ) -> Lease:
+        """Place and record a new lease.
+
+        With `latest_start` in `values`, the lease begins at the first start
+        in the range that has room.
+
+        :param key: the idempotency key of the request, unique in its project:
+            a repeated request with the same values is answered with the lease
+            that the first request created
+        :param offering: whether a refusal for lack of capacity carries an
+            offer
+        :param dry_run: return the answer that the request would get now, and
+            change nothing
+        :raises InvalidInput: naming the field that is wrong
+        :raises NotEnoughHostsAvailable: if a reservation finds no room
+        :raises TooManyRequests: if a start is to be searched for, and too many
+            searches run or wait already
+        :raises IdempotencyKeyReused: if the key has created another lease
+        """
+        project_id = values['project_id']
+        digest = idempotency.digest(values)
+        # Before the checks of times: a request that was in time may be late
+        # when repeated.
+        made = key and idempotency.lease_of(
+            self._ledger, project_id, key, digest
+        )
+        if made:
+            return made
+        now = int(self._clock())
+        earliest = self._drafts.new(values, now)
+        self._match(earliest)
+        admission = self._enforcement.admission()
+        commit = admission.dry_run if dry_run else admission.commit
+
+        def work(tx: PlacingTx, draft: Draft) -> tuple[Lease, bool]:
+            made = key and idempotency.lease_of(tx, project_id, key, digest)
+            if made:
+                return made, False
+            lease = draft(tx)
+            placed, _ = self._writer.add(tx, lease, now)
+            if key is not None:
+                tx.put_key(project_id, key, lease.id, digest)
+            admission.check(tx, LeaseChange(lease, None, now, placed))
+            return lease, True
+
+        try:
+            created, is_new = self._at_first_start(
+                values, earliest, now,
+                lambda draft: commit(functools.partial(work, draft=draft)),
+            )
+        except exception.NotEnoughHostsAvailable as e:
+            if not offering:
+                raise
+            # The refusal may be raised as it is, and is no cause of itself.
+            raise self._offered(
+                e, earliest, functools.partial(
+                    window_search.with_start, e, self._ledger, earliest,
+                    self._writer.options, now,
+                    placing_options.rules(self._conf),
+                ),
+            ) from e.__cause__
+        if dry_run:
+            return created
+        return self.begin(created, is_new, now)
+
+    def begin(self, lease: Lease, is_new: bool, now: int) -> Lease:
+        """Notify of a lease that was committed, and start a lease now due.
+
+        :param is_new: whether the request has made the lease, and not an
+            earlier request with the same idempotency key
+        :returns: the lease, as opened if a client needs the result
+        """
+        if is_new:
+            self._notifier.lease(LEASE_CREATE, lease)
+        if lease.start <= now:
+            self._runner.wake()
+            return self._opened(lease)
+        return lease
+
+    def _at_first_start(
+        self,
+        values: Mapping[str, Any],
+        earliest: Lease,
+        now: int,
+        book: Callable[[Draft], T],
+    ) -> T:
+        """Book a lease at its start, or at the first start that has room.
+
+        No commit waits for a search, unless other commits come between the
+        search and the booking again and again.
+
+        :param earliest: the lease at the first start that was asked for
+        :param book: books the lease that a draft returns
+        :raises NotEnoughHostsAvailable: if no start has room
+        """
+        if values.get('latest_start') is None:
+            return book(lambda tx: earliest)
+        first = self._search.first(values, earliest, now)
+
+        def search(reader: window_search.ReplicaReader) -> Lease:
+            return self._drafts.new({**values, 'start': first(reader)}, now)
+
+        return self._search.book(search, book, earliest.project_id)
+
+    def _offered(
+        self,
+        refusal: exception.NotEnoughHostsAvailable,
+        lease: Lease,
+        offer: Callable[[Budget], exception.NotEnoughHostsAvailable],
+    ) -> exception.NotEnoughHostsAvailable:
+        """Return a refusal with an offer, or without one while others search.
+
+        :param offer: returns the refusal with an offer, within a budget
+        """
+        with (
+            contextlib.suppress(exception.TooManyRequests),
+            self._search.turn(lease.project_id),
+        ):
+            return offer(self._search.budget())
+        return refusal
+
+    def update(
+        self,
+        lease_id: str,
+        project_id: str | None,
+        values: Mapping[str, Any],
+        dry_run: bool = False,
+        offering: bool = False,
+        choose: Choose | None = None,
+    ) -> Lease:
+        """Change a lease: apply the whole request, or nothing.
+
+        An entry of `reservations` in `values` that has an id changes that
+        reservation, or removes the reservation if the entry has ``remove:
+        True``; an entry that has a resource_type and no id adds a reservation.
+
+        The resources that an active lease would have in excess are given up
+        first.
+
+        :param dry_run: return the answer that the request would get now;
+            change nothing and call no other service
+        :param offering: whether a refusal for lack of capacity carries an
+            offer
+        :param choose: called ahead of the change, in its commit: returns more
+            values, in place of those in `values`, or refuses the change
+        :raises LeaseNotFound: if the project has no such lease
+        :raises InvalidStatus: if the lease is already changing, or is over
+        :raises CantUpdateParameter: if the requested change is no longer
+            possible, or if more than the requested amount is in use
+        :raises InvalidInput: naming the field that is wrong
+        :raises NotEnoughHostsAvailable: if the changed lease finds no room
+        :raises Unavailable: if other services do not give up the excess
+            resources
+        """
+        at = self._clock()
+        now = int(at)
+        if values.get('end') == lease_rules.NOW:
+            # The window ends with this second: a server that was created
+            # earlier in the same second belongs to the lease.
+            values = {**values, 'end': math.ceil(at)}
+        try:
+            return self._update(
+                lease_id, project_id, values, now, dry_run, choose
+            )
+        except exception.NotEnoughHostsAvailable as e:
+            if not offering:
+                raise
+            raise self._with_end(e, lease_id, values, now) from e.__cause__
+
+    def _update(
+        self,
+        lease_id: str,
+        project_id: str | None,
+        values: Mapping[str, Any],
+        now: int,
+        dry_run: bool,
+        choose: Choose | None,
+    ) -> Lease:
+        if set(values) - {'name'}:
+            known = self._ledger.owned_lease(lease_id, project_id)
+            _check_changeable(known, values)
+            self._match(self._drafts.changed(known, values, now))
+        admission = self._enforcement.admission()
+        commit = admission.dry_run if dry_run else admission.commit
+
+        def work(
+            tx: PlacingTx, left: lease_placing.Allocations | None = None
+        ) -> tuple[Lease, Lease, shrinking.Shrink | None]:
+            old = tx.owned_lease(lease_id, project_id)
+            _check_changeable(old, values)
+            chosen = {} if choose is None else choose(tx)
+            new = self._drafts.changed(old, {**values, **chosen}, now)
+            if new != old:
+                if left is None and not dry_run and (
+                    shrink := self._shrinker.begin(tx, old, new, now)
+                ):
+                    return old, new, shrink
+                if left is None:
+                    left = self._shrinker.remaining(tx.replica, old, new, now)
+                new = dataclasses.replace(new, updated_at=now)
+                change = self._writer.change(tx, old, new, now, left)
+                admission.check(tx, change)
+                new = change.lease
+            return old, new, None
+
+        old, new, shrink = commit(work)
+        if dry_run:
+            return new
+        if shrink is not None:
+            old, new, _ = self._shrinker.finish(shrink, admission.commit, work)
+        if new != old:
+            self._notifier.lease(LEASE_UPDATE, new)
+            if _has_moved_notified_end(old, new):
+                self._notifier.lease(BEFORE_END_STOP, new)
+            self._runner.wake()
+        return new
+
+    def prolong(
+        self,
+        tx: PlacingTx,
+        lease_id: str,
+        project_id: str | None,
+        end: int,
+        now: int,
+    ) -> LeaseChange:
+        """Write a lease with another end, and ask no filter.
+
+        :raises BlazarSchedError: as `update`
+        """
+        values = {'end': end}
+        old = tx.owned_lease(lease_id, project_id)
+        _check_changeable(old, values)
+        new = self._drafts.changed(old, values, now)
+        return self._writer.change(tx, old, new, now, {})
+
+    def matched(self, lease_id: str, project_id: str | None) -> Lease:
+        """Return a lease whose requirements are matched ahead of a commit.
+
+        :raises LeaseNotFound: if the project has no such lease
+        """
+        lease = self._ledger.owned_lease(lease_id, project_id)
+        self._match(lease)
+        return lease
+
+    def _match(self, lease: Lease) -> None:
+        """Match the requirements of a lease ahead of the commit.
+
+        The commit blocks other writers, so the matching is done before.
+        """
+        replica = self._ledger.replica
+        if replica is None:
+            return
+        for reservation in lease.reservations:
+            if reservation.is_on_hosts(active=False):
+                for each in self._writer.options.alternatives():
+                    replica.catalog.match(reservation, each.default)
+
+    def _with_end(
+        self,
+        refusal: exception.NotEnoughHostsAvailable,
+        lease_id: str,
+        values: Mapping[str, Any],
+        now: int,
+    ) -> exception.NotEnoughHostsAvailable:
+        old = self._ledger.lease(lease_id)
+        new = self._drafts.changed(old, values, now)
+
+        def place(replica: state.Replica, end: int) -> bool:
+            ending = dataclasses.replace(new, end=end)
+            left = self._shrinker.remaining(replica, old, ending, now)
+            try:
+                self._writer.place_changed(replica, old, ending, now, left)
+            except exception.NotEnoughHostsAvailable:
+                return False
+            return True
+
+        def fits(end: int) -> bool:
+            # One query for each end: no other commit waits for the whole
+            # search.
+            return self._ledger.read_replica(functools.partial(place, end=end))
+
+        return self._offered(refusal, new, functools.partial(
+            window_search.with_end, refusal, old, new, fits
+        ))
+
+    def delete(
+        self, lease_id: str, project_id: str | None, dry_run: bool = False
+    ) -> None:
+        """Delete a lease, once its resources in other services are gone.
+
+        The removal may continue after the answer; the lease is DELETING until
+        then.
+
+        :param dry_run: raise what the request would raise now, and change
+            nothing
+        :raises LeaseNotFound: if the project has no such lease
+        :raises InvalidStatus: while an event of the lease is in progress
+        :raises Unavailable: if other services do not give up the resources of
+            the lease
+        """
+        now = int(self._clock())
+        commit = self._ledger.dry_run if dry_run else self._ledger.commit
+
+        def work(tx: PlacingTx) -> tuple[Any, ...]:
+            lease = tx.owned_lease(lease_id, project_id)
+            _check_idle(lease)
+            if _has_nothing(lease):
+                return None, self.remove(tx, lease)
+            end = event.end_now(lease_id, now, lease.events)
+            leaving = dataclasses.replace(
+                ending_now(lease, now), events=(end,)
+            )
+            tx.put_lease(leaving)
+            end_window(tx, leaving)
+            return end, None
+
+        end, removed = commit(work)
+        if dry_run:
+            return
+        if end is not None:
+            self._finish_delete(lease_id, end)
+            return
+        removed()
+
+    def remove(self, tx: PlacingTx, lease: Lease) -> Callable[[], None]:
+        """Remove a lease that has nothing in other services but a trust.
+
+        :returns: the function that notifies of the removal, and deletes the
+            trust; to be called after the commit
+        """
+        ended = self._enforcement.ending(tx, lease)
+        tx.discard_trust(lease.trust_id)
+        tx.delete_lease(lease.id)
+
+        def removed() -> None:
+            ended()
+            self._notifier.lease(LEASE_DELETE, lease)
+            self._trusts.delete(lease.trust_id)
+
+        return removed
+
+    def _opened(self, lease: Lease) -> Lease:
+        """Return the lease as opened, if the lease opens soon.
+
+        A client that boots servers into a server group needs the id of the
+        group from the answer, and the start makes the group. Other clients do
+        not wait.
+        """
+        if not any(map(_has_group, lease.reservations)):
+            return lease
+        for _ in range(OPEN_WAITS):
+            try:
+                lease = self._ledger.lease(lease.id)
+            except exception.LeaseNotFound:
+                break
+            if lease.status not in _OPENING or self._runner.stopping:
+                break
+            self._wait(OPEN_WAIT)
+        return lease
+
+    def _finish_delete(self, lease_id: str, end: Event) -> None:
+        """Do the end event of a lease here, or wait while the runner does it.
+        """
+        for _ in range(DELETE_WAITS):
+            over = self._runner.run(end)
+            try:
+                lease = self._ledger.lease(lease_id)
+            except exception.LeaseNotFound:
+                return
+            if over and lease.status == states.LEASE_ERROR:
+                raise exception.Unavailable(
+                    f'the resources of lease {lease_id} in other services '
+                    'cannot be removed: see the log, then delete the lease '
+                    'again'
+                )
+            if self._runner.stopping:
+                return
+            self._wait(DELETE_WAIT)
+
+
+def _has_group(reservation: Reservation) -> bool:
+    return reservation.parameters.get('affinity') is not None
+
+
+def _has_nothing(lease: Lease) -> bool:
+    """Tell whether a lease has nothing in other services.
+
+    The lease of a server's lifetime has its server from the beginning.
+    """
+    return lease.status == states.LEASE_TERMINATED or (
+        lease.status == states.LEASE_PENDING and not lease.is_lifetime
+    )
+
+
+def _check_idle(lease: Lease) -> None:
+    # A vacating event in progress does not count: vacating restarts where a
+    # change asks for it, and the writes of the running try are refused by
+    # their token.
+    if not lease.is_idle:
+        raise exception.InvalidStatus(
+            'an event of the lease is in progress: retry later', field='status'
+        )
+
+
+def _check_changeable(lease: Lease, values: Mapping[str, Any]) -> None:
+    _check_idle(lease)
+    if lease.status not in (states.LEASE_PENDING, states.LEASE_ACTIVE) and (
+        set(values) - {'name'}
+    ):
+        raise exception.InvalidStatus(
+            f'a lease that is {lease.status} can only be renamed',
+            field='status',
+        )
+
+
+def _has_moved_notified_end(old: Lease, new: Lease) -> bool:
+    """Tell whether the owner was notified of an end that has now changed."""
+    told = {
+        e.id
+        for e in old.events
+        if e.event_type == event.BEFORE_END_LEASE
+        and e.status == states.EVENT_DONE
+    }
+    return any(
+        e.id in told and e.status == states.EVENT_UNDONE for e in new.events
+    )

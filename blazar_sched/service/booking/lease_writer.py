@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Placing leases and writing them, as a part of a commit."""
+
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+import itertools
+from typing import Any
+
+from oslo_config import cfg
+
+from blazar_sched.domain import eligibility
+from blazar_sched.domain import event
+from blazar_sched.domain import exception
+from blazar_sched.domain import lease as lease_rules
+from blazar_sched.domain import plural
+from blazar_sched.domain import states
+from blazar_sched.domain.instance import Instance
+from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.reservation import Reservation
+from blazar_sched.domain.window import Window
+from blazar_sched.placing import displacement
+from blazar_sched.placing import lease_placing
+from blazar_sched.placing.options import Options
+from blazar_sched.replica import state
+from blazar_sched.service import resources
+from blazar_sched.service.booking import draft
+from blazar_sched.service.booking import placing_options
+from blazar_sched.service.enforcement.base import LeaseChange
+from blazar_sched.service.ledger.tx import PlacingTx
+
+# A new lease, its allocations, and the instances that it displaces.
+Placed = tuple[Lease, lease_placing.Allocations, list[Instance]]
+
+
+class LeaseWriter:
+    """Places leases on hosts, and writes them with their allocations.
+
+    Each method is a part of the caller's commit: nothing is notified of.
+    """
+
+    def __init__(
+        self, conf: cfg.ConfigOpts, drivers: resources.Drivers
+    ) -> None:
+        self._conf = conf
+        self._drivers = drivers
+        self._drafts = draft.Drafts(conf, drivers)
+
+    def add(
+        self, tx: PlacingTx, lease: Lease, now: int
+    ) -> tuple[lease_placing.Allocations, list[Instance]]:
+        """Place a new lease, and write the lease.
+
+        :returns: the allocations, and the instances that the lease displaces;
+            the replica of the commit has neither
+        :raises NotEnoughHostsAvailable: if a reservation finds no room
+        """
+        placed, displaced = self.place(tx.replica, lease, now)
+        self.write(tx, [(lease, placed, displaced)])
+        return placed, displaced
+
+    def place(
+        self, replica: state.Replica, lease: Lease, now: int
+    ) -> tuple[lease_placing.Allocations, list[Instance]]:
+        """Return a new lease's allocations and the displaced instances.
+
+        :raises NotEnoughHostsAvailable: if a reservation finds no room
+        """
+        replica.advance(now)
+        return displacement.place(
+            replica, lease, lease.window, now,
+            placing_options.rules(self._conf),
+            lambda: lease_placing.place(
+                replica, lease, lease.window, options=self.options
+            ),
+            self.options,
+        )
+
+    def write(self, tx: PlacingTx, new: Sequence[Placed]) -> None:
+        """Write new leases with what `place` has returned for each."""
+        tx.add_leases(
+            [lease for lease, _, _ in new],
+            (
+                allocation
+                for _, placed, _ in new
+                for allocation in itertools.chain(*placed.values())
+            ),
+        )
+        for lease, _, displaced in new:
+            _put_paths(tx, displaced)
+            self._book(tx, lease, lease.window)
+
+    def move(
+        self,
+        tx: PlacingTx,
+        old: Lease,
+        held: lease_placing.Allocations,
+        start: int,
+        now: int,
+    ) -> tuple[LeaseChange, list[Instance]]:
+        """Place a lease that has not started anew, and write the lease.
+
+        The replica of the commit must lack the allocations of the lease.
+
+        :param held: these allocations
+        :param start: the start from now on; the lease lasts as long as before
+        :returns: the change, and the instances that the lease displaces
+        :raises NotEnoughHostsAvailable: if a reservation finds no room
+        """
+        moved = self._drafts.changed(
+            old, {'start': start, 'duration': old.window.duration}, now
+        )
+        new = dataclasses.replace(moved, updated_at=now)
+        placed, displaced = self.place(tx.replica, new, now)
+        tx.put_lease(new)
+        for reservation_id, allocations in placed.items():
+            tx.put_allocations(reservation_id, allocations, now)
+        _put_paths(tx, displaced)
+        self._book(tx, new, new.window)
+        return LeaseChange(new, old, now, placed, held), displaced
+
+    def change(
+        self,
+        tx: PlacingTx,
+        old: Lease,
+        new: Lease,
+        now: int,
+        left: lease_placing.Allocations,
+    ) -> LeaseChange:
+        """Write a changed lease, and place the lease if needed.
+
+        :param old: the lease before the change
+        :param left: the remaining allocations of the reservations that have
+            given up allocations
+        """
+        changed = _needs(new) != _needs(old)
+        held = lease_placing.allocations_of(tx.replica, old)
+        if new.window == old.window and not changed:
+            tx.put_lease(new)
+            return LeaseChange(new, old, now, held, held)
+        settled = _settled(old, new, left)
+        placed, displaced = self.place_changed(tx.replica, old, new, now, left)
+        if old.status == states.LEASE_ACTIVE:
+            if changed or _grown(held, placed):
+                # The start is due again for all reservations of the lease.
+                events = event.start_again(new.events)
+                new = dataclasses.replace(new, events=events)
+            leaving = lease_rules.leaving(old, new, now)
+            if leaving is not None:
+                tx.split_lease(leaving)
+                end_window(tx, leaving)
+        elif _grown(held, placed):
+            events = event.vacate_again(new.events)
+            new = dataclasses.replace(new, events=events)
+        tx.put_lease(new)
+        for reservation_id, allocations in placed.items():
+            tx.put_allocations(reservation_id, allocations, now)
+        _put_paths(tx, displaced)
+        self._book(tx, new, new.left(now), settled)
+        return LeaseChange(new, old, now, placed, held)
+
+    def place_changed(
+        self,
+        replica: state.Replica,
+        old: Lease,
+        new: Lease,
+        now: int,
+        left: lease_placing.Allocations,
+    ) -> tuple[lease_placing.Allocations, list[Instance]]:
+        """Return a changed lease's allocations and displaced instances.
+
+        :param left: see `change`
+        :raises NotEnoughHostsAvailable: if the lease finds no room
+        """
+        replica.advance(now)
+        _check_hosts_kept(replica, old, new)
+
+        def attempt() -> lease_placing.Allocations:
+            return lease_placing.place(
+                replica,
+                new,
+                new.left(now),
+                lease_placing.allocations_of(replica, old),
+                active=old.status == states.LEASE_ACTIVE,
+                settled=_settled(old, new, left),
+                options=self.options,
+                left=left,
+            )
+
+        return displacement.place(
+            replica, new, new.left(now), now,
+            placing_options.rules(self._conf),
+            attempt, self.options,
+        )
+
+    @property
+    def options(self) -> Options:
+        """The options of placing, as configured now."""
+        return placing_options.read(self._conf.manager)
+
+    def _book(
+        self,
+        tx: PlacingTx,
+        lease: Lease,
+        window: Window,
+        settled: Collection[str] = (),
+    ) -> None:
+        """Have each driver allocate the resources that are not on hosts."""
+        for reservation in lease.reservations:
+            self._drivers[reservation.resource_type].book(
+                tx, lease, reservation, window, reservation.id in settled
+            )
+
+
+def end_window(tx: PlacingTx, lease: Lease) -> None:
+    """Release the hosts of a lease that is being deleted.
+
+    The hosts serve other leases however long the removal of the rest from
+    other services takes.
+    """
+    tx.cut_allocations(lease)
+    tx.release_instances(lease.keeping)
+
+
+def _check_hosts_kept(
+    replica: state.Replica, old: Lease, new: Lease
+) -> None:
+    """Refuse another requirement that hosts of an active lease do not meet.
+
+    :raises NotEnoughHostsAvailable: naming the hosts
+    """
+    if old.status != states.LEASE_ACTIVE:
+        return
+    known = {r.id: r for r in old.reservations}
+    for r in new.reservations:
+        held = replica.indexes.allocations(r.id)
+        if not held or r.id not in known:
+            continue
+        before = eligibility.requirement(known[r.id])
+        if eligibility.requirement(r) == before:
+            continue
+        unsuited = eligibility.unsuited(
+            r, [replica.hosts[host] for host in held]
+        )
+        if unsuited:
+            names = sorted(host.hypervisor_hostname for host in unsuited)
+            raise exception.NotEnoughHostsAvailable(
+                f'{", ".join(names)}, in use, '
+                f'{plural.is_or_are(len(names))} not as required',
+                field='reservations',
+            )
+
+
+def _put_paths(tx: PlacingTx, displaced: Iterable[Instance]) -> None:
+    """Write the paths of the instances that a lease displaces."""
+    for each in displaced:
+        tx.put_instance(each)
+
+
+def _needs(lease: Lease) -> list[Reservation]:
+    """Return the reservations reduced to what needs room or a start."""
+    return [
+        dataclasses.replace(r, parameters=r.needs, updated_at=None)
+        for r in lease.reservations
+    ]
+
+
+def _settled(
+    old: Lease, new: Lease, left: lease_placing.Allocations
+) -> set[str]:
+    """Return the ids of the reservations that ask for no more than before.
+
+    These reservations need no additional room: they are never refused.
+
+    :param left: the remaining allocations of the reservations that have given
+        up allocations
+    """
+    asked = {r.id: r.needs for r in old.reservations}
+    if new.start < old.start or old.end < new.end:
+        return set()
+    return {
+        r.id
+        for r in new.reservations
+        if _asks_no_more(asked.get(r.id, {}), r.needs) or (
+            r.id in left
+            # The least number of hosts may rise while the most falls.
+            and r.needs.get('min', 0) <= max(
+                asked[r.id].get('min', 0), len(left[r.id])
+            )
+        )
+    }
+
+
+def _asks_no_more(known: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Tell whether needs are the same, but for a smaller number of hosts."""
+    least = new.get('min', 0)
+    return known == new or (
+        least <= known.get('min', 0) and {**known, 'min': least} == new
+    )
+
+
+def _grown(
+    old: lease_placing.Allocations, new: lease_placing.Allocations
+) -> bool:
+    """Tell whether any host has a larger allocation than before."""
+    before = lease_placing.amounts_by_host(itertools.chain(*old.values()))
+    return (
+        not lease_placing.amounts_by_host(itertools.chain(*new.values()))
+        <= before
+    )

@@ -1,0 +1,306 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Offers: windows with room, of which one can be held for a while.
+
+A held offer is a lease in the status CREATING: it has the allocations of the
+lease, so that no other lease gets its room, and one event, with which the
+offer lapses. Accepting the offer makes it a lease with the same id.
+"""
+
+from collections.abc import Callable
+from collections.abc import Mapping
+import dataclasses
+from typing import Any
+
+from oslo_config import cfg
+
+from blazar_sched.domain import event
+from blazar_sched.domain import exception
+from blazar_sched.domain import plural
+from blazar_sched.domain import states
+from blazar_sched.domain.lease import Lease
+from blazar_sched.placing import lease_placing
+from blazar_sched.service import resources
+from blazar_sched.service.booking import draft
+from blazar_sched.service.booking import idempotency
+from blazar_sched.service.booking import window_search
+from blazar_sched.service.booking.lease import Leases
+from blazar_sched.service.booking.lease_writer import LeaseWriter
+from blazar_sched.service.booking.window_search import Booking
+from blazar_sched.service.booking.window_search import Found
+from blazar_sched.service.booking.window_search import Windows
+from blazar_sched.service.booking.window_search import WindowSearch
+from blazar_sched.service.enforcement import Enforcement
+from blazar_sched.service.enforcement.base import LeaseChange
+from blazar_sched.service.events.runner import Runner
+from blazar_sched.service.ledger.ledger import Ledger
+from blazar_sched.service.ledger.reader import Reader
+from blazar_sched.service.ledger.tx import PlacingTx
+
+_Shown = dict[str, Any]
+
+
+class Offers:
+    """The operations on offers.
+
+    :param clock: returns the time in epoch seconds
+    """
+
+    def __init__(
+        self,
+        conf: cfg.ConfigOpts,
+        ledger: Ledger,
+        drivers: resources.Drivers,
+        runner: Runner,
+        enforcement: Enforcement,
+        search: WindowSearch,
+        writer: LeaseWriter,
+        leases: Leases,
+        clock: Callable[[], float],
+    ) -> None:
+        self._conf = conf.manager
+        self._ledger = ledger
+        self._drafts = draft.Drafts(conf, drivers)
+        self._runner = runner
+        self._enforcement = enforcement
+        self._search = search
+        self._writer = writer
+        self._leases = leases
+        self._clock = clock
+
+    def search(self, values: Mapping[str, Any]) -> _Shown:
+        """Return windows with room for a lease, or for an alternative.
+
+        The windows are those of one revision. `limited_by` of a window is
+        'policy' if a limit of the project forbids the lease.
+
+        :param values: the fields of a request for offers
+        :raises InvalidInput: naming the field that is wrong
+        :raises TooManyRequests: if too many searches run or wait already
+        """
+        windows = self._search.result(
+            self._search.windows(values), values['project_id']
+        )
+        return self._result(windows)
+
+    def hold(self, values: Mapping[str, Any], seconds: int) -> _Shown:
+        """Return windows as `search` does, and hold the best one.
+
+        No service but the ledger is asked: a filter of the operator that
+        queries another service is asked by the acceptance.
+
+        :param seconds: how long the offer is held
+        :raises InvalidInput: naming the field that is wrong
+        :raises LimitExceeded: if the project holds too many offers already, or
+            if a limit forbids the lease
+        """
+        now = int(self._clock())
+        longest = self._conf.max_offer_hold
+        if seconds > longest:
+            raise exception.InvalidInput(
+                f'an offer can be held for at most {longest} seconds',
+                field='hold',
+            )
+
+        def work(
+            tx: PlacingTx, booking: Booking[Windows]
+        ) -> tuple[Windows, Lease | None]:
+            windows = booking(tx)
+            if not windows.found:
+                return windows, None
+            held = _held(windows.found[0], now, seconds)
+            self._check_number(tx, held.project_id)
+            placed, _ = self._writer.add(tx, held, now)
+            self._enforcement.check_limits(
+                tx, LeaseChange(held, None, now, placed)
+            )
+            return windows, held
+
+        windows, held = self._search.book(
+            self._search.windows(values),
+            lambda booking: self._ledger.commit(
+                lambda tx: work(tx, booking)
+            ),
+            values['project_id'],
+        )
+        # The runner waits for the next event, which may be this one.
+        self._runner.wake()
+        return self._result(windows, held)
+
+    def list(self, project_id: str | None) -> list[_Shown]:
+        """Return the held offers of a project, or of all, by id."""
+        return [
+            self._shown(held)
+            for held in self._ledger.offers(project_id)
+        ]
+
+    def get(self, offer_id: str, project_id: str | None) -> _Shown:
+        """Return a held offer.
+
+        :raises OfferNotFound: if the project has no such offer
+        """
+        return self._shown(self._ledger.offer(offer_id, project_id))
+
+    def delete(self, offer_id: str, project_id: str | None) -> None:
+        """Delete a held offer, so that its room is free again.
+
+        :raises OfferNotFound: if the project has no such offer
+        """
+        def work(tx: PlacingTx) -> None:
+            tx.delete_lease(tx.offer(offer_id, project_id).id)
+
+        self._ledger.commit(work)
+
+    def accept(
+        self, values: Mapping[str, Any], key: str, dry_run: bool = False
+    ) -> Lease:
+        """Make a lease of a held offer, under the id of the offer.
+
+        A window that has begun in the meantime stays as it is: the lease
+        starts at once.
+
+        :param values: the fields of a request for a lease, with the id of the
+            offer
+        :param key: the idempotency key: a repeated request is answered with
+            the lease
+        :param dry_run: return the answer that the request would get now, and
+            change nothing
+        :raises OfferLapsed: if the project holds no such offer
+        :raises InvalidInput: naming the field that is wrong
+        :raises LimitExceeded: if a limit forbids the lease
+        """
+        project_id = values['project_id']
+        digest = idempotency.digest(values)
+        now = int(self._clock())
+        admission = self._enforcement.admission()
+        commit = admission.dry_run if dry_run else admission.commit
+
+        def work(tx: PlacingTx) -> tuple[Lease, bool]:
+            try:
+                made = idempotency.lease_of(tx, project_id, key, digest)
+            except exception.IdempotencyKeyReused:
+                # The key is that of the offer, and not of the client.
+                raise _lapsed(values['offer']) from None
+            if made is not None:
+                return made, False
+            held = _still_held(tx, values['offer'], project_id, now)
+            lease = self._drafts.accepted(held, values, now)
+            tx.put_lease(lease)
+            tx.put_key(project_id, key, lease.id, digest)
+            placed = lease_placing.allocations_of(tx.replica, held)
+            admission.check(tx, LeaseChange(lease, None, now, placed))
+            return lease, True
+
+        lease, is_new = commit(work)
+        if dry_run:
+            return lease
+        return self._leases.begin(lease, is_new, now)
+
+    def _check_number(self, tx: PlacingTx, project_id: str) -> None:
+        most = self._conf.max_held_offers
+        if len(tx.offers(project_id)) >= most:
+            raise exception.MaxHeldOffers(
+                f'a project may hold {plural.counted(most, "offer")} at most',
+                field='hold',
+            )
+
+    def _result(
+        self, windows: Windows, held: Lease | None = None
+    ) -> _Shown:
+        """Return what a request for offers is answered with.
+
+        :param held: the lease that holds the first window, if any
+        """
+        offers = [self._offered(found) for found in windows.found]
+        if held is not None:
+            offers[0] |= {
+                'id': held.id, 'held_until': held.held_until,
+                'limited_by': None,
+            }
+        return {
+            'offers': offers,
+            'searched_until': windows.searched_until,
+            'nearest': windows.nearest,
+        }
+
+    def _offered(self, found: Found) -> _Shown:
+        limited_by = None
+        try:
+            self._enforcement.check_limits(
+                self._ledger,
+                LeaseChange(
+                    found.in_window, None, int(self._clock()),
+                    found.found.placed,
+                ),
+            )
+        except exception.LimitExceeded:
+            limited_by = 'policy'
+        return {
+            'id': None,
+            'held_until': None,
+            'start': found.window.start,
+            'end': found.window.end,
+            'alternative': found.alternative,
+            'limited_by': limited_by,
+            'reservations': [
+                {
+                    'resource_type': r.resource_type,
+                    'available': found.count(r),
+                }
+                for r in found.lease.reservations
+            ],
+        }
+
+    def _shown(self, held: Lease) -> _Shown:
+        found = self._ledger.allocations(lease_id=held.id)
+        allocations = [a for a, _ in found]
+        return {
+            'id': held.id,
+            'start': held.start,
+            'end': held.end,
+            'held_until': held.held_until,
+            'project_id': held.project_id,
+            'reservations': [
+                {
+                    'resource_type': r.resource_type,
+                    'available': window_search.count(
+                        r, [a for a in allocations if a.reservation_id == r.id]
+                    ),
+                }
+                for r in held.reservations
+            ],
+        }
+
+
+def _held(offered: Found, now: int, seconds: int) -> Lease:
+    """Return the lease that holds the room of an offer."""
+    lease = offered.in_window
+    until = min(now + seconds, lease.end)
+    return dataclasses.replace(
+        lease,
+        status=states.LEASE_CREATING,
+        events=(event.lapse(lease.id, until, now),),
+    )
+
+
+def _still_held(
+    source: Reader, offer_id: str, project_id: str, now: int
+) -> Lease:
+    """Return a held offer of which the window is not over.
+
+    :raises OfferLapsed: if the project holds no such offer
+    """
+    try:
+        held: Lease = source.offer(offer_id, project_id)
+    except exception.OfferNotFound:
+        raise _lapsed(offer_id) from None
+    if held.end <= now:
+        raise _lapsed(offer_id)
+    return held
+
+
+def _lapsed(offer_id: str) -> exception.OfferLapsed:
+    return exception.OfferLapsed(
+        f'offer {offer_id} is not held: the offer has lapsed, was deleted, or '
+        'was accepted by another request',
+        field='offer',
+    )

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The search for the starts that lease requests can get."""
+
+from collections.abc import Iterable
+from collections.abc import Sequence
+from collections.abc import Set
+import dataclasses
+
+from oslo_config import cfg
+from oslo_log import log
+
+from blazar_sched.domain import exception
+from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.lease_request import LeaseRequest
+from blazar_sched.domain.lease_request import Starts
+from blazar_sched.placing import lease_request
+from blazar_sched.placing.lease_request import RequestedLease
+from blazar_sched.placing.window_search import Budget
+from blazar_sched.replica import state
+from blazar_sched.service import resources
+from blazar_sched.service.booking import draft
+from blazar_sched.service.booking import placing_options
+from blazar_sched.service.booking.window_search import DEFAULT_RANGE
+from blazar_sched.service.booking.window_search import Search
+from blazar_sched.service.booking.window_search import WindowSearch
+
+LOG = log.getLogger(__name__)
+
+
+class RequestSearch:
+    """The search for starts that delay no request ahead.
+
+    A request keeps one window free: that at the start that the request was
+    last estimated to get, or at its latest start if the estimate is later.
+    """
+
+    def __init__(
+        self,
+        conf: cfg.ConfigOpts,
+        drivers: resources.Drivers,
+        search: WindowSearch,
+    ) -> None:
+        self._conf = conf.manager
+        self._drafts = draft.Drafts(conf, drivers)
+        self._search = search
+        # The last estimate of each waiting request, by its id.
+        self._estimates: dict[str, int | None] = {}
+
+    def starts(
+        self,
+        requested: RequestedLease,
+        ahead: Sequence[RequestedLease],
+        within: Starts,
+        now: int,
+    ) -> Search[int | None]:
+        """Return the search for the first start that a request can get.
+
+        :param ahead: the requests ahead in the windows that they keep free
+        :param within: the range of the starts
+        """
+        options = placing_options.read(self._conf)
+        return self._search.first_of(
+            requested.lease,
+            lambda replica: lease_request.starts(
+                replica, requested, ahead, within, options
+            ),
+            now,
+        )
+
+    def competing(
+        self,
+        replica: state.Replica,
+        requested: RequestedLease,
+        others: Iterable[RequestedLease],
+    ) -> list[RequestedLease]:
+        """Return the other requests whose leases may use the same hosts."""
+        return lease_request.competing(
+            replica, requested.lease, others, placing_options.read(self._conf)
+        )
+
+    def requested_lease(
+        self, request: LeaseRequest, now: int
+    ) -> RequestedLease:
+        """Return a request with its lease at the first start.
+
+        :raises InvalidInput: naming the field that is wrong
+        """
+        start = max(request.start, now)
+        return RequestedLease(request, self.lease(request, start, now))
+
+    def requested_leases(
+        self, requests: Iterable[LeaseRequest], now: int
+    ) -> Sequence[RequestedLease]:
+        """Return requests with their leases, without those now invalid.
+
+        A flavor, for example, may have been deleted in the meantime.
+        """
+        found = []
+        for each in requests:
+            try:
+                found.append(self.requested_lease(each, now))
+            except exception.InvalidInput as e:
+                LOG.info('Lease request %s waits: %s', each.id, e)
+        return found
+
+    def lease(self, request: LeaseRequest, start: int, now: int) -> Lease:
+        """Return the lease of a request at a start.
+
+        :raises InvalidInput: naming the field that is wrong
+        """
+        return self._drafts.new(
+            {
+                'name': request.name,
+                'project_id': request.project_id,
+                'user_id': request.user_id,
+                'start': start,
+                'end': start + request.duration,
+                'before_end': draft.DEFAULT,
+                'reservations': request.reservations,
+            },
+            now,
+        )
+
+    def estimate(
+        self,
+        requested: RequestedLease,
+        ahead: Sequence[RequestedLease],
+        now: int,
+        budget: Budget,
+        project_id: str | None = None,
+    ) -> int | None:
+        """Return the start that a request can get, also after its range.
+
+        If the search takes too long, the last estimate stays.
+
+        :param ahead: the requests ahead in the windows that they keep free
+        :param project_id: the project whose turn the search needs
+        :raises TooManyRequests: if too many searches run or wait already
+        """
+        request = requested.request
+        first = max(request.start, now)
+        last = max(request.latest_start, first) + DEFAULT_RANGE
+        found = None
+        if not budget.is_spent:
+            found = self._search.result(
+                self.starts(requested, ahead, (first, last), now),
+                project_id, budget,
+            )
+        if found is not None or not budget.is_spent:
+            self._estimates[request.id] = found
+        return self.last_estimate(request)
+
+    def is_estimated(self, request: LeaseRequest) -> bool:
+        """Tell whether a search for a request has been completed."""
+        return request.id in self._estimates
+
+    def last_estimate(self, request: LeaseRequest) -> int | None:
+        """Return the last estimate of a request."""
+        return self._estimates.get(request.id)
+
+    def forget_all_but(self, waiting: Set[str]) -> None:
+        """Forget the estimates of all but the requests with some ids."""
+        for id_ in self._estimates.keys() - waiting:
+            self._estimates.pop(id_, None)
+
+    def kept(self, requested: RequestedLease) -> list[RequestedLease]:
+        """Return a request with its lease in the window that it keeps free.
+
+        :returns: no request if there is no estimate
+        """
+        request = requested.request
+        estimate = self.last_estimate(request)
+        if estimate is None:
+            return []
+        start = min(estimate, request.latest_start)
+        lease = dataclasses.replace(
+            requested.lease, start=start, end=start + request.duration
+        )
+        return [RequestedLease(request, lease)]
+
+    def ahead(
+        self,
+        request: LeaseRequest,
+        waiting: Iterable[LeaseRequest],
+        now: int,
+    ) -> Sequence[RequestedLease]:
+        """Return the requests ahead in the windows that they keep free."""
+        return [
+            kept
+            for each in self.requested_leases(
+                (each for each in waiting if each.turn < request.turn), now
+            )
+            for kept in self.kept(each)
+        ]

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The upkeep of the ledger: hosts, servers, and leases that must move."""

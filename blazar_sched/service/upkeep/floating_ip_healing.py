@@ -1,0 +1,367 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Healing of floating IPs: replacement of the addresses leases have lost.
+
+The state of an address in Neutron may change after its registration: the
+allocation pools of Neutron grow, another user gets the address, or a project
+deletes a floating IP that a lease has made for the project.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Mapping
+import contextlib
+import dataclasses
+
+from oslo_log import log
+
+from blazar_sched.domain import event
+from blazar_sched.domain import exception
+from blazar_sched.domain import states
+from blazar_sched.domain.floating_ip import can_be_reserved
+from blazar_sched.domain.floating_ip import FloatingIP
+from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.reservation import FLOATING_IP
+from blazar_sched.domain.reservation import Reservation
+from blazar_sched.placing import floating_ip as placing
+from blazar_sched.service import loop
+from blazar_sched.service.clients import neutron as neutron_client
+from blazar_sched.service.clients.neutron import Neutron
+from blazar_sched.service.ledger.ledger import Ledger
+from blazar_sched.service.ledger.reader import Reader
+from blazar_sched.service.ledger.tx import Tx
+from blazar_sched.service.metrics import Metrics
+from blazar_sched.service.resources import floating_ip as driver
+from blazar_sched.service.upkeep import healing
+
+LOG = log.getLogger(__name__)
+
+
+class Healer:
+    """The healer of floating IPs.
+
+    The healer keeps `reservable` as Neutron requires, and replaces lost
+    addresses.
+
+    Each lease is healed in a commit of its own, as by `healing.Healer`.
+    Several managers may heal at once: only differences are written.
+
+    :param healer: the healer of hosts
+    :param clock: returns the time in epoch seconds
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        neutron: Neutron,
+        healer: healing.Healer,
+        clock: Callable[[], float],
+        metrics: Metrics,
+    ) -> None:
+        self._ledger = ledger
+        self._neutron = neutron
+        self._healer = healer
+        self._clock = clock
+        self._objects = loop.Objects[Lease]('floating IP healing', metrics)
+
+    def heal(self) -> None:
+        """Compare floating IPs with Neutron; replace or flag lost addresses.
+
+        This covers all leases that are active, or start within
+        `healing_interval`. While Neutron is away, everything stays as it is.
+        """
+        registered = self._ledger.floating_ips()
+        if not registered or not self._neutron.is_configured:
+            return
+        # The leases are read first: floating IPs opened after that are left to
+        # the next call.
+        leases = self._ledger.leases_with(FLOATING_IP)
+        try:
+            view = _View(self._neutron, {f.network_id for f in registered})
+        except exception.Unavailable as e:
+            LOG.warning('Could not compare floating IPs with Neutron: %s', e)
+            return
+        now = int(self._clock())
+        self._mark(registered, leases, view, now)
+        until = self._healer.horizon(now)
+
+        def heal(lease: Lease) -> None:
+            if lease.start <= until and self._is_healable(lease, now):
+                self._heal(lease, view, now)
+
+        # The log names the leases for which Neutron does not answer.
+        with contextlib.suppress(exception.Unavailable):
+            self._objects.each(((each.id, each) for each in leases), heal, now)
+
+    def _mark(
+        self,
+        registered: list[FloatingIP],
+        leases: list[Lease],
+        view: '_View',
+        now: int,
+    ) -> None:
+        """Write the floating IPs whose `reservable` changed, in one commit."""
+        if not view.changed(registered, leases):
+            return
+
+        def work(tx: Tx) -> list[FloatingIP]:
+            # A floating IP of a lease opened since then is not foreign.
+            known = leases + tx.leases_with(FLOATING_IP)
+            changed = [
+                dataclasses.replace(f, updated_at=now)
+                for f in view.changed(tx.floating_ips(), known)
+            ]
+            for floating_ip in changed:
+                tx.update_floating_ip(floating_ip)
+            return changed
+
+        for floating_ip in self._ledger.write(work):
+            if floating_ip.reservable:
+                LOG.info(
+                    'Floating IP %s can be reserved again',
+                    floating_ip.address,
+                )
+            else:
+                LOG.warning(
+                    'Floating IP %s cannot be reserved', floating_ip.address
+                )
+
+    def _is_healable(self, lease: Lease, now: int) -> bool:
+        """Tell whether a lease can be healed now.
+
+        A lease that is starting replaces by itself the addresses that it finds
+        lost.
+        """
+        if (
+            not healing.is_healable(lease, now)
+            or lease.status == states.LEASE_STARTING
+        ):
+            return False
+        # Without this check the start would be repeated again and again, in
+        # vain.
+        refused = lease.status == states.LEASE_ACTIVE and any(
+            r.missing_resources for r in _reservations(lease)
+        )
+        return not refused or self._neutron.has_quota(lease.project_id)
+
+    def _heal(self, old: Lease, view: '_View', now: int) -> None:
+        """Write a lease with its healed floating IPs, if they differ.
+
+        :param old: the lease as it was before Neutron was queried
+        """
+        if _healed(self._ledger, old, view, now) == (old, {}):
+            return
+
+        def work(tx: Tx) -> Lease:
+            try:
+                if tx.lease(old.id) != old:
+                    return old
+            except exception.LeaseNotFound:
+                return old
+            new, moved = _healed(tx, old, view, now)
+            if not moved and new == old:
+                return old
+            new = dataclasses.replace(new, updated_at=now)
+            tx.put_lease(new)
+            for reservation_id, ids in moved.items():
+                tx.put_floating_ip_allocations(
+                    reservation_id, ids, old.left(now)
+                )
+            return new
+
+        self._healer.notify(old, self._ledger.write(work))
+
+
+class _View:
+    """The state of external networks in Neutron.
+
+    :raises Unavailable: if Neutron does not answer
+    """
+
+    def __init__(
+        self, neutron: Neutron, network_ids: Collection[str]
+    ) -> None:
+        self._subnets = {id_: neutron.subnets(id_) for id_ in network_ids}
+        self._ports = {
+            id_: neutron.port_addresses(id_) for id_ in network_ids
+        }
+        self._floating_ips = {
+            id_: neutron.floating_ips(floating_network_id=id_)
+            for id_ in network_ids
+        }
+        self._by_project = defaultdict(list)
+        for many in self._floating_ips.values():
+            for floating_ip in many:
+                self._by_project[floating_ip.project_id].append(floating_ip)
+
+    def made_for(
+        self, lease: Lease, reservation: Reservation
+    ) -> list[neutron_client.FloatingIP]:
+        """Return the existing floating IPs made for a reservation."""
+        return [
+            floating_ip
+            for floating_ip in self._by_project[lease.project_id]
+            if driver.is_made_for(reservation, floating_ip)
+        ]
+
+    def changed(
+        self,
+        floating_ips: Iterable[FloatingIP],
+        leases: Iterable[Lease],
+    ) -> list[FloatingIP]:
+        """Return the floating IPs whose `reservable` changed, as changed.
+
+        :param leases: the leases whose floating IPs do not count as foreign
+        """
+        ours = {
+            floating_ip.id
+            for lease in leases
+            for reservation in _reservations(lease)
+            for floating_ip in self.made_for(lease, reservation)
+        }
+        taken = {
+            id_: self._ports[id_]
+            | {f.address for f in many if f.id not in ours}
+            for id_, many in self._floating_ips.items()
+        }
+
+        def is_right(floating_ip: FloatingIP) -> bool:
+            address, id_ = floating_ip.address, floating_ip.network_id
+            return (
+                address not in taken[id_]
+                and can_be_reserved(address, self._subnets[id_])
+            )
+
+        return [
+            dataclasses.replace(f, reservable=not f.reservable)
+            for f in floating_ips
+            if f.network_id in taken and f.reservable != is_right(f)
+        ]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Part:
+    """The addresses that a reservation has, and those it can have.
+
+    `opened` holds the addresses that the project has in Neutron.
+    """
+
+    held: list[FloatingIP]
+    chosen: list[FloatingIP]
+    opened: set[str]
+
+    @property
+    def ids(self) -> list[str]:
+        """Return the ids to allocate, including lost addresses not replaced.
+
+        So a reservation that finds no other address has the lost address again
+        once that address is valid.
+        """
+        both = {f.id: None for f in (*self.chosen, *self.held)}
+        count = max(len(self.held), len(self.chosen))
+        return list(both)[:count]
+
+
+def _healed(
+    source: Reader, old: Lease, view: _View, now: int
+) -> tuple[Lease, dict[str, list[str]]]:
+    """Return a lease with the floating IPs that it is to have now.
+
+    :param source: the ledger, or a commit
+    :returns: the lease and, by reservation, the ids of the floating IPs of the
+        reservations that are to have other floating IPs
+    """
+    parts: dict[str, _Part] = {}
+    for reservation in _reservations(old):
+        # Nothing is written yet: the same floating IP must not be given twice.
+        given = {id_ for part in parts.values() for id_ in part.ids}
+        parts[reservation.id] = _part(
+            source, old, reservation, view, given, now
+        )
+    moved = {
+        id_: part.ids
+        for id_, part in parts.items()
+        if set(part.ids) != {f.id for f in part.held}
+    }
+    new = dataclasses.replace(
+        old,
+        reservations=tuple(
+            _flagged(r, parts[r.id], r.id in moved, now)
+            if r.id in parts
+            else r
+            for r in old.reservations
+        ),
+    )
+    was_short = _is_short(old, {id_: p.held for id_, p in parts.items()})
+    is_short = _is_short(new, {id_: p.chosen for id_, p in parts.items()})
+    new = dataclasses.replace(
+        new, degraded=healing.is_degraded(old, was_short, is_short)
+    )
+    if old.status == states.LEASE_ACTIVE and any(
+        f.address not in part.opened
+        for part in parts.values()
+        for f in part.chosen
+    ):
+        new = dataclasses.replace(new, events=event.start_again(new.events))
+    return new, moved
+
+
+def _part(
+    source: Reader,
+    lease: Lease,
+    reservation: Reservation,
+    view: _View,
+    given: Collection[str],
+    now: int,
+) -> _Part:
+    """Return the addresses that a reservation has and can have.
+
+    An address in use is valid wherever it is: no other user is given it.
+
+    :param given: the ids of the floating IPs that the reservation cannot have
+    """
+    opened = {f.address for f in view.made_for(lease, reservation)}
+    held = source.floating_ips(reservation.id)
+    free = source.free_floating_ips(
+        reservation.parameters['network_id'], lease.left(now), reservation.id
+    )
+    chosen = placing.choose(
+        lease,
+        reservation,
+        [f for f in held if f.reservable or f.address in opened],
+        [f for f in free if f.reservable and f.id not in given],
+    )
+    return _Part(held, chosen, opened)
+
+
+def _flagged(
+    reservation: Reservation, part: _Part, moved: bool, now: int
+) -> Reservation:
+    """Return a reservation with the flags that match its addresses."""
+    opened = reservation.status != states.RESERVATION_PENDING
+    missing = len(part.chosen) < reservation.parameters['amount']
+    return healing.flagged(reservation, missing, opened and moved, now)
+
+
+def _is_short(
+    lease: Lease,
+    held: Mapping[str, Iterable[FloatingIP]],
+) -> bool:
+    """Tell whether a lease lacks any of the promised resources."""
+    return any(
+        r.missing_resources
+        or (r.id in held and driver.lacks_required(r, held[r.id]))
+        for r in lease.reservations
+    )
+
+
+def _reservations(
+    lease: Lease,
+) -> list[Reservation]:
+    """Return the floating IP reservations of a lease."""
+    return [
+        r
+        for r in lease.reservations
+        if r.resource_type == FLOATING_IP
+    ]

@@ -1,0 +1,475 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Relocation: the paths of instances, and the moves that the paths ask for.
+
+The ledger keeps the path of each instance that must leave its host before its
+end. A move begins at the start of the next stay: Nova live-migrates the server
+to exactly that host, where the relocation allocation admits this server and no
+other server. The record of the server tells that the move is done. Any manager
+may ask for a move, and several may: Nova refuses the second request.
+
+An instance that must leave its host and has no path is *unplanned*. A path is
+looked for again with each step; such an instance is reported, and is never
+removed by this module.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Mapping
+import dataclasses
+
+from oslo_config import cfg
+from oslo_log import log
+
+from blazar_sched.domain import inventory
+from blazar_sched.domain.host import Host
+from blazar_sched.domain.instance import Instance
+from blazar_sched.domain.relocation import Rules
+from blazar_sched.placing import overload
+from blazar_sched.placing import relocation
+from blazar_sched.replica import packing
+from blazar_sched.replica import state
+from blazar_sched.service import loop
+from blazar_sched.service import metrics
+from blazar_sched.service.booking import placing_options
+from blazar_sched.service.bus.notifier import INSTANCE_RELOCATION_END
+from blazar_sched.service.bus.notifier import INSTANCE_RELOCATION_ERROR
+from blazar_sched.service.bus.notifier import INSTANCE_RELOCATION_LATE
+from blazar_sched.service.bus.notifier import INSTANCE_RELOCATION_START
+from blazar_sched.service.bus.notifier import INSTANCE_UNPLANNED
+from blazar_sched.service.bus.notifier import Notifier
+from blazar_sched.service.clients.nova import Nova
+from blazar_sched.service.clients.nova import Server
+from blazar_sched.service.ledger.ledger import Ledger
+from blazar_sched.service.ledger.tx import PlacingTx
+from blazar_sched.service.metrics import Metrics
+from blazar_sched.service.resources import vacating
+
+LOG = log.getLogger(__name__)
+
+# Seconds until Nova is asked again for a move that has not happened.
+PAUSE = 30
+# The most requests for a move to one host, if a path leads to another host.
+MOST_REQUESTS = 3
+
+# An instance waits for its next stay, or is to be moved now, or has nowhere to
+# go.
+PLANNED, DUE, UNPLANNED = 'planned', 'due', 'unplanned'
+
+
+def with_path(
+    replica: state.Replica,
+    old: Instance | None,
+    new: Instance,
+    now: int,
+    rules: Rules | None,
+) -> Instance:
+    """Return a new record of an instance with the path of the instance.
+
+    The old path is kept as long as the record needs the same on the same host.
+    A move along the path ends the path's first stay. Otherwise the path is
+    planned anew.
+    """
+    if rules is None or not new.movable:
+        return new
+    if old is not None and _needs(old) == _needs(new):
+        if old.host == new.host:
+            return dataclasses.replace(new, path=old.path)
+        if old.relocations and old.relocations[0].host == new.host:
+            return dataclasses.replace(new, path=_advanced(old))
+    path = relocation.plan(replica, new, now, rules, urgent=True)
+    return dataclasses.replace(new, path=path or ())
+
+
+def _needs(instance: Instance) -> tuple[object, ...]:
+    return instance.amounts, instance.end, instance.movable
+
+
+def _advanced(instance: Instance) -> relocation.Path:
+    """Return the path of an instance that has come to its next host."""
+    left = instance.relocations
+    return left if len(left) > 1 else ()
+
+
+@dataclasses.dataclass(slots=True)
+class _MoveRequests:
+    """The requests to Nova for one move.
+
+    :ivar target: the uuid of the host
+    :ivar count: how many requests there were
+    :ivar last: when the server was last looked at for a request
+    :ivar begun: whether Nova has accepted the last request
+    """
+
+    target: str
+    count: int = 0
+    last: int = 0
+    begun: bool = False
+
+
+def report_end(
+    notifier: Notifier,
+    nodes: Mapping[str, str],
+    old: Instance | None,
+    new: Instance,
+) -> None:
+    """Send a notification if an instance has come to its next host.
+
+    :param nodes: the uuids of the hosts by hypervisor hostname
+    :param old: the record before the look at Nova that found the instance
+    """
+    if old is None or old.host == new.host:
+        return
+    if old.relocations and old.relocations[0].host == new.host:
+        names = {uuid: name for name, uuid in nodes.items()}
+        notifier.relocation(
+            INSTANCE_RELOCATION_END, old, names.get(old.host, ''),
+            names[new.host],
+        )
+
+
+class Relocations(loop.Looped):
+    """The loop that moves instances along their paths.
+
+    :param clock: returns the time in epoch seconds
+    :param notice: has a server looked at soon
+    :param metrics_: the metrics that count what the manager does
+    """
+
+    def __init__(
+        self,
+        conf: cfg.ConfigOpts,
+        ledger: Ledger,
+        nova: Nova,
+        notifier: Notifier,
+        clock: Callable[[], float],
+        notice: Callable[[str], None],
+        metrics_: Metrics,
+    ) -> None:
+        self._conf = conf
+        self._ledger = ledger
+        self._nova = nova
+        self._notifier = notifier
+        self._clock = clock
+        self._notice = notice
+        self._metrics = metrics_
+        # The requests for moves that are due, by the uuid of the server.
+        self._requests: dict[str, _MoveRequests] = {}
+        # The instances that were reported, by the type of the notification.
+        self._reported: dict[str, set[str]] = defaultdict(set)
+        self._objects = loop.Objects[tuple[Instance, Host]](
+            'relocation', metrics_
+        )
+        self._loop = loop.Loop(
+            'relocation', self.step,
+            lambda: self._conf.manager.relocation_interval,
+        )
+
+    def step(self) -> None:
+        """Plan the missing paths, and begin the moves that are due.
+
+        :raises Unavailable: if Nova does not answer
+        """
+        rules_ = placing_options.rules(self._conf)
+        if rules_ is None:
+            return
+        now = int(self._clock())
+        self._report(
+            INSTANCE_UNPLANNED, metrics.UNPLANNED, self._plan(now, rules_),
+            'Instance %s must leave host %s before a reservation starts '
+            'there, and no other host has room for the instance',
+        )
+        self._drop_needless(now)
+        self._report(
+            INSTANCE_RELOCATION_LATE, metrics.LATE,
+            self._ledger.read_replica(lambda replica: _late(replica, now)),
+            'Instance %s is still on host %s, although a reservation needs '
+            'the host now and another host has room for the instance',
+        )
+        due = self._ledger.read_replica(lambda replica: _due(replica, now))
+        self._requests = {
+            each.uuid: self._requests_for(each.uuid, target.uuid)
+            for each, target in due
+        }
+
+        def move(due: tuple[Instance, Host]) -> None:
+            instance, target = due
+            requests = self._requests[instance.uuid]
+            if now - requests.last >= PAUSE:
+                requests.last = now
+                self._move(instance, target, requests, now, rules_)
+
+        self._objects.each(((each[0].uuid, each) for each in due), move, now)
+
+    def _requests_for(self, uuid: str, target: str) -> _MoveRequests:
+        """Return the requests for the move of a server to a host."""
+        known = self._requests.get(uuid)
+        if known is not None and known.target == target:
+            return known
+        return _MoveRequests(target)
+
+    def _plan(self, now: int, rules: Rules) -> list[Instance]:
+        """Plan paths for the instances that need one; return the others."""
+        if not self._ledger.read_replica(
+            lambda replica: _unplanned(replica, now)
+        ):
+            return []
+
+        def work(tx: PlacingTx) -> list[Instance]:
+            failed = []
+            with tx.replica.changing() as put:
+                for each in _unplanned(tx.replica, now):
+                    path = relocation.plan(
+                        tx.replica, each, now, rules, urgent=True
+                    )
+                    if path is None:
+                        failed.append(each)
+                        continue
+                    planned = dataclasses.replace(each, path=path)
+                    put([planned])
+                    tx.put_instance(planned)
+            return failed
+
+        return self._ledger.commit(work)
+
+    def _drop_needless(self, now: int) -> None:
+        """Drop the due paths of instances that need not leave any more."""
+        if not self._ledger.read_replica(
+            lambda replica: _needless(replica, now)
+        ):
+            return
+
+        def work(tx: PlacingTx) -> None:
+            with tx.replica.changing() as put:
+                for each in _needless(tx.replica, now):
+                    # Another instance that stays may need the same room.
+                    if not relocation.must_leave(tx.replica, each, now):
+                        staying = dataclasses.replace(each, path=())
+                        put([staying])
+                        tx.put_instance(staying)
+
+        self._ledger.commit(work)
+
+    def _report(
+        self,
+        event_type: str,
+        metric: metrics.Metric,
+        instances: Iterable[Instance],
+        message: str,
+    ) -> None:
+        """Report the instances of a kind that were not reported yet.
+
+        :param metric: the gauge of their number
+        :param message: the log message about an instance and its host
+        """
+        found = {each.uuid: each for each in instances}
+        for uuid in found.keys() - self._reported[event_type]:
+            instance = found[uuid]
+            LOG.warning(message, uuid, instance.host)
+            self._notifier.instance(
+                event_type, uuid, project_id=instance.project_id,
+                host_id=instance.host,
+            )
+        self._reported[event_type] = set(found)
+        self._metrics.of(metric).set(len(found))
+
+    def _move(
+        self,
+        instance: Instance,
+        target: Host,
+        requests: _MoveRequests,
+        now: int,
+        rules: Rules,
+    ) -> None:
+        """Ask Nova for a move, or look for another path after many requests.
+        """
+        server = self._nova.server(instance.uuid)
+        if server is None or server.task is not None:
+            return
+        if server.node == target.hypervisor_hostname:
+            # The record of the server is late.
+            self._notice(instance.uuid)
+            return
+        if requests.begun:
+            requests.begun = False
+            self._tell(INSTANCE_RELOCATION_ERROR, instance, server, target)
+        if requests.count:
+            self._metrics.of(metrics.MOVES, metrics.FAILED).inc()
+            LOG.warning(
+                'Server %s is not on host %s after %d requests to Nova',
+                instance.uuid, target.hypervisor_hostname, requests.count,
+            )
+        if requests.count >= MOST_REQUESTS and self._lead_elsewhere(
+            instance, target, now, rules
+        ):
+            return
+        requests.count += 1
+        self._make_room(instance, target, now)
+        LOG.info(
+            'Moving server %s to host %s', instance.uuid,
+            target.hypervisor_hostname,
+        )
+        requests.begun = self._nova.migrate_server(server, target.service_name)
+        outcome, event_type = metrics.ACCEPTED, INSTANCE_RELOCATION_START
+        if not requests.begun:
+            now_there = self._nova.server(instance.uuid)
+            if now_there is None or now_there.task is not None:
+                # Another manager was first, or the server is deleted.
+                return
+            outcome, event_type = metrics.REFUSED, INSTANCE_RELOCATION_ERROR
+            LOG.warning(
+                'Nova refused to move server %s to host %s', instance.uuid,
+                target.hypervisor_hostname,
+            )
+        self._metrics.of(metrics.MOVES, outcome).inc()
+        self._tell(event_type, instance, server, target)
+        self._notice(instance.uuid)
+
+    def _tell(
+        self,
+        event_type: str,
+        instance: Instance,
+        server: Server,
+        target: Host,
+    ) -> None:
+        self._notifier.relocation(
+            event_type, instance, server.node or '',
+            target.hypervisor_hostname,
+        )
+
+    def _lead_elsewhere(
+        self, instance: Instance, target: Host, now: int, rules: Rules
+    ) -> bool:
+        """Give an instance a path that avoids a host, if there is such a path.
+        """
+
+        def work(tx: PlacingTx) -> bool:
+            tx.replica.advance(now)
+            path = relocation.plan(
+                tx.replica, instance, now, rules, urgent=True,
+                avoid=target.uuid,
+            )
+            is_current = tx.replica.instances.get(instance.uuid) == instance
+            if not path or not is_current:
+                return False
+            tx.put_instance(dataclasses.replace(instance, path=path))
+            return True
+
+        return self._ledger.commit(work)
+
+    def _make_room(self, instance: Instance, target: Host, now: int) -> None:
+        """Delete the servers that yield on a host, as far as needed."""
+        room = self._ledger.read_replica(
+            lambda replica: replica.present.recorded_room([target.uuid])
+        )
+        excess = {
+            name: amount - left
+            for name, amount, left in zip(
+                inventory.RESOURCE_CLASSES,
+                packing.amounts_of(instance.countable()), room, strict=True,
+            )
+            if amount > left
+        }
+        if not excess:
+            return
+        yielding = [
+            server
+            for server in self._nova.servers(host=target.service_name)
+            if server.preemptible
+            and server.node == target.hypervisor_hostname
+        ]
+        self._nova.delete_servers(vacating.choose(yielding, excess, now))
+
+
+def _due(
+    replica: state.Replica, now: int
+) -> list[tuple[Instance, Host]]:
+    """Return the instances whose next stay has begun, with its host.
+
+    A host that is down is left out: another path is looked for.
+    """
+    due = [
+        (each, replica.hosts[each.relocations[0].host])
+        for each in _planned(replica) if each.relocations[0].start <= now
+    ]
+    return [(each, host) for each, host in due if host.available]
+
+
+def _late(replica: state.Replica, now: int) -> list[Instance]:
+    """Return the instances that should have left their hosts by now."""
+    return [each for each in _planned(replica) if each.leaves_at <= now]
+
+
+def _needless(replica: state.Replica, now: int) -> list[Instance]:
+    """Return the instances that are due to move, and could stay to their end.
+
+    The reservation may be gone, or the instances that would have come.
+    """
+    replica.advance(now)
+    return [
+        each for each, _ in _due(replica, now)
+        if not relocation.must_leave(replica, each, now)
+    ]
+
+
+def _unplanned(replica: state.Replica, now: int) -> list[Instance]:
+    """Return the instances that need a path, or another path.
+
+    These are the instances that must leave their hosts and have no path, and
+    those that cannot go along their paths any more.
+    """
+    replica.advance(now)
+    return [
+        *(
+            each for each in _planned(replica)
+            if not relocation.is_open(replica, each, now)
+        ),
+        *_without_path(replica, now),
+    ]
+
+
+def _planned(replica: state.Replica) -> list[Instance]:
+    """Return the instances that have a path."""
+    planned = {
+        uuid for uuids in replica.arriving.values() for uuid in uuids
+    }
+    return [replica.instances[uuid] for uuid in sorted(planned)]
+
+
+def _without_path(
+    replica: state.Replica, now: int
+) -> list[Instance]:
+    return [
+        each
+        for host in overload.overloaded_hosts(replica, now)
+        for each in replica.present.instances_on(host)
+        if each.movable and not each.path
+        and relocation.must_leave(replica, each, now)
+    ]
+
+
+def outlook(
+    replica: state.Replica, now: int
+) -> list[tuple[Instance, int, str]]:
+    """Return the instances that must leave their hosts, the next one first.
+
+    :param replica: of the ledger
+    :returns: for each instance the time at which it must have left its host,
+        and PLANNED, DUE or UNPLANNED
+    """
+    lost = {each.uuid: each for each in _unplanned(replica, now)}
+    due = {each.uuid for each, _ in _due(replica, now)}
+    with_path = {
+        uuid for uuids in replica.arriving.values() for uuid in uuids
+    }
+    found = [
+        (each, each.leaves_at, DUE if each.uuid in due else PLANNED)
+        for each in map(
+            replica.instances.__getitem__, with_path - lost.keys()
+        )
+    ]
+    for each in lost.values():
+        seconds = replica.indexes.horizon(each, now)
+        if now + seconds < each.end:
+            found.append((each, now + seconds, UNPLANNED))
+    return sorted(found, key=lambda item: (item[1], item[0].uuid))
