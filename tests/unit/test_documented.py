@@ -6,14 +6,12 @@ Everything else must be named on the page about it.
 """
 
 import argparse
-import ast
 import dataclasses
 import importlib
 import importlib.metadata
 import importlib.util
 import json
 import pathlib
-import pkgutil
 import re
 
 import prometheus_client
@@ -345,108 +343,6 @@ def test_every_metric_is_shown():
     names = {m.name for m in metrics.ALL}
     told = set(re.findall(r'``(blazar_sched_\w+?)(?:_total)?``', text))
     assert told - names == set()
-
-
-def missing_tests(text):
-    """Return the tests that a text names and that do not exist."""
-    return [
-        test
-        for test in sorted(set(re.findall(r'`(tests/[\w/.:]+)`', text)))
-        if not is_there(*test.split('::'))
-    ]
-
-
-def is_there(path, *names):
-    file = ROOT / path
-    if not file.is_file():
-        return False
-    body = ast.parse(file.read_text()).body
-    for name in names:
-        found = [n for n in body if getattr(n, 'name', None) == name]
-        if not found:
-            return False
-        body = found[0].body
-    return True
-
-
-def test_every_promise_has_a_test_that_is_there():
-    text = read('contributor/architecture.md')
-    _, _, after = text.partition('\n## The promises\n')
-    promises = re.findall(
-        r'^\| (?!promise )(.+?) \| (.+?) \|$', after.partition('\n## ')[0],
-        re.M,
-    )
-    assert len(promises) > 20
-    assert [told for told, held in promises if '`tests/' not in held] == []
-    assert missing_tests(text) == []
-
-
-def test_each_cause_of_defects_has_its_tests():
-    text = read('contributor/defects.md')
-    rows = re.findall(r'^\| (?!cause|mutant|-).+$', text, re.M)
-    assert len(rows) > 20
-    assert [row for row in rows if '`tests/' not in row] == []
-    assert missing_tests(text) == []
-
-
-def test_a_test_that_is_not_there_is_found():
-    here = 'tests/unit/test_documented.py'
-    text = f'`{here}::{MADE_UP}` `{here}` `tests/{MADE_UP}.py`'
-    assert missing_tests(text) == [
-        f'tests/{MADE_UP}.py', f'{here}::{MADE_UP}',
-    ]
-
-
-def missing_files(text):
-    """Return the files of the project that a text names and that do not exist.
-    """
-    return [
-        name
-        for name in re.findall(r'``([\w/]+/[\w/]+\.py)``', text)
-        if not any(
-            (ROOT / folder / name).exists()
-            for folder in ('.', 'blazar_sched', 'blazar_sched/service')
-        )
-    ]
-
-
-def test_each_file_that_contributing_names_is_there():
-    text = (ROOT / 'CONTRIBUTING.rst').read_text()
-    assert missing_files(text) == []
-    assert missing_files(f'{text} ``made/up.py``') == ['made/up.py']
-
-
-def unknown_names(text):
-    """Return the names like `replica.puller` that do not exist."""
-    ours = ROOT / 'blazar_sched'
-    known = {
-        path.parent.name: f'{place}.{path.parent.name}'
-        for place, folder in (
-            ('blazar_sched.service', ours / 'service'), ('blazar_sched', ours),
-        )
-        for path in folder.glob('*/__init__.py')
-    }
-    return [
-        f'{first}.{rest}'
-        for first, rest in re.findall(r'`([a-z_]+)\.([A-Za-z_.]+)`', text)
-        if first in known and not leads_somewhere(f'{known[first]}.{rest}')
-    ]
-
-
-def leads_somewhere(name):
-    try:
-        pkgutil.resolve_name(name)
-    except (AttributeError, ImportError):
-        return False
-    return True
-
-
-def test_what_the_architecture_names_is_there():
-    text = read('contributor/architecture.md')
-    assert len(re.findall(r'`replica\.\w+`', text)) > 3
-    assert unknown_names(f'{text} `replica.{MADE_UP}`') == [
-        f'replica.{MADE_UP}'
-    ]
 
 
 def wrong_notes(notes):
