@@ -128,6 +128,13 @@ def test_a_name_that_is_not_in_the_tree_is_found():
     assert unknown(text) == sorted(made_up)
 
 
+def test_each_package_of_the_architecture_is_in_the_tree():
+    text = (GUIDE / 'architecture.md').read_text()
+    packages = re.findall(r'^ +(\w+)/ ', text, re.M)
+    assert len(packages) > 20
+    assert [each for each in packages if each not in paths()] == []
+
+
 def rows(text):
     return re.findall(r'^\| (?!promise|cause|mutant|-)(.+) \|$', text, re.M)
 
