@@ -5,6 +5,7 @@ from collections import Counter
 from collections import defaultdict
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
@@ -49,12 +50,7 @@ def _steps(
     if request.reservation_id is not None:
         yield from _bound(replica, request, request.reservation_id, now)
     elif not request.preemptible and replica.dedicated:
-        yield steps.Step(
-            lambda host_states: [
-                h for h in host_states if h.uuid not in replica.dedicated
-            ],
-            lambda host_state: 'the host is dedicated to reservations',
-        )
+        yield _NotDedicated(replica)
 
 
 def _bound(
@@ -65,49 +61,80 @@ def _bound(
     if reservation is None:
         # The id is arbitrary text of a user.
         shown = repr(id_[:64])
-        yield steps.no_host(f'there is no reservation {shown}')
+        yield _NoHost(f'there is no reservation {shown}')
     elif not reservation.is_open_to(request.project_id):
-        yield steps.no_host(
+        yield _NoHost(
             f'reservation {id_} is not open to project {request.project_id}'
         )
     else:
-        room = _ReservedRoom(replica, request, reservation, now)
-        yield steps.Step(room.on, room.why_not_on)
-        yield steps.Step(room.open, room.why_not_open)
-        yield steps.Step(room.not_closed, room.why_closed)
-        yield steps.Step(room.with_room, room.why_no_room)
+        allocations = _allocations(replica, request, reservation)
+        for step in _Allocated, _Open, _NotClosed, _WithRoom:
+            yield step(replica, request, id_, now, allocations)
 
 
-class _ReservedRoom:
-    """The allocations of a reservation by host, and the room left in them."""
+class _NoHost(steps.Step):
+    """A check that no host passes."""
+
+    def __init__(self, reason: str) -> None:
+        self._reason = reason
+
+    def passing(self, host_states: list[Any]) -> list[Any]:
+        return []
+
+    def reason(self, host_state: Any) -> str:
+        return self._reason
+
+
+class _NotDedicated(steps.Step):
+    def __init__(self, replica: state.Replica) -> None:
+        self._dedicated = replica.dedicated
+
+    def passing(self, host_states: list[Any]) -> list[Any]:
+        return [h for h in host_states if h.uuid not in self._dedicated]
+
+    def reason(self, host_state: Any) -> str:
+        return 'the host is dedicated to reservations'
+
+
+class _ReservedStep(steps.Step):
+    """One check of the allocations of the request's reservation.
+
+    :param id_: the reservation
+    :param allocations: see `_allocations`
+    """
 
     def __init__(
         self,
         replica: state.Replica,
         request: Request,
-        reservation: record.Reservation,
+        id_: str,
         now: int,
+        allocations: Mapping[str, Sequence[Any]],
     ) -> None:
         self._replica = replica
         self._request = request
-        self._id = reservation.id
+        self._id = id_
         self._now = now
-        self._allocations = _allocations(replica, request, reservation)
+        self._allocations = allocations
 
-    def on(self, host_states: list[Any]) -> list[Any]:
+
+class _Allocated(_ReservedStep):
+    def passing(self, host_states: list[Any]) -> list[Any]:
         return [h for h in host_states if h.uuid in self._allocations]
 
-    def why_not_on(self, host_state: Any) -> str:
+    def reason(self, host_state: Any) -> str:
         return f'reservation {self._id} has no allocation on the host'
 
-    def open(self, host_states: list[Any]) -> list[Any]:
+
+class _Open(_ReservedStep):
+    def passing(self, host_states: list[Any]) -> list[Any]:
         return [h for h in host_states if self._is_open(h)]
 
     def _is_open(self, host_state: Any) -> bool:
         start, end, *_ = self._allocations[host_state.uuid]
         return bool(start <= self._now < end)
 
-    def why_not_open(self, host_state: Any) -> str:
+    def reason(self, host_state: Any) -> str:
         start, end, *_ = self._allocations[host_state.uuid]
         when = (
             f'opens at {reasons.time(start)}' if self._now < start
@@ -115,10 +142,12 @@ class _ReservedRoom:
         )
         return f'the window of reservation {self._id} {when}'
 
-    def not_closed(self, host_states: list[Any]) -> list[Any]:
+
+class _NotClosed(_ReservedStep):
+    def passing(self, host_states: list[Any]) -> list[Any]:
         return [h for h in host_states if not self._closed(h)]
 
-    def why_closed(self, host_state: Any) -> str:
+    def reason(self, host_state: Any) -> str:
         return next(
             map(reasons.closed, self._closed(host_state)),
             'the host was closed a moment ago',
@@ -130,7 +159,11 @@ class _ReservedRoom:
             return ()
         return known.closed_in(Window(self._now, self._now + 1))
 
-    def with_room(self, host_states: list[Any]) -> list[Any]:
+
+class _WithRoom(_ReservedStep):
+    """Check what the reservation has left on each host."""
+
+    def passing(self, host_states: list[Any]) -> list[Any]:
         # On a host that is reserved as a whole, Nova and Placement count
         # the instances.
         counted = [
@@ -139,7 +172,7 @@ class _ReservedRoom:
         lacking = self._lacking(counted)
         return [h for h in host_states if not lacking.get(id(h))]
 
-    def why_no_room(self, host_state: Any) -> str:
+    def reason(self, host_state: Any) -> str:
         lacks = '; '.join(
             f'{left} {name} left, {wanted} requested'
             for name, left, wanted

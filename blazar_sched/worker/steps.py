@@ -5,36 +5,36 @@ A filter only defines its steps. The hosts that pass and the reasons why other
 hosts do not are found by two passes over the same steps.
 """
 
+import abc
 from collections.abc import Callable
 from collections.abc import Iterable
 from typing import Any
-from typing import NamedTuple
 
 from blazar_sched.replica import state
 from blazar_sched.worker.request import Request
 
 
-class Step(NamedTuple):
-    """One check of hosts.
+class Step(abc.ABC):
+    """One check of hosts."""
 
-    :ivar passing: returns the HostStates that pass, in their order
-    :ivar reason: returns the reason why a HostState does not pass
-    :ivar paths: returns the relocation paths by which HostStates pass, in
-        words, by id(); None for a check without paths
-    """
+    @abc.abstractmethod
+    def passing(self, host_states: list[Any]) -> list[Any]:
+        """Return the HostStates that pass, in their order."""
 
-    passing: Callable[[list[Any]], list[Any]]
-    reason: Callable[[Any], str]
-    paths: Callable[[list[Any]], dict[int, str]] | None = None
+    @abc.abstractmethod
+    def reason(self, host_state: Any) -> str:
+        """Return the reason why a HostState does not pass."""
+
+    def paths(self, host_states: list[Any]) -> dict[int, str]:
+        """Return the relocation paths by which HostStates pass.
+
+        :returns: each path in words, by id() of HostState
+        """
+        return {}
 
 
 # Returns the steps for a request at a given time.
 StepFactory = Callable[[state.Replica, Request, int], Iterable[Step]]
-
-
-def no_host(reason: str) -> Step:
-    """Return a step that no host passes."""
-    return Step(lambda host_states: [], lambda host_state: reason)
 
 
 def passing(steps: Iterable[Step], host_states: list[Any]) -> list[Any]:
@@ -64,11 +64,10 @@ def reasons(
 def paths(
     steps: Iterable[Step], host_states: list[Any]
 ) -> dict[int, str]:
-    """Return the paths by which HostStates pass, by id(); see `Step`."""
+    """Return the paths by which HostStates pass; see `Step.paths`."""
     found: dict[int, str] = {}
     for step in steps:
-        if step.paths is not None:
-            found |= step.paths(host_states)
+        found |= step.paths(host_states)
     return found
 
 

@@ -14,7 +14,6 @@ from blazar_sched.domain import flavor
 from blazar_sched.domain import host
 from blazar_sched.domain import inventory
 from blazar_sched.domain import states
-from blazar_sched.filters import lifetime_filter
 from blazar_sched.placing import displacement
 from blazar_sched.placing import lease_placing
 from blazar_sched.placing import lease_request
@@ -39,6 +38,7 @@ from blazar_sched.service.resources import lifetime
 from blazar_sched.service.resources import on_hosts
 from blazar_sched.service.resources import vacating
 from blazar_sched.service.upkeep import relocation
+from blazar_sched.worker import admission
 from blazar_sched.worker import magnetic
 from blazar_sched.worker import request
 from tests.simulation.cloud import servers
@@ -407,7 +407,7 @@ def _stays_unknown_to_filters():
 
 def _kept_off_by_others():
     """A server is not let in by its path alone."""
-    return mock.patch.object(lifetime_filter._Need, '_booked', ())
+    return mock.patch.object(admission.Admissions, '_booked', ())
 
 
 def _leases_do_not_displace():

@@ -40,6 +40,7 @@ from blazar_sched.worker import filtering
 from blazar_sched.worker import magnetic
 from blazar_sched.worker import process
 from blazar_sched.worker import request
+from blazar_sched.worker import room
 
 SEEDS = int(os.environ.get('BLAZAR_SCHED_SEEDS', '30'))
 STEPS = 40
@@ -452,7 +453,7 @@ def _drawn_by_the_old_record(server, own, is_new, replica, now):
     return of_flavor or own.reservation_id, own.end
 
 
-_select = lifetime_filter._Need.select
+_select = room.Room.select
 
 
 def _with_own_host(self, host_states, amounts):
@@ -467,7 +468,7 @@ def _with_own_host(self, host_states, amounts):
 @pytest.mark.parametrize('options', ['relocate'], indirect=True)
 @pytest.mark.parametrize('where, name, otherwise', [
     (request, '_drawn', _drawn_by_the_old_record),
-    (lifetime_filter._Need, 'select', _with_own_host),
+    (room.Room, 'select', _with_own_host),
 ], ids=['record', 'growth'])
 def test_control_another_derivation_is_found(
     monkeypatch, where, name, otherwise

@@ -1,0 +1,308 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Room for an instance: on the host, beside others, or by a path."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+import copy
+import functools
+from typing import Any
+
+from oslo_config import cfg
+
+from blazar_sched import ext
+from blazar_sched.conf import relocation
+from blazar_sched.domain import inventory
+from blazar_sched.domain.instance import Instance
+from blazar_sched.replica import present
+from blazar_sched.replica import state
+from blazar_sched.worker import consumption
+from blazar_sched.worker import process
+from blazar_sched.worker import reasons
+from blazar_sched.worker import steps
+from blazar_sched.worker.admission import Admission
+from blazar_sched.worker.admission import Admissions
+from blazar_sched.worker.paths import Paths
+from blazar_sched.worker.request import Request
+
+CONF = cfg.CONF
+
+
+class Room:
+    """The room of each host until the end of the host's admission.
+
+    :ivar admissions: the admission of the request by each host
+    """
+
+    def __init__(
+        self, replica: state.Replica, request: Request, now: int
+    ) -> None:
+        self.replica = replica
+        self.request = request
+        self.now = now
+        self.admissions = Admissions(replica, request, now)
+
+    @functools.cached_property
+    def paths(self) -> Paths:
+        """The relocation paths of the request from each host."""
+        return Paths(
+            self.replica, self.request, self.now,
+            relocation.rules(CONF.blazar_sched),
+            process.pending().by_host(self.replica),
+        )
+
+    def select(
+        self, host_states: list[Any], amounts: tuple[int, ...]
+    ) -> list[Any]:
+        """Return the HostStates with room, there or by a path.
+
+        :param amounts: by RESOURCE_CLASSES
+        """
+        look = functools.partial(self._with_room, amounts)
+        if self.request.own is None:
+            return self.admissions.select(host_states, look)
+        seen = list(map(self._without_own, host_states))
+        passing = {id(h) for h in self.admissions.select(seen, look)}
+        return [
+            h for h, each in zip(host_states, seen, strict=True)
+            if id(each) in passing
+        ]
+
+    def _with_room(
+        self, amounts: tuple[int, ...], group: list[Any], admission: Admission
+    ) -> list[Any]:
+        passing = self.replica.present.select(
+            self.replica.indexes.main, group, self.now, admission.end, amounts,
+            self.request.own_id,
+        )
+        if not admission.relocates:
+            return passing
+        return self.paths.with_path(group, passing, amounts, admission.end)
+
+    def _without_own(self, host_state: Any) -> Any:
+        """Return the HostState without the instance, if it is there.
+
+        The instance takes the place of itself, at its whole new size.
+        """
+        own, named = self.request.own, host_state.instances or ()
+        if own is None or host_state.uuid != own.host or own.uuid not in named:
+            return host_state
+        without, used = copy.copy(host_state), own.countable_use()
+        without.vcpus_used -= used.get(inventory.VCPU, 0)
+        without.free_ram_mb += used.get(inventory.MEMORY_MB, 0)
+        without.disk_mb_used -= 1024 * used.get(inventory.DISK_GB, 0)
+        without.instances = [uuid for uuid in named if uuid != own.uuid]
+        return without
+
+    def why_none(self, host_state: Any, amounts: tuple[int, ...]) -> str:
+        """Say why a host has no room for amounts, see `select`."""
+        host_state = self._without_own(host_state)
+        admission = self.admissions.of(host_state)
+        if admission is not None and admission.relocates:
+            return self.paths.why_none(host_state, amounts, admission.end)
+        index = self.replica.indexes.main
+        headroom = self.replica.present.headroom(
+            index, [host_state], self.request.own_id
+        )
+        return self.why_not_in(index, host_state, headroom, amounts)
+
+    def why_not_in(
+        self,
+        index: ext.TimelineIndex,
+        host_state: Any,
+        headroom: present.Headroom,
+        amounts: tuple[int, ...],
+    ) -> str:
+        """Say why a host has no room for amounts in an index.
+
+        :param headroom: of the HostState
+        """
+        admission = self.admissions.of(host_state)
+        if admission is None:
+            # The replica may change while it is being read.
+            return self.admissions.reason(host_state)
+        return reasons.no_room(
+            index, headroom, self.now, admission.end, amounts,
+            self.replica.hosts.get(host_state.uuid),
+        )
+
+    def recent(self, host_states: list[Any]) -> dict[int, list[Instance]]:
+        """Return recently placed instances that count separately, by id().
+
+        A bound instance counts by its reservation, a preemptible instance
+        yields.
+        """
+        counted = {
+            key: [
+                each for each in others
+                if each.reservation_id is None and not each.preemptible
+            ]
+            for key, others in consumption.placed_recently(
+                self.replica, self.request, host_states
+            ).items()
+        }
+        return {key: others for key, others in counted.items() if others}
+
+
+class _RoomStep(steps.Step):
+    def __init__(self, room: Room) -> None:
+        self._room = room
+
+
+class TotalHeadroom(_RoomStep):
+    """Headroom of all hosts together, for an instance that may have to move.
+
+    An instance that has a host already needs no headroom, and is counted
+    wherever it is.
+    """
+
+    def passing(self, host_states: list[Any]) -> list[Any]:
+        if self._room.request.is_counted:
+            return host_states
+        return self._room.admissions.select(host_states, self._with_headroom)
+
+    def _with_headroom(
+        self, host_states: list[Any], admission: Admission
+    ) -> list[Any]:
+        if not admission.relocates or (
+            self._room.paths.has_headroom(admission.end)
+        ):
+            return host_states
+        hosts = self._room.replica.hosts
+        return [h for h in host_states if h.uuid not in hosts]
+
+    def reason(self, host_state: Any) -> str:
+        return (
+            'the reservable hosts together have too little headroom for an '
+            'instance that may have to be moved: see relocation_headroom'
+        )
+
+
+class HostRoom(_RoomStep):
+    """Room of RESOURCE_CLASSES for the instance, on the host or by a path."""
+
+    def passing(self, host_states: list[Any]) -> list[Any]:
+        return self._room.select(host_states, self._room.request.amounts)
+
+    def reason(self, host_state: Any) -> str:
+        return self._room.why_none(host_state, self._room.request.amounts)
+
+    def paths(self, host_states: list[Any]) -> dict[int, str]:
+        found: dict[int, str] = {}
+        for admission, group in self._room.admissions.groups(host_states):
+            if admission is not None and admission.relocates:
+                found |= self._room.paths.of_passing(
+                    group, self._room.request.amounts, admission.end
+                )
+        return found
+
+
+class RoomBesideRecent(_RoomStep):
+    """Room of RESOURCE_CLASSES also for the instances placed recently."""
+
+    def __init__(self, room: Room) -> None:
+        super().__init__(room)
+        self._wanted = dict(zip(
+            inventory.RESOURCE_CLASSES, room.request.amounts, strict=True
+        ))
+
+    def passing(self, host_states: list[Any]) -> list[Any]:
+        recent = self._room.recent(host_states)
+        if not recent:
+            return host_states
+        beside = [h for h in host_states if id(h) in recent]
+        return steps.either(
+            host_states,
+            [h for h in host_states if id(h) not in recent],
+            *(
+                self._room.select(group, total)
+                for total, group in _by_total(self._wanted, beside, recent)
+            ),
+        )
+
+    def reason(self, host_state: Any) -> str:
+        others = self._room.recent([host_state]).get(id(host_state), [])
+        reason = self._room.why_none(host_state, _total(self._wanted, others))
+        return (
+            f'with {len(others)} more instances placed on the host recently, '
+            f'{reason}'
+        )
+
+
+class ClassRoom(_RoomStep):
+    """Room of another resource class, also for instances placed recently.
+
+    :param name: the resource class
+    :param index: the index of the class
+    """
+
+    def __init__(
+        self, room: Room, name: str, index: ext.TimelineIndex
+    ) -> None:
+        super().__init__(room)
+        self._wanted = {name: room.request.extra[name]}
+        self._index = index
+
+    def passing(self, host_states: list[Any]) -> list[Any]:
+        recent = self._room.recent(host_states)
+        return steps.either(host_states, *(
+            self._room.admissions.select(
+                group, functools.partial(self._with_room, total)
+            )
+            for total, group in _by_total(self._wanted, host_states, recent)
+        ))
+
+    def _with_room(
+        self, total: tuple[int, ...], group: list[Any], admission: Admission
+    ) -> list[Any]:
+        if admission.relocates and total == _total(self._wanted, ()):
+            # The relocation path has room for these classes, too.
+            return group
+        return self._index.select(
+            group, self._room.now, admission.end, total,
+            ignore=self._room.request.own_id,
+        )
+
+    def reason(self, host_state: Any) -> str:
+        others = self._room.recent([host_state]).get(id(host_state), [])
+        headroom = present.plain(
+            self._index, [host_state], self._room.request.own_id
+        )
+        return self._room.why_not_in(
+            self._index, host_state, headroom, _total(self._wanted, others)
+        )
+
+
+def _by_total(
+    wanted: Mapping[str, int],
+    host_states: list[Any],
+    recent: Mapping[int, Sequence[Instance]],
+) -> Iterable[tuple[tuple[int, ...], list[Any]]]:
+    """Return the HostStates with each total, so that each needs one query.
+
+    :param wanted: the amounts of the request by class
+    :param recent: the instances that count too, by id() of HostState
+    """
+    alone = _total(wanted, ())
+    groups: dict[tuple[int, ...], list[Any]] = defaultdict(list)
+    for h in host_states:
+        others = recent.get(id(h))
+        groups[_total(wanted, others) if others else alone].append(h)
+    return groups.items()
+
+
+def _total(
+    wanted: Mapping[str, int], others: Iterable[Instance]
+) -> tuple[int, ...]:
+    """Return the amounts for a request and other instances together.
+
+    The amounts are computed as if all instances stayed equally long. That is
+    too much for some seconds, and never too little.
+    """
+    amounts = [each.countable() for each in others]
+    # Lists are faster than generators, and there may be many hosts.
+    return tuple([
+        own + sum([each.get(name, 0) for each in amounts])
+        for name, own in wanted.items()
+    ])
