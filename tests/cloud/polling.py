@@ -6,7 +6,7 @@ import time
 from typing import TypeVar
 
 # Seconds; everything runs on one machine, which may be busy.
-PATIENCE = 120
+PATIENCE = 300
 PAUSE = 0.25
 
 T = TypeVar('T')

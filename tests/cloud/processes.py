@@ -12,7 +12,7 @@ import sys
 import time
 
 # Seconds until a process is ready, on a busy machine.
-PATIENCE = 240
+PATIENCE = 600
 # Seconds after which a process that was terminated is killed.
 GRACE = 10
 

@@ -12,7 +12,7 @@ from tests.devstack.node import PROGRAMS
 from tests.services import broker
 from tests.services import database
 
-PATIENCE = 60
+PATIENCE = 240
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ import sys
 import threading
 from typing import Any
 
-PATIENCE = 60
+PATIENCE = 240
 
 _context = multiprocessing.get_context('forkserver')
 # Starting a process polls all others, and an exit status can be read only

@@ -12,7 +12,7 @@ from blazar_sched.conf import service as service_conf
 from blazar_sched.service import database
 from blazar_sched.service.ledger.ledger import Ledger
 
-TIMEOUT = 60.0
+TIMEOUT = 240.0
 PAUSE = 0.05
 # A reservation of one instance, as small as possible.
 SLOT = {

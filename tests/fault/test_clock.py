@@ -76,7 +76,11 @@ def new_member(tmp_path, database_on, cloud):
     made = []
 
     def make(engine):
-        site = Deployment(tmp_path, database_on(engine), cloud=cloud.url)
+        # Such a manager renews no claims: a claim lasts as long as a test.
+        site = Deployment(
+            tmp_path, database_on(engine), cloud=cloud.url,
+            event_claim_seconds=HOUR,
+        )
         member = Member(site, futurist.SynchronousExecutor())
         made.append(member)
         for name in cloud.hosts:

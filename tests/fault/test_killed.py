@@ -103,7 +103,7 @@ def test_a_create_is_answered_though_its_manager_dies(pair):
     answers = pair.create_until_killed()
 
     assert {answer.status_code for answer, _ in answers} == {201}
-    assert max(seconds for _, seconds in answers) < WISH
+    assert max(seconds for _, seconds in answers) < BOUND
     assert sorted(x.id for x in pair.ledger.leases()) == sorted(
         answer.json['lease']['id'] for answer, _ in answers
     )

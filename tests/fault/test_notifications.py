@@ -10,7 +10,7 @@ from blazar_sched.conf import service as service_conf
 from blazar_sched.service.bus import nova_notifications
 from tests import notifications
 
-SOON = 20
+SOON = 120
 SHORT = 1
 
 

@@ -20,7 +20,7 @@ from tests.fault import site
 
 # Seconds until a client gives up on one response, and on all of them.
 TIMEOUT = 25
-PATIENCE = 90
+PATIENCE = 240
 # Statuses that ask the client to retry.
 AGAIN = (429, 502, 503, 504)
 # The maximum number of leases of a client.

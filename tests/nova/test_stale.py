@@ -129,6 +129,8 @@ def test_never_a_copy(
     lab, setting, restart, tmp_path, on_stale, on_unknown_hosts, passing
 ):
     """A new cloud admits all servers, unless its operator closes it."""
+    # The worker before would write a snapshot of what it already has.
+    process.stop()
     lab.cloud.configure(
         on_stale=on_stale, on_unknown_hosts=on_unknown_hosts,
         snapshot_path=str(tmp_path / 'snapshot'),
@@ -306,13 +308,14 @@ def test_stale_is_told_of_once_a_minute(lab, setting, monkeypatch):
 
 
 def _kept(lab, tmp_path, restart, age=0):
-    """Have the worker write a snapshot file; return the path.
+    """Have a worker write a snapshot file, and stop it; return the path.
 
     :param age: the apparent age of the file, in seconds
     """
     path = tmp_path / 'snapshot'
     lab.cloud.configure(snapshot_path=str(path))
     restart(path.exists)
+    process.stop()
     with snapshot.reading(str(path)) as kept:
         snapshot.write(
             str(path), kept.ledger, kept.revision, kept.written_at - age,

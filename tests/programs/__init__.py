@@ -17,7 +17,7 @@ import sysconfig
 import tempfile
 
 # The maximum number of seconds that a command may take.
-TIMEOUT = 120
+TIMEOUT = 300
 _PRELOADED = ['tests.programs.preloaded']
 
 

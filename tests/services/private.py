@@ -23,7 +23,7 @@ from tests import serving
 from tests.services import broker
 
 # Seconds until a started server accepts a login.
-PATIENCE = 60
+PATIENCE = 240
 USER = 'nobody'
 PLACES = (
     os.environ.get('PATH', os.defpath),

@@ -46,7 +46,7 @@ PAGES = [
     *sorted((ROOT / 'doc/source/contributor').glob('*.md')),
 ]
 SCRIPT = pathlib.Path(sys.executable).with_name('blazar-sched')
-PATIENCE = 60
+PATIENCE = 240
 
 # The page, the language and the text of a block.
 Block = collections.namedtuple('Block', 'page language text')

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 SCRIPT = pathlib.Path(sys.executable).with_name('blazar-sched')
-PATIENCE = 60
+PATIENCE = 240
 
 
 @pytest.mark.parametrize('command', [('replicas',), ('why', 'any-server')])

@@ -12,7 +12,7 @@ import requests
 from tests import serving
 
 SCRIPT = pathlib.Path(sys.executable).with_name('blazar-sched')
-PATIENCE = 60
+PATIENCE = 240
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from blazar_sched.service.events.attempts import Attempted
 from blazar_sched.service.manager.manager import Manager
 
 # The maximum number of real seconds of a step.
-PATIENCE = 20
+PATIENCE = 120
 
 
 class Killed(BaseException):

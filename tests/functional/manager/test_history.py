@@ -14,7 +14,7 @@ from blazar_sched.service.manager.manager import Manager
 from tests.functional.manager import history
 
 # The maximum number of real seconds of a step.
-PATIENCE = 30
+PATIENCE = 120
 PENDING = history.Lease('lease', 'PENDING', frozenset({'start_lease'}))
 ACTIVE = history.Lease('lease', 'ACTIVE', frozenset())
 

@@ -11,7 +11,7 @@ from blazar_sched.service.bus.nova_notifications import Listener
 from tests import notifications
 
 # Seconds to wait for an expected message, and for an unexpected one.
-SOON = 30
+SOON = 120
 SHORT = 0.5
 
 UUID = str(uuid.UUID(int=1))

@@ -6,7 +6,7 @@ import re
 import time
 
 # Seconds.
-PATIENCE = 15
+PATIENCE = 60
 FLAGS = (
     '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run',
     '--disable-background-networking', '--disable-component-update',

@@ -28,7 +28,7 @@ from blazar_sched.service.api import server
 from tests.services import broker
 
 SCRIPT = pathlib.Path(sys.executable).with_name('blazar-sched')
-PATIENCE = 60
+PATIENCE = 240
 TOKEN = {'X-Auth-Token': 't1'}
 # No broker listens there.
 AWAY = 'rabbit://127.0.0.1:9/'

@@ -10,7 +10,7 @@ import pytest
 from blazar_sched.domain import exception
 from blazar_sched.service import loop
 
-PATIENCE = 10
+PATIENCE = 60
 
 
 @pytest.fixture
