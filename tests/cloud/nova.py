@@ -8,15 +8,16 @@ filter is in its API.
 from collections.abc import Mapping
 import configparser
 import re
+import textwrap
 
 from tests.cloud import home
 from tests.cloud import reservation
 from tests.cloud import service
 from tests.cloud.site import Site
 
-# Values of the README that differ in this cloud.
+# Values of the guide that differ in this cloud.
 _STATE = '/var/lib/nova'
-_BUS = 'rabbit://blazar_sched:password@controller:5672/blazar_sched'
+_BUS = 'rabbit://blazar_sched:BUS_PASS@controller:5672/blazar_sched'
 
 
 class Nova(service.Service):
@@ -49,7 +50,7 @@ class Nova(service.Service):
                 'use_stderr': True,
             },
             'api': {'auth_strategy': 'keystone'},
-            # The README's lines for this group follow.
+            # The guide's lines for this group follow.
             'blazar_sched': {
                 **reservation.RELOCATION, 'unbounded_fixed': 'never',
             },
@@ -75,7 +76,7 @@ class Nova(service.Service):
             'vnc': {'enabled': False},
             'workarounds': {'skip_hypervisor_version_check_on_lm': True},
         }
-        ours = _readme('In nova-scheduler')
+        ours = _guide('nova-scheduler')
         for there, here in ((_STATE, str(state)), (_BUS, self._site.bus)):
             assert there in ours
             ours = ours.replace(there, here)
@@ -83,11 +84,11 @@ class Nova(service.Service):
         self._write_pipelines()
 
     def _write_pipelines(self) -> None:
-        """Write Nova's own pipelines, changed as the README says."""
+        """Write Nova's own pipelines, changed as the guide says."""
         name = 'api-paste.ini'
         pipelines = configparser.ConfigParser(interpolation=None)
         pipelines.read(self._site.venv / 'etc/nova' / name)
-        pipelines.read_string(_readme('In nova-api'))
+        pipelines.read_string(_guide('nova-api'))
         with (self._site.etc / name).open('w') as file:
             pipelines.write(file)
 
@@ -109,11 +110,10 @@ class Nova(service.Service):
         self._upgrade('nova-manage', '--config-file', conf, *arguments)
 
 
-def _readme(title: str) -> str:
-    """Return the lines of configuration in a section of the README."""
-    readme = (home.ROOT / 'README.md').read_text()
-    [section] = re.findall(
-        rf'^### {title}$(.*?)^###', readme, re.MULTILINE | re.DOTALL
-    )
-    [block] = re.findall(r'```ini\n(.*?)```', section, re.DOTALL)
-    return str(block)
+def _guide(title: str) -> str:
+    """Return the first lines of configuration in a section of the guide."""
+    guide = (home.ROOT / 'doc/source/admin/nova.rst').read_text()
+    _, _, section = guide.partition(f'\n{title}\n====')
+    block = re.search(r'code-block:: ini\n\n((?:(?:   .*)?\n)+)', section)
+    assert block, title
+    return textwrap.dedent(block[1])

@@ -18,7 +18,7 @@ from blazar_sched.domain.host import Host
 from blazar_sched.service.ledger import ledger
 
 SUCCESS, WARNING, FAILURE = range(3)
-# The configuration of the README.
+# The configuration of the guide, in short.
 NOVA = """
 [DEFAULT]
 state_path = $pybasedir
