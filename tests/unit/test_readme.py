@@ -48,6 +48,8 @@ PAGES = [
 ]
 SCRIPT = pathlib.Path(sys.executable).with_name('blazar-sched')
 PATIENCE = 240
+# In characters.
+WIDTH = 79
 
 # The page, the language and the text of a block.
 Block = collections.namedtuple('Block', 'page language text')
@@ -75,7 +77,7 @@ def commands(texts=None):
     for text in texts or [
         b.text for b in ALL if b.language in ('', 'console')
     ]:
-        for line in text.replace('\\\n', ' ').splitlines():
+        for line in text.replace('\\\n', '').splitlines():
             line = re.sub(r'^[$#] ', '', line)
             line = re.sub(r'<[^<>]+>', 'PLACEHOLDER', line)
             with contextlib.suppress(ValueError):
@@ -170,6 +172,20 @@ def test_commands_that_cannot_be_typed_are_found():
     assert not openstack(unread)
     with pytest.raises(LookupError):
         openstack(nobodys)
+
+
+def cut(texts):
+    """Return the lines of commands that are wider than a page."""
+    return [
+        line for text in texts for line in text.splitlines()
+        if len(line) > WIDTH
+    ]
+
+
+def test_no_command_is_cut_at_the_width_of_a_page():
+    shown = [b.text for b in ALL if b.language == 'console']
+    assert cut(shown) == []
+    assert cut([*shown, '$ ' + 'x' * WIDTH]) == ['$ ' + 'x' * WIDTH]
 
 
 def test_the_commands_were_looked_at():
