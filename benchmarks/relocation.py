@@ -57,7 +57,7 @@ SMALL = 48
 RULES = Rules()
 FOREVER_POLICY, RELOCATE = 'forever', 'relocate'
 NO_PATH, BY_PATH = 'without a path', 'with 3 later stays'
-LEAST_TURNS = 9
+MIN_TURNS = 9
 # Of each host, as many VCPUs as the host has.
 INSTANCES = (8, 8, 8, 16, 24)
 PROJECT = 'measured'
@@ -256,7 +256,7 @@ def _compared(
     took: dict[str, list[float]] = {name: [] for name in calls}
     deadline = time.monotonic() + budget * len(calls)
     for turn in itertools.count():
-        if turn >= LEAST_TURNS and time.monotonic() > deadline:
+        if turn >= MIN_TURNS and time.monotonic() > deadline:
             break
         one = asked()
         # Each is the first as often as the other.

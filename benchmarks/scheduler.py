@@ -62,14 +62,14 @@ CAPACITY = {
 }
 # What is leased, and what is asked for: 1/64 of a host each, up to 8 of it.
 PARTS = 64
-MOST_PARTS = 8
+MAX_PARTS = 8
 # Each host has so many devices, of a class that HostState has no figure of.
 DEVICE = 'CUSTOM_GPU'
 DEVICES = 8
 # Of each host, in a year.
 ALLOCATIONS = 100
 HOUR, DAY = 3600, 86400
-LEAST_TURNS = 5
+MIN_TURNS = 5
 PROJECT = 'b8a2e1c09f6d4c7f8e7d6c5b4a392817'
 
 UNBOUNDED, BOUNDED, BOUND = 'unbounded', 'bounded', 'bound'
@@ -229,7 +229,7 @@ class Cloud:
 
     def request(self, asked: str) -> Any:
         """Return a request of another size, and lifetime, each time."""
-        held = amounts_of(self.random.randint(1, MOST_PARTS))
+        held = amounts_of(self.random.randint(1, MAX_PARTS))
         hours = self.random.choice((1, 2, 6, 24, 72))
         hints = {
             UNBOUNDED: {},
@@ -279,7 +279,7 @@ class Cloud:
             record.Reservation(
                 self.reservation_id, self.new_uuid(), PROJECT,
                 'virtual:instance', self.now - HOUR, window.FOREVER,
-                amounts_of(MOST_PARTS),
+                amounts_of(MAX_PARTS),
             )
         )
         randrange = self.random.randrange
@@ -288,7 +288,7 @@ class Cloud:
             if number % 10 == 0:
                 yield self.allocated(
                     each, self.reservation_id, self.now - HOUR,
-                    window.FOREVER, amounts_of(MOST_PARTS),
+                    window.FOREVER, amounts_of(MAX_PARTS),
                 )
             for k in range(ALLOCATIONS):
                 start = self.now + HOUR + k * step + randrange(step // 2)
@@ -297,7 +297,7 @@ class Cloud:
                     end, held = start + step // 2, {}
                 else:
                     end = start + randrange(HOUR, 14 * DAY)
-                    held = amounts_of(randrange(1, MOST_PARTS + 1))
+                    held = amounts_of(randrange(1, MAX_PARTS + 1))
                     if k % 5 == 0 and self._devices:
                         held[DEVICE] = randrange(1, self._devices + 1)
                 yield self.allocated(each, self.new_uuid(), start, end, held)
@@ -441,7 +441,7 @@ def _measured(
     took: dict[tuple[str, str, str], list[float]] = defaultdict(list)
     deadline = time.monotonic() + budget * len(calls)
     for turn in itertools.count():
-        if turn >= LEAST_TURNS and time.monotonic() > deadline:
+        if turn >= MIN_TURNS and time.monotonic() > deadline:
             break
         spec = cloud.request(asked)
         for name, call in calls.items():

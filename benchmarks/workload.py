@@ -20,9 +20,9 @@ WEEK, YEAR = 7 * DAY, 365 * DAY
 # The clock stands here in every run.
 NOW = 1_800_000_000
 # The longest allocation: after that long a calendar is as full as it gets.
-LONGEST = 30 * DAY
+MAX_DURATION = 30 * DAY
 
-DURATIONS = np.array([HOUR, 4 * HOUR, DAY, 3 * DAY, WEEK, LONGEST])
+DURATIONS = np.array([HOUR, 4 * HOUR, DAY, 3 * DAY, WEEK, MAX_DURATION])
 DURATION_SHARES = (0.2, 0.2, 0.25, 0.2, 0.1, 0.05)
 WHOLE_SHARE = 0.2
 # So many allocations of these durations leave a host about half idle.
@@ -136,7 +136,8 @@ def make(hosts: int, allocations: int, seed: int) -> Workload:
     gpus = random.choice([0, 4, 8], hosts, p=[0.7, 0.2, 0.1])
     capacity = np.stack([vcpus, vcpus * 4096, vcpus * 20, gpus], 1)
     rows = random.permutation(np.repeat(np.arange(hosts), allocations))
-    starts = _minutes(random, NOW - LONGEST, NOW - LONGEST + YEAR, count)
+    first = NOW - MAX_DURATION
+    starts = _minutes(random, first, first + YEAR, count)
     durations = random.choice(DURATIONS, count, p=DURATION_SHARES)
     if allocations > USUAL_ALLOCATIONS:
         minutes = durations * USUAL_ALLOCATIONS // allocations // MINUTE

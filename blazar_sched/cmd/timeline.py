@@ -19,12 +19,12 @@ from blazar_sched.cmd import service
 from blazar_sched.domain import duration
 
 DAY = 86400
-MOST_DAYS = 3660
-LEAST_WIDTH = 10
+MAX_DAYS = 3660
+MIN_WIDTH = 10
 # The column of the parts is this much narrower than the terminal, beside the
 # names of rows.
 BESIDE = 30
-MOST_PARTS = 200
+MAX_PARTS = 200
 # The characters for a share that is taken, of 1: nothing, then eighths.
 _EIGHTHS = ' ▁▂▃▄▅▆▇█'
 # A part of a row that is not in service.
@@ -63,8 +63,8 @@ def run(args: argparse.Namespace) -> int:
     asked = timeline.Query(
         project_id='', names=True, group_by=args.group_by, start=start,
         end=start + int(args.days * DAY),
-        parts=min(MOST_PARTS, max(LEAST_WIDTH, console.width - BESIDE)),
-        limit=timeline.MOST_ROWS,
+        parts=min(MAX_PARTS, max(MIN_WIDTH, console.width - BESIDE)),
+        limit=timeline.MAX_ROWS,
     )
     found = timeline.whole(
         timeline.Timeline(conf, ledger, None, lambda: now), asked
@@ -133,17 +133,17 @@ def _scale(found: dict[str, Any]) -> str:
 
 def _days(text: str) -> float:
     days = float(text)
-    if not 1 / 24 <= days <= MOST_DAYS:
+    if not 1 / 24 <= days <= MAX_DAYS:
         raise argparse.ArgumentTypeError(
-            f'must be from 1/24 to {MOST_DAYS}'
+            f'must be from 1/24 to {MAX_DAYS}'
         )
     return days
 
 
 def _width(text: str) -> int:
     width = int(text)
-    if width < BESIDE + LEAST_WIDTH:
+    if width < BESIDE + MIN_WIDTH:
         raise argparse.ArgumentTypeError(
-            f'must be at least {BESIDE + LEAST_WIDTH}'
+            f'must be at least {BESIDE + MIN_WIDTH}'
         )
     return width

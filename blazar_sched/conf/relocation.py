@@ -11,7 +11,7 @@ from typing import Any
 
 from oslo_config import cfg
 
-from blazar_sched.domain.instance import MOST_STAYS
+from blazar_sched.domain.instance import MAX_STAYS
 from blazar_sched.domain.relocation import Rules
 
 _DEFAULTS = Rules()
@@ -31,7 +31,7 @@ opts = [
         'relocation_moves',
         default=_DEFAULTS.most_moves,
         min=1,
-        max=MOST_STAYS - 1,
+        max=MAX_STAYS - 1,
         help='Maximum number of moves that are planned for an instance.'
         + _SAME,
     ),

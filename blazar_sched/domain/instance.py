@@ -8,7 +8,7 @@ from blazar_sched.domain import inventory
 from blazar_sched.domain import window
 
 # The most stays of a relocation path, the present stay included.
-MOST_STAYS = 4
+MAX_STAYS = 4
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class Instance:
 
 
 def _countable(amounts: Mapping[str, int]) -> Mapping[str, int]:
-    if max(amounts.values(), default=0) <= inventory.MOST:
+    if max(amounts.values(), default=0) <= inventory.MAX_AMOUNT:
         return amounts
     return {
         resource_class: inventory.countable(amount)

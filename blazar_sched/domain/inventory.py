@@ -29,15 +29,15 @@ _FIGURES = frozenset({'total', 'reserved', 'allocation_ratio'})
 # the timeline index is given. The index can count the sum of two such amounts.
 # Placement allows far larger ones: operators set an allocation ratio of 9999,
 # and drivers report 2**31 - 1 for "no limit".
-MOST = ext.AMOUNT_LIMIT // 2
+MAX_AMOUNT = ext.AMOUNT_LIMIT // 2
 
 
 def countable(amount: float) -> int:
     """Return a capacity or an amount as the timeline index counts it.
 
-    The result is from 0 to MOST, rounded down; 0 for NaN.
+    The result is from 0 to MAX_AMOUNT, rounded down; 0 for NaN.
     """
-    return int(max(0, min(amount, MOST)))
+    return int(max(0, min(amount, MAX_AMOUNT)))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from blazar_sched.domain.host import MAINTENANCE
 from blazar_sched.domain.window import Window
 
 # The most characters of a name and of a reason.
-LONGEST_NAME = 80
-LONGEST_REASON = 255
+MAX_NAME = 80
+MAX_REASON = 255
 
 # Why a reservation keeps its allocations on a host that will be closed: the
 # reservation is open and has servers there, no other host has room, or an

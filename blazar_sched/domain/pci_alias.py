@@ -19,7 +19,7 @@ import os_traits
 
 EXTRA_SPEC = 'pci_passthrough:alias'
 # The most devices of an alias that are counted: more than a host has.
-_MOST_DEVICES = 1000
+_MAX_DEVICES = 1000
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def expanded(
         alias = aliases.get(name)
         if alias is None:
             continue
-        for _ in range(min(count, _MOST_DEVICES)):
+        for _ in range(min(count, _MAX_DEVICES)):
             groups |= _group(f'_PCI_{len(groups)}', alias)
     return {**extra_specs, **groups}
 

@@ -9,7 +9,7 @@ from oslo_utils import strutils
 from blazar_sched.domain import flavor
 from blazar_sched.domain import inventory
 from blazar_sched.domain.flavor import MOVABLE
-from blazar_sched.domain.instance import MOST_STAYS
+from blazar_sched.domain.instance import MAX_STAYS
 
 _TRUE = ('true', 'yes', '1')
 # The extra specs with which Nova pins or encrypts an instance, and the values.
@@ -45,7 +45,7 @@ class Rules:
     """
 
     lead: int = 600
-    most_moves: int = MOST_STAYS - 1
+    most_moves: int = MAX_STAYS - 1
     shortest_stay: int = 600
     notice: int = 86400
     headroom: float = 0.05

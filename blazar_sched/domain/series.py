@@ -27,7 +27,7 @@ from blazar_sched.domain.window import Window
 
 # The most reservations that are booked at once, and the most occurrences that
 # are compared with each other.
-MOST = 1000
+MAX_RESERVATIONS = MAX_OCCURRENCES = 1000
 # The seconds after which a rule without another occurrence is over: more than
 # from one 29 February to the next.
 LOOK_AHEAD = 5 * 366 * 86400
@@ -86,7 +86,7 @@ _OF_DAYS = ('BYMONTH', 'BYMONTHDAY', 'BYYEARDAY', 'BYDAY')
 _CYCLE = 400
 # The seconds by which the start of a new series may be past: each start since
 # then is evaluated.
-_LONGEST_PAST = 366 * 86400
+_MAX_PAST = 366 * 86400
 _DATE = re.compile('[0-9]{4}-[0-9]{2}-[0-9]{2}')
 _START = re.compile(
     '[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2})?'
@@ -126,7 +126,7 @@ class Series:
     @property
     def most_at_once(self) -> int:
         """How many occurrences may be booked in one commit."""
-        return max(1, MOST // max(1, len(self.reservations)))
+        return max(1, MAX_RESERVATIONS // max(1, len(self.reservations)))
 
     @property
     def recurrence(self) -> 'Recurrence':
@@ -177,7 +177,7 @@ class Recurrence:
 
         :raises InvalidInput: naming `start`
         """
-        if alignment.instant(self.start, self.zone) < now - _LONGEST_PAST:
+        if alignment.instant(self.start, self.zone) < now - _MAX_PAST:
             raise exception.InvalidInput(
                 'start must not be more than a year ago', field='start'
             )
@@ -207,12 +207,14 @@ class Recurrence:
     def check_apart(self, after: int) -> None:
         """Refuse a recurrence with overlapping occurrences.
 
-        The first MOST occurrences are checked.
+        The first MAX_OCCURRENCES occurrences are checked.
 
         :param after: the first start that counts, in epoch seconds
         :raises InvalidInput: naming `duration`
         """
-        found = itertools.islice(self.occurrences(after, FOREVER), MOST)
+        found = itertools.islice(
+            self.occurrences(after, FOREVER), MAX_OCCURRENCES
+        )
         for one, following in itertools.pairwise(found):
             if one.window.overlaps(following.window):
                 raise exception.InvalidInput(

@@ -4,7 +4,7 @@
 import dataclasses
 
 # The most characters of a name.
-LONGEST_NAME = 80
+MAX_NAME = 80
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ from blazar_sched.replica import state
 _CLEARED = 'cleared'
 # The number of hosts that cannot be cleared, after which a lease is refused:
 # no other commit waits for a search among all hosts of a large cloud.
-MOST_FAILED = 100
+MAX_FAILED = 100
 
 
 def place(
@@ -146,7 +146,7 @@ class _Clearing:
                 for host in self._by_cost(
                     part.hosts, room.window, reservation
                 ):
-                    if len(self._failed) >= MOST_FAILED:
+                    if len(self._failed) >= MAX_FAILED:
                         return False
                     if self._clear(host, room.window):
                         return True

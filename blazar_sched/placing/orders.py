@@ -17,7 +17,7 @@ from blazar_sched.domain.reservation import Reservation
 # The most placings of single reservations that one call makes, because the
 # commits of others wait meanwhile: n + 1 orders of up to 31 reservations, and
 # fewer orders of more.
-MOST_PLACINGS = 1000
+MAX_PLACINGS = 1000
 
 
 def attempt(
@@ -36,7 +36,7 @@ def attempt(
         same hosts
     """
     order = list(reservations)
-    most = min(len(order), MOST_PLACINGS // max(len(order), 1)) + 1
+    most = min(len(order), MAX_PLACINGS // max(len(order), 1)) + 1
     tried: list[list[object]] = []
     while (kinds := list(map(kind, order))) not in tried and (
         len(tried) < most

@@ -48,7 +48,7 @@ KINDS = (
 _WIDTH = len(inventory.RESOURCE_CLASSES) + 1
 # The order of the values of a property: numbers by size, then texts.
 Rank = tuple[int, int, str]
-_MOST_DIGITS = 18
+_MAX_DIGITS = 18
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ def after(keys: Sequence[str], marker: str | None, limit: int) -> list[str]:
 
 def rank(key: str) -> Rank:
     """Return the sort key of a row: numbers first, no value last."""
-    if key.isascii() and key.isdigit() and len(key) <= _MOST_DIGITS:
+    if key.isascii() and key.isdigit() and len(key) <= _MAX_DIGITS:
         return 0, int(key), key
     return 1 if key else 2, 0, key
 

@@ -41,7 +41,7 @@ from blazar_sched.replica.indexes import distinct
 # Returns the allocations of the lease over a window.
 Attempt = Callable[[Window], Allocations]
 # The most windows that one search tries.
-MOST_ATTEMPTS = 500
+MAX_ATTEMPTS = 500
 
 
 class Budget:
@@ -63,7 +63,7 @@ class Budget:
         return Budget(self._clock, (self._until - self._clock()) / count)
 
 
-# The budget of a search that only MOST_ATTEMPTS ends.
+# The budget of a search that only MAX_ATTEMPTS ends.
 UNLIMITED = Budget(float, 1)
 
 
@@ -167,7 +167,7 @@ class Search:
     :param limits: returns the limits of all windows; called when the search
         needs them
     :ivar searched_until: the first start at which the search has not tried
-        every window, because the budget is spent or after MOST_ATTEMPTS; None
+        every window, because the budget is spent or after MAX_ATTEMPTS; None
         if the search is complete
     """
 
@@ -326,7 +326,7 @@ class Search:
 
     def _may_attempt(self, start: int) -> bool:
         """Tell whether a start may be tried, and note if not."""
-        if self._attempts < MOST_ATTEMPTS and not self._budget.is_spent:
+        if self._attempts < MAX_ATTEMPTS and not self._budget.is_spent:
             return True
         if self.searched_until is None or start < self.searched_until:
             self.searched_until = start

@@ -41,7 +41,7 @@ class SchedulerAccounting:
         provider, if at all: no server is kept off the host for lack of it.
         """
         return tuple(
-            amount if name in host.inventory else inventory.MOST
+            amount if name in host.inventory else inventory.MAX_AMOUNT
             for name, amount in zip(
                 inventory.RESOURCE_CLASSES, host.amounts(reserved), strict=True
             )

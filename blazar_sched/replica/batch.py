@@ -8,7 +8,7 @@ from blazar_sched.domain import inventory
 from blazar_sched.domain.allocation import Allocation
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
-from blazar_sched.domain.instance import MOST_STAYS
+from blazar_sched.domain.instance import MAX_STAYS
 from blazar_sched.domain.instance import Stay
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.replica import accounting
@@ -180,4 +180,4 @@ def _ids(uuid: str) -> tuple[str, str]:
 
 def _relocation_ids(uuid: str) -> list[str]:
     """Return the ids of an instance's relocation allocations, at most."""
-    return [f'{uuid}{_SUFFIX}{n}' for n in range(1, MOST_STAYS)]
+    return [f'{uuid}{_SUFFIX}{n}' for n in range(1, MAX_STAYS)]

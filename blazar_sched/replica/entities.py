@@ -19,7 +19,7 @@ from blazar_sched.domain.instance import Instance
 from blazar_sched.replica import record
 
 # The number of ends up to which the ends are not pruned.
-LEAST_ENDS = 100
+MIN_ENDS = 100
 
 # Entities by the kind and key of their records; None for an entity that is
 # gone.
@@ -179,7 +179,7 @@ class Entities:
 
         O(1) for each end on average.
         """
-        if len(self._ends) > 2 * len(self.instances) + LEAST_ENDS:
+        if len(self._ends) > 2 * len(self.instances) + MIN_ENDS:
             self._ends = [
                 (instance.leaves_at, uuid)
                 for uuid, instance in self.instances.items()

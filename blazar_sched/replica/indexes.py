@@ -52,7 +52,7 @@ _CLOSED = 'closed'
 _OVERDRAWN = 'overdrawn'
 # What is beyond any host is left out: an index could not add it up with what
 # the records say.
-_MOST_OVERDRAWN = 2**24
+_MAX_OVERDRAWN = 2**24
 
 # A number for each host, by resource class.
 Columns = Mapping[str, Sequence[int]]
@@ -281,7 +281,7 @@ class Indexes:
                     max(0, mine - held) for mine, held
                     in zip(here.get(host, amounts), amounts, strict=True)
                 ]
-                if 0 < max(beyond) <= _MOST_OVERDRAWN and not whole:
+                if 0 < max(beyond) <= _MAX_OVERDRAWN and not whole:
                     changes.append((
                         'add', f'{_OVERDRAWN} {reservation_id} {id_}',
                         _OVERDRAWN, host, start, end, tuple(beyond), False,

@@ -29,7 +29,7 @@ CLASSES = (inventory.VCPU, inventory.MEMORY_MB)
 # The only host of the index.
 _ALL = 'all hosts'
 # The most that is counted of one amount, so that no sum of amounts overflows.
-_MOST = 1 << 20
+_MAX_AMOUNT = 1 << 20
 # Entries that the index takes in one call, so that no call holds the GIL for
 # long.
 _CHUNK = 1000
@@ -160,11 +160,12 @@ def _entry(lifetime: Lifetime) -> Change:
 
 def _capacity(host: Host) -> tuple[int, ...]:
     vcpus, memory_mb, *_ = host.amounts()
-    return min(vcpus, _MOST), min(memory_mb // inventory.MIB_PER_GIB, _MOST)
+    memory_gib = memory_mb // inventory.MIB_PER_GIB
+    return min(vcpus, _MAX_AMOUNT), min(memory_gib, _MAX_AMOUNT)
 
 
 def _scaled(amounts: Sequence[int]) -> tuple[int, ...]:
     """Return amounts by RESOURCE_CLASSES as amounts by CLASSES."""
     vcpus, memory_mb, *_ = amounts
     memory_gib = -(-memory_mb // inventory.MIB_PER_GIB)
-    return min(vcpus, _MOST), min(memory_gib, _MOST)
+    return min(vcpus, _MAX_AMOUNT), min(memory_gib, _MAX_AMOUNT)

@@ -26,13 +26,13 @@ PAUSE = 1.0
 IDLE = 60.0
 # The maximum number of seconds until the next step while steps fail, unless
 # the pace of the loop is slower anyway.
-LONGEST_PAUSE = 8.0
+MAX_PAUSE = 8.0
 # The seconds for which a stop waits for the current step.
 STOP_TIMEOUT = 3.0
 # The first and the longest seconds until the next try of an object that has
 # failed.
 FIRST_REST = 60.0
-LONGEST_REST = 3600.0
+MAX_REST = 3600.0
 
 
 class Part(Protocol):
@@ -123,7 +123,7 @@ class Objects(Generic[T]):
         now: float,
         error: Exception,
     ) -> None:
-        pause = min(max(2 * failure.pause, FIRST_REST), LONGEST_REST)
+        pause = min(max(2 * failure.pause, FIRST_REST), MAX_REST)
         self._failures[id_] = _Failure(pause, now + pause)
         LOG.error(
             '%s: %s failed, retrying in %d s', self._name, id_, pause,
@@ -254,7 +254,7 @@ class Loop:
             # This error is logged too: it is what failed, or what will fail.
             pace = PAUSE
         doubled = pace * 2.0 ** min(self._failures - 1, 10)
-        return max(pace, min(doubled, LONGEST_PAUSE))
+        return max(pace, min(doubled, MAX_PAUSE))
 
 
 class Looped:

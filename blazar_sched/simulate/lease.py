@@ -18,11 +18,11 @@ from blazar_sched.simulate import trace
 
 HOUR, DAY = 3600, 86400
 # The bounds of a lease's length, which is uniform by its logarithm.
-SHORTEST, LONGEST = 4 * HOUR, 7 * DAY
-MOST_HOSTS = 4
+MIN_DURATION, MAX_DURATION = 4 * HOUR, 7 * DAY
+MAX_HOSTS = 4
 # The size and the number of the slots of a lease of instances.
 SLOT_VCPUS, SLOT_MEMORY_MB = 8, 16 * 1024
-LEAST_SLOTS, MOST_SLOTS = 2, 16
+MIN_SLOTS, MAX_SLOTS = 2, 16
 # The resource class of GPUs, and the share of the leases of instances whose
 # slots have a GPU each, if there are GPUs.
 GPU = 'CUSTOM_GPU'
@@ -81,10 +81,10 @@ def draw(
         )
         end = start + length
         if rng.random() < load.whole:
-            count = rng.randint(1, min(MOST_HOSTS, len(hosts)))
+            count = rng.randint(1, min(MAX_HOSTS, len(hosts)))
             taken, asked = float(count), _hosts(count)
         else:
-            count = rng.randint(LEAST_SLOTS, MOST_SLOTS)
+            count = rng.randint(MIN_SLOTS, MAX_SLOTS)
             taken, asked = count * SLOT_VCPUS / vcpus, _instances(count)
             if gpus and rng.random() < GPU_SHARE:
                 taken, asked = max(taken, count / gpus), _with_gpu(count)
@@ -112,7 +112,9 @@ class _Leased:
 
 
 def _length(rng: random.Random) -> int:
-    return int(math.exp(rng.uniform(math.log(SHORTEST), math.log(LONGEST))))
+    return int(math.exp(
+        rng.uniform(math.log(MIN_DURATION), math.log(MAX_DURATION))
+    ))
 
 
 Asked = tuple[str, dict[str, object]]

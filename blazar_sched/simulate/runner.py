@@ -26,7 +26,7 @@ from blazar_sched.simulate.policy import FREEPOOL
 from blazar_sched.simulate.policy import Policy
 
 # The maximum number of times that an instance is repeated.
-MOST_TIMES = 4096
+MAX_REPETITIONS = 4096
 # About how much more of the instances freepool refuses with one repetition
 # more, where it refuses many.
 _SLOPE = 0.02
@@ -248,7 +248,7 @@ def _until_refused(
         lack = share - played[most].refused_share
         step = min(most // 4, round(lack / _SLOPE))
         least, most = most, most + max(1, step)
-        if most > MOST_TIMES:
+        if most > MAX_REPETITIONS:
             raise exception.InvalidInput(
                 f'freepool refuses less than {share:.0%} of the instances '
                 f'even if each instance is repeated {least} times'
@@ -279,7 +279,7 @@ def _first_guess(scenario: simulation.Scenario, share: float) -> int:
     vcpus = sum(each.vcpus for each in scenario.hosts)
     mean = vcpus / len(scenario.hosts)
     left = vcpus * scenario.span - mean * leased
-    return max(1, min(MOST_TIMES, round(left / max(1, wanted))))
+    return max(1, min(MAX_REPETITIONS, round(left / max(1, wanted))))
 
 
 def _simulated(

@@ -23,7 +23,7 @@ from blazar_sched.replica import wire
 LOG = logging.getLogger(__name__)
 
 # The most announcements that wait for the bus; others are dropped.
-MOST = 1000
+MAX_WAITING = 1000
 STOP_TIMEOUT = 2.0
 
 
@@ -37,7 +37,7 @@ class Announcer:
         self._worker = worker
         # None ends the thread.
         self._placed: queue.Queue[tuple[Instance, int] | None] = queue.Queue(
-            MOST
+            MAX_WAITING
         )
         self._thread: threading.Thread | None = None
         self._failure = limited_log.LimitedLog(LOG)

@@ -17,7 +17,7 @@ from blazar_sched.worker.recorded_hosts import RecordedHosts
 
 # The most decisions that wait to be settled, and the number from which
 # settling is requested.
-MOST_FRESH = 20
+MAX_FRESH = 20
 MANY_FRESH = 10
 # The number of decisions after which the hosts that are gone are forgotten.
 FORGET_AFTER = 1000
@@ -36,7 +36,7 @@ class Decisions:
         self._kept = kept
         self._wake = wake
         self._fresh: collections.deque[Decision] = collections.deque(
-            maxlen=MOST_FRESH
+            maxlen=MAX_FRESH
         )
         self._settled: collections.deque[Decision] = collections.deque()
         # The hosts that the settled decisions share; older decisions may

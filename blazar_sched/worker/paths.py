@@ -29,7 +29,7 @@ from blazar_sched.worker.request import Request
 # If so many hosts pass, no further path is looked for.
 ENOUGH = 16
 # The most times at which hosts have to be left, that paths are looked for.
-MOST_TIMES = 16
+MAX_TIMES = 16
 # After so many hosts without a path, no path is looked for from other hosts
 # that are alike and have room until the same time.
 ALIKE = 2
@@ -248,7 +248,7 @@ class Paths:
     ) -> list[tuple[int, list[Any]]]:
         """Return hosts by the time until which they have room, latest first.
 
-        Of many times, only the latest MOST_TIMES.
+        Of many times, only the latest MAX_TIMES.
         """
         times = self._until([h.uuid for h in host_states], (
             self._replica.present.horizon(
@@ -261,7 +261,7 @@ class Paths:
         for h, each in zip(host_states, times, strict=True):
             if each >= least:
                 groups[each].append(h)
-        return sorted(groups.items(), reverse=True)[:MOST_TIMES]
+        return sorted(groups.items(), reverse=True)[:MAX_TIMES]
 
     def _recorded_until(
         self, hosts: list[str], amounts: tuple[int, ...]

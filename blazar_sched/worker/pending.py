@@ -23,7 +23,7 @@ from blazar_sched.replica import state
 
 # The most seconds between two refreshes in which the replica counts as
 # refreshed.
-MOST_BETWEEN = 10.0
+MAX_REFRESH_INTERVAL = 10.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -74,7 +74,8 @@ class Pending:
             self._refreshed_at = self._monotonic()
 
     def _since_refresh(self) -> float:
-        return min(self._monotonic() - self._refreshed_at, MOST_BETWEEN)
+        since = self._monotonic() - self._refreshed_at
+        return min(since, MAX_REFRESH_INTERVAL)
 
     def by_host(self, replica: state.Replica) -> dict[str, list[Instance]]:
         """Return the placed instances that still count; forget the others.

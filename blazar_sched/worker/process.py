@@ -52,7 +52,7 @@ RPC_TIMEOUT = 10
 STOP_TIMEOUT = 2.0
 # The most seconds by which the clock of the node may differ from the clock of
 # the managers before this is logged.
-MOST_AHEAD = 5
+MAX_CLOCK_DIFFERENCE = 5
 # Seconds between two rounds of chores, unless there are many decisions.
 CHORES_PAUSE = 1.0
 
@@ -317,7 +317,7 @@ class Worker:
 
     def _tell_of_clock(self) -> None:
         ahead = self.puller.ahead
-        if abs(ahead) > MOST_AHEAD:
+        if abs(ahead) > MAX_CLOCK_DIFFERENCE:
             self._wrong_clock.report(
                 f'The clock of this node is {abs(ahead):.0f} s '
                 f'{"ahead of" if ahead > 0 else "behind"} the clock of the '

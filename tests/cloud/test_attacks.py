@@ -20,7 +20,7 @@ from tests.cloud.reservation import MAX_LEASE_DURATION
 V1_1 = '1.1'
 V1_2 = '1.2'
 LATER = datetime.timedelta(days=1)
-LONGEST = datetime.timedelta(seconds=MAX_LEASE_DURATION)
+MAX_DURATION = datetime.timedelta(seconds=MAX_LEASE_DURATION)
 # The header that a proxy of Keystone would send.
 CLAIMED = {
     'X-Identity-Status': 'Confirmed',
@@ -163,7 +163,7 @@ def test_hints_make_no_lease_that_is_longer_than_all_may_be(
     demo, nova, until
 ):
     begins = datetime.datetime.now(datetime.UTC) + LATER
-    ends = begins + LONGEST + LATER
+    ends = begins + MAX_DURATION + LATER
     hints = {
         name: time.strftime('%Y-%m-%dT%H:%M:%SZ')
         for name, time in (('lease_start', begins), ('lease_end', ends))

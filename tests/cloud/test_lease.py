@@ -8,7 +8,7 @@ import pytest
 from tests.cloud import person
 from tests.cloud.reservation import MAX_LEASE_DURATION
 
-LONGEST = datetime.timedelta(seconds=MAX_LEASE_DURATION)
+MAX_DURATION = datetime.timedelta(seconds=MAX_LEASE_DURATION)
 LATER = datetime.timedelta(days=1)
 # The default of the service.
 BEFORE_END = datetime.timedelta(hours=1)
@@ -22,8 +22,8 @@ V1_2 = '1.2'
 def test_a_limit_holds_though_there_is_room(demo, register):
     register('compute-1')
     with pytest.raises(person.Refused, match='400.*MaxLeaseDuration'):
-        demo.book(person.hosts(), start=LATER, length=LONGEST + SECOND)
-    demo.book(person.hosts(), start=LATER, length=LONGEST)
+        demo.book(person.hosts(), start=LATER, length=MAX_DURATION + SECOND)
+    demo.book(person.hosts(), start=LATER, length=MAX_DURATION)
 
 
 def test_what_becomes_of_a_lease_is_told_on_the_bus(

@@ -24,7 +24,7 @@ PATIENCE = 240
 # Statuses that ask the client to retry.
 AGAIN = (429, 502, 503, 504)
 # The maximum number of leases of a client.
-MOST = 6
+MAX_LEASES = 6
 # Seconds for which a client holds an offer.
 HOLD = 4
 V1_3 = {**serving.ADMIN, 'OpenStack-API-Version': 'reservation 1.3'}
@@ -121,9 +121,9 @@ class _Client:
         self._mine: list[str] = []
 
     def turn(self) -> None:
-        if len(self._mine) == MOST:
+        if len(self._mine) == MAX_LEASES:
             self._random.shuffle(self._mine)
-            while len(self._mine) > MOST // 2:
+            while len(self._mine) > MAX_LEASES // 2:
                 self._delete(self._mine.pop())
         if self._waiting and self._random.random() < 0.3:
             self._wait()

@@ -460,7 +460,7 @@ def test_a_lease_that_is_booked_after_the_decision_has_its_host(
 def test_a_move_that_nova_does_not_make_goes_to_another_host(
     site, clock, monkeypatch
 ):
-    monkeypatch.setattr(relocation, 'MOST_REQUESTS', 1)
+    monkeypatch.setattr(relocation, 'MAX_REQUESTS', 1)
     group = site.cloud.api.post_server_groups(
         {'name': 'apart', 'policy': 'anti-affinity'}
     )

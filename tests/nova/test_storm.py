@@ -50,10 +50,10 @@ SEEDS = (1, 2, 3) if LARGE else (1,)
 HOSTS = tuple(f'c{n}' for n in range(1, 9))
 VCPUS = 8
 # The maximum number of servers; then each new server replaces one.
-MOST = 40
+MAX_SERVERS = 40
 # Seconds to wait for a server, which may be moving to a host that has failed.
 PATIENCE, PAUSE = 10, 0.5
-LEAST, MOST_SECONDS = 1800, 9000
+MIN_LIFETIME, MAX_LIFETIME = 1800, 9000
 
 
 @pytest.fixture(scope='module')
@@ -147,7 +147,7 @@ class Storm:
         with self.lock:
             surplus = (
                 [self.there.pop(draw.randrange(len(self.there)))]
-                if len(self.there) >= MOST else []
+                if len(self.there) >= MAX_SERVERS else []
             )
         for server in surplus:
             self._delete(server)
@@ -235,7 +235,7 @@ class Storm:
 
 
 def seconds(draw):
-    return draw.randint(LEAST, MOST_SECONDS)
+    return draw.randint(MIN_LIFETIME, MAX_LIFETIME)
 
 
 def is_placed(server):
@@ -326,7 +326,8 @@ def test_the_look_would_see_it(cloud, manager):
     now = process.now()
     manager.leases.create({
         'name': 'lease', 'project_id': 'owner', 'user_id': 'user',
-        'start': now + LEAST, 'end': now + 2 * LEAST, 'before_end': None,
+        'start': now + MIN_LIFETIME, 'end': now + 2 * MIN_LIFETIME,
+        'before_end': None,
         'reservations': [{
             'resource_type': 'physical:host', 'min': len(HOSTS),
             'max': len(HOSTS), 'resource_properties': '',
@@ -337,5 +338,5 @@ def test_the_look_would_see_it(cloud, manager):
     forced = cloud.boot(cloud.flavor(1), availability_zone='nova:c1')
 
     [(uuid, at, _, staying)] = faults(cloud, manager.ledger, now)
-    assert (uuid, at, staying) == (cloud.hosts['c1'], LEAST, 1)
+    assert (uuid, at, staying) == (cloud.hosts['c1'], MIN_LIFETIME, 1)
     cloud.delete(forced)

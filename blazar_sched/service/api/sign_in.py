@@ -23,7 +23,7 @@ from blazar_sched.service.clients.keystone import Keystone
 # the number of users and addresses that are remembered.
 GUESSES = 10
 PERIOD = 60
-_MOST = 10_000
+_MAX_REMEMBERED = 10_000
 
 _TEXT = {'type': 'string', 'minLength': 1, 'maxLength': 4096}
 _PROJECT = {'project_id': _TEXT}
@@ -58,7 +58,7 @@ class Attempts:
         self._free = threading.Semaphore(at_once)
         self._lock = threading.Lock()
         self._refused: cachetools.TTLCache[tuple[str, ...], int]
-        self._refused = cachetools.TTLCache(_MOST, PERIOD)
+        self._refused = cachetools.TTLCache(_MAX_REMEMBERED, PERIOD)
 
     @contextlib.contextmanager
     def one(self, *guesser: str) -> Iterator[None]:

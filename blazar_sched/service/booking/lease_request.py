@@ -75,9 +75,9 @@ INTERVAL = 60
 # How many times as long as a pass took, in processor time, the loop rests.
 REST = 20
 # The most leases that are moved for a request: other commits wait meanwhile.
-MOST_MOVED = 10
+MAX_MOVED_LEASES = 10
 # The most seconds from the first to the last start of a request.
-MOST_RANGE = 366 * 86400
+MAX_START_RANGE = 366 * 86400
 # The namespace of the ids that follow from idempotency keys.
 _NAMESPACE = uuid.UUID('3b0c5a52-6d2e-4c7b-9a0e-5f2a1c4d7e90')
 
@@ -263,10 +263,10 @@ class LeaseRequests(loop.Looped):
         :raises BlazarSchedError: as `create`
         """
         new.check(now)
-        if new.latest_start - new.start > MOST_RANGE:
+        if new.latest_start - new.start > MAX_START_RANGE:
             raise exception.InvalidInput(
-                f'latest_start_date must be at most {MOST_RANGE // 86400} '
-                'days after start_date',
+                'latest_start_date must be at most '
+                f'{MAX_START_RANGE // 86400} days after start_date',
                 field='latest_start_date',
             )
         last = self._requests.lease(new, new.latest_start, now)
@@ -445,7 +445,7 @@ class LeaseRequests(loop.Looped):
             )
         )
         waiting = self._ledger.waiting_requests()
-        for count in range(1, min(len(movable), MOST_MOVED) + 1):
+        for count in range(1, min(len(movable), MAX_MOVED_LEASES) + 1):
             if budget.is_spent:
                 break
             leaving = [

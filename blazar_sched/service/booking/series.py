@@ -22,7 +22,7 @@ from oslo_log import log
 from blazar_sched.domain import exception
 from blazar_sched.domain import states
 from blazar_sched.domain.lease import Lease
-from blazar_sched.domain.series import MOST
+from blazar_sched.domain.series import MAX_RESERVATIONS
 from blazar_sched.domain.series import Occurrence
 from blazar_sched.domain.series import Recurrence
 from blazar_sched.domain.series import REFUSE
@@ -55,7 +55,7 @@ LOG = log.getLogger(__name__)
 # The seconds between two looks at all series.
 INTERVAL = 60.0
 # The longest seconds between two tries of a missing occurrence.
-LONGEST_PAUSE = 900.0
+MAX_PAUSE = 900.0
 
 _Shown = dict[str, Any]
 _Errors = tuple[type[exception.BlazarSchedError], ...]
@@ -407,10 +407,11 @@ class AllSeries(loop.Looped):
         """Yield the series whose missing occurrences are to be tried again.
 
         They are tried after the ledger has changed, at pauses that grow, by
-        one manager at a time, and not more than MOST reservations in a step.
+        one manager at a time, and not more than MAX_RESERVATIONS reservations
+        in a step.
         """
         newest = self._ledger.newest()[1]
-        left = MOST
+        left = MAX_RESERVATIONS
         for series in sorted(known, key=lambda each: each.retry_at):
             if (
                 left > 0 and series.missing and series.retry_at <= now
@@ -437,7 +438,7 @@ class AllSeries(loop.Looped):
             # Those that are tried now come last the next time.
             claimed = dataclasses.replace(
                 series,
-                retry_at=now + int(min(max(waited, INTERVAL), LONGEST_PAUSE)),
+                retry_at=now + int(min(max(waited, INTERVAL), MAX_PAUSE)),
                 missing=names[most:] + names[:most],
             )
             tx.put_series(claimed)

@@ -34,7 +34,7 @@ LOG = log.getLogger(__name__)
 
 # The seconds between two looks, and for which a lease is looked at.
 INTERVAL = 60.0
-LONGEST = 86400
+MAX_WATCH_TIME = 86400
 # The entry of `made` with the time at which the owner was notified.
 _NOTIFIED_AT = 'unused_told'
 
@@ -77,7 +77,7 @@ class Unused(loop.Looped):
         if after:
             now = int(self._clock())
             leases = self._ledger.started_leases(
-                now - after - LONGEST, now - after
+                now - after - MAX_WATCH_TIME, now - after
             )
             self._objects.each(
                 ((each.id, each) for each in leases),

@@ -70,8 +70,8 @@ SECONDS = 0.5
 SECONDS_IN_COMMIT = 0.2
 # The most searches that run or wait in a manager, of a project and of all, and
 # the seconds that a search waits: its caller does not wait much longer.
-MOST_OF_PROJECT = 4
-MOST_SEARCHES = 8
+MAX_PROJECT_SEARCHES = 4
+MAX_SEARCHES = 8
 WAIT = 10.0
 # The seconds from the first to the last start, unless the client says.
 DEFAULT_RANGE = 90 * 86400
@@ -113,8 +113,8 @@ class WindowSearch:
             return
         with self._lock:
             if (
-                self._searches[project_id] >= MOST_OF_PROJECT
-                or self._searches.total() >= MOST_SEARCHES
+                self._searches[project_id] >= MAX_PROJECT_SEARCHES
+                or self._searches.total() >= MAX_SEARCHES
             ):
                 raise _too_many()
             self._searches[project_id] += 1

@@ -87,7 +87,7 @@ INSTANCE_VACATE = 'instance.vacate'
 
 # The maximum number of notifications that wait for a broker that hangs; beyond
 # it the oldest notifications are lost.
-MOST_WAITING = 10_000
+MAX_WAITING = 10_000
 # What the log shows of a payload, and what a notification contains of the
 # context of the request that has caused it: no token.
 _LOGGED = (
@@ -124,7 +124,7 @@ class Notifier(loop.Looped):
         )
         self._waiting: collections.deque[
             tuple[context.RequestContext | None, str, dict[str, Any]]
-        ] = collections.deque(maxlen=MOST_WAITING)
+        ] = collections.deque(maxlen=MAX_WAITING)
         self._loop = loop.Loop('notifier', self.step)
 
     def lease(self, event_type: str, lease: Lease) -> None:
@@ -211,7 +211,7 @@ class Notifier(loop.Looped):
         )
         if not self.is_on:
             return
-        if len(self._waiting) == MOST_WAITING:
+        if len(self._waiting) == MAX_WAITING:
             LOG.warning(
                 'Dropped notification %s: the queue is full',
                 self._waiting[0][1],

@@ -34,7 +34,7 @@ LOG = log.getLogger(__name__)
 # The seconds for which answers of Keystone are cached, and the maximum number
 # of trusts, and of projects, in the cache.
 MEMORY = 60.0
-_MOST = 10_000
+_MAX_CACHED = 10_000
 # A trust is a scope of its own, beside which no other scope is allowed.
 _OTHER_SCOPES = dict.fromkeys(
     (
@@ -97,10 +97,10 @@ class Keystone:
         self._trust_roles = frozenset(trust_roles)
         # The credentials of each trust, None for an invalid trust.
         self._known: cachetools.TTLCache[str, Known] = cachetools.TTLCache(
-            _MOST, MEMORY, monotonic
+            _MAX_CACHED, MEMORY, monotonic
         )
         self._projects: cachetools.TTLCache[str, bool] = cachetools.TTLCache(
-            _MOST, MEMORY, monotonic
+            _MAX_CACHED, MEMORY, monotonic
         )
         self._lock = threading.Lock()
 

@@ -42,7 +42,7 @@ TRIES = 5
 # The number of threads that notify filters of the end of leases, and the most
 # notifications that may wait for these threads while a service is away.
 _WORKERS = 2
-_MOST_WAITING = 1000
+_MAX_WAITING = 1000
 
 
 class _NeedsExternalCheck(Exception):
@@ -73,7 +73,7 @@ class Enforcement:
         self._ledger = ledger
         self._filters = _load(conf)
         self._pool = pool or futurist.ThreadPoolExecutor(
-            _WORKERS, rejection.reject_when_reached(_MOST_WAITING)
+            _WORKERS, rejection.reject_when_reached(_MAX_WAITING)
         )
 
     @property

@@ -20,7 +20,7 @@ LOG = log.getLogger(__name__)
 
 # The most trusts that are deleted in one step, and the seconds between two
 # steps.
-MOST = 100
+MAX_TRUSTS = 100
 PAUSE = 60.0
 
 
@@ -41,13 +41,13 @@ class Trusts(loop.Looped):
         self._loop = loop.Loop('trust deletion', self.step, lambda: PAUSE)
 
     def step(self) -> None:
-        """Delete discarded trusts, at most MOST of them.
+        """Delete discarded trusts, at most MAX_TRUSTS of them.
 
         :raises Unavailable: after each trust was tried, if Keystone has not
             deleted one of the trusts
         """
         self._objects.each(
-            ((id_, id_) for id_ in self._ledger.discarded_trusts(MOST)),
+            ((id_, id_) for id_ in self._ledger.discarded_trusts(MAX_TRUSTS)),
             self._delete, self._clock(),
         )
 

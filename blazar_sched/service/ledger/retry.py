@@ -21,7 +21,7 @@ T = TypeVar('T')
 
 # Seconds. The delay doubles with each retry; the wait is a random part of it.
 FIRST_DELAY = 0.02
-LONGEST_DELAY = 1.0
+MAX_DELAY = 1.0
 
 MYSQL_CONFLICTS = {
     1020,  # a row changed since the snapshot (MariaDB, snapshot isolation)
@@ -163,5 +163,5 @@ def call(
                     f'the database refused {max_retries + 1} attempts'
                 ) from e
         sleep(random.uniform(0, longest))
-        longest = min(2 * longest, LONGEST_DELAY)
+        longest = min(2 * longest, MAX_DELAY)
     raise AssertionError('unreachable')

@@ -50,7 +50,7 @@ Values = dict[str, Any]
 
 # The most items of a page, so that few items are read in vain where the items
 # are long.
-MOST = 200
+MAX_ITEMS = 200
 
 # A refusal is a normal answer: it is not logged as a failure of the manager.
 _answer: Callable[[Any], Any] = oslo_messaging.expected_exceptions(
@@ -173,7 +173,7 @@ class Endpoint:
         self, ctxt: Context, project_id: str | None, **wanted: Any
     ) -> Values:
         """Return a page of leases; see `Reader.leases` for the filters."""
-        limit = min(wanted.pop('limit', None) or MOST, MOST)
+        limit = min(wanted.pop('limit', None) or MAX_ITEMS, MAX_ITEMS)
         found = self._ledger.leases(project_id, limit=limit, **wanted)
         return _page(map(_lease, found), 'id', len(found) == limit)
 
@@ -422,8 +422,8 @@ class Endpoint:
     def list_hosts(
         self, ctxt: Context, marker: str | None = None
     ) -> Values:
-        found = self._ledger.hosts(after=marker, limit=MOST)
-        return _page(map(_host, found), 'id', len(found) == MOST)
+        found = self._ledger.hosts(after=marker, limit=MAX_ITEMS)
+        return _page(map(_host, found), 'id', len(found) == MAX_ITEMS)
 
     @_answer
     def update_host(

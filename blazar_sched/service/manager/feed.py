@@ -17,7 +17,7 @@ from blazar_sched.service.ledger.ledger import Ledger
 # running manager may reach the same revision by other changes.
 KEPT = 1.0
 # The most pages that are kept, each for replicas of another revision.
-MOST_PAGES = 8
+MAX_PAGES = 8
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class Feed:
             page = self._ledger.changes(since, limit)
             if (
                 (page['ledger'], page['newest']) == newest
-                and len(pages) < MOST_PAGES
+                and len(pages) < MAX_PAGES
             ):
                 pages[since, limit] = page
         return page

@@ -42,21 +42,21 @@ from blazar_sched.service.manager.capacity import Capacity
 # Seconds for which a start that is not given, and a tag, stay the same.
 MINUTE = 60
 WEEK = 7 * 86400
-LONGEST = 10 * 366 * 86400
+MAX_DURATION = 10 * 366 * 86400
 # The rows of a page by default; the most rows of a page, by what they stand
 # for, and bars of a row.
 USUAL_ROWS = 100
-MOST_ROWS = 500
-MOST_FLAVORS = 10
-MOST_BARS = 1000
+MAX_ROWS = 500
+MAX_FLAVORS = 10
+MAX_BARS = 1000
 # Allocations that are read for a page.
-MOST_USES = 20000
+MAX_USES = 20000
 # Hosts times parts for which commits wait at a time.
 SLICE = 100000
 # The most characters of a marker, and of the key of a row.
-MOST_MARKER = 255
+MAX_MARKER = 255
 # The groupings that are remembered; each one takes some bytes per host.
-MOST_GROUPINGS = 32
+MAX_GROUPINGS = 32
 # The fields of a bar that a caller sees only if the caller may see the project
 # of the bar.
 _HIDDEN = (
@@ -192,7 +192,7 @@ class Timeline:
             for flavor in self._ledger.flavors()
             if flavor.is_open_to(query.project_id)
         }
-        limit = min(query.limit or MOST_FLAVORS, MOST_FLAVORS)
+        limit = min(query.limit or MAX_FLAVORS, MAX_FLAVORS)
         keys = timeline.after(
             sorted(flavors, key=timeline.rank), query.marker, limit + 1
         )
@@ -251,7 +251,7 @@ class Timeline:
                     field='resource_class',
                 )
         groups = self._grouped(query, hosts)
-        limit = min(query.limit or USUAL_ROWS, MOST_ROWS)
+        limit = min(query.limit or USUAL_ROWS, MAX_ROWS)
         keys = timeline.after(groups.keys, query.marker, limit + 1)
         more = len(keys) > limit
         keys = keys[:limit]
@@ -291,7 +291,7 @@ class Timeline:
         if known is not None and known[0] == hosts:
             return known[1]
         groups = Groups((_key(host, query), host) for host in hosts)
-        if len(self._groups) >= MOST_GROUPINGS:
+        if len(self._groups) >= MAX_GROUPINGS:
             self._groups.clear()
         self._groups[of] = hosts, groups
         return groups
@@ -313,10 +313,10 @@ class Timeline:
         while True:
             hosts = {groups.hosts(k)[0].uuid: groups.hosts(k)[0] for k in keys}
             uses = self._ledger.uses(
-                self._widened(window, hosts.values(), options), MOST_USES,
+                self._widened(window, hosts.values(), options), MAX_USES,
                 hosts=list(hosts),
             )
-            if len(uses) < MOST_USES or len(keys) <= 1:
+            if len(uses) < MAX_USES or len(keys) <= 1:
                 break
             keys = keys[: len(keys) // 2]
         key_of = dict(zip(hosts, keys, strict=True))
@@ -362,7 +362,7 @@ class Timeline:
         }
         bars: dict[str, list[Bar]] = defaultdict(list)
         for use in self._ledger.uses(
-            window, MOST_USES, project_id=query.project_id
+            window, MAX_USES, project_id=query.project_id
         ):
             if use.allocation.host in hosts:
                 key, host = hosts[use.allocation.host]
@@ -420,7 +420,7 @@ def _window(query: Query, now: int) -> Window:
     if start is None:
         start = now // MINUTE * MINUTE
     window = Window(start, start + WEEK if query.end is None else query.end)
-    if window.duration > LONGEST:
+    if window.duration > MAX_DURATION:
         raise exception.InvalidInput(
             'end_date must be at most ten years after the start',
             field='end_date',
@@ -457,10 +457,10 @@ def _key(host: Host, query: Query) -> str:
 def _value(host: Host, name: str) -> str:
     """Return the value of a property as the key of a row; '' for no value."""
     value = host.properties().get(name, '')
-    if len(value) <= MOST_MARKER:
+    if len(value) <= MAX_MARKER:
         return value
     digest = hashlib.sha256(value.encode()).hexdigest()[:32]
-    return f'{value[:MOST_MARKER - 40]}… {digest}'
+    return f'{value[:MAX_MARKER - 40]}… {digest}'
 
 
 def _name(host: Host, query: Query) -> str | None:
@@ -498,7 +498,7 @@ def _show(row: _Row, query: Query) -> Values:
         ),
         key=_order,
     )
-    left = bars[:MOST_BARS]
+    left = bars[:MAX_BARS]
     for bar, track in zip(
         left,
         timeline.tracks((bar['start'], bar['end']) for bar in left),

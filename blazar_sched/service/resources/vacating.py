@@ -64,7 +64,7 @@ CHANCES = 3
 # Seconds until all actions are requested once more of a server that stays.
 PAUSE = 60
 # A try ends after this many failures: each may have taken a timeout.
-MOST_FAILURES = 3
+MAX_FAILURES = 3
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -323,7 +323,7 @@ class Vacater:
                 )
             except exception.Unavailable as e:
                 failures.append(e)
-                if len(failures) == MOST_FAILURES:
+                if len(failures) == MAX_FAILURES:
                     break
         if failures:
             raise failures[0]

@@ -5,7 +5,7 @@ import { $, fill, h, svg } from './dom.js';
 import * as times from './times.js';
 
 const HEIGHT = 46;
-const MOST_PARTS = 120;
+const MAX_PARTS = 120;
 // Pixels of a part, at least.
 const PART = 7;
 
@@ -16,7 +16,7 @@ export function query(view, width, asked) {
   if (seconds < times.MINUTE) return null;
   const share = seconds / view.span;
   const parts = Math.min(
-    Math.max(Math.floor(share * width / PART), 1), MOST_PARTS,
+    Math.max(Math.floor(share * width / PART), 1), MAX_PARTS,
     Math.floor(seconds));
   return {
     start_date: times.iso(start), end_date: times.iso(view.end), parts,

@@ -5,7 +5,7 @@ import { $, fill, h } from './dom.js';
 import { kindOf } from './rows.js';
 import * as times from './times.js';
 
-const MOST = 500;
+const MAX_LINES = 500;
 
 export function draw(rows, view) {
   const found = [];
@@ -16,11 +16,11 @@ export function draw(rows, view) {
         continue;
       }
       total += 1;
-      if (found.length < MOST) found.push(line(row, bar));
+      if (found.length < MAX_LINES) found.push(line(row, bar));
     }
     const part = row.heat.find(({ end }) => end > Math.max(
       view.start, times.now()));
-    if (part && found.length < MOST) {
+    if (part && found.length < MAX_LINES) {
       found.push(h('tr', {}, h('th', { scope: 'row' }, row.label),
         h('td', {}, 'free'), h('td', {}, part.text), when(part.start),
         when(part.end), h('td')));
@@ -28,7 +28,7 @@ export function draw(rows, view) {
   }
   fill($('table'),
     h('caption', {}, `${times.long(view.start)} to ${times.long(view.end)}`
-      + (total > MOST ? `: the first ${MOST} of ${total}` : '')),
+      + (total > MAX_LINES ? `: the first ${MAX_LINES} of ${total}` : '')),
     h('thead', {}, h('tr', {}, ['Row', 'What', 'Name', 'From', 'Until',
       'Share'].map((name) => h('th', { scope: 'col' }, name)))),
     h('tbody', {}, found.length ? found : h('tr', {},

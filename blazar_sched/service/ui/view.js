@@ -3,8 +3,8 @@
 
 import * as times from './times.js';
 
-const SHORTEST = times.HOUR;
-const LONGEST = times.YEAR;
+const MIN_SPAN = times.HOUR;
+const MAX_SPAN = times.YEAR;
 // How far before and after now the view may be moved.
 const REACH = 5 * times.YEAR;
 
@@ -34,7 +34,7 @@ export class View {
   }
 
   set(start, span) {
-    this.span = Math.min(Math.max(Math.round(span), SHORTEST), LONGEST);
+    this.span = Math.min(Math.max(Math.round(span), MIN_SPAN), MAX_SPAN);
     const now = times.now();
     this.start = Math.round(
       Math.min(Math.max(start, now - REACH), now + REACH));
@@ -55,7 +55,7 @@ export class View {
 
   /** Zoom so that the time `at` stays where it is. */
   zoom(factor, at = this.start + this.span / 2) {
-    const span = Math.min(Math.max(this.span * factor, SHORTEST), LONGEST);
+    const span = Math.min(Math.max(this.span * factor, MIN_SPAN), MAX_SPAN);
     this.show(at - (at - this.start) * (span / this.span), span);
   }
 

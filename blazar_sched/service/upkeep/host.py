@@ -45,9 +45,9 @@ HOSTS = 100
 ALLOCATIONS = 5000
 # The most properties, and values of each of them, that are listed together,
 # and the most characters of such a value.
-MOST_PROPERTIES = 1000
-MOST_VALUES = 200
-MOST_CHARACTERS = 255
+MAX_PROPERTIES = 1000
+MAX_VALUES = 200
+MAX_CHARACTERS = 255
 # The properties that are not listed: names of hosts, and a long description.
 _UNLISTED = frozenset({*HOST_NAMES, 'cpu_info'})
 
@@ -413,7 +413,7 @@ class Hosts:
                         values[name].add(value)
         shown, _ = wire.fitting(
             _property(name, values[name])
-            for name in sorted(values)[:MOST_PROPERTIES]
+            for name in sorted(values)[:MAX_PROPERTIES]
         )
         zones = _property(
             'availability_zone', values.get('availability_zone', set())
@@ -489,8 +489,8 @@ def _reserved(
 
 def _property(name: str, values: set[str]) -> dict[str, Any]:
     """Return a property with its first values."""
-    shown = sorted(v for v in values if len(v) <= MOST_CHARACTERS)
-    del shown[MOST_VALUES:]
+    shown = sorted(v for v in values if len(v) <= MAX_CHARACTERS)
+    del shown[MAX_VALUES:]
     return {
         'property': name,
         'values': shown,

@@ -51,7 +51,7 @@ LOG = log.getLogger(__name__)
 
 # The most servers that are queried one by one in a step, and the number of
 # noticed servers above which all servers are listed instead.
-MOST = 300
+MAX_SERVERS = 300
 FLOOD = 1500
 # The most servers of a list that are written in one commit.
 PAGE = 1000
@@ -64,7 +64,7 @@ _BUILD = 'BUILD'
 FIRST_SYNC = 60.0
 # The most seconds for which an announcement of a placed server may wait for a
 # manager: Nova shows the host of an older server, or that there is none.
-MOST_LATE = 60
+MAX_ANNOUNCEMENT_DELAY = 60
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -158,14 +158,14 @@ class Instances:
         :param placed_at: epoch seconds
         """
         now = int(self._clock())
-        if abs(now - placed_at) > MOST_LATE:
+        if abs(now - placed_at) > MAX_ANNOUNCEMENT_DELAY:
             self._metrics.of(metrics.LATE_PLACEMENTS).inc()
             self._late.report(
                 f'A server was placed {now - placed_at} s before the manager '
                 'has been told: the clock of nova-scheduler is wrong, or the '
                 'message bus was away'
             )
-        if now - placed_at > MOST_LATE:
+        if now - placed_at > MAX_ANNOUNCEMENT_DELAY:
             self.notice(placed.uuid)
             return
         rules = placing_options.rules(self._conf)
@@ -195,7 +195,7 @@ class Instances:
         self.notice(placed.uuid)
 
     def poll(self) -> None:
-        """Look at the noticed servers, at most MOST of them.
+        """Look at the noticed servers, at most MAX_SERVERS of them.
 
         Servers that are moving, or whose state is not known now, stay noticed.
         """
@@ -214,8 +214,8 @@ class Instances:
         """Look at every server, and write the differences.
 
         A list may lack a server that exists. Missing servers are therefore
-        queried by id, at most MOST of them, and the remaining servers at the
-        next call.
+        queried by id, at most MAX_SERVERS of them, and the remaining servers
+        at the next call.
 
         :raises Unavailable: if Nova does not answer
         """
@@ -228,7 +228,7 @@ class Instances:
         missing = self._missing(listed)
         # In turns: a soft-deleted server stays missing from lists, but exists.
         at = bisect.bisect(missing, self._last)
-        turn = (missing[at:] + missing[:at])[:MOST]
+        turn = (missing[at:] + missing[:at])[:MAX_SERVERS]
         if turn:
             self._last = turn[-1]
             self._poll(turn)
@@ -239,7 +239,7 @@ class Instances:
             if len(self._noticed) > FLOOD:
                 self._noticed.clear()
                 self.wake()
-            first = list(itertools.islice(self._noticed, MOST))
+            first = list(itertools.islice(self._noticed, MAX_SERVERS))
             return {uuid: self._noticed.pop(uuid) for uuid in first}
 
     def _put_back(self, looks: Mapping[str, int]) -> None:

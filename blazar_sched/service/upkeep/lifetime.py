@@ -55,7 +55,7 @@ from blazar_sched.service.ledger.tx import PlacingTx
 LOG = log.getLogger(__name__)
 
 # The most leases made in one commit, for which all other commits wait.
-MOST = 500
+MAX_LEASES = 500
 # The statuses of a lease whose end is in progress or done.
 _ENDING = (
     states.LEASE_TERMINATING, states.LEASE_TERMINATED, states.LEASE_DELETING
@@ -136,7 +136,7 @@ class Lifetimes:
                     past = tx.reservation_records([id_, named], over=True)
                     if id_ in past:
                         written.over.add(server.uuid)
-                    elif len(written.made) < MOST and (
+                    elif len(written.made) < MAX_LEASES and (
                         named is None or named in past
                     ):
                         lease = self._new(server, now)

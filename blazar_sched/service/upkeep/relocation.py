@@ -50,7 +50,7 @@ LOG = log.getLogger(__name__)
 # Seconds until Nova is asked again for a move that has not happened.
 PAUSE = 30
 # The most requests for a move to one host, if a path leads to another host.
-MOST_REQUESTS = 3
+MAX_REQUESTS = 3
 
 # An instance waits for its next stay, or is to be moved now, or has nowhere to
 # go.
@@ -299,7 +299,7 @@ class Relocations(loop.Looped):
                 'Server %s is not on host %s after %d requests to Nova',
                 instance.uuid, target.hypervisor_hostname, requests.count,
             )
-        if requests.count >= MOST_REQUESTS and self._lead_elsewhere(
+        if requests.count >= MAX_REQUESTS and self._lead_elsewhere(
             instance, target, now, rules
         ):
             return

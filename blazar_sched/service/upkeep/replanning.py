@@ -44,7 +44,7 @@ _NOT_STARTED = (states.LEASE_CREATING, states.LEASE_PENDING)
 # that were never compared with their leases before and are compared in one
 # pass: after the start of a manager, all hosts are such hosts.
 _HOSTS_AT_ONCE = 100
-MOST_NEW = 500
+MAX_NEW_HOSTS = 500
 
 
 class Replanner:
@@ -124,8 +124,8 @@ class Replanner:
         """Return the allocations on hosts that do not suit them any more.
 
         A lease gets only hosts that suit it, so only the hosts that have
-        changed are compared with their leases, and MOST_NEW hosts that were
-        never compared.
+        changed are compared with their leases, and MAX_NEW_HOSTS hosts that
+        were never compared.
         """
         hosts = self._ledger.read_replica(lambda replica: dict(replica.hosts))
         known = {
@@ -135,7 +135,7 @@ class Replanner:
         changed = sorted(
             uuid for uuid, host in known.items() if host != hosts[uuid]
         )
-        changed += sorted(hosts.keys() - known.keys())[:MOST_NEW]
+        changed += sorted(hosts.keys() - known.keys())[:MAX_NEW_HOSTS]
         found = [
             (allocation, lease)
             for lease in self._leases_on(changed, now)

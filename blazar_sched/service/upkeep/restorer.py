@@ -32,7 +32,7 @@ from blazar_sched.service.upkeep import maintenance
 LOG = log.getLogger(__name__)
 
 # The most servers that are requested to be unshelved in one step.
-MOST = 10
+MAX_SERVERS = 10
 # The longest pause between two tries, in seconds, however often a server has
 # found no room.
 RAREST = 3600
@@ -128,10 +128,10 @@ class Restorer(loop.Looped):
     def _gone(self, uuids: Iterable[str]) -> set[str]:
         """Return the servers that no longer exist, which lists do not show.
 
-        At most MOST servers are queried; the others are left to the next
-        steps.
+        At most MAX_SERVERS servers are queried; the others are left to the
+        next steps.
         """
-        asked = itertools.islice(sorted(uuids), MOST)
+        asked = itertools.islice(sorted(uuids), MAX_SERVERS)
         return {uuid for uuid in asked if self._nova.server(uuid) is None}
 
     def _forget(self, uuids: Collection[str]) -> None:
@@ -196,7 +196,7 @@ class Restorer(loop.Looped):
             LOG.info('Unshelving server %s', server.uuid)
             self._nova.unshelve_server(server)
 
-        self._due.each(((s.uuid, s) for s in due[:MOST]), unshelve, now)
+        self._due.each(((s.uuid, s) for s in due[:MAX_SERVERS]), unshelve, now)
 
     def _alive(
         self, servers: Sequence[Server], now: int

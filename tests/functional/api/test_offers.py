@@ -364,7 +364,7 @@ class TestTurns:
 
     def test_sixteen_at_once(self, api, post):
         """One search runs, three wait, and others are refused at once."""
-        most = window_search.MOST_OF_PROJECT
+        most = window_search.MAX_PROJECT_SEARCHES
         ended = futures.as_completed(post.answers, timeout=30)
         refused = {next(ended).result().status_code for _ in range(16 - most)}
         assert refused == {429}
@@ -390,7 +390,7 @@ class TestTurns:
     def test_the_searches_of_all_projects_are_counted(
         self, api, turn, monkeypatch
     ):
-        monkeypatch.setattr(window_search, 'MOST_SEARCHES', 1)
+        monkeypatch.setattr(window_search, 'MAX_SEARCHES', 1)
         with turn('p2'):
             refused = ask(api, status=429)
         assert refused['error_name'] == 'TooManyRequests'
@@ -406,7 +406,7 @@ class TestTurns:
 
     def test_refusals_and_requests_need_no_turn(self, api, turn, monkeypatch):
         """A refusal has no offer then, and a lease request waits."""
-        monkeypatch.setattr(window_search, 'MOST_OF_PROJECT', 1)
+        monkeypatch.setattr(window_search, 'MAX_PROJECT_SEARCHES', 1)
         book_hours(api, HOSTS, 0, 2)
         with turn('p1'):
             refused = create(api, latest_start_date='')

@@ -105,7 +105,7 @@ def test_only_so_many_pages_are_kept(commit, looked, fed):
     for limit in range(1, 50):
         fed.changes(0, limit)
 
-    assert len(fed._kept.pages) == feed.MOST_PAGES
+    assert len(fed._kept.pages) == feed.MAX_PAGES
 
 
 def test_what_is_refused_stays_refused(commit, fed):

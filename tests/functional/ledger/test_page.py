@@ -66,7 +66,7 @@ def test_leases(store, endpoint, nouns):
 
 
 def test_a_limit_of_leases(store, endpoint, nouns, monkeypatch):
-    monkeypatch.setattr(manager_endpoint, 'MOST', 2)
+    monkeypatch.setattr(manager_endpoint, 'MAX_ITEMS', 2)
     for _ in range(3):
         store.commit(lambda tx: tx.put_lease(nouns.lease()))
 

@@ -20,8 +20,8 @@ from tests.functional.ledger import test_feed
 
 GPU = 'CUSTOM_GPU'
 VCPU = inventory.VCPU
-MOST = 2**31 - 1
-FIGURES = [0, 1, 8, 2**29, 2**30, MOST, 2**31, 10**12]
+MAX_AMOUNT = 2**31 - 1
+FIGURES = [0, 1, 8, 2**29, 2**30, MAX_AMOUNT, 2**31, 10**12]
 RATIOS = [0.0001, 1.0, 16.0, 9999.0, 3.4e38, float('inf')]
 TIMES = [0, 100, window.TIME_LIMIT - 1, window.FOREVER]
 
@@ -185,7 +185,7 @@ def is_closed(replica, host):
 
 @pytest.mark.parametrize('held', [
     Inventory(400_000, 0, 9999.0),
-    Inventory(MOST, 0, 16.0),
+    Inventory(MAX_AMOUNT, 0, 16.0),
     Inventory(10, 20, 1.0),
     Inventory(10, 20, float('inf')),
 ], ids=str)
@@ -214,7 +214,7 @@ def promise(store, nouns, host, amount):
 
 
 def test_a_sum_beyond_counting_is_refused(store, open_ledger, nouns, host):
-    first = promise(store, nouns, host, MOST)
+    first = promise(store, nouns, host, MAX_AMOUNT)
     revision = store.changes(0)['newest']
 
     with pytest.raises(exception.Uncountable, match=host.uuid):
@@ -246,7 +246,7 @@ def test_a_ledger_that_holds_such_a_sum(
 ):
     """Replicas leave the allocations out, log that, and close the host."""
     scheduler = pulled(store)
-    first = promise(store, nouns, host, MOST)
+    first = promise(store, nouns, host, MAX_AMOUNT)
     scheduler.pull(1)
     second = promise(store, nouns, host, 2)
 

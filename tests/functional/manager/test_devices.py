@@ -514,7 +514,7 @@ class TestReservation:
     ):
         hosts = [add(name, 1) for name in 'abcde']
         leases = [world.create(gpus(1)) for _ in hosts]
-        monkeypatch.setattr(replanning, 'MOST_NEW', 2)
+        monkeypatch.setattr(replanning, 'MAX_NEW_HOSTS', 2)
         for compared in (2, 4, 5, 5):
             world.monitor.step()
             assert len(looks) == len(set(looks)) == compared

@@ -126,7 +126,7 @@ class TestSync:
     def test_some_hundred_are_asked_for_at_a_time(
         self, world, host, asked, monkeypatch
     ):
-        monkeypatch.setattr(instance_sync, 'MOST', 2)
+        monkeypatch.setattr(instance_sync, 'MAX_SERVERS', 2)
         for _ in range(5):
             world.add_server('a')
         sync(world)
@@ -139,7 +139,7 @@ class TestSync:
     ):
         """Softly deleted servers are missing from lists until they are purged.
         """
-        monkeypatch.setattr(instance_sync, 'MOST', 2)
+        monkeypatch.setattr(instance_sync, 'MAX_SERVERS', 2)
         *soft, gone = (
             world.add_server('a', uuid=str(uuid.UUID(int=i)))
             for i in range(5)
@@ -325,7 +325,7 @@ class TestLook:
         assert look(world).keys() == {server.uuid}
 
     def test_some_hundred_at_a_time(self, world, host, monkeypatch):
-        monkeypatch.setattr(instance_sync, 'MOST', 2)
+        monkeypatch.setattr(instance_sync, 'MAX_SERVERS', 2)
         servers = [world.add_server('a') for _ in range(5)]
         assert len(look(world, *servers)) == 2
         assert len(look(world)) == 4

@@ -13,7 +13,7 @@ from blazar_sched.domain.lease_request import PRIORITIES
 from blazar_sched.domain.lease_request import starts_outside
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.domain.window import Window
-from blazar_sched.service.booking.lease_request import MOST_MOVED
+from blazar_sched.service.booking.lease_request import MAX_MOVED_LEASES
 from blazar_sched.service.booking.lease_request import REST
 from blazar_sched.service.booking.window_search import SECONDS
 
@@ -605,7 +605,7 @@ class TestFlexible:
         self, world, whole, ask, told
     ):
         """They are not moved, and do not count in the most leases moved."""
-        for n in range(MOST_MOVED):
+        for n in range(MAX_MOVED_LEASES):
             world.add_host(f'gpu-{n}', kind='gpu')
         mine = whole(
             resource_properties=json.dumps(['==', '$hypervisor_hostname', 'a'])
@@ -613,7 +613,8 @@ class TestFlexible:
         gpu = whole(resource_properties=json.dumps(['==', '$kind', 'gpu']))
         low = ask(mine, flexible=True)
         others = [
-            ask(gpu, flexible=True, priority=LOW) for _ in range(MOST_MOVED)
+            ask(gpu, flexible=True, priority=LOW)
+            for _ in range(MAX_MOVED_LEASES)
         ]
         told.clear()
         high = ask(mine, latest=100, priority=HIGH)

@@ -164,7 +164,7 @@ class TestMade:
     def test_many_are_not_made_in_one_commit(
         self, world, host, monkeypatch
     ):
-        monkeypatch.setattr(lifetimes, 'MOST', 2)
+        monkeypatch.setattr(lifetimes, 'MAX_LEASES', 2)
         for _ in range(5):
             boot(world, end=HOUR, vcpus=0)
         assert [len(sync(world)) for _ in range(4)] == [2, 4, 5, 5]

@@ -257,7 +257,7 @@ class TestSending:
         assert types(loud) == ['lease.delete']
 
     def test_the_oldest_give_way(self, loud, conf, monkeypatch):
-        monkeypatch.setattr(bus_notifier, 'MOST_WAITING', 2)
+        monkeypatch.setattr(bus_notifier, 'MAX_WAITING', 2)
         notifier = Notifier(conf)
         loud.add_host('a')
         lease = loud.create()

@@ -23,7 +23,7 @@ from tests.functional.manager.relocating import VCPUS
 
 SEEDS = int(os.environ.get('BLAZAR_SCHED_SEEDS', '2'))
 # The fewest and the most actions, and what must have happened in the end.
-FEWEST, MOST = 40, 500
+MIN_ACTIONS, MAX_ACTIONS = 40, 500
 ALL = ('boots', 'paths', 'leases', 'displaced', 'moved')
 
 
@@ -144,9 +144,9 @@ class Chance:
 def test_nothing_is_promised_twice_and_no_lease_is_late(world, conf, seed):
     chance = Chance(world, conf, seed)
 
-    for number in range(MOST):
+    for number in range(MAX_ACTIONS):
         chance.act()
-        if number >= FEWEST and all(map(chance.counts.__getitem__, ALL)):
+        if number >= MIN_ACTIONS and all(map(chance.counts.__getitem__, ALL)):
             break
 
     assert all(map(chance.counts.__getitem__, ALL))

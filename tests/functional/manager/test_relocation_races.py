@@ -19,7 +19,7 @@ from blazar_sched.replica import instance_record
 from blazar_sched.service import faults
 from blazar_sched.service.booking import lease_writer
 from blazar_sched.service.upkeep import relocation as relocating
-from blazar_sched.service.upkeep.relocation import MOST_REQUESTS
+from blazar_sched.service.upkeep.relocation import MAX_REQUESTS
 from blazar_sched.service.upkeep.relocation import PAUSE
 from tests.functional.manager.conftest import hosts
 from tests.functional.manager.conftest import instances
@@ -368,7 +368,7 @@ def test_who_has_lost_every_place_is_reported_and_planned_when_room_comes(
 def test_after_several_failed_moves_the_path_leads_elsewhere(
     world, monkeypatch, conf
 ):
-    lead = (MOST_REQUESTS + 1) * PAUSE
+    lead = (MAX_REQUESTS + 1) * PAUSE
     conf.set_override('relocation_lead', lead, 'manager')
     server = world.boot('a')
     lease = world.reserve('a')
@@ -376,7 +376,7 @@ def test_after_several_failed_moves_the_path_leads_elsewhere(
     refuse(world, monkeypatch, target)
 
     world.look(NOTICE - lead)
-    for _ in range(MOST_REQUESTS - 1):
+    for _ in range(MAX_REQUESTS - 1):
         world.look(PAUSE)
         assert world.path(server)[-1] == target
     world.look(PAUSE)

@@ -296,7 +296,7 @@ def test_an_occurrence_without_room_is_booked_once_there_is(
 @pytest.fixture
 def few_at_once(monkeypatch):
     """A commit books three reservations."""
-    monkeypatch.setattr(rules, 'MOST', 3)
+    monkeypatch.setattr(rules, 'MAX_RESERVATIONS', 3)
 
 
 class TestSlices:

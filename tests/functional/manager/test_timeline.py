@@ -289,7 +289,7 @@ def test_pages_while_hosts_come_and_go(world):
 
 
 def test_the_longest_row_is_cut(world, monkeypatch, slots):
-    monkeypatch.setattr(timeline, 'MOST_BARS', 3)
+    monkeypatch.setattr(timeline, 'MAX_BARS', 3)
     world.add_host('a')
     for n in range(5):
         world.create(slots(1, 1), start=10 + n, end=100)
@@ -299,7 +299,7 @@ def test_the_longest_row_is_cut(world, monkeypatch, slots):
 
 
 def test_a_page_of_very_many_bars_has_fewer_rows(world, monkeypatch, slots):
-    monkeypatch.setattr(timeline, 'MOST_USES', 4)
+    monkeypatch.setattr(timeline, 'MAX_USES', 4)
     for name in 'abc':
         world.add_host(name)
         for _ in range(2):

@@ -43,6 +43,6 @@ def test_few_pulls_and_fewer_reads(played):
 def test_control_without_the_kept_page_each_worker_is_a_read(
     played, monkeypatch
 ):
-    monkeypatch.setattr(feed, 'MOST_PAGES', 0)
+    monkeypatch.setattr(feed, 'MAX_PAGES', 0)
 
     assert played()[fleet.READS] >= WORKERS

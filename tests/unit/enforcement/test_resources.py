@@ -28,7 +28,7 @@ ASKED = st.tuples(
     st.integers(0, 3), st.integers(0, 2), st.integers(1, 3),
     st.sets(st.integers(0, 4), max_size=2), st.integers(1, 3),
 )
-MOST = st.integers(-1, 60)
+LIMIT = st.integers(-1, 60)
 AMOUNT = st.none() | st.integers(0, 20)
 
 
@@ -77,7 +77,7 @@ def by_hand(*leases):
 
 @hypothesis.given(
     st.lists(ASKED, max_size=4), ASKED, st.none() | ASKED,
-    st.tuples(AMOUNT, AMOUNT, MOST), st.tuples(AMOUNT, AMOUNT, MOST, MOST),
+    st.tuples(AMOUNT, AMOUNT, LIMIT), st.tuples(AMOUNT, AMOUNT, LIMIT, LIMIT),
     st.booleans(),
 )
 def test_resources_are_summed_up_as_by_hand(

@@ -18,7 +18,7 @@ RESERVATIONS = st.lists(
               st.integers(1, 5)),
     max_size=4,
 )
-MOST = st.integers(-1, 12)
+LIMIT = st.integers(-1, 12)
 
 
 def build(id_, asked):
@@ -38,7 +38,7 @@ def build(id_, asked):
 
 @hypothesis.given(
     st.lists(RESERVATIONS, max_size=4), RESERVATIONS,
-    st.none() | RESERVATIONS, st.tuples(MOST, MOST, MOST, MOST),
+    st.none() | RESERVATIONS, st.tuples(LIMIT, LIMIT, LIMIT, LIMIT),
 )
 def test_sizes_are_summed_up_as_by_hand(others, asked, before, most):
     names = (

@@ -80,7 +80,7 @@ def test_more_than_the_index_can_count(replica, make):
     replica.apply(1, encoded(host))
 
     index = replica.indexes.extra[GPU]
-    assert list(index.fits(None, 0, 9, [inventory.MOST])) == [1]
+    assert list(index.fits(None, 0, 9, [inventory.MAX_AMOUNT])) == [1]
 
 
 @pytest.mark.parametrize(

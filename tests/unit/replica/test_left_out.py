@@ -12,7 +12,7 @@ from blazar_sched.replica import packing
 from blazar_sched.replica import record
 from blazar_sched.replica import state
 
-MOST = inventory.MOST
+MAX_AMOUNT = inventory.MAX_AMOUNT
 
 
 def encoded(*nouns):
@@ -94,7 +94,7 @@ def test_instances_that_overflow_with_time(make):
     replica = state.Replica(accounting.LedgerAccounting)
     replica.apply(1, encoded(make.host('h1'), make.reservation('r1'), *(
         make.instance(
-            f'i{n}', 'h1', vcpus=MOST, end=50 + n, reservation_id='r1'
+            f'i{n}', 'h1', vcpus=MAX_AMOUNT, end=50 + n, reservation_id='r1'
         )
         for n in range(3)
     )))
@@ -142,7 +142,7 @@ def test_a_full_copy(make, as_items):
         make.allocation('a1', 'h1', vcpus=ext.AMOUNT_LIMIT),
         make.allocation('a2', 'h1', vcpus=1, reservation_id='r2'),
         make.allocation('a3', 'h3', vcpus=1),
-        *(make.instance(f'i{n}', 'h2', gpus=MOST) for n in range(3)),
+        *(make.instance(f'i{n}', 'h2', gpus=MAX_AMOUNT) for n in range(3)),
     ]
     with pytest.raises(ext.TimelineError):
         state.Replica(accounting.LedgerAccounting).load(

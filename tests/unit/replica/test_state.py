@@ -492,7 +492,7 @@ class TestEnds:
             if gone:
                 replica.apply(n + 2, [('instance', 'i1', None)])
 
-        assert len(replica._ends) <= 2 + entities.LEAST_ENDS
+        assert len(replica._ends) <= 2 + entities.MIN_ENDS
 
     def test_each_instance_is_overdue_in_its_time_all_the_same(self, make):
         """This holds for ends that move, and for deleted instances."""

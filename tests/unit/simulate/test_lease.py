@@ -29,7 +29,7 @@ def host_seconds(booking):
 def test_they_take_the_share_and_hardly_more(share):
     taken = sum(map(host_seconds, drawn(share=share)))
     whole = len(HOSTS) * SPAN
-    most = 4 * lease.LONGEST / whole
+    most = 4 * lease.MAX_DURATION / whole
     assert share <= taken / whole <= share + most
 
 

@@ -342,7 +342,7 @@ def test_decides_by_the_managers_clock(
     assert eventually(lambda: hosts() == {'h1'} and process.now() == true)
     side = 'ahead of' if seconds > 0 else 'behind'
     is_told = f'clock of this node is {abs(seconds)} s {side}' in caplog.text
-    assert is_told is (abs(seconds) > process.MOST_AHEAD)
+    assert is_told is (abs(seconds) > process.MAX_CLOCK_DIFFERENCE)
     worker._measure()
     assert f'clock_difference_seconds{{worker="{worker.name}"}} {seconds}' in (
         prometheus_client.generate_latest(worker.metrics.registry).decode()
@@ -568,7 +568,7 @@ class TestPlacedInstance:
         monkeypatch.setattr(mine._announcer, '_cast', lambda *_: held.wait())
         began = mine._announcer._failure.count
 
-        for _ in range(announcer.MOST + 2):
+        for _ in range(announcer.MAX_WAITING + 2):
             mine.add_placed(self.PLACED, 1000, 60)
 
         assert mine._announcer._failure.count > began
@@ -1044,10 +1044,10 @@ class TestDecisions:
 
     def test_those_that_wait_are_bounded(self):
         kept = decision_log.Decisions(lambda: 1000, lambda: None)
-        for n in range(decision_log.MOST_FRESH + 5):
+        for n in range(decision_log.MAX_FRESH + 5):
             kept.add(_Decided(str(n)))
 
-        assert len(kept) == decision_log.MOST_FRESH
+        assert len(kept) == decision_log.MAX_FRESH
         assert kept.explain(None, '0') == []
         assert kept.explain(None, '5') == [{'of': '5'}]
 

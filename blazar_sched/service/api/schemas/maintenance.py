@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The schemas of requests for maintenances."""
 
-from blazar_sched.domain.maintenance import LONGEST_NAME
-from blazar_sched.domain.maintenance import LONGEST_REASON
+from blazar_sched.domain.maintenance import MAX_NAME
+from blazar_sched.domain.maintenance import MAX_REASON
 from blazar_sched.service.api import meaning
 from blazar_sched.service.api import validation
 from blazar_sched.service.api.field import BOOLEAN
@@ -13,10 +13,10 @@ from blazar_sched.service.api.schemas import text
 from blazar_sched.service.api.schemas.lease import date_or_null
 
 # The most hosts that a request names.
-MOST_HOSTS = 10_000
+MAX_HOSTS = 10_000
 
 _NAME = Field(
-    'name', meaning.MAINTENANCE_NAME, type=Type(text.line(LONGEST_NAME))
+    'name', meaning.MAINTENANCE_NAME, type=Type(text.line(MAX_NAME))
 )
 _FORCE = Field(
     'force',
@@ -25,7 +25,7 @@ _FORCE = Field(
     type=BOOLEAN, required=False,
 )
 _REASON = Field(
-    'reason', meaning.REASON, type=Type(text.line(LONGEST_REASON)),
+    'reason', meaning.REASON, type=Type(text.line(MAX_REASON)),
     required=False,
 )
 _END = Field(
@@ -42,7 +42,7 @@ _CREATE = Object(
     Field(
         'hosts', 'Hypervisor hostnames of the hosts',
         type=Type({
-            'type': 'array', 'minItems': 1, 'maxItems': MOST_HOSTS,
+            'type': 'array', 'minItems': 1, 'maxItems': MAX_HOSTS,
             'items': text.line(255),
         }),
         required=False,

@@ -30,13 +30,13 @@ LIFETIME = 'instance:lifetime'
 ON_HOSTS = (HOST, VIRTUAL_INSTANCE, FLAVOR_INSTANCE)
 
 # The greatest amount that fits the index, whose amounts have 32 bits.
-_MOST = 2**31 - 1
+_MAX_COUNT = 2**31 - 1
 _MAX_PARAMETERS = 100
 
 _ID = described(meaning.RESERVATION_ID, {'type': 'string', 'maxLength': 36})
 _TYPE = described(meaning.RESOURCE_TYPE, text.line(64))
-_COUNT = Type({'type': 'integer', 'minimum': 1, 'maximum': _MOST})
-_COUNT_OR_NONE = Type({'type': 'integer', 'minimum': 0, 'maximum': _MOST})
+_COUNT = Type({'type': 'integer', 'minimum': 1, 'maximum': _MAX_COUNT})
+_COUNT_OR_NONE = Type({'type': 'integer', 'minimum': 0, 'maximum': _MAX_COUNT})
 # The format informs readers of the OpenAPI document: the domain parses
 # a requirement.
 _REQUIREMENT: Schema = {

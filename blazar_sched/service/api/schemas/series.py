@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The schemas of requests for series."""
 
-from blazar_sched.domain.series import MOST
+from blazar_sched.domain.series import MAX_OCCURRENCES
 from blazar_sched.domain.series import REFUSE
 from blazar_sched.domain.series import SKIP
 from blazar_sched.service.api import meaning
@@ -27,7 +27,7 @@ _FIELDS = (
     Field(
         'except', meaning.EXCEPT,
         type=Type({
-            'type': 'array', 'maxItems': MOST,
+            'type': 'array', 'maxItems': MAX_OCCURRENCES,
             'items': {'type': 'string', 'maxLength': 19},
         }),
         required=False,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The schema of a request for a threshold."""
 
-from blazar_sched.domain.threshold import LONGEST_NAME
+from blazar_sched.domain.threshold import MAX_NAME
 from blazar_sched.service.api import meaning
 from blazar_sched.service.api import validation
 from blazar_sched.service.api.field import Field
@@ -14,7 +14,7 @@ from blazar_sched.service.api.schemas.reservation import REQUIREMENT
 
 _CREATE = Object(
     Field(
-        'name', meaning.THRESHOLD_NAME, type=Type(text.line(LONGEST_NAME))
+        'name', meaning.THRESHOLD_NAME, type=Type(text.line(MAX_NAME))
     ),
     Field(
         'below', meaning.BELOW,

@@ -34,7 +34,7 @@ IMAGE_MICROVERSION = '2.35'
 # The key of an image's metadata that names the lease end of the image.
 _ENDING = 'blazar:ending'
 # The maximum number of characters of an image's name.
-_LONGEST = 255
+_MAX_IMAGE_NAME = 255
 # The statuses of a shelved server, still on its host or offloaded.
 SHELVED = ('SHELVED', 'SHELVED_OFFLOADED')
 # The actions of Nova that move a server to another host.
@@ -231,7 +231,7 @@ class Servers(Compute):
         :raises Unavailable: also if the server cannot be copied in its
             present state
         """
-        name = name[:_LONGEST].rstrip()
+        name = name[:_MAX_IMAGE_NAME].rstrip()
         # Nova itself does not set instance_uuid on the image of a server that
         # is on a volume.
         mark = {**metadata, 'instance_uuid': server.uuid}
