@@ -98,6 +98,7 @@ def placement():
         yield placement
 
 
+@pytest.mark.row('F96')
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize('is_control', [False, True])
 def test_nothing_is_promised_twice(

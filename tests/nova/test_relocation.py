@@ -178,6 +178,7 @@ def site(module_site):
     ledger.commit(work)
 
 
+@pytest.mark.row('F95')
 def test_an_unbounded_server_runs_where_its_place_afterwards_is_booked(site):
     lease = site.reserve('c1')
 
@@ -214,6 +215,7 @@ def test_a_place_that_is_booked_is_given_to_nobody_else(site):
     assert short['status'] == 'ACTIVE', short.get('fault')
 
 
+@pytest.mark.row('F95')
 def test_a_lease_takes_a_host_that_a_server_can_leave(site):
     servers = [site.boot(host=name) for name in HOSTS]
 

@@ -73,6 +73,7 @@ def endless(service):
     return answer.json['lease']['id']
 
 
+@pytest.mark.row('F93')
 @pytest.mark.parametrize('left_out', [
     {'hypervisor_properties': None, 'resource_properties': None},
     {'hypervisor_properties': None, 'resource_properties': '["==", "$gpu", '
@@ -104,6 +105,7 @@ def test_heat_leases_hosts(service, left_out):
     }
 
 
+@pytest.mark.row('F93')
 def test_heat_leases_instances(service):
     body = {
         'name': 'heat-in',
@@ -128,6 +130,7 @@ def test_heat_leases_instances(service):
     assert answer.status_code == 201, answer.text
 
 
+@pytest.mark.row('F93')
 def test_heat_registers_a_host(service):
     answer = service.api.simulate_post(
         '/v1/os-hosts',
@@ -145,11 +148,13 @@ def test_heat_registers_a_host(service):
     }
 
 
+@pytest.mark.row('F93')
 def test_the_dashboard_reads_what_a_host_is(login, host):
     shown = login('admin').host.get(host['id'])
     assert isinstance(json.loads(shown['cpu_info']), dict)
 
 
+@pytest.mark.row('F93')
 def test_the_dashboard_draws_a_calendar_with_an_endless_lease(
     login, endless
 ):
@@ -159,6 +164,7 @@ def test_the_dashboard_draws_a_calendar_with_an_endless_lease(
         datetime.datetime.strptime(reservation[name], FORM)
 
 
+@pytest.mark.row('F93')
 def test_the_dashboard_changes_what_it_shows(client):
     lease = client.lease.create(
         name='dash',
@@ -196,6 +202,7 @@ def test_the_dashboard_changes_what_it_shows(client):
     client.lease.delete(lease['id'])
 
 
+@pytest.mark.row('F93')
 def test_chi_reads_the_list_with_an_endless_lease_and_prolongs_it(
     service, client, endless
 ):
@@ -211,6 +218,7 @@ def test_chi_reads_the_list_with_an_endless_lease_and_prolongs_it(
         client.lease.update(lease_id=endless, reduce_by='1h')
 
 
+@pytest.mark.row('F93')
 @pytest.mark.parametrize(
     'properties',
     ['[]', '["and", ["==", "$gpu", "a100"]]', '["==", "$gpu", "a100"]'],
@@ -273,6 +281,7 @@ def active(service):
     raise AssertionError(lease)
 
 
+@pytest.mark.row('F106')
 def test_azimuth_finds_the_flavor_to_boot_with(service, active):
     sizes = {
         json.loads(reservation['resource_properties'])['id']: reservation['id']
@@ -303,6 +312,7 @@ def test_azimuth_finds_the_flavor_to_boot_with(service, active):
     assert reservation['resource_properties'] == ''
 
 
+@pytest.mark.row('F106')
 def test_azimuth_shows_its_user_that_the_cloud_is_full(service):
     service.manager.flavors.sync()
     answer = service.api.simulate_post(
@@ -346,6 +356,7 @@ def test_a_whole_lease_that_is_sent_back_changes_nothing(service, active):
     assert answer.json == {'lease': active}
 
 
+@pytest.mark.row('F106')
 def test_warre_leases_instances_of_its_fork(client):
     lease = client.lease.create(
         name='Reservation 1',

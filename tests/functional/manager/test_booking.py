@@ -74,6 +74,7 @@ def record(world, server):
 
 
 class TestBook:
+    @pytest.mark.row('F96')
     def test_counts_before_nova_names_its_host(self, world):
         place(world, 'a')
 

@@ -748,6 +748,7 @@ def play(world, seed):
     return history
 
 
+@pytest.mark.row('F94')
 @pytest.mark.parametrize('seed', range(SEEDS))
 def test_any_history_keeps_what_was_promised(world, seed):
     history = play(world, seed)

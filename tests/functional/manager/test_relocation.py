@@ -140,6 +140,7 @@ class Chance:
         self.world.begin(self.conf)
 
 
+@pytest.mark.row('F95')
 @pytest.mark.parametrize('seed', range(SEEDS))
 def test_nothing_is_promised_twice_and_no_lease_is_late(world, conf, seed):
     chance = Chance(world, conf, seed)

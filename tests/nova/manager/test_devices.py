@@ -71,6 +71,7 @@ def used(placement_api, cloud):
     return found
 
 
+@pytest.mark.row('F94')
 def test_from_create_to_end(
     manager, cloud, placement, placement_api, both, wait_for, started, ended,
     host_of,

@@ -77,6 +77,7 @@ def nova(cloud):
     )
 
 
+@pytest.mark.row('F94')
 def test_from_create_to_end(manager, cloud, wait_for, started, ended):
     host = manager.hosts.create('compute-1', {})
     assert host.inventory[GPU] == Inventory(DEVICES)

@@ -277,6 +277,7 @@ def test_who_only_asks_changes_nothing(
     assert manager.calls == []
 
 
+@pytest.mark.row('F111')
 @pytest.mark.parametrize(
     'name', ['DRY_RUN', 'dry-run', 'dryrun', ' dry_run', 'x' * 2000]
 )
@@ -315,6 +316,7 @@ READING = [
 ]
 
 
+@pytest.mark.row('F111')
 @pytest.mark.parametrize('route', READING, ids=lambda r: r.path)
 def test_a_read_with_an_unknown_parameter_is_refused(
     api, manager, answers, requests, route

@@ -286,6 +286,7 @@ def by_sums(known, asked, used):
     )
 
 
+@pytest.mark.row('F94')
 def test_sums_say_what_placement_would_allocate():
     """Whatever is used by others, and whichever candidates are chosen."""
     found = []

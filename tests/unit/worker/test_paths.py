@@ -132,6 +132,7 @@ def test_a_host_of_its_own_policy(option):
     assert passing(replica, states(0, 1, 2), a_request()) == ['c0']
 
 
+@pytest.mark.row('F109')
 @pytest.mark.parametrize('cloud, own', [
     ('relocate', None), ('never', 'relocate'),
 ])
