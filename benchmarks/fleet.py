@@ -31,7 +31,7 @@ from blazar_sched.replica import pace
 from blazar_sched.replica import puller
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.manager import feed
-from blazar_sched.worker import process
+from blazar_sched.worker import threads
 
 WORKERS = 1000
 HOSTS = 20
@@ -57,7 +57,7 @@ TARGETS = [
     Target(IDLE, FLEET, at_most=WORKERS / pace.LEAST_OF_POLL / POLL_INTERVAL),
     Target(KNOWN, FLEET, at_most=POLL_INTERVAL),
     Target(READS, FLEET, at_most=WORKERS / 20),
-    Target(RECOVERED, FLEET, at_most=2 * process.RPC_TIMEOUT),
+    Target(RECOVERED, FLEET, at_most=2 * threads.RPC_TIMEOUT),
 ]
 
 
@@ -145,7 +145,7 @@ class _Worker:
             self._puller.pull(int(time.time()))
         except puller.Unanswered:
             self.failures += 1
-            self.ended += process.RPC_TIMEOUT
+            self.ended += threads.RPC_TIMEOUT
             self.due = self.ended + pace.pause(self.failures, POLL_INTERVAL)
             return
         if self.failures or self.revision != before:

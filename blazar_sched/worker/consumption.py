@@ -90,7 +90,7 @@ def placed_recently(
     The amounts of an instance are those that are not counted elsewhere: the
     caller must call this function before the caller looks at the records.
     """
-    by_host = process.pending().by_host(replica)
+    by_host = process.ensure_started().pending.by_host(replica)
     found = {}
     for h in nova_objects.with_any(host_states, by_host):
         copies = nova_objects.consumed(h)
@@ -175,12 +175,12 @@ def _note(host_state: Any, spec: Any) -> None:
         if placed.movable:
             found = Paths(
                 replica, request, now, relocation.rules(options),
-                process.pending().by_host(replica),
+                process.ensure_started().pending.by_host(replica),
             )
             placed = dataclasses.replace(
                 placed, path=found.of_placed(placed.host)
             )
-        process.add_placed(placed, now, options.pending_ttl)
+        process.ensure_started().add_placed(placed, now, options.pending_ttl)
     except Exception as e:
         failure.report(
             f'A placed instance is not noted: {type(e).__name__}: {e}',

@@ -49,7 +49,7 @@ class Room:
         return Paths(
             self.replica, self.request, self.now,
             relocation.rules(CONF.blazar_sched),
-            process.pending().by_host(self.replica),
+            process.ensure_started().pending.by_host(self.replica),
         )
 
     def select(

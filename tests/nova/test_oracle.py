@@ -329,7 +329,7 @@ class World:
                 if draw.random() < 0.3:
                     self.servers.remove(each)
                     self.site.tell(each.record())
-                    process.pending().by_host(self.site.replica)
+                    process.ensure_started().pending.by_host(self.site.replica)
                     self.site.tell((record.INSTANCE, each.uuid, None))
             elif draw.random() < 0.15:
                 each.gone, each.named = True, False

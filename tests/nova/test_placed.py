@@ -302,7 +302,7 @@ def test_a_record_that_comes_meanwhile_is_not_missed(site, clock, monkeypatch):
     first, *others = [spec(reservation='r') for _ in range(4)]
     for each in first, *others[:2]:
         assert site.place(site.host_state(), each)
-    by_host = process.pending().by_host
+    by_host = process.ensure_started().pending.by_host
 
     def told_before(replica):
         site.tell(record.encode(Instance(
@@ -311,7 +311,8 @@ def test_a_record_that_comes_meanwhile_is_not_missed(site, clock, monkeypatch):
         )))
         return by_host(replica)
 
-    monkeypatch.setattr(process.pending(), 'by_host', told_before)
+    pending = process.ensure_started().pending
+    monkeypatch.setattr(pending, 'by_host', told_before)
     assert not site.passing(site.host_state(), others[2])
 
 
@@ -336,7 +337,7 @@ def test_hosts_that_are_not_reservable_are_let_be(site):
     site.place(other, lasting(3))
 
     assert type(other) is host_manager.HostState
-    assert not process.pending()
+    assert not process.ensure_started().pending
 
 
 def test_noting_never_fails_the_request(site, monkeypatch):

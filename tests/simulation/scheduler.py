@@ -32,6 +32,7 @@ from blazar_sched.replica import puller
 from blazar_sched.worker import filtering
 from blazar_sched.worker import pending
 from blazar_sched.worker import process
+from blazar_sched.worker import threads
 
 objects.register_all()
 
@@ -109,7 +110,7 @@ class Scheduler:
     ):
         self._cloud = cloud
         self._clock = clock
-        self._worker = process.Worker()
+        self._worker = threads.Worker(clock)
         self._worker.pending = pending.Pending(uptime)
         self.puller = puller.Puller(
             call, uptime, lambda: max_age, relocating=relocating, clock=clock
@@ -175,7 +176,7 @@ class Scheduler:
     def _as_process(self):
         """Make the filters use this worker."""
         with mock.patch.multiple(
-            process, _worker=self._worker, _pid=os.getpid(), _clock=self._clock
+            process, _worker=self._worker, _pid=os.getpid()
         ):
             yield
 

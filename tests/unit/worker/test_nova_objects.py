@@ -74,7 +74,7 @@ def schedule(host_state, spec):
                 [type('Weighed', (), {'obj': host_state})()], spec
             )
         host_state.consume_from_request(spec)
-        return process.pending().by_host(replica)
+        return process.ensure_started().pending.by_host(replica)
 
 
 def listed():

@@ -437,7 +437,7 @@ def passing_beside(pending, replica, host_states, spec):
     """Return the hosts that pass beside servers placed a moment ago."""
     with process.following(replica, lambda: NOW):
         for each in pending:
-            process.pending().add(each, 60)
+            process.ensure_started().pending.add(each, 60)
         return [
             each.nodename for each in
             lifetime_filter.LifetimeFilter().filter_all(host_states, spec)

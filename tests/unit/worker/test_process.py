@@ -29,7 +29,9 @@ from blazar_sched.replica import state
 from blazar_sched.replica import wire
 from blazar_sched.worker import announcer
 from blazar_sched.worker import decision_log
+from blazar_sched.worker import kept_snapshot
 from blazar_sched.worker import process
+from blazar_sched.worker import threads
 
 DEADLINE = 20
 
@@ -65,7 +67,7 @@ def configure(tmp_path, monkeypatch):
     # with other options.
     process.stop()
     monkeypatch.setattr(pace, 'MAX_PAUSE', 0.05)
-    monkeypatch.setattr(process, 'RPC_TIMEOUT', 0.5)
+    monkeypatch.setattr(threads, 'RPC_TIMEOUT', 0.5)
     config = config_fixture.Config(process.CONF)
     config.setUp()
 
@@ -188,7 +190,7 @@ def test_no_number_of_failures_ends_it(configure, monkeypatch):
     def fail(now):
         raise ConnectionError('nobody is there')
 
-    mine = process.Worker()
+    mine = threads.Worker()
     monkeypatch.setattr(mine.puller, 'pull', fail)
     mine._failures = 5000
 
@@ -213,7 +215,7 @@ def test_another_version_is_told_of_once(
     end_point, ledger, make, caplog, configure
 ):
     """F14: the replica is stale, not wrong, until the peer is upgraded."""
-    caplog.set_level(logging.INFO, logger=process.__name__)
+    caplog.set_level(logging.INFO, logger=threads.__name__)
     configure(max_age=1)
     ledger.commit(make.host('h1'))
     process.ensure_started()
@@ -226,7 +228,7 @@ def test_another_version_is_told_of_once(
     end_point.broken = None
     assert eventually(lambda: hosts() == {'h1'})
     told = [
-        r.getMessage() for r in caplog.records if r.name == process.__name__
+        r.getMessage() for r in caplog.records if r.name == threads.__name__
     ]
     warning, *_, last = told
     assert 'wire version 1 is older than ours' in warning
@@ -342,7 +344,7 @@ def test_decides_by_the_managers_clock(
     assert eventually(lambda: hosts() == {'h1'} and process.now() == true)
     side = 'ahead of' if seconds > 0 else 'behind'
     is_told = f'clock of this node is {abs(seconds)} s {side}' in caplog.text
-    assert is_told is (abs(seconds) > process.MAX_CLOCK_DIFFERENCE)
+    assert is_told is (abs(seconds) > threads.MAX_CLOCK_DIFFERENCE)
     worker._measure()
     assert f'clock_difference_seconds{{worker="{worker.name}"}} {seconds}' in (
         prometheus_client.generate_latest(worker.metrics.registry).decode()
@@ -404,7 +406,7 @@ class TestSilence:
             )
             return answer(*kwargs.values())
 
-        monkeypatch.setattr(process.Worker, 'call', call)
+        monkeypatch.setattr(threads.Worker, 'call', call)
         ledger.commit(make.host('h1'))
         folder = tmp_path / 'metrics'
         folder.mkdir()
@@ -448,7 +450,7 @@ class TestSilence:
         messages = []
         handler = logging.Handler()
         handler.emit = lambda record: messages.append(record.getMessage())
-        logger = logging.getLogger(process.__name__)
+        logger = logging.getLogger(threads.__name__)
         level = logger.level
         logger.setLevel(logging.INFO)
         logger.addHandler(handler)
@@ -472,7 +474,7 @@ class TestSilence:
 
 def test_a_bus_that_is_lost_is_not_waited_for_without_end(end_point):
     """oslo.messaging would reconnect without end inside of one call."""
-    mine = process.Worker()
+    mine = threads.Worker()
     mine.call('changes', since=0, limit=1)
 
     assert mine._client.retry == wire.RETRIES
@@ -491,10 +493,10 @@ class TestPlacedInstance:
         for name in 'scheduler-1', 'scheduler-2':
             with monkeypatch.context() as patched:
                 patched.setattr(
-                    process.socket, 'gethostname',
+                    threads.socket, 'gethostname',
                     functools.partial(str, name),
                 )
-                workers.append(process.Worker())
+                workers.append(threads.Worker())
         for each in workers:
             each.start()
         assert eventually(lambda: all(each._replica() for each in workers))
@@ -658,8 +660,8 @@ class TestSnapshotFile:
 
         assert eventually(lambda: hosts() == {'h1'})
         told = [
-            r for r in caplog.records
-            if r.levelno >= logging.WARNING and r.name == process.__name__
+            r for r in caplog.records if r.name == kept_snapshot.__name__
+            and r.levelno >= logging.WARNING
         ]
         assert len(told) == 1
         assert 'Ignoring' in told[0].getMessage()
@@ -1026,7 +1028,7 @@ class TestDecisions:
     def test_are_settled_and_drive_no_pull(
         self, end_point, ledger, make, configure, monkeypatch
     ):
-        monkeypatch.setattr(process, 'CHORES_PAUSE', 3600)
+        monkeypatch.setattr(threads, 'CHORES_PAUSE', 3600)
         configure(poll_interval=3600)
         mine = process.ensure_started()
         assert eventually(lambda: hosts() == set())
