@@ -44,7 +44,9 @@ class _Manager:
         self._client: rpc.Client | None = None
         self._lock = threading.Lock()
 
-    def call(self, ctxt: dict[str, Any], method: str, **kwargs: Any) -> Any:
+    def call(
+        self, ctxt: dict[str, Any], method: str, **kwargs: object
+    ) -> object:
         return self._connected().call(ctxt, method, **kwargs)
 
     def check(self) -> None:

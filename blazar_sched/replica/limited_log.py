@@ -17,7 +17,7 @@ class LimitedLog:
 
     def __init__(
         self,
-        log: logging.KeywordArgumentAdapter,
+        log: logging.BaseLoggerAdapter,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self.count = 0

@@ -44,7 +44,7 @@ def update_allocation(
     allocations that are left on the host.
     """
     validation.check_body(schemas.UPDATE, caller.version, req.media)
-    caller.call('reallocate', host_id=host_id, **req.media)
+    caller.manager.reallocate(host_id=host_id, **req.media)
     [host] = _held(caller, host_id=host_id)
     return {'allocation': ALLOCATION.show(host, caller.version)}
 
@@ -61,7 +61,7 @@ def _held(
 ) -> list[listing.Item]:
     """Return the reservations on each host."""
     parts = listing.whole(
-        lambda **page: caller.call('list_allocations', **filters, **page)
+        lambda **page: caller.manager.list_allocations(**filters, **page)
     )
     # A host may be on several pages.
     return [

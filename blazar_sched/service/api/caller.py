@@ -9,13 +9,15 @@ from typing import Protocol
 import microversion_parse
 from oslo_context import context
 
+from blazar_sched.service.bus.calls import Calls
+
 
 class Manager(Protocol):
     """The interface that the API needs: `service.bus.rpc.Client`."""
 
     def call(
-        self, ctxt: dict[str, Any], method: str, **kwargs: Any
-    ) -> Any: ...
+        self, ctxt: dict[str, Any], method: str, **kwargs: object
+    ) -> object: ...
 
     def check(self) -> None: ...
 
@@ -27,12 +29,13 @@ class Caller:
     `is_admin` says that the policy lets the caller see every project,
     `version` is the version of `microversion.VERSIONS` that the caller uses.
     `require` passes if the caller may do what a rule of the policy names, and
-    raises NotAuthorized otherwise. `has_project` tells whether Keystone has a
-    project of an id, None where no Keystone is asked.
+    raises NotAuthorized otherwise. `manager` is called in the caller's name.
+    `has_project` tells whether Keystone has a project of an id, None where no
+    Keystone is asked.
     """
 
     context: context.RequestContext
-    manager: Manager
+    manager: Calls
     is_admin: bool
     version: microversion_parse.Version
     require: Callable[[str], None]
@@ -50,7 +53,3 @@ class Caller:
     def scope(self) -> str | None:
         """The only project that the caller sees, None for every project."""
         return None if self.is_admin else self.project_id
-
-    def call(self, method: str, **kwargs: Any) -> Any:
-        """Call the manager; see `rpc.Client.call`."""
-        return self.manager.call(self.context.to_dict(), method, **kwargs)

@@ -5,6 +5,7 @@ from typing import Any
 
 import falcon
 
+from blazar_sched.domain import duration
 from blazar_sched.domain import lease
 from blazar_sched.service.api import listing
 from blazar_sched.service.api import requirement
@@ -25,11 +26,11 @@ def show_capacity(req: falcon.Request, caller: Caller) -> Body:
     start = req.get_param('start_date', default=lease.NOW)
     properties = req.get_param('resource_properties', default='')
     requirement.check(caller, properties, 'resource_properties')
-    found = caller.call(
-        'get_capacity',
+    found = caller.manager.get_capacity(
         project_id=caller.project_id,
         start=(
-            start if start == lease.NOW else listing.time(req, 'start_date')
+            start if start == lease.NOW
+            else duration.parse_time(start, 'start_date')
         ),
         end=listing.time(req, 'end_date'),
         parts=listing.number(req, 'parts', schemas.MAX_PARTS) or 1,

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Dry runs: requests that are answered as usual, and change nothing."""
 
+from typing import TypedDict
+
 import falcon
 from oslo_utils import strutils
 
@@ -8,7 +10,11 @@ from blazar_sched.domain import exception
 from blazar_sched.service.api.schemas.lease import DRY_RUN
 
 
-def argument(req: falcon.Request) -> dict[str, bool]:
+class Argument(TypedDict, total=False):
+    dry_run: bool
+
+
+def argument(req: falcon.Request) -> Argument:
     """Return the argument for a dry run, empty if the request is real.
 
     An unknown value of dry_run is refused, so that a dry run is never

@@ -3,6 +3,7 @@
 
 from collections.abc import Mapping
 from typing import Any
+from typing import TypedDict
 
 import falcon
 
@@ -31,8 +32,7 @@ def show_extension(
     of leases is not called.
     """
     end = req.get_param('end_date')
-    found = caller.call(
-        'get_extension',
+    found = caller.manager.get_extension(
         lease_id=lease_id,
         project_id=caller.scope,
         end=FOREVER if end is None else duration.parse_time(end, 'end_date'),
@@ -40,7 +40,11 @@ def show_extension(
     return {'extension': EXTENSION.show(found, caller.version)}
 
 
-def as_far_as_possible(body: Mapping[str, Any]) -> Body:
+class Argument(TypedDict, total=False):
+    as_far_as_possible: bool
+
+
+def as_far_as_possible(body: Mapping[str, Any]) -> Argument:
     """Return the argument of an update that is to end as late as possible.
 
     :param body: the valid body of the request for the update
@@ -61,4 +65,4 @@ def as_far_as_possible(body: Mapping[str, Any]) -> Body:
                 f'{AS_FAR_AS_POSSIBLE}',
                 field=field,
             )
-    return {AS_FAR_AS_POSSIBLE: True}
+    return {'as_far_as_possible': True}

@@ -22,7 +22,7 @@ def list_flavors(req: falcon.Request, caller: Caller) -> Body:
     """
     found = listing.whole(
         functools.partial(
-            caller.call, 'list_flavors', project_id=caller.project_id
+            caller.manager.list_flavors, project_id=caller.project_id
         )
     )
     found.sort(key=itemgetter('name', 'id'))

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Floating IPs: handlers that translate requests into calls to the manager."""
 
-import functools
 from typing import Any
 
 import falcon
@@ -18,7 +17,7 @@ Body = dict[str, Any]
 def list_floating_ips(req: falcon.Request, caller: Caller) -> Body:
     """List the reservable floating IPs."""
     found = listing.whole(
-        functools.partial(caller.call, 'list_floating_ips')
+        caller.manager.list_floating_ips
     )
     return {
         'floatingips': [FLOATING_IP.show(f, caller.version) for f in found]
@@ -29,15 +28,14 @@ def show_floating_ip(
     req: falcon.Request, caller: Caller, floating_ip_id: str
 ) -> Body:
     """Show a reservable floating IP."""
-    found = caller.call('get_floating_ip', floating_ip_id=floating_ip_id)
+    found = caller.manager.get_floating_ip(floating_ip_id=floating_ip_id)
     return {'floatingip': FLOATING_IP.show(found, caller.version)}
 
 
 def create_floating_ip(req: falcon.Request, caller: Caller) -> Body:
     """Register a floating IP of an external network as reservable."""
     validation.check_body(schemas.CREATE, caller.version, req.media)
-    made = caller.call(
-        'create_floating_ip',
+    made = caller.manager.create_floating_ip(
         network_id=req.media['floating_network_id'],
         address=req.media['floating_ip_address'],
     )
@@ -48,4 +46,4 @@ def delete_floating_ip(
     req: falcon.Request, caller: Caller, floating_ip_id: str
 ) -> None:
     """Make a floating IP no longer reservable."""
-    caller.call('delete_floating_ip', floating_ip_id=floating_ip_id)
+    caller.manager.delete_floating_ip(floating_ip_id=floating_ip_id)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hosts: handlers that translate requests into calls to the manager."""
 
-import functools
 from typing import Any
 
 import falcon
@@ -17,7 +16,7 @@ Body = dict[str, Any]
 
 def list_hosts(req: falcon.Request, caller: Caller) -> Body:
     """List the reservable hosts."""
-    hosts = listing.whole(functools.partial(caller.call, 'list_hosts'))
+    hosts = listing.whole(caller.manager.list_hosts)
     return {'hosts': [HOST.show(h, caller.version) for h in hosts]}
 
 
@@ -25,7 +24,7 @@ def show_host(
     req: falcon.Request, caller: Caller, host_id: str
 ) -> Body:
     """Show a host."""
-    host = caller.call('get_host', host_id=host_id)
+    host = caller.manager.get_host(host_id=host_id)
     return {'host': HOST.show(host, caller.version)}
 
 
@@ -35,7 +34,7 @@ def create_host(req: falcon.Request, caller: Caller) -> Body:
     validation.check_body(schemas.CREATE, caller.version, body)
     values = _texts(body)
     name = values.pop('name')
-    host = caller.call('create_host', name=name, values=values)
+    host = caller.manager.create_host(name=name, values=values)
     return {'host': HOST.show(host, caller.version)}
 
 
@@ -44,8 +43,8 @@ def update_host(
 ) -> Body:
     """Change a host's capabilities and settings; null deletes one."""
     validation.check_body(schemas.UPDATE, caller.version, req.media)
-    host = caller.call(
-        'update_host', host_id=host_id, values=_texts(req.media)
+    host = caller.manager.update_host(
+        host_id=host_id, values=_texts(req.media)
     )
     return {'host': HOST.show(host, caller.version)}
 
@@ -54,7 +53,7 @@ def delete_host(
     req: falcon.Request, caller: Caller, host_id: str
 ) -> None:
     """Make a host no longer reservable."""
-    caller.call('delete_host', host_id=host_id)
+    caller.manager.delete_host(host_id=host_id)
 
 
 def _texts(body: Body) -> Body:

@@ -2,6 +2,7 @@
 """Idempotency keys of requests that create something."""
 
 import re
+from typing import TypedDict
 
 import falcon
 from oslo_utils import uuidutils
@@ -12,7 +13,11 @@ from blazar_sched.service.api.schemas.idempotency import KEY_HEADER
 _KEY = re.compile('[ -~]{1,255}')
 
 
-def argument(req: falcon.Request, dry_run: bool) -> dict[str, str]:
+class Argument(TypedDict, total=False):
+    idempotency_key: str
+
+
+def argument(req: falcon.Request, dry_run: bool) -> Argument:
     """Return the manager's argument with the key of a request.
 
     A request without a key is given a new key, because a call with a key is

@@ -2,8 +2,10 @@
 """Leases: handlers that translate requests into calls to the manager."""
 
 from collections.abc import Callable
+from collections.abc import Mapping
 import functools
 from typing import Any
+from typing import TypedDict
 
 import falcon
 import microversion_parse
@@ -42,7 +44,7 @@ def list_leases(req: falcon.Request, caller: Caller) -> Body:
     fields = listing.fields(req, FIELDS)
     # One lease more than is shown tells whether more leases follow.
     leases = listing.fetch(
-        lambda **page: caller.call('list_leases', **wanted, **page),
+        lambda **page: caller.manager.list_leases(**wanted, **page),
         limit and limit + 1,
         listing.text(req, 'marker', schemas.MAX_ID),
     )
@@ -60,12 +62,11 @@ def show_lease(
     req: falcon.Request, caller: Caller, lease_id: str
 ) -> Body:
     """Show a lease; from 1.1 on with its hosts and its remaining servers."""
-    which = {'lease_id': lease_id, 'project_id': caller.scope}
-    lease = caller.call('get_lease', **which)
-    if caller.version >= microversion.V1_1:
-        use = caller.call('get_lease_use', **which)
-        for each in lease['reservations']:
-            each.update(use.get(each['id'], {}))
+    lease = caller.manager.get_lease(
+        lease_id=lease_id,
+        project_id=caller.scope,
+        use=caller.version >= microversion.V1_1,
+    )
     return {'lease': LEASE.show(lease, caller.version)}
 
 
@@ -121,8 +122,8 @@ def _creation(
         'reservations': reservations,
         **length,
     }
-    more = idempotency.argument(req, only_asks) | _offering(caller)
-    return _call(caller, 'create_lease', values, more)
+    more = {**idempotency.argument(req, only_asks), **_offering(caller)}
+    return _call(caller.manager.create_lease, values, more)
 
 
 def _acceptance(caller: Caller, body: Body) -> Callable[..., Body]:
@@ -145,19 +146,16 @@ def _acceptance(caller: Caller, body: Body) -> Callable[..., Body]:
     # An offer is accepted once, whatever key the client sends. No key of a
     # client has a line end: see idempotency.argument.
     more = {'idempotency_key': f'offer\n{body[schemas.OFFER]}'}
-    return _call(caller, 'accept_offer', values, more)
+    return _call(caller.manager.accept_offer, values, more)
 
 
 def _call(
-    caller: Caller, method: str, values: Body, more: Body
+    send: Callable[..., Body], values: Body, more: Mapping[str, Any]
 ) -> Callable[..., Body]:
     """Return a call of the manager that takes a trust's id, and dry_run."""
     def call(trust_id: str | None = None, **dry_run: bool) -> Body:
         trusted = {} if trust_id is None else {'trust_id': trust_id}
-        created: Body = caller.call(
-            method, values=values | trusted, **more, **dry_run
-        )
-        return created
+        return send(values=values | trusted, **more, **dry_run)
 
     return call
 
@@ -192,8 +190,7 @@ def update_lease(
         body['before_end_date'] or caller.version >= microversion.V1_1
     ):
         values['before_end'] = _before_end(body['before_end_date'])
-    lease = caller.call(
-        'update_lease',
+    lease = caller.manager.update_lease(
         lease_id=lease_id,
         project_id=caller.scope,
         values=values,
@@ -208,8 +205,7 @@ def delete_lease(
     req: falcon.Request, caller: Caller, lease_id: str
 ) -> None:
     """End a lease that has started, and delete the lease."""
-    caller.call(
-        'delete_lease',
+    caller.manager.delete_lease(
         lease_id=lease_id,
         project_id=caller.scope,
         **dry_run.argument(req),
@@ -237,7 +233,11 @@ def _wanted(req: falcon.Request, caller: Caller) -> Body:
     }
 
 
-def _offering(caller: Caller) -> Body:
+class _Offering(TypedDict, total=False):
+    offering: bool
+
+
+def _offering(caller: Caller) -> _Offering:
     """Return the argument that adds an offer to a refusal for lack of room."""
     return {'offering': True} if caller.version >= microversion.V1_2 else {}
 
@@ -307,8 +307,8 @@ def _keep_before_end(
     name = BEFORE_END
     if not any('id' in change and name in change for change in changes):
         return changes
-    lease = caller.call(
-        'get_lease', lease_id=lease_id, project_id=caller.scope
+    lease = caller.manager.get_lease(
+        lease_id=lease_id, project_id=caller.scope
     )
     shown = {
         r['id']: RESERVATION.show(r, caller.version).get(name)

@@ -34,7 +34,7 @@ def list_lease_requests(req: falcon.Request, caller: Caller) -> Body:
     """
     found = listing.whole(
         functools.partial(
-            caller.call, 'list_lease_requests', project_id=caller.scope
+            caller.manager.list_lease_requests, project_id=caller.scope
         )
     )
     found.sort(key=itemgetter('number'))
@@ -49,8 +49,8 @@ def show_lease_request(
     req: falcon.Request, caller: Caller, request_id: str
 ) -> Body:
     """Show a lease request, with the start that it may expect."""
-    found = caller.call(
-        'get_lease_request', request_id=request_id, project_id=caller.scope
+    found = caller.manager.get_lease_request(
+        request_id=request_id, project_id=caller.scope
     )
     return {'request': LEASE_REQUEST.show(found, caller.version)}
 
@@ -71,8 +71,7 @@ def create_lease_request(req: falcon.Request, caller: Caller) -> Body:
     start = body.get('start_date', NOW)
     latest_start = times.read_time(body, 'latest_start_date')
     wait_until = times.read_time(body, 'wait_until')
-    made = caller.call(
-        'create_lease_request',
+    made = caller.manager.create_lease_request(
         values={
             'name': body['name'],
             'project_id': caller.project_id,
@@ -98,7 +97,7 @@ def cancel_lease_request(
     req: falcon.Request, caller: Caller, request_id: str
 ) -> None:
     """Cancel a lease request that waits for room."""
-    caller.call(
-        'cancel_lease_request', request_id=request_id,
+    caller.manager.cancel_lease_request(
+        request_id=request_id,
         project_id=caller.scope,
     )

@@ -18,6 +18,7 @@ from blazar_sched.domain import duration
 from blazar_sched.domain import exception
 from blazar_sched.service.api.field import Field
 from blazar_sched.service.api.field import Type
+from blazar_sched.service.bus.calls import Page
 
 # Items requested in one call; the manager may return fewer.
 PAGE = 1000
@@ -44,8 +45,6 @@ QUERY = (
 _DIRECTIONS = {'': False, 'asc': False, 'desc': True}
 
 Item = dict[str, Any]
-# Some `items` of a list, and the marker of the `next` page or None.
-Page = dict[str, Any]
 
 
 def sort_field(known: Iterable[str]) -> Field:
@@ -162,7 +161,7 @@ def whole(ask: Callable[..., Page]) -> list[Item]:
         that a page has returned remains valid even if its item is deleted
     """
     page = ask()
-    found: list[Item] = page['items']
+    found = page['items']
     while page['next'] is not None:
         page = ask(marker=page['next'])
         found = found + page['items']
@@ -178,7 +177,7 @@ def fetch(
         given
     """
     page = ask(limit=_size(most), **_after(marker))
-    found: list[Item] = page['items']
+    found = page['items']
     while page['next'] is not None and len(found) != most:
         page = _following(ask, found, most)
         found = found + page['items']

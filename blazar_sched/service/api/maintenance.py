@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Maintenances: handlers that translate requests into calls to the manager."""
 
-import functools
 from typing import Any
 
 import falcon
@@ -24,7 +23,7 @@ Body = dict[str, Any]
 def list_maintenances(req: falcon.Request, caller: Caller) -> Body:
     """List the maintenances."""
     found = listing.whole(
-        functools.partial(caller.call, 'list_maintenances')
+        caller.manager.list_maintenances
     )
     return {
         'maintenances': [
@@ -37,7 +36,7 @@ def show_maintenance(
     req: falcon.Request, caller: Caller, maintenance_id: str
 ) -> Body:
     """Show a maintenance, with the reservations that are in its way."""
-    found = caller.call('get_maintenance', maintenance_id=maintenance_id)
+    found = caller.manager.get_maintenance(maintenance_id=maintenance_id)
     return {'maintenance': MAINTENANCE.show(found, caller.version)}
 
 
@@ -59,8 +58,7 @@ def create_maintenance(req: falcon.Request, caller: Caller) -> Body:
             'both',
             field='hosts',
         )
-    made = caller.call(
-        'create_maintenance',
+    made = caller.manager.create_maintenance(
         values={
             'name': body['name'],
             'reason': body.get('reason', ''),
@@ -88,8 +86,8 @@ def update_maintenance(
         values['start'] = _start(body)
     if 'end_date' in body:
         values['end'] = _end(body)
-    changed = caller.call(
-        'update_maintenance', maintenance_id=maintenance_id, values=values,
+    changed = caller.manager.update_maintenance(
+        maintenance_id=maintenance_id, values=values,
         force=body.get('force', False), **only_asks,
     )
     return {'maintenance': MAINTENANCE.show(changed, caller.version)}
@@ -99,7 +97,7 @@ def delete_maintenance(
     req: falcon.Request, caller: Caller, maintenance_id: str
 ) -> None:
     """End or cancel a maintenance: its hosts are open again."""
-    caller.call('delete_maintenance', maintenance_id=maintenance_id)
+    caller.manager.delete_maintenance(maintenance_id=maintenance_id)
 
 
 def _start(body: Body) -> int | None:

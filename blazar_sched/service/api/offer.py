@@ -65,9 +65,9 @@ def search_offers(req: falcon.Request, caller: Caller) -> Body:
         ),
     }
     if hold is None:
-        found = caller.call('search_offers', values=values)
+        found = caller.manager.search_offers(values=values)
     else:
-        found = caller.call('hold_offer', values=values, seconds=hold)
+        found = caller.manager.hold_offer(values=values, seconds=hold)
     return OFFERS.show(found, caller.version)
 
 
@@ -78,7 +78,7 @@ def list_offers(req: falcon.Request, caller: Caller) -> Body:
     """
     held = listing.whole(
         functools.partial(
-            caller.call, 'list_offers', project_id=caller.scope
+            caller.manager.list_offers, project_id=caller.scope
         )
     )
     held.sort(key=itemgetter('start', 'id'))
@@ -89,15 +89,15 @@ def list_offers(req: falcon.Request, caller: Caller) -> Body:
 
 def show_offer(req: falcon.Request, caller: Caller, offer_id: str) -> Body:
     """Show a held offer."""
-    held = caller.call(
-        'get_offer', offer_id=offer_id, project_id=caller.scope
+    held = caller.manager.get_offer(
+        offer_id=offer_id, project_id=caller.scope
     )
     return {'offer': HELD_OFFER.show(held, caller.version)}
 
 
 def delete_offer(req: falcon.Request, caller: Caller, offer_id: str) -> None:
     """Delete a held offer, so that its room is free again."""
-    caller.call('delete_offer', offer_id=offer_id, project_id=caller.scope)
+    caller.manager.delete_offer(offer_id=offer_id, project_id=caller.scope)
 
 
 def register(app: errors.App) -> None:

@@ -4,7 +4,6 @@
 A requirement can use the name of a host property.
 """
 
-import functools
 from typing import Any
 
 import falcon
@@ -29,7 +28,7 @@ def list_properties(req: falcon.Request, caller: Caller) -> Body:
     every = req.get_param_as_bool('all', default=False) and caller.is_admin
     detail = req.get_param_as_bool('detail', default=False)
     properties = listing.whole(
-        functools.partial(caller.call, 'list_properties')
+        caller.manager.list_properties
     )
     shown = [
         PROPERTY.show(p, caller.version)
@@ -47,8 +46,8 @@ def list_public_properties(req: falcon.Request, caller: Caller) -> Body:
     The hosts are those in service that are open to the project. The names of
     hosts and private properties are left out.
     """
-    found = caller.call(
-        'list_public_properties', project_id=caller.project_id
+    found = caller.manager.list_public_properties(
+        project_id=caller.project_id
     )
     return PUBLIC_PROPERTIES.show(found, caller.version)
 
@@ -58,8 +57,8 @@ def update_property(
 ) -> Body:
     """Make a property of hosts private or public."""
     validation.check_body(schemas.UPDATE, caller.version, req.media)
-    changed = caller.call(
-        'update_property', name=name, private=req.media['private']
+    changed = caller.manager.update_property(
+        name=name, private=req.media['private']
     )
     blazars = {
         'id': name,

@@ -45,8 +45,8 @@ def check_reservations(
     unknown = _unknown(caller, named, caller.is_admin)
     if unknown and lease_id:
         # A requirement that a reservation already has may remain.
-        lease = caller.call(
-            'get_lease', lease_id=lease_id, project_id=caller.scope
+        lease = caller.manager.get_lease(
+            lease_id=lease_id, project_id=caller.scope
         )
         known = {r['id']: r['parameters'] for r in lease['reservations']}
         unknown = [
@@ -147,8 +147,7 @@ def _unknown(
     ):
         unknown = set()
     if names - host.HOST_NAMES:
-        unknown.update(caller.call(
-            'list_unknown_properties',
+        unknown.update(caller.manager.list_unknown_properties(
             names=sorted(names - host.HOST_NAMES),
             private=private,
             project_id=caller.scope,

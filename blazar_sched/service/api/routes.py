@@ -47,6 +47,7 @@ from blazar_sched.service.api.property import list_properties
 from blazar_sched.service.api.property import list_public_properties
 from blazar_sched.service.api.property import update_property
 from blazar_sched.service.api.schemas import lease as schemas
+from blazar_sched.service.bus import calls
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -246,7 +247,11 @@ def _responder(
             _check_query(route, req)
             caller = Caller(
                 ctxt,
-                manager,
+                calls.sent_by(
+                    lambda method, **arguments: manager.call(
+                        ctxt.to_dict(), method, **arguments
+                    )
+                ),
                 enforcer.is_admin(ctxt),
                 req.env[microversion.VERSION],
                 functools.partial(enforcer.authorize, ctxt),

@@ -30,7 +30,7 @@ def list_series(req: falcon.Request, caller: Caller) -> Body:
     """List the series of the project, or of all projects for an admin."""
     found = listing.whole(
         functools.partial(
-            caller.call, 'list_series', project_id=caller.scope
+            caller.manager.list_series, project_id=caller.scope
         )
     )
     return {
@@ -42,8 +42,8 @@ def show_series(
     req: falcon.Request, caller: Caller, series_id: str
 ) -> Body:
     """Show a series, with its occurrences."""
-    found = caller.call(
-        'get_series', series_id=series_id, project_id=caller.scope
+    found = caller.manager.get_series(
+        series_id=series_id, project_id=caller.scope
     )
     return {'series': SERIES.show(found, caller.version)}
 
@@ -57,8 +57,7 @@ def create_series(req: falcon.Request, caller: Caller) -> Body:
     only_asks = dry_run.argument(req)
     body = lease_schemas.plain(req.media)
     validation.check_body(schemas.CREATE, caller.version, body)
-    made = caller.call(
-        'create_series',
+    made = caller.manager.create_series(
         values={
             'project_id': caller.project_id,
             'user_id': caller.user_id,
@@ -84,8 +83,8 @@ def update_series(
     only_asks = dry_run.argument(req)
     body = lease_schemas.plain(req.media)
     validation.check_body(schemas.UPDATE, caller.version, body)
-    changed = caller.call(
-        'update_series', series_id=series_id, project_id=caller.scope,
+    changed = caller.manager.update_series(
+        series_id=series_id, project_id=caller.scope,
         values=_values(caller, body), since=body.get('from'), **only_asks,
     )
     return {'series': SERIES.show(changed, caller.version)}
@@ -109,6 +108,6 @@ def delete_series(
     req: falcon.Request, caller: Caller, series_id: str
 ) -> None:
     """Delete a series with its leases that have not started."""
-    caller.call(
-        'delete_series', series_id=series_id, project_id=caller.scope
+    caller.manager.delete_series(
+        series_id=series_id, project_id=caller.scope
     )

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Thresholds: handlers that translate requests into calls to the manager."""
 
-import functools
 from typing import Any
 
 import falcon
@@ -19,7 +18,7 @@ Body = dict[str, Any]
 
 def list_thresholds(req: falcon.Request, caller: Caller) -> Body:
     """List the thresholds."""
-    found = listing.whole(functools.partial(caller.call, 'list_thresholds'))
+    found = listing.whole(caller.manager.list_thresholds)
     return {
         'thresholds': [
             THRESHOLD.show(each, caller.version) for each in found
@@ -31,7 +30,7 @@ def show_threshold(
     req: falcon.Request, caller: Caller, threshold_id: str
 ) -> Body:
     """Show a threshold, with the present number."""
-    found = caller.call('get_threshold', threshold_id=threshold_id)
+    found = caller.manager.get_threshold(threshold_id=threshold_id)
     return {'threshold': THRESHOLD.show(found, caller.version)}
 
 
@@ -46,8 +45,7 @@ def create_threshold(req: falcon.Request, caller: Caller) -> Body:
     validation.check_body(schemas.CREATE, caller.version, body)
     properties = body.get('resource_properties', '')
     requirement.check(caller, properties, 'resource_properties')
-    made = caller.call(
-        'create_threshold',
+    made = caller.manager.create_threshold(
         values={
             'name': body['name'],
             'project_id': body.get('project_id', caller.project_id),
@@ -65,4 +63,4 @@ def delete_threshold(
     req: falcon.Request, caller: Caller, threshold_id: str
 ) -> None:
     """Delete a threshold."""
-    caller.call('delete_threshold', threshold_id=threshold_id)
+    caller.manager.delete_threshold(threshold_id=threshold_id)

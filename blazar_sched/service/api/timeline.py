@@ -28,8 +28,7 @@ def show_timeline(req: falcon.Request, caller: Caller) -> Tagged:
     names = requirement.sees_host_names(caller)
     properties = req.get_param('resource_properties', default='')
     requirement.check(caller, properties, 'resource_properties', names)
-    found = caller.call(
-        'get_timeline',
+    found = caller.manager.get_timeline(
         known=etag.known(req),
         project_id=caller.project_id,
         names=names,

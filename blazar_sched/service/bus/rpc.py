@@ -30,10 +30,13 @@ from blazar_sched.domain import exception
 from blazar_sched.replica import wire
 from blazar_sched.service import faults
 from blazar_sched.service import metrics as service_metrics
+from blazar_sched.service.bus import calls
 from blazar_sched.service.metrics import CALL_SECONDS
 from blazar_sched.service.metrics import Metrics
 
 LOG = log.getLogger(__name__)
+
+Context = dict[str, Any]
 
 EXCHANGE = wire.EXCHANGE
 TOPIC = wire.TOPIC
@@ -52,8 +55,6 @@ CHECK_TIMEOUT = 5.0
 # A manager sends two heartbeats in this many seconds for each call that it
 # processes. A manager that sends no heartbeats is considered dead.
 HEARTBEAT_TIMEOUT = 3
-# The calls that change nothing.
-_READING = ('get_', 'list_', 'search_')
 # The maximum number of managers to which a repeatable call is sent in turn.
 ATTEMPTS = 3
 
@@ -96,18 +97,9 @@ def _naming(option: str) -> Iterator[None]:
         raise cfg.Error(f'{option} is not the URL of a message bus') from None
 
 
-def _can_be_repeated(method: str, arguments: Mapping[str, Any]) -> bool:
-    """Return whether a repetition of a call changes nothing."""
-    return (
-        method.startswith(_READING)
-        or 'idempotency_key' in arguments
-        or 'dry_run' in arguments
-    )
-
-
 def _repeat(
-    attempts: int, call: Callable[[], Any], timeout: float
-) -> Any:
+    attempts: int, call: Callable[[], object], timeout: float
+) -> object:
     """Return the answer of `call`, repeated while managers die of the call.
 
     :param timeout: seconds after which `call` gives up on a manager that is
@@ -161,7 +153,9 @@ class Client:
         connecting.start()
         connecting.join(START_TIMEOUT)
 
-    def call(self, ctxt: dict[str, Any], method: str, **kwargs: Any) -> Any:
+    def call(
+        self, ctxt: Context, method: str, **kwargs: object
+    ) -> object:
         """Call `method` of the manager's endpoint and return the answer.
 
         A manager that is killed has taken the call off the queue, and never
@@ -172,7 +166,7 @@ class Client:
         :raises Unavailable: if no manager answers in time
         """
         call = functools.partial(self._client.call, ctxt, method, **kwargs)
-        attempts = ATTEMPTS if _can_be_repeated(method, kwargs) else 1
+        attempts = ATTEMPTS if calls.can_be_repeated(method, kwargs) else 1
         return self._call(
             functools.partial(_repeat, attempts, call, self._timeout)
         )
@@ -185,7 +179,7 @@ class Client:
         hasty = self._client.prepare(timeout=CHECK_TIMEOUT)
         self._call(lambda: hasty.call({}, 'check'))
 
-    def _call(self, call: Callable[[], Any]) -> Any:
+    def _call(self, call: Callable[[], object]) -> object:
         if self._connecting:
             raise exception.Unavailable('no manager has responded yet')
         try:
@@ -244,10 +238,12 @@ class Local:
     No bus is used, because the in-memory bus polls twenty times a second.
     """
 
-    def __init__(self, endpoint: Any) -> None:
+    def __init__(self, endpoint: 'Counted') -> None:
         self._endpoint = endpoint
 
-    def call(self, ctxt: dict[str, Any], method: str, **kwargs: Any) -> Any:
+    def call(
+        self, ctxt: Context, method: str, **kwargs: object
+    ) -> object:
         """Call `method` of the manager's endpoint and return the answer.
 
         :raises BlazarSchedError: the error that the manager raised
@@ -277,7 +273,7 @@ class Counted:
 
     def __init__(
         self,
-        endpoint: Any,
+        endpoint: calls.Calls,
         metrics: Metrics,
         version: str = VERSION,
         methods: Collection[str] | None = None,
@@ -287,46 +283,47 @@ class Counted:
         self._metrics = metrics
         self._methods = methods
 
-    def __getattr__(self, name: str) -> Any:
-        if self._methods is not None and name not in self._methods:
+    def __getattr__(self, name: str) -> Callable[..., object]:
+        is_open = self._methods is None or name in self._methods
+        method: object = getattr(self._endpoint, name, None)
+        if name.startswith('_') or not is_open or not callable(method):
             raise AttributeError(name)
-        found = getattr(self._endpoint, name)
-        if name.startswith('_') or not callable(found):
-            return found
-        return functools.partial(self._call, name, found)
+        return functools.partial(self._call, name, method)
 
     def _call(
         self,
         name: str,
-        method: Callable[..., Any],
-        ctxt: dict[str, Any],
+        method: Callable[..., object],
+        ctxt: Context,
         /,
-        **kwargs: Any,
-    ) -> Any:
+        **kwargs: object,
+    ) -> object:
         began = time.monotonic()
         outcome = service_metrics.FAILED
         faults.point(f'{name}:called')
         try:
-            answer = method(ctxt, **kwargs)
+            answer = method(**kwargs)
             faults.point(f'{name}:answering')
             outcome = service_metrics.ANSWERED
-            if 'request_id' in ctxt and not name.startswith(_READING):
+            if 'request_id' in ctxt and not calls.only_reads(name):
                 LOG.info('Done: %s', _shown(name, kwargs, answer))
             return answer
-        except oslo_messaging.ExpectedException as e:
+        except exception.BlazarSchedError as e:
             outcome = service_metrics.REFUSED
             LOG.info(
-                'Refused: %s: %s', _shown(name, kwargs),
-                exception.reason(e.exc_info[1]),
+                'Refused: %s: %s', _shown(name, kwargs), exception.reason(e)
             )
-            raise
+            # A normal answer: not logged as a failure of the manager.
+            raise oslo_messaging.ExpectedException from e
         finally:
             self._metrics.of(CALL_SECONDS, name, outcome).observe(
                 time.monotonic() - began
             )
 
 
-def _shown(name: str, kwargs: Mapping[str, Any], answer: Any = None) -> str:
+def _shown(
+    name: str, kwargs: Mapping[str, object], answer: object = None
+) -> str:
     """Return a call as the log shows it, with the id of what it has made."""
     made = answer.get('id') if isinstance(answer, dict) else None
     shown = {
@@ -387,7 +384,7 @@ class Background:
 class _Contexts(oslo_messaging.NoOpSerializer):
     """A serializer that names the request in the log lines about a call."""
 
-    def deserialize_context(self, ctxt: dict[str, Any]) -> dict[str, Any]:
+    def deserialize_context(self, ctxt: Context) -> Context:
         # The new context becomes this thread's context until its next call.
         context.RequestContext.from_dict(ctxt)
         return ctxt
@@ -412,7 +409,7 @@ class Reporting:
             retry=RETRIES,
         )
 
-    def report(self, ctxt: dict[str, Any], question: str) -> None:
+    def report(self, ctxt: Context, question: str) -> None:
         self._client.cast(
             {}, wire.ANSWER_METHOD, question=question,
             worker=f'{socket.gethostname()}-{os.getpid()}',

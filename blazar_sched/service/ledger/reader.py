@@ -24,6 +24,7 @@ from blazar_sched.service.ledger import statistics
 from blazar_sched.service.ledger import threshold
 from blazar_sched.service.ledger import timeline
 from blazar_sched.service.ledger import trust
+from blazar_sched.service.ledger import use
 
 
 class Reader(
@@ -50,6 +51,7 @@ class Reader(
     threshold.Reads,
     timeline.Reads,
     trust.Reads,
+    use.Reads,
 ):
     """All queries of the ledger, answered with domain objects.
 

@@ -4,6 +4,7 @@
 import dataclasses
 import inspect
 import json
+from unittest import mock
 
 import pytest
 
@@ -28,7 +29,7 @@ def endpoint(store):
     """The read-only part of the manager's end point."""
     hosts = object.__new__(Hosts)
     hosts._ledger, hosts._clock = store, lambda: 0
-    parts = dict.fromkeys(inspect.signature(Endpoint).parameters)
+    parts = dict.fromkeys(inspect.signature(Endpoint).parameters, mock.Mock())
     return Endpoint(**{**parts, 'ledger': store, 'hosts': hosts})
 
 
@@ -57,7 +58,7 @@ def test_leases(store, endpoint, nouns):
         store.commit(lambda tx, new=lease: tx.put_lease(new))
 
     items, lengths = pages(
-        lambda **page: endpoint.list_leases({}, None, **page)
+        lambda **page: endpoint.list_leases(None, **page)
     )
 
     assert [each['id'] for each in items] == [each.id for each in leases]
@@ -70,10 +71,10 @@ def test_a_limit_of_leases(store, endpoint, nouns, monkeypatch):
     for _ in range(3):
         store.commit(lambda tx: tx.put_lease(nouns.lease()))
 
-    assert len(endpoint.list_leases({}, None, limit=1)['items']) == 1
-    page = endpoint.list_leases({}, None, limit=3)
+    assert len(endpoint.list_leases(None, limit=1)['items']) == 1
+    page = endpoint.list_leases(None, limit=3)
     assert len(page['items']) == 2
-    page = endpoint.list_leases({}, None, limit=3, marker=page['next'])
+    page = endpoint.list_leases(None, limit=3, marker=page['next'])
     assert (len(page['items']), page['next']) == (1, None)
 
 
@@ -81,7 +82,7 @@ def test_hosts(store, endpoint, nouns):
     hosts = [store.commit(lambda tx: tx.put_host(long_host(nouns)))
              for _ in range(7)]
 
-    items, lengths = pages(lambda **page: endpoint.list_hosts({}, **page))
+    items, lengths = pages(lambda **page: endpoint.list_hosts(**page))
 
     assert [each['id'] for each in items] == [each.id for each in hosts]
     assert max(lengths) < 4 * LENGTH
@@ -103,7 +104,7 @@ def test_allocations(store, endpoint, nouns, monkeypatch):
             ))
             expected[host.id].append(lease.id)
 
-    items, _ = pages(lambda **page: endpoint.list_allocations({}, **page))
+    items, _ = pages(lambda **page: endpoint.list_allocations(**page))
 
     assert all(len(each['reservations']) <= 3 for each in items)
     found = {}
@@ -112,10 +113,10 @@ def test_allocations(store, endpoint, nouns, monkeypatch):
             held['lease_id'] for held in each['reservations']
         )
     assert found == expected
-    [one] = endpoint.list_allocations({}, host_id=hosts[1].id)['items']
+    [one] = endpoint.list_allocations(host_id=hosts[1].id)['items']
     assert len(one['reservations']) == 2
     last = pages(lambda **page: endpoint.list_allocations(
-        {}, host_id=hosts[4].id, **page
+        host_id=hosts[4].id, **page
     ))[0]
     assert [len(each['reservations']) for each in last] == [3, 3, 2]
 

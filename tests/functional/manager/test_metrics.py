@@ -2,6 +2,7 @@
 """The metrics of a manager, which never disturb the manager."""
 
 import functools
+import logging
 import threading
 import time
 from unittest import mock
@@ -98,6 +99,7 @@ def test_the_log_has_what_another_service_answered(
     def fail(*args):
         raise exception.Unavailable('Nova is away', detail='at 10.20.30.40')
 
+    caplog.set_level(logging.INFO, 'blazar_sched')
     client = rpc.Local(world.manager.endpoint)
     monkeypatch.setattr(world.manager.ledger, 'owned_lease', fail)
     with pytest.raises(exception.Unavailable):

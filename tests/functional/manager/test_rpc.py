@@ -125,6 +125,55 @@ def test_replicas_are_fed(world, call):
     assert (held.host, held.end) == (host, window.FOREVER)
 
 
+@pytest.fixture
+def call_two(conf, monkeypatch):
+    """call_two(method, …): call; the first of two managers dies of the call.
+    """
+    client = rpc.Client(rpc.transport(conf))
+    answers = iter([oslo_messaging.MessagingTimeout('dead'), 'the answer'])
+
+    def call(ctxt, method, **kwargs):
+        answer = next(answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(client, '_client', SimpleNamespace(call=call))
+    return lambda method, **kwargs: client.call({}, method, **kwargs)
+
+
+@pytest.mark.parametrize(
+    'method, arguments',
+    [
+        ('search_offers', {'values': {}}),
+        ('list_hosts', {}),
+        ('get_lease', {'lease_id': 'l1', 'project_id': None}),
+        ('create_lease', {'values': {}, 'idempotency_key': 'k'}),
+        ('create_series', {'values': {}, 'dry_run': True}),
+    ],
+)
+def test_a_call_that_can_be_repeated_is_answered_by_another_manager(
+    call_two, method, arguments
+):
+    assert call_two(method, **arguments) == 'the answer'
+
+
+@pytest.mark.parametrize(
+    'method, arguments',
+    [
+        ('hold_offer', {'values': {}, 'seconds': 60}),
+        ('create_lease', {'values': {}}),
+        ('create_series', {'values': {}, 'dry_run': False}),
+        ('delete_host', {'host_id': 'h1'}),
+    ],
+)
+def test_a_call_that_changes_something_is_sent_to_one_manager(
+    call_two, method, arguments
+):
+    with pytest.raises(exception.Unavailable):
+        call_two(method, **arguments)
+
+
 def test_nobody_answers(conf, monkeypatch):
     client = rpc.Client(rpc.transport(conf), timeout=0.2)
     with pytest.raises(exception.Unavailable):

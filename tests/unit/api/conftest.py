@@ -362,11 +362,6 @@ def answers(
     return {
         'list_leases': [lease],
         'get_lease': lease,
-        'get_lease_use': {
-            lease['reservations'][0]['id']: {
-                'hosts': ['compute-1'], 'used': 1,
-            },
-        },
         'create_lease': lease,
         'update_lease': lease,
         'delete_lease': None,

@@ -724,11 +724,8 @@ def test_reservations_that_cannot_come_or_go(
 def test_from_1_1_on_times_have_their_zone_and_use_and_hosts_are_shown(
     api, manager, lease
 ):
+    lease['reservations'][0] |= {'hosts': ['compute-1'], 'used': 1}
     manager.answers['get_lease'] = lease
-    id_ = lease['reservations'][0]['id']
-    manager.answers['get_lease_use'] = {
-        id_: {'hosts': ['compute-1'], 'used': 1}
-    }
     shown = {
         version: api.simulate_get(
             f'/v1/leases/{lease["id"]}',
@@ -764,8 +761,8 @@ def test_from_1_1_on_what_is_left_of_instances_is_shown(api, manager, lease):
         'vcpus': 1, 'memory_mb': 1, 'disk_gb': 0, 'amount': 3,
         'affinity': None, 'resource_properties': '',
     }
+    noun |= {'hosts': [], 'used': 2}
     manager.answers['get_lease'] = lease
-    manager.answers['get_lease_use'] = {noun['id']: {'hosts': [], 'used': 2}}
 
     shown = {
         version: api.simulate_get(

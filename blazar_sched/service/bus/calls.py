@@ -1,0 +1,326 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The calls of the API to the manager: their arguments, answers, repetition.
+
+`Calls` is what the API calls, and what `manager.endpoint` answers. Arguments
+and answers are JSON primitives. The API decides who may make which request;
+`project_id` None stands for every project. See the method of the manager for
+the errors.
+"""
+
+from collections.abc import Callable
+from collections.abc import Mapping
+import functools
+from typing import Any
+from typing import cast
+from typing import Protocol
+from typing import TypedDict
+from typing import TypeVar
+
+M = TypeVar('M', bound=Callable[..., object])
+
+Values = dict[str, Any]
+
+
+class Page(TypedDict):
+    """A part of a list; `next` is the marker of the next page, or None."""
+
+    items: list[Values]
+    next: str | None
+
+
+# For each call that can be repeated, the arguments one of which it needs for
+# that; a call that only reads needs none.
+_REPEATABLE: dict[str, tuple[str, ...]] = {}
+
+
+def repeatable(*needed: str) -> Callable[[M], M]:
+    """Mark a call that changes nothing if it is repeated.
+
+    :param needed: the arguments of which the call must have one, none if the
+        call only reads
+    """
+    def mark(method: M) -> M:
+        _REPEATABLE[method.__name__] = needed
+        return method
+
+    return mark
+
+
+_reading = repeatable()
+
+
+def only_reads(method: str) -> bool:
+    return _REPEATABLE.get(method) == ()
+
+
+def can_be_repeated(method: str, arguments: Mapping[str, object]) -> bool:
+    """Return whether the repetition of a call changes nothing."""
+    needed = _REPEATABLE.get(method, ())
+    return only_reads(method) or any(map(arguments.get, needed))
+
+
+class Calls(Protocol):
+    """The calls of the API."""
+
+    @repeatable('idempotency_key', 'dry_run')
+    def create_lease(
+        self,
+        *,
+        values: Values,
+        idempotency_key: str | None = None,
+        offering: bool = False,
+        dry_run: bool = False,
+    ) -> Values: ...
+
+    @_reading
+    def get_lease(
+        self, *, lease_id: str, project_id: str | None, use: bool = False
+    ) -> Values: ...
+
+    @_reading
+    def list_leases(
+        self,
+        *,
+        project_id: str | None,
+        name: str | None = None,
+        status: str | None = None,
+        sort: list[list[Any]] | None = None,
+        limit: int | None = None,
+        marker: str | None = None,
+    ) -> Page: ...
+
+    @repeatable('dry_run')
+    def update_lease(
+        self,
+        *,
+        lease_id: str,
+        project_id: str | None,
+        values: Values,
+        dry_run: bool = False,
+        offering: bool = False,
+        as_far_as_possible: bool = False,
+    ) -> Values: ...
+
+    @repeatable('dry_run')
+    def delete_lease(
+        self, *, lease_id: str, project_id: str | None, dry_run: bool = False
+    ) -> None: ...
+
+    @_reading
+    def get_extension(
+        self, *, lease_id: str, project_id: str | None, end: int
+    ) -> Values: ...
+
+    @_reading
+    def get_capacity(
+        self,
+        *,
+        project_id: str,
+        start: int | str,
+        end: int | None,
+        parts: int,
+        resource_properties: str,
+        flavor_id: str | None,
+    ) -> Values: ...
+
+    @_reading
+    def get_timeline(
+        self,
+        *,
+        known: list[str],
+        project_id: str,
+        names: bool,
+        group_by: str,
+        start: int | None,
+        end: int | None,
+        resource_properties: str,
+        resource_class: str | None,
+        parts: int | None,
+        limit: int | None,
+        marker: str | None,
+    ) -> Values: ...
+
+    @_reading
+    def search_offers(self, *, values: Values) -> Values: ...
+
+    def hold_offer(self, *, values: Values, seconds: int) -> Values: ...
+
+    @repeatable('idempotency_key', 'dry_run')
+    def accept_offer(
+        self, *, values: Values, idempotency_key: str, dry_run: bool = False
+    ) -> Values: ...
+
+    @_reading
+    def list_offers(
+        self, *, project_id: str | None, marker: str | None = None
+    ) -> Page: ...
+
+    @_reading
+    def get_offer(
+        self, *, offer_id: str, project_id: str | None
+    ) -> Values: ...
+
+    def delete_offer(
+        self, *, offer_id: str, project_id: str | None
+    ) -> None: ...
+
+    @repeatable('idempotency_key', 'dry_run')
+    def create_series(
+        self,
+        *,
+        values: Values,
+        idempotency_key: str | None = None,
+        dry_run: bool = False,
+    ) -> Values: ...
+
+    @repeatable('dry_run')
+    def update_series(
+        self,
+        *,
+        series_id: str,
+        project_id: str | None,
+        values: Values,
+        since: str | None = None,
+        dry_run: bool = False,
+    ) -> Values: ...
+
+    @_reading
+    def list_series(
+        self, *, project_id: str | None, marker: str | None = None
+    ) -> Page: ...
+
+    @_reading
+    def get_series(
+        self, *, series_id: str, project_id: str | None
+    ) -> Values: ...
+
+    def delete_series(
+        self, *, series_id: str, project_id: str | None
+    ) -> None: ...
+
+    @repeatable('dry_run')
+    def create_maintenance(
+        self, *, values: Values, force: bool = False, dry_run: bool = False
+    ) -> Values: ...
+
+    @_reading
+    def list_maintenances(self, *, marker: str | None = None) -> Page: ...
+
+    @_reading
+    def get_maintenance(self, *, maintenance_id: str) -> Values: ...
+
+    @repeatable('dry_run')
+    def update_maintenance(
+        self,
+        *,
+        maintenance_id: str,
+        values: Values,
+        force: bool = False,
+        dry_run: bool = False,
+    ) -> Values: ...
+
+    def delete_maintenance(self, *, maintenance_id: str) -> None: ...
+
+    @repeatable('idempotency_key')
+    def create_lease_request(
+        self, *, values: Values, idempotency_key: str | None = None
+    ) -> Values: ...
+
+    @_reading
+    def list_lease_requests(
+        self, *, project_id: str | None, marker: str | None = None
+    ) -> Page: ...
+
+    @_reading
+    def get_lease_request(
+        self, *, request_id: str, project_id: str | None
+    ) -> Values: ...
+
+    def cancel_lease_request(
+        self, *, request_id: str, project_id: str | None
+    ) -> None: ...
+
+    def create_threshold(self, *, values: Values) -> Values: ...
+
+    @_reading
+    def list_thresholds(self, *, marker: str | None = None) -> Page: ...
+
+    @_reading
+    def get_threshold(self, *, threshold_id: str) -> Values: ...
+
+    def delete_threshold(self, *, threshold_id: str) -> None: ...
+
+    def create_host(self, *, name: str, values: Values) -> Values: ...
+
+    @_reading
+    def list_hosts(self, *, marker: str | None = None) -> Page: ...
+
+    @_reading
+    def get_host(self, *, host_id: str) -> Values: ...
+
+    def update_host(self, *, host_id: str, values: Values) -> Values: ...
+
+    def delete_host(self, *, host_id: str) -> None: ...
+
+    @_reading
+    def list_allocations(
+        self,
+        *,
+        host_id: str | None = None,
+        lease_id: str | None = None,
+        reservation_id: str | None = None,
+        marker: str | None = None,
+    ) -> Page: ...
+
+    def reallocate(
+        self,
+        *,
+        host_id: str,
+        lease_id: str | None = None,
+        reservation_id: str | None = None,
+    ) -> None: ...
+
+    @_reading
+    def list_properties(self, *, marker: str | None = None) -> Page: ...
+
+    @_reading
+    def list_public_properties(self, *, project_id: str) -> Values: ...
+
+    @_reading
+    def list_unknown_properties(
+        self, *, names: list[str], private: bool, project_id: str | None
+    ) -> list[str]: ...
+
+    def update_property(self, *, name: str, private: bool) -> Values: ...
+
+    @_reading
+    def list_flavors(
+        self, *, project_id: str, marker: str | None = None
+    ) -> Page: ...
+
+    def create_floating_ip(
+        self, *, network_id: str, address: str
+    ) -> Values: ...
+
+    @_reading
+    def list_floating_ips(self, *, marker: str | None = None) -> Page: ...
+
+    @_reading
+    def get_floating_ip(self, *, floating_ip_id: str) -> Values: ...
+
+    def delete_floating_ip(self, *, floating_ip_id: str) -> None: ...
+
+
+class _Sender:
+    """Calls of any name, each of which is sent."""
+
+    def __init__(self, send: Callable[..., object]) -> None:
+        self._send = send
+
+    def __getattr__(self, name: str) -> Callable[..., object]:
+        return functools.partial(self._send, name)
+
+
+def sent_by(send: Callable[..., object]) -> Calls:
+    """Return calls that are sent by `send`, with their name and arguments."""
+    return cast(Calls, _Sender(send))
