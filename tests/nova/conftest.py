@@ -36,6 +36,7 @@ from blazar_sched.replica import pace
 from blazar_sched.service.bus import rpc
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.worker import process
+from blazar_sched.worker import threads
 
 HOSTS = ('c1', 'c2', 'c3', 'c4')
 VCPUS = 8
@@ -365,7 +366,7 @@ def bare_cloud(tmp_path_factory, hostnames, hooks):
 def cloud(bare_cloud, end_point):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pace, 'MAX_PAUSE', 0.1)
-        patch.setattr(process, 'RPC_TIMEOUT', 1)
+        patch.setattr(threads, 'RPC_TIMEOUT', 1)
         service = service_conf.load(files=[])
         service.set_override('transport_url', 'fake:/')
         server = rpc.Server(rpc.transport(service), [end_point])

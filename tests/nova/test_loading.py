@@ -25,6 +25,7 @@ from blazar_sched.replica import record
 from blazar_sched.replica import state
 from blazar_sched.worker import process
 from blazar_sched.worker import request
+from blazar_sched.worker import threads
 
 WEIGHERS = ['LeaseGapWeigher', 'VacateCostWeigher', 'DeviceWeigher']
 FILTERS = ['ReservationFilter', 'LifetimeFilter']
@@ -65,7 +66,7 @@ def objects(monkeypatch, tmp_path):
     from blazar_sched.weighers import all_weighers
 
     # No service responds on this bus, and nothing waits for a response.
-    monkeypatch.setattr(process, 'RPC_TIMEOUT', 0.1)
+    monkeypatch.setattr(threads, 'RPC_TIMEOUT', 0.1)
     options = {
         'transport_url': 'fake:/',
         'snapshot_path': str(tmp_path / 'snapshot'),

@@ -344,7 +344,7 @@ def test_noting_never_fails_the_request(site, monkeypatch):
     here, asked = site.host_state(), lasting(3)
     assert site.passing(here, asked)
     failures = consumption.failure.count
-    monkeypatch.setattr(process, 'add_placed', None)
+    monkeypatch.setattr(process.ensure_started(), 'add_placed', None)
 
     here.consume_from_request(asked)
 
