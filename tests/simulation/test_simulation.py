@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Some seeds of the simulation; ``python -m tests.simulation`` has the rest.
-
-BLAZAR_SCHED_SEEDS sets how many.
 """
 
 import json
@@ -11,11 +9,10 @@ import sys
 
 import pytest
 
+from tests.seeds import seeds
 from tests.simulation import controls
 from tests.simulation import play
 
-SEEDS = int(os.environ.get('BLAZAR_SCHED_SEEDS', '15'))
-BLOCK = 5
 # The seeds among which a control must find its fault.
 SEARCHED = 30
 
@@ -27,18 +24,18 @@ def player():
     new.close()
 
 
-@pytest.mark.parametrize('first', range(0, SEEDS, BLOCK))
-def test_every_promise_holds(player, first):
-    for seed in range(first, min(first + BLOCK, SEEDS)):
-        trace, broken = player.play(seed)
-        if broken:
-            pytest.fail(
-                '\n'.join([*trace, broken, 'again: python -m '
-                           f'tests.simulation --seed {seed}']),
-                pytrace=False,
-            )
+@pytest.mark.parametrize('seed', seeds(15, few=3))
+def test_every_promise_holds(player, seed):
+    trace, broken = player.play(seed)
+    if broken:
+        pytest.fail(
+            '\n'.join([*trace, broken, 'again: python -m '
+                       f'tests.simulation --seed {seed}']),
+            pytrace=False,
+        )
 
 
+@pytest.mark.more
 @pytest.mark.parametrize('name', sorted(controls.ALL))
 def test_without_its_mend_a_fault_is_found(player, name):
     """A fault whose fix is undone is found, as a negative control."""

@@ -222,7 +222,7 @@ def test_each_target_says_what_it_needs():
 def unproven(text):
     """Return the targets that a text names, and that CI does not run."""
     script = (ROOT / '.ci/run').read_text()
-    lines = re.findall(r'^ *(?:make|tested) ([a-z -]+)', script, re.M)
+    lines = re.findall(r'^make ([a-z -]+)', script, re.M)
     run = {word for line in lines for word in line.split()}
     return set(re.findall(r'(?:`|\$ )make ([a-z-]+)', text)) - run
 

@@ -12,7 +12,6 @@ import dataclasses
 import datetime
 import itertools
 import json
-import os
 import random
 
 import pytest
@@ -25,6 +24,7 @@ from blazar_sched.domain.flavor import Flavor
 from blazar_sched.domain.provider import Units
 from blazar_sched.domain.request_group import RequestGroups
 from blazar_sched.domain.window import FOREVER
+from tests.seeds import seeds
 
 GPU, NIC, VGPU = 'CUSTOM_PCI_10DE_20B0', 'CUSTOM_NIC', 'VGPU'
 FAST, OLD = 'CUSTOM_FAST', 'CUSTOM_OLD'
@@ -59,7 +59,6 @@ WITH_GPU = f'[">=", "$resources:{GPU}", "1"]'
 # The most seconds ahead of which a lease starts, and for which it lasts.
 AHEAD = 60
 LENGTH = 60
-SEEDS = int(os.environ.get('BLAZAR_SCHED_SEEDS', '4'))
 
 
 def units(capacity, min_unit=1, max_unit=9, step_size=1):
@@ -749,7 +748,7 @@ def play(world, seed):
 
 
 @pytest.mark.row('F94')
-@pytest.mark.parametrize('seed', range(SEEDS))
+@pytest.mark.parametrize('seed', seeds(4))
 def test_any_history_keeps_what_was_promised(world, seed):
     history = play(world, seed)
     assert not world.ledger.allocations()

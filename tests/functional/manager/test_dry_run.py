@@ -26,6 +26,7 @@ from blazar_sched.service.clients import placement
 from blazar_sched.service.clients.neutron import Neutron
 from tests import loopback
 from tests.functional.manager.managed_cloud import NotifyingCloud
+from tests.seeds import seeds
 from tests.standins.neutron import NETWORK
 from tests.standins.neutron import NeutronApi
 from tests.standins.neutron import SUBNET
@@ -326,7 +327,7 @@ class Walk:
 
 
 @pytest.mark.row('F35')
-@pytest.mark.parametrize('seed', range(5))
+@pytest.mark.parametrize('seed', seeds(5))
 def test_it_answers_as_the_request_does_right_after_and_changes_nothing(
     conf, world, seed
 ):

@@ -12,6 +12,7 @@ import pytest
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import inventory
+from tests.seeds import seeds
 
 HOUR = 3600
 
@@ -513,7 +514,7 @@ class TestReallocate:
             world.healer.reallocate('77', 'no-such')
 
 
-@pytest.mark.parametrize('seed', range(40))
+@pytest.mark.parametrize('seed', seeds(40, few=4))
 def test_nothing_moves_without_need_and_nothing_is_missing_without(
     world, whole, slots, seed, conf
 ):

@@ -8,6 +8,7 @@ import pytest
 
 from blazar_sched.domain import exception
 from blazar_sched.service import faults
+from tests.seeds import seeds
 
 # Seconds for which an offer is held.
 HOLD = 60
@@ -299,7 +300,7 @@ def test_a_manager_that_is_killed_while_an_offer_lapses(
     assert world.ledger.check() == []
 
 
-@pytest.mark.parametrize('seed', range(20))
+@pytest.mark.parametrize('seed', seeds(20, few=4))
 def test_whatever_is_offered_can_be_accepted(
     world, whole, slots, hold, conf, seed
 ):

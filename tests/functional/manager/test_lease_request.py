@@ -16,6 +16,7 @@ from blazar_sched.domain.window import Window
 from blazar_sched.service.booking.lease_request import MAX_MOVED_LEASES
 from blazar_sched.service.booking.lease_request import REST
 from blazar_sched.service.booking.window_search import SECONDS
+from tests.seeds import seeds
 
 LOW, NORMAL, HIGH = range(len(PRIORITIES))
 
@@ -640,7 +641,7 @@ class TestFlexible:
         requests.step()
         assert status(requests, waiting) == 'BOOKED'
 
-    @pytest.mark.parametrize('seed', range(15))
+    @pytest.mark.parametrize('seed', seeds(15))
     def test_small_worlds(self, world, whole, requests, ask, seed):
         """Every lease stays in its range, and no lease is lost."""
         draw = random.Random(seed)
@@ -666,7 +667,7 @@ class TestFlexible:
             world.check()
 
 
-@pytest.mark.parametrize('seed', range(15))
+@pytest.mark.parametrize('seed', seeds(15))
 def test_small_worlds_against_every_start(
     world, requests, whole, ask, seed
 ):

@@ -2,7 +2,6 @@
 """Relocation by whole managers, at random, with Nova and time in memory."""
 
 from collections import Counter
-import os
 import random
 
 import pytest
@@ -20,8 +19,8 @@ from tests.functional.manager.relocating import NOTICE
 from tests.functional.manager.relocating import RelocatingManager
 from tests.functional.manager.relocating import RULES
 from tests.functional.manager.relocating import VCPUS
+from tests.seeds import seeds
 
-SEEDS = int(os.environ.get('BLAZAR_SCHED_SEEDS', '2'))
 # The fewest and the most actions, and what must have happened in the end.
 MIN_ACTIONS, MAX_ACTIONS = 40, 500
 ALL = ('boots', 'paths', 'leases', 'displaced', 'moved')
@@ -141,7 +140,7 @@ class Chance:
 
 
 @pytest.mark.row('F95')
-@pytest.mark.parametrize('seed', range(SEEDS))
+@pytest.mark.parametrize('seed', seeds(2))
 def test_nothing_is_promised_twice_and_no_lease_is_late(world, conf, seed):
     chance = Chance(world, conf, seed)
 
