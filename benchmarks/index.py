@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from benchmarks import workload
 from blazar_sched import ext
-from blazar_sched.ext import timeline
+from blazar_sched.ext import timeline_index
 
 
 class Index:
@@ -71,7 +71,7 @@ class PlainTwin(Index):
     most_hosts = 100
 
     def empty(self) -> Any:
-        return timeline.TimelineIndex(workload.RESOURCE_CLASSES)
+        return timeline_index.TimelineIndex(workload.RESOURCE_CLASSES)
 
 
 def change_to_add(new: workload.Addition) -> tuple[Any, ...]:

@@ -30,7 +30,7 @@ from benchmarks.measure import Result
 from benchmarks.measure import Target
 from blazar_sched.conf import service as service_conf
 from blazar_sched.replica import puller
-from blazar_sched.replica import snapshot
+from blazar_sched.replica import snapshot_file
 from blazar_sched.service.bus import rpc
 from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger.ledger import Ledger
@@ -233,7 +233,7 @@ def from_ledger(path: str, broker: str | None = None) -> dict[str, Any]:
     copy = pulled.copy
     assert copy is not None
     meter = Meter()
-    snapshot.write(
+    snapshot_file.write(
         path, copy.ledger, copy.replica.revision, workload.NOW,
         copy.replica.items(),
     )
@@ -248,7 +248,7 @@ def from_ledger(path: str, broker: str | None = None) -> dict[str, Any]:
 def from_file(path: str) -> dict[str, Any]:
     pulled = puller.Puller(_ask, time.monotonic, lambda: 120)
     meter = Meter()
-    with snapshot.reading(path) as kept:
+    with snapshot_file.reading(path) as kept:
         pulled.load(kept.ledger, kept.revision, kept.items, 0, workload.NOW)
     seconds, peak = meter.read()
     assert pulled.copy is not None

@@ -229,7 +229,7 @@ def run(args: argparse.Namespace) -> int:
                 file=sys.stderr,
             )
             return 2
-    from blazar_sched.simulate import runner
+    from blazar_sched.simulate import comparison
 
     least, most = sorted(args.ahead)
     lifetime = args.max_backfill_lifetime
@@ -238,7 +238,7 @@ def run(args: argparse.Namespace) -> int:
     load = lease.Load(
         args.lease_share, (least, most), args.whole, args.tries
     )
-    settings = runner.Settings(
+    settings = comparison.Settings(
         args.instances, args.hosts, load,
         {
             'unbounded': args.unbounded,
@@ -249,7 +249,7 @@ def run(args: argparse.Namespace) -> int:
         args.migration_failure, args.gpus,
     )
     if args.seeds > 1:
-        runner.run_scenes(
+        comparison.run_scenes(
             settings, policy.compared(args.without), args.seeds, args.jobs,
             args.json,
         )
@@ -258,5 +258,5 @@ def run(args: argparse.Namespace) -> int:
         policy.suggested() if args.suggest
         else policy.compared([*args.without, policy.WEIGHERS])
     )
-    runner.run(settings, policies, args.json, args.plot, args.suggest)
+    comparison.run(settings, policies, args.json, args.plot, args.suggest)
     return 0

@@ -33,8 +33,8 @@ try:
     from blazar_sched.ext._timeline import TimelineIndex
 except ImportError:
     from blazar_sched.ext.host_state import unconfirmed
-    from blazar_sched.ext.timeline import _is_compiled as is_compiled
-    from blazar_sched.ext.timeline import TimelineIndex
+    from blazar_sched.ext.timeline_index import _is_compiled as is_compiled
+    from blazar_sched.ext.timeline_index import TimelineIndex
 
 __all__ = [
     'AMOUNT_LIMIT',

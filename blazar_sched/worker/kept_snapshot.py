@@ -10,7 +10,7 @@ from oslo_log import log as logging
 
 from blazar_sched.replica import files
 from blazar_sched.replica import puller
-from blazar_sched.replica import snapshot
+from blazar_sched.replica import snapshot_file
 
 LOG = logging.getLogger(__name__)
 CONF = cfg.CONF
@@ -41,7 +41,7 @@ class KeptSnapshot:
         if not path:
             return False
         try:
-            with snapshot.reading(path) as kept:
+            with snapshot_file.reading(path) as kept:
                 self._start_from(kept, now)
         except FileNotFoundError:
             return False
@@ -52,7 +52,7 @@ class KeptSnapshot:
         copy = self._puller.copy
         return copy is not None and self._puller.is_fresh(copy)
 
-    def _start_from(self, kept: snapshot.Snapshot, now: int) -> None:
+    def _start_from(self, kept: snapshot_file.Snapshot, now: int) -> None:
         if kept.written_at > now:
             LOG.warning(
                 'The snapshot file was written %d s from now: a clock was '
@@ -86,7 +86,7 @@ class KeptSnapshot:
                 _younger(path, int(self._clock()), due)
                 or _refreshed(path, copy.ledger, revision, at)
             ):
-                snapshot.write(
+                snapshot_file.write(
                     path, copy.ledger, revision, at, copy.replica.items()
                 )
                 self._is_bad = False
@@ -103,13 +103,13 @@ def listed_hosts() -> frozenset[str] | None:
     if not path:
         return None
     try:
-        return snapshot.read_hosts(path)
+        return snapshot_file.read_hosts(path)
     except FileNotFoundError:
         return None
     except (ValueError, OSError) as e:
         LOG.warning(
             'Ignoring the list of reservable hosts, %s%s: %s', path,
-            snapshot.HOSTS_SUFFIX, e,
+            snapshot_file.HOSTS_SUFFIX, e,
         )
         return None
 
@@ -124,6 +124,6 @@ def _younger(path: str, at: int, seconds: float) -> bool:
 def _refreshed(path: str, ledger: str, revision: int, at: int) -> bool:
     """Return whether only the time in the snapshot file had to be changed."""
     try:
-        return snapshot.refresh(path, ledger, revision, at)
+        return snapshot_file.refresh(path, ledger, revision, at)
     except (files.UntrustedFileError, FileNotFoundError):
         return False

@@ -26,7 +26,7 @@ from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.inventory import Inventory
 from blazar_sched.ext import host_state as plain_host_state
-from blazar_sched.ext import timeline as plain_timeline
+from blazar_sched.ext import timeline_index as plain_timeline
 from blazar_sched.replica import record
 from blazar_sched.worker import consumption
 from blazar_sched.worker import process

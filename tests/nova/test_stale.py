@@ -8,7 +8,7 @@ import time
 import pytest
 
 from blazar_sched.demo import cloud
-from blazar_sched.replica import snapshot
+from blazar_sched.replica import snapshot_file
 from blazar_sched.replica import wire
 from blazar_sched.worker import filtering
 from blazar_sched.worker import process
@@ -187,13 +187,13 @@ def test_a_request_at_the_start_waits_for_the_file(
     """A restart admits nothing, however long reading the file takes."""
     _kept(lab, tmp_path, restart)
     lab.end_point.answer = silence
-    reading = snapshot.reading
+    reading = snapshot_file.reading
 
     def slowly(path):
         time.sleep(0.3)
         return reading(path)
 
-    monkeypatch.setattr(snapshot, 'reading', slowly)
+    monkeypatch.setattr(snapshot_file, 'reading', slowly)
     process.stop()
     process.ensure_started()
 
@@ -207,13 +207,13 @@ def test_a_worker_that_does_not_wait_has_the_list(
     lab.end_point.answer = silence
     lab.cloud.configure(start_timeout=0)
     gate = threading.Event()
-    reading = snapshot.reading
+    reading = snapshot_file.reading
 
     def held_up(path):
         gate.wait(20)
         return reading(path)
 
-    monkeypatch.setattr(snapshot, 'reading', held_up)
+    monkeypatch.setattr(snapshot_file, 'reading', held_up)
     process.stop()
     process.ensure_started()
     try:
@@ -316,8 +316,8 @@ def _kept(lab, tmp_path, restart, age=0):
     lab.cloud.configure(snapshot_path=str(path))
     restart(path.exists)
     process.stop()
-    with snapshot.reading(str(path)) as kept:
-        snapshot.write(
+    with snapshot_file.reading(str(path)) as kept:
+        snapshot_file.write(
             str(path), kept.ledger, kept.revision, kept.written_at - age,
             kept.items,
         )

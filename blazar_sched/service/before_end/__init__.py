@@ -20,7 +20,7 @@ from blazar_sched.domain.reservation import BEFORE_END
 from blazar_sched.domain.reservation import BEFORE_END_FAILED
 from blazar_sched.domain.reservation import DEFAULT_BEFORE_END
 from blazar_sched.domain.reservation import Reservation
-from blazar_sched.service import extension
+from blazar_sched.service import entry_points
 from blazar_sched.service.before_end import base
 from blazar_sched.service.clients.keystone import Keystone
 from blazar_sched.service.clients.nova import Nova
@@ -173,6 +173,6 @@ def _why_unavailable(
 def _plugins() -> dict[str, type[base.Action]]:
     found: stevedore.ExtensionManager[base.Action]
     found = stevedore.ExtensionManager(
-        NAMESPACE, on_load_failure_callback=extension.refuse
+        NAMESPACE, on_load_failure_callback=entry_points.refuse
     )
     return {each.name: each.plugin for each in found}

@@ -24,7 +24,7 @@ from blazar_sched.conf import enforcement as enforcement_conf
 from blazar_sched.domain import exception
 from blazar_sched.domain import states
 from blazar_sched.domain.lease import Lease
-from blazar_sched.service import extension
+from blazar_sched.service import entry_points
 from blazar_sched.service.enforcement import base
 from blazar_sched.service.enforcement.base import LeaseChange
 from blazar_sched.service.ledger import reader
@@ -231,7 +231,7 @@ def _load(conf: cfg.ConfigOpts) -> list[base.Filter]:
         NAMESPACE,
         conf[enforcement_conf.GROUP].enabled_filters,
         name_order=True,
-        on_load_failure_callback=extension.refuse,
+        on_load_failure_callback=entry_points.refuse,
         on_missing_entrypoints_callback=_refuse_missing,
     )
     return [each.plugin(conf) for each in found]

@@ -9,7 +9,7 @@ from blazar_sched.domain import exception
 from blazar_sched.domain import host
 from blazar_sched.domain import reservation
 from blazar_sched.domain.host import Host
-from blazar_sched.service.importing.cloud import Cloud
+from blazar_sched.service.importing.lookup import Lookup
 from blazar_sched.service.ledger import blazar
 
 # The numbers that are valid ids of hosts in this service.
@@ -21,7 +21,7 @@ _FIELDS = {field.name for field in dataclasses.fields(Host)}
 def from_row(
     row: blazar.Row,
     capabilities: Iterable[tuple[str, str]],
-    cloud: Cloud,
+    lookup: Lookup,
 ) -> Host:
     """Return a Blazar host as a host to be registered.
 
@@ -34,7 +34,7 @@ def from_row(
         longer does
     :raises InvalidInput: if a capability has a name that is the host's own
     """
-    hypervisor = cloud.hypervisor(row['hypervisor_hostname'])
+    hypervisor = lookup.hypervisor(row['hypervisor_hostname'])
     named = dict(capabilities)
     for name in named:
         if name in _FIELDS or not host.is_capability(name):
@@ -52,9 +52,9 @@ def from_row(
         hypervisor_version=hypervisor.version,
         cpu_info=hypervisor.cpu_info,
         availability_zone=hypervisor.availability_zone,
-        inventory=cloud.inventory(hypervisor),
-        traits=cloud.traits(hypervisor),
-        region=cloud.region,
+        inventory=lookup.inventory(hypervisor),
+        traits=lookup.traits(hypervisor),
+        region=lookup.region,
         hold=host.DEDICATED,
         reservable=row['reservable'],
         capabilities=named,

@@ -13,7 +13,7 @@ from blazar_sched.replica import instance_record
 from blazar_sched.replica import state
 from blazar_sched.service import resources
 from blazar_sched.service.clients.nova import Server
-from blazar_sched.service.importing.cloud import Cloud
+from blazar_sched.service.importing.lookup import Lookup
 from blazar_sched.service.importing.plan import Plan
 from blazar_sched.service.importing.plan import Planner
 from blazar_sched.service.ledger import blazar
@@ -40,7 +40,7 @@ class Importer:
         self._conf = conf
         self._ledger = services.ledger
         self._drivers = resources.Drivers(services)
-        self._cloud = Cloud(services, conf.nova.region_name or '')
+        self._lookup = Lookup(services, conf.nova.region_name or '')
         self._tell = tell
         self._clock = clock
 
@@ -62,7 +62,7 @@ class Importer:
         self._tell('Asking Nova, Placement and Neutron')
         return Planner(
             tables,
-            self._cloud,
+            self._lookup,
             self._drivers,
             int(self._clock()),
             self._conf.manager.vacate_lead_time,
@@ -79,7 +79,7 @@ class Importer:
         """
         self._tell('Asking Nova for servers')
         names = {host.hypervisor_hostname: host.uuid for host in plan.hosts}
-        servers = self._cloud.servers(names) if names else []
+        servers = self._lookup.servers(names) if names else []
         self._tell('Writing')
         now = int(self._clock())
         self._ledger.commit(

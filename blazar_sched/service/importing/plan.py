@@ -30,7 +30,7 @@ from blazar_sched.service.importing import floating_ip
 from blazar_sched.service.importing import host
 from blazar_sched.service.importing import lease
 from blazar_sched.service.importing import reservation
-from blazar_sched.service.importing.cloud import Cloud
+from blazar_sched.service.importing.lookup import Lookup
 from blazar_sched.service.ledger import blazar
 
 # Errors of a single entity, as opposed to the failure of a service.
@@ -90,13 +90,13 @@ class Planner:
     def __init__(
         self,
         tables: blazar.Tables,
-        cloud: Cloud,
+        lookup: Lookup,
         drivers: resources.Drivers,
         now: int,
         lead_time: int,
     ) -> None:
         self._tables = tables
-        self._cloud = cloud
+        self._lookup = lookup
         self._drivers = drivers
         self._now = now
         self._lead_time = lead_time
@@ -162,7 +162,7 @@ class Planner:
                 for c in capabilities[row['id']]
             )
             try:
-                imported = host.from_row(row, named, self._cloud)
+                imported = host.from_row(row, named, self._lookup)
                 if imported.uuid in known:
                     raise exception.Conflict('Blazar has the host twice')
             except _WRONG as e:
@@ -211,7 +211,7 @@ class Planner:
                 self._own_row(r),
                 row,
                 self._drivers,
-                self._cloud,
+                self._lookup,
                 self._addresses(r),
             )
             for r in reservations

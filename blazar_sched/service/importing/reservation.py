@@ -13,7 +13,7 @@ from blazar_sched.domain import reservation
 from blazar_sched.domain import states
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.service import resources
-from blazar_sched.service.importing.cloud import Cloud
+from blazar_sched.service.importing.lookup import Lookup
 from blazar_sched.service.ledger import blazar
 
 # The statuses in which Blazar has created a reservation's objects in other
@@ -27,7 +27,7 @@ def from_row(
     own: blazar.Row,
     lease: blazar.Row,
     drivers: resources.Drivers,
-    cloud: Cloud,
+    lookup: Lookup,
     addresses: Collection[str],
 ) -> Reservation:
     """Return a Blazar reservation as a reservation of this service.
@@ -44,7 +44,9 @@ def from_row(
     )
     made = _made(row, own)
     if row['status'] in _OPENED:
-        made |= _opened(row, lease['project_id'], parameters, cloud, addresses)
+        made |= _opened(
+            row, lease['project_id'], parameters, lookup, addresses
+        )
     return Reservation(
         id=row['id'],
         lease_id=row['lease_id'],
@@ -158,7 +160,7 @@ def _opened(
     row: blazar.Row,
     project_id: str,
     parameters: Mapping[str, Any],
-    cloud: Cloud,
+    lookup: Lookup,
     addresses: Collection[str],
 ) -> dict[str, Any]:
     """Return what this service's start records and its end relies on."""
@@ -166,11 +168,11 @@ def _opened(
         held = {floating_ip.parse(address) for address in addresses}
         network_id = parameters['network_id']
         return {
-            'floating_ips': cloud.floating_ips(network_id, project_id, held)
+            'floating_ips': lookup.floating_ips(network_id, project_id, held)
         }
     made: dict[str, Any] = {'projects': [project_id], 'in_the_way': []}
     if row['resource_type'] == reservation.PHYSICAL_HOST:
-        aggregate = cloud.aggregate(row['id'])
+        aggregate = lookup.aggregate(row['id'])
         if aggregate is not None:
             made['aggregate_id'] = aggregate.id
             made['aggregate_uuid'] = aggregate.uuid

@@ -13,7 +13,7 @@ from typing import cast
 import stevedore
 
 from blazar_sched.domain import exception
-from blazar_sched.service import extension
+from blazar_sched.service import entry_points
 from blazar_sched.service.resources import base
 
 NAMESPACE = 'blazar_sched.resources'
@@ -28,7 +28,7 @@ class Drivers:
             NAMESPACE,
             invoke_on_load=True,
             invoke_args=(services,),
-            on_load_failure_callback=extension.refuse,
+            on_load_failure_callback=entry_points.refuse,
         )
 
     def __getitem__(self, resource_type: str) -> base.Resource:

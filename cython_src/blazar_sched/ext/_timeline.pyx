@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The compiled timeline index, the twin of blazar_sched.ext.timeline.
+"""The compiled timeline index, the twin of blazar_sched.ext.timeline_index.
 
 That module specifies and documents each method; the docstrings here give the
 costs. R is the number of classes, H of hosts, n of requested rows, and k of
@@ -201,7 +201,7 @@ def _is_compiled():
 cdef class TimelineIndex:
     """Hosts x resource classes x time, in exact integers and whole seconds.
 
-    See blazar_sched.ext.timeline.TimelineIndex.
+    See blazar_sched.ext.timeline_index.TimelineIndex.
     """
 
     cdef readonly tuple resource_classes

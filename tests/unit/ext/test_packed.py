@@ -13,12 +13,12 @@ import pytest
 
 from blazar_sched import ext
 from blazar_sched.ext import packed
-from blazar_sched.ext import timeline
+from blazar_sched.ext import timeline_index
 
 CLASSES = ('VCPU', 'MEMORY_MB')
 A, B = (str(uuid.UUID(int=n << 120 | n)) for n in (0xAB, 0xCD))
 TWINS = pytest.mark.parametrize(
-    'twin', [timeline.TimelineIndex, ext.TimelineIndex]
+    'twin', [timeline_index.TimelineIndex, ext.TimelineIndex]
 )
 
 

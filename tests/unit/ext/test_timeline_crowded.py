@@ -16,7 +16,7 @@ import threading
 import pytest
 
 from blazar_sched.ext import errors
-from blazar_sched.ext import timeline
+from blazar_sched.ext import timeline_index
 
 compiled = pytest.importorskip('blazar_sched.ext._timeline')
 
@@ -36,7 +36,7 @@ class Crowd:
 
     def __init__(self, seed, hosts, layers, huge=False):
         self.random = random.Random(seed)
-        self.plain = timeline.TimelineIndex(CLASSES)
+        self.plain = timeline_index.TimelineIndex(CLASSES)
         self.others = [
             compiled.TimelineIndex(CLASSES, *both) for both in layers
         ]
@@ -343,7 +343,7 @@ def test_columns_make_the_same_index():
     crowd.grow(300)
     crowd.shrink(50)
     for index in crowd.twins:
-        for kind in (timeline, compiled):
+        for kind in (timeline_index, compiled):
             copy = kind.TimelineIndex(CLASSES)
             copy.load(*index.columns())
             assert copy.dump() == index.dump() | {'generation': 1}

@@ -15,7 +15,7 @@ from hypothesis import stateful
 from hypothesis import strategies as st
 
 from blazar_sched.ext import errors
-from blazar_sched.ext import timeline
+from blazar_sched.ext import timeline_index
 
 CLASSES = ('VCPU', 'DISK_GB')
 LANES = (*CLASSES, 'shared', 'whole')
@@ -466,7 +466,7 @@ def ask(index, question):
                 count, q.start, q.end, q.amounts, rows, order, q.whole,
                 q.ignore,
             )
-            for order in timeline.ORDERS for count in COUNTS
+            for order in timeline_index.ORDERS for count in COUNTS
         ],
         'runs': lambda: index.runs(
             q.duration, q.start, q.amounts, rows, after, q.whole, q.ignore
@@ -598,7 +598,7 @@ class TimelineMachine(stateful.RuleBasedStateMachine):
 
     def __init__(self):
         super().__init__()
-        self.twins = [timeline.TimelineIndex(CLASSES)]
+        self.twins = [timeline_index.TimelineIndex(CLASSES)]
         if os.environ.get('BLAZAR_SCHED_NO_EXTENSION', '') in ('', '0'):
             compiled = importlib.import_module('blazar_sched.ext._timeline')
             self.twins += [

@@ -15,7 +15,7 @@ from blazar_sched.domain.allocation import Allocation
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.inventory import Inventory
-from blazar_sched.ext import timeline
+from blazar_sched.ext import timeline_index
 from blazar_sched.replica import accounting
 from blazar_sched.replica import packing
 from blazar_sched.replica import record
@@ -467,7 +467,7 @@ def test_a_reader_never_sees_less_than_there_is(make, accounting_, data):
     batches, _ = data.draw(histories(make))
     seen = []
 
-    class Watched(timeline.TimelineIndex):
+    class Watched(timeline_index.TimelineIndex):
         def apply(self, changes, force=False):
             super().apply(changes, force)
             if replica is not None:

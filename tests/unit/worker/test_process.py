@@ -24,7 +24,7 @@ from blazar_sched.domain.instance import Instance
 from blazar_sched.replica import accounting
 from blazar_sched.replica import metrics
 from blazar_sched.replica import pace
-from blazar_sched.replica import snapshot
+from blazar_sched.replica import snapshot_file
 from blazar_sched.replica import state
 from blazar_sched.replica import wire
 from blazar_sched.worker import announcer
@@ -597,7 +597,7 @@ class TestSnapshotFile:
         def kept(age=0, max_age=120):
             configure(max_age=max_age)
             ledger.commit(make.host('h1'))
-            snapshot.write(
+            snapshot_file.write(
                 process.CONF.blazar_sched.snapshot_path,
                 ledger.id,
                 ledger.newest,
@@ -673,7 +673,7 @@ class TestSnapshotFile:
 
         path = process.CONF.blazar_sched.snapshot_path
         assert eventually(lambda: os.path.exists(path))
-        with snapshot.reading(path) as kept:
+        with snapshot_file.reading(path) as kept:
             assert (kept.ledger, kept.revision) == (
                 ledger.id, ledger.newest
             )
@@ -688,7 +688,7 @@ class TestSnapshotFile:
         process.ensure_started()
         assert eventually(lambda: hosts() == {'h1', 'h2'})
 
-        with snapshot.reading(
+        with snapshot_file.reading(
             process.CONF.blazar_sched.snapshot_path
         ) as left:
             assert left.revision == 1
@@ -705,7 +705,7 @@ class TestSnapshotFile:
         process.ensure_started()
 
         def written_at():
-            with snapshot.reading(path) as found:
+            with snapshot_file.reading(path) as found:
                 return found.written_at
 
         assert eventually(lambda: written_at() >= began)
@@ -722,7 +722,7 @@ class TestSnapshotFile:
 
         def revision():
             try:
-                with snapshot.reading(str(path)) as found:
+                with snapshot_file.reading(str(path)) as found:
                     return found.revision
             except ValueError:
                 return None
@@ -763,7 +763,7 @@ class TestStart:
     def unusable(self, path, ledger, make):
         """Leave the snapshot file of a worker of another version."""
         ledger.commit(make.host(self.HOST))
-        snapshot.write(
+        snapshot_file.write(
             str(path), ledger.id, ledger.newest, process.now(), ledger.items()
         )
         path.write_bytes(b'of another version')
@@ -772,20 +772,20 @@ class TestStart:
     def slow(self, monkeypatch):
         """Delay the reading of the snapshot file until this is set."""
         gate = threading.Event()
-        reading = snapshot.reading
+        reading = snapshot_file.reading
 
         def slowly(path):
             assert gate.wait(DEADLINE)
             return reading(path)
 
-        monkeypatch.setattr(snapshot, 'reading', slowly)
+        monkeypatch.setattr(snapshot_file, 'reading', slowly)
         yield gate
         gate.set()
 
     @pytest.fixture
     def kept(self, path, ledger, make):
         ledger.commit(make.host(self.HOST))
-        snapshot.write(
+        snapshot_file.write(
             str(path), ledger.id, ledger.newest, process.now(), ledger.items()
         )
 

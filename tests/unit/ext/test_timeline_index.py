@@ -15,7 +15,7 @@ import types
 import pytest
 
 from blazar_sched.ext import errors
-from blazar_sched.ext import timeline
+from blazar_sched.ext import timeline_index
 
 FOREVER = errors.FOREVER
 LAST = errors.TIME_LIMIT - 1
@@ -900,7 +900,7 @@ class TimelineIndexTests:
         assert index.pick(9, 10, 20, [1], order='freest') == [
             'big', 'third', 'small'
         ]
-        for order in timeline.ORDERS:
+        for order in timeline_index.ORDERS:
             everyone = index.pick(9, 10, 20, [1], order=order)
             for count in range(4):
                 assert index.pick(
@@ -1196,7 +1196,7 @@ class TestPython(TimelineIndexTests):
 
     @pytest.fixture
     def index_class(self):
-        return timeline.TimelineIndex
+        return timeline_index.TimelineIndex
 
 
 @pytest.mark.skipif(
@@ -1212,7 +1212,7 @@ class TestCompiled(TimelineIndexTests):
         return compiled.TimelineIndex
 
     def test_same_signatures(self, index_class):
-        plain = timeline.TimelineIndex
+        plain = timeline_index.TimelineIndex
         for name, method in inspect.getmembers(plain, inspect.isfunction):
             if not name.startswith('_'):
                 assert parameters(getattr(index_class, name)) == parameters(

@@ -12,7 +12,7 @@ import pytest
 
 from blazar_sched.replica import files
 from blazar_sched.replica import record
-from blazar_sched.replica import snapshot
+from blazar_sched.replica import snapshot_file
 
 LEDGER = '5bb0ef43-3d64-4a4a-9b5c-6a6d3b1d7c35'
 WRITTEN_AT = 1_900_000_000
@@ -29,12 +29,12 @@ def items(make, as_items):
 @pytest.fixture
 def path(tmp_path, items):
     path = str(tmp_path / 'snapshot')
-    snapshot.write(path, LEDGER, 5, WRITTEN_AT, items)
+    snapshot_file.write(path, LEDGER, 5, WRITTEN_AT, items)
     return path
 
 
 def read(path):
-    with snapshot.reading(path) as kept:
+    with snapshot_file.reading(path) as kept:
         return (
             kept.ledger, kept.revision, kept.written_at, list(kept.items)
         )
@@ -50,7 +50,7 @@ def test_no_file(tmp_path):
 
 
 def test_replaces_the_one_before(path):
-    snapshot.write(path, LEDGER, 6, WRITTEN_AT + 1, [])
+    snapshot_file.write(path, LEDGER, 6, WRITTEN_AT + 1, [])
 
     assert read(path)[1] == 6
     assert not os.path.exists(path + '.new')
@@ -63,7 +63,7 @@ def test_truncated_anywhere_is_refused(path):
     for length in range(len(whole)):
         with open(path, 'wb') as file:
             file.write(whole[:length])
-        with pytest.raises(snapshot.SnapshotError):
+        with pytest.raises(snapshot_file.SnapshotError):
             read(path)
 
 
@@ -74,14 +74,14 @@ def test_damaged_anywhere_is_refused(path):
     for at in range(len(whole)):
         with open(path, 'wb') as file:
             file.write(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1:])
-        with pytest.raises(snapshot.SnapshotError):
+        with pytest.raises(snapshot_file.SnapshotError):
             read(path)
 
 
 def test_another_version_is_refused(path, monkeypatch):
-    monkeypatch.setattr(snapshot.wire, 'WIRE_VERSION', 1)
+    monkeypatch.setattr(snapshot_file.wire, 'WIRE_VERSION', 1)
 
-    with pytest.raises(snapshot.SnapshotError, match='version'):
+    with pytest.raises(snapshot_file.SnapshotError, match='version'):
         read(path)
 
 
@@ -96,7 +96,7 @@ def test_a_header_of_something_else_is_refused(tmp_path, header):
     true_at = f'true_at {7:020d} sha256 {digest}\n'.encode()
     path.write_bytes(lines + last + true_at)
 
-    with pytest.raises(snapshot.SnapshotError):
+    with pytest.raises(snapshot_file.SnapshotError):
         read(str(path))
 
 
@@ -106,7 +106,7 @@ def test_failed_write_leaves_the_one_before(path, items):
         raise OSError('no space left on device')
 
     with pytest.raises(OSError):
-        snapshot.write(path, LEDGER, 6, WRITTEN_AT, failing())
+        snapshot_file.write(path, LEDGER, 6, WRITTEN_AT, failing())
 
     assert read(path)[1] == 5
     assert not os.path.exists(path + '.new')
@@ -116,13 +116,13 @@ def test_two_do_not_write_at_once(path, items):
     def slow():
         yield items[0]
         with pytest.raises(BlockingIOError):
-            snapshot.write(path, LEDGER, 7, WRITTEN_AT, items)
+            snapshot_file.write(path, LEDGER, 7, WRITTEN_AT, items)
         yield from items[1:]
 
-    snapshot.write(path, LEDGER, 6, WRITTEN_AT, slow())
+    snapshot_file.write(path, LEDGER, 6, WRITTEN_AT, slow())
 
     assert read(path)[1] == 6
-    snapshot.write(path, LEDGER, 7, WRITTEN_AT, items)
+    snapshot_file.write(path, LEDGER, 7, WRITTEN_AT, items)
     assert read(path)[1] == 7
 
 
@@ -136,14 +136,14 @@ def test_who_is_killed_while_writing_leaves_no_more_than_one_file(
     for _ in range(2):
         child = os.fork()
         if child == 0:
-            snapshot.write(path, LEDGER, 6, WRITTEN_AT, killed())
+            snapshot_file.write(path, LEDGER, 6, WRITTEN_AT, killed())
         assert os.WIFSIGNALED(os.waitpid(child, 0)[1])
     assert read(path)[1] == 5
     assert sorted(os.listdir(os.path.dirname(path))) == [
         'snapshot', 'snapshot.hosts', 'snapshot.lock', 'snapshot.new',
     ]
 
-    snapshot.write(path, LEDGER, 7, WRITTEN_AT, items)
+    snapshot_file.write(path, LEDGER, 7, WRITTEN_AT, items)
 
     assert read(path)[1] == 7
     assert not os.path.exists(path + '.new')
@@ -155,7 +155,7 @@ class TestRefresh:
     def test_only_the_time_is_new(self, path, items):
         inode = os.stat(path).st_ino
 
-        assert snapshot.refresh(path, LEDGER, 5, WRITTEN_AT + 60)
+        assert snapshot_file.refresh(path, LEDGER, 5, WRITTEN_AT + 60)
 
         assert read(path) == (LEDGER, 5, WRITTEN_AT + 60, items)
         assert os.stat(path).st_ino == inode
@@ -164,33 +164,35 @@ class TestRefresh:
         'ledger, revision', [(LEDGER, 6), ('another', 5)]
     )
     def test_another_revision_is_left_alone(self, path, ledger, revision):
-        assert not snapshot.refresh(path, ledger, revision, WRITTEN_AT + 60)
+        assert not snapshot_file.refresh(
+            path, ledger, revision, WRITTEN_AT + 60
+        )
 
         assert read(path)[2] == WRITTEN_AT
 
     def test_another_version_is_left_alone(self, path, monkeypatch):
-        monkeypatch.setattr(snapshot.wire, 'WIRE_VERSION', 1)
+        monkeypatch.setattr(snapshot_file.wire, 'WIRE_VERSION', 1)
 
-        assert not snapshot.refresh(path, LEDGER, 5, WRITTEN_AT + 60)
+        assert not snapshot_file.refresh(path, LEDGER, 5, WRITTEN_AT + 60)
 
     @pytest.mark.parametrize('cut', [1, 10, 100, 150])
     def test_one_that_is_cut_off_is_left_alone(self, path, cut):
         os.truncate(path, os.stat(path).st_size - cut)
 
-        assert not snapshot.refresh(path, LEDGER, 5, WRITTEN_AT + 60)
+        assert not snapshot_file.refresh(path, LEDGER, 5, WRITTEN_AT + 60)
 
     def test_one_without_the_list_of_hosts_is_left_alone(self, path):
         os.unlink(path + '.hosts')
 
-        assert not snapshot.refresh(path, LEDGER, 5, WRITTEN_AT + 60)
+        assert not snapshot_file.refresh(path, LEDGER, 5, WRITTEN_AT + 60)
 
     def test_not_while_another_writes(self, path, items):
         def slow():
             yield items[0]
             with pytest.raises(BlockingIOError):
-                snapshot.refresh(path, LEDGER, 5, WRITTEN_AT + 60)
+                snapshot_file.refresh(path, LEDGER, 5, WRITTEN_AT + 60)
 
-        snapshot.write(path, LEDGER, 5, WRITTEN_AT, slow())
+        snapshot_file.write(path, LEDGER, 5, WRITTEN_AT, slow())
 
 
 class TestHosts:
@@ -202,41 +204,41 @@ class TestHosts:
     def path(self, tmp_path):
         path = str(tmp_path / 'snapshot')
         items = [('host', each, {'uuid': each}) for each in self.UUIDS]
-        snapshot.write(path, LEDGER, 5, WRITTEN_AT, items)
+        snapshot_file.write(path, LEDGER, 5, WRITTEN_AT, items)
         return path
 
     def test_come_back_by_another_version(self, path, monkeypatch):
-        monkeypatch.setattr(snapshot.wire, 'WIRE_VERSION', 1)
+        monkeypatch.setattr(snapshot_file.wire, 'WIRE_VERSION', 1)
 
-        assert snapshot.read_hosts(path) == self.UUIDS
+        assert snapshot_file.read_hosts(path) == self.UUIDS
 
     def test_are_a_uuid_a_line(self, path):
         with open(path + '.hosts') as file:
             assert set(file.read().splitlines()) == self.UUIDS
 
     def test_none_is_a_list_too(self, path):
-        snapshot.write(path, LEDGER, 6, WRITTEN_AT, [])
+        snapshot_file.write(path, LEDGER, 6, WRITTEN_AT, [])
 
-        assert snapshot.read_hosts(path) == frozenset()
+        assert snapshot_file.read_hosts(path) == frozenset()
 
     def test_no_list(self, tmp_path):
         with pytest.raises(FileNotFoundError):
-            snapshot.read_hosts(str(tmp_path / 'none'))
+            snapshot_file.read_hosts(str(tmp_path / 'none'))
 
     @pytest.mark.parametrize('cut', [2, 20, 38 + 30])
     def test_a_list_that_is_cut_off_is_refused(self, path, cut):
         os.truncate(path + '.hosts', 3 * 37 - cut)
 
-        with pytest.raises(snapshot.SnapshotError):
-            snapshot.read_hosts(path)
+        with pytest.raises(snapshot_file.SnapshotError):
+            snapshot_file.read_hosts(path)
 
     @pytest.mark.parametrize('content', [b'\xff\xfe', b'[]', b'\x00' * 9])
     def test_something_else_is_refused(self, path, content):
         with open(path + '.hosts', 'wb') as file:
             file.write(content)
 
-        with pytest.raises(snapshot.SnapshotError):
-            snapshot.read_hosts(path)
+        with pytest.raises(snapshot_file.SnapshotError):
+            snapshot_file.read_hosts(path)
 
 
 def links(path):
@@ -260,8 +262,8 @@ class TestUntrustedFolder:
         os.symlink(victim, link)
 
         for write in (
-            lambda: snapshot.refresh(path, LEDGER, 5, WRITTEN_AT),
-            lambda: snapshot.write(path, LEDGER, 6, WRITTEN_AT, items),
+            lambda: snapshot_file.refresh(path, LEDGER, 5, WRITTEN_AT),
+            lambda: snapshot_file.write(path, LEDGER, 6, WRITTEN_AT, items),
         ):
             with contextlib.suppress(OSError):
                 write()
@@ -287,7 +289,7 @@ class TestUntrustedFolder:
         with pytest.raises(refusal):
             read(path)
         with pytest.raises(refusal):
-            snapshot.read_hosts(path)
+            snapshot_file.read_hosts(path)
 
     @pytest.mark.parametrize('mode', [0o620, 0o602])
     def test_what_others_may_write_is_not_read(self, path, mode):
@@ -297,7 +299,7 @@ class TestUntrustedFolder:
         with pytest.raises(files.UntrustedFileError, match='can write'):
             read(path)
         with pytest.raises(files.UntrustedFileError, match='can write'):
-            snapshot.read_hosts(path)
+            snapshot_file.read_hosts(path)
 
     def test_another_users_copy_is_not_read_but_the_list_is(
         self, path, monkeypatch
@@ -307,7 +309,7 @@ class TestUntrustedFolder:
 
         with pytest.raises(files.UntrustedFileError, match='owns the file'):
             read(path)
-        assert snapshot.read_hosts(path) == frozenset()
+        assert snapshot_file.read_hosts(path) == frozenset()
 
 
 def test_only_its_owner_may_read_it(path):

@@ -21,8 +21,8 @@ from blazar_sched.service.resources import base
 T = TypeVar('T')
 
 
-class Cloud:
-    """The other services of the cloud.
+class Lookup:
+    """The objects of other services, each requested once.
 
     Every method raises Unavailable if a service does not answer.
 
