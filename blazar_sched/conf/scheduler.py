@@ -128,11 +128,11 @@ opts = [
         'shelving_time',
         default=600,
         min=1,
-        help='Seconds in which a server with a later start (``lease_start``) '
-        'must be built and shelved. The server is treated as an instance '
-        'with this lifetime until it is shelved, and '
+        help='Seconds in which an instance with a later start '
+        '(``lease_start``) must be built and shelved. It is treated as an '
+        'instance with this lifetime until it is shelved, and '
         '``max_backfill_lifetime`` applies. Shelving stores an image of the '
-        'server: raise this value if servers have large disks.',
+        'instance: raise this value if instances have large disks.',
     ),
     cfg.IntOpt(
         'min_preemptible_runtime',
@@ -149,7 +149,7 @@ opts = [
         help='Maximum number of seconds for which a worker counts an instance '
         'that it or another worker has placed, and whose host Nova has not '
         'reported yet. Time in which no manager responds does not count. '
-        'Raise this value if managers learn of new servers later than that. '
+        'Raise this value if managers learn of new instances later than that. '
         '0 disables the count, and the announcement of '
         'placed instances to other workers and to the managers.',
     ),

@@ -35,7 +35,7 @@ from blazar_sched.replica.indexes import WHOLE
 class Resource:
     """The figures of one resource class for all hosts together in a part.
 
-    `used` is the amount that servers that draw on no reservation have at the
+    `used` is the amount that instances that draw on no reservation have at the
     start of the part, and `reserved` is all other amounts taken at that time;
     `available` is the amount that may be reserved throughout the part.
     """

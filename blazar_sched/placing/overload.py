@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Overloaded hosts: which hosts have too much, and what may leave them.
 
-A server that is past its end, or preemptible, is no reason to move an
-allocation: the server has to yield when a window opens, and therefore does not
-count here.
+An instance that is past its end, or preemptible, is no reason to move an
+allocation: the instance has to yield when a window opens, and therefore does
+not count here.
 """
 
 from collections import Counter
@@ -27,7 +27,7 @@ def overloaded_hosts(replica: state.Replica, now: int) -> list[str]:
     """Return the reservable hosts that may hold too much at some time.
 
     The indexes are checked from `now` on. No such host is left out; for a
-    host with a server that is past its end, `allocations_to_move` may find
+    host with an instance that is past its end, `allocations_to_move` may find
     that no allocation has to leave.
 
     O(hosts that are full or closed at some time + instances).
@@ -46,13 +46,13 @@ def overloaded_hosts(replica: state.Replica, now: int) -> list[str]:
 def _counts(
     replica: state.Replica, instance: Instance, now: int
 ) -> bool:
-    """Tell whether a server counts for itself, until it leaves its host."""
+    """Tell whether an instance counts for itself, until it leaves its host."""
     occupied = accounting.occupancy(instance, overdue=False)
     return instance.leaves_at > now and occupied is not None
 
 
 def _hosts_taken_whole(replica: state.Replica, now: int) -> set[str]:
-    """Return the hosts that are taken whole while a server is there."""
+    """Return the hosts that are taken whole while an instance is there."""
     until: Counter[str] = Counter()
     for instance in replica.instances.values():
         if _counts(replica, instance, now):

@@ -229,9 +229,9 @@ def must_leave(
 def is_open(replica: state.Replica, instance: Instance, now: int) -> bool:
     """Tell whether an instance can still go along its relocation path.
 
-    A host of the path may take no instances any more, or may be full: with a
-    server that no filter has admitted, or because the host has shrunk. A stay
-    may be over.
+    A host of the path may take no instances any more, or may be full: with an
+    instance that no filter has admitted, or because the host has shrunk. A
+    stay may be over.
     """
     return all(
         now < stay.end

@@ -28,7 +28,7 @@ class SchedulerAccounting:
     bounded instance is given back from its end on. A bound instance, which is
     part of HostState's use and of its reservation, is given back for ever. A
     preemptible instance is given back for ever too, because it yields to any
-    server that needs its room: what is free at this moment is for Placement
+    instance that needs its room: what is free at this moment is for Placement
     to decide. An unbounded instance is not given back, nor is an overdue
     instance: the time at which it leaves is not known.
     """
@@ -38,7 +38,7 @@ class SchedulerAccounting:
         """Return the capacities by RESOURCE_CLASSES.
 
         A class that the host has no inventory of comes from another resource
-        provider, if at all: no server is kept off the host for lack of it.
+        provider, if at all: no instance is kept off the host for lack of it.
         """
         return tuple(
             amount if name in host.inventory else inventory.MAX_AMOUNT

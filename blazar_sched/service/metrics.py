@@ -84,7 +84,7 @@ CLOCK_DIFFERENCE = Metric(
 LATE_PLACEMENTS = Metric(
     prometheus_client.Counter,
     'blazar_sched_manager_late_placements',
-    'Servers that nova-scheduler placed more than 60 seconds before it told '
+    'Instances that nova-scheduler placed more than 60 seconds before it told '
     'this manager, by the clocks of both, or as long after that',
 )
 MOVES = Metric(
@@ -113,8 +113,8 @@ LATE = Metric(
 ON_CLOSED = Metric(
     prometheus_client.Gauge,
     'blazar_sched_manager_servers_on_closed_hosts',
-    'Servers that are on hosts that are closed, for a maintenance or because '
-    'the host is gone; every manager reports the same number',
+    'Instances that are on hosts that are closed, for a maintenance or '
+    'because the host is gone; every manager reports the same number',
 )
 
 FAILING = Metric(
@@ -166,10 +166,10 @@ HEADROOM = Metric(
     prometheus_client.Gauge,
     'blazar_sched_manager_relocation_headroom_ratio',
     'Share of the capacity of all registered hosts that is neither allocated '
-    'to reservations nor used by servers at any time from relocation_notice '
-    'seconds after now on, by the resource class VCPU or MEMORY_MB. A server '
-    'uses capacity until its end. Below 0, more is promised than the hosts '
-    'have. Every manager reports the same number; no number without '
+    'to reservations nor used by instances at any time from relocation_notice '
+    'seconds after now on, by the resource class VCPU or MEMORY_MB. An '
+    'instance uses capacity until its end. Below 0, more is promised than the '
+    'hosts have. Every manager reports the same number; no number without '
     'relocate_instances',
     ('resource_class',),
 )

@@ -6,7 +6,7 @@ another worker may give the same room away, and a lease may be placed on it.
 Therefore a placed instance is announced at once: to the other workers, which
 count the instance as pending, and to a manager, which books the record of the
 instance with its relocation path. An announcement may be lost: the manager
-learns of the server from Nova anyway. So the scheduler never waits for the
+learns of the instance from Nova anyway. So the scheduler never waits for the
 bus, and announcements are dropped while the bus is away.
 """
 

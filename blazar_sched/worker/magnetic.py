@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Magnetic reservations, which servers of their project use without a hint."""
+"""Magnetic reservations, used by their project without a hint."""
 
 from collections.abc import Iterable
 from typing import Any

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Detection of servers that use capacity promised to leases.
+"""Detection of instances that use capacity promised to leases.
 
-Such servers come from a forced host or from a race: no filter has admitted
+Such instances come from a forced host or from a race: no filter has admitted
 them.
 """
 
@@ -37,7 +37,7 @@ def report(
     changed: Collection[Instance],
     now: int,
 ) -> None:
-    """Report misplaced servers, and have the leases' hosts vacated again.
+    """Report misplaced instances, and have the leases' hosts vacated again.
 
     :param changed: the instance records that are new, or have changed
     """
@@ -70,7 +70,7 @@ def report(
         if not lease_ids:
             continue
         LOG.warning(
-            'Server %s on host %s is in the way of leases %s',
+            'Instance %s on host %s is in the way of leases %s',
             instance.uuid, instance.host, ', '.join(lease_ids),
         )
         notifier.instance(

@@ -2,10 +2,11 @@
 """Relocation: the paths of instances, and the moves that the paths ask for.
 
 The ledger keeps the path of each instance that must leave its host before its
-end. A move begins at the start of the next stay: Nova live-migrates the server
-to exactly that host, where the relocation allocation admits this server and no
-other server. The record of the server tells that the move is done. Any manager
-may ask for a move, and several may: Nova refuses the second request.
+end. A move begins at the start of the next stay: Nova live-migrates the
+instance to exactly that host, where the relocation allocation admits this
+instance and no other instance. The record of the instance tells that the move
+is done. Any manager may ask for a move, and several may: Nova refuses the
+second request.
 
 An instance that must leave its host and has no path is *unplanned*. A path is
 looked for again with each step; such an instance is reported, and is never
@@ -97,7 +98,7 @@ class _MoveRequests:
 
     :ivar target: the uuid of the host
     :ivar count: how many requests there were
-    :ivar last: when the server was last looked at for a request
+    :ivar last: when the instance was last looked at for a request
     :ivar begun: whether Nova has accepted the last request
     """
 
@@ -132,7 +133,7 @@ class Relocations(loop.Looped):
     """The loop that moves instances along their paths.
 
     :param clock: returns the time in epoch seconds
-    :param notice: has a server looked at soon
+    :param notice: has an instance looked at soon
     :param metrics_: the metrics that count what the manager does
     """
 
@@ -153,7 +154,7 @@ class Relocations(loop.Looped):
         self._clock = clock
         self._notice = notice
         self._metrics = metrics_
-        # The requests for moves that are due, by the uuid of the server.
+        # The requests for moves that are due, by the uuid of the instance.
         self._requests: dict[str, _MoveRequests] = {}
         # The instances that were reported, by the type of the notification.
         self._reported: dict[str, set[str]] = defaultdict(set)
@@ -202,7 +203,7 @@ class Relocations(loop.Looped):
         self._objects.each(((each[0].uuid, each) for each in due), move, now)
 
     def _requests_for(self, uuid: str, target: str) -> _MoveRequests:
-        """Return the requests for the move of a server to a host."""
+        """Return the requests for the move of an instance to a host."""
         known = self._requests.get(uuid)
         if known is not None and known.target == target:
             return known
@@ -287,7 +288,7 @@ class Relocations(loop.Looped):
         if server is None or server.task is not None:
             return
         if server.node == target.hypervisor_hostname:
-            # The record of the server is late.
+            # The record of the instance is late.
             self._notice(instance.uuid)
             return
         if requests.begun:
@@ -296,7 +297,7 @@ class Relocations(loop.Looped):
         if requests.count:
             self._metrics.of(metrics.MOVES, metrics.FAILED).inc()
             LOG.warning(
-                'Server %s is not on host %s after %d requests to Nova',
+                'Instance %s is not on host %s after %d requests to Nova',
                 instance.uuid, target.hypervisor_hostname, requests.count,
             )
         if requests.count >= MAX_REQUESTS and self._lead_elsewhere(
@@ -306,7 +307,7 @@ class Relocations(loop.Looped):
         requests.count += 1
         self._make_room(instance, target, now)
         LOG.info(
-            'Moving server %s to host %s', instance.uuid,
+            'Moving instance %s to host %s', instance.uuid,
             target.hypervisor_hostname,
         )
         requests.begun = self._nova.migrate_server(server, target.service_name)
@@ -314,11 +315,11 @@ class Relocations(loop.Looped):
         if not requests.begun:
             now_there = self._nova.server(instance.uuid)
             if now_there is None or now_there.task is not None:
-                # Another manager was first, or the server is deleted.
+                # Another manager was first, or the instance is deleted.
                 return
             outcome, event_type = metrics.REFUSED, INSTANCE_RELOCATION_ERROR
             LOG.warning(
-                'Nova refused to move server %s to host %s', instance.uuid,
+                'Nova refused to move instance %s to host %s', instance.uuid,
                 target.hypervisor_hostname,
             )
         self._metrics.of(metrics.MOVES, outcome).inc()
@@ -358,7 +359,7 @@ class Relocations(loop.Looped):
         return self._ledger.commit(work)
 
     def _make_room(self, instance: Instance, target: Host, now: int) -> None:
-        """Delete the servers that yield on a host, as far as needed."""
+        """Delete the instances that yield on a host, as far as needed."""
         room = self._ledger.read_replica(
             lambda replica: replica.present.recorded_room([target.uuid])
         )

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Replanning: leases and the hosts that can no longer hold all of them.
 
-A host holds too much if it shrinks, or if a server is on it that no filter let
-in. A host does not suit a lease any more if it no longer meets the requirement
-of a reservation, or if its devices become unlike. Leases that have not started
-leave such hosts, as far as other hosts have room. A lease that has started
-stays, because its servers are there: it is degraded while the host has less
-than its leases hold, and reported to be at risk while the host does not suit
-it, or will be closed before its end. Each lease is changed in a commit of its
-own, in which everything is read again.
+A host holds too much if it shrinks, or if an instance is on it that no filter
+let in. A host does not suit a lease any more if it no longer meets the
+requirement of a reservation, or if its devices become unlike. Leases that have
+not started leave such hosts, as far as other hosts have room. A lease that has
+started stays, because its instances are there: it is degraded while the host
+has less than its leases hold, and reported to be at risk while the host does
+not suit it, or will be closed before its end. Each lease is changed in a
+commit of its own, in which everything is read again.
 """
 
 from collections import defaultdict
