@@ -246,7 +246,7 @@ def every(work: Callable[[], object], until: float) -> list[float]:
 
 def _searching(base: str, name: str) -> Callable[[], object]:
     return functools.partial(
-        ledger.post, f'{base}/offers', SEARCHES[name], '1.3'
+        ledger.post, f'{base}/offers', SEARCHES[name], '1.1'
     )
 
 
@@ -272,10 +272,10 @@ def hold(base: str, budget: str) -> list[float]:
     """Return the seconds of each offer that is held and then accepted."""
     def work() -> None:
         wanted = {**SEARCHES[SMALL], 'hold': workload.MINUTE}
-        found = ledger.post(f'{base}/offers', wanted, '1.3')
+        found = ledger.post(f'{base}/offers', wanted, '1.1')
         offer = found['offers'][0]['id']
         ledger.post(
-            f'{base}/leases', {'name': 'measured', 'offer': offer}, '1.3'
+            f'{base}/leases', {'name': 'measured', 'offer': offer}, '1.1'
         )
 
     return every(work, time.perf_counter() + float(budget))

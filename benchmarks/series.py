@@ -81,7 +81,7 @@ def _creating(base: str, first: int) -> Callable[[], object]:
                 'min': 10, 'max': 10,
             }],
         }
-        ledger.post(f'{base}/series', body, '1.3')
+        ledger.post(f'{base}/series', body, '1.1')
 
     return create
 

@@ -15,7 +15,7 @@ from blazar_sched.demo.scenario import BOB
 from blazar_sched.demo.scenario import iso
 
 HOUR = 3600
-_VERSION = {'OpenStack-API-Version': 'reservation 1.3'}
+_VERSION = {'OpenStack-API-Version': 'reservation 1.1'}
 _HOST = {'resource_type': 'physical:host', 'min': 1, 'max': 1}
 _SIZE = {
     'resource_type': 'virtual:instance', 'amount': 2, 'vcpus': 2,

@@ -18,7 +18,6 @@ from tests.cloud import site
 from tests.cloud.reservation import MAX_LEASE_DURATION
 
 V1_1 = '1.1'
-V1_2 = '1.2'
 LATER = datetime.timedelta(days=1)
 MAX_DURATION = datetime.timedelta(seconds=MAX_LEASE_DURATION)
 # The header that a proxy of Keystone would send.
@@ -56,7 +55,7 @@ def reader(admin, demo, new_person):
 def ask(who, method, path, body=None):
     """Return the status of the response to a request."""
     answer = who.reservation.request(
-        f'/{path}', method, json=body, microversion=V1_2
+        f'/{path}', method, json=body, microversion=V1_1
     )
     return answer.status_code
 
@@ -122,11 +121,11 @@ def test_nobody_draws_or_ends_the_servers_of_another_project(
     wanted = person.hosts(
         on_end=on_end, before_end='snapshot', **({} if changed else trap)
     )
-    lease = demo.wait_for(demo.book(wanted, microversion=V1_2), 'ACTIVE')
+    lease = demo.wait_for(demo.book(wanted, microversion=V1_1), 'ACTIVE')
     if changed:
         [reservation] = lease['reservations']
         demo.update_lease(
-            lease, V1_2, reservations=[{'id': reservation['id'], **trap}]
+            lease, V1_1, reservations=[{'id': reservation['id'], **trap}]
         )
         demo.opened(lease)
     # Other hosts have room, too, and nova-scheduler is not asked for this

@@ -15,7 +15,6 @@ BEFORE_END = datetime.timedelta(hours=1)
 SOON = datetime.timedelta(seconds=25)
 SECOND = datetime.timedelta(seconds=1)
 V1_1 = '1.1'
-V1_2 = '1.2'
 
 
 @pytest.mark.row('F76')
@@ -51,7 +50,7 @@ def test_servers_are_copied_before_the_lease_ends(demo, register, until):
         person.hosts(before_end='snapshot'),
         person.instances(before_end='snapshot'),
         length=BEFORE_END + SOON,
-        microversion=V1_2,
+        microversion=V1_1,
     )
     demo.wait_for(lease, 'ACTIVE')
     host, instance = lease['reservations']

@@ -25,7 +25,7 @@ def removed(admin):
     yield made.append
     for each in made:
         admin.reservation.delete(
-            f'/maintenances/{each["id"]}', microversion='1.3'
+            f'/maintenances/{each["id"]}', microversion='1.1'
         )
 
 
@@ -47,12 +47,12 @@ def test_hosts_are_left_in_time_and_open_again(
         'hosts': closed,
     }
     expected = admin.create(
-        'maintenances?dry_run=true', '1.3', **wanted
+        'maintenances?dry_run=true', '1.1', **wanted
     )
     assert expected['in_the_way'] == []
     assert host_of(lease) == [held]
 
-    made = admin.create('maintenances', '1.3', **wanted)
+    made = admin.create('maintenances', '1.1', **wanted)
     removed(made)
     assert [each['lease_id'] for each in made['moved']] == [lease['id']]
     assert made['servers'] == expected['servers'] == 1
@@ -65,7 +65,7 @@ def test_hosts_are_left_in_time_and_open_again(
     ])
 
     def shown():
-        return admin.get(f'maintenances/{made["id"]}', '1.3')['maintenance']
+        return admin.get(f'maintenances/{made["id"]}', '1.1')['maintenance']
 
     until(lambda: shown()['status'] == 'ACTIVE')
     assert nova.status_of(server) == 'ACTIVE'

@@ -7,7 +7,7 @@ import pytest
 
 from tests.cloud import person
 
-V1_2 = '1.2'
+V1_1 = '1.1'
 # Seconds; shorter than the default notice of an end.
 HALF_AN_HOUR = datetime.timedelta(minutes=30)
 SOON = datetime.timedelta(seconds=20)
@@ -24,7 +24,7 @@ def book(demo):
 
     def book(reservation):
         lease = demo.book(
-            reservation, length=HALF_AN_HOUR, microversion=V1_2
+            reservation, length=HALF_AN_HOUR, microversion=V1_1
         )
         return demo.wait_for(lease, 'ACTIVE')
 
@@ -84,7 +84,7 @@ def test_a_lease_that_is_shorter_than_the_notice_copies_its_servers(
     # not wait.
     soon = datetime.datetime.now(datetime.UTC) + SOON
     demo.update_lease(
-        lease, V1_2, end_date=soon.strftime('%Y-%m-%d %H:%M:%S')
+        lease, V1_1, end_date=soon.strftime('%Y-%m-%d %H:%M:%S')
     )
     over = demo.wait_for(lease, 'TERMINATED')
     assert {event['status'] for event in over['events']} == {'DONE'}

@@ -27,8 +27,7 @@ AGAIN = (429, 502, 503, 504)
 MAX_LEASES = 6
 # Seconds for which a client holds an offer.
 HOLD = 4
-V1_3 = {**serving.ADMIN, 'OpenStack-API-Version': 'reservation 1.3'}
-V1_5 = {**serving.ADMIN, 'OpenStack-API-Version': 'reservation 1.5'}
+V1_1 = {**serving.ADMIN, 'OpenStack-API-Version': 'reservation 1.1'}
 # What the lease requests of all clients compete for.
 HOST = {
     'resource_type': 'physical:host', 'min': 1, 'max': 1,
@@ -137,7 +136,7 @@ class _Client:
     def _offer(self) -> None:
         """Hold an offer; accept it, delete it or let it lapse."""
         lease = self._lease()
-        answer = self._ask('post', '/v1/offers', 'hold', headers=V1_3, json={
+        answer = self._ask('post', '/v1/offers', 'hold', headers=V1_1, json={
             'reservations': lease['reservations'], 'hold': HOLD, 'limit': 1,
             'start_date': lease['start_date'], 'duration': '1h',
         })
@@ -146,11 +145,11 @@ class _Client:
         chosen = self._random.choice(['accept', 'accept', 'delete', 'lapse'])
         if chosen == 'accept':
             chosen = self._create(
-                {'name': 'lease', 'offer': offer['id']}, V1_3
+                {'name': 'lease', 'offer': offer['id']}, V1_1
             )
         elif chosen == 'delete':
             answer = self._ask(
-                'delete', f'/v1/offers/{offer["id"]}', headers=V1_3
+                'delete', f'/v1/offers/{offer["id"]}', headers=V1_1
             )
             # The offer is deleted already, if only the response was lost.
             assert answer.status_code in (204, 404), answer.text
@@ -163,17 +162,17 @@ class _Client:
             'start_date': '2031-03-03 10:00',
             'latest_start_date': '2031-03-03 13:00',
             'wait_until': '2031-01-01 10:00',
-        }, headers={**V1_5, 'Idempotency-Key': str(uuid.uuid4())})
+        }, headers={**V1_1, 'Idempotency-Key': str(uuid.uuid4())})
         assert answer.status_code == 201, answer.text
         path = f'/v1/requests/{answer.json()["request"]["id"]}'
         for _ in range(LOOKS):
-            request = self._ask('get', path, headers=V1_5).json()['request']
+            request = self._ask('get', path, headers=V1_1).json()['request']
             if request['status'] != 'WAITING':
                 break
             time.sleep(0.1)
         else:
-            self._ask('delete', path, 'cancel', headers=V1_5)
-            request = self._ask('get', path, headers=V1_5).json()['request']
+            self._ask('delete', path, 'cancel', headers=V1_1)
+            request = self._ask('get', path, headers=V1_1).json()['request']
         self._traffic.requests[request['status']] += 1
         if request['status'] == 'BOOKED':
             self._traffic.made[request['lease_id']] = request

@@ -505,7 +505,7 @@ class World:
 
     # Requests to the API
 
-    def ask(self, method, path, body, project, key=None, version='1.2'):
+    def ask(self, method, path, body, project, key=None):
         """Return the API's response.
 
         :raises Broken: if the response is a server error
@@ -513,7 +513,7 @@ class World:
         headers = {
             'X-Auth-Token': 'admin' if project == 'admin'
             else f'user:{project}',
-            'OpenStack-API-Version': f'reservation {version}',
+            'OpenStack-API-Version': 'reservation 1.1',
         }
         if key is not None:
             headers['Idempotency-Key'] = key
@@ -579,7 +579,7 @@ class World:
 
     def hold(self, project, body):
         """Search for offers, of which the first one is held."""
-        answer = self.ask('POST', '/v1/offers', body, project, version='1.3')
+        answer = self.ask('POST', '/v1/offers', body, project)
         if answer.status_code == 200 and answer.json['offers']:
             offer = answer.json['offers'][0]
             until = datetime.datetime.fromisoformat(offer['held_until'])
@@ -595,7 +595,7 @@ class World:
         known = self.offers[offer_id]
         answer = self.ask(
             'POST', '/v1/leases', {'name': 'lease', 'offer': offer_id},
-            known['project'], version='1.3',
+            known['project'],
         )
         if answer.status_code == 201:
             lease = answer.json['lease']
@@ -620,17 +620,14 @@ class World:
         known = self.offers[offer_id]
         known['gone'] = True
         self.ask(
-            'DELETE', f'/v1/offers/{offer_id}', None, known['project'],
-            version='1.3',
+            'DELETE', f'/v1/offers/{offer_id}', None, known['project']
         )
 
     def wait_for_room(self, key, project, body):
         """Create a lease request."""
         known = self.lease_requests
         known.asked.setdefault(key, (project, body))
-        answer = self.ask(
-            'POST', '/v1/requests', body, project, key, version='1.5'
-        )
+        answer = self.ask('POST', '/v1/requests', body, project, key)
         if answer.status_code == 201:
             request = answer.json['request']
             id_, lease_id = request['id'], request['lease_id']

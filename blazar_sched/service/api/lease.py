@@ -174,7 +174,7 @@ def update_lease(
             for r in body['reservations']
         ]
         reservation.check(caller, values['reservations'], lease_id)
-        if caller.version < microversion.V1_2:
+        if caller.version < microversion.V1_1:
             values['reservations'] = _keep_before_end(
                 caller, lease_id, values['reservations']
             )
@@ -239,7 +239,7 @@ class _Offering(TypedDict, total=False):
 
 def _offering(caller: Caller) -> _Offering:
     """Return the argument that adds an offer to a refusal for lack of room."""
-    return {'offering': True} if caller.version >= microversion.V1_2 else {}
+    return {'offering': True} if caller.version >= microversion.V1_1 else {}
 
 
 def _start(text: str | None) -> int | str:

@@ -1,31 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Versions of the API, selected by ``OpenStack-API-Version: reservation 1.2``.
+"""Versions of the API, selected by ``OpenStack-API-Version: reservation 1.1``.
 
-- 1.0 is Blazar's API, and the version of a request without the header.
-- 1.1 adds what Blazar does not have: leases without an end, further projects
-  that may use a reservation (``projects``), what happens to the servers of a
-  reservation at its end (``on_end``), the hosts of a reservation (``hosts``)
-  and the number of servers that it still takes (``remaining``), servers that
-  use a reservation without a hint (``magnetic``), the reserved flavor
-  (``source_flavor_id``), ``vacate_hosts`` events, updates that add or remove
-  reservations, and times with a time zone.
-- 1.2 adds the capacity of a window (``/v1/capacity``), dry runs (``dry_run``),
-  and what there is room for if a request is refused for lack of room
-  (``offer``). Reservations of instances take ``before_end`` too, with further
-  actions, and reservations on hosts show why the action was not done
-  (``before_end_failed``).
-- 1.3 adds the search for windows in which a lease would find room
-  (``/v1/offers``), leases that begin at the first start with room
-  (``latest_start_date``), ``duration`` in place of an end, how far a lease can
-  be prolonged (``/v1/leases/{lease_id}/extension``), and updates that prolong
-  a lease as far as possible (``as_far_as_possible``).
-- 1.4 adds the timeline of hosts (``/v1/timeline``), and the properties that
-  requirements can name, for every user (``/v1/properties``).
-- 1.5 adds lease requests, which wait until a lease finds room
-  (``/v1/requests``), thresholds of the capacity (``/v1/thresholds``) and the
-  flavors that reservations can name (``/v1/flavors``), and shows the project
-  of a held offer (``project_id``). Hosts have the setting ``spare``. The
-  timeline shows the shares of one resource class (``resource_class``).
+1.0 is Blazar's API, and the version of a request without the header.
+
+1.1 adds what Blazar does not have:
+
+- leases without an end, ``duration`` in place of an end, leases that begin at
+  the first start with room (``latest_start_date``), updates that add or remove
+  reservations, updates that prolong a lease as far as possible
+  (``as_far_as_possible``), and how far that is
+  (``/v1/leases/{lease_id}/extension``),
+- further projects that may use a reservation (``projects``), what happens to
+  the servers of a reservation at its end (``on_end``), servers that use a
+  reservation without a hint (``magnetic``), ``before_end`` for reservations of
+  instances and with further actions, and why the action was not done
+  (``before_end_failed``),
+- the hosts of a reservation (``hosts``), the number of servers that a
+  reservation still takes (``remaining``), the reserved flavor
+  (``source_flavor_id``), and ``vacate_hosts`` events,
+- dry runs (``dry_run``), and what there is room for if a request is refused
+  for lack of room (``offer``),
+- the search for windows in which a lease would find room, and offers that are
+  held (``/v1/offers``), series of leases (``/v1/series``), and lease requests,
+  which wait until a lease finds room (``/v1/requests``),
+- the capacity of a window (``/v1/capacity``), the timeline of hosts
+  (``/v1/timeline``), the properties that requirements can name
+  (``/v1/properties``) and the flavors that reservations can name
+  (``/v1/flavors``), for every user,
+- maintenances (``/v1/maintenances``), thresholds of the capacity
+  (``/v1/thresholds``), and further settings of hosts, such as ``spare``,
+- times with a time zone.
 """
 
 from collections.abc import Callable
@@ -39,8 +43,8 @@ from blazar_sched.service.api import errors
 
 SERVICE_TYPE = 'reservation'
 # The versions from the oldest to the newest.
-VERSIONS = ('1.0', '1.1', '1.2', '1.3', '1.4', '1.5')
-KNOWN = V1_0, V1_1, V1_2, V1_3, V1_4, V1_5 = tuple(
+VERSIONS = ('1.0', '1.1')
+KNOWN = V1_0, V1_1 = tuple(
     map(microversion_parse.parse_version_string, VERSIONS)
 )
 HEADER = 'OpenStack-API-Version'

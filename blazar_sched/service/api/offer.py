@@ -121,5 +121,5 @@ def _refuse(
     # The offer is incomplete if no search for a start was made.
     offer = getattr(error, 'offer', None) or {}
     known = {offer.get('start'), offer.get('available')} - {None}
-    if version >= microversion.V1_2 and 'start' in offer and known:
+    if version >= microversion.V1_1 and 'start' in offer and known:
         resp.media['offer'] = OFFER.show(offer, version)

@@ -108,7 +108,7 @@ _ERROR = Object(
         'offer',
         'Amount and window for which there is room, if a lease is refused for '
         'lack of room; nothing is reserved for the offer',
-        type=OFFER, since=microversion.V1_2, required=False,
+        type=OFFER, since=microversion.V1_1, required=False,
     ),
     meaning='The reason why a request is refused',
 )
@@ -137,22 +137,10 @@ NOUNS: dict[str, Callable[[Version], Schema]] = {
     'Timeline': TIMELINE.noun,
     'Version': VERSION.noun,
 }
-# The first version of each noun that older versions do not have.
-SINCE = {
-    'Capacity': microversion.V1_2,
-    'Extension': microversion.V1_3,
-    'Flavor': microversion.V1_5,
-    'ListedMaintenance': microversion.V1_3,
-    'LeaseRequest': microversion.V1_5,
-    'ListedLeaseRequest': microversion.V1_5,
-    'Maintenance': microversion.V1_3,
-    'Offer': microversion.V1_3,
-    'Offers': microversion.V1_3,
-    'ListedSeries': microversion.V1_3,
-    'PublicProperties': microversion.V1_4,
-    'Series': microversion.V1_3,
-    'Threshold': microversion.V1_5,
-    'Timeline': microversion.V1_4,
+# The nouns of 1.0.
+_BLAZARS_NOUNS = {
+    'Error', 'Allocation', 'FloatingIP', 'Host', 'Lease', 'ListedLease',
+    'Property', 'Version',
 }
 _TEXT = {'type': 'string'}
 # The schemas of path variables, by the variable's name.
@@ -361,7 +349,7 @@ def document(
             'schemas': {
                 name: schema(version)
                 for name, schema in NOUNS.items()
-                if version >= SINCE.get(name, microversion.V1_0)
+                if version > microversion.V1_0 or name in _BLAZARS_NOUNS
             },
             'parameters': {'Version': _version_header(version)},
             'responses': {

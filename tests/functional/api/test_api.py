@@ -19,7 +19,6 @@ from tests import loopback
 ALICE = {'X-Auth-Token': 'alice:p1'}
 BOB = {'X-Auth-Token': 'bob:p2'}
 V1_1 = {'OpenStack-API-Version': 'reservation 1.1'}
-V1_2 = {'OpenStack-API-Version': 'reservation 1.2'}
 ENVELOPE = {'error_code', 'error_message', 'error_name'}
 UNKNOWN = '00000000-0000-4000-8000-000000000000'
 
@@ -483,18 +482,18 @@ def test_a_private_property_is_like_one_that_no_host_has(
     api, secret, requirement
 ):
     before = everything(api)
-    v1_2 = {**ALICE, 'OpenStack-API-Version': 'reservation 1.2'}
+    v1_1 = {**ALICE, **V1_1}
     said = []
     for name in ('secret', 'nowhere'):
         text = requirement.format(name)
         answers = [
             ask_for(api, text),
-            ask_for(api, text, v1_2),
-            ask_for(api, text, v1_2, '/v1/leases?dry_run=true'),
+            ask_for(api, text, v1_1),
+            ask_for(api, text, v1_1, '/v1/leases?dry_run=true'),
             api.simulate_get(
                 '/v1/capacity',
                 params={'resource_properties': text},
-                headers=v1_2,
+                headers=v1_1,
             ),
         ]
         assert [a.status_code for a in answers] == [400, 409, 409, 400]
@@ -524,8 +523,8 @@ def test_an_admin_may_ask_for_a_private_property(api, secret):
 def test_a_capability_that_no_host_has_is_named(api):
     answer = ask_for(api, '["==", "$node_type", "compute_skylake"]')
     refused(answer, 400, 'no host has node_type')
-    v1_2 = {**ALICE, 'OpenStack-API-Version': 'reservation 1.2'}
-    answer = ask_for(api, '["==", "$node_type", "compute_skylake"]', v1_2)
+    v1_1 = {**ALICE, **V1_1}
+    answer = ask_for(api, '["==", "$node_type", "compute_skylake"]', v1_1)
     assert answer.json['offer'] == {
         'reservation': 0,
         'available': 0,
@@ -569,7 +568,6 @@ def test_from_1_1_on_a_member_cannot_choose_a_host_by_its_name(api, name):
     named = json.dumps(['==', f'${name}', 'compute-1'])
     body = lease()
     body['reservations'][0]['resource_properties'] = named
-    newest = {'OpenStack-API-Version': 'reservation 1.5'}
     search = {'reservations': body['reservations'], 'duration': '1h'}
     query = urllib.parse.urlencode({'resource_properties': named})
     requests = [
@@ -585,12 +583,12 @@ def test_from_1_1_on_a_member_cannot_choose_a_host_by_its_name(api, name):
     ]
     for method, path, document in requests:
         answer = api.simulate_request(
-            method, path, json=document, headers=newest | ALICE
+            method, path, json=document, headers=V1_1 | ALICE
         )
         assert answer.status_code in (400, 409), path
         assert answer.json['error_message'].endswith(f'no host has {name}')
         answer = api.simulate_request(
-            method, path, json=document, headers=newest
+            method, path, json=document, headers=V1_1
         )
         assert answer.status_code in (200, 201), answer.text
     # In 1.0, Blazar's clients may name hosts, and 1.1 lets the requirement be.
@@ -599,7 +597,7 @@ def test_from_1_1_on_a_member_cannot_choose_a_host_by_its_name(api, name):
     assert made.status_code == 201
     [reservation] = made.json['lease']['reservations']
     answer = api.simulate_put(
-        f'/v1/leases/{made.json["lease"]["id"]}', headers=newest | ALICE,
+        f'/v1/leases/{made.json["lease"]["id"]}', headers=V1_1 | ALICE,
         json={'reservations': [
             {'id': reservation['id'], 'resource_properties': named},
         ]},
@@ -617,12 +615,12 @@ def test_only_an_administrator_compares_names_by_order(api, name):
         'resource_properties': by_order,
     })
     for answer in (
-        ask_for(api, by_order), api.simulate_get(query, headers=V1_2 | ALICE),
+        ask_for(api, by_order), api.simulate_get(query, headers=V1_1 | ALICE),
     ):
         refused(answer, 400, 'InvalidInput', 'resource_properties')
         assert f'{name} can be compared' in answer.json['error_message']
     assert ask_for(api, exact).status_code == 201
-    assert api.simulate_get(query, headers=V1_2).status_code == 200
+    assert api.simulate_get(query, headers=V1_1).status_code == 200
 
 
 def test_properties(api):
@@ -743,7 +741,7 @@ def test_a_list_can_be_walked_by_its_links(api):
 
 @pytest.mark.row('F35')
 def test_a_dry_run_changes_nothing(api):
-    headers = {**ALICE, 'OpenStack-API-Version': 'reservation 1.2'}
+    headers = {**ALICE, **V1_1}
     made = create(api)
     before = everything(api)
     path = f'/v1/leases/{made["id"]}'
@@ -917,9 +915,8 @@ def test_a_refusal_offers_a_window_that_has_room(api):
             headers={**ALICE, 'OpenStack-API-Version': version},
         )
 
-    for old, status in (('reservation 1.0', 400), ('reservation 1.1', 409)):
-        refused(ask(old), status, 'NotEnoughHostsAvailable')
-    said = ask('reservation 1.2').json
+    refused(ask('reservation 1.0'), 400, 'NotEnoughHostsAvailable')
+    said = ask('reservation 1.1').json
     offer = said.pop('offer')
     assert set(said) == ENVELOPE
     assert offer == {
@@ -929,4 +926,4 @@ def test_a_refusal_offers_a_window_that_has_room(api):
         'end_date': '2030-01-01T02:00:00Z',
     }
     dates = {k: v for k, v in offer.items() if k.endswith('_date')}
-    assert ask('reservation 1.2', **dates).status_code == 201
+    assert ask('reservation 1.1', **dates).status_code == 201

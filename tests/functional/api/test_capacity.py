@@ -3,9 +3,9 @@
 
 import pytest
 
-V1_2 = {'OpenStack-API-Version': 'reservation 1.2'}
-ALICE = {**V1_2, 'X-Auth-Token': 'alice:p1'}
-BOB = {**V1_2, 'X-Auth-Token': 'bob:p2'}
+V1_1 = {'OpenStack-API-Version': 'reservation 1.1'}
+ALICE = {**V1_1, 'X-Auth-Token': 'alice:p1'}
+BOB = {**V1_1, 'X-Auth-Token': 'bob:p2'}
 WINDOW = {
     'start_date': '2030-01-01 00:00', 'end_date': '2030-01-01 02:00'
 }

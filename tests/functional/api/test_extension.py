@@ -5,9 +5,9 @@ import datetime
 
 import pytest
 
-V1_3 = {'OpenStack-API-Version': 'reservation 1.3'}
-ALICE = {**V1_3, 'X-Auth-Token': 'alice:p1'}
-BOB = {**V1_3, 'X-Auth-Token': 'bob:p2'}
+V1_1 = {'OpenStack-API-Version': 'reservation 1.1'}
+ALICE = {**V1_1, 'X-Auth-Token': 'alice:p1'}
+BOB = {**V1_1, 'X-Auth-Token': 'bob:p2'}
 HOUR = datetime.timedelta(hours=1)
 SECOND = datetime.timedelta(seconds=1)
 FIRST = datetime.datetime(2030, 1, 1)

@@ -5,7 +5,7 @@ import datetime
 
 import pytest
 
-P1 = {'X-Auth-Token': 'alice:p1', 'OpenStack-API-Version': 'reservation 1.5'}
+P1 = {'X-Auth-Token': 'alice:p1', 'OpenStack-API-Version': 'reservation 1.1'}
 HOST = {'resource_type': 'physical:host', 'min': 1, 'max': 1}
 SLOTS = {
     'resource_type': 'virtual:instance', 'amount': 1, 'vcpus': 1,

@@ -6,9 +6,9 @@ import datetime
 
 import pytest
 
-V1_3 = {'OpenStack-API-Version': 'reservation 1.3'}
-ALICE = {**V1_3, 'X-Auth-Token': 'alice:p1'}
-BOB = {**V1_3, 'X-Auth-Token': 'bob:p2'}
+V1_1 = {'OpenStack-API-Version': 'reservation 1.1'}
+ALICE = {**V1_1, 'X-Auth-Token': 'alice:p1'}
+BOB = {**V1_1, 'X-Auth-Token': 'bob:p2'}
 HOST = {'resource_type': 'physical:host', 'min': 1, 'max': 1}
 # The first Monday that is more than a day ahead, in Berlin.
 FIRST = datetime.date.today() + datetime.timedelta(days=2)

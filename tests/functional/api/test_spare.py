@@ -5,10 +5,7 @@ import datetime
 
 import pytest
 
-NEW, OLD = (
-    {'OpenStack-API-Version': f'reservation {version}'}
-    for version in ('1.5', '1.4')
-)
+V1_1 = {'OpenStack-API-Version': 'reservation 1.1'}
 DAY = datetime.datetime.now() + datetime.timedelta(days=2)
 
 
@@ -16,12 +13,12 @@ DAY = datetime.datetime.now() + datetime.timedelta(days=2)
 def set_spare(api):
     """set_spare(value) -> the answer to a change of compute-1."""
     return lambda value: api.simulate_put(
-        '/v1/os-hosts/1', headers=NEW, json={'spare': value}
+        '/v1/os-hosts/1', headers=V1_1, json={'spare': value}
     )
 
 
 def free_hosts(api):
-    answer = api.simulate_get('/v1/capacity', headers=NEW)
+    answer = api.simulate_get('/v1/capacity', headers=V1_1)
     return answer.json['capacity']['parts'][0]['hosts']
 
 
@@ -31,16 +28,14 @@ def test_a_spare_host_is_left_out(api, set_spare, value):
     shown = set_spare(value).json['host']
     assert shown['spare'] is True
     assert free_hosts(api) == 0
-    refused = api.simulate_post('/v1/leases', headers=NEW, json={
+    refused = api.simulate_post('/v1/leases', headers=V1_1, json={
         'name': 'lease', 'start_date': f'{DAY:%Y-%m-%d %H:%M}',
         'duration': '1h', 'reservations': [
             {'resource_type': 'physical:host', 'min': 1, 'max': 1},
         ],
     })
     assert refused.status_code == 409
-    assert 'spare' not in api.simulate_get(
-        '/v1/os-hosts/1', headers=OLD
-    ).json['host']
+    assert 'spare' not in api.simulate_get('/v1/os-hosts/1').json['host']
     assert set_spare(None).json['host']['spare'] is False
     assert free_hosts(api) == 1
 

@@ -34,7 +34,7 @@ from tests.standins.neutron import SUBNET
 HOSTS = ('a', 'b', 'c')
 HEADERS = {
     'X-Auth-Token': 'user:project',
-    'OpenStack-API-Version': 'reservation 1.2',
+    'OpenStack-API-Version': 'reservation 1.1',
 }
 UUID = re.compile('[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}')
 UNKNOWN = '00000000-0000-4000-8000-000000000000'

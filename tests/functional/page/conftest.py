@@ -75,7 +75,7 @@ class Site:
             json=body or None, timeout=30,
             headers={
                 'X-Auth-Token': token,
-                'OpenStack-API-Version': 'reservation 1.5',
+                'OpenStack-API-Version': 'reservation 1.1',
             },
         )
 

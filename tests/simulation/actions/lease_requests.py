@@ -45,6 +45,4 @@ def wait_no_longer(world):
     """Cancel a lease request, which may have stopped waiting."""
     if world.lease_requests.seen:
         id_ = world.random.choice(list(world.lease_requests.seen))
-        world.ask(
-            'DELETE', f'/v1/requests/{id_}', None, 'admin', version='1.5'
-        )
+        world.ask('DELETE', f'/v1/requests/{id_}', None, 'admin')

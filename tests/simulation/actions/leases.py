@@ -10,7 +10,6 @@ from tests.simulation.actions import servers
 from tests.simulation.cloud import nodes
 
 HOUR = 3600
-NEWEST = '1.2'
 
 
 @registry.action(14)

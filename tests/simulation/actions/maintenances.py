@@ -5,8 +5,6 @@ from tests.simulation import features
 from tests.simulation import looks
 from tests.simulation.actions import registry
 
-VERSION = '1.3'
-
 
 @registry.action(6, features.MAINTENANCE)
 def close(world):
@@ -21,7 +19,7 @@ def close(world):
     }
     if world.happens(0.8):
         body['start_date'] = looks.date(start)
-    world.ask('POST', '/v1/maintenances', body, 'admin', version=VERSION)
+    world.ask('POST', '/v1/maintenances', body, 'admin')
 
 
 @registry.action(2, features.MAINTENANCE)
@@ -32,17 +30,14 @@ def change(world):
         world.ask(
             'PUT', f'/v1/maintenances/{each.id}',
             {'end_date': looks.date(end), 'force': world.happens(0.5)},
-            'admin', version=VERSION,
+            'admin',
         )
 
 
 @registry.action(2, features.MAINTENANCE)
 def cancel(world):
     for each in _some(world):
-        world.ask(
-            'DELETE', f'/v1/maintenances/{each.id}', None, 'admin',
-            version=VERSION,
-        )
+        world.ask('DELETE', f'/v1/maintenances/{each.id}', None, 'admin')
 
 
 def _some(world):

@@ -12,7 +12,6 @@ from tests.simulation.promises.registry import Broken
 from tests.simulation.promises.series import SKEW
 
 HOUR = 3600
-VERSION = '1.3'
 
 
 @registry.action(6, features.SERIES)
@@ -60,9 +59,7 @@ def change_series(world):
         body['from'] = draw.choice(leases_).occurrence
         since = max(since, _planned(body['from']))
     _replaced(world, id_, since)
-    answer = world.ask(
-        'PUT', f'/v1/series/{id_}', body, 'admin', version=VERSION
-    )
+    answer = world.ask('PUT', f'/v1/series/{id_}', body, 'admin')
     if answer.status_code == 200:
         _promised(world, answer.json['series'])
     world.check()
@@ -93,9 +90,7 @@ def delete_series(world):
         return
     id_ = world.random.choice(list(world.series.keys))
     _replaced(world, id_)
-    answer = world.ask(
-        'DELETE', f'/v1/series/{id_}', None, 'admin', version=VERSION
-    )
+    answer = world.ask('DELETE', f'/v1/series/{id_}', None, 'admin')
     world.check()
     if answer.status_code == 204 and any(
         lease.series_id == id_ for lease in world.ledger.leases()
@@ -105,7 +100,7 @@ def delete_series(world):
 
 def _create(world, key):
     project, body = world.series.asked[key]
-    answer = world.ask('POST', '/v1/series', body, project, key, VERSION)
+    answer = world.ask('POST', '/v1/series', body, project, key)
     if answer.status_code != 201:
         return
     made = answer.json['series']
@@ -120,8 +115,7 @@ def _promised(world, made):
     for each in made['leases']:
         if each['status'] == states.LEASE_PENDING:
             answer = world.ask(
-                'GET', f'/v1/leases/{each["lease_id"]}', None, 'admin',
-                version=VERSION,
+                'GET', f'/v1/leases/{each["lease_id"]}', None, 'admin'
             )
             if answer.status_code == 200:
                 lease = answer.json['lease']

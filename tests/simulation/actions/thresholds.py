@@ -4,8 +4,6 @@
 from tests.simulation import features
 from tests.simulation.actions import registry
 
-VERSION = '1.5'
-
 
 @registry.action(6, features.THRESHOLDS)
 def create_threshold(world):
@@ -15,7 +13,7 @@ def create_threshold(world):
         'name': 'free hosts',
         'below': draw.choice((1, 2, 2, 3)),
         'within': draw.choice((60, 600, 3600)),
-    }, 'admin', version=VERSION)
+    }, 'admin')
 
 
 @registry.action(1, features.THRESHOLDS)
@@ -23,6 +21,4 @@ def delete_threshold(world):
     known = world.ledger.thresholds()
     if known:
         id_ = world.random.choice(known).id
-        world.ask(
-            'DELETE', f'/v1/thresholds/{id_}', None, 'admin', version=VERSION
-        )
+        world.ask('DELETE', f'/v1/thresholds/{id_}', None, 'admin')

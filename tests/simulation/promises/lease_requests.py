@@ -93,7 +93,7 @@ def check_first(world):
                 'latest_start_date': looks.date(request.latest_start),
                 'duration': request.duration,
             },
-            request.project_id, version='1.5',
+            request.project_id,
         )
         if answer.status_code == 201:
             raise registry.Broken(

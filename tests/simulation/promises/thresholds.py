@@ -35,7 +35,7 @@ def check_told(world):
     told = {each.threshold_id: each.low for each in world.outside.crossings}
     for each in world.ledger.thresholds():
         shown = world.ask(
-            'GET', f'/v1/thresholds/{each.id}', None, 'admin', version='1.5'
+            'GET', f'/v1/thresholds/{each.id}', None, 'admin'
         ).json['threshold']
         low = shown['free'] < each.below
         if told.get(each.id, False) != low:

@@ -364,7 +364,7 @@ def test_an_operator_can_forbid_sharing(conf, manager, tmp_path, projects):
         )
         held = api.simulate_post(
             '/v1/offers',
-            headers={**headers, microversion.HEADER: 'reservation 1.3'},
+            headers={**headers, microversion.HEADER: 'reservation 1.1'},
             json={'reservations': [one], 'duration': '1h', 'hold': '1m'},
         )
         assert held.status_code == status

@@ -103,10 +103,10 @@ HEADERS = st.dictionaries(
     | st.sampled_from(['CONTENT_TYPE', 'CONTENT_LENGTH', 'QUERY_STRING']),
     LATIN
     | st.sampled_from(
-        ['application/json', '*/*', 'reservation 1.0', 'reservation 1.2']
+        ['application/json', '*/*', 'reservation 1.0', 'reservation 1.1']
     ),
 )
-VERSIONS = st.sampled_from(['reservation 1.0', 'reservation 1.2'])
+VERSIONS = st.sampled_from(['reservation 1.0', 'reservation 1.1'])
 METHODS = st.sampled_from(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'BREW'])
 
 

@@ -567,8 +567,8 @@ def test_a_lease_may_be_of_nothing_but_dates(api, manager, lease):
             '1.1',
         ),
         (
-            {**without('end_date'), 'duration': '6h'}, '1.2',
-            'duration needs OpenStack-API-Version: reservation 1.3',
+            {**without('end_date'), 'duration': '6h'}, '1.0',
+            'duration needs OpenStack-API-Version: reservation 1.1',
         ),
         (
             {**BODY, 'name': 'x' * 300}, '1.0',
@@ -749,7 +749,7 @@ def test_from_1_1_on_times_have_their_zone_and_use_and_hosts_are_shown(
     assert reservation['hosts'] == ['compute-1']
     assert reservation['magnetic'] is True
     assert set(reservation) - set(old) == {
-        'projects', 'on_end', 'magnetic', 'hosts',
+        'projects', 'on_end', 'magnetic', 'hosts', 'before_end_failed',
     }
 
 
@@ -1011,12 +1011,12 @@ def change(api, http_method, path, body, query, version):
         ('dry_run=1', True),
     ],
 )
-def test_from_1_2_on_a_request_may_only_ask(
+def test_from_1_1_on_a_request_may_only_ask(
     api, manager, answers, http_method, path, body, method, query, sent
 ):
     manager.answers = answers
-    answer = change(api, http_method, path, body, query, '1.2')
-    real = change(api, http_method, path, body, '', '1.2')
+    answer = change(api, http_method, path, body, query, '1.1')
+    real = change(api, http_method, path, body, '', '1.1')
     assert (answer.status_code, answer.text) == (real.status_code, real.text)
     assert answer.status_code < 300
     [(asked, arguments), _] = manager.calls
@@ -1036,29 +1036,28 @@ def test_a_dry_run_that_is_not_understood_changes_nothing(
     api, manager, answers, http_method, path, body, method, query
 ):
     manager.answers = answers
-    answer = change(api, http_method, path, body, query, '1.2')
+    answer = change(api, http_method, path, body, query, '1.1')
     assert answer.status_code == 400, answer.text
     assert answer.json['error_message'].startswith('dry_run')
     assert manager.calls == []
 
 
 @CHANGES
-@pytest.mark.parametrize('version', ['1.0', '1.1'])
 @pytest.mark.parametrize(
     'query', ['dry_run', 'dry_run=', 'dry_run=true', 'dry_run=false']
 )
-def test_before_1_2_who_only_asks_is_refused(
-    api, manager, answers, http_method, path, body, method, version, query
+def test_in_1_0_who_only_asks_is_refused(
+    api, manager, answers, http_method, path, body, method, query
 ):
     """A dry run is never taken for a real request."""
     manager.answers = answers
-    answer = change(api, http_method, path, body, query, version)
+    answer = change(api, http_method, path, body, query, '1.0')
     assert answer.status_code == 400, answer.text
     assert answer.json['error_message'].startswith('dry_run')
     assert manager.calls == []
 
 
-@pytest.mark.parametrize('version', ['1.0', '1.1', '1.2'])
+@pytest.mark.parametrize('version', ['1.0', '1.1'])
 def test_a_dry_run_is_described_where_there_is_one(api, version):
     headers = {'OpenStack-API-Version': f'reservation {version}'}
     paths = api.simulate_get('/openapi.json', headers=headers).json['paths']
@@ -1074,7 +1073,11 @@ def test_a_dry_run_is_described_where_there_is_one(api, version):
             ('/v1/leases', 'post'),
             ('/v1/leases/{lease_id}', 'put'),
             ('/v1/leases/{lease_id}', 'delete'),
+            ('/v1/series', 'post'),
+            ('/v1/series/{series_id}', 'put'),
+            ('/v1/maintenances', 'post'),
+            ('/v1/maintenances/{maintenance_id}', 'put'),
         }
-        if version == '1.2'
+        if version == '1.1'
         else set()
     )

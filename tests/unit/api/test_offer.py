@@ -82,22 +82,21 @@ def refused(api, manager):
     ],
 )
 def test_it_is_shown_where_it_is_whole(refused, offer, shown):
-    assert refused(offer, '1.2') == shown
+    assert refused(offer, '1.1') == shown
 
 
-@pytest.mark.parametrize('version', ['1.0', '1.1'])
-def test_older_versions_ask_for_none_and_show_none(refused, manager, version):
-    assert refused(WHOLE, version) is None
+def test_version_1_0_asks_for_no_offer_and_shows_none(refused, manager):
+    assert refused(WHOLE, '1.0') is None
     assert 'offering' not in manager.calls[-1][1]
 
 
 def test_the_newest_asks_for_one(refused, manager):
-    refused(None, '1.2')
+    refused(None, '1.1')
     assert manager.calls[-1][1]['offering'] is True
 
 
 @pytest.mark.parametrize('version', microversion.VERSIONS)
-def test_a_change_is_offered_something_from_1_2_on(api, manager, version):
+def test_a_change_is_offered_something_from_1_1_on(api, manager, version):
     manager.answers['update_lease'] = exception.NotEnoughHostsAvailable(
         'no room', field='reservations', offer=WHOLE
     )
@@ -107,7 +106,7 @@ def test_a_change_is_offered_something_from_1_2_on(api, manager, version):
         headers={'OpenStack-API-Version': f'reservation {version}'},
     )
     assert answer.status_code == (400 if version == '1.0' else 409)
-    offering = version not in ('1.0', '1.1')
+    offering = version != '1.0'
     assert ('offer' in answer.json) is offering
     [(_, asked)] = manager.calls
     assert ('offering' in asked) is offering
@@ -136,7 +135,7 @@ def test_alternatives_are_read_as_reservations_are(
             'duration': '6h', 'reservations': [instance],
             'alternatives': [[instance], [instance, instance]],
         },
-        headers={'OpenStack-API-Version': 'reservation 1.3'},
+        headers={'OpenStack-API-Version': 'reservation 1.1'},
     )
     assert answer.status_code == 200, answer.text
     [(_, sent_on)] = manager.calls
@@ -161,7 +160,7 @@ def test_alternatives_in_another_form_are_refused(
                 {'resource_type': 'physical:host', 'min': 1, 'max': 1}
             ],
         },
-        headers={'OpenStack-API-Version': 'reservation 1.3'},
+        headers={'OpenStack-API-Version': 'reservation 1.1'},
     )
     assert answer.status_code == 400
     assert answer.json['error_message'].startswith('alternatives')

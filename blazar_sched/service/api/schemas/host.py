@@ -26,9 +26,6 @@ from blazar_sched.service.api.field import TEXT
 from blazar_sched.service.api.field import TEXT_OR_NULL
 from blazar_sched.service.api.field import Type
 from blazar_sched.service.api.microversion import V1_1
-from blazar_sched.service.api.microversion import V1_2
-from blazar_sched.service.api.microversion import V1_3
-from blazar_sched.service.api.microversion import V1_5
 from blazar_sched.service.api.schemas import text
 from blazar_sched.service.api.times import DATE
 from blazar_sched.service.api.times import STAMPS
@@ -86,17 +83,17 @@ FIELDS = (
     ),
     Field(
         'cleaning_time', meaning.CLEANING_TIME,
-        None, INTEGER_OR_NULL, since=V1_2,
+        None, INTEGER_OR_NULL, since=V1_1,
     ),
     Field(
         'available_from', meaning.AVAILABLE_FROM, None, DATE,
-        lambda host: host.get('available_from'), since=V1_3,
+        lambda host: host.get('available_from'), since=V1_1,
     ),
     Field(
         'available_until', meaning.AVAILABLE_UNTIL, None, DATE,
-        lambda host: host.get('available_until'), since=V1_3,
+        lambda host: host.get('available_until'), since=V1_1,
     ),
-    Field('spare', meaning.SPARE, False, BOOLEAN, since=V1_5),
+    Field('spare', meaning.SPARE, False, BOOLEAN, since=V1_1),
 )
 
 _MAX_CAPABILITIES = 200

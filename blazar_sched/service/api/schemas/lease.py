@@ -41,7 +41,7 @@ ALIGN = Field(
     'Starts that may be chosen: a duration for its multiples in UTC, as `1h`, '
     'or a time of day with a time zone, as `09:00 Europe/Berlin`; any second '
     'if absent',
-    type=text.up_to(80), required=False, since=microversion.V1_3,
+    type=text.up_to(80), required=False, since=microversion.V1_1,
 )
 
 
@@ -86,7 +86,7 @@ AS_FAR_AS_POSSIBLE = 'as_far_as_possible'
 _BEFORE_END = 'Time of the `before_end_lease` event'
 _LENGTH = Field(
     'duration', 'Length of the lease, in place of `end_date`', type=DURATION,
-    required=False, since=microversion.V1_3,
+    required=False, since=microversion.V1_1,
 )
 _CREATE = Object(
     Field('name', meaning.LEASE_NAME, type=_NAME),
@@ -103,14 +103,14 @@ _CREATE = Object(
         'latest_start_date',
         'Last start: the lease begins at the first start, from `start_date` '
         'on, that has room; needs `duration`',
-        type=DATE, required=False, since=microversion.V1_3,
+        type=DATE, required=False, since=microversion.V1_1,
     ),
     ALIGN,
     Field(
         OFFER,
         'Id of a held offer, which becomes the lease, in place of the dates '
         'and the reservations',
-        type=text.up_to(36), required=False, since=microversion.V1_3,
+        type=text.up_to(36), required=False, since=microversion.V1_1,
     ),
     Field(
         'before_end_date', _BEFORE_END, type=date_or_null(_DEFAULT),
@@ -157,7 +157,7 @@ _UPDATE = Object(
         'Whether the lease is to end as late as possible, at `end_date` at '
         'the latest; no other field but `name` can be changed by such a '
         'request',
-        type=BOOLEAN, since=microversion.V1_3, required=False,
+        type=BOOLEAN, since=microversion.V1_1, required=False,
     ),
 )
 CREATE = validation.by_version(_CREATE.schema)
@@ -193,7 +193,7 @@ CHANGING_QUERY = (
         'Whether to respond as the service would respond now, without any '
         'change',
         type=BOOLEAN,
-        since=microversion.V1_2,
+        since=microversion.V1_1,
     ),
 )
 

@@ -17,7 +17,6 @@ from blazar_sched.service.api.field import properties
 from blazar_sched.service.api.field import Type
 from blazar_sched.service.api.microversion import V1_0
 from blazar_sched.service.api.microversion import V1_1
-from blazar_sched.service.api.microversion import V1_2
 from blazar_sched.service.api.schemas import floating_ip
 from blazar_sched.service.api.schemas import text
 from blazar_sched.service.api.validation import Schema
@@ -90,7 +89,7 @@ _BEFORE_END = Field(
     _DEFAULT,
     Type({'type': 'string', 'maxLength': 64, 'default': _DEFAULT}),
     _action,
-    V1_2,
+    V1_1,
 )
 
 # The parameters of this package's own resource types. The manager checks

@@ -5,7 +5,7 @@ from blazar_sched.service.api import meaning
 from blazar_sched.service.api.field import Field
 from blazar_sched.service.api.field import TEXT
 from blazar_sched.service.api.field import Type
-from blazar_sched.service.api.microversion import V1_5
+from blazar_sched.service.api.microversion import V1_1
 from blazar_sched.service.api.schemas import text
 from blazar_sched.service.api.schemas.capacity import MAX_PARTS
 from blazar_sched.service.api.schemas.lease import DATE
@@ -38,7 +38,7 @@ QUERY = (
         'shown, on the hosts that have the class; if absent, on all hosts, of '
         'the class of which the most is taken',
         type=text.up_to(MAX_TEXT),
-        since=V1_5,
+        since=V1_1,
     ),
     Field(
         'parts',

@@ -9,7 +9,6 @@ from blazar_sched.service.api import meaning
 from blazar_sched.service.api.field import described
 from blazar_sched.service.api.field import Item
 from blazar_sched.service.api.field import Object
-from blazar_sched.service.api.microversion import V1_1
 from blazar_sched.service.api.schemas.host import FIELDS
 
 
@@ -17,12 +16,7 @@ class _Host(Object):
     """A host, which has a key for each of its capabilities too."""
 
     def show(self, value: Item, version: Version) -> dict[str, Any]:
-        shown = dict(value['capabilities'])
-        minutes = value['cleaning_time']
-        if version == V1_1 and minutes is not None:
-            # 1.1 does not know the setting, and shows it as a capability.
-            shown['cleaning_time'] = str(minutes)
-        return shown | super().show(value, version)
+        return {**value['capabilities'], **super().show(value, version)}
 
     def example(self, version: Version, value: Any = None) -> dict[str, Any]:
         return {'gpu': 'true', **super().example(version)}

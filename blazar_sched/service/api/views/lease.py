@@ -17,7 +17,6 @@ from blazar_sched.service.api.field import TEXT_OR_NULL
 from blazar_sched.service.api.field import Type
 from blazar_sched.service.api.microversion import V1_0
 from blazar_sched.service.api.microversion import V1_1
-from blazar_sched.service.api.microversion import V1_3
 from blazar_sched.service.api.times import CREATED_AT
 from blazar_sched.service.api.times import DATE
 from blazar_sched.service.api.times import STAMPS
@@ -77,11 +76,11 @@ LEASE = Object(
     ),
     Field(
         'series_id', f'{meaning.SERIES_ID}; null if there is none', None,
-        TEXT_OR_NULL, lambda lease: lease.get('series_id'), since=V1_3,
+        TEXT_OR_NULL, lambda lease: lease.get('series_id'), since=V1_1,
     ),
     Field(
         'occurrence', f'{meaning.OCCURRENCE}; null if there is none', None,
-        TEXT_OR_NULL, lambda lease: lease.get('occurrence'), since=V1_3,
+        TEXT_OR_NULL, lambda lease: lease.get('occurrence'), since=V1_1,
     ),
     Field('reservations', meaning.RESERVATIONS, type=Many(RESERVATION)),
     Field(

@@ -66,7 +66,7 @@ _NEAREST = Object(
     ),
     Field(
         'message', 'Why a lease at the first start would be refused',
-        '2 hosts are needed, 1 is free', TEXT, since=microversion.V1_5,
+        '2 hosts are needed, 1 is free', TEXT, since=microversion.V1_1,
         required=False,
     ),
 )
@@ -91,7 +91,7 @@ HELD_OFFER = Object(
     Field('held_until', _HELD_UNTIL, 1767226200, DATE),
     Field(
         'project_id', 'ID of the project for which the offer is held', 'p1',
-        since=microversion.V1_5,
+        since=microversion.V1_1,
     ),
     _RESERVATIONS,
     meaning='A window whose room is held for a project',

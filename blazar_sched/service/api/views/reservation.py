@@ -22,7 +22,6 @@ from blazar_sched.service.api.field import TEXT
 from blazar_sched.service.api.field import TEXT_OR_NULL
 from blazar_sched.service.api.field import Type
 from blazar_sched.service.api.microversion import V1_1
-from blazar_sched.service.api.microversion import V1_2
 from blazar_sched.service.api.schemas import reservation as schemas
 from blazar_sched.service.api.times import STAMPS
 from blazar_sched.service.api.validation import Schema
@@ -85,7 +84,7 @@ _FAILED = Field(
     'before_end_failed',
     'Why the action of `before_end` was not done for the coming end; null if '
     'the action was done or is still to be done',
-    None, TEXT_OR_NULL, lambda r: r['made'].get('before_end_failed'), V1_2,
+    None, TEXT_OR_NULL, lambda r: r['made'].get('before_end_failed'), V1_1,
 )
 # The fields of an instance reservation.
 _INSTANCES = (
