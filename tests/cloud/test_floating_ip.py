@@ -98,7 +98,7 @@ def test_it_is_the_projects_from_start_to_end(
 
 
 @pytest.mark.row('C30', 'F70')
-def test_one_that_somebody_else_gets_is_missing_and_then_replaced(
+def test_address_that_another_project_gets_is_missing_then_replaced(
     demo, register_address, take_away, wanted, floating_ips, until
 ):
     register_address(ADDRESS)

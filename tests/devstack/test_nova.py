@@ -162,7 +162,7 @@ def test_clean_leaves_novas_files_byte_for_byte(node):
     assert node.api_paste.read_bytes() == api_paste_ini().read_bytes()
 
 
-def test_nothing_of_others_is_lost(new_node):
+def test_options_of_others_stay_in_nova_conf(new_node):
     node = new_node()
     node.nova_conf.write_text(USED)
 

@@ -252,7 +252,7 @@ def test_hosts_are_registered_if_that_is_wanted(new_node):
     assert registered.lines('hosts') == ['compute-1', 'compute-2']
 
 
-def test_a_second_run_leaves_the_same_behind(new_node):
+def test_a_second_stack_leaves_the_same_objects(new_node):
     node = new_node(BLAZAR_SCHED_REGISTER_HOSTS='True')
     node.stack()
     before = kept(node)

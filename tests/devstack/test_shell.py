@@ -32,7 +32,7 @@ def check(*command):
     return done.stdout
 
 
-def test_all_of_it_is_checked():
+def test_every_script_of_the_plugin_is_checked():
     text = {PLUGIN / 'README.md', PLUGIN / 'local.conf.sample'}
     files = {path for path in PLUGIN.rglob('*') if path.is_file()}
     assert files - text <= set(FILES)

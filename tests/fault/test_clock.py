@@ -125,7 +125,9 @@ def test_without_the_databases_clock_it_would(own, member):
 
 
 @pytest.mark.parametrize('ahead', [-2 * HOUR, 2 * HOUR])
-def test_it_says_so_once_and_does_nothing_meanwhile(member, caplog, ahead):
+def test_manager_reports_a_wrong_clock_once_and_executes_no_event(
+    member, caplog, ahead
+):
     caplog.set_level('INFO', manager_clock.__name__)
     lease = member.create('now', HOUR)
     member.ahead = ahead

@@ -238,7 +238,7 @@ def test_after_a_request_that_changed_something(undisturbed, killed_at):
     assert killed_at('mysql', points, whole.effects()) == {}
 
 
-def test_who_stood_still_does_no_more(new_life):
+def test_suspended_manager_does_no_more_work(new_life):
     """A manager is suspended in a step; another takes over; the first resumes.
     """
     asked = []

@@ -79,7 +79,7 @@ def signal_schedulers(schedulers):
 
 
 @pytest.mark.row('F47')
-def test_nothing_is_lost(fleet, record_property):
+def test_no_lease_or_decision_is_lost(fleet, record_property):
     schedulers = fleet.schedulers
     with fleet.at_work() as traffic:
         time.sleep(QUIET)

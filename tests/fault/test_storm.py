@@ -101,7 +101,7 @@ def placement():
 @pytest.mark.row('F96')
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize('is_control', [False, True])
-def test_nothing_is_promised_twice(
+def test_no_capacity_is_promised_twice(
     bus, database_on, processes, placement, tmp_path, capsys, is_control
 ):
     """The control forgets what is placed, and takes any alternate."""

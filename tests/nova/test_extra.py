@@ -104,7 +104,9 @@ class TestLifetime:
 class TestReservation:
     """Slots of a ``flavor:instance`` reservation."""
 
-    def test_up_to_what_is_left_of_it(self, lab, gpu_flavor):
+    def test_servers_get_the_remaining_gpus_of_the_reservation(
+        self, lab, gpu_flavor
+    ):
         lab.register('c1', 'c2')
         mine = lab.reserve('c1', start=-60, vcpus=4, gpus=2)
         hint = {'reservation': mine}
@@ -119,7 +121,9 @@ class TestReservation:
         assert lab.passes('c1', lab.flavor(3), hint)
         assert not lab.passes('c1', lab.flavor(4), hint)
 
-    def test_none_of_what_it_does_not_hold(self, lab, gpu_flavor):
+    def test_server_gets_no_gpu_that_its_reservation_does_not_have(
+        self, lab, gpu_flavor
+    ):
         lab.register('c1')
         mine = lab.reserve('c1', start=-60, vcpus=4)
 

@@ -108,7 +108,7 @@ class TestHints:
         ],
         ids=str,
     )
-    def test_what_is_wrong_is_refused_at_once(self, lab, said, name):
+    def test_invalid_hint_is_refused_as_nova_refuses(self, lab, said, name):
         """A3: the refusal has the shape of Nova's own refusals."""
         ours = refused(lab, said)
         novas = refused(lab, None, networks='nonsense')
@@ -139,7 +139,7 @@ class TestDefault:
         assert server['status'] == 'ACTIVE', server.get('fault')
         return hints(lab, server), seconds(server['created'])
 
-    def test_off(self, lab):
+    def test_server_has_no_default_end_without_the_option(self, lab):
         assert self.declared(lab)[0] == {}
 
     @pytest.mark.row('C33', 'C34', 'F53')
@@ -222,7 +222,7 @@ class TestLeases:
 
         return leases
 
-    def test_none_of_who_says_nothing(self, leases):
+    def test_server_without_hints_has_no_lease(self, leases):
         assert leases()[1] == []
 
     @pytest.mark.row('C33', 'C34', 'F53')
@@ -278,7 +278,7 @@ class TestExtraSpecs:
             ('preemptible', 'true'), ('preemptible', 'no'),
         ],
     )
-    def test_what_is_right(self, lab, name, value):
+    def test_valid_extra_spec_is_accepted(self, lab, name, value):
         lab.cloud.flavor(extra_specs={f'blazar:{name}': value})
 
     @pytest.mark.parametrize(
@@ -294,7 +294,7 @@ class TestExtraSpecs:
             ('Lifetime', '1h', 'valid extra spec'),
         ],
     )
-    def test_what_is_wrong(self, lab, name, value, why):
+    def test_invalid_extra_spec_is_refused(self, lab, name, value, why):
         with pytest.raises(client.OpenStackApiException) as e:
             lab.cloud.flavor(extra_specs={f'blazar:{name}': value})
 
@@ -395,7 +395,7 @@ class TestNarrowing:
 
         assert host_of(server) != 'c1'
 
-    def test_none_that_anybody_has(self, lab, each):
+    def test_unknown_reservation_does_not_narrow_placement(self, lab, each):
         lab.cloud.configure(narrow_placement=True)
         assert self.where(lab, str(uuid.uuid4())) is None
 
@@ -423,7 +423,7 @@ class TestNarrowing:
 
         assert not request_filter.narrow_to_reservation(None, object())
 
-    def test_it_is_there_once(self):
+    def test_request_filter_is_installed_once(self):
         filters.all_filters()
         filters.all_filters()
         ours = request_filter.narrow_to_reservation

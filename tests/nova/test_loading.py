@@ -79,7 +79,7 @@ def objects(monkeypatch, tmp_path):
         process.CONF.clear_override(name, 'blazar_sched')
 
 
-def test_they_hold_nothing_and_can_be_pickled(objects):
+def test_filters_and_weighers_hold_no_state_and_can_be_pickled(objects):
     for each in objects:
         assert vars(each) == {}
         assert type(pickle.loads(pickle.dumps(each))) is type(each)
@@ -328,6 +328,8 @@ class TestFilterAll:
     @pytest.mark.parametrize(
         'asked', [None, 7, object()], ids=['none', 'number', 'object']
     )
-    def test_nonsense(self, objects, host_states, n, asked):
+    def test_filters_pass_all_hosts_for_a_nonsense_request(
+        self, objects, host_states, n, asked
+    ):
         # No replica: no host is known to be reservable.
         assert objects[n].filter_all(iter(host_states), asked) == host_states

@@ -44,14 +44,14 @@ class TestAhead:
     def registered(self, lab):
         lab.register('c1', **closed(lab, SOON, HOUR))
 
-    def test_who_ends_before_passes(self, lab):
+    def test_server_that_ends_before_the_maintenance_passes(self, lab):
         assert lab.passes('c1', hints=lasting(SOON - 60))
 
-    def test_who_ends_later_does_not(self, lab):
+    def test_server_that_ends_in_the_maintenance_does_not_pass(self, lab):
         assert not lab.passes('c1', hints=lasting(SOON + 60))
         assert not lab.passes('c1', hints=lasting(2 * HOUR))
 
-    def test_who_has_no_end_does_not(self, lab):
+    def test_server_without_end_does_not_pass(self, lab):
         assert not lab.passes('c1')
 
     def test_preemptible_with_its_least_runtime_passes(self, lab, change):
@@ -63,7 +63,9 @@ class TestAhead:
         mine = lab.reserve('c1', start=-60)
         assert lab.passes('c1', hints={'reservation': mine})
 
-    def test_a_cancelled_one_is_forgotten(self, lab, change):
+    def test_server_passes_after_the_maintenance_is_cancelled(
+        self, lab, change
+    ):
         change('c1', maintenances=())
         assert lab.passes('c1')
 
@@ -73,7 +75,7 @@ class TestClosed:
     def registered(self, lab):
         lab.register('c1', **closed(lab, -60, HOUR))
 
-    def test_nobody_passes(self, lab):
+    def test_no_server_passes_on_a_closed_host(self, lab):
         mine = lab.reserve('c1', start=-120, vcpus=2)
         for hints in (
             {}, lasting(60), {'reservation': mine},
@@ -91,7 +93,7 @@ class TestClosed:
         lab.register('c2')
         assert lab.passes('c2')
 
-    def test_everybody_passes_at_its_end(self, lab, change):
+    def test_all_servers_pass_after_the_maintenance(self, lab, change):
         mine = lab.reserve('c1', start=-120, vcpus=2)
         change('c1', **closed(lab, -120, -60))
         for hints in (lasting(60), {'reservation': mine}):
@@ -99,13 +101,13 @@ class TestClosed:
 
 
 class TestHostThatComesOrGoes:
-    def test_before_it_has_come(self, lab, change):
+    def test_no_server_passes_before_the_host_comes(self, lab, change):
         lab.register('c1', available_from=lab.now + SOON)
         assert not lab.passes('c1', hints=lasting(60))
         change('c1', available_from=lab.now - 1)
         assert lab.passes('c1')
 
-    def test_until_it_is_gone(self, lab):
+    def test_server_passes_if_it_ends_before_the_host_goes(self, lab):
         lab.register('c1', available_until=lab.now + SOON)
         assert lab.passes('c1', hints=lasting(SOON - 60))
         assert not lab.passes('c1', hints=lasting(SOON + 60))

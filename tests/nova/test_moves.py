@@ -172,7 +172,7 @@ class TestResize:
             server = lab.cloud.act(server, 'confirmResize')
         return cloud.host_of(server), server['flavor']['vcpus']
 
-    def test_own_use_is_not_counted_twice(self, lab):
+    def test_own_use_of_a_resized_server_is_not_counted_twice(self, lab):
         only(lab, 'c1')
         server = lab.boot(lab.flavor(2), lasting(HOUR), host='c1')
         lab.register('c1')
@@ -194,7 +194,7 @@ class TestResize:
 
         assert self.resize(lab, server, lab.flavor(4)) == ('c1', 2)
 
-    def test_grows_elsewhere(self, lab):
+    def test_server_that_grows_goes_to_another_host(self, lab):
         only(lab, 'c1', 'c2')
         server = lab.boot(lab.flavor(2), lasting(HOUR), host='c1')
         lab.register('c1', 'c2')
@@ -215,7 +215,7 @@ class TestUnshelve:
         at = datetime.datetime.fromtimestamp(lab.now + seconds, datetime.UTC)
         return {'lease_end': at.isoformat()}
 
-    def test_an_end_is_where_it_was(self, lab):
+    def test_unshelved_server_keeps_its_end(self, lab):
         server = lab.boot(hints=self.until(lab, SOON - 300), host='c1')
         only(lab, 'c1')
         lab.register('c1')
@@ -265,7 +265,7 @@ class TestRebuild:
     """A rebuild on the same host always passes."""
 
     @pytest.mark.parametrize('on_stale', ['closed', 'open'])
-    def test_passes_where_nothing_else_would(self, lab, on_stale):
+    def test_rebuild_passes_where_no_other_request_would(self, lab, on_stale):
         lab.cloud.configure(on_stale=on_stale)
         server = lab.boot(host='c1')
         lab.register('c1', hold='dedicated', unbounded='never')

@@ -367,7 +367,7 @@ def test_each_decision_is_right():
     assert [each for each in decided if each] == []
 
 
-def test_control_what_nobody_counts_is_found(monkeypatch):
+def test_control_a_server_that_is_not_counted_is_found(monkeypatch):
     """A placed server is dropped from the count once HostState names it."""
     real = consumption._uncounted
 

@@ -141,7 +141,7 @@ def test_the_next_request_is_checked_beside_it(site):
     assert not site.place(site.host_state(), lasting(3))
 
 
-def test_without_it_both_would_be_let_in(site, ttl):
+def test_control_without_pending_servers_both_requests_pass(site, ttl):
     """The control: HostState does not show the race yet."""
     ttl(0)
 
@@ -187,7 +187,7 @@ def test_a_second_try_is_not_in_its_own_way(site):
     assert site.place(site.host_state(), again)
 
 
-def test_its_own_use_is_not_counted_twice_beside_it(site):
+def test_own_use_of_a_moving_server_is_not_counted_twice(site):
     """Eight VCPUs are full with three others, and two are its own."""
     own = spec(lifetime='30m')
     site.tell(record.encode(Instance(
@@ -216,7 +216,7 @@ def test_what_is_bound_counts_by_its_reservation(site, clock):
     assert not site.place(site.host_state(), spec(lifetime='30m'))
 
 
-def test_what_yields_keeps_nobody_off(site):
+def test_preemptible_server_keeps_no_request_off(site):
     assert site.place(site.host_state(), spec(preemptible=True))
 
     assert site.place(site.host_state(), lasting(3))

@@ -207,7 +207,7 @@ class TestHeard:
         site.cloud.boot_many(6, site.flavors[0])
         assert site.follows()
 
-    def test_one_that_is_not_booted(self, site):
+    def test_server_without_host_has_no_record(self, site):
         """The server has no host, and is later deleted."""
         server = site.cloud.boot(site.cloud.flavor(vcpus=99))
         assert server['status'] == 'ERROR'
@@ -281,7 +281,7 @@ class TestHeard:
         )
         wait_for('no record', lambda: not site.records())
 
-    def test_the_end_of_what_it_declares(self, site):
+    def test_record_has_the_declared_end_of_its_lease(self, site):
         server = site.boot(hints={'lifetime': '2h'}, host='c1')
         site.follows()
         [lease] = site.manager.ledger.leases()
@@ -322,7 +322,7 @@ class TestHeard:
 
 
 @pytest.mark.row('F44')
-def test_what_was_not_heard_of_is_found_by_one_look_at_all(site):
+def test_changes_without_notification_are_found_by_one_sync(site):
     """Nova performs all its actions while the manager does not listen."""
     hosts = itertools.cycle(site.cloud.hosts)
     hints = itertools.cycle([None, {'lifetime': '2h'}, None])

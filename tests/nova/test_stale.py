@@ -233,7 +233,7 @@ def test_good_snapshot_file_decides(lab, setting, restart, tmp_path):
     assert setting.passing() == FRESH
 
 
-def test_recovers_by_itself(lab, setting):
+def test_stale_replica_recovers(lab, setting):
     lab.cloud.configure(max_age=1)
     lab.end_point.answer = other_version
     cloud.wait_for('stale', is_stale)

@@ -319,7 +319,7 @@ def test_no_instant_has_more_promised_than_there_is(
     cloud.delete(*cloud.servers())
 
 
-def test_the_look_would_see_it(cloud, manager):
+def test_control_a_promise_beyond_the_capacity_is_found(cloud, manager):
     """The control: a server on a host that a lease will have as a whole."""
     for name in HOSTS:
         manager.hosts.create(name, {})

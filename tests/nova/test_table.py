@@ -43,7 +43,7 @@ class TestWholeHosts:
 
         assert lab.passing(hints={'reservation': mine}) == ['c1']
 
-    def test_keeps_all_others_off(self, lab):
+    def test_whole_host_admits_no_other_server(self, lab):
         lab.register('c1')
         lab.reserve('c1', start=-60)
 
@@ -143,7 +143,7 @@ class TestInstanceReservation:
         assert lab.passing(flavor, {'reservation': other}) == ['c1']
 
     @pytest.mark.row('F50')
-    def test_up_to_what_is_left_of_it_there(self, lab):
+    def test_servers_get_the_remaining_capacity_of_the_reservation(self, lab):
         lab.register('c1', 'c2')
         mine = lab.reserve('c1', 'c2', start=-60, vcpus=4)
         hint = {'reservation': mine}
@@ -154,14 +154,16 @@ class TestInstanceReservation:
         assert not lab.passes('c1', lab.flavor(3), hint)
         assert lab.passes('c2', lab.flavor(4), hint)
 
-    def test_what_is_left_of_it_is_of_no_use_to_others(self, lab):
+    def test_remaining_capacity_of_a_reservation_admits_no_other_server(
+        self, lab
+    ):
         lab.register('c1')
         lab.reserve('c1', start=-60, vcpus=6)
 
         assert lab.passes('c1', lab.flavor(2), lasting(60))
         assert not lab.passes('c1', lab.flavor(3), lasting(60))
 
-    def test_what_is_bound_is_counted_once(self, lab):
+    def test_bound_server_is_counted_once(self, lab):
         lab.register('c1')
         mine = lab.reserve('c1', start=-60, vcpus=4)
         server = lab.boot(lab.flavor(4), {'reservation': mine})
@@ -178,14 +180,18 @@ class TestPreemptible:
         return lab.flavor(4, preemptible='true')
 
     @pytest.mark.row('C48', 'F55')
-    def test_passes_before_the_next_need(self, lab, flavor):
+    def test_preemptible_server_passes_before_the_next_lease(
+        self, lab, flavor
+    ):
         lab.cloud.configure(min_preemptible_runtime=300)
         lab.register('c1')
         lab.reserve('c1', start=SOON)
 
         assert lab.passes('c1', flavor)
 
-    def test_not_shortly_before_the_next_need(self, lab, flavor):
+    def test_preemptible_server_does_not_pass_shortly_before_a_lease(
+        self, lab, flavor
+    ):
         lab.cloud.configure(min_preemptible_runtime=1200)
         lab.register('c1')
         lab.reserve('c1', start=SOON)
@@ -215,7 +221,9 @@ class TestPreemptible:
 
         assert lab.passes('c1', flavor)
 
-    def test_never_is_for_others(self, lab, flavor):
+    def test_preemptible_server_passes_although_unbounded_is_never(
+        self, lab, flavor
+    ):
         lab.register('c1', unbounded='never')
 
         assert lab.passes('c1', flavor)
@@ -232,7 +240,9 @@ class TestBounded:
         assert lab.passes('c1', hints=lasting(SOON // 2))
 
     @pytest.mark.row('C13', 'F39')
-    def test_not_if_it_ends_too_late(self, lab):
+    def test_server_that_ends_after_the_start_of_a_lease_does_not_pass(
+        self, lab
+    ):
         lab.register('c1')
         lab.reserve('c1', start=SOON)
 
@@ -253,7 +263,7 @@ class TestBounded:
         assert lab.passes('c1', lab.flavor(2), lasting(HOUR))
         assert not lab.passes('c1', lab.flavor(3), lasting(HOUR))
 
-    def test_passes_up_to_the_very_second(self, lab):
+    def test_server_that_ends_as_the_lease_starts_passes(self, lab):
         """Windows are half-open: the server ends as the lease starts."""
         lab.register('c1')
         start = datetime.datetime.fromtimestamp(
@@ -363,7 +373,7 @@ class TestUnbounded:
         assert not lab.passes('c2')
 
     @pytest.mark.row('F39')
-    def test_never_is_never(self, lab):
+    def test_server_without_end_does_not_pass_if_unbounded_is_never(self, lab):
         lab.cloud.configure(unbounded='never')
         lab.register('c1')
 
@@ -393,7 +403,7 @@ class TestMagnetic:
         assert lab.passing() == ['c1', 'c2']
         assert not lab.passes('c1', project_id=THEIRS)
 
-    def test_is_used_before_what_is_not_reserved(self, lab):
+    def test_magnetic_reservation_is_used_before_other_hosts(self, lab):
         # Nova's own weighers would know by then that a server runs there.
         lab.cloud.configure(lease_gap_weight_multiplier=10.0)
         lab.register('c1', 'c2', 'c3')
@@ -412,7 +422,7 @@ class TestMagnetic:
 class TestDedicated:
     """Dedicated hosts: for reservations and preemptible servers only."""
 
-    def test_nothing_else_passes(self, lab):
+    def test_dedicated_host_admits_no_server_without_reservation(self, lab):
         lab.register('c1', hold='dedicated')
 
         assert not lab.passes('c1')
@@ -428,7 +438,9 @@ class TestDedicated:
 class TestNotReservable:
     """Hosts that the ledger does not know."""
 
-    def test_everything_that_is_not_bound_passes(self, lab):
+    def test_host_that_is_not_reservable_admits_servers_without_reservation(
+        self, lab
+    ):
         lab.register('c1', 'c2', hold='dedicated')
         lab.reserve('c1', 'c2', start=-60, end=None)
 
@@ -439,7 +451,9 @@ class TestNotReservable:
         ):
             assert lab.passes('c3', flavor, hints)
 
-    def test_bound_does_not(self, lab):
+    def test_host_that_is_not_reservable_admits_no_server_of_a_reservation(
+        self, lab
+    ):
         lab.register('c1')
         mine = lab.reserve('c1', start=-60)
 

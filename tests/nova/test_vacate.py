@@ -195,7 +195,7 @@ def test_a_forced_server_is_told_and_moved_to_another_host(site):
 
 
 @pytest.mark.row('F56', 'F57')
-def test_with_nowhere_to_go_it_is_shelved_and_comes_back(site):
+def test_server_without_another_host_is_shelved_and_comes_back(site):
     lease = site.book('c1')
     server = site.force('c1', vcpus=4)
     others = [
@@ -224,7 +224,7 @@ def test_with_nowhere_to_go_it_is_shelved_and_comes_back(site):
 
 
 @pytest.mark.row('F56')
-def test_what_can_only_be_deleted_is_deleted(site):
+def test_server_that_can_only_be_deleted_is_deleted(site):
     lease = site.book('c1')
     server = site.force('c1')
     site.cloud.api.post_server_action(

@@ -119,7 +119,7 @@ def test_what_was_in_the_way_is_gone(lab, ask):
     assert 'dedicated' in told['hosts']['c2']
 
 
-def test_it_is_readable(lab, ask):
+def test_output_of_why_is_readable(lab, ask):
     lab.register('c1', 'c2', 'c3', 'c4', hold='dedicated')
     server = refused(lab, lab.flavor(), None)
     shown = io.StringIO()

@@ -70,7 +70,7 @@ def _get(url):
         return e.code, json.load(e)
 
 
-def test_it_is_the_installed_one_that_runs(installed):
+def test_package_that_runs_is_the_installed_one(installed):
     installation, _ = installed
     assert str(installation.folder) in installation.python(WHERE)
 
@@ -99,7 +99,7 @@ def test_the_service_is_served_over_sqlite(installed, config, port):
         assert process.wait(source.PATIENCE) == 0
 
 
-def test_what_it_needs_brings_nothing_big_along(installed):
+def test_installation_brings_no_unwanted_packages(installed):
     installation, _ = installed
     packages = installation.packages()
     assert 'blazar-sched' in packages

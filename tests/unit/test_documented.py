@@ -259,7 +259,7 @@ def test_every_field_of_the_api_says_what_it_means(generate, version):
     assert f'api-ref/reservation-{version}.md' in page
 
 
-def test_what_says_nothing_is_found(generate):
+def test_route_without_description_is_found(generate):
     [show] = [r for r in routes.ROUTES if r.handler is lease.show_lease]
     made_up = dataclasses.replace(show, path=f'{show.path}/{{{MADE_UP}}}')
     document = openapi.document([made_up], microversion.KNOWN[-1])

@@ -77,7 +77,7 @@ def test_a_lease_is_prolonged_by_what_is_shown(api, lease):
     assert ask(api, lease)['end_date'] == text(last)
 
 
-def test_an_end_that_is_possible_is_not_limited(api, lease):
+def test_possible_end_has_no_limit(api, lease):
     end = text(FIRST + 2 * HOUR)
     assert ask(api, lease, end_date=end) == {
         'end_date': end, 'limited_by': None, 'reservation': None,
@@ -92,7 +92,7 @@ def test_without_any_limit_there_is_no_end(api):
 
 
 @pytest.mark.parametrize('end', [None, text(FIRST + 9 * HOUR)])
-def test_as_far_as_possible(api, lease, end):
+def test_update_prolongs_a_lease_as_far_as_possible(api, lease, end):
     last = text(FIRST + 3 * HOUR)
 
     asked = update(api, lease, end, 'dry_run=true')
@@ -122,7 +122,7 @@ def test_another_project_does_not_see_the_lease(api, lease):
     assert update(api, lease, None, headers=BOB).status_code == 404
 
 
-def test_an_end_in_the_past(api, lease):
+def test_extension_to_a_past_end_is_the_present_end(api, lease):
     """The present end is later, so that the lease ends as it did."""
     shown = ask(api, lease, end_date='2020-01-01 00:00')
     assert shown['end_date'] == lease['end_date']

@@ -94,7 +94,7 @@ def test_what_is_in_the_way(api, ask):
         ({'mode': 'empty'}, 'mode'),
     ],
 )
-def test_invalid(ask, values, field):
+def test_invalid_maintenance_is_refused_by_field(ask, values, field):
     status, error = ask('POST', body=wanted(**values))
     assert status == 400, error
     assert field in error['error_message']

@@ -201,7 +201,7 @@ def test_the_range_is_kept(api):
     assert ask(api, **until)['offers'] == []
 
 
-def test_the_nearest_if_there_is_none(api):
+def test_nearest_window_is_shown_if_there_is_no_offer(api):
     book_hours(api, HOST, 1, 3)
 
     offered = ask(api, HOSTS, latest_start_date=text(FIRST))
@@ -363,7 +363,7 @@ class TestTurns:
             ])
             go_on.set()
 
-    def test_sixteen_at_once(self, api, post):
+    def test_of_sixteen_searches_one_runs_and_three_wait(self, api, post):
         """One search runs, three wait, and others are refused at once."""
         most = window_search.MAX_PROJECT_SEARCHES
         ended = futures.as_completed(post.answers, timeout=30)
@@ -815,7 +815,9 @@ NEVER = {
 
 
 @pytest.mark.parametrize('message', NEVER)
-def test_what_can_never_be_met_says_so(api, message):
+def test_request_that_no_host_can_meet_is_refused_with_the_reason(
+    api, message
+):
     reservation = NEVER[message]
     message = message.strip()
     dates = {'start_date': text(FIRST), 'end_date': text(FIRST + HOUR)}
@@ -855,7 +857,7 @@ def test_without_hosts_a_refusal_says_so(service):
     )
 
 
-def test_what_is_only_taken_now_is_said_as_before(api):
+def test_refusal_for_reserved_hosts_says_too_few_are_free(api):
     book_hours(api, HOST, 1, 3)
     refused = api.simulate_post('/v1/leases', headers=ALICE, json={
         'name': 'n', 'start_date': text(FIRST), 'duration': '2h',

@@ -130,7 +130,7 @@ def test_a_series_is_changed_from_an_occurrence_on(api, series):
     assert len(get(api, 'leases').json['leases']) == 4
 
 
-def test_a_change_that_is_wrong_is_refused(api, series):
+def test_invalid_change_of_a_series_is_refused(api, series):
     assert change(api, series, BOB, name='mine').status_code == 404
     old = {'X-Auth-Token': 'alice:p1'}
     assert change(api, series, old, name='old').status_code == 404

@@ -40,7 +40,7 @@ def test_a_spare_host_is_left_out(api, set_spare, value):
     assert free_hosts(api) == 1
 
 
-def test_invalid(set_spare):
+def test_invalid_value_of_spare_is_refused(set_spare):
     refused = set_spare('perhaps')
     assert refused.status_code == 400
     assert 'spare' in refused.json['error_message']

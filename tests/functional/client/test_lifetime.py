@@ -85,7 +85,7 @@ def test_is_not_made_by_a_lease(alice):
     ('1.1', 'keep', 400),
     ('1.0', 'delete', 400),
 ])
-def test_how_it_ends_can_be_changed_from_1_1_on(
+def test_on_end_of_a_lifetime_lease_can_be_changed_from_1_1_on(
     service, lease_id, version, value, status
 ):
     headers = {

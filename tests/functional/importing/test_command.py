@@ -37,7 +37,7 @@ def test_a_dry_run_writes_nothing(blazar, run, leases):
     assert len(leases()) == 1
 
 
-def test_nothing_is_imported_if_anything_is_refused(blazar, run, leases):
+def test_no_lease_is_imported_if_one_is_refused(blazar, run, leases):
     good, bad = blazar.lease(), blazar.lease('CREATING', name='[half]')
     status, printed = run('import-blazar', blazar.url)
     assert status == 1
@@ -95,7 +95,7 @@ def test_what_is_no_database_of_blazars_is_told(url, run):
     assert 'hu' not in printed
 
 
-def test_tidying_says_what_it_left(blazar, run):
+def test_tidy_blazar_reports_the_leases_it_skipped(blazar, run):
     blazar.lease()
     run('import-blazar', blazar.url)
     status, printed = run('tidy-blazar')

@@ -115,7 +115,7 @@ def test_tidied_leases_to_come_have_nothing_ahead(
     ]  # fmt: skip
 
 
-def test_what_starts_while_others_are_tidied_is_left(
+def test_lease_that_starts_during_the_cleanup_keeps_its_objects(
     blazar, made, manager, site
 ):
     lease = blazar.lease()
@@ -131,7 +131,7 @@ def test_what_starts_while_others_are_tidied_is_left(
 
 
 @pytest.mark.parametrize('deleted', [False, True])
-def test_what_has_changed_since_it_was_listed(
+def test_lease_that_changed_since_the_list_keeps_its_objects(
     blazar, made, manager, site, monkeypatch, deleted
 ):
     """A started lease keeps its own objects; a deleted one keeps all."""

@@ -126,7 +126,7 @@ def test_a_lease_to_come_is_vacated_ahead_as_ours_are(blazar, site):
     ]  # fmt: skip
 
 
-def test_what_is_over_holds_nothing(blazar, taken):
+def test_imported_lease_that_is_over_holds_no_resources(blazar, taken):
     lease = blazar.lease('TERMINATED', -5 * database.HOUR, -database.HOUR)
     address = blazar.floating_ip(NETWORK, '203.0.113.5')
     reservation = blazar.floating_ips(
@@ -153,7 +153,7 @@ def test_an_event_that_nobody_ever_does_is_left_out(blazar, importer):
     assert any('coffee' in note for note in plan.notes)
 
 
-def test_a_failed_start_is_not_tried_again(blazar, taken):
+def test_failed_start_of_an_imported_lease_is_not_tried_again(blazar, taken):
     lease = blazar.lease('ERROR')
     blazar.hosts(lease, blazar.host('compute-1'), status='error')
     statuses = {e.event_type: e.status for e in taken().lease(lease).events}

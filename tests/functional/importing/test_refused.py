@@ -121,7 +121,9 @@ def test_two_leases_of_one_host_at_once(blazar, importer):
     assert 'compute-1 has no room' in told[second]
 
 
-def test_what_is_open_goes_before_what_was_booked_earlier(blazar, importer):
+def test_active_lease_is_imported_before_a_lease_booked_earlier(
+    blazar, importer
+):
     number = blazar.host('compute-1')
     to_come, open_ = blazar.lease(), blazar.lease('ACTIVE', -HOUR)
     blazar.instances(to_come, *[number] * 4)

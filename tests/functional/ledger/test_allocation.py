@@ -31,7 +31,7 @@ def by_id(allocations):
     return {a.id: a for a in allocations}
 
 
-def test_they_come_back_whole(store, nouns, lease, hosts):
+def test_allocations_are_read_as_written(store, nouns, lease, hosts):
     some = nouns.allocation(lease, hosts[0], vcpus=3)
     whole = nouns.allocation(lease, hosts[1], amounts={}, whole=True)
     put(store, lease, some, whole)
@@ -40,7 +40,7 @@ def test_they_come_back_whole(store, nouns, lease, hosts):
     assert {owner for _, owner in found} == {lease.id}
 
 
-def test_each_put_replaces_the_one_before(store, nouns, lease, hosts):
+def test_put_replaces_the_earlier_allocations(store, nouns, lease, hosts):
     first, second = (nouns.allocation(lease, host) for host in hosts)
     put(store, lease, first, second)
     shorter = dataclasses.replace(first, end=900)
@@ -69,7 +69,7 @@ def test_two_can_change_places(store, nouns, lease, hosts):
     }
 
 
-def test_only_what_changed_is_told(store, nouns, lease, hosts):
+def test_only_changed_allocations_are_in_the_feed(store, nouns, lease, hosts):
     first, second = (nouns.allocation(lease, host) for host in hosts)
     put(store, lease, first, second)
     before = store.changes(0)['newest']
@@ -80,7 +80,7 @@ def test_only_what_changed_is_told(store, nouns, lease, hosts):
     assert [key for _, key, _ in page['records']] == [first.id]
 
 
-def test_they_are_found_by_whom_they_concern(store, nouns, hosts):
+def test_allocations_are_found_by_lease_and_host(store, nouns, hosts):
     early, late = nouns.lease(100, 200), nouns.lease(200, 300)
     a, b = nouns.allocation(early, hosts[0]), nouns.allocation(late, hosts[0])
     c = nouns.allocation(late, hosts[1], start=250)

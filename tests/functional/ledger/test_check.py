@@ -43,7 +43,7 @@ def test_a_full_host_is_no_fault(store, plant):
     assert store.check() == []
 
 
-def test_one_too_many(store, plant, host):
+def test_check_finds_an_overbooked_host(store, plant, host):
     plant(
         {'vcpus': 8, 'start': 100, 'end': 200},
         {'vcpus': 1, 'start': 199, 'end': 300},
@@ -228,7 +228,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize('name', BROKEN)
-def test_what_must_never_be(store, nouns, database, lease, name):
+def test_check_finds_each_broken_row(store, nouns, database, lease, name):
     store.commit(lambda tx: tx.put_host(nouns.host()))
     *statements, said = BROKEN[name]
     start, before_end, end = lease.events
@@ -248,7 +248,7 @@ def test_what_must_never_be(store, nouns, database, lease, name):
     ]
 
 
-def test_what_may_be(store, nouns, host):
+def test_check_accepts_leases_in_every_status(store, nouns, host):
     """Leases in transitional statuses, and leases that are long over."""
     late = nouns.lease(1, 2)
     endless = nouns.lease(end=window.FOREVER)

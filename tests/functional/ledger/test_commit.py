@@ -363,7 +363,7 @@ def test_a_manager_killed_in_its_commit(url, store, where, kept):
     assert sorted(store.properties()) == ['after', *kept]
 
 
-def test_what_is_committed_is_told(store, open_ledger, nouns):
+def test_on_change_gets_each_committed_revision(store, open_ledger, nouns):
     told = []
     telling = open_ledger(on_change=told.append)
     telling.commit(lambda tx: tx.put_lease(nouns.lease()))
@@ -413,7 +413,7 @@ def test_a_replica_that_cannot_follow_starts_anew(
     assert list(anew.reservations) == [lease.reservations[0].id]
 
 
-def test_work_that_fails_leaves_nothing(store, nouns, host):
+def test_failed_commit_leaves_no_rows(store, nouns, host):
     kept = nouns.lease()
     store.commit(lambda tx: tx.put_lease(kept))
     before = store.changes(0)
@@ -507,7 +507,7 @@ def test_a_look_sees_what_other_managers_have_committed(
     ]
 
 
-def test_a_look_whose_changes_are_pruned_starts_anew(
+def test_replica_whose_changes_are_pruned_is_loaded_anew(
     store, open_ledger, nouns
 ):
     store.warm()
@@ -610,7 +610,7 @@ class TestRehearse:
         assert (len(leases), hosts, len(pauses)) == (1, 2, 2)
         assert patient.leases() == []
 
-    def test_nobody_writes_meanwhile(self, store, hasty, nouns):
+    def test_dry_run_locks_out_other_commits(self, store, hasty, nouns):
         """A dry run locks the ledger's row, so its result is exact."""
         other = hasty(max_retries=0)
 
@@ -677,7 +677,7 @@ class TestRehearse:
         assert patient.leases() == []
 
 
-def test_reads_inside_see_what_was_written(store, nouns, host):
+def test_reads_in_a_commit_see_its_writes(store, nouns, host):
     lease = nouns.lease()
     allocation = nouns.allocation(lease, host)
     instance = nouns.instance(host)

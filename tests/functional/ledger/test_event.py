@@ -75,7 +75,7 @@ def test_an_event_is_due_from_its_time_on(store, lease):
     assert store.due_events(200) == [(start, None), (end, None)]
 
 
-def test_nothing_is_due(store):
+def test_empty_ledger_has_no_due_event(store):
     assert store.due_events(10**9) == []
     assert store.next_event()[0] is None
 

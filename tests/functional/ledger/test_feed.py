@@ -259,7 +259,7 @@ def test_every_way_leads_to_the_truth(store, open_ledger, nouns, seed):
     assert any(r.aggregate for t in truths for r in t.reservations.values())
 
 
-def test_a_start_that_made_the_same_again_is_no_change(store, nouns):
+def test_start_that_makes_the_same_objects_again_has_no_revision(store, nouns):
     lease = nouns.lease()
     [held] = lease.reservations
     store.commit(lambda tx: tx.put_lease(lease))

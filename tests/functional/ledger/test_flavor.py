@@ -30,7 +30,7 @@ def put(store):
     return work
 
 
-def test_they_come_back_whole(store, put):
+def test_flavors_are_read_as_written(store, put):
     put(WHOLE, PUBLIC, NOBODYS)
     assert {f.id: f for f in store.flavors()} == {
         f.id: f for f in (WHOLE, PUBLIC, NOBODYS)
@@ -45,7 +45,7 @@ def test_an_id_is_exact(store, put, id_):
     assert store.flavor(id_) is None
 
 
-def test_others_are_gone(store, put):
+def test_flavors_that_nova_no_longer_has_are_deleted(store, put):
     put(WHOLE, PUBLIC)
     changed = dataclasses.replace(WHOLE, extra_specs={}, projects=None)
     put(NOBODYS, changed)

@@ -93,14 +93,14 @@ def held(source, lease):
     return source.floating_ips(lease.reservations[0].id)
 
 
-def test_what_is_added_is_there(store, pair):
+def test_added_floating_ips_are_listed(store, pair):
     assert store.floating_ips() == pair
     for one in pair:
         assert store.floating_ip(one.id) == one
 
 
 @pytest.mark.parametrize('unknown', [str(uuid.UUID(int=1)), 'no id', '\0', ''])
-def test_an_unknown_one(store, pair, unknown):
+def test_unknown_floating_ip_is_not_found(store, pair, unknown):
     with pytest.raises(exception.FloatingIPNotFound):
         store.floating_ip(unknown)
     with pytest.raises(exception.FloatingIPNotFound):
@@ -136,7 +136,9 @@ def test_what_is_free_in_a_window(store, pair, book, start, end, left):
     assert free(store, start, end, reservation_id=own) == pair
 
 
-def test_what_is_never_free(store, pair):
+def test_hidden_addresses_and_those_of_other_networks_are_never_free(
+    store, pair
+):
     hidden = noun('203.0.113.11', reservable=False)
     store.write(lambda tx: tx.add_floating_ip(hidden))
     assert free(store) == pair
@@ -144,7 +146,7 @@ def test_what_is_never_free(store, pair):
         assert free(store, network=network) == []
 
 
-def test_uses(store, pair, book):
+def test_uses_lists_the_allocations_of_a_network(store, pair, book):
     hidden = noun('203.0.113.11', reservable=False)
     elsewhere = noun('203.0.113.12', network_id=str(uuid.uuid4()))
     for each in (hidden, elsewhere):
@@ -175,7 +177,9 @@ def test_a_reservation_s_own_is_free_to_it_though_not_reservable(
     assert free(store, 300, 400) == pair[1:]
 
 
-def test_who_has_reserved_some(store, pair, nouns, book):
+def test_leases_with_floating_ips_are_listed_by_start(
+    store, pair, nouns, book
+):
     later, first, over = (
         book(start=start, end=500) for start in (120, 110, 100)
     )
@@ -275,7 +279,9 @@ class TestBlocking:
         self.end(store, first)
         assert not store.is_blocked(second.id)
 
-    def test_not_by_who_had_another(self, store, pair, book):
+    def test_lease_of_another_floating_ip_does_not_block(
+        self, store, pair, book
+    ):
         book(pair[0], start=50, end=100)
         assert not store.is_blocked(book(pair[1]).id)
 

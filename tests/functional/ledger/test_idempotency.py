@@ -60,7 +60,9 @@ def test_a_key_is_never_given_to_another_lease(store, nouns):
     assert len(store.leases()) == 1
 
 
-def test_one_of_many_at_once(store, open_ledger, nouns):
+def test_one_of_eight_concurrent_creates_makes_the_lease(
+    store, open_ledger, nouns
+):
     """Each client is a manager of its own."""
     ready = threading.Barrier(8)
     made = []

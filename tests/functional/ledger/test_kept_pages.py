@@ -43,7 +43,7 @@ def fed(store, clock):
     return feed.Feed(store, clock)
 
 
-def test_one_look_for_all_who_ask_the_same(store, commit, looked, fed):
+def test_equal_requests_share_one_query(store, commit, looked, fed):
     commit()
     truth = store.changes(0, 1000)
     looked.clear()
@@ -108,7 +108,7 @@ def test_only_so_many_pages_are_kept(commit, looked, fed):
     assert len(fed._kept.pages) == feed.MAX_PAGES
 
 
-def test_what_is_refused_stays_refused(commit, fed):
+def test_refused_request_is_refused_again(commit, fed):
     commit()
     for _ in range(2):
         with pytest.raises(exception.InvalidInput):

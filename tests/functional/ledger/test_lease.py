@@ -185,7 +185,7 @@ def test_no_other_text_finds_it(store, nouns, change):
     assert store.allocations(lease_id=asked) == []
 
 
-def test_the_oldest_is_first(store, nouns):
+def test_leases_are_listed_from_the_oldest_on(store, nouns):
     second = nouns.lease(created_at=7, id='b' * 36)
     first = nouns.lease(created_at=7, id='a' * 36)
     undated = nouns.lease(created_at=None)

@@ -77,7 +77,7 @@ def test_keys_are_kept(store, database, nouns, host):
         store.commit(work)
 
 
-def test_an_upgrade_again_changes_nothing(store, open_ledger, nouns):
+def test_second_upgrade_keeps_the_rows(store, open_ledger, nouns):
     lease = nouns.lease()
     store.commit(lambda tx: tx.put_lease(lease))
     again = open_ledger()
@@ -266,7 +266,7 @@ def test_tables_of_a_newer_version_are_refused(store, database):
             refused()
 
 
-def test_another_upgrade_is_waited_for(
+def test_upgrade_waits_for_a_concurrent_upgrade(
     server_url, open_ledger, database, made_once
 ):
     """The lock of another database on the server is another lock."""

@@ -36,14 +36,16 @@ def test_the_newest_are_kept(store, fill):
     assert store.check() == []
 
 
-def test_more_than_there_are(store, fill):
+def test_prune_keeps_all_of_few_changes(store, fill):
     assert store.prune(10) == 0
     fill(3)
     assert store.prune(3) == store.prune(10) == 0
     assert store.changes(0)['revision'] == 3
 
 
-def test_none_is_kept(store, fill, open_ledger, nouns):
+def test_revisions_continue_after_all_changes_are_pruned(
+    store, fill, open_ledger, nouns
+):
     fill(4)
     assert store.prune(0) == 4
     page = store.changes(4)
@@ -97,7 +99,7 @@ def test_two_prune_while_others_commit(store, open_ledger, fill):
     assert store.check() == []
 
 
-def test_nobody_waits_for_it(server_url, store, fill, open_ledger):
+def test_no_commit_waits_for_a_prune(server_url, store, fill, open_ledger):
     """No commit waits for it, even if it stops in the middle."""
     fill(10)
     other = open_ledger()

@@ -83,7 +83,7 @@ def test_replicas_hear_nothing_of_leases_that_are_over(store, nouns, host):
     assert store.changes(since)['newest'] == since + 1
 
 
-def test_what_has_ended_besides_goes_too(store, nouns):
+def test_purge_deletes_series_and_maintenances_that_are_over(store, nouns):
     """A series stays while it has a lease, or an occurrence to come."""
     lease = nouns.lease(series_id='with-lease')
     series = [
@@ -121,7 +121,9 @@ def test_what_has_ended_besides_goes_too(store, nouns):
     }
 
 
-def test_two_at_once(store, open_ledger, put, monkeypatch):
+def test_two_concurrent_purges_delete_each_lease_once(
+    store, open_ledger, put, monkeypatch
+):
     """One purge meets leases that the other has just deleted."""
     for _ in range(3):
         put()

@@ -316,7 +316,7 @@ def test_a_record_of_another_version(
         assert not is_closed(store.commit(lambda tx: tx.replica), host)
 
 
-def test_nobody_sees_what_is_not_committed(
+def test_no_reader_sees_changes_that_are_not_committed(
     store, nouns, host, monkeypatch
 ):
     """No change is visible before COMMIT, or after a COMMIT that failed."""

@@ -106,7 +106,9 @@ def work(nouns):
 
 
 @pytest.mark.parametrize(('when', 'runs'), [('before', 2), ('after', 1)])
-def test_it_is_done_once(store, work, fail, errors, when, runs):
+def test_commit_with_an_unknown_outcome_is_made_once(
+    store, work, fail, errors, when, runs
+):
     """This holds from the first commit on, before which its writer has no row.
     """
     told = []
@@ -122,7 +124,7 @@ def test_it_is_done_once(store, work, fail, errors, when, runs):
     assert store.check() == []
 
 
-def test_without_looking_it_is_done_twice(
+def test_control_without_the_check_the_commit_is_made_twice(
     store, work, fail, errors, monkeypatch
 ):
     """The control: without the check the commit is made twice."""
@@ -134,7 +136,9 @@ def test_without_looking_it_is_done_twice(
 
 
 @pytest.mark.parametrize('when', ['before', 'after'])
-def test_the_look_may_fail_too(store, work, fail, errors, when):
+def test_check_of_a_commit_is_repeated_if_it_fails(
+    store, work, fail, errors, when
+):
     for number, error in enumerate(errors, start=1):
         fail(error, when, times=4)
         store.commit(work)
@@ -149,7 +153,7 @@ def test_a_database_that_does_not_say(store, work, fail, errors):
         assert len(work.made) == number
 
 
-def test_what_is_not_placed_is_looked_up_too(store, fail, errors):
+def test_write_without_placing_is_checked_as_well(store, fail, errors):
     runs = []
 
     def work(tx):

@@ -177,7 +177,7 @@ class TestEmail:
         assert message.get_content().startswith(f'The lease {word} ends at')
         assert lease.id in message.get_content()
 
-    def test_again_when_the_end_moves(self, world, mail, slots):
+    def test_email_is_sent_again_when_the_end_moves(self, world, mail, slots):
         lease = active(world, slots(before_end='email'))
         world.run(50)
         world.leases.update(lease.id, None, {'end': world.now + 500})
@@ -425,7 +425,7 @@ class TestOnce:
         assert status(world, failing) == 'DONE'
         assert (len(mail.messages), len(hook.requests())) == (1, 2)
 
-    def test_although_its_start_was_done_again(
+    def test_email_is_sent_once_although_the_start_is_done_again(
         self, world, failing, mail, hook, slots
     ):
         world.leases.update(
@@ -557,7 +557,7 @@ class TestSnapshot:
         assert [image[0] for image in world.nova.images] == [second.uuid]
         assert status(world, lease) == 'UNDONE'
 
-    def test_one_of_each_end(self, world, whole):
+    def test_each_end_of_a_lease_has_one_snapshot(self, world, whole):
         lease = active(
             world, whole(before_end='snapshot'), end=7200,
             before_end='default',
@@ -575,7 +575,9 @@ class TestSnapshot:
             server, longer, lease.reservations[0]
         )
 
-    def test_the_end_moves_but_not_when_it_is_told_of(self, world, whole):
+    def test_new_end_with_the_old_before_end_date_has_a_snapshot(
+        self, world, whole
+    ):
         """A client may send the known before_end_date with the new end."""
         lease = active(world, whole(before_end='snapshot'))
         self.bound(world, lease)
@@ -659,7 +661,9 @@ class TestShort:
 
     @pytest.mark.parametrize('action', ['email', 'webhook'])
     @pytest.mark.parametrize('length', [1, 3599, 3600, 3601])
-    def test_it_is_told_of(self, world, mail, hook, slots, action, length):
+    def test_owner_of_a_short_lease_is_notified(
+        self, world, mail, hook, slots, action, length
+    ):
         lease = world.create(
             slots(before_end=action), start=100, end=100 + length,
             before_end='default',
@@ -671,7 +675,9 @@ class TestShort:
         assert (told, status(world, lease)) == (1, 'DONE')
         assert world.lease(lease).status == 'TERMINATED'
 
-    def test_it_is_told_of_at_its_start(self, world, mail, slots):
+    def test_owner_of_a_short_lease_is_notified_at_its_start(
+        self, world, mail, slots
+    ):
         lease = world.create(
             slots(before_end='email'), start=100, end=86_400,
             before_end=world.now + 100,
@@ -727,7 +733,9 @@ class TestLate:
         assert second.uuid not in world.nova.stored
 
     @pytest.mark.parametrize('action', ['email', 'webhook'])
-    def test_nobody_is_told_twice(self, world, mail, hook, slots, action):
+    def test_added_reservation_notifies_its_owner_once(
+        self, world, mail, hook, slots, action
+    ):
         lease = active(world, slots(before_end=action), end=1000)
         world.run(50)
         for reservation in (slots(before_end=action), slots()):
@@ -737,7 +745,7 @@ class TestLate:
         assert status(world, lease) == 'DONE'
         assert len(mail.messages) + len(hook.requests()) == 1
 
-    def test_a_start_that_was_given_up_is_waited_for(
+    def test_action_waits_for_the_start_of_the_added_reservation(
         self, world, conf, mail, hook, slots
     ):
         """The action is done once the added reservation is started at last."""
@@ -787,14 +795,18 @@ class TestLate:
         assert (len(mail.messages), len(hook.requests())) == (1, 1)
 
     @pytest.mark.parametrize('asked', ['', 'default'])
-    def test_who_asks_for_nothing_moves_nothing(self, world, slots, asked):
+    def test_reservation_without_action_keeps_the_before_end_date(
+        self, world, slots, asked
+    ):
         lease = active(world, slots(before_end='snapshot'))
         world.run(50)
         late = self.add(world, lease, slots(before_end=asked))
         assert late.before_end == lease.before_end
         assert status(world, lease) == 'DONE'
 
-    def test_in_its_last_second(self, world, mail, slots):
+    def test_reservation_added_in_the_last_second_notifies_its_owner(
+        self, world, mail, slots
+    ):
         lease = active(
             world, slots(before_end='webhook'), end=100,
             before_end=world.now + 99,
@@ -832,7 +844,7 @@ class TestDefault:
         assert status(world, lease) == 'DONE'
         assert len(mail.messages) == 1
 
-    def test_nothing_is_nothing_all_the_same(
+    def test_empty_action_of_a_reservation_overrides_the_default(
         self, told_conf, world, mail, slots
     ):
         told_conf.set_override('before_end', 'email', 'manager')
@@ -916,7 +928,7 @@ class TestAsked:
     @pytest.mark.parametrize(
         'action', ['migrate', 'Email', 'email ', None, 1, ['email'], {}]
     )
-    def test_what_is_not_there_is_refused(
+    def test_unknown_action_is_refused(
         self, world, whole, slots, action
     ):
         for ask in (whole, slots):
@@ -935,7 +947,7 @@ class TestAsked:
         world.run(50)
         assert '[email] smtp_host is not set' in caplog.text
 
-    def test_it_may_be_changed_until_it_was_done(
+    def test_action_can_be_changed_until_it_is_done(
         self, world, mail, ask
     ):
         lease = active(world, ask())

@@ -141,7 +141,7 @@ class TestBook:
 
         assert record(world, server) is None
 
-    def test_is_looked_at_again(self, world):
+    def test_building_server_is_queried_again(self, world):
         """No notification is needed."""
         server = place(world, 'a')
         look(world)

@@ -91,7 +91,9 @@ def site(conf, world):
 
 @pytest.mark.row('C11')
 @pytest.mark.parametrize('trouble', TROUBLES)
-def test_reserved_and_given_back(site, trouble):
+def test_dedicated_host_is_never_open_while_it_is_reserved_and_given_back(
+    site, trouble
+):
     for name in 'ab':
         site.manager.hosts.create(name, {'hold': 'dedicated'})
     unlucky = 0
@@ -106,7 +108,9 @@ def test_reserved_and_given_back(site, trouble):
 
 @pytest.mark.row('C11')
 @pytest.mark.parametrize('trouble', TROUBLES)
-def test_registered_and_given_up(site, trouble):
+def test_dedicated_host_is_never_open_while_it_is_registered_and_deleted(
+    site, trouble
+):
     unlucky = 0
     while True:
         met = site.have_trouble(TROUBLES[trouble], unlucky)

@@ -58,7 +58,9 @@ class TestCreate:
         assert len(on(world.create(slots(8, vcpus=2)))) == 2
         assert on(world.create(slots())) == ['dear-1']
 
-    def test_what_was_asked_for_is_shown_as_it_was(self, world, whole, slots):
+    def test_default_requirement_is_not_part_of_the_reservation(
+        self, world, whole, slots
+    ):
         world.add_host('a', kind='cheap')
         for asked in whole(), slots():
             lease = world.lease(world.create(asked))
@@ -66,7 +68,9 @@ class TestCreate:
             assert made.parameters['resource_properties'] == ''
             world.leases.delete(lease.id, None)
 
-    def test_who_asks_for_others_gets_them(self, world, whole, on):
+    def test_requirement_of_a_reservation_overrides_the_default(
+        self, world, whole, on
+    ):
         lease = world.create(whole(resource_properties=DEAR))
         assert on(lease) == ['dear-1']
 
@@ -104,7 +108,7 @@ class TestUpdate:
 
     @pytest.mark.parametrize('retry', [True, False])
     @pytest.mark.parametrize('start', [100, 'now'])
-    def test_what_is_held_stays(
+    def test_host_that_a_reservation_holds_stays(
         self, world, whole, kinds, on, options, start, retry
     ):
         busy = world.create(whole(2, 2), start=start)
@@ -121,7 +125,7 @@ class TestUpdate:
         lease = self.update(world, fallen_back, reservations=[change])
         assert on(lease) == ['cheap-1', 'dear-1']
 
-    def test_what_is_more_goes_without_it_if_need_be(
+    def test_additional_hosts_need_not_meet_the_default_if_none_do(
         self, world, fallen_back, on, options
     ):
         [held] = fallen_back.reservations

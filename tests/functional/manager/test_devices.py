@@ -802,7 +802,7 @@ class TestCapacity:
         })
         assert len(places(world, lease)) == 2
 
-    def test_what_can_be_asked_for_is_listed(self, world, add):
+    def test_properties_of_devices_are_listed(self, world, add):
         add('a', 2, ('CUSTOM_FAST',))
         add('b', 4)
         found = world.hosts.public_properties('project')['properties']

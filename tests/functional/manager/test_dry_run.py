@@ -362,7 +362,7 @@ class TestShrink:
             assert site.ask_and_do('PUT', path, body)[0] == status
             site.settle()
 
-    def test_no_further_than_to_what_is_in_use(self, site):
+    def test_dry_run_refuses_fewer_slots_than_are_in_use(self, site):
         lease = site.lease_of(slots(6))
         for host in HOSTS:
             for part in (2, 2, 1):
@@ -463,7 +463,7 @@ def test_another_projects_lease_is_not_there(site):
         assert answer.json['error_name'] == 'LeaseNotFound'
 
 
-def test_control_what_is_committed_is_seen(site, monkeypatch):
+def test_control_a_commit_in_place_of_the_dry_run_is_found(site, monkeypatch):
     """The control: a commit in place of the dry run is detected."""
     monkeypatch.setattr(site.ledger, 'dry_run', site.ledger.commit)
     with pytest.raises(AssertionError):

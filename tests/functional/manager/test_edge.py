@@ -314,7 +314,7 @@ def test_a_class_that_is_never_made_is_not_waited_for(site):
         Placement(site.cloud).create_resource_class('CUSTOM_X')
 
 
-def test_another_400_is_not_tried_again(site):
+def test_placement_request_with_status_400_is_not_repeated(site):
     placement = Placement(site.cloud)
     site.cloud.meddle = lambda method, path: (
         Trouble(False, answer(400, {'errors': []}))

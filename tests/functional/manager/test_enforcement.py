@@ -154,7 +154,7 @@ def test_a_lease_that_is_over_does_not_count(world, limit):
     world.create()
 
 
-def test_many_at_once_do_not_pass_together(world, limit):
+def test_concurrent_leases_do_not_exceed_a_limit_together(world, limit):
     limit(max_leases_per_project=3)
 
     def create(number):
@@ -238,12 +238,12 @@ class TestUpdate:
         changed = world.leases.update(lease.id, None, values)
         assert changed == world.lease(lease) != lease
 
-    def test_it_can_be_called_otherwise(self, world, limit, lease):
+    def test_lease_beyond_a_limit_can_be_renamed(self, world, limit, lease):
         limit(max_lease_duration=1)
         changed = world.leases.update(lease.id, None, {'name': 'other'})
         assert changed.name == 'other'
 
-    def test_it_can_be_ended(self, world, limit, lease):
+    def test_lease_beyond_a_limit_can_be_ended(self, world, limit, lease):
         world.run(150)
         limit(max_lease_duration=1, max_end_horizon=1)
         world.leases.update(lease.id, None, {'end': 'now'})

@@ -37,7 +37,9 @@ def wait_for(probe):
 
 
 class TestLife:
-    def test_from_start_to_end(self, world, slots):
+    def test_lease_and_events_have_each_status_from_start_to_end(
+        self, world, slots
+    ):
         world.add_host('a')
         lease = world.create(slots(), before_end=world.now + 150)
         seen = []
@@ -64,7 +66,7 @@ class TestLife:
         assert world.held(lease) == []
         world.check()
 
-    def test_two_that_are_late_do_not_wait_for_each_other(self, world, slots):
+    def test_two_late_leases_do_not_wait_for_each_other(self, world, slots):
         world.add_host('a')
         leases = [
             world.create(slots(), start=start, end=start + 100)
@@ -103,7 +105,7 @@ class TestLife:
         world.run(1)
         assert world.lease(lease).status == 'TERMINATED'
 
-    def test_what_it_changes_says_since_when(self, world):
+    def test_event_sets_the_time_of_the_change(self, world):
         world.add_host('a')
         lease = world.create()
         assert world.lease(lease).updated_at is None
@@ -117,7 +119,7 @@ class TestLife:
                 == world.now
             )
 
-    def test_a_start_that_is_too_late_touches_nothing(self, world):
+    def test_start_after_the_window_touches_no_server(self, world):
         """A manager suspended through a window must not clear its hosts."""
         world.add_host('a', register=False)
         innocent = world.add_server('a', preemptible=True)
@@ -149,7 +151,7 @@ class TestOrder:
         assert world.lease(first).status == 'TERMINATED'
         assert world.lease(second).status == 'ACTIVE'
 
-    def test_a_start_asked_first_waits_for_the_end(self, world):
+    def test_start_waits_for_the_end_of_the_previous_lease(self, world):
         world.add_host('a')
         first = world.create(start='now', end=100)
         second = world.create(start=100, end=200)
@@ -163,7 +165,7 @@ class TestOrder:
         assert world.lease(first).status == 'TERMINATED'
         assert world.lease(second).status == 'ACTIVE'
 
-    def test_a_start_elsewhere_does_not_wait(self, world):
+    def test_start_on_another_host_does_not_wait(self, world):
         world.add_host('a')
         first = world.create(start='now', end=100)
         world.add_host('b')
@@ -175,7 +177,9 @@ class TestOrder:
         assert world.lease(first).status == 'TERMINATING'
         assert world.lease(second).status == 'ACTIVE'
 
-    def test_an_end_that_is_given_up_lets_the_next_start(self, world, conf):
+    def test_lease_starts_after_the_previous_end_is_given_up(
+        self, world, conf
+    ):
         world.add_host('a')
         first = world.create(start='now', end=100)
         second = world.create(start=100, end=2000)
@@ -234,7 +238,7 @@ class TestOrder:
 
 
 class TestFailure:
-    def test_is_tried_again(self, world, conf, slots):
+    def test_failed_start_is_tried_again(self, world, conf, slots):
         conf.set_override('event_max_retries', 2, 'manager')
         world.add_host('a')
         lease = world.create(slots(), start='now')
@@ -291,7 +295,7 @@ class TestFailure:
             world.run(5)
         assert world.lease(lease).status == 'TERMINATED'
 
-    def test_start_is_given_up_and_still_undone_at_the_end(
+    def test_end_removes_what_a_failed_start_has_made(
         self, world, conf, slots
     ):
         conf.set_override('event_max_retries', 0, 'manager')
@@ -349,7 +353,7 @@ class TestFailure:
         assert world.lease(lease).status == 'TERMINATED'
         assert not world.nova.made_flavors
 
-    def test_done_twice_is_done_once(self, world, slots):
+    def test_start_done_twice_makes_each_object_once(self, world, slots):
         world.add_host('a')
         lease = world.create(slots(2), start='now')
         world.run()
@@ -408,7 +412,7 @@ class TestGivenUp:
         assert {r.status for r in now.reservations} == {'active'}
         assert set(world.placement.children.values()) == {2}
 
-    def test_until_it_is_done(self, world, lease):
+    def test_failed_start_is_repeated_until_it_is_done(self, world, lease):
         for _ in range(3):
             world.run(self.PACE)
         assert statuses(world.lease(lease))['start_lease'] == 'ERROR'
@@ -467,7 +471,7 @@ class TestGivenUp:
         _impl_test.reset()
         assert types == ['lease.event.start_lease', 'lease.healed']
 
-    def test_its_end_does_not_wait(self, world, lease):
+    def test_end_does_not_wait_for_a_failed_start(self, world, lease):
         world.clock.now = lease.end
         world.nova.failures = 0
         world.run()
@@ -516,7 +520,7 @@ class TestGivenUp:
             'commit:after',
         ],
     )
-    def test_killed_while_it_is_tried_again(
+    def test_failed_start_is_done_after_a_kill(
         self, world, conf, lease, killed, point
     ):
         world.nova.failures = 0
@@ -575,7 +579,7 @@ class TestBeforeEnd:
         assert len(told) == 2
         assert world.lease(lease).status == 'TERMINATED'
 
-    def test_again_when_the_end_moves(self, world, told):
+    def test_action_is_done_again_when_the_end_moves(self, world, told):
         world.add_host('a')
         lease = world.create(start='now', before_end=world.now + 150)
         world.run(150)
@@ -585,7 +589,7 @@ class TestBeforeEnd:
         world.run(1)
         assert len(told) == 2
 
-    def test_one_that_fails_is_tried_again(self, world, told, whole, slots):
+    def test_failed_action_is_tried_again(self, world, told, whole, slots):
         for name in 'ab':
             world.add_host(name)
         lease = world.create(
@@ -617,7 +621,7 @@ class TestBeforeEnd:
         assert world.lease(lease).status == 'TERMINATED'
         assert told == []
 
-    def test_late_but_still_before_the_end(self, world, told):
+    def test_late_action_is_done_before_the_end(self, world, told):
         """The manager was away: the servers still exist."""
         world.add_host('a')
         lease = world.create(start='now', before_end=world.now + 150)
@@ -626,7 +630,7 @@ class TestBeforeEnd:
         assert told == [lease.reservations[0].id]
         assert world.lease(lease).status == 'TERMINATED'
 
-    def test_not_of_what_was_never_open(self, world, told):
+    def test_lease_that_never_started_has_no_action(self, world, told):
         world.add_host('a')
         lease = world.create(before_end=world.now + 150)
         world.run(1000)
@@ -651,7 +655,7 @@ class TestTrust:
         world.add_host('a')
         return gone
 
-    def test_when_it_is_over(self, world, gone, slots):
+    def test_trust_is_deleted_when_the_lease_is_over(self, world, gone, slots):
         lease = world.create(slots(), start='now', trust_id='trust')
         assert lease.trust_id == 'trust'
         world.run()
@@ -666,7 +670,7 @@ class TestTrust:
         assert world.lease(lease).status == 'TERMINATED'
 
     @pytest.mark.parametrize('start', ['now', 100])
-    def test_when_it_is_deleted(self, world, gone, start):
+    def test_trust_is_deleted_with_the_lease(self, world, gone, start):
         lease = world.create(start=start, trust_id='trust')
         world.run()
         world.leases.delete(lease.id, None)
@@ -687,7 +691,7 @@ class TestTrust:
         world.manager.trusts.step()
         assert gone == ['trust', 'trust']
 
-    def test_one_that_is_refused_holds_up_no_other(self, world, gone):
+    def test_refused_deletion_of_a_trust_delays_no_other(self, world, gone):
         world.placement.failures = 1
         for name in ('one', 'two'):
             lease = world.create(trust_id=name)
@@ -980,7 +984,7 @@ class TestThreads:
             wait_for(lambda s=status: self.status(running, lease) == s)
             assert 0 <= time.time() - at < 1
 
-    def test_now_is_at_once(self, running, conf):
+    def test_lease_of_now_starts_at_once(self, running, conf):
         conf.set_override('event_poll_interval', 1000.0, 'manager')
         running.runner.wake()
         running.add_host('a')
@@ -1016,7 +1020,7 @@ class TestThreads:
         wait_for(lambda: self.status(running, first) == 'ACTIVE')
 
     @pytest.mark.row('F61')
-    def test_many_at_once(self, running, slots):
+    def test_sixteen_events_run_at_the_same_time(self, running, slots):
         """Sixteen events are in progress at the same time."""
         running.add_host('a', vcpus=16)
         barrier = threading.Barrier(16)

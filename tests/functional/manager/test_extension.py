@@ -97,7 +97,9 @@ def accepted(world, lease, end):
 
 
 @pytest.mark.parametrize('seed', seeds(30, few=6))
-def test_no_later_end_is_accepted(world, conf, whole, slots, seed):
+def test_extension_is_the_last_end_that_an_update_accepts(
+    world, conf, whole, slots, seed
+):
     draw = random.Random(seed)
     if draw.random() < 0.3:
         conf.set_override('max_lease_duration', 20, 'enforcement')
@@ -174,7 +176,7 @@ def test_nothing_limits_it(world, lease):
     assert prolong(world, lease, world.now + 500).end == world.now + 500
 
 
-def test_an_end_that_is_no_later(world, lease, whole):
+def test_extension_to_an_earlier_end_is_the_present_end(world, lease, whole):
     world.create(whole(), start=100, end=400)
     for end in (lease.end, lease.end - 50):
         found = extension(world, lease, end)
@@ -292,7 +294,7 @@ def test_a_lease_whose_end_is_overdue(world, lease, whole):
     assert prolong(world, lease, FOREVER).end == rival.start
 
 
-def test_without_a_second_more_it_is_refused_as_ever(world, lease, whole):
+def test_lease_that_cannot_be_prolonged_is_refused(world, lease, whole):
     world.create(whole(), start=100, end=400)
     found = extension(world, lease)
     assert (found['end'], found['limited_by']) == (lease.end, 'capacity')

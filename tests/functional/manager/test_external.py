@@ -200,7 +200,7 @@ def test_a_floating_ip_is_an_allocation(world, service):
 
 
 @pytest.mark.row('F78')
-def test_a_change_is_asked_about_beside_what_is(world, service, whole):
+def test_check_update_has_the_current_lease(world, service, whole):
     world.add_host('compute-2')
     lease = world.create(whole(1, 1))
     service.questions()
@@ -251,7 +251,7 @@ def test_another_name_is_no_question(world, service):
         (500, '{"message": "secret"}', external.DENIED),
     ],
 )
-def test_only_204_is_yes(world, service, status, text, message):
+def test_only_status_204_allows_a_lease(world, service, status, text, message):
     service.answers.append((status, text))
     with pytest.raises(exception.ExternalServiceFilter) as e:
         world.create()
@@ -260,7 +260,7 @@ def test_only_204_is_yes(world, service, status, text, message):
     world.check()
 
 
-def test_a_change_that_is_refused_changes_nothing(world, service):
+def test_refused_update_leaves_the_lease_as_it_was(world, service):
     lease = world.create()
     service.answers.append((403, '{"message": "no"}'))
     with pytest.raises(exception.ExternalServiceFilter):
@@ -531,7 +531,7 @@ class TestEndpoints:
 
         return set_
 
-    def test_one_of_its_own_is_enough(self, set_, service):
+    def test_single_endpoint_is_enough(self, set_, service):
         filter_ = set_('on_end_endpoint', service.url + '/over')
         assert not filter_.is_external
         filter_.check_external(_asked(), {}, {})
@@ -539,12 +539,12 @@ class TestEndpoints:
         [(path, _, _)] = service.questions()
         assert path == '/over'
 
-    def test_what_has_none_is_not_asked(self, set_, service):
+    def test_question_without_endpoint_is_skipped(self, set_, service):
         filter_ = set_('check_update_endpoint', service.url + '/change')
         filter_.check_external(_asked(), {}, {})
         assert service.questions() == []
 
-    def test_one_of_its_own_comes_first(self, set_, service):
+    def test_own_endpoint_overrides_the_base_endpoint(self, set_, service):
         set_('check_create_endpoint', service.url + '/new')
         filter_ = set_('base_endpoint', service.url)
         filter_.check_external(_asked(), {}, {})

@@ -27,7 +27,7 @@ def sync(world):
     return run
 
 
-def test_they_come_change_and_go(world, sync):
+def test_copies_follow_novas_flavors(world, sync):
     assert sync(SMALL, LARGE, HIDDEN) == {'1': SMALL, '2': LARGE, '3': HIDDEN}
     new = dataclasses.replace(LARGE, extra_specs={}, projects=None)
     assert sync(new, HIDDEN) == {'2': new, '3': HIDDEN}
@@ -49,7 +49,7 @@ def test_they_stay_while_nova_does_not_answer(world, sync):
     assert world.ledger.flavors() == [SMALL]
 
 
-def test_who_may_use_one():
+def test_flavor_is_open_to_its_projects():
     assert SMALL.is_open_to('anybody')
     assert LARGE.is_open_to('a')
     assert not LARGE.is_open_to('c')

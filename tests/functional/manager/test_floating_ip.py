@@ -92,7 +92,7 @@ class TestRegistering:
         with pytest.raises(exception.NotFound):
             world.floating_ips.create(network, address)
 
-    def test_once_only(self, world, registered):
+    def test_address_is_registered_once(self, world, registered):
         refused(
             exception.FloatingIPExists, 'floating_ip_address',
             world.floating_ips.create, NETWORK, ONE,
@@ -104,7 +104,7 @@ class TestRegistering:
         with pytest.raises(exception.Unavailable):
             lost.subnets(NETWORK)
 
-    def test_deleted(self, world, registered):
+    def test_deleted_address_is_not_listed(self, world, registered):
         first, *rest = world.ledger.floating_ips()
         world.floating_ips.delete(first.id)
         assert world.ledger.floating_ips() == rest
@@ -129,7 +129,7 @@ class TestBooking:
         assert not world.neutron.stored
         world.check()
 
-    def test_what_is_required(self, world, registered):
+    def test_required_address_is_allocated(self, world, registered):
         lease = world.create(addresses(2, THREE))
         assert allocated(world, lease) == [ONE, THREE]
 
@@ -167,7 +167,9 @@ class TestBooking:
         assert world.ledger.leases() == []
         assert world.ledger.allocations() == []
 
-    def test_a_required_one_that_is_taken(self, world, registered):
+    def test_required_address_that_is_taken_is_refused_by_name(
+        self, world, registered
+    ):
         world.create(addresses(1, TWO))
         said = refused(
             exception.NotEnoughFloatingIPAvailable, 'required_floatingips',
@@ -221,7 +223,7 @@ class TestUpdating:
         assert world.neutron.owned('project') == allocated(world, lease)
         world.check()
 
-    def test_it_keeps_what_it_has(self, world, registered):
+    def test_grown_lease_keeps_its_addresses(self, world, registered):
         first = world.create(addresses(1))
         lease = world.create(addresses(1))
         world.leases.delete(first.id, None)
@@ -230,7 +232,7 @@ class TestUpdating:
         self.change(world, lease, amount=1)
         assert allocated(world, lease) == [ONE]
 
-    def test_too_many_change_nothing(self, world, registered):
+    def test_refused_amount_changes_no_address(self, world, registered):
         lease = world.create(addresses(2))
         world.create(addresses(1))
         refused(
@@ -248,7 +250,7 @@ class TestUpdating:
         )
         self.change(world, lease, network_id=NETWORK)
 
-    def test_required_ones_are_only_given_up(self, world, registered):
+    def test_required_addresses_can_only_be_given_up(self, world, registered):
         lease = world.create(addresses(1, THREE))
         refused(
             exception.CantUpdateParameter, 'required_floatingips',
@@ -260,7 +262,9 @@ class TestUpdating:
         assert parameters['required_floatingips'] == []
         assert allocated(world, lease) == [THREE]
 
-    def test_less_than_is_required(self, world, registered):
+    def test_amount_below_the_required_addresses_is_refused(
+        self, world, registered
+    ):
         lease = world.create(addresses(2, ONE, TWO))
         refused(
             exception.InvalidInput, 'required_floatingips',
@@ -287,7 +291,9 @@ class TestUpdating:
         self.move(world, lease, end=250)
         assert allocated(world, lease) == [TWO]
 
-    def test_not_once_it_is_active(self, world, registered):
+    def test_refused_move_of_an_active_lease_keeps_its_address(
+        self, world, registered
+    ):
         lease = world.create(addresses(1))
         world.create(addresses(1, ONE), start=200, end=300)
         world.run(100)
@@ -333,7 +339,7 @@ class TestUpdating:
         world.create(addresses(2), start='now')
         world.check()
 
-    def test_an_end_now_frees_them(self, world, registered):
+    def test_end_now_frees_the_addresses(self, world, registered):
         lease = world.create(addresses(3), start='now')
         world.run(10)
         world.leases.update(lease.id, None, {'end': 'now'})
@@ -382,7 +388,7 @@ class TestWindow:
             assert world.ledger.leases() == []
         world.check()
 
-    def test_what_others_have_stays(self, world, registered):
+    def test_addresses_of_others_stay_in_neutron(self, world, registered):
         kept = [
             world.neutron.take('203.0.113.15', 'project'),
             world.neutron.take('203.0.113.16', 'thief'),
@@ -512,7 +518,9 @@ class TestBroken:
     @pytest.mark.parametrize(
         'how', ['in a pool', 'the gateway', 'taken', 'used', 'refused']
     )
-    def test_it_is_replaced(self, world, registered, how):
+    def test_broken_address_is_replaced_at_the_start(
+        self, world, registered, how
+    ):
         lease = world.create(addresses(2))
         spoil(world, how, ONE)
         world.run(100)
@@ -530,14 +538,18 @@ class TestBroken:
         assert outcome(world, lease) == (True, True, [TWO])
         world.check()
 
-    def test_not_by_another_one_that_is_broken(self, world, registered):
+    def test_broken_address_is_not_replaced_by_a_broken_one(
+        self, world, registered
+    ):
         lease = world.create(addresses(1))
         for address in (ONE, TWO, THREE):
             spoil(world, 'in a pool', address)
         world.run(100)
         assert outcome(world, lease) == (True, True, [])
 
-    def test_a_required_one_is_replaced_but_missed(self, world, registered):
+    def test_required_address_is_replaced_and_reported_missing(
+        self, world, registered
+    ):
         lease = world.create(addresses(1, TWO))
         spoil(world, 'in a pool', TWO)
         world.run(100)
@@ -545,7 +557,9 @@ class TestBroken:
 
     @pytest.mark.row('C30')
     @pytest.mark.parametrize('what', ['network', 'subnet'])
-    def test_all_of_it_is_gone(self, world, registered, what):
+    def test_lease_starts_without_its_network_and_misses_its_addresses(
+        self, world, registered, what
+    ):
         lease = world.create(addresses(1))
         if what == 'network':
             del world.neutron.networks[NETWORK]
@@ -626,7 +640,9 @@ class TestLook:
     @pytest.mark.parametrize(
         'how', ['in a pool', 'the gateway', 'taken', 'used']
     )
-    def test_broken_and_right_again(self, world, registered, how):
+    def test_broken_address_is_not_reservable_until_it_is_right(
+        self, world, registered, how
+    ):
         subnets = copy.deepcopy(world.neutron.subnets)
         world.run(10)
         spoil(world, how, ONE)
@@ -649,7 +665,9 @@ class TestLook:
         world.create(addresses(3))
 
     @pytest.mark.parametrize('what', ['network', 'external', 'subnet'])
-    def test_all_of_it_is_gone(self, world, registered, what):
+    def test_addresses_of_a_deleted_network_are_not_reservable(
+        self, world, registered, what
+    ):
         if what == 'network':
             del world.neutron.networks[NETWORK]
         elif what == 'external':
@@ -740,11 +758,13 @@ class TestLook:
             assert commits() == expected
         assert reservable(world) == [THREE]
 
-    def test_nothing_is_asked_if_none_is_registered(self, world):
+    def test_neutron_is_not_queried_without_registered_addresses(self, world):
         world.monitor.step()
         assert world.neutron.asked == []
 
-    def test_nor_if_that_is_off(self, world, registered, conf):
+    def test_neutron_is_not_queried_without_the_polling_monitor(
+        self, world, registered, conf
+    ):
         conf.set_override('enable_polling_monitor', False, 'manager')
         world.neutron.asked.clear()
         world.monitor.step()
@@ -771,7 +791,7 @@ class TestHealingPending:
     @pytest.mark.parametrize(
         'how', ['in a pool', 'the gateway', 'taken', 'used']
     )
-    def test_only_what_is_broken_moves(self, world, registered, how):
+    def test_only_broken_addresses_are_replaced(self, world, registered, how):
         lease = world.create(addresses(2))
         spoil(world, how, ONE)
         world.monitor.step()
@@ -791,7 +811,7 @@ class TestHealingPending:
         assert allocated(world, lease) == [THREE]
         world.check()
 
-    def test_rather_not_to_one_that_is_required_beside_it(
+    def test_replacement_spares_addresses_that_others_require(
         self, world, registered
     ):
         world.floating_ips.create(NETWORK, '203.0.113.104')
@@ -821,7 +841,9 @@ class TestHealingPending:
         assert second.missing_resources
         assert world.lease(lease).degraded
 
-    def test_what_finds_none_is_missing(self, world, registered, commits):
+    def test_address_without_replacement_is_missing(
+        self, world, registered, commits
+    ):
         lease = world.create(addresses(3))
         spoil(world, 'in a pool', ONE)
         world.monitor.step()
@@ -832,7 +854,7 @@ class TestHealingPending:
         assert commits() == 0
         world.check()
 
-    def test_until_there_is_another(self, world, registered):
+    def test_missing_address_is_replaced_by_a_new_one(self, world, registered):
         lease = world.create(addresses(3))
         spoil(world, 'in a pool', ONE)
         world.monitor.step()
@@ -843,7 +865,9 @@ class TestHealingPending:
         [one, *_] = world.ledger.floating_ips()
         world.floating_ips.delete(one.id)
 
-    def test_or_it_is_right_again(self, world, registered):
+    def test_missing_address_is_not_missing_once_it_is_right(
+        self, world, registered
+    ):
         lease = world.create(addresses(3))
         spoil(world, 'taken', ONE)
         world.monitor.step()
@@ -858,14 +882,18 @@ class TestHealingPending:
         world.run(100)
         assert outcome(world, lease) == (False, False, [ONE, TWO, THREE])
 
-    def test_starts_with_what_is_left(self, world, registered):
+    def test_lease_starts_with_the_addresses_that_are_left(
+        self, world, registered
+    ):
         lease = world.create(addresses(3))
         spoil(world, 'taken', ONE)
         world.monitor.step()
         world.run(100)
         assert outcome(world, lease) == (True, True, [TWO, THREE])
 
-    def test_a_required_one_is_replaced_but_missed(self, world, registered):
+    def test_required_address_is_replaced_and_reported_missing(
+        self, world, registered
+    ):
         lease = world.create(addresses(1, TWO))
         spoil(world, 'taken', TWO)
         world.monitor.step()
@@ -896,7 +924,7 @@ class TestHealingPending:
         world.monitor.step()
         assert allocated(world, lease) == [TWO]
 
-    def test_who_starts_first_is_healed_first(self, world, registered):
+    def test_lease_that_starts_first_is_healed_first(self, world, registered):
         later = world.create(addresses(1, ONE), start=150, end=300)
         first = world.create(addresses(1, TWO), start=100, end=200)
         for address in (ONE, TWO):
@@ -926,7 +954,7 @@ class TestHealingPending:
         assert allocated(world, bad) == [ONE]
         assert allocated(world, good) == [TWO]
 
-    def test_degraded_until_all_of_it_is_there(
+    def test_lease_is_degraded_until_hosts_and_addresses_are_there(
         self, world, registered, whole
     ):
         world.add_host('a')
@@ -948,7 +976,9 @@ class TestHealingPending:
         world.set_up('a')
         assert not world.lease(lease).degraded
 
-    def test_it_is_told(self, world, registered, monkeypatch):
+    def test_degraded_and_healed_leases_are_notified(
+        self, world, registered, monkeypatch
+    ):
         told = []
         monkeypatch.setattr(
             world.manager.notifier, 'lease',
@@ -968,7 +998,7 @@ class TestHealingPending:
             ('lease.healed', False),
         ]
 
-    def test_one_that_is_missing_some_can_be_made_shorter(
+    def test_lease_with_missing_addresses_can_be_shortened(
         self, world, registered
     ):
         lease = world.create(addresses(3))
@@ -1032,7 +1062,9 @@ class TestHealingActive:
         assert world.neutron.owned('somebody') == [ONE]
         world.check()
 
-    def test_missing_until_there_is_another(self, world, lease, commits):
+    def test_missing_address_is_replaced_by_a_new_one(
+        self, world, lease, commits
+    ):
         world.create(addresses(1, THREE), start=300, end=400)
         self.lose(world, ONE)
         spoil(world, 'taken', ONE)
@@ -1048,7 +1080,9 @@ class TestHealingActive:
         assert flags(world, lease) == (False, False, True)
         world.check()
 
-    def test_missing_until_it_is_right_again(self, world, lease):
+    def test_missing_address_is_not_missing_once_it_is_right(
+        self, world, lease
+    ):
         world.create(addresses(1, THREE), start=300, end=400)
         self.lose(world, ONE)
         spoil(world, 'taken', ONE)
@@ -1059,7 +1093,7 @@ class TestHealingActive:
         assert flags(world, lease) == (False, False, False)
 
     @pytest.mark.parametrize('how', ['in a pool', 'the gateway'])
-    def test_what_is_in_use_stays(self, world, lease, commits, how):
+    def test_floating_ip_in_use_stays(self, world, lease, commits, how):
         """Neutron gives the address to no other project; it is not reservable.
         """
         spoil(world, how, ONE)
@@ -1079,7 +1113,7 @@ class TestHealingActive:
         world.run(400)
         assert world.neutron.stored == {}
 
-    def test_one_that_is_missing_some_can_be_ended(self, world, lease):
+    def test_lease_with_missing_addresses_can_be_ended(self, world, lease):
         world.create(addresses(1, THREE), start=300, end=400)
         self.lose(world, ONE)
         spoil(world, 'taken', ONE)
@@ -1106,7 +1140,7 @@ class TestHealingActive:
         self.heal(world)
         assert outcome(world, lease) == (False, False, [ONE, TWO, THREE])
 
-    def test_a_required_one_is_missed_for_good(
+    def test_lost_required_address_stays_missing(
         self, world, registered, commits
     ):
         lease = world.create(addresses(1, TWO), start='now', end=500)
@@ -1154,7 +1188,7 @@ class TestHealingActive:
             assert allocated(world, lease) == [ONE]
         world.check()
 
-    def test_one_that_is_starting_is_left_to_its_start(
+    def test_starting_lease_is_not_healed(
         self, world, registered
     ):
         lease = world.create(addresses(1))
@@ -1198,7 +1232,9 @@ class TestHealingActive:
 
 
 @pytest.mark.parametrize('seed', range(12))
-def test_plain_look_at_all_that_was_healed(world, conf, seed, commits):
+def test_healed_addresses_are_those_of_a_plain_scan(
+    world, conf, seed, commits
+):
     """Usable addresses stay; an address is missing only if none is free."""
     draw = random.Random(seed)
     conf.set_override('healing_interval', 0, 'manager')

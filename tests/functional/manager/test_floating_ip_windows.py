@@ -90,7 +90,7 @@ def test_offers(world, wanted, whole):
     assert (offer['start'], offer['end']) == (world.now + 300, world.now + 800)
 
 
-def test_what_is_lacking(world, wanted, whole):
+def test_search_reports_the_addresses_that_are_lacking(world, wanted, whole):
     world.create(addresses(2), start=150, end=10**6)
     found = world.manager.offers.search(
         wanted(whole(), addresses(2), latest=200)

@@ -46,7 +46,7 @@ class TestPoke:
         )
         return wakes
 
-    def test_after_a_change(self, world, wakes):
+    def test_runner_is_woken_after_a_host_changed(self, world, wakes):
         world.add_host('a')
         world.create(start='now')
         world.run()
@@ -54,7 +54,7 @@ class TestPoke:
         world.fail('a')
         assert len(wakes) == 1
 
-    def test_without_one_there_is_none(self, world, wakes):
+    def test_runner_is_not_woken_without_a_change(self, world, wakes):
         world.add_host('a')
         world.add_host('b')
         world.create(start='now')
@@ -66,7 +66,7 @@ class TestPoke:
 
 class TestPending:
     @pytest.mark.row('F70')
-    def test_moves(self, world, on):
+    def test_pending_reservation_moves_to_another_host(self, world, on):
         world.add_host('a')
         lease = world.create()
         world.add_host('b')
@@ -103,7 +103,7 @@ class TestPending:
         assert on(lease) == [('a', 'whole')]
         assert flags(world, lease) == (False, False, False)
 
-    def test_starts_with_what_is_left(self, world, whole, on):
+    def test_lease_starts_with_the_hosts_that_are_left(self, world, whole, on):
         for name in 'ab':
             world.add_host(name)
         lease = world.create(whole(2, 2))
@@ -113,7 +113,7 @@ class TestPending:
         assert on(lease) == [('b', 'whole')]
         assert flags(world, lease) == (True, True, False)
 
-    def test_fewer_than_it_had_but_no_fewer_than_promised(
+    def test_reservation_with_the_least_hosts_is_not_degraded(
         self, world, whole, on
     ):
         for name in 'abc':
@@ -196,7 +196,9 @@ class TestSlots:
             a for a, _ in world.ledger.allocations(lease_id=lease.id)
         ]
 
-    def test_joins_what_it_has_elsewhere(self, world, slots, on):
+    def test_slots_of_a_failed_host_join_those_elsewhere(
+        self, world, slots, on
+    ):
         world.add_host('a', vcpus=4)
         lease = world.create(slots(2, vcpus=2))
         world.add_host('b', vcpus=8)
@@ -225,7 +227,7 @@ class TestSlots:
         assert on(lease) == [('b', 6), ('c', 2), ('d', 2)]
         assert flags(world, lease) == (False, False, False)
 
-    def test_together(self, world, slots, on):
+    def test_slots_with_affinity_move_to_one_host(self, world, slots, on):
         world.add_host('a', vcpus=8)
         lease = world.create(slots(3, vcpus=2, affinity=True))
         world.add_host('b', vcpus=4)
@@ -233,7 +235,9 @@ class TestSlots:
         world.fail('a')
         assert on(lease) == [('c', 6)]
 
-    def test_apart(self, world, slots, on):
+    def test_slots_without_affinity_stay_on_different_hosts(
+        self, world, slots, on
+    ):
         for name in 'ab':
             world.add_host(name)
         lease = world.create(slots(2, affinity=False))
@@ -269,7 +273,9 @@ class TestActive:
         ]
 
     @pytest.mark.row('F70')
-    def test_moves_with_all_that_its_start_does(self, world, lease, on):
+    def test_active_reservation_moves_with_aggregates_and_vacating(
+        self, world, lease, on
+    ):
         world.add_host('b', hold='dedicated')
         preemptible = world.add_server('b', preemptible=True)
         assert self.aggregates(world, lease) == [('a',), ('b',)]
@@ -285,7 +291,7 @@ class TestActive:
         assert world.nova.aggregates.keys() == {'freepool'}
         assert world.nova.aggregates['freepool'].hosts == ('a', 'b')
 
-    def test_missing_and_whole_again(self, world, lease, on):
+    def test_active_reservation_gets_its_host_back(self, world, lease, on):
         world.fail('a')
         world.run()
         assert on(lease) == []
@@ -388,7 +394,7 @@ class TestActive:
         world.fail('a')
         assert on(lease) == [('a', 'whole')]
 
-    def test_what_is_over_is_left_alone(self, world, lease, on):
+    def test_lease_past_its_end_is_not_healed(self, world, lease, on):
         world.clock.now = lease.end
         world.fail('a')
         assert on(lease) == [('a', 'whole')]
@@ -396,7 +402,9 @@ class TestActive:
 
 
 class TestOthers:
-    def test_who_listens_is_told(self, world, monkeypatch):
+    def test_failures_and_degraded_leases_are_notified(
+        self, world, monkeypatch
+    ):
         told = []
         for kind in ('host', 'lease'):
             monkeypatch.setattr(
@@ -464,7 +472,7 @@ class TestReallocate:
         assert on(lease) == [('a', 'whole')]
         assert flags(world, lease) == (False, False, False)
 
-    def test_others_stay_there(self, world, slots, on):
+    def test_other_leases_stay_on_the_host(self, world, slots, on):
         world.add_host('a')
         lease = world.create(slots(1), slots(1))
         other = world.create(slots(1))
@@ -477,7 +485,7 @@ class TestReallocate:
         }
         assert on(other) == [('a', 2)]
 
-    def test_active(self, world, on):
+    def test_active_lease_is_reallocated(self, world, on):
         world.add_host('a')
         lease = world.create(start='now')
         world.run()
@@ -500,7 +508,7 @@ class TestReallocate:
         assert refusal.value.status == 409
         assert (world.lease(lease), world.held(lease)) == before
 
-    def test_nothing_there(self, world):
+    def test_reallocation_without_allocation_is_refused(self, world):
         world.add_host('a')
         world.create()
         world.add_host('b')
@@ -515,7 +523,7 @@ class TestReallocate:
 
 
 @pytest.mark.parametrize('seed', seeds(40, few=4))
-def test_nothing_moves_without_need_and_nothing_is_missing_without(
+def test_healing_moves_no_allocation_without_need_and_leaves_none_missing(
     world, whole, slots, seed, conf
 ):
     """The reference is a plain scan of every host and every allocation."""

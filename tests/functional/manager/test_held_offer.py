@@ -301,7 +301,7 @@ def test_a_manager_that_is_killed_while_an_offer_lapses(
 
 
 @pytest.mark.parametrize('seed', seeds(20, few=4))
-def test_whatever_is_offered_can_be_accepted(
+def test_any_held_offer_can_be_accepted(
     world, whole, slots, hold, conf, seed
 ):
     """A held offer is never refused, and blocks as a lease does."""

@@ -149,7 +149,7 @@ class TestChecker:
     def explains(self, *steps, last=('lease', 'PENDING')):
         return history.explains(PENDING, list(steps), last)
 
-    def test_a_change_that_was_lost(self):
+    def test_lost_change_is_found(self):
         step = self.step('rename', 'b', ('b', 'PENDING'), 0, 1)
         assert self.explains(step, last=('b', 'PENDING'))
         assert not self.explains(step)

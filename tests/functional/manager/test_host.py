@@ -111,7 +111,7 @@ class TestCreate:
             (False, False), (None, False),
         ],
     )
-    def test_disabled(self, world, value, disabled):
+    def test_host_is_registered_as_disabled(self, world, value, disabled):
         world.add_host('a', disabled=value)
         assert world.ledger.hosts()[0].disabled is disabled
 
@@ -151,14 +151,14 @@ class TestCreate:
         assert instance.end == here.end
         world.check()
 
-    def test_twice(self, world):
+    def test_host_is_registered_once(self, world):
         world.add_host('a')
         with pytest.raises(exception.HostExists) as refusal:
             world.hosts.create('a', {})
         assert refusal.value.status == 409
         assert len(world.ledger.hosts()) == 1
 
-    def test_unknown(self, world):
+    def test_host_that_nova_does_not_know_is_refused(self, world):
         with pytest.raises(exception.HostNotFound):
             world.hosts.create('no-such-host', {})
 
@@ -251,7 +251,7 @@ class TestUpdate:
         assert records[-1][0] == 'host'
         assert records[-1][2]['hold'] == 'shared'
 
-    def test_unknown(self, world):
+    def test_unknown_host_is_not_found(self, world):
         with pytest.raises(exception.HostNotFound):
             world.hosts.update('7', {})
 
@@ -290,7 +290,7 @@ class TestDedicated:
         pool = world.nova.aggregates.get('freepool')
         return pool and pool.hosts
 
-    def test_registered_and_given_up(self, world):
+    def test_dedicated_host_is_in_the_pool_until_it_is_deleted(self, world):
         world.add_host('s')
         assert self.pool(world) is None
         world.add_host('a', hold='dedicated')
@@ -324,7 +324,7 @@ class TestDedicated:
             world.hosts.create('a', {'hold': 'dedicated'})
         assert self.pool(world) is None
 
-    def test_changed_and_back(self, world):
+    def test_host_can_become_dedicated_and_shared_again(self, world):
         world.add_host('a')
         id_ = world.host('a').id
         world.hosts.update(id_, {'hold': 'dedicated'})
@@ -402,7 +402,7 @@ class TestDedicated:
 
 
 class TestSync:
-    def test_what_differs_is_written(self, world):
+    def test_changed_hosts_are_written(self, world):
         uuid = world.add_host('a', gpu='yes', disabled='true')
         before = world.host('a')
         world.nova.nodes['a'] = dataclasses.replace(
@@ -431,14 +431,14 @@ class TestSync:
         )
         world.check()
 
-    def test_nothing_is_written_if_nothing_differs(self, world):
+    def test_unchanged_hosts_are_not_written(self, world):
         world.add_host('a')
         revision = world.ledger.changes(0)['revision']
         for _ in range(2):
             world.hosts.sync()
         assert world.ledger.changes(0)['revision'] == revision
 
-    def test_only_what_changed_is_asked_about_again(self, world):
+    def test_only_providers_with_a_new_generation_are_queried(self, world):
         world.add_host('a')
         b = world.add_host('b')
         world.hosts.sync()
@@ -514,7 +514,7 @@ class TestSync:
 
 
 class TestDelete:
-    def test_with_what_ran_there(self, world):
+    def test_host_is_deleted_with_its_instance_records(self, world):
         world.add_host('a', register=False)
         world.add_server('a')
         world.hosts.create('a', {})
@@ -525,7 +525,7 @@ class TestDelete:
         world.check()
         world.hosts.create('a', {})
 
-    def test_not_while_it_is_allocated(self, world):
+    def test_allocated_host_cannot_be_deleted(self, world):
         world.add_host('a')
         [host] = world.ledger.hosts()
         lease = world.create(start='now', end=100)
@@ -541,7 +541,7 @@ class TestDelete:
         world.hosts.delete(host.id)
         assert world.ledger.hosts() == []
 
-    def test_unknown(self, world):
+    def test_unknown_host_is_not_found(self, world):
         with pytest.raises(exception.HostNotFound):
             world.hosts.delete('7')
 
@@ -657,7 +657,7 @@ class TestCleaning:
     )
     @pytest.mark.parametrize('first', [True, False])
     @pytest.mark.parametrize('second', [True, False])
-    def test_between_any_two(
+    def test_cleaning_time_is_between_any_two_reservations(
         self, world, whole, slots, first, second, start, end, fits
     ):
         world.add_host('a')
@@ -824,13 +824,13 @@ class TestProperties:
             {'property': 'rack', 'private': False, 'values': ['1', '2']},
         ]
 
-    def test_private_and_back(self, world):
+    def test_property_can_become_private_and_public_again(self, world):
         world.add_host('a', gpu='yes')
         for private in (True, False):
             answer = world.hosts.update_property('gpu', private)
             assert answer == {'property': 'gpu', 'private': private}
             assert world.hosts.properties()[0]['private'] is private
 
-    def test_unknown(self, world):
+    def test_unknown_property_is_not_found(self, world):
         with pytest.raises(exception.PropertyNotFound):
             world.hosts.update_property('gpu', True)

@@ -58,7 +58,9 @@ def change(world, server, **values):
 
 
 class TestSync:
-    def test_comes_moves_goes(self, world, host):
+    def test_record_follows_a_server_that_comes_moves_and_goes(
+        self, world, host
+    ):
         other = world.add_host('b')
         server = world.add_server('a', vcpus=3, preemptible=True)
         world.add_server('not-registered')
@@ -134,7 +136,7 @@ class TestSync:
         assert [len(sync(world)) for _ in range(4)] == [3, 1, 0, 0]
         assert asked.total() == 5
 
-    def test_who_stays_missing_keeps_nobody_from_being_asked_for(
+    def test_softly_deleted_servers_delay_no_query_of_others(
         self, world, host, monkeypatch
     ):
         """Softly deleted servers are missing from lists until they are purged.
@@ -192,7 +194,7 @@ class TestSync:
 
 
 class TestLook:
-    def test_comes_moves_goes(self, world, host):
+    def test_record_follows_a_noticed_server(self, world, host):
         other = world.add_host('b')
         server = world.add_server('a', vcpus=3)
         unnoticed = world.add_server('a')
@@ -218,7 +220,7 @@ class TestLook:
         assert look(world, server) == {}
         assert world.ledger.leases() == []
 
-    def test_only_who_was_noticed_is_asked_for_and_once(
+    def test_only_noticed_servers_are_queried_once(
         self, world, host, asked
     ):
         server = world.add_server('a')
@@ -230,7 +232,9 @@ class TestLook:
     @pytest.mark.parametrize(
         'moving', [{'task': 'migrating'}, {'status': 'BUILD'}]
     )
-    def test_on_the_move_until_it_rests(self, world, host, asked, moving):
+    def test_moving_server_is_queried_until_it_rests(
+        self, world, host, asked, moving
+    ):
         """No further notification says that the server has arrived."""
         other = world.add_host('b')
         server = world.add_server('a')
@@ -242,7 +246,9 @@ class TestLook:
         look(world)
         assert asked == {server.uuid: 3}
 
-    def test_on_the_move_for_ever(self, world, host, asked, monkeypatch):
+    def test_server_that_never_rests_is_queried_a_few_times(
+        self, world, host, asked, monkeypatch
+    ):
         monkeypatch.setattr(instance_sync, 'LOOKS', 3)
         server = world.add_server('a', task='deleting')
         look(world, server)
@@ -265,7 +271,7 @@ class TestLook:
             assert world.manager.instances._view().instances == known
         assert look(world).keys() == {new.uuid}
 
-    def test_one_that_is_not_known_for_long_is_logged_once(
+    def test_unreachable_server_is_logged_once(
         self, world, host, monkeypatch, caplog
     ):
         lost, server = world.add_server('a'), world.add_server('a')
@@ -295,7 +301,7 @@ class TestLook:
         look(world, lost, server)
         assert len(logged()) == 2
 
-    def test_one_that_is_not_known_now_holds_up_no_other(
+    def test_unreachable_server_delays_no_other(
         self, world, host, monkeypatch
     ):
         """For example, the cell of the server is down."""
@@ -380,7 +386,9 @@ class TestSeveralAtOnce:
 
         return newer
 
-    def test_a_look(self, world, host, meanwhile, newer):
+    def test_record_of_a_newer_query_is_kept(
+        self, world, host, meanwhile, newer
+    ):
         other = world.add_host('b')
         server = world.add_server('a')
         look(world, server)
@@ -391,13 +399,17 @@ class TestSeveralAtOnce:
         change(world, server, node='a')
         assert look(world)[server.uuid].host == host
 
-    def test_a_look_at_all(self, world, host, meanwhile, newer):
+    def test_record_of_a_newer_query_is_kept_by_the_sync(
+        self, world, host, meanwhile, newer
+    ):
         other = world.add_host('b')
         server = world.add_server('a')
         meanwhile('servers', newer(server, node='b'))
         assert sync(world)[server.uuid].host == other
 
-    def test_who_has_gone_does_not_come_back(self, world, host, meanwhile):
+    def test_record_of_a_deleted_server_does_not_return(
+        self, world, host, meanwhile
+    ):
         server = world.add_server('a', end=world.now + 50)
         look(world, server)
         change(world, server, amounts={'VCPU': 2})
@@ -529,7 +541,7 @@ class TestMisplaced:
             caplog.text
         )
 
-    def test_once(self, world, host):
+    def test_misplaced_server_is_reported_once(self, world, host):
         lease = world.create()
         server = world.add_server('a')
         look(world, server)
@@ -556,13 +568,15 @@ class TestMisplaced:
     @pytest.mark.parametrize(
         'values', [{'vcpus': 2}, {'vcpus': 8, 'preemptible': True}]
     )
-    def test_not_one_that_fits_or_yields(self, world, host, slots, values):
+    def test_server_that_fits_or_yields_is_not_misplaced(
+        self, world, host, slots, values
+    ):
         world.create(slots(3))
         world.add_server('a', **values)
         sync(world)
         assert self.told(world) == []
 
-    def test_not_one_that_is_bound(self, world, host):
+    def test_bound_server_is_not_misplaced(self, world, host):
         lease = world.create(start='now')
         [reservation] = lease.reservations
         world.add_server(
@@ -571,7 +585,9 @@ class TestMisplaced:
         sync(world)
         assert self.told(world) == []
 
-    def test_not_one_that_is_gone_by_then(self, world, host, monkeypatch):
+    def test_server_that_has_gone_is_not_misplaced(
+        self, world, host, monkeypatch
+    ):
         """Another manager has recorded the end between two commits."""
         world.create()
         server = world.add_server('a')
@@ -598,7 +614,9 @@ class TestMisplaced:
         assert [a.host for a, _ in world.ledger.allocations()] == [host]
         assert self.told(world) == []
 
-    def test_several_that_fit_one_by_one(self, world, host, slots):
+    def test_servers_that_only_fit_one_by_one_are_misplaced(
+        self, world, host, slots
+    ):
         lease = world.create(slots(2))
         servers = sorted(world.add_server('a', vcpus=3).uuid for _ in 'ab')
         sync(world)
@@ -646,7 +664,7 @@ def world_slots():
     }
 
 
-def test_the_first_one_declared_stays(world, host):
+def test_declared_end_of_a_server_stays_after_a_resize(world, host):
     """A resize to a flavor with another lifetime moves no end."""
     server = world.add_server('a', end=world.now + 50)
     sync(world)

@@ -343,7 +343,9 @@ class TestKey:
         assert (again.id, again.status) == (first.id, 'ACTIVE')
 
     @pytest.mark.parametrize('start', ['now', 'soon'])
-    def test_long_afterwards(self, world, start):
+    def test_create_repeated_long_afterwards_returns_the_lease(
+        self, world, start
+    ):
         """A request that was in time is not late when it is repeated."""
         world.add_host('a')
         start = world.now + 10 if start == 'soon' else start
@@ -387,7 +389,7 @@ class TestKey:
         world.leases.delete(first.id, None)
         assert world.leases.create(values, 'k').id != first.id
 
-    def test_many_at_once_make_one(self, world):
+    def test_concurrent_creates_with_one_key_make_one_lease(self, world):
         for name in 'abcdefgh':
             world.add_host(name)
         values = self.values(world)
@@ -407,7 +409,7 @@ class TestBeforeEnd:
         world.add_host('a')
         return world.create(**values).before_end
 
-    def test_none(self, world):
+    def test_lease_without_before_end_date_has_no_such_event(self, world):
         assert self.before_end(world, before_end=None) is None
 
     def test_a_time(self, world):
@@ -498,7 +500,7 @@ class TestUpdate:
         )
 
     @pytest.mark.row('F64')
-    def test_move(self, world, lease):
+    def test_lease_is_moved_to_a_later_window(self, world, lease):
         start, end = world.now + 300, world.now + 500
         new = self.update(world, lease, start=start, end=end)
         assert new == world.lease(lease)
@@ -508,11 +510,13 @@ class TestUpdate:
         world.create(start=100, end=300)
         world.check()
 
-    def test_move_onto_itself(self, world, lease):
+    def test_lease_is_moved_into_its_own_window(self, world, lease):
         self.update(world, lease, start=world.now + 150, end=world.now + 250)
         world.check()
 
-    def test_move_into_another(self, world, lease):
+    def test_move_into_the_window_of_another_lease_is_refused(
+        self, world, lease
+    ):
         world.create(start=200, end=300)
         self.refuse(
             world,
@@ -602,7 +606,7 @@ class TestUpdate:
             reservations=[change],
         )
 
-    def test_grow_before_start(self, world, lease):
+    def test_pending_reservation_grows(self, world, lease):
         world.add_host('b')
         change = {'id': lease.reservations[0].id, 'min': 2, 'max': 2}
         new = self.update(world, lease, reservations=[change])
@@ -644,13 +648,13 @@ class TestUpdateBeforeEnd:
             ahead = 3600 if end > 3600 else end // 2
             assert new.before_end == new.end - ahead
 
-    def test_is_not_before_the_start(self, world):
+    def test_before_end_date_is_not_before_the_start(self, world):
         world.add_host('a')
         lease = world.create(before_end=world.now + 110)
         world.leases.update(lease.id, None, {'end': world.now + 150})
         assert world.lease(lease).before_end == lease.start
 
-    def test_none_and_back(self, world):
+    def test_before_end_date_is_removed_and_set_again(self, world):
         world.add_host('a')
         lease = world.create(before_end=world.now + 180)
         world.leases.update(lease.id, None, {'before_end': None})
@@ -658,7 +662,7 @@ class TestUpdateBeforeEnd:
         world.leases.update(lease.id, None, {'before_end': world.now + 190})
         assert world.lease(lease).before_end == world.now + 190
 
-    def test_is_told_again_when_the_end_moves(self, world):
+    def test_before_end_event_is_repeated_when_the_end_moves(self, world):
         world.add_host('a')
         lease = world.create(before_end=world.now + 180)
         world.run(100)
@@ -675,7 +679,9 @@ class TestUpdateBeforeEnd:
         world.run(100)
         assert status() == 'DONE'
 
-    def test_an_end_given_up_and_given_again(self, world):
+    def test_before_end_date_follows_an_end_that_is_removed_and_set_again(
+        self, world
+    ):
         world.add_host('a')
         lease = world.create(before_end=world.now + 180)
         new = world.leases.update(lease.id, None, {'end': window.FOREVER})
@@ -699,7 +705,7 @@ class TestUpdateActive:
     def update(self, world, lease, **values):
         return world.leases.update(lease.id, None, values)
 
-    def test_start_is_fixed(self, world, lease):
+    def test_start_of_an_active_lease_cannot_change(self, world, lease):
         for start in (world.now + 60, world.now - 60, 'now'):
             with pytest.raises(exception.CantUpdateParameter) as refusal:
                 self.update(world, lease, start=start)
@@ -730,7 +736,9 @@ class TestUpdateActive:
         world.check()
 
     @pytest.mark.row('F64')
-    def test_shorten_whatever_runs_there(self, world, lease):
+    def test_active_lease_is_shortened_whatever_servers_run_there(
+        self, world, lease
+    ):
         """A request for less of the same never needs room."""
         world.add_server('a')
         world.manager.instances.sync()
@@ -739,7 +747,7 @@ class TestUpdateActive:
         with pytest.raises(exception.NotEnoughHostsAvailable):
             self.update(world, lease, end=lease.end)
 
-    def test_end_now(self, world, lease):
+    def test_active_lease_is_ended_now(self, world, lease):
         world.clock.now += 50
         self.update(world, lease, end='now')
         world.run()
@@ -757,7 +765,9 @@ class TestUpdateActive:
         world.run(5)
         assert world.lease(lease).status == 'TERMINATED'
 
-    def test_end_in_the_second_of_its_start(self, world, lease):
+    def test_lease_ended_in_the_second_of_its_start_lasts_one_second(
+        self, world, lease
+    ):
         new = self.update(world, lease, end='now')
         assert new.end == new.start + 1
 
@@ -776,7 +786,7 @@ class TestUpdateActive:
         assert len(world.held(lease)) == 2
         world.check()
 
-    def test_what_was_added_is_started(self, world, lease):
+    def test_added_host_of_an_active_lease_is_started(self, world, lease):
         world.add_host('b', register=False)
         yielding = world.add_server('b', preemptible=True)
         world.hosts.create('b', {})
@@ -987,7 +997,7 @@ class TestDates:
             (150, 120, (WRONG, 'end_date')),
         ],
     )
-    def test_before_its_start(self, move, start, end, expected):
+    def test_dates_of_a_pending_lease(self, move, start, end, expected):
         assert move((100, 200), 0, start, end) == expected
 
     @pytest.mark.parametrize(
@@ -1010,7 +1020,7 @@ class TestDates:
             ('now', 240, (FIXED, 'start_date')),
         ],
     )
-    def test_while_it_is_active(self, move, start, end, expected):
+    def test_dates_of_an_active_lease(self, move, start, end, expected):
         assert move((0, 200), 80, start, end) == expected
 
 
@@ -1018,7 +1028,9 @@ class TestNothingNew:
     """An update with the existing values."""
 
     @pytest.mark.parametrize('at', [0, 150])
-    def test_changes_nothing(self, world, slots, at):
+    def test_update_to_the_present_values_has_no_revision(
+        self, world, slots, at
+    ):
         world.add_host('a')
         lease = world.create(
             slots(2), slots(1), before_end=world.now + 140
@@ -1052,7 +1064,9 @@ class TestUse:
     """Sharing of a reservation, and the end of the servers in it."""
 
     @pytest.mark.parametrize('kind', ['whole', 'slots'])
-    def test_is_kept(self, world, request, kind):
+    def test_projects_and_on_end_of_a_reservation_are_stored(
+        self, world, request, kind
+    ):
         world.add_host('a')
         ask = request.getfixturevalue(kind)
         lease = world.create(ask(projects=['x', 'y'], on_end='keep'))
@@ -1138,13 +1152,13 @@ class TestUse:
             )
         assert refusal.value.field == field
 
-    def test_the_most_that_is_taken(self, world, whole):
+    def test_reservation_is_shared_with_fifty_projects(self, world, whole):
         world.add_host('a')
         projects = [f'{n:064}' for n in range(50)]
         [reservation] = world.create(whole(projects=projects)).reservations
         assert list(reservation.projects) == projects
 
-    def test_others_come_and_go_while_it_is_active(self, world, slots):
+    def test_projects_of_an_active_reservation_come_and_go(self, world, slots):
         world.add_host('a')
         lease = world.create(slots(projects=['x']), start='now')
         world.run()
@@ -1183,7 +1197,9 @@ class TestAddAndRemove:
             lease.id, None, {'reservations': list(changes), **values}
         )
 
-    def test_one_is_added_before_the_start(self, world, whole, slots):
+    def test_reservation_is_added_to_a_pending_lease(
+        self, world, whole, slots
+    ):
         for name in 'ab':
             world.add_host(name)
         lease = world.create(whole())
@@ -1241,7 +1257,7 @@ class TestAddAndRemove:
             ({'resource_type': 'physical:host', 'min': 0}, 'min'),
         ],
     )
-    def test_bad_change_is_named(self, world, change, field):
+    def test_invalid_change_is_refused_by_field(self, world, change, field):
         world.add_host('a')
         lease = world.create()
         with pytest.raises(exception.InvalidInput) as refusal:
@@ -1257,7 +1273,9 @@ class TestAddAndRemove:
             self.update(world, lease, *asked)
         assert refusal.value.field == 'reservations'
 
-    def test_one_is_removed_before_the_start(self, world, whole, slots):
+    def test_reservation_is_removed_from_a_pending_lease(
+        self, world, whole, slots
+    ):
         for name in 'ab':
             world.add_host(name)
         lease = world.create(whole(), slots())
@@ -1308,7 +1326,9 @@ class TestAddAndRemove:
         assert world.lease(lease).status == 'ACTIVE'
         world.check()
 
-    def test_what_was_removed_is_free_once_it_is_gone(self, world, whole):
+    def test_hosts_of_a_removed_reservation_are_free_after_its_end(
+        self, world, whole
+    ):
         world.add_host('a')
         lease = world.create(whole(), start='now', end=1000)
         world.run()
@@ -1344,7 +1364,9 @@ class TestAddAndRemove:
         ]
         assert not world.nova.made_flavors
 
-    def test_what_stays_is_not_taken_by_what_grows(self, world, whole):
+    def test_growing_reservation_takes_no_host_of_the_other(
+        self, world, whole
+    ):
         """No host is reserved twice, in whichever order hosts are counted."""
         for name in 'abc':
             world.add_host(name)
@@ -1357,7 +1379,7 @@ class TestAddAndRemove:
         assert held < set(world.held(lease))
         world.check()
 
-    def test_added_and_ended_at_once(self, world, slots):
+    def test_reservation_removed_before_its_start_is_ended(self, world, slots):
         """An open reservation is ended, although a start is still to be done.
         """
         world.add_host('a')
@@ -1395,7 +1417,9 @@ class TestAllOrNothing:
             [world.ledger.floating_ips(id_) for id_ in ids],
         )
 
-    def test_of_a_new_one(self, world, slots, addresses):
+    def test_new_lease_has_all_reservations_or_none(
+        self, world, slots, addresses
+    ):
         world.add_host('a', vcpus=8)
         for asked in ((slots(1), addresses(3)), (slots(5), addresses(1))):
             with pytest.raises(exception.Conflict):
@@ -1433,7 +1457,7 @@ class TestAllOrNothing:
         assert len(self.state(world, lease)[2][1]) == 2
         world.check()
 
-    def test_one_is_added_and_removed_while_it_is_active(
+    def test_reservation_is_added_to_and_removed_from_an_active_lease(
         self, world, slots, addresses
     ):
         world.add_host('a')
@@ -1506,7 +1530,9 @@ class TestUpdateActiveSlots:
             {'resource_properties': '["==","$x","y"]'},
         ],
     )
-    def test_nothing_else_changes(self, world, slots, change):
+    def test_only_the_amount_of_active_slots_can_change(
+        self, world, slots, change
+    ):
         world.add_host('a')
         lease = self.active(world, slots(2))
         with pytest.raises(exception.CantUpdateParameter):
@@ -1532,7 +1558,7 @@ class TestUpdateActiveSlots:
 
 
 class TestDelete:
-    def test_pending(self, world):
+    def test_pending_lease_is_deleted_with_its_allocations(self, world):
         world.add_host('a')
         lease = world.create()
         world.leases.delete(lease.id, 'project')
@@ -1541,7 +1567,7 @@ class TestDelete:
         world.create()
         world.check()
 
-    def test_active_is_ended_first(self, world, slots):
+    def test_active_lease_is_ended_before_it_is_deleted(self, world, slots):
         world.add_host('a')
         lease = world.create(slots(), start='now')
         world.run()
@@ -1604,7 +1630,7 @@ class TestDelete:
         assert world.ledger.leases() == []
         assert not world.nova.made_flavors
 
-    def test_terminated(self, world):
+    def test_terminated_lease_is_deleted(self, world):
         world.add_host('a')
         lease = world.create(start='now')
         world.run()
@@ -1612,7 +1638,7 @@ class TestDelete:
         world.leases.delete(lease.id, None)
         assert world.ledger.leases() == []
 
-    def test_without_end(self, world):
+    def test_active_lease_without_end_is_deleted(self, world):
         world.add_host('a')
         lease = world.create(start='now', end=window.FOREVER)
         world.run()

@@ -528,7 +528,9 @@ class TestFlexible:
         {'latest': 199},
         {'latest': 100},
     ])
-    def test_others_are_not_moved(self, ask, moves, values):
+    def test_leases_that_are_not_flexible_are_not_moved(
+        self, ask, moves, values
+    ):
         made = ask(**{'flexible': True, **values})
         high = ask(latest=100, priority=HIGH)
         assert (high['status'], moves(made)) == ('WAITING', 0)
@@ -784,7 +786,9 @@ def test_a_request_is_kept_as_long_as_its_lease(world, requests, ask):
     assert requests.list(None) == []
 
 
-def test_what_is_told(world, conf, requests, full, ask, monkeypatch):
+def test_each_change_of_a_lease_request_is_notified(
+    world, conf, requests, full, ask, monkeypatch
+):
     told = []
     monkeypatch.setattr(
         requests._notifier, 'lease_request',

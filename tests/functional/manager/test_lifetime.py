@@ -118,18 +118,18 @@ class TestMade:
         assert record_of(world, server).end == server.end
         world.check()
 
-    def test_what_is_left_unsaid(self, world, conf, host):
+    def test_lifetime_lease_has_default_values(self, world, conf, host):
         conf.set_override('lifetime_on_end', 'snapshot', 'manager')
         server, lease = made(world, end=HOUR)
         assert lease.name == f'lease-{server.uuid[:6]}'
         assert lease.reservations[0].parameters['on_end'] == 'snapshot'
 
-    def test_wherever_it_is(self, world, host):
+    def test_server_on_any_host_has_a_lifetime_lease(self, world, host):
         server = boot(world, node='not-registered', end=HOUR)
         assert sync(world).keys() == {server.uuid}
         assert record_of(world, server) is None
 
-    def test_who_has_none(self, world, host):
+    def test_servers_without_a_lifetime_have_no_lease(self, world, host):
         boot(world)
         boot(world, end=HOUR, reservation_id='any')
         boot(world, end=-1)
@@ -137,7 +137,7 @@ class TestMade:
         boot(world, node=None, start=HOUR, end=2 * HOUR, status='ERROR')
         assert sync(world) == {}
 
-    def test_once(self, world, host):
+    def test_lifetime_lease_is_created_once(self, world, host):
         server, lease = made(world, end=HOUR)
         before = world.ledger.changes(0)['newest']
         assert sync(world) == {server.uuid: lease}
@@ -169,7 +169,7 @@ class TestMade:
             boot(world, end=HOUR, vcpus=0)
         assert [len(sync(world)) for _ in range(4)] == [2, 4, 5, 5]
 
-    def test_late(self, world, host):
+    def test_server_seen_after_its_start_has_a_lease(self, world, host):
         """The server is first seen when its start has come."""
         server = boot(world, start=10, end=HOUR)
         world.clock.now += 20
@@ -178,7 +178,7 @@ class TestMade:
         assert shown(world, server).status == 'ACTIVE'
         world.check()
 
-    def test_is_told(self, conf, loud, request):
+    def test_lifetime_lease_is_notified(self, conf, loud, request):
         world = request.getfixturevalue('world')
         world.add_host('a')
         boot(world, end=2 * HOUR)
@@ -190,7 +190,7 @@ class TestLater:
     """A server that starts later."""
 
     @pytest.mark.row('C35', 'F54')
-    def test_is_shelved_until_its_start(self, world, host):
+    def test_server_is_shelved_until_its_start(self, world, host):
         world.add_host('b')
         server, lease = made(world, start=500, end=900, vcpus=3)
         assert (lease.status, lease.start) == ('PENDING', server.start)
@@ -214,7 +214,9 @@ class TestLater:
         assert shown(world, server).node == name
         world.check()
 
-    def test_counts_for_itself_once_it_has_come(self, world, host):
+    def test_record_replaces_the_allocation_of_an_unshelved_server(
+        self, world, host
+    ):
         """The commit that records the server on its host drops its allocation.
         """
         server, lease = made(world, start=500, end=900, vcpus=3)
@@ -314,7 +316,9 @@ class TestLater:
         assert sync(world).keys() == {server.uuid}
         assert shown(world, server).status == 'SHELVED_OFFLOADED'
 
-    def test_is_asked_to_go_until_it_has(self, world, host):
+    def test_shelving_is_requested_until_the_server_has_gone(
+        self, world, host
+    ):
         world.nova.slowness = 2
         server = boot(world, start=500, end=900)
         for status in ('ACTIVE', 'ACTIVE', 'SHELVED_OFFLOADED'):
@@ -381,7 +385,7 @@ class TestLater:
         assert record_of(world, server).end == lease.end
         world.check()
 
-    def test_that_is_just_being_shelved_is_waited_for(self, world, host):
+    def test_start_waits_for_a_server_that_is_being_shelved(self, world, host):
         server, lease = made(world, start=500, end=900)
         change(
             world, server, node='a', status='ACTIVE',
@@ -458,7 +462,9 @@ class TestLater:
         assert sync(world) == {}
         world.create(whole(), start=500, end=900)
 
-    def test_for_ever(self, world, host):
+    def test_server_that_declares_only_a_start_has_an_endless_lease(
+        self, world, host
+    ):
         """The server declares only a start."""
         server, lease = made(world, start=500)
         assert lease.end == window.FOREVER
@@ -557,7 +563,7 @@ class TestEnd:
         assert world.lease(lease).status == 'TERMINATED'
 
     @pytest.mark.parametrize('on_end', reservation.LIFETIME_ON_END)
-    def test_of_one_that_is_gone(self, world, host, on_end):
+    def test_lease_of_a_deleted_server_ends(self, world, host, on_end):
         server, lease = made(world, end=HOUR, on_end=on_end)
         del world.nova.stored[server.uuid]
         world.run(HOUR)
@@ -582,7 +588,7 @@ class TestEnd:
         assert sync(world) == {}
         world.check()
 
-    def test_nor_is_another_made_of_one_that_was_shelved(self, world, host):
+    def test_shelved_server_gets_no_second_lease(self, world, host):
         server, lease = made(world, end=HOUR, on_end='shelve')
         world.leases.delete(lease.id, None)
         assert shown(world, server).status == 'SHELVED_OFFLOADED'
@@ -615,7 +621,9 @@ class TestEnd:
         assert sync(world) == {}
         assert record_of(world, server) is not None
 
-    def test_nor_of_one_that_was_to_start_later(self, world, host, whole):
+    def test_server_shelved_before_its_start_gets_no_second_lease(
+        self, world, host, whole
+    ):
         server, lease = made(world, start=500, end=900, on_end='shelve')
         world.leases.delete(lease.id, None)
         assert shown(world, server).status == 'SHELVED_OFFLOADED'
@@ -654,7 +662,9 @@ class TestExtend:
         assert shown(world, server) is None
         world.check()
 
-    def test_for_ever_where_nobody_comes(self, world, host):
+    def test_lease_is_extended_for_ever_on_a_host_without_leases(
+        self, world, host
+    ):
         server, lease = made(world, end=HOUR)
         assert self.extend(world, lease, window.FOREVER).end == (
             window.FOREVER
@@ -663,14 +673,16 @@ class TestExtend:
         world.run(10 * HOUR)
         assert shown(world, server) is not None
 
-    def test_keeps_who_comes_later_out(self, world, host, whole):
+    def test_extension_keeps_later_leases_off_the_host(
+        self, world, host, whole
+    ):
         """The allocation is written in the lease's commit."""
         lease = made(world, end=HOUR)[1]
         self.extend(world, lease, lease.end + HOUR)
         with pytest.raises(exception.NotEnoughHostsAvailable):
             world.create(whole(), start=HOUR, end=2 * HOUR)
 
-    def test_shorter_always(self, world, host, whole):
+    def test_lifetime_lease_can_always_be_shortened(self, world, host, whole):
         server, lease = made(world, end=2 * HOUR)
         self.extend(world, lease, world.now + HOUR)
         assert record_of(world, server).end == world.now + HOUR
@@ -691,7 +703,7 @@ class TestExtend:
         self.extend(world, lease, lease.end + HOUR)
         assert record_of(world, server).end == lease.end + HOUR
 
-    def test_when_its_end_has_just_come(self, world, host):
+    def test_lease_is_extended_just_after_its_end(self, world, host):
         """The server counts for ever by then, but not against its own lease.
         """
         server, lease = made(world, end=HOUR, vcpus=5)
@@ -707,7 +719,9 @@ class TestExtend:
         self.extend(world, lease, world.now + 5 * HOUR)
         assert record_of(world, server).end == world.now + 5 * HOUR
 
-    def test_elsewhere_there_is_nothing_to_keep(self, world, host):
+    def test_lease_on_a_host_that_is_not_reservable_is_extended(
+        self, world, host
+    ):
         _, lease = made(world, node='not-registered', end=HOUR)
         self.extend(world, lease, window.FOREVER)
         assert world.lease(lease).end == window.FOREVER
@@ -722,7 +736,9 @@ class TestExtend:
         world.run(2 * HOUR)
         assert shown(world, server) is None
 
-    def test_before_it_was_seen_there(self, world, host, whole):
+    def test_lease_is_extended_before_its_server_has_a_record(
+        self, world, host, whole
+    ):
         """The server keeps its allocation until its record replaces it."""
         server, lease = made(world, start=500, end=900, vcpus=5)
         world.nova.lands_on = 'a'
@@ -751,7 +767,7 @@ class TestForget:
         world.run(2 * HOUR)
         world.check()
 
-    def test_not_what_is_just_being_ended(self, world, host):
+    def test_lease_that_is_being_ended_is_not_removed(self, world, host):
         server, lease = made(world, end=HOUR)
         world.clock.now += HOUR
         delete = world.nova.delete_servers
@@ -778,7 +794,7 @@ class TestLease:
             lease.id, None, {'reservations': [{'id': own.id, **values}]}
         )
 
-    def test_is_not_made_by_one(self, world, host):
+    def test_lifetime_lease_cannot_be_created_by_a_request(self, world, host):
         with pytest.raises(
             exception.InvalidInput, match='boot a server'
         ) as caught:
@@ -812,7 +828,9 @@ class TestLease:
         ('instance_id', 'other'), ('amount', 2), ('resources', {}),
         ('projects', ['friend']), ('magnetic', True),
     ])
-    def test_nothing_else_can_be_changed(self, world, host, name, value):
+    def test_only_name_and_end_of_a_lifetime_lease_can_change(
+        self, world, host, name, value
+    ):
         lease = made(world, end=HOUR)[1]
         with pytest.raises(exception.CantUpdateParameter) as caught:
             self.update(world, lease, **{name: value})
@@ -850,7 +868,7 @@ class TestEnforcement:
             ('max_instances_per_project', 1, 2, 'may have'),
         ],
     )
-    def test_whoever_starts_later_is_limited(
+    def test_limits_hold_for_lifetime_leases_that_start_later(
         self, world, conf, host, caplog, option, start, end, reason
     ):
         limit = 0 if 'instances' in option else HOUR
@@ -864,7 +882,7 @@ class TestEnforcement:
         assert sync(world).keys() == {server.uuid}
         world.check()
 
-    def test_those_that_start_later_are_counted(self, world, host, slots):
+    def test_lifetime_leases_that_start_later_count(self, world, host, slots):
         servers = [
             boot(world, start=500, end=900, project_id='project')
             for _ in range(3)
@@ -882,7 +900,7 @@ class TestEnforcement:
         world.create(slots(), end=HOUR)
         world.check()
 
-    def test_one_that_starts_later_is_limited_in_its_changes(
+    def test_limits_hold_for_changes_of_lifetime_leases_that_start_later(
         self, world, host
     ):
         _, lease = made(world, start=500, end=900)

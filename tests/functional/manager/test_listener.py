@@ -84,7 +84,7 @@ class TestListener:
         notify('service.update', {})
         assert sorted(heard.wait(7)) == [(UUID,)] * 6 + [('services',)]
 
-    def test_leaves_all_else_alone(self, listen, notify, heard):
+    def test_other_notifications_are_ignored(self, listen, notify, heard):
         """None of these stops the listener either."""
         listen(heard)
         for each in OTHERS:
@@ -143,7 +143,9 @@ class TestManager:
         notify('instance.delete.end', notifications.of_server(server.uuid))
         assert self.becomes(lambda: not world.ledger.instance(server.uuid))
 
-    def test_not_where_that_is_off(self, world, conf, notify, heard):
+    def test_manager_does_not_listen_without_the_option(
+        self, world, conf, notify, heard
+    ):
         """The manager then takes no message from the topic."""
         manager = world.begin(conf)
         manager.start()

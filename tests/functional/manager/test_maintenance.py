@@ -85,7 +85,9 @@ class TestClosedHost:
         assert made['hosts'] == ['a']
         world.create(start=150, end=160)
 
-    def test_an_end_that_is_not_known_yet(self, world, close):
+    def test_maintenance_without_end_closes_a_host_until_it_has_one(
+        self, world, close
+    ):
         made = close('a', end=FOREVER)
         with pytest.raises(exception.NotEnoughHostsAvailable):
             world.create(start=10**6, end=2 * 10**6)
@@ -95,7 +97,7 @@ class TestClosedHost:
         world.create(start=10**6, end=2 * 10**6)
         world.check()
 
-    def test_a_cancelled_one_leaves_nothing(self, world, close):
+    def test_cancelled_maintenance_leaves_the_host_open(self, world, close):
         made = close('a')
         world.manager.maintenances.delete(made['id'])
         world.create(start=150, end=160)
@@ -103,7 +105,7 @@ class TestClosedHost:
         assert world.host('a').maintenances == ()
         world.check()
 
-    def test_two_that_overlap(self, world, close):
+    def test_overlapping_maintenances_close_a_host_each(self, world, close):
         first = close('a')
         close('a', start=150, end=300)
         world.manager.maintenances.delete(first['id'])
@@ -120,7 +122,9 @@ class TestClosedHost:
         world.check()
 
     @pytest.mark.parametrize('settled', [False, True])
-    def test_one_that_is_over_can_be_renamed(self, world, close, settled):
+    def test_maintenance_that_is_over_can_be_renamed(
+        self, world, close, settled
+    ):
         lease = world.create(start=100, end=500)
         made = close('a', force=True)
         world.clock.now += 200
@@ -136,7 +140,9 @@ class TestClosedHost:
         assert not world.ledger.lease(lease.id).degraded
         world.check()
 
-    def test_one_that_is_over_can_only_end_in_the_future(self, world, close):
+    def test_maintenance_that_is_over_can_only_get_a_future_end(
+        self, world, close
+    ):
         made = close('a', start=None)
         world.clock.now += 200
         with pytest.raises(exception.InvalidInput) as error:
@@ -172,7 +178,9 @@ class TestClosedHost:
             ({'requirement': '["==", "$rack", "8"]'}, 'resource_properties'),
         ],
     )
-    def test_invalid(self, world, close, values, field):
+    def test_invalid_maintenance_is_refused_by_field(
+        self, world, close, values, field
+    ):
         hosts = () if 'requirement' in values else ('a',)
         with pytest.raises(exception.InvalidInput) as error:
             close(*hosts, **values)
@@ -186,7 +194,7 @@ class TestClosedHost:
 
 
 class TestHostThatComesOrGoes:
-    def test_before_it_has_come_and_after_it_is_gone(self, world, on):
+    def test_host_is_closed_before_it_comes_and_after_it_goes(self, world, on):
         world.add_host('a')
         host = world.host('a')
         world.hosts.update(host.id, {
@@ -318,7 +326,9 @@ class TestLeasesOnTheHosts:
         assert world.ledger.newest()[1] == revision
         assert told == []
 
-    def test_forced(self, world, close, on, told):
+    def test_forced_maintenance_leaves_a_lease_on_its_host(
+        self, world, close, on, told
+    ):
         lease = world.create(start=150, end=300)
         made = close('a', force=True)
         assert [each['why'] for each in made['in_the_way']] == ['no_room']
@@ -364,7 +374,7 @@ class TestLeasesOnTheHosts:
         assert on(lease) == ['b']
         world.check()
 
-    def test_it_can_begin_now(self, world, close):
+    def test_maintenance_can_begin_now(self, world, close):
         made = close('a')
         changed = world.manager.maintenances.update(
             made['id'], {'start': None}
@@ -384,7 +394,7 @@ class TestLeasesOnTheHosts:
     @pytest.mark.parametrize('values', [
         {'name': 'rack 8'}, {'reason': 'water'}, {'end': 170},
     ], ids=str)
-    def test_what_asks_for_no_more_moves_nothing_and_is_not_refused(
+    def test_lease_on_a_closed_host_can_change_to_less(
         self, world, close, on, values
     ):
         lease = world.create(start=150, end=300)
@@ -467,7 +477,9 @@ class TestRace:
     """A lease is booked on the host while the maintenance is created."""
 
     @pytest.mark.parametrize('first', ['lease', 'maintenance'])
-    def test_one_after_the_other(self, conf, world, close, first, on):
+    def test_lease_and_maintenance_are_booked_one_after_the_other(
+        self, conf, world, close, first, on
+    ):
         world.add_host('a')
         other = world.another(conf)
         other.ledger.warm()
@@ -575,12 +587,12 @@ class TestDrain:
         site.sync()
         (manager or site.manager).maintenances.step()
 
-    def test_nothing_happens_before(self, site, made):
+    def test_server_has_no_notice_before_the_lead_time(self, site, made):
         server = site.server('a')
         self.step(site, 1000 - LEAD - 1)
         assert server['metadata'] == {}
 
-    def test_told_then_migrated(self, site, made):
+    def test_server_gets_a_notice_and_is_migrated_then(self, site, made):
         server, other = site.server('a'), site.server('b')
         self.step(site, 1000 - LEAD)
         assert 'blazar_vacate_at' in server['metadata']
@@ -662,7 +674,7 @@ class TestDrain:
         site.manager.restorer.step()
         assert 'blazar_vacate_at' in server['metadata']
 
-    def test_at_the_end_nobody_has_to_go(self, site, made):
+    def test_server_has_no_notice_after_the_maintenance(self, site, made):
         self.step(site, 2000)
         server = site.server('a')
         self.step(site, 10)

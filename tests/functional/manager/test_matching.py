@@ -37,7 +37,7 @@ def test_the_requirements_of_a_lease_are_bounded_together(world, texts):
     assert world.ledger.leases() == []
 
 
-def test_equal_ones_count_once(world):
+def test_equal_requirements_count_once(world):
     for name in 'ab':
         world.add_host(name)
 
@@ -86,13 +86,15 @@ def ask(world):
     world.create(conftest.hosts(1, 1, resource_properties=ANY))
 
 
-def test_nobody_waits_for_the_matching(world, looked):
+def test_no_commit_waits_for_the_matching(world, looked):
     ask(world)
 
     assert looked == [False, False]
 
 
-def test_control_else_everybody_would(world, looked, monkeypatch):
+def test_control_without_early_matching_commits_wait(
+    world, looked, monkeypatch
+):
     monkeypatch.setattr(Leases, '_match', lambda self, lease: None)
 
     ask(world)

@@ -264,7 +264,7 @@ def closed(monkeypatch):
     return closed
 
 
-def test_a_start_that_is_tried_again_leaves_nothing_behind(
+def test_repeated_start_of_a_manager_leaves_no_metrics(
     world, conf, closed, monkeypatch
 ):
     """While the database is away each attempt makes a new manager."""
@@ -329,7 +329,7 @@ class TestPort:
     def test_none_by_default(self, conf, world):
         assert metrics.serve(conf, world.manager.metrics) is None
 
-    def test_tells_all(self, conf, world, port):
+    def test_port_shows_every_metric(self, conf, world, port):
         conf.set_override('port', port, 'metrics')
         world.add_host('a')
         server = metrics.serve(conf, world.manager.metrics)

@@ -18,7 +18,7 @@ def reservable(world):
 
 
 class TestPolling:
-    def test_down_and_up_again(self, world):
+    def test_host_is_not_reservable_while_it_is_down(self, world):
         for name in 'ab':
             world.add_host(name)
         world.fail('a')
@@ -38,7 +38,7 @@ class TestPolling:
         with pytest.raises(exception.NotEnoughHostsAvailable):
             world.create()
 
-    def test_nothing_is_written_if_nothing_differs(self, world, revision):
+    def test_unchanged_host_states_are_not_written(self, world, revision):
         for name in 'ab':
             world.add_host(name)
         world.fail('a', 'b')
@@ -75,7 +75,7 @@ class TestPolling:
         world.monitor.step()
         assert world.lease(lease).degraded
 
-    def test_not_polled_if_that_is_off(self, world, conf):
+    def test_hosts_are_not_polled_without_the_option(self, world, conf):
         conf.set_override('enable_polling_monitor', False, 'manager')
         world.add_host('a')
         world.fail('a')

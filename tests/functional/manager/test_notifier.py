@@ -71,7 +71,7 @@ class TestLease:
             ('end_lease', '2027-01-15T08:03:20.000000'),
         ]
 
-    def test_from_start_to_end(self, loud, slots):
+    def test_lease_is_notified_from_start_to_end(self, loud, slots):
         loud.add_host('a')
         lease = loud.create(slots(), before_end=loud.now + 150)
         seen = []
@@ -110,7 +110,7 @@ class TestLease:
         loud.leases.update(lease.id, None, {'end': lease.end + 500})
         assert types(loud) == ['lease.update', EVENT + 'before_end_lease.stop']
 
-    def test_nothing_of_what_is_refused_or_changes_nothing(self, loud):
+    def test_refused_or_empty_changes_are_not_notified(self, loud):
         loud.add_host('a')
         lease = loud.create()
         sent(loud)
@@ -137,7 +137,7 @@ class TestLease:
             loud.leases.create(values, 'key')
         assert types(loud) == ['lease.create']
 
-    def test_an_active_one_is_ended_and_deleted(self, loud):
+    def test_deleted_active_lease_is_notified_as_ended_and_deleted(self, loud):
         loud.add_host('a')
         lease = loud.create(start='now')
         loud.run()

@@ -84,7 +84,9 @@ class TestProlongation:
             'end': refusal.offer['end'], 'reservations': [fewer],
         })
 
-    def test_for_ever(self, world, lease):
+    def test_refused_endless_lease_is_offered_the_end_before_the_next_lease(
+        self, world, lease
+    ):
         rival = world.create(start=300, end=400)
         refusal = self.prolong(world, lease, FOREVER - lease.end)
         assert refusal.offer['end'] == rival.start
@@ -96,13 +98,13 @@ class TestProlongation:
         assert refusal.offer['end'] == rival.start - 60
         world.leases.update(lease.id, None, {'end': refusal.offer['end']})
 
-    def test_what_a_later_end_is_not_to_blame_for(self, world, lease):
+    def test_refusal_for_more_hosts_offers_no_end(self, world, lease):
         [reservation] = lease.reservations
         more = {'id': reservation.id, 'min': 2, 'max': 2}
         refusal = self.prolong(world, lease, 10, reservations=[more])
         assert refusal.offer['end'] is None
 
-    def test_one_that_has_not_begun(self, world):
+    def test_refused_prolongation_of_a_pending_lease_has_an_offer(self, world):
         for name in 'ab':
             world.add_host(name)
         lease = world.create(start=100, end=200)
@@ -111,7 +113,7 @@ class TestProlongation:
         refusal = self.prolong(world, lease, 900)
         assert refusal.offer['end'] == world.now + 350
 
-    def test_without_being_asked_there_is_none(self, world, lease):
+    def test_refusal_has_no_offer_unless_it_is_wanted(self, world, lease):
         world.create(start=300, end=400)
         with pytest.raises(exception.NotEnoughHostsAvailable) as refusal:
             world.leases.update(lease.id, None, {'end': lease.end + 900})

@@ -97,7 +97,7 @@ class TestKept:
         with pytest.raises(exception.NotEnoughHostsAvailable):
             world.create(whole(), start='now', end=7200)
 
-    def test_count_however_long_the_end_takes(
+    def test_kept_servers_count_however_long_the_end_takes(
         self, world, whole, host, kept
     ):
         lease = opened(world, kept, end=1000)
@@ -155,7 +155,7 @@ class TestKept:
         assert (record.claim, record.reservation_id) == (None, None)
         assert record.end == window.FOREVER
 
-    def test_have_the_end_that_they_declare(self, world, host, kept):
+    def test_kept_servers_have_their_declared_end(self, world, host, kept):
         lease = opened(world, kept, end=1000)
         server = own(world, lease, end=world.now + 5000)
         early = own(world, lease, end=world.now + 500)
@@ -214,7 +214,9 @@ class TestProlonged:
         world.create(slots(2, 2), start='now', end=100)
         world.check()
 
-    def test_shortened_they_end_with_it(self, world, slots, host):
+    def test_servers_of_a_shortened_lease_end_with_it(
+        self, world, slots, host
+    ):
         lease = opened(world, slots(1, 2), end=1000)
         server = own(world, lease)
         sync(world)
@@ -292,7 +294,9 @@ class TestEndedLate:
         world.leases.delete(one.id, None)
         assert mine.uuid in world.nova.stored
 
-    def test_what_was_to_be_shelved_is(self, world, whole, slots, host):
+    def test_servers_of_a_late_end_are_shelved(
+        self, world, whole, slots, host
+    ):
         """This is done also by the next lease, whose start clears the host."""
         one = opened(world, slots(1, 2, on_end='shelve'), end=1000)
         two = world.create(whole(), start=3000, end=4000, project_id='other')
@@ -346,7 +350,9 @@ class TestMagnetic:
         assert world.nova.stored[theirs.uuid] == theirs
         assert world.nova.asked.keys() == {guest.uuid}
 
-    def test_what_was_there_before_is_not_drawn(self, world, whole, host):
+    def test_server_created_before_the_window_is_not_drawn(
+        self, world, whole, host
+    ):
         """The server was in the way when the window opened."""
         lease = world.create(whole(magnetic=True), start=100, end=1000)
         mine = world.add_server('a', 'project', created=world.now)
@@ -364,7 +370,7 @@ class TestLateRecord:
     """No manager polls the servers before the window opens."""
 
     @pytest.mark.parametrize('looked', [True, False])
-    def test_what_was_there_before_is_not_ended(
+    def test_server_created_before_the_window_is_not_ended(
         self, world, whole, host, looked
     ):
         lease = world.create(whole(), start=100, end=1000)
@@ -378,7 +384,9 @@ class TestLateRecord:
         assert world.lease(lease).status == 'TERMINATED'
         assert mine.uuid in world.nova.stored
 
-    def test_nor_where_the_start_is_late(self, world, whole, host):
+    def test_server_created_before_a_late_start_is_not_ended(
+        self, world, whole, host
+    ):
         lease = world.create(whole(), start=100, end=1000)
         mine = world.add_server('a', 'project', created=world.now)
         world.clock.now += 101
@@ -405,7 +413,7 @@ class TestLateRecord:
         assert world.lease(lease).status == 'TERMINATED'
         assert mine.uuid in world.nova.stored
 
-    def test_what_has_come_since_is_ended(self, world, whole, host):
+    def test_server_created_in_the_window_is_ended(self, world, whole, host):
         lease = opened(world, whole(), end=1000)
         moved = world.add_server('a', 'project', created=world.now - 1)
         world.run(1000)
@@ -415,7 +423,7 @@ class TestLateRecord:
 
     @pytest.mark.parametrize('looked', [True, False])
     @pytest.mark.parametrize('moved_at, stays', [(1000, True), (999, False)])
-    def test_what_moved_there_after_a_late_end_stays(
+    def test_only_a_server_that_moved_after_the_late_end_stays(
         self, world, whole, host, looked, moved_at, stays
     ):
         """Nova is away at the end; the server was created in the window."""
@@ -460,7 +468,7 @@ class TestDeleted:
         return delete
 
     @pytest.mark.parametrize('removed', [False, True])
-    def test_what_comes_later_stays(
+    def test_server_created_after_the_deletion_stays(
         self, world, whole, slots, host, delete, removed
     ):
         world.add_host('b')
@@ -527,7 +535,9 @@ class TestAsked:
         }
         assert set(asked.values()) == {1}
 
-    def test_anew_with_each_try(self, world, slots, host, asked):
+    def test_servers_are_queried_anew_in_each_try(
+        self, world, slots, host, asked
+    ):
         lease = opened(world, slots(1, 1))
         own(world, lease)
         world.nova.slowness = 1

@@ -164,7 +164,7 @@ def test_the_check_would_see_it(world):
         world.check_promises()
 
 
-def test_a_move_that_does_not_happen_is_asked_for_again(world):
+def test_live_migration_that_does_not_happen_is_requested_again(world):
     server = world.boot('a')
     lease = world.reserve('a')
     world.nova.slowness = 1

@@ -406,7 +406,7 @@ def test_the_only_path_is_tried_until_the_window_opens(
     assert world.node(server) == 'a'
 
 
-def test_of_two_that_could_stay_alone_one_moves(world):
+def test_of_two_servers_that_fit_alone_one_moves(world):
     servers = [world.boot('a', 2), world.boot('a', 2)]
     world.leases.delete(world.reserve('a').id, None)
     lease = world.create(

@@ -175,7 +175,7 @@ def test_there_is_no_headroom_where_nobody_is_relocated(world):
     assert headroom(world) is None
 
 
-def test_a_move_is_told_from_its_start_to_its_end(site):
+def test_live_migration_is_notified_from_start_to_end(site):
     server = site.boot('a')
     lease = site.reserve('a')
     site.nova.slowness = 1

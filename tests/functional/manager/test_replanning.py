@@ -95,7 +95,9 @@ def step(world):
 
 
 class TestShrunk:
-    def test_the_fewest_move(self, world, slots, on, shrink):
+    def test_fewest_allocations_leave_a_shrunk_host(
+        self, world, slots, on, shrink
+    ):
         world.add_host('a', vcpus=8)
         small, large, other = (
             world.create(slots(1, vcpus=n)) for n in (2, 4, 2)
@@ -107,7 +109,9 @@ class TestShrunk:
         assert on(small) == on(other) == ['a']
         world.check()
 
-    def test_of_as_many_the_smallest(self, world, slots, on, shrink):
+    def test_smallest_of_equally_many_allocations_leaves(
+        self, world, slots, on, shrink
+    ):
         world.add_host('a', vcpus=8)
         large, small = (world.create(slots(1, vcpus=n)) for n in (5, 3))
         world.add_host('b', vcpus=8)
@@ -115,7 +119,9 @@ class TestShrunk:
         step(world)
         assert (on(large), on(small)) == (['a'], ['b'])
 
-    def test_only_where_it_is_too_much(self, world, slots, on, shrink):
+    def test_allocation_moves_only_where_the_host_has_too_much(
+        self, world, slots, on, shrink
+    ):
         world.add_host('a', vcpus=8)
         early, later = (
             world.create(slots(1, vcpus=4), start=t, end=t + 10)
@@ -128,7 +134,9 @@ class TestShrunk:
         assert on(early) == on(later) == ['a']
         assert on(both) == ['b']
 
-    def test_however_late_they_start(self, world, slots, on, shrink):
+    def test_lease_leaves_a_shrunk_host_however_late_it_starts(
+        self, world, slots, on, shrink
+    ):
         world.add_host('a', vcpus=8)
         late = world.create(
             slots(1, vcpus=8), start=999 * HOUR, end=window.FOREVER
@@ -169,7 +177,7 @@ class TestShrunk:
         assert (on(stays), on(moves)) == (['a'], ['b'])
         world.check()
 
-    def test_who_has_it_whole_has_the_smaller_one(
+    def test_lease_keeps_a_shrunk_host_that_it_has_as_a_whole(
         self, world, on, shrink, revision
     ):
         world.add_host('a', vcpus=8)
@@ -181,7 +189,9 @@ class TestShrunk:
         assert on(lease) == ['a']
         assert revision() == before
 
-    def test_what_is_active_stays(self, world, slots, on, shrink, revision):
+    def test_active_lease_stays_on_a_shrunk_host(
+        self, world, slots, on, shrink, revision
+    ):
         world.add_host('a', vcpus=8)
         active = world.create(slots(1, vcpus=4), start='now', end=200)
         world.run()
@@ -263,7 +273,7 @@ class TestRaced:
         world.check()
 
     @pytest.mark.parametrize('end, moves', [(100, False), (101, True)])
-    def test_only_if_it_is_still_there_then(
+    def test_lease_moves_only_if_the_server_stays_until_its_start(
         self, world, lease, on, force, end, moves
     ):
         force('a', end=world.now + end)
@@ -355,7 +365,7 @@ class TestRaced:
 
 
 class TestNoRoom:
-    def test_stays_and_is_told_of_once(
+    def test_lease_without_other_hosts_stays_and_is_notified_once(
         self, world, on, force, revision, told, caplog
     ):
         world.add_host('a')
@@ -394,7 +404,7 @@ class TestNoRoom:
         assert on(lease) == ['b']
         assert told == [('lease.healed', lease.id)]
 
-    def test_told_again_if_it_was_well_meanwhile(
+    def test_lease_at_risk_is_notified_again_after_it_was_well(
         self, world, on, force, told
     ):
         world.add_host('a')
@@ -408,7 +418,7 @@ class TestNoRoom:
             step(world)
         assert told == [('lease.at_risk', lease.id)] * 2
 
-    def test_another_one_moves_instead(self, world, slots, on, shrink):
+    def test_another_lease_moves_if_one_cannot(self, world, slots, on, shrink):
         world.add_host('a', vcpus=8, gpu='yes')
         tied = world.create(
             slots(1, vcpus=3, resource_properties='["==", "$gpu", "yes"]')
@@ -469,7 +479,7 @@ class TestOthers:
         step(world)
         assert on(lease) == ['b']
 
-    def test_what_is_about_to_start_stays(self, world, on, force):
+    def test_lease_that_is_about_to_start_stays(self, world, on, force):
         world.add_host('a')
         lease = world.create()
         world.add_host('b')
@@ -490,7 +500,7 @@ class TestOthers:
         world.set_up('a')
         assert on(lease) == ['b']
 
-    def test_nothing_is_written_if_nothing_has_to_move(
+    def test_replanning_writes_no_revision_without_need(
         self, world, slots, shrink, force, revision
     ):
         for name in 'abc':

@@ -142,7 +142,7 @@ class TestAmounts:
         world.create(gpus(1), start=300, end=400)
         world.create(on('b'), start=500, end=600, project_id='other')
 
-    def test_what_is_over_does_not_count(self, world, limit, on):
+    def test_lease_that_is_over_does_not_count(self, world, limit, on):
         limit(max_resources_per_project={GPU: 4})
         world.create(on('b'), start='now', end=100)
         world.run()
@@ -440,7 +440,9 @@ class TestElsewhere:
 class TestAtOnce:
     """Two creates of 2 GPUs each, where the limit is 3."""
 
-    def test_they_do_not_pass_together(self, world, conf, limit, monkeypatch):
+    def test_concurrent_leases_do_not_exceed_a_limit_together(
+        self, world, conf, limit, monkeypatch
+    ):
         limit(max_resources_per_project={GPU: 3})
         both = threading.Barrier(2)
         check = MaxResourcesFilter.check

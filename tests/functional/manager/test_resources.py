@@ -37,7 +37,7 @@ class TestHost:
         world.run()
         return world.lease(lease)
 
-    def test_what_yields_is_deleted(self, world, host):
+    def test_yielding_servers_are_deleted_at_the_start(self, world, host):
         preemptible = world.add_server('a', preemptible=True)
         overdue = world.add_server('a', end=world.now)
         elsewhere = world.add_server('b', preemptible=True)
@@ -63,7 +63,7 @@ class TestHost:
         assert (lease.status, lease.degraded) == ('ACTIVE', True)
         assert list(world.nova.stored) == [server.uuid]
 
-    def test_what_is_bound_is_left_alone(self, world, host):
+    def test_bound_servers_stay_at_the_start(self, world, host):
         lease = world.create(start='now')
         id_ = lease.reservations[0].id
         mine = world.add_server(
@@ -166,7 +166,7 @@ class TestHost:
         world.run(200)
         assert world.lease(lease).status == 'TERMINATING'
 
-    def test_the_end_can_let_live(self, world, whole, host):
+    def test_end_keeps_servers_with_on_end_keep(self, world, whole, host):
         lease = world.create(whole(on_end='keep'), start='now')
         world.run()
         server = world.add_server(
@@ -358,7 +358,9 @@ class TestInstance:
         world.run(100)
         assert_nothing_left(world)
 
-    def test_it_is_open_to_whom_it_is_shared_with(self, world, slots):
+    def test_flavor_is_open_to_the_projects_of_a_shared_reservation(
+        self, world, slots
+    ):
         world.add_host('a')
         lease = world.create(slots(3, projects=['friend', 'guest']))
         id_ = lease.reservations[0].id
@@ -395,7 +397,7 @@ class TestInstance:
         assert world.lease(lease).status == 'TERMINATED'
         assert_nothing_left(world)
 
-    def test_what_is_shelved_is_waited_for(self, world, slots):
+    def test_end_waits_for_servers_that_are_being_shelved(self, world, slots):
         world.add_host('a')
         lease = world.create(slots(2, on_end='shelve'), start='now')
         world.run()
@@ -475,7 +477,7 @@ class TestInstance:
         world.create(slots(1, affinity=True))
         assert world.waited == 0
 
-    def test_nobody_else_is_touched(self, world, slots):
+    def test_end_touches_no_other_server(self, world, slots):
         world.add_host('a')
         lease = world.create(slots(), start='now')
         world.run()
@@ -736,7 +738,7 @@ class TestFlavor:
         world.run()
         return new.reservations[0].parameters
 
-    def test_before_its_start_all_can_be_changed(self, world, know):
+    def test_flavor_of_a_pending_reservation_can_change(self, world, know):
         silver = dataclasses.replace(
             SOURCE, id='silver', vcpus=1, extra_specs={'trait:X': 'required'}
         )

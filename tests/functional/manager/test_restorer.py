@@ -81,7 +81,7 @@ def test_one_without_room_is_asked_for_more_and_more_rarely(site):
     assert set(gaps[6:]) == {60}
 
 
-def test_the_oldest_come_first_and_not_all_at_once(site):
+def test_oldest_shelved_servers_are_unshelved_first_in_groups(site):
     servers = [shelved(site, age=n) for n in range(25)]
     assert steps(site, 3, lambda server: 'b') == [10, 10, 5]
     assert all(s['status'] == 'ACTIVE' for s in servers)
@@ -97,7 +97,7 @@ def test_who_has_no_room_is_in_nobodys_way(site):
 @pytest.mark.parametrize(
     'name', ['purpose', 'blazar_vacate_at', 'blazar_restore']
 )
-def test_what_others_have_shelved_stays_so(site, name):
+def test_server_that_others_have_shelved_stays_shelved(site, name):
     """This holds whatever the owner of the server writes into its metadata."""
     server = site.server(None)
     server['status'] = 'SHELVED_OFFLOADED'
@@ -113,7 +113,7 @@ def test_what_an_administrator_has_locked_stays_shelved(site):
     assert steps(site, 1, lambda server: 'b') == [1]
 
 
-def test_what_is_shelved_again_by_others_stays_so(site):
+def test_restored_server_that_others_shelve_again_stays_shelved(site):
     """After the return of a server its record is removed."""
     server = shelved(site)
     steps(site, 2, lambda server: 'b')
@@ -123,7 +123,7 @@ def test_what_is_shelved_again_by_others_stays_so(site):
     assert steps(site, 2) == [0, 0]
 
 
-def test_what_is_no_more_is_forgotten(site):
+def test_record_of_a_deleted_shelved_server_is_removed(site):
     there, gone = shelved(site), shelved(site)
     del site.cloud.servers[gone['id']]
     steps(site, 1)
@@ -189,7 +189,7 @@ def test_while_its_host_is_vacated_it_stays_told(site, lease):
     assert server['metadata'] == {}
 
 
-def test_what_is_told_while_all_are_listed_stays_told(
+def test_notice_given_during_the_list_of_servers_stays(
     site, lease, monkeypatch
 ):
     """The vacating has become due since the poll began."""
@@ -216,7 +216,7 @@ def test_what_is_shelved_on_a_host_being_vacated_is_left_there(site, lease):
     assert steps(site, 1) == [0]
 
 
-def test_one_that_has_moved_is_told_no_more(site, lease):
+def test_server_that_has_moved_loses_its_notice(site, lease):
     server = site.server('a')
     site.run(400)
     server['OS-EXT-SRV-ATTR:hypervisor_hostname'] = 'b'
@@ -224,7 +224,7 @@ def test_one_that_has_moved_is_told_no_more(site, lease):
     assert server['metadata'] == {}
 
 
-def test_what_is_on_the_move_is_looked_at_later(site):
+def test_notice_of_a_moving_server_is_removed_later(site):
     server = site.server('b')
     server['metadata'] = {'blazar_vacate_at': '2026-01-01T00:00:00Z'}
     server['OS-EXT-STS:task_state'] = 'migrating'

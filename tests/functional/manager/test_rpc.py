@@ -174,7 +174,7 @@ def test_a_call_that_changes_something_is_sent_to_one_manager(
         call_two(method, **arguments)
 
 
-def test_nobody_answers(conf, monkeypatch):
+def test_call_without_a_manager_is_unavailable(conf, monkeypatch):
     client = rpc.Client(rpc.transport(conf), timeout=0.2)
     with pytest.raises(exception.Unavailable):
         client.call({}, 'list_leases', project_id=None)
@@ -361,7 +361,7 @@ def test_a_bus_that_is_away_kills_no_herald(
     wait_for(lambda: [r for r, _ in listener.heard] == [2])
 
 
-def test_old_changes_are_pruned(world, conf):
+def test_manager_prunes_old_changes(world, conf):
     conf.set_override('changes_kept', 3, 'manager')
     for name in 'abcdef':
         world.add_host(name)

@@ -637,7 +637,9 @@ class TestUpdate:
 
         return update
 
-    def test_only_what_changes_is_booked_anew(self, world, create, update):
+    def test_only_changed_occurrences_are_booked_anew(
+        self, world, create, update
+    ):
         made = create()
         since = made['leases'][4]['occurrence']
         shown = update(made, since=since, duration=4 * HOUR)
@@ -805,7 +807,9 @@ class TestUpdate:
         assert update(made, duration=HOUR)['duration'] == HOUR
 
     @pytest.mark.parametrize('seed', seeds(20, few=3))
-    def test_random_changes(self, world, create, update, seed):
+    def test_leases_of_a_series_follow_random_changes_of_the_rule(
+        self, world, create, update, seed
+    ):
         """The leases are those of the old rule before a time, then the new."""
         luck = random.Random(seed)
         now = world.now
@@ -844,7 +848,7 @@ class TestUpdate:
             ({'since': '2060-01-01'}, 'from'),
         ],
     )
-    def test_what_is_wrong_is_named(
+    def test_invalid_change_of_a_series_is_refused_by_field(
         self, world, create, update, values, field
     ):
         made = create()

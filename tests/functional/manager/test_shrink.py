@@ -164,7 +164,7 @@ def hosts_of(site, lease):
 
 
 class TestWhichGo:
-    def test_what_is_not_used(self, site):
+    def test_unused_slots_are_given_up(self, site):
         lease = site.active(slots(6))
         most, fewest = hosts_of(site, lease)
         assert site.held(lease) == {most: 4, fewest: 2}
@@ -182,7 +182,7 @@ class TestWhichGo:
         site.create({'resource_type': 'physical:host', 'min': 2, 'max': 2})
         assert site.ledger.check() == []
 
-    def test_down_to_what_is_used_and_no_further(self, site):
+    def test_slots_in_use_are_not_given_up(self, site):
         lease = site.active(slots(6))
         for host in hosts_of(site, lease):
             site.boot(lease, host)
@@ -275,7 +275,7 @@ class TestWhichGo:
         site.settle(lease)
         site.check(lease)
 
-    def test_what_is_not_open_yet(self, site):
+    def test_slots_that_are_not_open_yet_are_given_up(self, site):
         lease = site.active(slots(2))
         new = site.manager.leases.update(
             lease.id, None, {'reservations': [slots(4)]}
@@ -297,7 +297,7 @@ class TestWhichGo:
 class TestTogether:
     """A change that also requests more of another resource."""
 
-    def test_prolonged(self, site):
+    def test_lease_shrinks_and_is_prolonged_in_one_update(self, site):
         lease = site.active(slots(6))
         most, fewest = hosts_of(site, lease)
         # Another lease has everything that is given up from the old end on.
@@ -315,7 +315,9 @@ class TestTogether:
         site.settle(lease)
         site.check(lease)
 
-    def test_another_grows_into_what_is_given_up(self, site):
+    def test_reservation_grows_into_the_slots_that_another_gives_up(
+        self, site
+    ):
         lease = site.active(slots(10), slots(2))
         first, second = lease.reservations
         site.manager.leases.update(
@@ -537,7 +539,7 @@ class TestTrouble:
                 break
         assert unlucky > 5
 
-    def test_one_that_hangs_is_taken_over_and_writes_no_more(self, site):
+    def test_manager_that_hangs_writes_nothing_after_its_claim(self, site):
         other = site.another()
 
         def hang(lease, hosts, name):
@@ -561,7 +563,7 @@ class TestTrouble:
                 site.settle(lease)
                 site.check(lease)
 
-    def test_nobody_else_changes_it_meanwhile(self, site):
+    def test_shrinking_lease_cannot_be_changed(self, site):
         other = site.another()
         refused = []
 

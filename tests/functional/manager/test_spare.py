@@ -64,7 +64,9 @@ class TestNoLeaseGetsIt:
                 'before_end': None, 'reservations': [two],
             }, dry_run=True)
 
-    def test_as_many_as_possible(self, world, whole, on):
+    def test_lease_of_up_to_two_hosts_gets_no_spare_host(
+        self, world, whole, on
+    ):
         assert on(world.create(whole(1, 2))) == ['a']
 
     @pytest.mark.parametrize('start', [100, 'now'])

@@ -420,7 +420,7 @@ def take_those_of_friends(patch):
         (4, take_those_of_friends),
     ],
 )
-def test_control_it_is_seen_where_one_does(
+def test_control_a_deleted_server_that_may_stay_is_found(
     world, seed, switch_off, monkeypatch
 ):
     switch_off(monkeypatch)

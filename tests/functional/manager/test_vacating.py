@@ -62,7 +62,9 @@ class TestChangedMeanwhile:
     def lease(self, site, whole):
         return site.create(whole(2, 2))
 
-    def test_deleted(self, site, lease, meanwhile):
+    def test_servers_lose_their_notice_when_the_lease_is_deleted(
+        self, site, lease, meanwhile
+    ):
         server = site.server('a')
         leases = site.manager.leases
         meanwhile(lambda: leases.delete(lease.id, None))
@@ -73,7 +75,9 @@ class TestChangedMeanwhile:
         assert told(server) is None
         assert server['OS-EXT-STS:task_state'] is None
 
-    def test_deferred(self, site, lease, meanwhile):
+    def test_servers_are_vacated_for_the_deferred_start(
+        self, site, lease, meanwhile
+    ):
         server = site.server('a')
         later = {'start': lease.start + 5000, 'end': lease.end + 5000}
         leases = site.manager.leases
@@ -102,7 +106,9 @@ class TestChangedMeanwhile:
         site.run()
         assert told(server) is not None
 
-    def test_not_while_it_starts(self, site, lease, meanwhile):
+    def test_starting_lease_cannot_be_changed_or_deleted(
+        self, site, lease, meanwhile
+    ):
         """Another manager may start the lease while this one still vacates."""
 
         def begin(tx):
@@ -139,7 +145,7 @@ class TestWholeHost:
         return lease
 
     @pytest.mark.row('F44', 'F57')
-    def test_it_is_told_before_anything_is_done(self, site, lease):
+    def test_server_gets_a_notice_before_any_request(self, site, lease):
         server = site.server('a')
         site.sent()
         site.run(1000 - LEAD - 1)
@@ -208,7 +214,7 @@ class TestWholeHost:
         }
 
     @pytest.mark.row('F56')
-    def test_one_that_has_moved_is_left_alone(self, site, lease):
+    def test_server_that_has_moved_gets_no_request(self, site, lease):
         server = site.server('a')
         site.run(1000 - LEAD)
         site.run(NOTICE)
@@ -283,7 +289,7 @@ class TestWholeHost:
         site.run(2000)
         assert not site.lease(lease).degraded
 
-    def test_one_that_fails_holds_up_nobody(self, site, lease):
+    def test_server_that_cannot_be_moved_delays_no_other(self, site, lease):
         servers = [site.server('a') for _ in range(3)]
         stuck = servers[1]['id']
 
@@ -433,7 +439,7 @@ class TestWholeHost:
         assert site.lease(later).vacate == site.now
         assert told(server) == due
 
-    def test_what_ends_by_the_start_goes_by_itself(self, site, lease):
+    def test_server_that_ends_by_the_start_gets_no_notice(self, site, lease):
         server = site.server('a')
         server['scheduler_hints'] = {'lease_end': at(lease.start)}
         site.sync()
@@ -475,7 +481,7 @@ class TestWholeHost:
         assert site.lease(lease).status == 'ACTIVE'
         assert site.lease(lease).degraded
 
-    def test_what_is_bound_to_it_is_left_alone(self, site, lease):
+    def test_bound_server_gets_no_notice(self, site, lease):
         server = site.server('a')
         server['tenant_id'] = 'project'
         server['scheduler_hints'] = {'reservation': lease.reservations[0].id}
@@ -537,7 +543,9 @@ class TestWholeHost:
         assert payload['in_the_way'] == [server['id']]
 
     @pytest.mark.row('F44')
-    def test_who_comes_after_all_was_clear_has_to_go_too(self, site, lease):
+    def test_server_that_comes_after_the_host_was_clear_is_notified(
+        self, site, lease
+    ):
         site.run(1000 - LEAD)
         server = site.server('a')
         site.run(60)
@@ -664,7 +672,7 @@ class TestSlots:
         assert site.lease(lease).status == 'ACTIVE'
         assert not site.lease(lease).degraded
 
-    def test_the_youngest_goes_first(self, site, lease):
+    def test_youngest_server_leaves_first(self, site, lease):
         old, young, oldest = (
             site.server('a', age=2000), site.server('a'),
             site.server('a', age=9000),
@@ -672,7 +680,7 @@ class TestSlots:
         site.run(1000 - LEAD)
         assert [s for s in (old, young, oldest) if told(s)] == [young]
 
-    def test_who_has_said_an_end_stays_longer(self, site, lease):
+    def test_server_with_a_declared_end_stays_longer(self, site, lease):
         other, bounded, last = (
             site.server('a', age=9000), site.server('a'), site.server('a'),
         )
@@ -746,7 +754,7 @@ class TestSlots:
         assert site.asked() == []
         assert {server['id'], yielding['id']} <= site.cloud.servers.keys()
 
-    def test_what_yields_is_deleted_at_the_start_as_needed(
+    def test_preemptible_servers_are_deleted_at_the_start_as_needed(
         self, site, lease, conf
     ):
         conf.set_override('vacate_preemptible_order', [], 'manager')

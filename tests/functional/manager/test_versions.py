@@ -163,7 +163,7 @@ class TestTables:
             )
         return world
 
-    def test_nothing_more_is_committed(self, newer):
+    def test_manager_with_older_tables_commits_nothing(self, newer):
         revision = newer.ledger.newest()[1]
         for refused in (
             newer.create, newer.runner.step,

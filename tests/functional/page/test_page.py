@@ -353,7 +353,7 @@ def test_a_refusal_offers_another_window_that_a_click_books(world, browse):
 
 
 @pytest.mark.parametrize('act', ['book', 'hold', 'drag'])
-def test_what_is_clicked_twice_is_done_once(world, browse, act):
+def test_button_clicked_twice_books_one_lease(world, browse, act):
     alice = browse(world)
     alice.sign_in()
     page = alice.page
@@ -822,7 +822,7 @@ def check(page):
     ]
 
 
-def test_signing_out_leaves_nothing(world, browse):
+def test_page_is_empty_after_signing_out(world, browse):
     alice = browse(world)
     alice.sign_in()
     alice.page.click('#leave')

@@ -303,7 +303,7 @@ class TestNova:
             ({}, {}, None),
         ],
     )
-    def test_end(self, hints, specs, end):
+    def test_end_of_a_server_is_read_from_its_details(self, hints, specs, end):
         """The end as /servers/detail shows it; an unclear end is no end."""
         shown = {
             'id': 'x',
@@ -515,7 +515,9 @@ class TestPlacement:
             assert placement.remove_inventory(HOST, name)
             placement.delete_resource_class(name)
 
-    def test_in_use(self, placement, placement_api, provider, class_):
+    def test_inventory_in_use_is_no_error(
+        self, placement, placement_api, provider, class_
+    ):
         """A slot in use is no error: its server is still being deleted."""
         placement.set_inventory(provider, HOST, class_, 1)
         [child] = self.children(placement_api, provider).values()
@@ -570,7 +572,7 @@ class TestPlacement:
             assert placement.cut_inventory(HOST, class_, 0) == 0
             assert placement.inventories(child) == {}
 
-    def test_released_by_who_goes_on(
+    def test_kept_server_gives_up_its_slot_only(
         self, placement, placement_api, provider, class_
     ):
         """A server that stays keeps its allocations except for the slot."""
@@ -664,7 +666,7 @@ def test_configured_by_a_file(cloud, placement_api, tmp_path):
     assert found['VCPU'].total == 8
 
 
-def test_nobody_there():
+def test_service_that_does_not_answer_is_unavailable():
     auth = token_endpoint.Token('http://127.0.0.1:1', 'token')
     api = adapter.Adapter(rest.Session(auth=auth), connect_retries=0)
     with pytest.raises(exception.Unavailable):

@@ -76,7 +76,9 @@ def held_by(manager, lease):
     }
 
 
-def test_registered_as_they_are(manager, cloud, placement):
+def test_hosts_are_registered_as_nova_and_placement_have_them(
+    manager, cloud, placement
+):
     for name, uuid in cloud.hosts.items():
         host = manager.hosts.create(name, {})
         assert host.traits == placement.traits(uuid)
@@ -87,7 +89,7 @@ def test_registered_as_they_are(manager, cloud, placement):
 
 
 @pytest.mark.row('C11')
-def test_dedicated(manager, cloud, nova, lease, ended):
+def test_dedicated_hosts_are_in_freepool(manager, cloud, nova, lease, ended):
     for name in cloud.hosts:
         host = manager.hosts.create(name, {'hold': 'dedicated'})
     assert members(nova, 'freepool') == set(cloud.hosts)
@@ -142,7 +144,7 @@ def test_a_lease_leaves_the_host_that_fails(
 
 
 @pytest.mark.parametrize('on_end', ['delete', 'shelve', 'keep'])
-def test_copied_before_the_end_and_ended(
+def test_server_is_copied_before_the_end_and_deleted(
     manager, cloud, nova, lease, ended, wait_for, on_end
 ):
     [name, _] = cloud.hosts

@@ -169,7 +169,7 @@ class TestInstances:
         ]
         delete(mine)
 
-    def test_grows(
+    def test_active_slots_grow(
         self, manager, cloud, placement_api, both, lease, wait_for, delete
     ):
         mine = lease(slots(1, vcpus=8))
@@ -187,7 +187,7 @@ class TestInstances:
         delete(mine)
         assert reserved(placement_api, cloud) == {}
 
-    def test_shrinks_to_what_is_used(
+    def test_active_slots_shrink_to_the_slots_in_use(
         self, manager, cloud, placement_api, both,
         lease, wait_for, delete, settle,
     ):
@@ -330,7 +330,7 @@ class TestInstances:
         )
         assert resized['status'] == 'VERIFY_RESIZE'
 
-    def test_twice_and_after_half_of_it(
+    def test_steps_of_start_and_end_can_be_repeated(
         self, manager, cloud, placement_api, both, lease, delete
     ):
         """Each step of a start and an end can be repeated, also by itself."""
@@ -446,7 +446,9 @@ class TestHosts:
 
 
 class TestRegister:
-    def test_what_runs_there_is_known_at_once(self, manager, cloud, host_of):
+    def test_servers_of_a_new_host_have_records_at_once(
+        self, manager, cloud, host_of
+    ):
         server = cloud.boot(cloud.flavor(vcpus=3), {'lifetime': '1h'})
         host = manager.hosts.create(host_of(server), {'gpu': 'no'})
         [record] = manager.ledger.instances()

@@ -91,7 +91,7 @@ def test_blazars_know_blazars_alone(ask, manager, asked, action):
 
 @pytest.mark.parametrize('asked', [FLOATING_IP, *ON_HOSTS])
 @pytest.mark.parametrize('action', [None, 1, ['email'], 'x' * 65])
-def test_what_is_none_at_all_is_refused(ask, manager, asked, action):
+def test_unknown_action_is_refused(ask, manager, asked, action):
     body = create(asked, before_end=action)
     answer = ask('POST', OURS, body, '/v1/leases')
     assert answer.status_code == 400
@@ -118,7 +118,9 @@ def test_each_version_shows_what_it_knows(ask, known, asked, action, shown):
 
 @pytest.mark.parametrize('asked', ON_HOSTS)
 @pytest.mark.parametrize('made', [{}, {'before_end_failed': 'no address'}])
-def test_ours_shows_why_it_was_not_done(ask, answers, known, asked, made):
+def test_newer_version_shows_why_the_action_was_not_done(
+    ask, answers, known, asked, made
+):
     known(asked, before_end='email')
     answers['get_lease']['reservations'][0]['made'] = made
     for version in (OURS, BLAZARS):
@@ -158,7 +160,7 @@ class TestBlazarsUpdate:
     @pytest.mark.parametrize(
         ('action', 'shown'), [('', ''), ('email', 'default')]
     )
-    def test_as_it_is_shown_it_is_no_change(
+    def test_action_sent_back_as_shown_is_no_change(
         self, ask, manager, known, action, shown
     ):
         id_ = known(HOST, before_end=action)

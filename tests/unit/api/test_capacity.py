@@ -74,7 +74,7 @@ def test_it_is_shown_with_times_of_their_zone(api):
         ({'flavor_id': '1'}, {'flavor_id': '1'}),
     ],
 )
-def test_what_is_asked_for(api, manager, query, meant):
+def test_query_of_the_capacity_reaches_the_manager(api, manager, query, meant):
     assert ask(api, **query).status_code == 200
     assert manager.calls == [('get_capacity', {**ALL, **meant})]
 
@@ -134,7 +134,7 @@ def test_an_admin_asks_for_a_project_too(api, manager):
 
 
 @pytest.mark.parametrize('method', ['POST', 'PUT', 'DELETE', 'PATCH'])
-def test_it_is_only_looked_at(api, manager, method):
+def test_capacity_cannot_be_changed(api, manager, method):
     answer = api.simulate_request(method, PATH, headers=ALICE)
     assert answer.status_code == 405
     assert manager.calls == []

@@ -27,7 +27,7 @@ def update(api, headers=ALICE, query='', **body):
     )
 
 
-def test_it_is_shown(api):
+def test_extension_is_shown(api):
     answer = show(api)
     assert answer.status_code == 200
     assert answer.json == {

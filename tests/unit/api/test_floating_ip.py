@@ -147,7 +147,9 @@ class TestReservation:
         assert manager.calls == []
 
     @pytest.mark.parametrize('missing', ['network_id', 'amount'])
-    def test_what_has_to_be_there(self, api, manager, missing):
+    def test_reservation_without_a_required_field_is_refused(
+        self, api, manager, missing
+    ):
         asked = {k: v for k, v in ASKED.items() if k != missing}
         answer = api.simulate_post(
             '/v1/leases', json={**LEASE, 'reservations': [asked]}

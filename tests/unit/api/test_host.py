@@ -280,7 +280,7 @@ def test_moving_off_a_host_without_room(api, manager):
         ([], '[] is not of type '),
     ],
 )
-def test_a_bad_move_is_refused(api, manager, body, message):
+def test_invalid_reallocation_is_refused(api, manager, body, message):
     answer = api.simulate_put('/v1/os-hosts/7/allocation', json=body)
     assert answer.status_code == 400
     assert answer.json['error_message'].startswith(message)

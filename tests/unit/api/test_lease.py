@@ -169,7 +169,7 @@ def test_no_end_is_null_but_in_1_0_where_it_is_far(
         ('2030-12-31 00:00', 1924905600),
     ],
 )
-def test_the_far_end_of_1_0_is_none(api, manager, lease, date, end):
+def test_far_end_of_1_0_is_an_endless_lease(api, manager, lease, date, end):
     body = {**BODY, 'end_date': date}
     assert create(api, manager, lease, body)['end'] == end
     manager.answers['update_lease'] = lease

@@ -45,7 +45,7 @@ def test_all_ids_are_one_route(api, manager, lease, requests, counted):
     ) == 3
 
 
-def test_who_is_not_let_in_counts(api, requests):
+def test_request_without_authentication_counts(api, requests):
     api.simulate_get('/v1/leases/x', headers={'X-Auth-Token': ':'})
 
     assert requests(LEASE, 'GET', '401') == 1

@@ -81,7 +81,7 @@ def refused(api, manager):
         (None, None),
     ],
 )
-def test_it_is_shown_where_it_is_whole(refused, offer, shown):
+def test_only_complete_offers_are_shown(refused, offer, shown):
     assert refused(offer, '1.1') == shown
 
 

@@ -76,7 +76,7 @@ def test_every_answer_has_the_strict_policy(api, signing_in):
     assert refused.headers['x-frame-options'] == 'DENY'
 
 
-def test_nothing_is_inline_and_nothing_is_elsewhere():
+def test_page_has_no_inline_code_and_no_foreign_files():
     """What the policy would forbid, or would load from other machines."""
     for name in FILES:
         text = (page.FOLDER / name).read_text()
@@ -107,7 +107,7 @@ def test_a_copy_that_is_the_newest_is_not_sent_again(api):
         '/ui/main.js/', '/ui/main.js%00.css', '/ui/MAIN.JS', '/ui/token/x',
     ],
 )
-def test_nothing_else_is_served(api, path):
+def test_no_other_file_is_served(api, path):
     answer = api.simulate_get(path)
     assert answer.status_code == 404
     assert answer.json['error_name'] == 'NotFound'

@@ -262,7 +262,7 @@ def send(api, requests, route, version, params):
     [route for route in CHANGING if (route.method, route.path) not in DRY],
     ids=lambda r: f'{r.method} {r.path}',
 )
-def test_who_only_asks_changes_nothing(
+def test_dry_run_of_a_route_without_one_is_refused(
     api, manager, requests, route, of_the_newest
 ):
     """See test_lease for the requests that have dry runs."""

@@ -16,7 +16,7 @@ pytest.importorskip('numpy')
 
 
 @pytest.mark.skipif(not ext.is_compiled(), reason='is about the compiled one')
-def test_a_small_run(tmp_path):
+def test_small_benchmark_equals_brute_force(tmp_path):
     kept = tmp_path / 'results.json'
     done = subprocess.run(
         [

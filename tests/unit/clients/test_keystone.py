@@ -235,10 +235,12 @@ class TestEmail:
         assert keystone.email('alice') == 'alice@example.org'
 
     @pytest.mark.parametrize('user_id', ['alice', 'bob', '../tokens', '?x='])
-    def test_who_has_none_or_is_not_there(self, keystone, user_id):
+    def test_user_without_address_has_no_email(self, keystone, user_id):
         assert keystone.email(user_id) is None
 
-    def test_who_may_not_be_looked_at(self, cloud, keystone, caplog):
+    def test_user_that_may_not_be_read_has_no_email(
+        self, cloud, keystone, caplog
+    ):
         cloud.add_user(SERVICE, service=['service'])
         assert keystone.email('alice') is None
         assert 'alice' in caplog.text

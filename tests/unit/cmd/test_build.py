@@ -36,7 +36,7 @@ def test_the_extension_can_be_required(setup, monkeypatch):
     assert setup.ext_modules() == ['needed']
 
 
-def test_both_at_once_are_refused(setup, monkeypatch):
+def test_contradicting_variables_are_refused(setup, monkeypatch):
     monkeypatch.setenv('BLAZAR_SCHED_NO_EXTENSION', '1')
     monkeypatch.setenv('BLAZAR_SCHED_REQUIRE_EXTENSION', '1')
     with pytest.raises(SystemExit, match='contradict'):

@@ -52,7 +52,7 @@ def test_it_may_write_where_a_database_in_a_file_is(name):
     assert service['WorkingDirectory'] == '%S/blazar-sched'
 
 
-def test_both_are_kept_alike():
+def test_units_differ_in_the_command_only():
     api, manager = (
         path(name).read_text().replace(name, 'NAME') for name in UNITS
     )

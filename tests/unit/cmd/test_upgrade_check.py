@@ -548,7 +548,7 @@ def test_a_before_end_that_cannot_be_done_is_a_failure(
     'before_end',
     ['', 'snapshot', 'email\n[email]\nsmtp_host = mail.example.org'],
 )
-def test_a_before_end_that_can_be_done_is_none(check, config, before_end):
+def test_possible_default_action_is_no_warning(check, config, before_end):
     with config.open('a') as file:
         file.write(f'before_end = {before_end}\n')
     _, checks = check()

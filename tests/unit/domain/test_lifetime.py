@@ -154,7 +154,7 @@ def test_unbounded_forever():
     assert policy.end(1000) == window.FOREVER
 
 
-def test_unbounded_never():
+def test_unbounded_never_has_no_end():
     assert duration.parse_unbounded('never', 'unbounded').end(1000) is None
 
 
@@ -167,7 +167,7 @@ def test_unbounded_assumed():
     ['', 'Forever', 'always', 'assume', 'assume:', 'assume:0', 'assume: 2h',
      'never ', 'assume:2y', None, 7, ['never']],
 )
-def test_unbounded_refused(text):
+def test_invalid_value_of_unbounded_is_refused(text):
     with pytest.raises(exception.InvalidInput) as caught:
         duration.parse_unbounded(text, 'unbounded')
     assert caught.value.field == 'unbounded'

@@ -17,20 +17,20 @@ from blazar_sched.domain.window import Window
 
 
 class TestWindow:
-    def test_is_half_open(self):
+    def test_window_is_half_open(self):
         first, second = Window(10, 20), Window(20, 30)
         assert first.contains(10) and not first.contains(20)
         assert not first.overlaps(second)
         assert not second.overlaps(first)
         assert first.overlaps(Window(19, 20))
 
-    def test_without_end(self):
+    def test_window_without_end_contains_every_later_time(self):
         unbounded = Window(10)
         assert unbounded.duration == window.FOREVER
         assert unbounded.contains(window.TIME_LIMIT)
         assert unbounded.overlaps(Window(10**9, 10**9 + 1))
 
-    def test_of_one_second(self):
+    def test_window_of_one_second(self):
         assert Window(10, 11).duration == 1
 
     @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ class TestWindow:
             (10, window.FOREVER - 1, 'end_date'),
         ],
     )
-    def test_refused(self, start, end, field):
+    def test_invalid_window_is_refused_by_field(self, start, end, field):
         with pytest.raises(exception.InvalidInput) as caught:
             Window(start, end)
         assert caught.value.field == field

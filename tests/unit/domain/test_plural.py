@@ -9,6 +9,6 @@ from blazar_sched.domain import plural
 @pytest.mark.parametrize('count, text', [
     (0, '0 hosts are'), (1, '1 host is'), (2, '2 hosts are'),
 ])
-def test_are(count, text):
+def test_count_and_verb_agree(count, text):
     assert plural.are(count, 'host') == text
     assert plural.counted(count, 'host') == text.rpartition(' ')[0]

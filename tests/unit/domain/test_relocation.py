@@ -52,7 +52,7 @@ def test_what_cannot_be_live_migrated_is_moved_only_if_its_flavor_says_so(
     {'extra_specs': {'resources:VCPU': '2'}},
     {'extra_specs': {'resources:VGPU': '0', 'resources:NO_CLASS': '1'}},
 ])
-def test_what_is_said_and_harmless(fields):
+def test_instance_with_harmless_extra_specs_is_movable(fields):
     assert movable(**fields)
 
 

@@ -31,7 +31,7 @@ def matches(tree, properties=HOST):
 
 
 @pytest.mark.parametrize('nothing', ['', None, [], '[]'])
-def test_nothing_is_required(nothing):
+def test_empty_requirement_matches_every_host(nothing):
     requirement = requirements.parse(nothing, FIELD)
     assert requirement.matches({})
     assert requirement.names() == set()
@@ -110,7 +110,7 @@ def test_a_lacking_property_never_compares(operator):
         (['not', ['in', '$gpu', 'v100']], True),
     ],
 )
-def test_in(tree, expected):
+def test_operator_in(tree, expected):
     assert matches(tree) is expected
 
 
@@ -121,7 +121,7 @@ def test_blazar_form():
     assert not matches(tree, {**HOST, 'vcpus': '4'})
 
 
-def test_nested():
+def test_nested_requirement():
     tree = [
         'and',
         ['or', ['==', '$gpu', 'h100'], ['==', '$gpu', 'a100']],
@@ -149,7 +149,7 @@ def test_another_scope_is_part_of_the_name():
     assert not matches(tree, {'HW_GPU': 'required'})
 
 
-def test_all_of_keeps_both():
+def test_all_of_keeps_both_requirements():
     both = requirements.all_of(
         requirements.parse('[">=","$vcpus","8"]', 'hypervisor_properties'),
         requirements.parse('["==","$gpu","a100"]', FIELD),
@@ -373,7 +373,7 @@ PROPERTIES = st.dictionaries(
 
 @hypothesis.settings(max_examples=500, deadline=None)
 @hypothesis.given(TREES, PROPERTIES, st.booleans())
-def test_same_as_naive(tree, properties, as_text):
+def test_requirements_match_as_a_naive_evaluation(tree, properties, as_text):
     requirement = requirements.parse(
         json.dumps(tree) if as_text else tree, FIELD
     )

@@ -80,7 +80,7 @@ def test_a_start_in_the_gap_is_at_its_end(zone, day, start):
     (BERLIN, '2030-10-27', '10-27 00:30'),
     (NEW_YORK, '2030-11-03', '11-03 06:30'),
 ])
-def test_of_a_start_that_is_there_twice_the_first_counts(zone, day, start):
+def test_first_of_two_starts_at_one_local_time_counts(zone, day, start):
     hour = 2 if zone == BERLIN else 1
     found = recurrence(
         'FREQ=DAILY;COUNT=1', f'{day}T0{hour}:30', zone, HOUR
@@ -98,7 +98,7 @@ def test_two_starts_at_the_end_of_a_gap_are_one():
     assert utc(found, until=until) == ['03-31 01:00']
 
 
-def test_count_until_and_except():
+def test_rule_with_count_until_and_excepted_dates():
     rule = 'FREQ=DAILY;COUNT=4'
     found = recurrence(rule, '2030-01-07T09:00', excepted=['2030-01-08'])
     assert utc(found) == ['01-07 08:00', '01-09 08:00', '01-10 08:00']
@@ -211,7 +211,7 @@ def test_a_short_enough_series_is_accepted():
 
 
 @pytest.mark.parametrize('start', ['0001-01-01T00:00', '2028-12-01T09:00'])
-def test_a_start_long_ago_is_refused(start):
+def test_rule_with_a_start_long_ago_is_refused(start):
     """Each start since then would be evaluated."""
     found = recurrence('FREQ=HOURLY', start, duration=60)
     with pytest.raises(exception.InvalidInput) as refusal:

@@ -88,7 +88,7 @@ def test_compiled_is_the_default():
     assert chosen(BLAZAR_SCHED_PURE_PYTHON='0') == ('True', '')
 
 
-def test_plain_if_asked_for():
+def test_plain_index_is_used_if_the_environment_asks():
     assert chosen(BLAZAR_SCHED_PURE_PYTHON='1') == ('False', '')
 
 

@@ -77,7 +77,7 @@ def columns(draw):
 
 
 @given(columns())
-def test_comes_back_as_it_was(given_):
+def test_packed_columns_are_restored_exactly(given_):
     back = packed.unpack(packed.pack(*given_))
 
     assert back == given_
@@ -104,7 +104,7 @@ def test_makes_the_same_index(twin):
     )
 
 
-def test_nothing_comes_back():
+def test_empty_columns_are_restored():
     assert packed.unpack(packed.pack((), EMPTY)) == ((), EMPTY)
 
 

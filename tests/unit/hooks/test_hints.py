@@ -75,7 +75,7 @@ def added(default='', **said):
     ],
     ids=str,
 )
-def test_what_is_added(said, more):
+def test_added_hints(said, more):
     assert added(**said) == more
 
 
@@ -93,7 +93,7 @@ class TestDefault:
         said = {'group': ID, 'lease_name': 'mine', 'lease_on_end': 'shelve'}
         assert added('30d', **said) == {'lease_default_end': MONTH_ON}
 
-    def test_counts_from_the_start(self):
+    def test_default_lifetime_counts_from_the_start(self):
         assert added('1d', lease_start='2030-03-18 00:00') == {
             'lease_start': '2030-03-18T00:00:00Z',
             'lease_default_end': '2030-03-19T00:00:00Z',
@@ -164,7 +164,7 @@ PARTS = {'lease_start', 'lease_end', 'lease_name', 'lease_params'}
     ],
     ids=lambda value: repr(value)[:30],
 )
-def test_what_is_wrong_is_named(name, value):
+def test_invalid_hint_is_refused_by_name(name, value):
     """A3: the error names the wrong hint."""
     with pytest.raises(exception.InvalidInput) as refused:
         hooked.complete({name: value}, NOW, '30d')
@@ -198,7 +198,7 @@ def test_contradictions(one, other):
     assert {refused.value.field} == other.keys()
 
 
-def test_an_end_before_the_start():
+def test_end_hint_before_the_start_is_refused():
     with pytest.raises(exception.InvalidInput, match='lease_end'):
         added(lease_start=text(NOW + HOUR), lease_end=text(NOW + HOUR))
 

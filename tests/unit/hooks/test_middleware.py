@@ -100,7 +100,7 @@ def test_every_way_to_boot(ask, path):
         ('POST', ''), ('POST', '/xyz/servers'), ('POST', '/servers/detail'),
     ],
 )
-def test_all_else_is_not_even_read(nova, method, path):
+def test_body_of_other_requests_is_not_read(nova, method, path):
     class Unread:
         def read(self, *args):
             raise AssertionError('read')
@@ -115,7 +115,7 @@ def test_all_else_is_not_even_read(nova, method, path):
     assert seen == [(environ, None)]
 
 
-def test_nothing_that_was_said_is_dropped(ask):
+def test_request_keeps_all_fields_and_hints(ask):
     said = {
         'server': {**SERVER, 'metadata': {'a': '\u00e9\ud800'}, 'x': 1e999},
         HINTS: {'lifetime': '60', 'group': 'g', 'query': [None]},
@@ -129,7 +129,7 @@ def test_nothing_that_was_said_is_dropped(ask):
 
 class TestKey:
     @pytest.mark.parametrize('key', [HINTS, OLD_HINTS])
-    def test_either(self, ask, key):
+    def test_hints_have_either_key(self, ask, key):
         _, got = ask({'server': SERVER, key: {'lifetime': '60'}})
         assert json.loads(got) == {
             'server': SERVER, key: {'lifetime': '60', **LATER}

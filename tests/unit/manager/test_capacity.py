@@ -343,14 +343,14 @@ def test_each_part_is_of_what_is_known_by_then():
 
 @pytest.mark.parametrize('bound_to', [None, 'r'])
 @pytest.mark.parametrize('end, used', [(-1, 2), (0, 2), (1, 0)])
-def test_who_is_past_its_end_is_there_for_ever(end, used, bound_to):
+def test_server_past_its_end_counts_for_ever(end, used, bound_to):
     late = server('a', 2, end=NOW + end, reservation_id=bound_to)
     [part] = ask(Ledger([on_one_host(), late]), start=NOW + 5)['parts']
     [vcpus] = part['resources']
     assert (vcpus['used'], vcpus['reserved']) == (used, 0)
 
 
-def test_nothing_is_left_changed():
+def test_capacity_leaves_the_index_as_it_was():
     ledger = Ledger([on_one_host(), server('a', end=NOW + 5)])
     before = ledger.replica.indexes.main.dump()
     ask(ledger, start=NOW + 1, parts=5)

@@ -148,7 +148,7 @@ class World:
 
 @settings(max_examples=300, deadline=None)
 @given(HOSTS, INSTANCES, LEASES)
-def test_nothing_is_promised_twice(hosts, instances, leases):
+def test_displacement_promises_no_capacity_twice(hosts, instances, leases):
     world = World(hosts, instances)
     # Hosts may have too much already: they must not get more.
     before = world.overloaded()

@@ -33,7 +33,7 @@ def ids(many):
 
 
 class TestLeaving:
-    def test_nothing_where_all_fits(self):
+    def test_no_allocation_leaves_where_all_fit(self):
         movable = [slots('a', 0, 5, 2), slots('b', 0, 5, 2)]
         assert fewest_moves.choose({'VCPU': 4}, [], movable, 0) == []
 
@@ -42,7 +42,7 @@ class TestLeaving:
                    slots('c', 0, 5, 3)]
         assert ids(fewest_moves.choose({'VCPU': 3}, [], movable, 0)) == ['c']
 
-    def test_of_as_many_the_smallest(self):
+    def test_smallest_of_equally_many_allocations_leaves(self):
         movable = [slots('a', 0, 5, 3), slots('b', 0, 5, 2),
                    slots('c', 0, 5, 1)]
         assert ids(fewest_moves.choose({'VCPU': 4}, [], movable, 0)) == ['b']
@@ -52,7 +52,7 @@ class TestLeaving:
                    slots('c', 0, 5, 2)]
         assert ids(fewest_moves.choose({'VCPU': 2}, [], movable, 0)) == ['c']
 
-    def test_what_is_over_counts_no_more(self):
+    def test_allocation_that_is_over_does_not_count(self):
         movable = [slots('a', 0, 5, 2), slots('b', 3, 9, 2)]
         fixed = [slots('c', 0, 4, 2)]
         capacity = {'VCPU': 4}
@@ -70,26 +70,26 @@ class TestLeaving:
         movable = [make('a', 0, 5, whole=True)]
         assert fewest_moves.choose({}, [], movable, 0) == []
 
-    def test_what_takes_none_of_what_is_short_stays(self):
+    def test_allocation_without_the_short_class_stays(self):
         movable = [make('a', 0, 5, VCPU=1), make('b', 0, 5, CUSTOM_GPU=1)]
         capacity = {'VCPU': 4, GPU: 0}
         assert ids(fewest_moves.choose(capacity, [], movable, 0)) == ['b']
 
-    def test_all_where_what_is_fixed_is_too_much(self):
+    def test_all_allocations_leave_if_the_fixed_ones_exceed_the_host(self):
         movable = [slots('a', 0, 5, 1), slots('b', 5, 9, 1)]
         fixed = [slots('c', 0, 5, 4)]
         assert ids(fewest_moves.choose({'VCPU': 2}, fixed, movable, 0)) == [
             'a'
         ]
 
-    def test_for_ever(self):
+    def test_endless_allocation_leaves_for_an_endless_server(self):
         movable = [slots('a', 50, window.FOREVER, 2)]
         server = make('s', 0, window.FOREVER, VCPU=1)
         assert (
             fewest_moves.choose({'VCPU': 2}, [server], movable, 0) == movable
         )
 
-    def test_very_many(self):
+    def test_many_allocations_leave_week_by_week(self):
         """Each of a hundred weeks has a choice of its own."""
         movable = [
             slots(f'{week}-{n}', week, week + 1, n)
@@ -99,7 +99,7 @@ class TestLeaving:
         gone = fewest_moves.choose({'VCPU': 4}, [], movable, 0)
         assert ids(gone) == [f'{week}-2' for week in range(100)]
 
-    def test_greedy_leaves_nothing_that_could_stay(self):
+    def test_greedy_choice_removes_no_allocation_that_could_stay(self):
         movable = [slots(f'{n}', n, n + 15, 1 + n % 5) for n in range(40)]
         gone = fewest_moves.choose({'VCPU': 20}, [], movable, 0)
         stays = [a for a in movable if a not in gone]
@@ -176,7 +176,9 @@ def best(capacity, fixed, movable, now):
 @given(
     CAPACITY, allocations('f', 3), allocations('m', 7), st.integers(0, TIMES)
 )
-def test_the_fewest_leave_then_the_smallest(capacity, fixed, movable, now):
+def test_fewest_allocations_leave_then_the_smallest(
+    capacity, fixed, movable, now
+):
     gone = fewest_moves.choose(capacity, fixed, movable, now)
     assert size(gone) == best(capacity, fixed, movable, now)
     stays = [a for a in movable if a not in gone]
@@ -191,7 +193,7 @@ def test_the_fewest_leave_then_the_smallest(capacity, fixed, movable, now):
 @given(
     CAPACITY, allocations('f', 3), allocations('m', 7), st.integers(0, TIMES)
 )
-def test_greedy_is_enough_and_no_more(capacity, fixed, movable, now):
+def test_greedy_choice_frees_enough_and_no_more(capacity, fixed, movable, now):
     exact, fewest_moves.EXACT = fewest_moves.EXACT, 0
     try:
         gone = fewest_moves.choose(capacity, fixed, movable, now)
@@ -204,7 +206,7 @@ def test_greedy_is_enough_and_no_more(capacity, fixed, movable, now):
         assert not fits(each, capacity, [*fixed, *stays, each], now)
 
 
-def test_greedy_takes_who_gives_most(monkeypatch):
+def test_greedy_choice_takes_the_allocation_that_gives_most(monkeypatch):
     """The smallest allocations are not first: many would have to leave."""
     monkeypatch.setattr(fewest_moves, 'EXACT', 0)
     small = [slots(f'small{n}', 0, 5, 1) for n in range(10)]
@@ -217,7 +219,7 @@ def test_greedy_takes_who_gives_most(monkeypatch):
 
 @settings(max_examples=100, deadline=None)
 @given(allocations('m', 7), st.integers(1, 6))
-def test_greedy_is_no_more_than_it_says(movable, capacity):
+def test_greedy_choice_keeps_its_bound(movable, capacity):
     """The bound has g, the most that one allocation gives back."""
     only = [
         slots(a.id, a.start, a.end, a.amounts['VCPU'])

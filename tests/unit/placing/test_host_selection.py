@@ -93,7 +93,7 @@ class TestHosts:
             place_hosts(index, few, WINDOW, minimum, minimum)
         assert str(caught.value) == words
 
-    def test_back_to_back(self):
+    def test_host_is_selected_between_adjacent_leases(self):
         index = make_index(
             HOSTS,
             *(('other', name, 0, 10, None) for name in HOSTS),

@@ -12,7 +12,7 @@ FAR = offer.STEP * (2**offer.TRIES - 1)
 
 
 @given(st.integers(0, 10**9), st.integers(0, FAR))
-def test_the_first_one_where_all_later_ones_fit(start, wait):
+def test_search_finds_the_first_start_if_all_later_starts_fit(start, wait):
     questions = []
 
     def fits(at):
@@ -27,7 +27,9 @@ def test_the_first_one_where_all_later_ones_fit(start, wait):
     st.integers(0, 10**6),
     st.lists(st.integers(1, 100 * offer.STEP), min_size=1, max_size=9),
 )
-def test_else_one_that_fits_after_one_that_does_not(start, lengths):
+def test_search_finds_a_start_that_fits_after_one_that_does_not(
+    start, lengths
+):
     """Capacity is freed and used again, and is free at the end."""
     borders = [start + sum(lengths[:n]) for n in range(len(lengths) + 1)]
 

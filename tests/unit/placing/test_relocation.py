@@ -235,7 +235,7 @@ def test_of_the_hosts_with_room_to_the_end_the_fullest_is_next():
     assert stays(path)[1][0] == 'c'
 
 
-def test_a_first_stay_is_not_too_short():
+def test_no_path_begins_with_a_stay_that_is_too_short():
     replica = make_replica(LAB, [whole('a', 9, 3)])
     rules = dataclasses.replace(RULES, shortest_stay=10)
 

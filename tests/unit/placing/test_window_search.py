@@ -208,7 +208,7 @@ SEARCHES = given(
 @settings(max_examples=400, deadline=None)
 @SEARCHES
 @LIMITS
-def test_no_start_is_earlier_and_no_end_is_later(
+def test_windows_have_the_earliest_start_and_the_latest_end(
     limits, world, wanted, bounds, options, distance
 ):
     asked = Asked(world, wanted, bounds, options, limits)

@@ -120,7 +120,7 @@ class TestParts:
             (120, 'a', ['a']),
         ]
 
-    def test_all_alike_are_not_taken_apart(self):
+    def test_equal_hosts_are_one_part(self):
         index = make_index(HOSTS)
         found = these(index, HOSTS)
         [(seconds, part)] = found.parts(index, 90)
@@ -137,7 +137,7 @@ class TestParts:
         found = catalog.meeting(requirements.all_of(), 'p')
         assert [s for s, _ in found.parts(index, 0)] == [0, 300]
 
-    def test_who_may_keep_what_it_has_may_take_no_more(self):
+    def test_disabled_host_that_is_kept_takes_no_more(self):
         known = by_uuid(
             make_host('a', cleaning_time=1, disabled=True), make_host('b')
         )
@@ -190,7 +190,9 @@ class TestDefault:
             ),
         ],
     )
-    def test_is_for_who_asks_for_nothing(self, resource_type, asked):
+    def test_default_requirement_is_for_reservations_without_one(
+        self, resource_type, asked
+    ):
         assert set(self.candidates(resource_type, **asked).hosts) == {'a'}
         found = self.candidates(resource_type, eligibility.ANY, **asked)
         assert set(found.hosts) == {'a', 'b', 'c'}
@@ -203,7 +205,9 @@ class TestDefault:
             ('flavor:instance', ['resource_properties', 'asked_properties']),
         ],
     )
-    def test_is_not_for_who_asks_for_something(self, resource_type, names):
+    def test_default_requirement_is_not_for_reservations_with_one(
+        self, resource_type, names
+    ):
         asked = dict.fromkeys(names, '["==", "$kind", "dear"]')
         assert set(self.candidates(resource_type, **asked).hosts) == {'b'}
 

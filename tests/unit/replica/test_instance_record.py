@@ -42,7 +42,7 @@ class TestEnd:
             INSTANCE_LIFETIME, start, end,
         ))])
 
-    def test_is_what_it_declares(self, replica):
+    def test_record_has_the_declared_end(self, replica):
         assert self.end(replica) == window.FOREVER
         assert self.end(replica, end=1500) == 1500
         assert self.end(replica, end=900) == 900
@@ -52,7 +52,7 @@ class TestEnd:
         assert self.end(replica, end=1500) == 2500
         assert self.end(replica) == 2500
 
-    def test_is_the_start_as_long_as_that_is_ahead(self, replica):
+    def test_record_of_a_server_to_come_ends_at_its_start(self, replica):
         """The server is shelved until its start."""
         assert self.end(replica, start=1200, end=1500) == 1200
         assert self.end(replica, start=1000, end=1500) == 1500

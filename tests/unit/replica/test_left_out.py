@@ -62,7 +62,7 @@ def test_a_check_changes_nothing(replica, make):
     assert replica.indexes.extra == {}
 
 
-def test_it_is_tried_again_when_others_have_gone(replica, make):
+def test_left_out_record_is_tried_again_with_later_changes(replica, make):
     replica.apply(
         2, encoded(make.allocation('a2', 'h1', vcpus=2)), leave_out=True
     )

@@ -41,7 +41,9 @@ def columns(*entries):
 
 @given(given_=st.lists(allocations, max_size=20), chunk=st.integers(1, 5))
 @settings(deadline=None)
-def test_come_back_as_they_were(as_items, as_records, given_, chunk):
+def test_packed_allocations_are_restored_exactly(
+    as_items, as_records, given_, chunk
+):
     records = [record.encode(each) for each in given_]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(packing, 'CHUNK', chunk)

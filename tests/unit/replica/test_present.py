@@ -87,14 +87,14 @@ class TestServerThatHasLeft:
 
     lease = an_allocation(4, NOW + 10, TAIL)
 
-    def test_is_given_back_while_it_is_there(self, server):
+    def test_server_is_given_back_while_host_state_names_it(self, server):
         replica = a_replica(self.lease, server)
 
         there = host_state(['s'], vcpus_used=4)
         assert has_room(replica, there, 4)
         assert not has_room(replica, there, 5)
 
-    def test_is_not_given_back_once_more(self, server):
+    def test_server_that_has_left_is_not_given_back(self, server):
         replica = a_replica(self.lease, server)
 
         assert not has_room(replica, host_state(), 5)
@@ -212,7 +212,9 @@ class TestOverdrawnReservation:
     @pytest.mark.parametrize('accounting_', [
         accounting.SchedulerAccounting, accounting.LedgerAccounting
     ])
-    def test_what_is_beyond_it_counts_until_it_ends(self, accounting_):
+    def test_overdrawn_amount_counts_until_the_reservation_ends(
+        self, accounting_
+    ):
         """The rest of the host has no room for three more."""
         replica = state.Replica(accounting_)
         replica.advance(NOW)
@@ -246,7 +248,7 @@ class TestOverdrawnReservation:
             *((record.INSTANCE, each.uuid, None) for each in servers),
         ],
     ], ids=['reservation', 'servers', 'host'])
-    def test_ends_with(self, records):
+    def test_overdrawn_entry_ends_with_its_cause(self, records):
         replica = a_replica(self.held, *self.servers)
         assert replica.indexes.main.held('overdrawn')
         replica.apply(2, records)

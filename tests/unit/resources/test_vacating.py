@@ -39,7 +39,7 @@ def _staying(server):
 
 
 @given(_servers(), st.integers(-3, 12), st.integers(-3, 12))
-def test_as_few_go_as_needed(servers, vcpus, memory_mb):
+def test_as_few_servers_leave_as_needed(servers, vcpus, memory_mb):
     """Of all selections, this one keeps the most of the preferred servers."""
     excess = {'VCPU': vcpus, 'MEMORY_MB': memory_mb}
 

@@ -166,7 +166,7 @@ def test_the_picture_is_drawn(simulate, tmp_path):
 @pytest.mark.parametrize('missing, options', [
     ('nova', []), ('matplotlib', ['--plot', 'picture.png']),
 ])
-def test_what_is_missing_is_said(monkeypatch, capsys, missing, options):
+def test_missing_library_is_reported(monkeypatch, capsys, missing, options):
     find_spec = importlib.util.find_spec
     monkeypatch.setattr(
         importlib.util, 'find_spec',

@@ -90,6 +90,6 @@ def test_more_tries_make_a_more_level_load():
     assert peak(tries=5) < peak(tries=1)
 
 
-def test_none_is_drawn_where_none_can_be_booked():
+def test_no_lease_is_drawn_where_no_lease_can_be_booked():
     load = lease.Load(ahead=(2, 3))
     assert lease.draw(load, HOSTS, lease.DAY, random.Random(1)) == []

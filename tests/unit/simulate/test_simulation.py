@@ -71,7 +71,7 @@ def test_freepool_refuses_it():
     assert found.refused_share == 1
 
 
-def test_what_would_still_be_there_is_refused():
+def test_instance_that_would_still_run_is_refused():
     found = played(
         instance(START - HOUR, HOUR), instance(START - HOUR + 1, HOUR)
     )
@@ -322,7 +322,7 @@ class TestRelocation:
         )
         assert (found.moves, found.moved_gib) == (1, 0.5)
 
-    def test_they_do_not_move_if_they_are_gone_before(self):
+    def test_instances_that_end_before_are_not_moved(self):
         found = self.played(
             *self.between(DAY), bookings=[whole()], hosts=self.HOSTS[:2],
         )

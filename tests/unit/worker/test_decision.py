@@ -470,7 +470,7 @@ def test_one_host_can_be_asked_about():
         assert told('c2') == {}
 
 
-def test_what_is_asked_is_told():
+def test_decision_tells_the_request():
     replica = a_replica(a_host(0))
 
     _, [first, *_] = decide(
@@ -521,7 +521,7 @@ def test_only_so_many_decisions_are_kept(options):
         assert kept.explain(replica, id_of('instance', 4))
 
 
-def test_none_is_kept_where_none_is_wanted(options):
+def test_no_decision_is_kept_without_the_option(options):
     options(decisions_kept=0)
     replica = a_replica()
     with process.following(replica, lambda: NOW):

@@ -67,7 +67,7 @@ def test_in_its_window_only(replica):
     assert drawn(replica, 'mine', 200) == []
 
 
-def test_nobody_it_is_shared_with(replica):
+def test_magnetic_reservation_draws_no_server_of_a_shared_project(replica):
     assert drawn(replica, 'mine') == ['h1']
     assert drawn(replica, 'friend') == []
     assert drawn(replica, 'another') == []
@@ -101,7 +101,7 @@ def test_not_who_was_in_the_way_of_it(replica):
     assert drawn(replica, 'mine', created=0) == []
 
 
-def test_a_change_of_it_never_leaves_it_out(replica):
+def test_magnetic_reservation_is_there_during_its_change(replica):
     """Another thread may read at any moment."""
 
     class Watched(dict):
@@ -118,7 +118,7 @@ def test_a_change_of_it_never_leaves_it_out(replica):
     assert drawn(replica, 'friend') == []
 
 
-def test_no_longer_once_it_is_gone(replica):
+def test_deleted_magnetic_reservation_draws_no_server(replica):
     replica.apply(2, [
         (record.ALLOCATION, 'a', None), (record.RESERVATION, 'r', None)
     ])

@@ -314,7 +314,9 @@ class TestNews:
         assert eventually(lambda: hosts() == {'h1', 'h2', 'h3'})
         assert process.current()[0].revision == ledger.newest
 
-    def test_many_are_one(self, asked, ledger, make, tell, monkeypatch):
+    def test_many_news_cause_one_pull(
+        self, asked, ledger, make, tell, monkeypatch
+    ):
         self.test_pulls_at_once(asked, ledger, make, tell)
         monkeypatch.setattr(pace, 'SOONEST', pace.LATEST)
         tell('another', 0)
@@ -530,7 +532,9 @@ class TestPlacedInstance:
         assert eventually(lambda: end_point.booked)
         assert end_point.booked == [(self.PLACED, 1000)]
 
-    def test_is_not_booked_if_it_yields(self, workers, end_point):
+    def test_preemptible_instance_is_not_announced_to_the_manager(
+        self, workers, end_point
+    ):
         mine, other = workers
         mine.add_placed(
             dataclasses.replace(self.PLACED, uuid='i2', preemptible=True),
@@ -625,7 +629,7 @@ class TestSnapshotFile:
         assert stale
         assert 'h1' in replica.hosts
 
-    def test_one_from_the_future_is_told_of(self, kept, caplog):
+    def test_snapshot_from_the_future_is_logged(self, kept, caplog):
         kept(-121)
 
         process.ensure_started()
@@ -666,7 +670,7 @@ class TestSnapshotFile:
         assert len(told) == 1
         assert 'Ignoring' in told[0].getMessage()
 
-    def test_is_kept(self, end_point, ledger, make):
+    def test_snapshot_is_written(self, end_point, ledger, make):
         ledger.commit(make.host('h1'))
 
         process.ensure_started()
@@ -693,7 +697,7 @@ class TestSnapshotFile:
         ) as left:
             assert left.revision == 1
 
-    def test_is_not_written_again_where_nothing_has_changed(
+    def test_unchanged_snapshot_is_not_written_again(
         self, kept, end_point, monkeypatch
     ):
         kept(age=60)
@@ -807,7 +811,9 @@ class TestStart:
 
         assert set(process.current()[0].hosts) == {self.HOST}
 
-    def test_waits_no_longer_than_it_may(self, configure, kept, slow):
+    def test_requests_wait_no_longer_than_start_timeout(
+        self, configure, kept, slow
+    ):
         """All requests together wait no longer than one."""
         configure(start_timeout=0.2)
         began = time.monotonic()
@@ -976,7 +982,7 @@ class TestMetrics:
         assert written(metrics.PULLS, 'failed') >= 1
         assert written(metrics.REVISION) == 1
 
-    def test_that_there_is_none(self, written):
+    def test_metrics_show_that_there_is_no_copy(self, written):
         process.ensure_started()
 
         assert eventually(lambda: written(metrics.STALE) == 1)
@@ -1053,7 +1059,7 @@ class TestDecisions:
         assert kept.explain(None, '0') == []
         assert kept.explain(None, '5') == [{'of': '5'}]
 
-    def test_they_are_counted(self, end_point):
+    def test_decisions_are_counted(self, end_point):
         mine = process.ensure_started()
         process.note(_Decided(), 0.001)
         process.note(_Decided(), 0.001)

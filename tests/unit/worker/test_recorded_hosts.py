@@ -55,7 +55,7 @@ def test_each_decision_has_what_was_true_then():
         assert {n: recorded_hosts.cell(chunks, n) for n in cells} == cells
 
 
-def test_what_has_not_changed_is_shared():
+def test_unchanged_hosts_share_their_record():
     hosts = recorded_hosts.RecordedHosts()
     many = states(*range(10 * recorded_hosts.CHUNK))
     numbers = hosts.numbers(many)
