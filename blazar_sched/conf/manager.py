@@ -5,6 +5,7 @@ from oslo_config import cfg
 from oslo_config import types
 
 from blazar_sched.conf import relocation
+from blazar_sched.conf import threshold
 from blazar_sched.domain import host
 from blazar_sched.domain import reservation
 
@@ -383,6 +384,7 @@ opts = [
         'the instances that do not exist, of any other lease. Only used with '
         '``unused_after``.',
     ),
+    threshold.opt,
     cfg.IntOpt(
         'max_held_offers',
         default=5,

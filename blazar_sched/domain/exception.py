@@ -118,10 +118,6 @@ class MaintenanceNotFound(NotFound):
     """An id for which there is no maintenance."""
 
 
-class ThresholdNotFound(NotFound):
-    """An id for which there is no threshold."""
-
-
 class OfferNotFound(NotFound):
     """There is no such held offer in the project."""
 

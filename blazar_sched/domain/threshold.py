@@ -3,9 +3,6 @@
 
 import dataclasses
 
-# The most characters of a name.
-MAX_NAME = 80
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Threshold:
@@ -15,9 +12,11 @@ class Threshold:
     lease that begins now and lasts `within` seconds: of hosts, or of instances
     of a flavor.
 
+    :param id: the same for the same fields from `name` to `within`
+    :param project_id: '' for a project to which no host is restricted
     :param within: seconds, 0 for the present second
     :param low: whether the number was less than `below` when it was compared
-    :param since: when `low` was last changed
+    :param since: when `low` was last changed, 0 if never
     :param free: the number at that time
     :param notify_at: when the notification of that change is to be sent, None
         once it is sent
@@ -31,9 +30,9 @@ class Threshold:
     flavor_id: str | None
     below: int
     within: int
-    low: bool
-    since: int
-    free: int
+    low: bool = False
+    since: int = 0
+    free: int = 0
     notify_at: int | None = None
     post_at: int | None = None
     created_at: int | None = None

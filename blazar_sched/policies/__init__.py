@@ -20,7 +20,6 @@ from blazar_sched.policies import maintenance
 from blazar_sched.policies import offer
 from blazar_sched.policies import property
 from blazar_sched.policies import series
-from blazar_sched.policies import threshold
 from blazar_sched.policies import timeline
 
 
@@ -40,7 +39,6 @@ def list_rules() -> list[policy.RuleDefault]:
             offer.rules,
             property.rules,
             series.rules,
-            threshold.rules,
             timeline.rules,
         )
     )

@@ -38,10 +38,6 @@ FLEXIBLE = (
 )
 MAINTENANCE_ID = 'ID of the maintenance'
 MAINTENANCE_NAME = 'Name of the maintenance'
-THRESHOLD_ID = 'ID of the threshold'
-THRESHOLD_NAME = 'Name of the threshold'
-THRESHOLD_PROJECT = 'ID of the project for whose leases the hosts are counted'
-BELOW = 'The operator is notified when fewer hosts or instances are free'
 REASON = 'Reason, which the owners of leases on the hosts are told'
 SPARE = (
     'Whether the host is kept for leases that lose a host: no other lease '

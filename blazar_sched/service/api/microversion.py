@@ -27,8 +27,8 @@
   (``/v1/timeline``), the properties that requirements can name
   (``/v1/properties``) and the flavors that reservations can name
   (``/v1/flavors``), for every user,
-- maintenances (``/v1/maintenances``), thresholds of the capacity
-  (``/v1/thresholds``), and further settings of hosts, such as ``spare``,
+- maintenances (``/v1/maintenances``), and further settings of hosts, such as
+  ``spare``,
 - times with a time zone.
 """
 

@@ -41,7 +41,6 @@ from blazar_sched.service.api.schemas import maintenance as maintenance_schemas
 from blazar_sched.service.api.schemas import offer as offer_schemas
 from blazar_sched.service.api.schemas import property as property_schemas
 from blazar_sched.service.api.schemas import series as series_schemas
-from blazar_sched.service.api.schemas import threshold as threshold_schemas
 from blazar_sched.service.api.schemas import timeline as timeline_schemas
 from blazar_sched.service.api.validation import Schema
 from blazar_sched.service.api.views.allocation import ALLOCATION
@@ -63,7 +62,6 @@ from blazar_sched.service.api.views.property import PROPERTY
 from blazar_sched.service.api.views.property import PUBLIC_PROPERTIES
 from blazar_sched.service.api.views.series import LISTED_SERIES
 from blazar_sched.service.api.views.series import SERIES
-from blazar_sched.service.api.views.threshold import THRESHOLD
 from blazar_sched.service.api.views.timeline import TIMELINE
 from blazar_sched.service.api.views.version import LINKS
 from blazar_sched.service.api.views.version import VERSION
@@ -133,7 +131,6 @@ NOUNS: dict[str, Callable[[Version], Schema]] = {
     'Property': PROPERTY.noun,
     'PublicProperties': PUBLIC_PROPERTIES.noun,
     'Series': SERIES.noun,
-    'Threshold': THRESHOLD.noun,
     'Timeline': TIMELINE.noun,
     'Version': VERSION.noun,
 }
@@ -151,7 +148,6 @@ VARIABLES = properties(
         Field('offer_id', meaning.OFFER_ID),
         Field('request_id', meaning.REQUEST_ID),
         Field('series_id', meaning.SERIES_ID),
-        Field('threshold_id', meaning.THRESHOLD_ID),
         Field('host_id', meaning.HOST_ID),
         Field('floating_ip_id', meaning.FLOATING_IP_ID),
         Field('name', meaning.PROPERTY_NAME),
@@ -272,12 +268,6 @@ OPERATIONS = {
         lease_schemas.CHANGING_QUERY,
     ),
     'delete_maintenance': Operation(),
-    'list_thresholds': Operation(_many('thresholds', 'Threshold')),
-    'show_threshold': Operation(_one('threshold', 'Threshold')),
-    'create_threshold': Operation(
-        _one('threshold', 'Threshold'), threshold_schemas.CREATE
-    ),
-    'delete_threshold': Operation(),
     'list_hosts': Operation(_many('hosts', 'Host')),
     'show_host': Operation(_one('host', 'Host')),
     'create_host': Operation(_one('host', 'Host'), host_schemas.CREATE),

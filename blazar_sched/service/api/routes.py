@@ -37,7 +37,6 @@ from blazar_sched.service.api import offer
 from blazar_sched.service.api import openapi
 from blazar_sched.service.api import policy
 from blazar_sched.service.api import series
-from blazar_sched.service.api import threshold
 from blazar_sched.service.api import timeline
 from blazar_sched.service.api import validation
 from blazar_sched.service.api import version
@@ -87,8 +86,6 @@ SERIES = '/v1/series'
 ONE_SERIES = '/v1/series/{series_id}'
 MAINTENANCES = '/v1/maintenances'
 MAINTENANCE = '/v1/maintenances/{maintenance_id}'
-THRESHOLDS = '/v1/thresholds'
-THRESHOLD = '/v1/thresholds/{threshold_id}'
 OFFERS = '/v1/offers'
 OFFER = '/v1/offers/{offer_id}'
 
@@ -154,14 +151,6 @@ ROUTES = (
     Route('DELETE', REQUEST, lease_request.cancel_lease_request, 204,
           policies.lease_request.DELETE, microversion.V1_1),
 
-    Route('GET', THRESHOLDS, threshold.list_thresholds, 200,
-          policies.threshold.GET, microversion.V1_1),
-    Route('POST', THRESHOLDS, threshold.create_threshold, 201,
-          policies.threshold.POST, microversion.V1_1),
-    Route('GET', THRESHOLD, threshold.show_threshold, 200,
-          policies.threshold.GET, microversion.V1_1),
-    Route('DELETE', THRESHOLD, threshold.delete_threshold, 204,
-          policies.threshold.DELETE, microversion.V1_1),
 
     Route('GET', HOSTS, host.list_hosts, 200, policies.host.GET),
     Route('POST', HOSTS, host.create_host, 201, policies.host.POST),

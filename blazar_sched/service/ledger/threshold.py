@@ -1,43 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Thresholds in SQL."""
+"""Thresholds in SQL, from the time when they are first crossed."""
 
 from collections.abc import Mapping
+import dataclasses
 from typing import Any
 
 import sqlalchemy as sa
 
-from blazar_sched.domain import exception
 from blazar_sched.domain.threshold import Threshold
 from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger import rows
 
 
-def get(connection: sa.Connection, threshold_id: str) -> Threshold:
-    """Return a threshold.
-
-    :raises ThresholdNotFound: if there is no such threshold
-    """
-    if models.is_id(threshold_id):
-        for found in _select(connection, models.Threshold.id == threshold_id):
-            return found
-    raise exception.ThresholdNotFound(f'threshold {threshold_id} not found')
-
-
-def list_(
-    connection: sa.Connection, after: str | None = None
-) -> list[Threshold]:
-    """Return the thresholds by id.
-
-    :param after: the id after which the result begins
-    """
-    condition = sa.true() if after is None else models.Threshold.id > after
-    return _select(connection, condition)
-
-
-def add(connection: sa.Connection, new: Threshold) -> None:
-    """Insert a threshold."""
-    rows.add(connection, models.Threshold, [rows.columns(new)])
+def list_(connection: sa.Connection) -> list[Threshold]:
+    """Return the thresholds that were ever crossed, by id."""
+    return [
+        Threshold(**row)
+        for row in rows.select(connection, models.Threshold, sa.true())
+    ]
 
 
 def change(
@@ -45,10 +26,17 @@ def change(
 ) -> bool:
     """Change fields of a threshold, unless one of them has changed meanwhile.
 
-    :param old: the threshold as it was read
+    :param old: the threshold as it was read, or as it is before it is first
+        crossed
     :param values: the new values, by the name of the field
     :returns: whether the threshold was changed
     """
+    if not rows.select(
+        connection, models.Threshold, models.Threshold.id == old.id
+    ):
+        new = dataclasses.replace(old, **values)
+        rows.add(connection, models.Threshold, [rows.columns(new)])
+        return True
     columns = {name: getattr(models.Threshold, name) for name in values}
     return connection.execute(
         sa.update(models.Threshold)
@@ -63,37 +51,13 @@ def change(
     ).rowcount == 1
 
 
-def delete(connection: sa.Connection, threshold_id: str) -> None:
-    """Delete a threshold.
-
-    :raises ThresholdNotFound: if there is no such threshold
-    """
-    get(connection, threshold_id)
-    connection.execute(
-        sa.delete(models.Threshold)
-        .where(models.Threshold.id == threshold_id)
-    )
-
-
-def _select(
-    connection: sa.Connection, condition: sa.ColumnElement[bool]
-) -> list[Threshold]:
-    return [
-        Threshold(**row)
-        for row in rows.select(connection, models.Threshold, condition)
-    ]
-
-
 class Reads(access.Reads):
-    """The queries for thresholds."""
+    """The query for thresholds."""
 
-    threshold = access.read(get)
     thresholds = access.read(list_)
 
 
 class Writes(access.Writes):
-    """The changes of thresholds."""
+    """The change of a threshold."""
 
-    add_threshold = access.write(add)
     change_threshold = access.write(change)
-    delete_threshold = access.write(delete)

@@ -30,7 +30,6 @@ from blazar_sched.service.events import clock
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.manager import capacity
 from blazar_sched.service.manager import feed
-from blazar_sched.service.manager import threshold
 from blazar_sched.service.manager import timeline
 from blazar_sched.service.upkeep import flavor_sync
 from blazar_sched.service.upkeep import floating_ip
@@ -65,7 +64,6 @@ class Endpoint:
         extensions: extension.Extensions,
         maintenances: maintenance.Maintenances,
         lease_requests: lease_request.LeaseRequests,
-        thresholds: threshold.Thresholds,
         instances: instance_sync.Instances,
         timeline: timeline.Timeline,
         flavors: flavor_sync.Flavors,
@@ -103,10 +101,6 @@ class Endpoint:
         self.list_lease_requests = _owned(lease_requests.list)
         self.get_lease_request = lease_requests.get
         self.cancel_lease_request = lease_requests.cancel
-        self.create_threshold = thresholds.create
-        self.list_thresholds = _listed(thresholds.list_all)
-        self.get_threshold = thresholds.get
-        self.delete_threshold = thresholds.delete
         self.delete_host = hosts.delete
         self.reallocate = healer.reallocate
         self.list_public_properties = hosts.public_properties

@@ -218,8 +218,7 @@ class Manager:
             self.ledger, self.leases, self.hosts, self.healer,
             self.floating_ips, self.capacity, self.offers, self.series,
             self.extensions, self.maintenances, self.lease_requests,
-            self.thresholds, self.instances, self.timeline, self.flavors,
-            self.clock,
+            self.instances, self.timeline, self.flavors, self.clock,
         )
         self.endpoint = rpc.Counted(end_point, self.metrics)
         self._worker_endpoint = rpc.Counted(

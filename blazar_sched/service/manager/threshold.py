@@ -12,7 +12,6 @@ from collections.abc import Callable
 from collections.abc import Mapping
 import dataclasses
 from typing import Any
-import uuid
 
 from oslo_config import cfg
 from oslo_log import log
@@ -43,11 +42,9 @@ TRY_AGAIN = 60
 _NOTIFICATIONS = 'threshold notifications'
 _WEBHOOK = 'threshold webhook'
 
-_Shown = dict[str, Any]
-
 
 class Thresholds:
-    """The operations on thresholds, and the loops that compare and send.
+    """The thresholds of the options, and the loops that compare and send.
 
     A webhook that hangs delays other requests to the webhook only.
 
@@ -90,51 +87,10 @@ class Thresholds:
         for each in self.loops:
             each.stop()
 
-    def create(self, values: Mapping[str, Any]) -> _Shown:
-        """Create a threshold.
-
-        :param values: `name`, `project_id`, `resource_properties`,
-            `flavor_id`, `below` and `within`, as in a Threshold
-        :raises InvalidInput: naming the field that is wrong
-        """
-        now = int(self._clock())
-        free = self._capacity.count(
-            values['project_id'], values['within'],
-            values['resource_properties'], values['flavor_id'],
-        )
-        new = Threshold(
-            id=str(uuid.uuid4()), **values, low=False, since=now, free=free,
-            created_at=now,
-        )
-        self._ledger.write(lambda tx: tx.add_threshold(new))
-        self._comparing.wake()
-        return dataclasses.asdict(new)
-
-    def get(self, threshold_id: str) -> _Shown:
-        """Return a threshold, with the present number.
-
-        :raises ThresholdNotFound: if there is no such threshold
-        """
-        return self._shown(self._ledger.threshold(threshold_id))
-
-    def list_all(self, after: str | None = None) -> list[_Shown]:
-        """Return the thresholds by id, with the present numbers.
-
-        :param after: the id after which the result begins
-        """
-        return list(map(self._shown, self._ledger.thresholds(after)))
-
-    def delete(self, threshold_id: str) -> None:
-        """Delete a threshold.
-
-        :raises ThresholdNotFound: if there is no such threshold
-        """
-        self._ledger.write(lambda tx: tx.delete_threshold(threshold_id))
-
     def step(self) -> None:
         """Compare the thresholds, and send notifications of changes."""
         now = int(self._clock())
-        state = self._ledger.version(), now // MINUTE
+        state = self._ledger.version(), now // MINUTE, self._configured()
         if state != self._compared:
             self._compare(now)
             self._compared = state
@@ -177,7 +133,7 @@ class Thresholds:
             }):
                 LOG.info(
                     'Threshold %s: %d are free, the threshold is %d',
-                    old.id, free, old.below,
+                    old.name, free, old.below,
                 )
                 faults.point('threshold:changed')
                 self._posting.wake()
@@ -218,20 +174,24 @@ class Thresholds:
 
     def _each(self, name: str, work: Callable[[Threshold], object]) -> None:
         self._objects[name].each(
-            ((each.id, each) for each in self._ledger.thresholds()), work,
-            self._clock(),
+            ((each.id, each) for each in self._present()), work, self._clock()
         )
+
+    def _configured(self) -> list[Threshold]:
+        """Return the thresholds as they are before they are first crossed."""
+        thresholds: list[Threshold] = self._conf.manager.capacity_threshold
+        return thresholds
+
+    def _present(self) -> list[Threshold]:
+        """Return the thresholds of the options as they are now."""
+        crossed = {each.id: each for each in self._ledger.thresholds()}
+        return [crossed.get(each.id, each) for each in self._configured()]
 
     def _change(self, old: Threshold, values: Mapping[str, Any]) -> bool:
         """Change a threshold, unless another manager has done so."""
         return self._ledger.write(
             lambda tx: tx.change_threshold(old, values)
         )
-
-    def _shown(self, threshold: Threshold) -> _Shown:
-        return {
-            **dataclasses.asdict(threshold), 'free': self._count(threshold)
-        }
 
     def _count(self, threshold: Threshold) -> int:
         """Return the present number of a threshold.

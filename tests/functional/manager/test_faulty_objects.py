@@ -81,11 +81,11 @@ LOOPS = {
         'replanner._outlasting': lambda *_: {},
     }),
     'thresholds': ('thresholds.step', 'thresholds._count', {
-        'ledger.thresholds': some, 'thresholds._send': lambda *_: None,
+        'thresholds._present': some, 'thresholds._send': lambda *_: None,
         'ledger.version': object,
     }),
     'threshold notifications': ('thresholds.step', 'notifier.threshold', {
-        'ledger.thresholds': some, 'thresholds._count': lambda _: 1,
+        'thresholds._present': some, 'thresholds._count': lambda _: 1,
         'thresholds._change': lambda *_: True,
     }),
     'trust deletion': ('trusts.step', 'trusts._delete', {

@@ -52,12 +52,25 @@ def other(world, conf):
     other.ledger.close()
 
 
-def make(world, **values):
-    return world.manager.thresholds.create({
-        'name': 'rack 7', 'project_id': 'project', 'below': 3, 'within': 0,
-        'resource_properties': '["==", "$rack", "7"]', 'flavor_id': None,
-        **values,
-    })
+@pytest.fixture
+def make(conf):
+    """make(field=value, …) -> a threshold that is added to the options."""
+
+    def make(**values):
+        old = conf.manager.capacity_threshold
+        conf.set_override('capacity_threshold', [*old, json.dumps({
+            'name': 'rack 7', 'project_id': 'project', 'below': 3,
+            'resource_properties': ['==', '$rack', '7'], **values,
+        })], 'manager')
+        return conf.manager.capacity_threshold[-1]
+
+    return make
+
+
+def free(world):
+    """Return the numbers that the thresholds are compared with now."""
+    world.manager.thresholds.step()
+    return list(world.manager.thresholds.free.values())
 
 
 def sent(manager):
@@ -78,9 +91,9 @@ def look(manager):
 
 
 @pytest.mark.row('F90')
-def test_told_once_in_both_directions(world, whole):
-    made = make(world)
-    assert (made['free'], made['low'], made['since']) == (3, False, world.now)
+def test_told_once_in_both_directions(world, whole, make):
+    made = make()
+    assert free(world) == [3]
     assert look(world.manager) == []
 
     lease = world.create(whole(), start='now', end=1000)
@@ -89,7 +102,7 @@ def test_told_once_in_both_directions(world, whole):
     [(event_type, payload)] = sent(world.manager)
     assert event_type == LOW
     assert payload == {
-        'threshold_id': made['id'],
+        'threshold_id': made.id,
         'name': 'rack 7',
         'project_id': 'project',
         'resource_properties': '["==", "$rack", "7"]',
@@ -103,28 +116,24 @@ def test_told_once_in_both_directions(world, whole):
     # Another host less is no other crossing.
     world.create(whole(), start='now', end=1000)
     assert look(world.manager) == []
-    shown = world.manager.thresholds.get(made['id'])
-    assert (shown['low'], shown['free'], shown['since']) == (
-        True, 1, world.now
-    )
+    assert free(world) == [1]
 
     world.clock.now += 1000
     world.run()
     assert look(world.manager) == [RECOVERED]
     world.clock.now += 3600
     assert look(world.manager) == []
-    shown = world.manager.thresholds.get(made['id'])
-    assert (shown['low'], shown['free']) == (False, 3)
+    assert free(world) == [3]
     assert world.lease(lease).status == 'TERMINATED'
 
 
-def test_low_from_the_beginning_is_told(world):
-    make(world, below=4)
+def test_low_from_the_beginning_is_told(world, make):
+    make(below=4)
     assert look(world.manager) == [LOW]
 
 
-def test_a_shortage_to_come_is_told_when_it_is_near_enough(world, whole):
-    make(world, within=600)
+def test_a_shortage_to_come_is_told_when_it_is_near_enough(world, whole, make):
+    make(within=600)
     world.create(whole(), start=1000, end=2000)
     assert look(world.manager) == []
     # Nothing changes in the ledger meanwhile.
@@ -134,8 +143,8 @@ def test_a_shortage_to_come_is_told_when_it_is_near_enough(world, whole):
     assert look(world.manager) == [LOW]
 
 
-def test_hosts_that_fail_or_are_closed_are_not_free(world):
-    make(world)
+def test_hosts_that_fail_or_are_closed_are_not_free(world, make):
+    make()
     world.fail('a')
     assert look(world.manager) == [LOW]
     world.set_up('a')
@@ -147,51 +156,51 @@ def test_hosts_that_fail_or_are_closed_are_not_free(world):
     assert look(world.manager) == [LOW]
 
 
-def test_instances_of_a_flavor(world, slots):
+def test_instances_of_a_flavor(world, slots, make):
     world.nova.known_flavors = [Flavor('f', 'small', 4, 512, 1)]
     world.manager.flavors.sync()
-    made = make(world, flavor_id='f', below=5)
-    assert made['free'] == 6
+    make(flavor_id='f', below=5)
+    assert free(world) == [6]
     world.create(slots(1, 8), start='now', end=1000)
     assert look(world.manager) == [LOW]
     # Nobody can reserve instances of a flavor that is gone.
     world.nova.known_flavors = []
     world.manager.flavors.sync()
-    assert world.manager.thresholds.get(made['id'])['free'] == 0
+    assert free(world) == [0]
 
 
-def test_of_the_leases_of_another_project(world):
+def test_of_the_leases_of_another_project(world, make):
     world.hosts.update(world.host('a').id, {'projects': 'p7'})
-    assert make(world)['free'] == 2
-    assert make(world, project_id='p7')['free'] == 3
+    for project_id in 'project', 'p7':
+        make(project_id=project_id)
+    assert free(world) == [2, 3]
 
 
-@pytest.mark.parametrize(('values', 'field'), [
-    ({'resource_properties': '["=="]'}, 'resource_properties'),
-    ({'flavor_id': 'unknown'}, 'flavor_id'),
-])
-def test_refused(world, values, field):
-    with pytest.raises(exception.InvalidInput) as refusal:
-        make(world, **values)
-    assert refusal.value.field == field
-    assert world.manager.thresholds.list_all() == []
-
-
-def test_a_threshold_that_is_deleted_is_told_no_more(world, whole):
-    made = make(world)
-    world.manager.thresholds.delete(made['id'])
+def test_a_threshold_that_is_taken_out_is_told_no_more(
+    world, whole, make, conf
+):
+    make()
+    conf.set_override('capacity_threshold', [], 'manager')
     world.create(whole(), start='now', end=1000)
     assert look(world.manager) == []
-    thresholds = world.manager.thresholds
-    for call in (thresholds.get, thresholds.delete):
-        with pytest.raises(exception.ThresholdNotFound):
-            call(made['id'])
+
+
+def test_a_threshold_of_another_number_is_another_threshold(
+    world, whole, make, conf
+):
+    make(below=4)
+    assert look(world.manager) == [LOW]
+    conf.set_override('capacity_threshold', [], 'manager')
+    make(below=3)
+    assert look(world.manager) == []
+    world.create(whole(), start='now', end=1000)
+    assert look(world.manager) == [LOW]
 
 
 def test_two_managers_and_one_that_is_new_tell_once(
-    world, other, conf, whole
+    world, other, conf, whole, make
 ):
-    make(world)
+    make()
     found = []
     for manager in (world.manager, other):
         manager.thresholds.step()
@@ -208,9 +217,11 @@ def test_two_managers_and_one_that_is_new_tell_once(
     new.ledger.close()
 
 
-def test_managers_that_compare_at_once(world, other, whole, monkeypatch):
+def test_managers_that_compare_at_once(
+    world, other, whole, make, monkeypatch
+):
     """Both have read the threshold before either of them has written it."""
-    make(world)
+    make()
     world.create(whole(), start='now', end=1000)
     old = other.ledger.thresholds()
     found = look(world.manager)
@@ -222,9 +233,9 @@ def test_managers_that_compare_at_once(world, other, whole, monkeypatch):
 
 @pytest.mark.parametrize('point', ['threshold:changed', 'threshold:sent'])
 def test_a_manager_that_is_killed_leaves_it_to_the_other(
-    world, other, whole, killed, point
+    world, other, whole, killed, point, make
 ):
-    make(world)
+    make()
     world.create(whole(), start='now', end=1000)
     with killed(point):
         world.manager.thresholds.step()
@@ -240,8 +251,8 @@ def test_a_manager_that_is_killed_leaves_it_to_the_other(
 
 
 class TestWebhook:
-    def test_what_is_sent(self, world, hook, whole):
-        made = make(world)
+    def test_what_is_sent(self, world, hook, whole, make):
+        made = make()
         world.clock.now += 1
         world.create(whole(), start='now', end=1000)
         world.manager.thresholds.step()
@@ -249,7 +260,7 @@ class TestWebhook:
         world.manager.thresholds.post()
         [(_, headers, body)] = hook.requests()
         assert json.loads(body) == {'event_type': LOW, 'payload': payload}
-        assert headers['Idempotency-Key'] == f'{made["id"]}.{world.now}'
+        assert headers['Idempotency-Key'] == f'{made.id}.{world.now}'
         assert headers['X-Signature'] == hmac.new(
             SECRET.encode(), body, hashlib.sha256
         ).hexdigest()
@@ -258,9 +269,9 @@ class TestWebhook:
         assert hook.requests() == []
 
     def test_changes_in_one_second_have_different_keys(
-        self, world, other, hook, whole
+        self, world, other, hook, whole, make
     ):
-        make(world)
+        make()
         for _ in range(3):
             lease = world.create(whole(), start='now', end=1000)
             for manager in world.manager, other:
@@ -271,8 +282,10 @@ class TestWebhook:
         keys = [h['Idempotency-Key'] for _, h, _ in hook.requests()]
         assert len(keys) == len(set(keys)) == 6
 
-    def test_a_refused_request_is_repeated(self, world, other, hook, conf):
-        make(world, below=4)
+    def test_a_refused_request_is_repeated(
+        self, world, other, hook, conf, make
+    ):
+        make(below=4)
         world.manager.thresholds.step()
         hook.answers = [500]
         with pytest.raises(exception.Unavailable, match='500'):
@@ -287,30 +300,32 @@ class TestWebhook:
         # The notification is not repeated.
         assert look(world.manager) == [LOW]
 
-    def test_one_that_fails_keeps_no_other_back(self, world, hook):
+    def test_one_that_fails_keeps_no_other_back(self, world, hook, make):
         for name in 'ab':
-            make(world, name=name, below=4)
+            make(name=name, below=4)
         world.manager.thresholds.step()
         hook.answers = [500]
         with pytest.raises(exception.Unavailable):
             world.manager.thresholds.post()
         assert len(hook.requests()) == 2
 
-    def test_without_a_url_nothing_is_sent(self, world, hook, conf):
+    def test_without_a_url_nothing_is_sent(self, world, hook, conf, make):
         conf.clear_override('capacity_url', 'webhook')
-        make(world, below=4)
+        make(below=4)
         assert look(world.manager) == [LOW]
         world.manager.thresholds.post()
         assert hook.requests() == []
 
-    def test_one_that_hangs_delays_nothing_else(self, world, conf, whole):
+    def test_one_that_hangs_delays_nothing_else(
+        self, world, conf, whole, make
+    ):
         with socket.create_server(('127.0.0.1', 0)) as silent:
             port = silent.getsockname()[1]
             conf.set_override(
                 'capacity_url', f'http://127.0.0.1:{port}/', 'webhook'
             )
             conf.set_override('timeout', 60.0, 'webhook')
-            make(world, below=4)
+            make(below=4)
             comparing, posting = world.manager.thresholds.loops
             posting.start()
             assert look(world.manager) == [LOW]
@@ -319,34 +334,34 @@ class TestWebhook:
             with connection:
                 # The request is on its way, and is not answered.
                 assert connection.recv(4) == b'POST'
-                make(world)
+                make()
                 world.create(whole(), start='now', end=1000)
                 assert look(world.manager) == [LOW]
             posting.stop()
 
 
-def test_the_number_is_a_metric(world, whole):
-    made = make(world)
+def test_the_number_is_a_metric(world, whole, make, conf):
+    made = make()
     world.create(whole(), start='now', end=1000)
     world.manager.thresholds.step()
 
     def value():
         return world.manager.metrics.registry.get_sample_value(
             metrics.FREE.name,
-            {'threshold_id': made['id'], 'name': 'rack 7'},
+            {'threshold_id': made.id, 'name': 'rack 7'},
         )
 
     assert value() == 2
-    world.manager.thresholds.delete(made['id'])
+    conf.clear_override('capacity_threshold', 'manager')
     world.manager.thresholds.step()
     assert value() is None
 
 
-def test_each_crossing_is_told_by_brute_force(world, other, whole):
+def test_each_crossing_is_told_by_brute_force(world, other, whole, make):
     """Random leases, compared with the leases that hold a host meanwhile."""
     draw = random.Random(7)
     below, within = 2, 50
-    make(world, below=below, within=within)
+    make(below=below, within=within)
     names = sorted(h.uuid for h in world.ledger.hosts())
     leases, low, crossings = [], False, 0
     for _ in range(150):

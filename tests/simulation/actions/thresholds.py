@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Actions of operators on thresholds: create, delete."""
 
+import json
+
 from tests.simulation import features
 from tests.simulation.actions import registry
 
@@ -9,16 +11,22 @@ from tests.simulation.actions import registry
 def create_threshold(world):
     """Create a threshold of the free hosts, which may be low already."""
     draw = world.random
-    world.ask('POST', '/v1/thresholds', {
+    _set(world, [*world.conf.manager.capacity_threshold, json.dumps({
         'name': 'free hosts',
         'below': draw.choice((1, 2, 2, 3)),
         'within': draw.choice((60, 600, 3600)),
-    }, 'admin')
+    })])
 
 
 @registry.action(1, features.THRESHOLDS)
 def delete_threshold(world):
-    known = world.ledger.thresholds()
+    known = list(world.conf.manager.capacity_threshold)
     if known:
-        id_ = world.random.choice(known).id
-        world.ask('DELETE', f'/v1/thresholds/{id_}', None, 'admin')
+        known.remove(world.random.choice(known))
+        _set(world, known)
+
+
+def _set(world, thresholds):
+    """Change the options of all managers."""
+    world.conf.set_override('capacity_threshold', thresholds, 'manager')
+    world.tell(f'thresholds: {world.conf.manager.capacity_threshold}')

@@ -334,29 +334,9 @@ def maintenance():
 
 
 @pytest.fixture
-def threshold():
-    """A threshold as the manager returns it."""
-    return {
-        'id': 'b1f5d6c4-0000-4000-8000-000000000011',
-        'name': 'A100 hosts',
-        'project_id': 'p1',
-        'resource_properties': '["==", "$gpu", "a100"]',
-        'flavor_id': None,
-        'below': 5,
-        'within': 604800,
-        'low': True,
-        'since': 1893456000,
-        'free': 3,
-        'notify_at': None,
-        'post_at': 1893456060,
-        'created_at': 1767225600,
-    }
-
-
-@pytest.fixture
 def answers(
     lease, host, floating_ip, capacity, offer, series, timeline, maintenance,
-    lease_request, threshold,
+    lease_request,
 ):
     """The responses of a manager without faults, by method."""
     return {
@@ -410,10 +390,6 @@ def answers(
         'create_maintenance': maintenance,
         'update_maintenance': maintenance,
         'delete_maintenance': None,
-        'list_thresholds': [threshold],
-        'get_threshold': threshold,
-        'create_threshold': threshold,
-        'delete_threshold': None,
         'list_offers': [offer],
         'get_offer': offer,
         'delete_offer': None,
@@ -457,7 +433,6 @@ def requests():
             'start_date': '2030-01-07 09:00', 'end_date': '2030-01-07 17:00',
         },
         ('PUT', routes.MAINTENANCE): {'end_date': None},
-        ('POST', routes.THRESHOLDS): {'name': 'A100 hosts', 'below': 5},
         ('POST', routes.HOSTS): {'name': 'compute-1'},
         ('PUT', routes.HOST): {'gpu': 'true'},
         ('PUT', routes.ALLOCATION): {'lease_id': 'l1'},
@@ -472,7 +447,7 @@ def requests():
             route.path.format(
                 lease_id='l1', host_id='7', name='gpu', floating_ip_id='f1',
                 offer_id='o1', request_id='r1', series_id='s1',
-                maintenance_id='m1', threshold_id='t1',
+                maintenance_id='m1',
             ),
             bodies.get((route.method, route.path)),
         )

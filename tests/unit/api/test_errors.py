@@ -40,7 +40,6 @@ PUBLISHED = {
     'MaintenanceNotFound': 404,
     'OfferNotFound': 404,
     'SeriesNotFound': 404,
-    'ThresholdNotFound': 404,
     'HostNotFound': 404,
     'PropertyNotFound': 404,
     'FloatingIPNotFound': 404,

@@ -54,10 +54,6 @@ OURS = {
     ('GET', '/v1/maintenances/{maintenance_id}'): 200,
     ('PUT', '/v1/maintenances/{maintenance_id}'): 200,
     ('DELETE', '/v1/maintenances/{maintenance_id}'): 204,
-    ('GET', '/v1/thresholds'): 200,
-    ('POST', '/v1/thresholds'): 201,
-    ('GET', '/v1/thresholds/{threshold_id}'): 200,
-    ('DELETE', '/v1/thresholds/{threshold_id}'): 204,
     ('GET', '/v1/offers'): 200,
     ('POST', '/v1/offers'): 200,
     ('GET', '/v1/offers/{offer_id}'): 200,
@@ -106,8 +102,6 @@ def test_rules_have_blazars_names():
         'blazar:properties:get', 'blazar:flavors:get',
         'blazar:maintenances:get', 'blazar:maintenances:post',
         'blazar:maintenances:put', 'blazar:maintenances:delete',
-        'blazar:thresholds:get', 'blazar:thresholds:post',
-        'blazar:thresholds:delete',
     }
     assert names - ours == {
         'admin',
