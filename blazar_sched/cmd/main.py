@@ -24,7 +24,6 @@ COMMANDS = {
     'db': 'create, check or import the database',
     'why': 'show why hosts were rejected for a server',
     'relocations': 'show the instances that have to be moved, and where to',
-    'timeline': 'draw what takes the hosts in the next days',
     'replicas': 'show the version of each manager, API and scheduler worker',
     'status': 'show the installed versions, or check an upgrade',
     'demo': 'demonstrate a lease with Nova in one process',

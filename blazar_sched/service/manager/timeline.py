@@ -112,8 +112,7 @@ class _Row:
 class Timeline:
     """The timeline of the hosts.
 
-    :param capacity: counts servers of flavors; None if there are no rows of
-        flavors
+    :param capacity: counts servers of flavors
     :param clock: returns the time in epoch seconds
     """
 
@@ -121,7 +120,7 @@ class Timeline:
         self,
         conf: cfg.ConfigOpts,
         ledger: Ledger,
-        capacity: Capacity | None,
+        capacity: Capacity,
         clock: Callable[[], float],
     ) -> None:
         self._conf = conf
@@ -178,11 +177,6 @@ class Timeline:
         self, query: Query, window: Window
     ) -> tuple[list[_Row], bool]:
         """Return the rows of a page of flavors, and whether others follow."""
-        if self._capacity is None:
-            raise exception.InvalidInput(
-                'group_by flavor is supported by the API only',
-                field='group_by',
-            )
         if query.resource_class is not None:
             raise exception.InvalidInput(
                 'resource_class is for rows of hosts', field='resource_class'
@@ -402,17 +396,6 @@ class Timeline:
 
             found += self._ledger.read_replica(look)
         return found
-
-
-def whole(timeline: Timeline, query: Query) -> Values:
-    """Return all pages of the timeline as one page."""
-    found: Values = timeline.get(query)['timeline']
-    marker = found['marker']
-    while marker is not None:
-        page = timeline.get(dataclasses.replace(query, marker=marker))
-        found['rows'] += page['timeline']['rows']
-        marker = page['timeline']['marker']
-    return {**found, 'marker': None}
 
 
 def _window(query: Query, now: int) -> Window:
