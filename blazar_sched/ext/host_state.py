@@ -8,12 +8,29 @@ and one attribute is added: ``blazar_sched_seen``. Nova is not imported.
 from __future__ import annotations
 
 import array
+from collections.abc import Collection
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 from typing import Protocol
 
 from blazar_sched.ext import errors
+
+
+class HostState(Protocol):
+    """What is read of nova.scheduler.host_manager.HostState.
+
+    Nova may have None in place of a figure, and of `instances`.
+    """
+
+    uuid: str
+    nodename: str
+    vcpus_used: int
+    total_usable_ram_mb: int
+    free_ram_mb: int
+    free_disk_mb: int
+    disk_mb_used: int
+    instances: Collection[str] | None
 
 
 class OnHost(Protocol):
@@ -25,7 +42,7 @@ class OnHost(Protocol):
     given_back: set[str]
 
 
-def used_now(host_state: Any, resource_class: str) -> int:
+def used_now(host_state: HostState, resource_class: str) -> int:
     """Return the usage of a class; 0 for a class that HostState lacks.
 
     :raises InvalidAmount: a figure is not an integer or above FIGURE_LIMIT
@@ -43,7 +60,7 @@ def used_now(host_state: Any, resource_class: str) -> int:
 
 
 def unconfirmed(
-    host_states: Sequence[Any],
+    host_states: Sequence[HostState],
     on_hosts: Mapping[str, OnHost],
     room: array.array[int],
     width: int,

@@ -33,6 +33,7 @@ from typing import TypeVar
 from blazar_sched.ext import checks
 from blazar_sched.ext import errors
 from blazar_sched.ext import host_state
+from blazar_sched.ext.host_state import HostState
 
 FOREVER = errors.FOREVER
 
@@ -948,7 +949,7 @@ class TimelineIndex:
 
     @_atomic
     def headroom(
-        self, host_states: Iterable[Any]
+        self, host_states: Iterable[HostState]
     ) -> tuple[array.array[int], array.array[int]]:
         """Return the rows and the headroom of Nova's HostStates.
 
@@ -973,9 +974,9 @@ class TimelineIndex:
 
     @_atomic
     def select(
-        self, host_states: Sequence[Any], start: int, end: int,
+        self, host_states: Sequence[HostState], start: int, end: int,
         amounts: Sequence[int], ignore: Owners = None,
-    ) -> list[Any]:
+    ) -> list[HostState]:
         """Return the HostStates, the same objects, on which the request fits.
 
         The room is their ``headroom``. A host unknown to the index passes.

@@ -3,15 +3,16 @@
 
 from collections.abc import Iterable
 from collections.abc import Iterator
-from typing import Any
 
 from nova.scheduler import filters
 
+from blazar_sched.ext.host_state import HostState
 from blazar_sched.replica import state
 from blazar_sched.worker import filtering
 from blazar_sched.worker import process
 from blazar_sched.worker import room
 from blazar_sched.worker import steps
+from blazar_sched.worker.nova_objects import RequestSpec
 from blazar_sched.worker.request import Request
 
 
@@ -28,8 +29,8 @@ class LifetimeFilter(filters.BaseHostFilter):
         process.prepare()
 
     def filter_all(
-        self, filter_obj_list: Iterable[Any], spec_obj: Any
-    ) -> list[Any]:
+        self, filter_obj_list: Iterable[HostState], spec_obj: RequestSpec
+    ) -> list[HostState]:
         return filtering.filter_hosts(
             'LifetimeFilter', _steps, list(filter_obj_list), spec_obj
         )

@@ -6,14 +6,13 @@ from collections import defaultdict
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
-from collections.abc import Sequence
-from typing import Any
 
 from nova.scheduler import filters
 
 from blazar_sched.domain import inventory
 from blazar_sched.domain.host import ClosedWindow
 from blazar_sched.domain.window import Window
+from blazar_sched.ext.host_state import HostState
 from blazar_sched.replica import record
 from blazar_sched.replica import state
 from blazar_sched.worker import consumption
@@ -21,7 +20,11 @@ from blazar_sched.worker import filtering
 from blazar_sched.worker import process
 from blazar_sched.worker import reasons
 from blazar_sched.worker import steps
+from blazar_sched.worker.nova_objects import RequestSpec
 from blazar_sched.worker.request import Request
+
+# Start, end, amounts of the classes that are requested, whether it is whole.
+_Allocation = tuple[int, int, tuple[int, ...], bool]
 
 
 class ReservationFilter(filters.BaseHostFilter):
@@ -37,8 +40,8 @@ class ReservationFilter(filters.BaseHostFilter):
         process.prepare()
 
     def filter_all(
-        self, filter_obj_list: Iterable[Any], spec_obj: Any
-    ) -> list[Any]:
+        self, filter_obj_list: Iterable[HostState], spec_obj: RequestSpec
+    ) -> list[HostState]:
         return filtering.filter_hosts(
             'ReservationFilter', _steps, list(filter_obj_list), spec_obj
         )
@@ -78,10 +81,10 @@ class _NoHost(steps.Step):
     def __init__(self, reason: str) -> None:
         self._reason = reason
 
-    def passing(self, host_states: list[Any]) -> list[Any]:
+    def passing(self, host_states: list[HostState]) -> list[HostState]:
         return []
 
-    def reason(self, host_state: Any) -> str:
+    def reason(self, host_state: HostState) -> str:
         return self._reason
 
 
@@ -89,10 +92,10 @@ class _NotDedicated(steps.Step):
     def __init__(self, replica: state.Replica) -> None:
         self._dedicated = replica.dedicated
 
-    def passing(self, host_states: list[Any]) -> list[Any]:
+    def passing(self, host_states: list[HostState]) -> list[HostState]:
         return [h for h in host_states if h.uuid not in self._dedicated]
 
-    def reason(self, host_state: Any) -> str:
+    def reason(self, host_state: HostState) -> str:
         return 'the host is dedicated to reservations'
 
 
@@ -109,7 +112,7 @@ class _ReservedStep(steps.Step):
         request: Request,
         id_: str,
         now: int,
-        allocations: Mapping[str, Sequence[Any]],
+        allocations: Mapping[str, _Allocation],
     ) -> None:
         self._replica = replica
         self._request = request
@@ -119,22 +122,22 @@ class _ReservedStep(steps.Step):
 
 
 class _Allocated(_ReservedStep):
-    def passing(self, host_states: list[Any]) -> list[Any]:
+    def passing(self, host_states: list[HostState]) -> list[HostState]:
         return [h for h in host_states if h.uuid in self._allocations]
 
-    def reason(self, host_state: Any) -> str:
+    def reason(self, host_state: HostState) -> str:
         return f'reservation {self._id} has no allocation on the host'
 
 
 class _Open(_ReservedStep):
-    def passing(self, host_states: list[Any]) -> list[Any]:
+    def passing(self, host_states: list[HostState]) -> list[HostState]:
         return [h for h in host_states if self._is_open(h)]
 
-    def _is_open(self, host_state: Any) -> bool:
+    def _is_open(self, host_state: HostState) -> bool:
         start, end, *_ = self._allocations[host_state.uuid]
-        return bool(start <= self._now < end)
+        return start <= self._now < end
 
-    def reason(self, host_state: Any) -> str:
+    def reason(self, host_state: HostState) -> str:
         start, end, *_ = self._allocations[host_state.uuid]
         when = (
             f'opens at {reasons.time(start)}' if self._now < start
@@ -144,16 +147,16 @@ class _Open(_ReservedStep):
 
 
 class _NotClosed(_ReservedStep):
-    def passing(self, host_states: list[Any]) -> list[Any]:
+    def passing(self, host_states: list[HostState]) -> list[HostState]:
         return [h for h in host_states if not self._closed(h)]
 
-    def reason(self, host_state: Any) -> str:
+    def reason(self, host_state: HostState) -> str:
         return next(
             map(reasons.closed, self._closed(host_state)),
             'the host was closed a moment ago',
         )
 
-    def _closed(self, host_state: Any) -> tuple[ClosedWindow, ...]:
+    def _closed(self, host_state: HostState) -> tuple[ClosedWindow, ...]:
         known = self._replica.hosts.get(host_state.uuid)
         if known is None:
             return ()
@@ -163,7 +166,7 @@ class _NotClosed(_ReservedStep):
 class _WithRoom(_ReservedStep):
     """Check what the reservation has left on each host."""
 
-    def passing(self, host_states: list[Any]) -> list[Any]:
+    def passing(self, host_states: list[HostState]) -> list[HostState]:
         # On a host that is reserved as a whole, Nova and Placement count
         # the instances.
         counted = [
@@ -172,7 +175,7 @@ class _WithRoom(_ReservedStep):
         lacking = self._lacking(counted)
         return [h for h in host_states if not lacking.get(id(h))]
 
-    def reason(self, host_state: Any) -> str:
+    def reason(self, host_state: HostState) -> str:
         lacks = '; '.join(
             f'{left} {name} left, {wanted} requested'
             for name, left, wanted
@@ -183,7 +186,7 @@ class _WithRoom(_ReservedStep):
         )
 
     def _lacking(
-        self, host_states: list[Any]
+        self, host_states: list[HostState]
     ) -> dict[int, list[tuple[str, int, int]]]:
         """Return the resource classes of which too little is left.
 
@@ -215,19 +218,22 @@ def _allocations(
     replica: state.Replica,
     request: Request,
     reservation: record.Reservation,
-) -> dict[str, Sequence[Any]]:
-    """Return the allocations by host: start, end, requested amounts, whole."""
+) -> dict[str, _Allocation]:
+    """Return the allocations by host."""
     if not request.extra and not inventory.others(reservation.slot or {}):
         # Plain tuples: building named objects would take ten times as long.
         return {
-            host: rest
-            for _, host, *rest in replica.indexes.main.held(reservation.id)
+            host: (start, end, amounts, whole)
+            for _, host, start, end, amounts, whole
+            in replica.indexes.main.held(reservation.id)
         }
     return {
         host: (
             allocated.start,
             allocated.end,
-            [allocated.amounts.get(name, 0) for name in request.by_class],
+            tuple(
+                allocated.amounts.get(name, 0) for name in request.by_class
+            ),
             allocated.whole,
         )
         for host, allocated in replica.indexes.allocations(

@@ -14,6 +14,7 @@ from oslo_log import log as logging
 from blazar_sched.replica import limited_log
 from blazar_sched.worker import nova_objects
 from blazar_sched.worker import process
+from blazar_sched.worker.nova_objects import RequestSpec
 from blazar_sched.worker.request import read_request
 
 LOG = logging.getLogger(__name__)
@@ -27,7 +28,7 @@ def install() -> None:
     nova_objects.add_request_filter(narrow_to_reservation)
 
 
-def narrow_to_reservation(ctxt: Any, spec: Any) -> bool:
+def narrow_to_reservation(ctxt: Any, spec: RequestSpec) -> bool:
     """Require the host aggregate of the reservation that a request names.
 
     The request filter only narrows the hosts that the filters decide about, so
@@ -57,7 +58,7 @@ def narrow_to_reservation(ctxt: Any, spec: Any) -> bool:
     return True
 
 
-def _aggregate(spec: Any) -> str | None:
+def _aggregate(spec: RequestSpec) -> str | None:
     """Return the uuid of the aggregate, or None if no aggregate is known."""
     replica, stale = process.current()
     if replica is None or stale:

@@ -30,6 +30,7 @@ from blazar_sched import ext
 from blazar_sched.domain import inventory
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
+from blazar_sched.ext.host_state import HostState
 from blazar_sched.replica import accounting
 from blazar_sched.replica import packing
 
@@ -188,12 +189,12 @@ class Present:
     def select(
         self,
         index: ext.TimelineIndex,
-        host_states: Sequence[Any],
+        host_states: Sequence[HostState],
         start: int,
         end: int,
         amounts: tuple[int, ...],
         own_id: str | None,
-    ) -> list[Any]:
+    ) -> list[HostState]:
         """Return the HostStates that have room, in their order.
 
         The answer is that of `TimelineIndex.select`, by the confirmed records.
@@ -217,7 +218,7 @@ class Present:
     def horizon(
         self,
         index: ext.TimelineIndex,
-        host_states: Sequence[Any],
+        host_states: Sequence[HostState],
         start: int,
         amounts: tuple[int, ...],
         own_id: str | None,
@@ -251,7 +252,7 @@ class Present:
     def headroom(
         self,
         index: ext.TimelineIndex,
-        host_states: Sequence[Any],
+        host_states: Sequence[HostState],
         own_id: str | None,
     ) -> Headroom:
         """Return the room that HostStates leave, by the confirmed records.
@@ -322,7 +323,7 @@ class Present:
     def _confirmed(
         self,
         index: ext.TimelineIndex,
-        host_states: Sequence[Any],
+        host_states: Sequence[HostState],
         own_id: str | None,
     ) -> Iterator[tuple[list[int], Headroom]]:
         """Yield the room of the hosts for which HostState is not enough.
@@ -345,7 +346,7 @@ class Present:
             if found.is_less:
                 yield numbers, found
 
-    def _is_left(self, host_state: Any) -> bool:
+    def _is_left(self, host_state: HostState) -> bool:
         """Tell whether HostState misses an instance with a relocation path."""
         named = host_state.instances or ()
         return host_state.uuid in self._with_path and any(
@@ -401,7 +402,9 @@ class Present:
 
 
 def plain(
-    index: ext.TimelineIndex, host_states: Sequence[Any], own_id: str | None
+    index: ext.TimelineIndex,
+    host_states: Sequence[HostState],
+    own_id: str | None,
 ) -> Headroom:
     """Return the room that HostStates leave if no record needs confirming."""
     rows, room = index.headroom(host_states)

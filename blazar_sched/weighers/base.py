@@ -13,6 +13,7 @@ from nova.scheduler import weights
 from oslo_config import cfg
 from oslo_log import log as logging
 
+from blazar_sched.ext.host_state import HostState
 from blazar_sched.replica import limited_log
 from blazar_sched.replica import state
 from blazar_sched.worker import process
@@ -49,7 +50,7 @@ class ReplicaWeigher(weights.BaseHostWeigher):
         self,
         replica: state.Replica,
         request: Request,
-        host_states: list[Any],
+        host_states: list[HostState],
         now: int,
     ) -> list[float] | None:
         """Return a weight for each host; None if the weigher does not apply.
@@ -58,7 +59,7 @@ class ReplicaWeigher(weights.BaseHostWeigher):
         """
         raise NotImplementedError
 
-    def weight_multiplier(self, host_state: Any) -> float:
+    def weight_multiplier(self, host_state: HostState) -> float:
         """Return the multiplier: an aggregate's value, else the option."""
         multiplier: float = utils.get_weight_multiplier(
             host_state, self.OPTION, self._multiplier
@@ -96,7 +97,7 @@ class ReplicaWeigher(weights.BaseHostWeigher):
 def horizons(
     replica: state.Replica,
     request: Request,
-    host_states: list[Any],
+    host_states: list[HostState],
     now: int,
 ) -> list[int]:
     """Return how long each host has room for the request, at most FAR."""

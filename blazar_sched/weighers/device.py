@@ -8,8 +8,8 @@ instance, so the host of such a device is as good as a host without devices.
 """
 
 import math
-from typing import Any
 
+from blazar_sched.ext.host_state import HostState
 from blazar_sched.replica import state
 from blazar_sched.weighers import base
 from blazar_sched.worker.request import Request
@@ -28,7 +28,7 @@ class DeviceWeigher(base.ReplicaWeigher):
         self,
         replica: state.Replica,
         request: Request,
-        host_states: list[Any],
+        host_states: list[HostState],
         now: int,
     ) -> list[float] | None:
         classes = replica.indexes.extra.keys() - request.extra.keys()

@@ -9,9 +9,9 @@ orders. The metadata of a host's aggregates may override the multiplier.
 """
 
 import math
-from typing import Any
 
 from blazar_sched.domain import window
+from blazar_sched.ext.host_state import HostState
 from blazar_sched.replica import state
 from blazar_sched.weighers import base
 from blazar_sched.worker import magnetic
@@ -34,7 +34,7 @@ class LeaseGapWeigher(base.ReplicaWeigher):
         self,
         replica: state.Replica,
         request: Request,
-        host_states: list[Any],
+        host_states: list[HostState],
         now: int,
     ) -> list[float]:
         horizons = base.horizons(replica, request, host_states, now)

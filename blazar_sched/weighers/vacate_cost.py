@@ -9,8 +9,8 @@ have to vacate.
 """
 
 import math
-from typing import Any
 
+from blazar_sched.ext.host_state import HostState
 from blazar_sched.replica import state
 from blazar_sched.weighers import base
 from blazar_sched.worker.request import Request
@@ -29,7 +29,7 @@ class VacateCostWeigher(base.ReplicaWeigher):
         self,
         replica: state.Replica,
         request: Request,
-        host_states: list[Any],
+        host_states: list[HostState],
         now: int,
     ) -> list[float] | None:
         if not request.preemptible:

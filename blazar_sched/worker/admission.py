@@ -6,13 +6,13 @@ from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
 import functools
-from typing import Any
 from typing import NamedTuple
 
 from oslo_config import cfg
 
 from blazar_sched.domain import duration
 from blazar_sched.domain import window
+from blazar_sched.ext.host_state import HostState
 from blazar_sched.replica import state
 from blazar_sched.worker import steps
 from blazar_sched.worker.request import Request
@@ -80,7 +80,7 @@ class Admissions(steps.Step):
             return None
         return Admission(min(end, self._request.end), unbounded.relocates)
 
-    def of(self, host_state: Any) -> Admission | None:
+    def of(self, host_state: HostState) -> Admission | None:
         """Return the admission by a host; None if the host does not admit."""
         host = self._replica.hosts.get(host_state.uuid)
         if host is None or host.unbounded is None:
@@ -92,22 +92,22 @@ class Admissions(steps.Step):
         return self._by_cloud
 
     def groups(
-        self, host_states: list[Any]
-    ) -> Iterable[tuple[Admission | None, list[Any]]]:
+        self, host_states: list[HostState]
+    ) -> Iterable[tuple[Admission | None, list[HostState]]]:
         """Return the HostStates of each admission, in their order."""
         by_policy = self._is_unbounded or self._is_long
         if not (by_policy and self._replica.with_policy):
             return [(self._by_cloud, host_states)]
-        groups: dict[Admission | None, list[Any]] = defaultdict(list)
+        groups: dict[Admission | None, list[HostState]] = defaultdict(list)
         for h in host_states:
             groups[self.of(h)].append(h)
         return groups.items()
 
     def select(
         self,
-        host_states: list[Any],
-        look: Callable[[list[Any], Admission], list[Any]],
-    ) -> list[Any]:
+        host_states: list[HostState],
+        look: Callable[[list[HostState], Admission], list[HostState]],
+    ) -> list[HostState]:
         """Return the HostStates that have what the request needs.
 
         A booked host has it, and so has a host that is not reservable.
@@ -126,7 +126,7 @@ class Admissions(steps.Step):
             ),
         )
 
-    def _not_reservable(self, host_states: list[Any]) -> list[Any]:
+    def _not_reservable(self, host_states: list[HostState]) -> list[HostState]:
         return [h for h in host_states if h.uuid not in self._replica.hosts]
 
     @functools.cached_property
@@ -153,11 +153,11 @@ class Admissions(steps.Step):
             and not hosts[stay.host].is_closed(self._now)
         }
 
-    def passing(self, host_states: list[Any]) -> list[Any]:
+    def passing(self, host_states: list[HostState]) -> list[HostState]:
         """Return the HostStates that admit the request."""
         return self.select(host_states, lambda group, admission: group)
 
-    def reason(self, host_state: Any) -> str:
+    def reason(self, host_state: HostState) -> str:
         if self._is_unbounded:
             return (
                 'the host admits no instance without an end: unbounded = '

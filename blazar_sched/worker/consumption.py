@@ -23,7 +23,6 @@ host; see also worker.pending.
 from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
-from typing import Any
 
 from oslo_config import cfg
 from oslo_log import log as logging
@@ -32,10 +31,12 @@ from blazar_sched.conf import relocation
 from blazar_sched.domain import flavor
 from blazar_sched.domain import inventory
 from blazar_sched.domain.instance import Instance
+from blazar_sched.ext.host_state import HostState
 from blazar_sched.replica import limited_log
 from blazar_sched.replica import state
 from blazar_sched.worker import nova_objects
 from blazar_sched.worker import process
+from blazar_sched.worker.nova_objects import RequestSpec
 from blazar_sched.worker.paths import Paths
 from blazar_sched.worker.request import is_new
 from blazar_sched.worker.request import read_once
@@ -48,7 +49,7 @@ failure = limited_log.LimitedLog(LOG)
 
 
 def watch(
-    host_states: list[Any], replica: state.Replica, spec: Any
+    host_states: list[HostState], replica: state.Replica, spec: RequestSpec
 ) -> None:
     """Note the instances placed on reservable hosts from now on.
 
@@ -62,8 +63,11 @@ def watch(
 
 
 def _promised(
-    replica: state.Replica, request: Request, host_states: list[Any], now: int
-) -> list[Any]:
+    replica: state.Replica,
+    request: Request,
+    host_states: list[HostState],
+    now: int,
+) -> list[HostState]:
     """Return the hosts with allocations in the time of an instance.
 
     A bound instance needs what its reservation has left on the host.
@@ -83,7 +87,7 @@ def _promised(
 
 
 def placed_recently(
-    replica: state.Replica, request: Request, host_states: Iterable[Any]
+    replica: state.Replica, request: Request, host_states: Iterable[HostState]
 ) -> dict[int, list[Instance]]:
     """Return the instances placed beside a request, by id() of HostState.
 
@@ -109,7 +113,7 @@ def placed_recently(
 
 def _uncounted(
     replica: state.Replica,
-    host_state: Any,
+    host_state: HostState,
     placed: Instance,
     figures: Mapping[str, int] | None = None,
 ) -> Instance:
@@ -142,7 +146,7 @@ def _uncounted(
     })
 
 
-def _note(host_state: Any, spec: Any) -> None:
+def _note(host_state: HostState, spec: RequestSpec) -> None:
     """Note the request placed on a host; never raise.
 
     An exception here would leave the allocation in Placement behind.

@@ -10,6 +10,7 @@ replica may have changed since the decision, so the explanation includes both
 revisions.
 """
 
+from collections.abc import Collection
 import operator
 import struct
 from typing import Any
@@ -18,6 +19,7 @@ from typing import NamedTuple
 from blazar_sched.domain import inventory
 from blazar_sched.domain import window
 from blazar_sched.domain.instance import Instance
+from blazar_sched.ext.host_state import HostState
 from blazar_sched.replica import state
 from blazar_sched.worker import magnetic
 from blazar_sched.worker import nova_objects
@@ -79,8 +81,8 @@ class Decision:
         at: int,
         revision: int | None,
         outcome: str,
-        host_states: list[Any],
-        passing: list[Any],
+        host_states: list[HostState],
+        passing: list[HostState],
     ) -> None:
         self.filter = filter_name
         self.outcome = outcome
@@ -176,7 +178,7 @@ class Decision:
 
     def _recorded(
         self, replica: state.Replica | None, answer: int, host: str | None
-    ) -> list['_RecordedHostState']:
+    ) -> list[HostState]:
         """Return the hosts with an answer, or one host, as recorded."""
         return [
             self._recorded_host(replica, number)
@@ -185,7 +187,7 @@ class Decision:
 
     def _recorded_host(
         self, replica: state.Replica | None, number: int
-    ) -> '_RecordedHostState':
+    ) -> HostState:
         uuid, nodename = self._identities[number]
         used = (0,) * len(inventory.RESOURCE_CLASSES)
         given_back: tuple[str, ...] = ()
@@ -194,7 +196,7 @@ class Decision:
             given_back = replica.present.given_back(uuid)
         noted = self._noted.get(number, _NO_FACTS)
         return _RecordedHostState(
-            uuid, nodename, used, noted.added,
+            uuid or '', nodename, used, noted.added,
             {*given_back, *noted.here, *(each.uuid for each in noted.added)}
             .difference(noted.away),
         )
@@ -202,7 +204,7 @@ class Decision:
     def _reasons(
         self,
         replica: state.Replica | None,
-        refused: list['_RecordedHostState'],
+        refused: list[HostState],
     ) -> dict[int, str]:
         """Return a reason for each refused host, by id()."""
         if self.outcome != DECIDED:
@@ -228,7 +230,7 @@ class Decision:
     def _paths(
         self,
         replica: state.Replica | None,
-        host_states: list['_RecordedHostState'],
+        host_states: list[HostState],
     ) -> dict[int, str]:
         """Return the paths by which hosts can pass, in words, by id()."""
         if (
@@ -273,7 +275,7 @@ class _RecordedHostState:
 
     def __init__(
         self,
-        uuid: str | None,
+        uuid: str,
         nodename: str,
         used: tuple[int, ...],
         added: tuple[Instance, ...],
@@ -283,13 +285,13 @@ class _RecordedHostState:
         self.nodename = nodename
         self.vcpus_used, self.total_usable_ram_mb, disk_gb = used
         self.disk_mb_used = disk_gb * 1024
-        self.instances = instances
+        self.instances: Collection[str] | None = instances
         for each in added:
             nova_objects.add_consumed(self, each)
 
 
 def _facts(
-    host_state: Any, replica: state.Replica, request: Request
+    host_state: HostState, replica: state.Replica, request: Request
 ) -> _HostFacts:
     named = host_state.instances or ()
     own_id = request.own_id
@@ -305,7 +307,7 @@ def _facts(
 
 
 def _room_left(
-    replica: state.Replica, host_states: list[Any]
+    replica: state.Replica, host_states: list[HostState]
 ) -> list[Cell]:
     """Return the room that each host has left by RESOURCE_CLASSES.
 

@@ -7,12 +7,12 @@ operator has chosen for errors.
 """
 
 import time
-from typing import Any
 
 from nova.scheduler import utils
 from oslo_config import cfg
 from oslo_log import log as logging
 
+from blazar_sched.ext.host_state import HostState
 from blazar_sched.replica import limited_log
 from blazar_sched.replica import state
 from blazar_sched.worker import consumption
@@ -21,6 +21,7 @@ from blazar_sched.worker import magnetic
 from blazar_sched.worker import nova_objects
 from blazar_sched.worker import process
 from blazar_sched.worker import steps
+from blazar_sched.worker.nova_objects import RequestSpec
 from blazar_sched.worker.request import read_once
 from blazar_sched.worker.steps import StepFactory
 
@@ -32,8 +33,11 @@ failure = limited_log.LimitedLog(LOG)
 
 
 def filter_hosts(
-    name: str, step_factory: StepFactory, host_states: list[Any], spec: Any
-) -> list[Any]:
+    name: str,
+    step_factory: StepFactory,
+    host_states: list[HostState],
+    spec: RequestSpec,
+) -> list[HostState]:
     """Return the host states that pass the steps; never raise.
 
     A rebuild stays on its host. For a stale or missing replica, and for an
@@ -113,7 +117,7 @@ def _report_stale(replica: state.Replica | None) -> str:
     return decision.UNKNOWN
 
 
-def _on_stale(host_states: list[Any], bound: bool) -> list[Any]:
+def _on_stale(host_states: list[HostState], bound: bool) -> list[HostState]:
     options = CONF.blazar_sched
     if options.on_stale == 'open':
         return host_states

@@ -41,7 +41,7 @@ class _EndPoint:
         hear_placed: HearPlaced,
         explain: Explain,
         report: Report,
-        answer: Callable[[str, Any], object],
+        answer: Callable[[str, object], object],
     ) -> None:
         self._worker = worker
         self._hear = hear
@@ -102,7 +102,6 @@ class Listener:
         self._end_point = _EndPoint(
             worker, hear, hear_placed, explain, report, self._answer
         )
-        self._client: Any = None
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -130,7 +129,7 @@ class Listener:
         if self._thread is not None:
             self._thread.join(STOP_TIMEOUT)
 
-    def _answer(self, question: str, body: Any) -> None:
+    def _answer(self, question: str, body: object) -> None:
         self._client.cast(
             {}, wire.ANSWER_METHOD, question=question, worker=self._worker,
             body=body,

@@ -2,8 +2,8 @@
 """Magnetic reservations, used by their project without a hint."""
 
 from collections.abc import Iterable
-from typing import Any
 
+from blazar_sched.ext.host_state import HostState
 from blazar_sched.replica import server_reservation
 from blazar_sched.replica import state
 from blazar_sched.worker.request import Request
@@ -12,9 +12,9 @@ from blazar_sched.worker.request import Request
 def hosts_of_project(
     replica: state.Replica,
     request: Request,
-    host_states: Iterable[Any],
+    host_states: Iterable[HostState],
     now: int,
-) -> list[Any]:
+) -> list[HostState]:
     """Return the hosts of the magnetic reservations of the request's project.
 
     Only allocations that are open at `now` are considered, on hosts that are

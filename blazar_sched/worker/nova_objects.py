@@ -38,27 +38,95 @@ from collections.abc import Callable
 from collections.abc import Container
 from collections.abc import Iterable
 from collections.abc import Mapping
+from collections.abc import Sequence
 import functools
 from typing import Any
+from typing import Protocol
 import weakref
 
 from blazar_sched.domain.instance import Instance
+from blazar_sched.ext.host_state import HostState
 
 _CONSUMED = 'blazar_sched_consumed'
 _REQUEST = '_blazar_sched_request'
 _WATCHED = '_blazar_sched_watched'
 _PLACED = '_blazar_sched_placed'
 
+
+class _Fields(Protocol):
+    """An object of Nova, of which some fields may not be set."""
+
+    def __contains__(self, name: object) -> bool: ...
+
+
+class Flavor(_Fields, Protocol):
+    """What is read of a flavor."""
+
+    extra_specs: Mapping[str, str] | None
+
+
+class PciRequest(Protocol):
+    """What is read of a request for PCI devices."""
+
+    request_id: str
+
+
+class PciRequests(Protocol):
+    """The requests for PCI devices of an instance."""
+
+    requests: Sequence[PciRequest]
+
+
+class RequestGroup(Protocol):
+    """What is read of a group of resources that Placement is asked for."""
+
+    requester_id: str | None
+    resources: Mapping[str, int]
+
+
+class Image(_Fields, Protocol):
+    """What is read of an image."""
+
+    properties: _Fields
+
+
+class Destination(_Fields, Protocol):
+    """What is read and called of a requested destination."""
+
+    def require_aggregates(self, aggregates: list[str]) -> None: ...
+
+
+class RequestSpec(_Fields, Protocol):
+    """What is read of nova.objects.RequestSpec."""
+
+    instance_uuid: str
+    project_id: str | None
+    num_instances: int
+    flavor: Flavor
+    vcpus: int
+    memory_mb: int
+    root_gb: int
+    ephemeral_gb: int
+    swap: int
+    is_bfv: bool
+    image: Image | None
+    pci_requests: PciRequests | None
+    requested_resources: Sequence[RequestGroup] | None
+    requested_destination: Destination | None
+
+    def get_scheduler_hint(self, name: str) -> object: ...
+
+
 # Called with a HostState and the RequestSpec of the instance placed on it.
-Observer = Callable[[Any, Any], None]
+Observer = Callable[[HostState, RequestSpec], None]
 
 
 class _Observed:
     """A mixin that precedes the own class of a HostState."""
 
-    blazar_sched_observer: Observer
+    blazar_sched_observer: Callable[..., None]
 
-    def consume_from_request(self, spec: Any) -> None:
+    def consume_from_request(self, spec: RequestSpec) -> None:
         """Let Nova count `spec` on the host, then call the observer."""
         super().consume_from_request(spec)  # type: ignore[misc]
         self.blazar_sched_observer(self, spec)
@@ -75,7 +143,7 @@ def _observed(of: type, observer: Observer) -> type:
 
 
 def observe_placements(
-    host_states: Iterable[Any], observer: Observer
+    host_states: Iterable[HostState], observer: Observer
 ) -> None:
     """Call `observer` for each instance that is placed on a HostState.
 
@@ -90,7 +158,7 @@ def observe_placements(
 
 
 def set_watched(
-    spec: Any, host_states: list[Any], placed: str | None = None
+    spec: RequestSpec, host_states: list[HostState], placed: str | None = None
 ) -> None:
     """Keep the HostStates that may have to be no alternates of a RequestSpec.
 
@@ -102,14 +170,14 @@ def set_watched(
     setattr(spec, _PLACED, placed)
 
 
-def watched(spec: Any) -> list[Any]:
+def watched(spec: RequestSpec) -> list[HostState]:
     """Return the HostStates that `set_watched` has kept."""
     found = (each() for each in getattr(spec, _WATCHED, ()))
     return [h for h in found if h is not None]
 
 
 def end_alternates(
-    spec: Any, host_states: list[Any], several: bool
+    spec: RequestSpec, host_states: list[HostState], several: bool
 ) -> None:
     """Leave hosts out of the alternates of a request that is placed.
 
@@ -123,10 +191,12 @@ def end_alternates(
     """
     set_watched(spec, host_states, spec.instance_uuid)
     for h in () if several else host_states:
-        h.allocation_candidates = []
+        vars(h)['allocation_candidates'] = []
 
 
-def without_alternates(spec: Any, host_states: list[Any]) -> list[Any]:
+def without_alternates(
+    spec: RequestSpec, host_states: list[HostState]
+) -> list[HostState]:
     """Return the HostStates, without watched ones to list as alternates.
 
     Nova passes the same HostStates for an instance that is already placed.
@@ -137,7 +207,7 @@ def without_alternates(spec: Any, host_states: list[Any]) -> list[Any]:
     return [h for h in host_states if id(h) not in ended]
 
 
-def add_consumed(host_state: Any, instance: Instance) -> None:
+def add_consumed(host_state: HostState, instance: Instance) -> None:
     """Note that a HostState's own figures count an instance from now on.
 
     :param instance: its `used` is what the figures count
@@ -146,7 +216,7 @@ def add_consumed(host_state: Any, instance: Instance) -> None:
     known[instance.uuid] = instance
 
 
-def consumed(host_state: Any) -> Mapping[str, Instance]:
+def consumed(host_state: HostState) -> Mapping[str, Instance]:
     """Return the instances of its request that a HostState counts, by uuid.
     """
     instances: Mapping[str, Instance] = vars(host_state).get(_CONSUMED, {})
@@ -154,8 +224,8 @@ def consumed(host_state: Any) -> Mapping[str, Instance]:
 
 
 def with_any(
-    host_states: Iterable[Any], hosts: Container[str]
-) -> list[Any]:
+    host_states: Iterable[HostState], hosts: Container[str]
+) -> list[HostState]:
     """Return the HostStates of some hosts, and those that have counted any.
 
     Nearly all of 10,000 HostStates are neither.
@@ -165,18 +235,20 @@ def with_any(
     ]
 
 
-def set_request(spec: Any, key: object, request: object) -> None:
+def set_request(spec: RequestSpec, key: object, request: object) -> None:
     """Keep the request read from a RequestSpec, under a key."""
     setattr(spec, _REQUEST, (key, request))
 
 
-def get_request(spec: Any, key: object) -> Any:
+def get_request(spec: RequestSpec, key: object) -> Any:
     """Return the request kept under a key; None if there is none."""
     known, request = getattr(spec, _REQUEST, (None, None))
     return request if known == key else None
 
 
-def add_request_filter(request_filter: Callable[[Any, Any], bool]) -> None:
+def add_request_filter(
+    request_filter: Callable[[Any, RequestSpec], bool]
+) -> None:
     """Register a request filter; Nova offers no other way to register one."""
     # This is the only function that needs Nova itself.
     from nova.scheduler.request_filter import ALL_REQUEST_FILTERS

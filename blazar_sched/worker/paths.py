@@ -17,6 +17,7 @@ from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.instance import Stay
 from blazar_sched.domain.relocation import Rules
 from blazar_sched.domain.window import FOREVER
+from blazar_sched.ext.host_state import HostState
 from blazar_sched.placing import relocation
 from blazar_sched.placing.relocation import Path
 from blazar_sched.placing.relocation import Targets
@@ -66,7 +67,7 @@ class Paths:
         self._placed = placed
         # By the likeness of the hosts that are left, and the resource classes
         # that these hosts have.
-        self._targets: dict[tuple[Any, ...], Targets] = {}
+        self._targets: dict[tuple[object, ...], Targets] = {}
 
     def has_headroom(self, end: int) -> bool:
         """Tell whether all hosts together have headroom for the request."""
@@ -83,11 +84,11 @@ class Paths:
 
     def with_path(
         self,
-        host_states: list[Any],
-        with_room: list[Any],
+        host_states: list[HostState],
+        with_room: list[HostState],
         amounts: tuple[int, ...],
         end: int,
-    ) -> list[Any]:
+    ) -> list[HostState]:
         """Return the hosts with room to an end, there or by a path.
 
         Paths are looked for only until ENOUGH hosts pass, from the hosts first
@@ -110,7 +111,7 @@ class Paths:
 
     def _leaving(
         self,
-        host_states: Iterable[Any],
+        host_states: Iterable[HostState],
         until: int,
         end: int,
     ) -> Iterator[int]:
@@ -135,7 +136,7 @@ class Paths:
 
     def of_passing(
         self,
-        host_states: list[Any],
+        host_states: list[HostState],
         amounts: tuple[int, ...],
         end: int,
     ) -> dict[int, str]:
@@ -172,7 +173,7 @@ class Paths:
         return self._find(host, until, end) or ()
 
     def why_none(
-        self, host_state: Any, amounts: tuple[int, ...], end: int
+        self, host_state: HostState, amounts: tuple[int, ...], end: int
     ) -> str:
         """Say why a host has no room to an end, neither there nor by a path.
         """
@@ -202,7 +203,7 @@ class Paths:
         return f'{reason}; {why}'
 
     def _rooms(
-        self, host_state: Any, amounts: tuple[int, ...]
+        self, host_state: HostState, amounts: tuple[int, ...]
     ) -> Iterator[
         tuple[int, ext.TimelineIndex, present.Headroom, tuple[int, ...]]
     ]:
@@ -229,8 +230,8 @@ class Paths:
             yield seconds, index, headroom, wanted
 
     def _with_extra_room(
-        self, host_states: list[Any], end: int
-    ) -> list[Any]:
+        self, host_states: list[HostState], end: int
+    ) -> list[HostState]:
         """Return the hosts with room in the indexes of the other classes."""
         if not self._request.extra:
             return host_states
@@ -244,8 +245,8 @@ class Paths:
         ]
 
     def _by_time(
-        self, host_states: list[Any], amounts: tuple[int, ...]
-    ) -> list[tuple[int, list[Any]]]:
+        self, host_states: list[HostState], amounts: tuple[int, ...]
+    ) -> list[tuple[int, list[HostState]]]:
         """Return hosts by the time until which they have room, latest first.
 
         Of many times, only the latest MAX_TIMES.

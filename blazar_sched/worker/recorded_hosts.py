@@ -8,7 +8,8 @@ kept once for all decisions that saw the host with the same room.
 """
 
 from collections.abc import Iterable
-from typing import Any
+
+from blazar_sched.ext.host_state import HostState
 
 # The room that a host had left, packed; see worker.decision.
 Cell = bytes
@@ -33,7 +34,7 @@ class RecordedHosts:
         self._numbers: dict[str, int] = {}
         self._chunks: list[Chunk] = []
 
-    def numbers(self, host_states: Iterable[Any]) -> list[int]:
+    def numbers(self, host_states: Iterable[HostState]) -> list[int]:
         """Return the numbers of Nova's HostStates; number the new hosts."""
         known = self._numbers.get
         keys = [h.uuid or h.nodename for h in host_states]

@@ -33,6 +33,7 @@ from blazar_sched.replica import instance_record
 from blazar_sched.replica import record
 from blazar_sched.replica import state
 from blazar_sched.worker import nova_objects
+from blazar_sched.worker.nova_objects import RequestSpec
 
 LOG = logging.getLogger(__name__)
 
@@ -139,7 +140,7 @@ class Request:
 
 
 def read_request(
-    spec: Any, replica: state.Replica | None, now: int, options: Any
+    spec: RequestSpec, replica: state.Replica | None, now: int, options: Any
 ) -> Request:
     """Return the request in Nova's RequestSpec `spec`.
 
@@ -178,7 +179,7 @@ def read_request(
 
 
 def read_once(
-    spec: Any, replica: state.Replica | None, now: int, options: Any
+    spec: RequestSpec, replica: state.Replica | None, now: int, options: Any
 ) -> Request:
     """Return the request in `spec`; read each RequestSpec once.
 
@@ -194,7 +195,11 @@ def read_once(
 
 
 def _server(
-    spec: Any, own: Instance | None, is_first: bool, now: int, options: Any
+    spec: RequestSpec,
+    own: Instance | None,
+    is_first: bool,
+    now: int,
+    options: Any,
 ) -> RequestedServer:
     extra_specs: Mapping[str, str] = (
         spec.flavor.extra_specs or {} if 'extra_specs' in spec.flavor else {}
@@ -263,7 +268,7 @@ def _drawn(
     return named if is_asked else None, end
 
 
-def is_new(spec: Any) -> bool:
+def is_new(spec: RequestSpec) -> bool:
     """Tell whether a server is being created, not moved or unshelved.
 
     For an existing server Nova names the cell of the server, to keep the
@@ -287,7 +292,7 @@ def _rules(
 
 
 def _features(
-    spec: Any, extra_specs: Mapping[str, str], local_disk: bool
+    spec: RequestSpec, extra_specs: Mapping[str, str], local_disk: bool
 ) -> Features:
     image = spec.image if 'image' in spec else None
     properties = {}
@@ -309,7 +314,7 @@ def _features(
     )
 
 
-def _devices(spec: Any) -> Counter[str]:
+def _devices(spec: RequestSpec) -> Counter[str]:
     """Return the amounts that Nova asks of Placement for PCI devices.
 
     Nova adds request groups for the devices of a flavor's PCI alias where PCI

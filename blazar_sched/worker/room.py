@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 import copy
 import functools
-from typing import Any
 
 from oslo_config import cfg
 
@@ -15,6 +14,7 @@ from blazar_sched import ext
 from blazar_sched.conf import relocation
 from blazar_sched.domain import inventory
 from blazar_sched.domain.instance import Instance
+from blazar_sched.ext.host_state import HostState
 from blazar_sched.replica import present
 from blazar_sched.replica import state
 from blazar_sched.worker import consumption
@@ -53,8 +53,8 @@ class Room:
         )
 
     def select(
-        self, host_states: list[Any], amounts: tuple[int, ...]
-    ) -> list[Any]:
+        self, host_states: list[HostState], amounts: tuple[int, ...]
+    ) -> list[HostState]:
         """Return the HostStates with room, there or by a path.
 
         :param amounts: by RESOURCE_CLASSES
@@ -70,8 +70,11 @@ class Room:
         ]
 
     def _with_room(
-        self, amounts: tuple[int, ...], group: list[Any], admission: Admission
-    ) -> list[Any]:
+        self,
+        amounts: tuple[int, ...],
+        group: list[HostState],
+        admission: Admission,
+    ) -> list[HostState]:
         passing = self.replica.present.select(
             self.replica.indexes.main, group, self.now, admission.end, amounts,
             self.request.own_id,
@@ -80,7 +83,7 @@ class Room:
             return passing
         return self.paths.with_path(group, passing, amounts, admission.end)
 
-    def _without_own(self, host_state: Any) -> Any:
+    def _without_own(self, host_state: HostState) -> HostState:
         """Return the HostState without the instance, if it is there.
 
         The instance takes the place of itself, at its whole new size.
@@ -95,7 +98,7 @@ class Room:
         without.instances = [uuid for uuid in named if uuid != own.uuid]
         return without
 
-    def why_none(self, host_state: Any, amounts: tuple[int, ...]) -> str:
+    def why_none(self, host_state: HostState, amounts: tuple[int, ...]) -> str:
         """Say why a host has no room for amounts, see `select`."""
         host_state = self._without_own(host_state)
         admission = self.admissions.of(host_state)
@@ -110,7 +113,7 @@ class Room:
     def why_not_in(
         self,
         index: ext.TimelineIndex,
-        host_state: Any,
+        host_state: HostState,
         headroom: present.Headroom,
         amounts: tuple[int, ...],
     ) -> str:
@@ -127,7 +130,9 @@ class Room:
             self.replica.hosts.get(host_state.uuid),
         )
 
-    def recent(self, host_states: list[Any]) -> dict[int, list[Instance]]:
+    def recent(
+        self, host_states: list[HostState]
+    ) -> dict[int, list[Instance]]:
         """Return recently placed instances that count separately, by id().
 
         A bound instance counts by its reservation, a preemptible instance
@@ -157,14 +162,14 @@ class TotalHeadroom(_RoomStep):
     wherever it is.
     """
 
-    def passing(self, host_states: list[Any]) -> list[Any]:
+    def passing(self, host_states: list[HostState]) -> list[HostState]:
         if self._room.request.is_counted:
             return host_states
         return self._room.admissions.select(host_states, self._with_headroom)
 
     def _with_headroom(
-        self, host_states: list[Any], admission: Admission
-    ) -> list[Any]:
+        self, host_states: list[HostState], admission: Admission
+    ) -> list[HostState]:
         if not admission.relocates or (
             self._room.paths.has_headroom(admission.end)
         ):
@@ -172,7 +177,7 @@ class TotalHeadroom(_RoomStep):
         hosts = self._room.replica.hosts
         return [h for h in host_states if h.uuid not in hosts]
 
-    def reason(self, host_state: Any) -> str:
+    def reason(self, host_state: HostState) -> str:
         return (
             'the reservable hosts together have too little headroom for an '
             'instance that may have to be moved: see relocation_headroom'
@@ -182,13 +187,13 @@ class TotalHeadroom(_RoomStep):
 class HostRoom(_RoomStep):
     """Room of RESOURCE_CLASSES for the instance, on the host or by a path."""
 
-    def passing(self, host_states: list[Any]) -> list[Any]:
+    def passing(self, host_states: list[HostState]) -> list[HostState]:
         return self._room.select(host_states, self._room.request.amounts)
 
-    def reason(self, host_state: Any) -> str:
+    def reason(self, host_state: HostState) -> str:
         return self._room.why_none(host_state, self._room.request.amounts)
 
-    def paths(self, host_states: list[Any]) -> dict[int, str]:
+    def paths(self, host_states: list[HostState]) -> dict[int, str]:
         found: dict[int, str] = {}
         for admission, group in self._room.admissions.groups(host_states):
             if admission is not None and admission.relocates:
@@ -207,7 +212,7 @@ class RoomBesideRecent(_RoomStep):
             inventory.RESOURCE_CLASSES, room.request.amounts, strict=True
         ))
 
-    def passing(self, host_states: list[Any]) -> list[Any]:
+    def passing(self, host_states: list[HostState]) -> list[HostState]:
         recent = self._room.recent(host_states)
         if not recent:
             return host_states
@@ -221,7 +226,7 @@ class RoomBesideRecent(_RoomStep):
             ),
         )
 
-    def reason(self, host_state: Any) -> str:
+    def reason(self, host_state: HostState) -> str:
         others = self._room.recent([host_state]).get(id(host_state), [])
         reason = self._room.why_none(host_state, _total(self._wanted, others))
         return (
@@ -244,7 +249,7 @@ class ClassRoom(_RoomStep):
         self._wanted = {name: room.request.extra[name]}
         self._index = index
 
-    def passing(self, host_states: list[Any]) -> list[Any]:
+    def passing(self, host_states: list[HostState]) -> list[HostState]:
         recent = self._room.recent(host_states)
         return steps.either(host_states, *(
             self._room.admissions.select(
@@ -254,8 +259,11 @@ class ClassRoom(_RoomStep):
         ))
 
     def _with_room(
-        self, total: tuple[int, ...], group: list[Any], admission: Admission
-    ) -> list[Any]:
+        self,
+        total: tuple[int, ...],
+        group: list[HostState],
+        admission: Admission,
+    ) -> list[HostState]:
         if admission.relocates and total == _total(self._wanted, ()):
             # The relocation path has room for these classes, too.
             return group
@@ -264,7 +272,7 @@ class ClassRoom(_RoomStep):
             ignore=self._room.request.own_id,
         )
 
-    def reason(self, host_state: Any) -> str:
+    def reason(self, host_state: HostState) -> str:
         others = self._room.recent([host_state]).get(id(host_state), [])
         headroom = present.plain(
             self._index, [host_state], self._room.request.own_id
@@ -276,16 +284,16 @@ class ClassRoom(_RoomStep):
 
 def _by_total(
     wanted: Mapping[str, int],
-    host_states: list[Any],
+    host_states: list[HostState],
     recent: Mapping[int, Sequence[Instance]],
-) -> Iterable[tuple[tuple[int, ...], list[Any]]]:
+) -> Iterable[tuple[tuple[int, ...], list[HostState]]]:
     """Return the HostStates with each total, so that each needs one query.
 
     :param wanted: the amounts of the request by class
     :param recent: the instances that count too, by id() of HostState
     """
     alone = _total(wanted, ())
-    groups: dict[tuple[int, ...], list[Any]] = defaultdict(list)
+    groups: dict[tuple[int, ...], list[HostState]] = defaultdict(list)
     for h in host_states:
         others = recent.get(id(h))
         groups[_total(wanted, others) if others else alone].append(h)

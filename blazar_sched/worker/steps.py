@@ -8,8 +8,8 @@ hosts do not are found by two passes over the same steps.
 import abc
 from collections.abc import Callable
 from collections.abc import Iterable
-from typing import Any
 
+from blazar_sched.ext.host_state import HostState
 from blazar_sched.replica import state
 from blazar_sched.worker.request import Request
 
@@ -18,14 +18,14 @@ class Step(abc.ABC):
     """One check of hosts."""
 
     @abc.abstractmethod
-    def passing(self, host_states: list[Any]) -> list[Any]:
+    def passing(self, host_states: list[HostState]) -> list[HostState]:
         """Return the HostStates that pass, in their order."""
 
     @abc.abstractmethod
-    def reason(self, host_state: Any) -> str:
+    def reason(self, host_state: HostState) -> str:
         """Return the reason why a HostState does not pass."""
 
-    def paths(self, host_states: list[Any]) -> dict[int, str]:
+    def paths(self, host_states: list[HostState]) -> dict[int, str]:
         """Return the relocation paths by which HostStates pass.
 
         :returns: each path in words, by id() of HostState
@@ -37,7 +37,9 @@ class Step(abc.ABC):
 StepFactory = Callable[[state.Replica, Request, int], Iterable[Step]]
 
 
-def passing(steps: Iterable[Step], host_states: list[Any]) -> list[Any]:
+def passing(
+    steps: Iterable[Step], host_states: list[HostState]
+) -> list[HostState]:
     """Return the HostStates that pass all steps, in their order."""
     for step in steps:
         if not host_states:
@@ -47,7 +49,7 @@ def passing(steps: Iterable[Step], host_states: list[Any]) -> list[Any]:
 
 
 def reasons(
-    steps: Iterable[Step], host_states: list[Any]
+    steps: Iterable[Step], host_states: list[HostState]
 ) -> dict[int, str]:
     """Return the reasons why HostStates do not pass, by id()."""
     found: dict[int, str] = {}
@@ -62,7 +64,7 @@ def reasons(
 
 
 def paths(
-    steps: Iterable[Step], host_states: list[Any]
+    steps: Iterable[Step], host_states: list[HostState]
 ) -> dict[int, str]:
     """Return the paths by which HostStates pass; see `Step.paths`."""
     found: dict[int, str] = {}
@@ -72,8 +74,8 @@ def paths(
 
 
 def either(
-    host_states: list[Any], *groups: list[Any]
-) -> list[Any]:
+    host_states: list[HostState], *groups: list[HostState]
+) -> list[HostState]:
     """Return the HostStates that are in any of the groups, in their order.
 
     :param groups: the groups, each in the order of `host_states` already

@@ -75,8 +75,8 @@ class Worker:
         self.decisions = decision_log.Decisions(
             lambda: CONF.blazar_sched.decisions_kept, self.wake
         )
-        self._transport: Any = None
-        self._client: Any = None
+        self._transport: oslo_messaging.Transport | None = None
+        self._client: oslo_messaging.RPCClient | None = None
         self._listener = listener.Listener(
             self.name, self._hear, self._hear_placed, self._explain,
             self._report,

@@ -28,6 +28,7 @@ class ExpectedException(Exception):
 
 class Transport:
     conf: cfg.ConfigOpts
+    def cleanup(self) -> None: ...
 
 class TransportURL:
     transport: str
