@@ -6,6 +6,8 @@ import pytest
 
 from blazar_sched.demo.cloud import host_of
 
+pytestmark = pytest.mark.more
+
 HOUR = 3600
 SOON = 900
 GPUS = {'c1': 4, 'c2': 1}

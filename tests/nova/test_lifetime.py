@@ -32,6 +32,8 @@ from blazar_sched.worker import process
 from tests.nova.ahead import Clock
 from tests.nova.ahead import wait_for_replica
 
+pytestmark = pytest.mark.more
+
 HOSTS = ('c1', 'c2')
 HOUR = 3600
 MONTH = 30 * 24 * HOUR

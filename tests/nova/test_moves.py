@@ -7,6 +7,8 @@ import pytest
 
 from blazar_sched.demo import cloud
 
+pytestmark = pytest.mark.more
+
 HOUR = 3600
 SOON = 900
 OTHER_IMAGE = 'a2459075-d96c-40d5-893e-577ff92e721c'

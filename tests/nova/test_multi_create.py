@@ -10,6 +10,8 @@ import pytest
 from blazar_sched.demo import cloud
 from blazar_sched.worker import nova_objects
 
+pytestmark = pytest.mark.more
+
 HOUR = 3600
 SOON = 900
 

@@ -23,6 +23,8 @@ from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.placement import Placement
 from blazar_sched.service.manager.manager import Manager
 
+pytestmark = pytest.mark.more
+
 # The fourth host of the cloud is not reservable.
 HOSTS = ('c1', 'c2', 'c3')
 HOUR = 3600

@@ -34,6 +34,8 @@ from blazar_sched.worker.pending import Pending
 from tests.nova.ahead import Clock
 from tests.nova.ahead import wait_for_replica
 
+pytestmark = pytest.mark.more
+
 HOSTS = ('c1', 'c2', 'c3')
 VCPUS = 4
 HOUR, DAY = 3600, 86400

@@ -44,6 +44,8 @@ from blazar_sched.service.manager.manager import Manager
 from blazar_sched.worker import process
 from blazar_sched.worker.announcer import Announcer
 
+pytestmark = pytest.mark.more
+
 LARGE = os.environ.get('BLAZAR_SCHED_STORM')
 BOOTS, LEASES, FAILURES = map(int, (LARGE or '30,8,3').split(','))
 SEEDS = (1, 2, 3) if LARGE else (1,)

@@ -20,6 +20,8 @@ from blazar_sched.service.clients.placement import Placement
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.manager.manager import Manager
 
+pytestmark = pytest.mark.more
+
 HOSTS = ('c1', 'c2', 'c3', 'c4')
 VCPUS = 8
 LEAD, NOTICE, AHEAD = 600, 120, 1000

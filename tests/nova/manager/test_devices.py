@@ -14,6 +14,8 @@ from tests.nova.manager.test_leases import fed
 from tests.nova.manager.test_leases import OTHER
 from tests.nova.manager.test_leases import OWNER
 
+pytestmark = pytest.mark.more
+
 GPU = 'CUSTOM_GPU'
 GPUS = {'compute-1': 3, 'compute-2': 1}
 FAST = 'CUSTOM_FAST'

@@ -19,6 +19,8 @@ from tests.nova.manager.test_leases import fed
 from tests.nova.manager.test_leases import OTHER
 from tests.nova.manager.test_leases import OWNER
 
+pytestmark = pytest.mark.more
+
 GPU = 'CUSTOM_PCI_10DE_20B0'
 DEVICES = 3
 ALIASES = [json.dumps({

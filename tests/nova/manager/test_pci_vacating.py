@@ -17,6 +17,8 @@ from tests.nova.manager.test_pci import DEVICES
 from tests.nova.manager.test_pci import devices  # noqa: F401
 from tests.nova.manager.test_pci import nova  # noqa: F401
 
+pytestmark = pytest.mark.more
+
 
 @pytest.fixture(scope='module')
 def hostnames():

@@ -16,6 +16,8 @@ from tests.nova.manager.test_leases import fed
 from tests.nova.manager.test_leases import OTHER
 from tests.nova.manager.test_leases import OWNER
 
+pytestmark = pytest.mark.more
+
 VGPU, OWN_CLASS = 'VGPU', 'CUSTOM_VGPU_LARGE'
 SMALL, LARGE = 'CUSTOM_TYPE_SMALL', 'CUSTOM_TYPE_LARGE'
 # The cards of each host: resource class, trait, and number of virtual GPUs.
