@@ -28,6 +28,7 @@ from blazar_sched.placing.options import DEFAULT_OPTIONS
 from blazar_sched.placing.options import Options
 from blazar_sched.replica import accounting
 from blazar_sched.replica import packing
+from blazar_sched.replica import record
 from blazar_sched.replica import state
 
 # The reservation of the allocations that keep cleared hosts free.
@@ -90,7 +91,8 @@ def _refused(
 class _Clearing:
     """The clearing of hosts for one lease.
 
-    :param put: puts instances with new paths on trial into the replica
+    :param put: puts the records of instances with new paths on trial into the
+        replica
     :param undo: receives the removal of the allocations that keep the cleared
         hosts free
     """
@@ -100,7 +102,7 @@ class _Clearing:
         replica: state.Replica,
         now: int,
         rules: Rules,
-        put: Callable[[Iterable[Instance]], None],
+        put: state.Put,
         undo: contextlib.ExitStack,
     ) -> None:
         self._replica = replica
@@ -207,10 +209,12 @@ class _Clearing:
                     self._replica, each, self._now, self._rules
                 )
                 if path is None:
-                    self._put(changed)
+                    self._put(map(record.encode, changed))
                     return False
                 changed.append(each)
-                self._put([dataclasses.replace(each, path=path)])
+                self._put([
+                    record.encode(dataclasses.replace(each, path=path))
+                ])
             self._undo.push(undo.pop_all())
         self._kept_free[host] = kept_free
         for each in changed:

@@ -7,7 +7,6 @@ stay there. On trial, the allocations of the earlier reservations take their
 cleaning time, too, so that all reservations together keep the cleaning time.
 """
 
-from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -24,7 +23,6 @@ from blazar_sched.domain import duration
 from blazar_sched.domain import exception
 from blazar_sched.domain.allocation import Allocation
 from blazar_sched.domain.host import Host
-from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import PHYSICAL_HOST
 from blazar_sched.domain.reservation import Reservation
@@ -41,8 +39,6 @@ from blazar_sched.replica.catalog import Candidates
 from blazar_sched.replica.indexes import Indexes
 
 Allocations = dict[str, list[Allocation]]
-# Called with what a lease has got, and with the instances that it displaces.
-Keep = Callable[[Allocations, list[Instance]], None]
 
 
 def allocations_of(replica: state.Replica, lease: Lease) -> Allocations:
@@ -238,25 +234,6 @@ def in_window(
 def new_id() -> str:
     """Return a new id for an allocation."""
     return str(uuid.uuid4())
-
-
-@contextlib.contextmanager
-def remembering(replica: state.Replica) -> Iterator[Keep]:
-    """Let a commit place several leases, each beside those before it.
-
-    The replica of a commit lacks the writes of the commit. The block is given
-    a function that adds to the replica what a lease has got, until the block
-    ends.
-    """
-    with replica.changing() as put, contextlib.ExitStack() as undo:
-
-        def keep(placed: Allocations, displaced: list[Instance]) -> None:
-            if displaced:
-                put(displaced)
-            allocations = list(itertools.chain(*placed.values()))
-            undo.enter_context(replica.indexes.added(allocations))
-
-        yield keep
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -75,6 +75,11 @@ class Entities:
             entities.values() for entities in self._by_kind.values()
         )
 
+    def entity(self, kind: str, key: str) -> record.Entity | None:
+        """Return a host, a reservation or an instance, None if unknown."""
+        found: record.Entity | None = self._by_kind[kind].get(key)
+        return found
+
     def keep(self, image: Image) -> None:
         """Replace the entities that an image names."""
         for (kind, key), entity in image.items():

@@ -86,8 +86,12 @@ class LeftOut:
 
     def items(self) -> Iterator[record.Record]:
         """Yield the records, each marked as left out."""
-        for each, reason in self._known.values():
-            yield _marked(each, reason)
+        for key in self._known:
+            yield self.item(key)
+
+    def item(self, key: record.Key) -> record.Record:
+        """Return the record of a key that is left out, marked."""
+        return _marked(*self._known[key])
 
     def take(self, each: record.Record) -> bool:
         """Leave a record out if it is marked; return whether it is marked.

@@ -32,6 +32,16 @@ Record = tuple[str, str, dict[str, Any] | None]
 Key = tuple[str, str]
 
 
+class Removal(tuple[str, str, None]):
+    """The record of an allocation that is gone.
+
+    A replica finds an allocation by its reservation, whose id is here only as
+    long as the record is in the process that made the record.
+    """
+
+    reservation_id: str
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Reservation:
     """A reservation that is not over, with the fields that a replica needs.
@@ -153,6 +163,22 @@ def encode(entity: Entity) -> Record:
             [stay.host, stay.start, stay.end] for stay in entity.path
         ]
     return _KIND[type(entity)], key_of(entity), data
+
+
+def removal(allocation: Allocation) -> Removal:
+    """Return the record of an allocation that is gone."""
+    removed = Removal((ALLOCATION, allocation.id, None))
+    removed.reservation_id = allocation.reservation_id
+    return removed
+
+
+def reservation_of(each: Record | Removal) -> str:
+    """Return the id of the reservation of an allocation's record."""
+    if isinstance(each, Removal):
+        return each.reservation_id
+    data: dict[str, Any] = each[2] or {}
+    reservation_id: str = data['reservation_id']
+    return reservation_id
 
 
 def _fields(entity: Any) -> dict[str, Any]:

@@ -5,13 +5,13 @@ A replica has one writer, and any number of readers: see replica.indexes. This
 module does no I/O: see replica.puller for the source of the records.
 """
 
-from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
 import contextlib
 import itertools
 from typing import cast
+from typing import Protocol
 
 from blazar_sched import ext
 from blazar_sched.domain import inventory
@@ -33,6 +33,14 @@ from blazar_sched.replica.indexes import Indexes
 # Entries that the index takes in one call, so that no call holds the GIL for
 # long.
 CHUNK = 1000
+
+
+class Put(Protocol):
+    """A function that applies records on trial."""
+
+    def __call__(
+        self, records: Iterable[record.Record], leave_out: bool = False
+    ) -> None: ...
 
 
 class Replica(Entities):
@@ -183,30 +191,53 @@ class Replica(Entities):
         self.indexes.main.advance(now)
 
     @contextlib.contextmanager
-    def changing(self) -> Iterator[Callable[[Iterable[Instance]], None]]:
-        """Change instances on trial, and undo that after the block.
+    def changing(self) -> Iterator[Put]:
+        """Apply records on trial, and undo that after the block.
 
-        The block is given a function that puts records of instances in place
-        of others, or beside them.
+        The block is given a function that applies records as `apply` does.
         """
-        before: dict[str, Instance | None] = {}
+        before: dict[record.Key, record.Record] = {}
 
-        def put(instances: Iterable[Instance]) -> None:
-            changed = list(instances)
-            for each in changed:
-                before.setdefault(each.uuid, self.instances.get(each.uuid))
-            self.apply(self.revision, map(record.encode, changed))
+        def put(
+            records: Iterable[record.Record], leave_out: bool = False
+        ) -> None:
+            changes = list(records)
+            for each in self._present_records(changes):
+                before.setdefault(each[:2], each)
+            self.apply(self.revision, changes, leave_out)
 
         try:
             yield put
         finally:
             # An empty change would touch the indexes, too.
             if before:
-                self.apply(self.revision, [
-                    (record.INSTANCE, uuid, None) if instance is None
-                    else record.encode(instance)
-                    for uuid, instance in before.items()
-                ])
+                self.apply(self.revision, before.values(), leave_out=True)
+
+    def _present_records(
+        self, changes: Iterable[record.Record]
+    ) -> Iterator[record.Record]:
+        """Yield the records of the entities as they are before changes."""
+        held: dict[str, dict[str, Allocation]] = {}
+        for each in changes:
+            kind, key, _ = each
+            entity: record.Entity | None
+            if kind == record.ALLOCATION:
+                reservation_id = record.reservation_of(each)
+                if reservation_id not in held:
+                    held[reservation_id] = {
+                        a.id: a for a in self.indexes.allocations(
+                            reservation_id
+                        ).values()
+                    }
+                entity = held[reservation_id].get(key)
+            else:
+                entity = self.entity(kind, key)
+            if (kind, key) in self.left_out:
+                yield self.left_out.item((kind, key))
+            elif entity is None:
+                yield kind, key, None
+            else:
+                yield record.encode(entity)
 
     def items(self) -> Iterator[packing.Item]:
         """Yield the items that rebuild this replica: see replica.packing."""

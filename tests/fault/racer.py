@@ -11,8 +11,8 @@ from blazar_sched.placing import lease_placing
 from blazar_sched.service.api import deploy
 from blazar_sched.service.bus import rpc
 from blazar_sched.service.ledger import retry
+from blazar_sched.service.ledger import tx
 from blazar_sched.service.ledger.ledger import Ledger
-from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.manager.manager import Manager
 from tests import loopback
 from tests.fault import site
@@ -85,6 +85,7 @@ def _pause_after_placing(seconds: float) -> None:
 def _commit_anyhow(ledger: Ledger, work: Any) -> Any:
     """Commit as Ledger.commit does, without the lock of the ledger's row."""
     with ledger._lock, ledger._to_write.connect() as connection:
-        result = work(PlacingTx(connection, ledger._load()))
+        with tx.attempt(connection, ledger._load()) as attempt:
+            result = work(attempt)
         retry.commit(connection)
         return result

@@ -417,7 +417,9 @@ def _leases_do_not_displace():
     def place(replica, *args):
         with replica.changing() as put:
             put([
-                dataclasses.replace(each, preemptible=True, path=())
+                record.encode(
+                    dataclasses.replace(each, preemptible=True, path=())
+                )
                 for each in replica.instances.values() if each.movable
             ])
             return real(replica, *args)
@@ -472,7 +474,7 @@ def _booked_twice():
             if each.path and each is not noun
         ]
         with replica.changing() as put:
-            put(others)
+            put(map(record.encode, others))
             return real(replica, noun, *args, **options)
 
     return mock.patch.object(paths, 'plan', plan)

@@ -139,7 +139,7 @@ class Leases:
             if made:
                 return made, False
             lease = draft(tx)
-            placed, _ = self._writer.add(tx, lease, now)
+            placed = self._writer.add(tx, lease, now)
             if key is not None:
                 tx.put_key(project_id, key, lease.id, digest)
             admission.check(tx, LeaseChange(lease, None, now, placed))

@@ -18,13 +18,13 @@ project, and rests for most of the time.
 from collections import Counter
 from collections.abc import Callable
 from collections.abc import Iterable
-from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from collections.abc import Set
 import contextlib
 import dataclasses
 import functools
+import itertools
 from typing import Any
 import uuid
 
@@ -35,12 +35,14 @@ from blazar_sched.domain import exception
 from blazar_sched.domain import lease as lease_rules
 from blazar_sched.domain import plural
 from blazar_sched.domain import states
+from blazar_sched.domain.allocation import Allocation
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.lease_request import LeaseRequest
 from blazar_sched.placing import lease_placing
 from blazar_sched.placing import lease_request
 from blazar_sched.placing.lease_request import RequestedLease
 from blazar_sched.placing.window_search import Budget
+from blazar_sched.replica import record
 from blazar_sched.replica import state
 from blazar_sched.service import loop
 from blazar_sched.service import resources
@@ -489,7 +491,12 @@ class LeaseRequests(loop.Looped):
         """
         reader = self._search.fixed(replica, self._ledger)
         found = []
-        with _removed(replica, [each for each, _ in leaving]) as (keep, _):
+        with replica.changing() as put:
+            put(
+                record.removal(allocation)
+                for each, _ in leaving
+                for allocation in _allocations(replica, each.lease)
+            )
             for each, others in [(requested, ahead), *leaving]:
                 at, request = each.lease.start, each.request
                 within = max(request.start, now), request.latest_start
@@ -506,9 +513,11 @@ class LeaseRequests(loop.Looped):
                     each.lease, start=start, end=start + request.duration
                 )
                 try:
-                    keep(*self._writer.place(replica, lease, now))
+                    placed, displaced = self._writer.place(replica, lease, now)
                 except exception.NotEnoughHostsAvailable:
                     return None
+                put(map(record.encode, itertools.chain(*placed.values())))
+                put(map(record.encode, displaced))
                 found.append(start)
         return found
 
@@ -556,41 +565,37 @@ class LeaseRequests(loop.Looped):
         movable = self._movable(tx, requested.request, now)
         if any(each not in movable for each in moving):
             return None
-        with _removed(tx.replica, moving) as (keep, held):
-            booked = self._put(
-                tx, requested, seen, lambda tx: starts[0], now, keep
-            )
-            if booked is None:
-                return None
-            moved = [
-                (each.request, self._move(tx, each.lease, held, at, keep, now))
-                for each, at in zip(moving, starts[1:], strict=True)
-            ]
+        held = [
+            self._writer.release(tx, each.lease, now) for each in moving
+        ]
+        booked = self._put(tx, requested, seen, lambda tx: starts[0], now)
+        if booked is None:
+            return None
+        moved = [
+            (each.request, self._move(tx, each.lease, before, at, now))
+            for each, before, at in zip(moving, held, starts[1:], strict=True)
+        ]
         return dataclasses.replace(booked, moved=moved)
 
     def _move(
         self,
         tx: PlacingTx,
         lease: Lease,
-        held: Mapping[str, lease_placing.Allocations],
+        held: lease_placing.Allocations,
         start: int,
-        keep: lease_placing.Keep,
         now: int,
     ) -> Lease:
-        """Place a lease anew at a start.
+        """Place a lease that was released anew at a start.
 
-        :param held: the allocations of the moved leases, by the lease's id
+        :param held: the allocations that the lease had
         :raises NotEnoughHostsAvailable: if there is no room, or if a limit
             forbids the lease in another window
         """
-        change, displaced = self._writer.move(
-            tx, lease, held[lease.id], start, now
-        )
+        change = self._writer.move(tx, lease, held, start, now)
         try:
             self._enforcement.check_limits(tx, change)
         except exception.LimitExceeded as e:
             raise exception.NotEnoughHostsAvailable(str(e)) from e
-        keep(change.placed, displaced)
         return change.lease
 
     def _put(
@@ -600,11 +605,9 @@ class LeaseRequests(loop.Looped):
         seen: Set[str],
         booking: Booking[int | None],
         now: int,
-        keep: lease_placing.Keep | None = None,
     ) -> _Booked | None:
         """Write the lease of a request, and what has become of the request.
 
-        :param keep: told what the lease has got
         :returns: None if the request cannot be booked now: it waits no more,
             another request has come ahead of it, or there is no room
         """
@@ -618,9 +621,7 @@ class LeaseRequests(loop.Looped):
         if start is None:
             return None
         lease = self._requests.lease(request, start, now)
-        placed, displaced = self._writer.add(tx, lease, now)
-        if keep is not None:
-            keep(placed, displaced)
+        placed = self._writer.add(tx, lease, now)
         self._enforcement.check_limits(
             tx, LeaseChange(lease, None, now, placed)
         )
@@ -656,31 +657,12 @@ def _made(source: Reader, new: LeaseRequest) -> LeaseRequest | None:
     return made
 
 
-@contextlib.contextmanager
-def _removed(
-    replica: state.Replica, moving: Iterable[RequestedLease]
-) -> Iterator[
-    tuple[lease_placing.Keep, Mapping[str, lease_placing.Allocations]]
-]:
-    """Remove the allocations of leases from a replica for a block.
-
-    :returns: the function that adds to the replica what a lease has got, and
-        what was removed, by the lease's id
-    """
-    held = {
-        each.lease.id: lease_placing.allocations_of(replica, each.lease)
-        for each in moving
-    }
-    with (
-        replica.indexes.removed(
-            allocation
-            for placed in held.values()
-            for many in placed.values()
-            for allocation in many
-        ),
-        lease_placing.remembering(replica) as keep,
-    ):
-        yield keep, held
+def _allocations(
+    replica: state.Replica, lease: Lease
+) -> Iterable[Allocation]:
+    """Return all allocations of a lease."""
+    held = lease_placing.allocations_of(replica, lease)
+    return itertools.chain(*held.values())
 
 
 def _ended(

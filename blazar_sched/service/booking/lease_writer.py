@@ -50,16 +50,14 @@ class LeaseWriter:
 
     def add(
         self, tx: PlacingTx, lease: Lease, now: int
-    ) -> tuple[lease_placing.Allocations, list[Instance]]:
-        """Place a new lease, and write the lease.
+    ) -> lease_placing.Allocations:
+        """Place a new lease, write the lease and return its allocations.
 
-        :returns: the allocations, and the instances that the lease displaces;
-            the replica of the commit has neither
         :raises NotEnoughHostsAvailable: if a reservation finds no room
         """
         placed, displaced = self.place(tx.replica, lease, now)
         self.write(tx, [(lease, placed, displaced)])
-        return placed, displaced
+        return placed
 
     def place(
         self, replica: state.Replica, lease: Lease, now: int
@@ -92,6 +90,18 @@ class LeaseWriter:
             _put_paths(tx, displaced)
             self._book(tx, lease, lease.window)
 
+    def release(
+        self, tx: PlacingTx, lease: Lease, now: int
+    ) -> lease_placing.Allocations:
+        """Take a lease that has not started off its hosts, to be moved.
+
+        :returns: the allocations that the lease had
+        """
+        held = lease_placing.allocations_of(tx.replica, lease)
+        for reservation_id in held:
+            tx.put_allocations(reservation_id, (), now)
+        return held
+
     def move(
         self,
         tx: PlacingTx,
@@ -99,14 +109,11 @@ class LeaseWriter:
         held: lease_placing.Allocations,
         start: int,
         now: int,
-    ) -> tuple[LeaseChange, list[Instance]]:
-        """Place a lease that has not started anew, and write the lease.
+    ) -> LeaseChange:
+        """Place a lease that was released anew, and write the lease.
 
-        The replica of the commit must lack the allocations of the lease.
-
-        :param held: these allocations
+        :param held: the allocations that the lease had
         :param start: the start from now on; the lease lasts as long as before
-        :returns: the change, and the instances that the lease displaces
         :raises NotEnoughHostsAvailable: if a reservation finds no room
         """
         moved = self._drafts.changed(
@@ -119,7 +126,7 @@ class LeaseWriter:
             tx.put_allocations(reservation_id, allocations, now)
         _put_paths(tx, displaced)
         self._book(tx, new, new.window)
-        return LeaseChange(new, old, now, placed, held), displaced
+        return LeaseChange(new, old, now, placed, held)
 
     def change(
         self,

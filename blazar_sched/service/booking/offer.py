@@ -109,7 +109,7 @@ class Offers:
                 return windows, None
             held = _held(windows.found[0], now, seconds)
             self._check_number(tx, held.project_id)
-            placed, _ = self._writer.add(tx, held, now)
+            placed = self._writer.add(tx, held, now)
             self._enforcement.check_limits(
                 tx, LeaseChange(held, None, now, placed)
             )
@@ -184,9 +184,9 @@ class Offers:
                 return made, False
             held = _still_held(tx, values['offer'], project_id, now)
             lease = self._drafts.accepted(held, values, now)
+            placed = lease_placing.allocations_of(tx.replica, held)
             tx.put_lease(lease)
             tx.put_key(project_id, key, lease.id, digest)
-            placed = lease_placing.allocations_of(tx.replica, held)
             admission.check(tx, LeaseChange(lease, None, now, placed))
             return lease, True
 

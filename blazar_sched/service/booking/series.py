@@ -28,7 +28,6 @@ from blazar_sched.domain.series import Recurrence
 from blazar_sched.domain.series import REFUSE
 from blazar_sched.domain.series import Series
 from blazar_sched.domain.window import FOREVER
-from blazar_sched.placing import lease_placing
 from blazar_sched.service import loop
 from blazar_sched.service import resources
 from blazar_sched.service.booking import draft
@@ -329,13 +328,8 @@ class AllSeries(loop.Looped):
             due.following,
             missing,
         )
-        held = [
-            allocation for lease in replaced
-            for allocation, _ in tx.allocations(lease_id=lease.id)
-        ]
         removed = [self._leases.remove(tx, lease) for lease in replaced]
-        with tx.replica.indexes.removed(held):
-            return self._book(tx, new, due, now, left_out), removed
+        return self._book(tx, new, due, now, left_out), removed
 
     def step(self) -> float:
         """Book the occurrences that the horizon has reached.
@@ -546,19 +540,18 @@ class AllSeries(loop.Looped):
         made: list[Placed] = []
         missing = list(due.missing)
         project = Project(tx, series.project_id)
-        with lease_placing.remembering(tx.replica) as keep:
-            for occurrence in due.occurrences:
-                try:
-                    new_lease = self._place(
-                        tx, series, occurrence, now, project, place
-                    )
-                except left_out:
-                    missing.append(occurrence.name)
-                else:
-                    lease, placed, displaced = new_lease
-                    project.add(lease, placed)
-                    keep(placed, displaced)
-                    made.append(new_lease)
+        for occurrence in due.occurrences:
+            try:
+                new_lease = self._place(
+                    tx, series, occurrence, now, project, place
+                )
+            except left_out:
+                missing.append(occurrence.name)
+            else:
+                lease, placed, displaced = new_lease
+                project.add(lease, placed)
+                tx.expect(itertools.chain(*placed.values(), displaced))
+                made.append(new_lease)
         # All at once: other commits wait for each statement.
         self._writer.write(tx, made)
         new = dataclasses.replace(

@@ -114,7 +114,7 @@ def put(
             sa.delete(models.Allocation).where(models.Allocation.id.in_(gone))
         )
     records: list[record.Record] = [
-        (record.ALLOCATION, id_, None) for id_ in gone if id_ not in new
+        record.removal(old[id_]) for id_ in gone if id_ not in new
     ]
     records += add(connection, added)
     if {a.host for a in old.values()} != {a.host for a in new.values()}:
@@ -163,9 +163,9 @@ def drop(
     connection: sa.Connection, condition: sa.ColumnElement[bool]
 ) -> list[record.Record]:
     """Delete the allocations that match `condition`; return records."""
-    gone = [a.id for a in _select(connection, condition)]
+    gone = _select(connection, condition)
     connection.execute(sa.delete(models.Allocation).where(condition))
-    return [(record.ALLOCATION, id_, None) for id_ in gone]
+    return list(map(record.removal, gone))
 
 
 def _select(

@@ -9,8 +9,10 @@ on the ledger's row is what prevents double booking.
 
 The allocations of a commit are checked against the replica before they are
 written, because no replica could follow a ledger that holds an allocation
-beyond what an index can count. The replica is changed after COMMIT only, so
-no reader of the replica sees a change that may still be rolled back.
+beyond what an index can count. The work of a commit finds its own writes in
+the replica. They are taken back before COMMIT, and the replica is brought to
+the new revision after COMMIT, so `read_replica` finds no change that may still
+be rolled back.
 """
 
 from collections.abc import Callable
@@ -27,7 +29,6 @@ import uuid
 from oslo_log import log
 import sqlalchemy as sa
 
-from blazar_sched import ext
 from blazar_sched.domain import exception
 from blazar_sched.replica import record
 from blazar_sched.replica import state
@@ -51,9 +52,6 @@ T = TypeVar('T')
 
 # The number of revisions whose changes are deleted in one transaction.
 SLICE = 2000
-# The kinds of records that say what is allocated.
-_PROMISES = (record.RESERVATION, record.ALLOCATION)
-
 
 # Read in each transaction, as other tables may come while a manager runs.
 _TABLES = sa.text('SELECT version_num FROM alembic_version')
@@ -300,8 +298,8 @@ class Ledger(reader.Reader):
             with self._to_write.connect() as connection:
                 revision = self._take(connection, 1)
                 self._catch_up(connection, replica, revision - 1)
-                attempt = tx.PlacingTx(connection, replica)
-                result = _try(work, attempt)
+                with tx.attempt(connection, replica) as attempt:
+                    result = _try(work, attempt)
                 change.write(connection, revision, attempt.records)
                 self._finish(connection, revision)
             if not attempt.records:
@@ -330,7 +328,8 @@ class Ledger(reader.Reader):
             # A connection that is returned uncommitted is rolled back.
             with self._to_write.connect() as connection:
                 self._catch_up(connection, replica, self._take(connection, 0))
-                return _try(work, tx.PlacingTx(connection, replica))
+                with tx.attempt(connection, replica) as attempt:
+                    return _try(work, attempt)
 
     def _read_replica(self, query: Callable[[state.Replica], T]) -> T:
         with self._lock:
@@ -444,26 +443,5 @@ def _tables(connection: sa.Connection) -> str | None:
 def _try(work: Callable[[tx.PlacingTx], T], attempt: tx.PlacingTx) -> T:
     """Return `work(attempt)`, if replicas could hold what it has written."""
     result = work(attempt)
-    _check(attempt.replica, attempt.records)
+    attempt.require_countable()
     return result
-
-
-def _check(replica: state.Replica, records: list[record.Record]) -> None:
-    """Refuse allocations that the replica could not hold.
-
-    Records of hosts and instances state facts, and are written whatever the
-    replica can count: a replica leaves out the hosts and instances that it
-    cannot count, and closes the host.
-
-    :raises Uncountable: if the replica refuses the records
-    """
-    if not any(
-        kind in _PROMISES and data is not None for kind, _, data in records
-    ):
-        return
-    try:
-        replica.check(records)
-    except ext.TimelineError as e:
-        raise exception.Uncountable(
-            f'the allocations exceed what the index can count: {e}'
-        ) from e

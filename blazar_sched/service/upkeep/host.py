@@ -128,7 +128,8 @@ class Hosts:
         self._prepare(wanted, servers)
 
         def work(tx: PlacingTx) -> Host:
-            if wanted.uuid in tx.replica.hosts:
+            replica = tx.replica
+            if wanted.uuid in replica.hosts:
                 raise _exists(name)
             host: Host = tx.put_host(dataclasses.replace(
                 wanted,
@@ -140,7 +141,7 @@ class Hosts:
             ))
             for server in servers:
                 tx.put_instance(
-                    instance_record.make(tx.replica, host.uuid, server, now)
+                    instance_record.make(replica, host.uuid, server, now)
                 )
             return host
 
@@ -516,12 +517,13 @@ def _exists(name: str) -> exception.HostExists:
 def _refresh(tx: PlacingTx, facts: Mapping[str, Facts], now: int) -> list[str]:
     """Write the changed hosts; return the names of the overcommitted hosts."""
     short = []
+    indexes = tx.replica.indexes
     for old in tx.hosts(facts):
         new = dataclasses.replace(old, **facts[old.uuid])
         if new == old:
             continue
         tx.put_host(dataclasses.replace(new, updated_at=now))
-        if tx.replica.indexes.is_too_small(new, now):
+        if indexes.is_too_small(new, now):
             short.append(new.hypervisor_hostname)
     return short
 

@@ -397,26 +397,25 @@ def _put(
     replica = tx.replica
     replica.advance(now)
     changed = []
-    # The paths of one commit are planned one beside the other.
-    with replica.changing() as put:
-        for server in servers:
-            old = replica.instances.get(server.uuid)
-            host = nodes.get(server.node or '', '')
-            if host in replica.hosts:
-                new = relocation.with_path(
-                    replica, old,
-                    instance_record.make(
-                        replica, host, server, now, rules, server.uuid in over
-                    ),
-                    now, rules,
-                )
-                if new != old:
-                    tx.put_instance(new)
-                    changed.append(new)
-                    if rules is not None:
-                        put([new])
-            elif old is not None and not (
-                old.building and server.node is None and _is_moving(server)
-            ):
-                tx.delete_instance(server.uuid)
+    for server in servers:
+        if rules is not None:
+            # The paths of one commit are planned one beside the other.
+            replica = tx.replica
+        old = replica.instances.get(server.uuid)
+        host = nodes.get(server.node or '', '')
+        if host in replica.hosts:
+            new = relocation.with_path(
+                replica, old,
+                instance_record.make(
+                    replica, host, server, now, rules, server.uuid in over
+                ),
+                now, rules,
+            )
+            if new != old:
+                tx.put_instance(new)
+                changed.append(new)
+        elif old is not None and not (
+            old.building and server.node is None and _is_moving(server)
+        ):
+            tx.delete_instance(server.uuid)
     return changed

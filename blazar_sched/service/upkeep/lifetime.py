@@ -125,22 +125,21 @@ class Lifetimes:
         """
         written = Written()
         tx.replica.advance(now)
-        with contextlib.ExitStack() as undo:
-            for server in servers:
-                id_ = lifetime_id(server.uuid)
-                known = tx.replica.reservations.get(id_)
-                if known is not None:
-                    _bring_up_to_date(tx, server, known, now, written)
-                elif _needs_lease(tx.replica, server, now):
-                    named = server.reservation_id
-                    past = tx.reservation_records([id_, named], over=True)
-                    if id_ in past:
-                        written.over.add(server.uuid)
-                    elif len(written.made) < MAX_LEASES and (
-                        named is None or named in past
-                    ):
-                        lease = self._new(server, now)
-                        self._make(tx, server, lease, now, undo, written)
+        for server in servers:
+            id_ = lifetime_id(server.uuid)
+            known = tx.replica.reservations.get(id_)
+            if known is not None:
+                _bring_up_to_date(tx, server, known, now, written)
+            elif _needs_lease(tx.replica, server, now):
+                named = server.reservation_id
+                past = tx.reservation_records([id_, named], over=True)
+                if id_ in past:
+                    written.over.add(server.uuid)
+                elif len(written.made) < MAX_LEASES and (
+                    named is None or named in past
+                ):
+                    lease = self._new(server, now)
+                    self._make(tx, server, lease, now, written)
         return written
 
     def forget(self, tx: PlacingTx, uuids: Collection[str]) -> Written:
@@ -313,7 +312,6 @@ class Lifetimes:
         server: Server,
         lease: Lease,
         now: int,
-        undo: contextlib.ExitStack,
         written: Written,
     ) -> None:
         """Write a new lease, with allocations if the lease starts later."""
@@ -335,8 +333,6 @@ class Lifetimes:
                 written.refused.append((lease, str(e)))
                 return
             allocations = list(itertools.chain(*placed.values()))
-            # The next lease of this commit has to be placed elsewhere.
-            undo.enter_context(tx.replica.indexes.added(allocations))
             written.early.append((lease.start, server))
         tx.add_lease(lease, allocations)
         written.made.append(lease)

@@ -13,7 +13,6 @@ from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
-import contextlib
 import dataclasses
 from typing import Any
 import uuid
@@ -366,26 +365,26 @@ class Maintenances(loop.Looped):
         """
         moved: list[_Shown] = []
         in_the_way: list[_Shown] = []
-        with _closed(tx.replica, new, now), contextlib.ExitStack() as undo:
-            for lease_id, reservation_id in dict.fromkeys(
-                (id_, a.reservation_id) for a, id_ in affected
-            ):
-                hosts = {
-                    a.host for a, _ in affected
-                    if a.reservation_id == reservation_id
-                }
-                of = {'lease_id': lease_id, 'reservation_id': reservation_id}
-                left, staying, why = self._leave(
-                    tx, lease_id, reservation_id, hosts, now, undo
-                )
-                if left:
-                    moved.append({**of, 'hosts': sorted(left)})
-                blocked = (SERVERS, staying), (why, hosts - left - staying)
-                in_the_way += [
-                    {**of, 'hosts': sorted(each), 'why': reason}
-                    for reason, each in blocked
-                    if each
-                ]
+        tx.expect(_closing(tx.replica, new))
+        for lease_id, reservation_id in dict.fromkeys(
+            (id_, a.reservation_id) for a, id_ in affected
+        ):
+            hosts = {
+                a.host for a, _ in affected
+                if a.reservation_id == reservation_id
+            }
+            of = {'lease_id': lease_id, 'reservation_id': reservation_id}
+            left, staying, why = self._leave(
+                tx, lease_id, reservation_id, hosts, now
+            )
+            if left:
+                moved.append({**of, 'hosts': sorted(left)})
+            blocked = (SERVERS, staying), (why, hosts - left - staying)
+            in_the_way += [
+                {**of, 'hosts': sorted(each), 'why': reason}
+                for reason, each in blocked
+                if each
+            ]
         return moved, in_the_way
 
     def _leave(
@@ -395,11 +394,9 @@ class Maintenances(loop.Looped):
         reservation_id: str,
         hosts: Collection[str],
         now: int,
-        undo: contextlib.ExitStack,
     ) -> tuple[set[str], set[str], str]:
         """Move a reservation off hosts, as far as that is possible.
 
-        :param undo: receives what takes the moves from the replica again
         :returns: the hosts that the reservation has left, the hosts on which
             it has servers, and why it stays on the others
         """
@@ -414,16 +411,10 @@ class Maintenances(loop.Looped):
         leaving = set(hosts) - staying
         if not leaving:
             return set(), staying, SERVERS
-        indexes = tx.replica.indexes
-        before = list(indexes.allocations(reservation_id).values())
         try:
             self._healer.move(tx, lease, leaving, now, {reservation_id})
         except exception.NotEnoughHostsAvailable:
             return set(), staying, NO_ROOM
-        # The replica of a commit lacks the writes of the commit.
-        after = [a for a, _ in tx.allocations(reservation_id=reservation_id)]
-        undo.enter_context(indexes.removed(before))
-        undo.enter_context(indexes.added(after))
         return leaving, staying, NO_ROOM
 
     def _shown(
@@ -532,21 +523,19 @@ def _affected(
     ]
 
 
-@contextlib.contextmanager
-def _closed(
-    replica: state.Replica, maintenance: Maintenance, now: int
-) -> Iterator[None]:
-    """Close the hosts of a maintenance in a replica for a block."""
+def _closing(
+    replica: state.Replica, maintenance: Maintenance
+) -> list[Allocation]:
+    """Return allocations that close the hosts of a maintenance."""
     window = maintenance.window
-    with replica.indexes.added(
+    return [
         Allocation(
             f'{maintenance.id} {host}', maintenance.id, host, window.start,
             window.end, whole=True,
         )
         for host in maintenance.hosts
         if host in replica.hosts
-    ):
-        yield
+    ]
 
 
 def _set_hosts(

@@ -218,17 +218,14 @@ class Relocations(loop.Looped):
 
         def work(tx: PlacingTx) -> list[Instance]:
             failed = []
-            with tx.replica.changing() as put:
-                for each in _unplanned(tx.replica, now):
-                    path = relocation.plan(
-                        tx.replica, each, now, rules, urgent=True
-                    )
-                    if path is None:
-                        failed.append(each)
-                        continue
-                    planned = dataclasses.replace(each, path=path)
-                    put([planned])
-                    tx.put_instance(planned)
+            for each in _unplanned(tx.replica, now):
+                path = relocation.plan(
+                    tx.replica, each, now, rules, urgent=True
+                )
+                if path is None:
+                    failed.append(each)
+                else:
+                    tx.put_instance(dataclasses.replace(each, path=path))
             return failed
 
         return self._ledger.commit(work)
@@ -241,13 +238,10 @@ class Relocations(loop.Looped):
             return
 
         def work(tx: PlacingTx) -> None:
-            with tx.replica.changing() as put:
-                for each in _needless(tx.replica, now):
-                    # Another instance that stays may need the same room.
-                    if not relocation.must_leave(tx.replica, each, now):
-                        staying = dataclasses.replace(each, path=())
-                        put([staying])
-                        tx.put_instance(staying)
+            for each in _needless(tx.replica, now):
+                # Another instance that stays may need the same room.
+                if not relocation.must_leave(tx.replica, each, now):
+                    tx.put_instance(dataclasses.replace(each, path=()))
 
         self._ledger.commit(work)
 

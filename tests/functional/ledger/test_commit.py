@@ -14,6 +14,7 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy import exc
 
+from blazar_sched import ext
 from blazar_sched.domain import exception
 from blazar_sched.domain.event import Claim
 from blazar_sched.replica import record
@@ -675,6 +676,170 @@ class TestRehearse:
         patient.commit(lambda tx: patient.dry_run(meet, within=tx))
         assert len(pauses) == 2
         assert patient.leases() == []
+
+
+class TestReplicaOfACommit:
+    """The replica of a commit has the commit's writes, and loses them."""
+
+    @pytest.fixture
+    def content(self):
+        """Returns all that a replica has."""
+        return lambda replica: sorted(map(repr, replica.items()))
+
+    @pytest.fixture
+    def known(self, store, nouns, host):
+        """A lease with an allocation, and a server that draws on the lease."""
+        lease = nouns.lease(reservations=2)
+        held = nouns.allocation(lease, host, vcpus=2)
+        server = nouns.instance(
+            host, claim=held.reservation_id,
+            reservation_id=held.reservation_id,
+        )
+
+        def work(tx):
+            tx.add_lease(lease, [held])
+            tx.put_instance(server)
+
+        store.commit(work)
+        return lease
+
+    @pytest.fixture
+    def writes(self, nouns, host, known):
+        """Writes of each kind, with what the replica has after each write."""
+        reservation_id = known.reservations[0].id
+        other = nouns.host(gpus=4)
+        moved = nouns.allocation(known, other, vcpus=3)
+        new = nouns.lease()
+        added = nouns.allocation(
+            new, other, amounts={'VCPU': 1, 'CUSTOM_GPU': 2}
+        )
+        server = nouns.instance(other)
+
+        def held(replica, owner=reservation_id):
+            return list(replica.indexes.allocations(owner).values())
+
+        return [
+            (lambda tx: tx.put_host(other),
+             lambda replica: replica.hosts.keys() == {host.uuid, other.uuid}),
+            (lambda tx: tx.put_allocations(reservation_id, [moved]),
+             lambda replica: held(replica) == [moved]),
+            (lambda tx: tx.add_lease(new, [added]),
+             lambda replica: held(replica, added.reservation_id) == [added]),
+            (lambda tx: tx.put_instance(server),
+             lambda replica: server.uuid in replica.instances),
+            (lambda tx: tx.delete_lease(known.id),
+             lambda replica: held(replica) == []
+             and known.reservations[0].id not in replica.reservations),
+        ]
+
+    def write_all(self, tx, writes):
+        for write, is_shown in writes:
+            assert not is_shown(tx.replica)
+            write(tx)
+            assert is_shown(tx.replica)
+
+    def test_each_write_is_shown_and_stays_after_the_commit(
+        self, store, open_ledger, writes, content
+    ):
+        store.commit(lambda tx: self.write_all(tx, writes))
+
+        assert all(store.read_replica(is_shown) for _, is_shown in writes[2:])
+        assert store.read_replica(content) == (
+            open_ledger().read_replica(content)
+        )
+
+    @pytest.mark.parametrize('outer', ['commit', 'dry_run'])
+    def test_no_write_stays_after_a_refusal(
+        self, store, writes, content, outer
+    ):
+        before = store.read_replica(content)
+
+        def work(tx):
+            self.write_all(tx, writes)
+            raise exception.NotEnoughHostsAvailable('no room')
+
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            getattr(store, outer)(work)
+
+        assert store.read_replica(content) == before
+
+    def test_a_dry_run_within_a_commit_shows_the_writes_of_both(
+        self, store, writes
+    ):
+        first, *others = writes
+
+        def work(tx):
+            self.write_all(tx, [first])
+            store.dry_run(lambda tx: self.write_all(tx, others), within=tx)
+            self.write_all(tx, others)
+
+        store.commit(work)
+        assert all(store.read_replica(is_shown) for _, is_shown in writes[2:])
+
+    @pytest.mark.parametrize('name', CONFLICTS)
+    def test_a_retry_begins_with_the_replica_as_committed(
+        self, patient, writes, content, pauses, name
+    ):
+        errors = [CONFLICTS[name], CONFLICTS[name]]
+        begun = []
+
+        def work(tx):
+            begun.append(content(tx.replica))
+            self.write_all(tx, writes)
+            if errors:
+                raise errors.pop()
+
+        before = patient.read_replica(content)
+        patient.commit(work)
+        assert begun == [before] * 3
+        assert len(pauses) == 2
+
+    def test_a_retry_after_a_refused_commit_begins_likewise(
+        self, patient, writes, content, at_commit
+    ):
+        begun = []
+
+        def work(tx):
+            begun.append(content(tx.replica))
+            self.write_all(tx, writes)
+
+        before = patient.read_replica(content)
+        at_commit += [CONFLICTS['mysql deadlock, galera certification']]
+        patient.commit(work)
+        assert begun == [before] * 2
+
+    def test_what_is_expected_is_shown_before_it_is_written(
+        self, store, nouns, host, known, content
+    ):
+        before = store.read_replica(content)
+        coming = nouns.allocation(known, host, vcpus=1)
+        server = nouns.instance(host)
+
+        def work(tx):
+            tx.expect([coming, server])
+            assert coming.id in tx.replica.indexes.main
+            assert server.uuid in tx.replica.instances
+
+        store.commit(work)
+        assert store.read_replica(content) == before
+
+    def test_an_allocation_that_cannot_be_counted_is_refused_when_read(
+        self, store, nouns, host, content
+    ):
+        before = store.read_replica(content)
+        leases = [nouns.lease() for _ in range(2)]
+        most = ext.AMOUNT_LIMIT - 1
+
+        def work(tx):
+            for lease in leases:
+                tx.add_lease(lease, [nouns.allocation(lease, host, most)])
+            with pytest.raises(exception.Uncountable):
+                tx.replica.revision  # noqa: B018
+            raise exception.Conflict('given up')
+
+        with pytest.raises(exception.Conflict):
+            store.commit(work)
+        assert store.read_replica(content) == before
 
 
 def test_reads_in_a_commit_see_its_writes(store, nouns, host):

@@ -14,8 +14,8 @@ from blazar_sched.domain import window
 from blazar_sched.domain.inventory import Inventory
 from blazar_sched.replica import puller
 from blazar_sched.replica import record
-from blazar_sched.service.ledger import ledger as ledger_module
 from blazar_sched.service.ledger import models
+from blazar_sched.service.ledger.tx import PlacingTx
 from tests.functional.ledger import test_feed
 
 GPU = 'CUSTOM_GPU'
@@ -238,7 +238,7 @@ def test_a_sum_beyond_counting_is_refused(store, open_ledger, nouns, host):
 @pytest.fixture
 def unchecked(monkeypatch):
     """Makes ledgers commit without a check, as former versions did."""
-    monkeypatch.setattr(ledger_module, '_check', lambda replica, records: None)
+    monkeypatch.setattr(PlacingTx, 'require_countable', lambda tx: None)
 
 
 def test_a_ledger_that_holds_such_a_sum(

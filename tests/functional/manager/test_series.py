@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Series of leases: booked at once, rolled on, and deleted."""
 
-import contextlib
 import dataclasses
 import datetime
 import random
@@ -13,7 +12,6 @@ from blazar_sched.domain import exception
 from blazar_sched.domain import series as rules
 from blazar_sched.domain.series import Recurrence
 from blazar_sched.domain.window import FOREVER
-from blazar_sched.placing import lease_placing
 from blazar_sched.service import loop
 from blazar_sched.service import metrics
 from blazar_sched.service.booking import idempotency
@@ -225,10 +223,7 @@ def test_a_repeated_request_is_answered_after_a_change(
 @pytest.fixture
 def forgetting(monkeypatch):
     """Place each occurrence without those before it."""
-    monkeypatch.setattr(
-        lease_placing, 'remembering',
-        lambda replica: contextlib.nullcontext(lambda *_: None),
-    )
+    monkeypatch.setattr(tx.PlacingTx, 'expect', lambda tx, entities: None)
 
 
 def test_control_without_the_placed_occurrences(

@@ -18,6 +18,7 @@ from blazar_sched.domain.window import Window
 from blazar_sched.placing import lease_placing
 from blazar_sched.placing import reallocation
 from blazar_sched.placing.options import Options
+from blazar_sched.replica import record
 from tests.unit.placing.placements import GPU
 from tests.unit.placing.placements import grow
 from tests.unit.placing.placements import make_host
@@ -182,7 +183,7 @@ def test_a_lease_that_leaves_a_host_is_apart_from_others(
 def test_leases_of_one_commit_are_apart(cleaning, asked, others):
     world = make_world(cleaning)
     book(world, others)
-    with lease_placing.remembering(world.replica) as keep:
+    with world.replica.changing() as put:
         for n, (window, wanted) in enumerate(asked):
             lease = make_lease(f'mine-{n}', 'mine', window, wanted)
             try:
@@ -191,7 +192,7 @@ def test_leases_of_one_commit_are_apart(cleaning, asked, others):
                 )
             except exception.NotEnoughHostsAvailable:
                 continue
-            keep(placed, [])
+            put(map(record.encode, itertools.chain(*placed.values())))
             world.allocations |= placed
 
             assert_apart(world, cleaning, lease, {})
