@@ -26,11 +26,10 @@ from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.domain.window import TIME_LIMIT
 from blazar_sched.placing import offer as offer_search
+from blazar_sched.service.booking.booking import Bookings
 from blazar_sched.service.booking.lease import Leases
 from blazar_sched.service.booking.window_search import SECONDS_IN_COMMIT
 from blazar_sched.service.booking.window_search import WindowSearch
-from blazar_sched.service.enforcement import Enforcement
-from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.tx import PlacingTx
 
 T = TypeVar('T')
@@ -89,24 +88,14 @@ class Extension:
 
 
 class Extensions:
-    """The operations that find the latest end of a lease.
-
-    :param clock: returns the time in epoch seconds
-    """
+    """The operations that find the latest end of a lease."""
 
     def __init__(
-        self,
-        ledger: Ledger,
-        leases: Leases,
-        enforcement: Enforcement,
-        windows: WindowSearch,
-        clock: Callable[[], float],
+        self, bookings: Bookings, leases: Leases, windows: WindowSearch
     ) -> None:
-        self._ledger = ledger
+        self._bookings = bookings
         self._leases = leases
-        self._enforcement = enforcement
         self._windows = windows
-        self._clock = clock
 
     def get(
         self, lease_id: str, project_id: str | None, end: int
@@ -121,7 +110,7 @@ class Extensions:
         :raises InvalidInput: if `end` is past, and later than the lease's end
         """
         search = self._search(lease_id, project_id, end)
-        found = self._settle(search, self._ledger.dry_run)
+        found = self._settle(search, self._bookings.ledger.dry_run)
         refusal = found.refusal or _Refusal()
         return {
             'end': found.end,
@@ -165,8 +154,8 @@ class Extensions:
         self, lease_id: str, project_id: str | None, end: int
     ) -> 'Search':
         return Search(
-            self._ledger, self._leases, self._enforcement, self._windows,
-            lease_id, project_id, end, int(self._clock()),
+            self._bookings, self._leases, self._windows, lease_id, project_id,
+            end,
         )
 
     def _settle(
@@ -196,22 +185,20 @@ class Search:
 
     def __init__(
         self,
-        ledger: Ledger,
+        bookings: Bookings,
         leases: Leases,
-        enforcement: Enforcement,
         windows: WindowSearch,
         lease_id: str,
         project_id: str | None,
         end: int,
-        now: int,
     ) -> None:
-        self._ledger = ledger
+        self._ledger = bookings.ledger
         self._leases = leases
-        self._enforcement = enforcement
+        self._enforcement = bookings.enforcement
         self._lease_id = lease_id
         self._project_id = project_id
         self._end = end
-        self._now = now
+        self._now = bookings.now()
         self._windows = windows
         self._budget = windows.budget()
 

@@ -2,6 +2,7 @@
 """Idempotency keys: a repeated create request makes no second object."""
 
 from collections.abc import Mapping
+import dataclasses
 import hashlib
 import json
 from typing import Any
@@ -11,6 +12,7 @@ from blazar_sched.domain import exception
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.series import Series
 from blazar_sched.service.ledger.reader import Reader
+from blazar_sched.service.ledger.tx import Tx
 
 # The caller is not part of the requested values.
 _CALLER = ('project_id', 'user_id', 'trust_id')
@@ -27,26 +29,44 @@ def digest(values: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def lease_of(
-    source: Reader, project_id: str, key: str, asked: str
-) -> Lease | None:
-    """Return the lease that an idempotency key has made, None if none.
+@dataclasses.dataclass(frozen=True, slots=True)
+class Key:
+    """The idempotency key of a request for a lease.
 
-    :param source: the ledger, or a commit
-    :param asked: the digest of the current request with the key
-    :raises IdempotencyKeyReused: if the key was used for another request
+    :param values: the fields of the request
+    :param key: unique in the project; None for none
     """
-    found = source.lease_by_key(project_id, key)
-    if found is None:
-        return None
-    lease_id, known = found
-    require_same(known, asked)
-    try:
-        lease: Lease = source.lease(lease_id)
-    except exception.LeaseNotFound:
-        # The lease was deleted in the meantime, and the key with the lease.
-        return None
-    return lease
+
+    values: Mapping[str, Any]
+    key: str | None
+
+    def lease(self, source: Reader) -> Lease | None:
+        """Return the lease that the key has made, None if none.
+
+        :param source: the ledger, or a commit
+        :raises IdempotencyKeyReused: if the key was used for another request
+        """
+        if self.key is None:
+            return None
+        found = source.lease_by_key(self.values['project_id'], self.key)
+        if found is None:
+            return None
+        lease_id, known = found
+        require_same(known, digest(self.values))
+        try:
+            return source.lease(lease_id)
+        except exception.LeaseNotFound:
+            # The lease was deleted in the meantime, and the key with the
+            # lease.
+            return None
+
+    def put(self, tx: Tx, lease_id: str) -> None:
+        """Write that the key has made a lease."""
+        if self.key is not None:
+            tx.put_key(
+                self.values['project_id'], self.key, lease_id,
+                digest(self.values),
+            )
 
 
 def new_id(

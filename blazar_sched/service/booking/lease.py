@@ -10,8 +10,6 @@ import math
 from typing import Any
 from typing import TypeVar
 
-from oslo_config import cfg
-
 from blazar_sched.domain import event
 from blazar_sched.domain import exception
 from blazar_sched.domain import lease as lease_rules
@@ -23,24 +21,15 @@ from blazar_sched.domain.reservation import Reservation
 from blazar_sched.placing import lease_placing
 from blazar_sched.placing.window_search import Budget
 from blazar_sched.replica import state
-from blazar_sched.service import resources
-from blazar_sched.service.booking import draft
 from blazar_sched.service.booking import idempotency
 from blazar_sched.service.booking import placing_options
 from blazar_sched.service.booking import window_search
+from blazar_sched.service.booking.booking import Bookings
+from blazar_sched.service.booking.booking import Removed
 from blazar_sched.service.booking.lease_writer import end_window
-from blazar_sched.service.booking.lease_writer import LeaseWriter
 from blazar_sched.service.bus.notifier import BEFORE_END_STOP
-from blazar_sched.service.bus.notifier import LEASE_CREATE
-from blazar_sched.service.bus.notifier import LEASE_DELETE
-from blazar_sched.service.bus.notifier import LEASE_UPDATE
-from blazar_sched.service.bus.notifier import Notifier
-from blazar_sched.service.enforcement import Enforcement
 from blazar_sched.service.enforcement.base import LeaseChange
 from blazar_sched.service.events import shrinking
-from blazar_sched.service.events import trust
-from blazar_sched.service.events.runner import Runner
-from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.tx import PlacingTx
 
 # A delete checks this many times, with this many seconds between the checks,
@@ -63,36 +52,21 @@ class Leases:
 
     Each operation is done in one commit or not at all.
 
-    :param clock: returns the time in epoch seconds
     :param wait: sleeps for a number of seconds
     """
 
     def __init__(
         self,
-        conf: cfg.ConfigOpts,
-        ledger: Ledger,
-        drivers: resources.Drivers,
-        writer: LeaseWriter,
-        runner: Runner,
-        trusts: trust.Trusts,
-        notifier: Notifier,
-        enforcement: Enforcement,
-        clock: Callable[[], float],
-        wait: Callable[[float], object],
+        bookings: Bookings,
         search: window_search.WindowSearch,
+        wait: Callable[[float], object],
     ) -> None:
-        self._conf = conf
-        self._ledger = ledger
-        self._writer = writer
-        self._runner = runner
-        self._trusts = trusts
-        self._notifier = notifier
-        self._enforcement = enforcement
-        self._clock = clock
-        self._wait = wait
+        self._bookings = bookings
+        self._ledger = bookings.ledger
+        self._runner = bookings.runner
         self._search = search
-        self._drafts = draft.Drafts(conf, drivers)
-        self._shrinker = shrinking.Shrinker(drivers, runner)
+        self._wait = wait
+        self._shrinker = shrinking.Shrinker(bookings.drivers, bookings.runner)
 
     def create(
         self,
@@ -119,37 +93,26 @@ class Leases:
             searches run or wait already
         :raises IdempotencyKeyReused: if the key has created another lease
         """
-        project_id = values['project_id']
-        digest = idempotency.digest(values)
+        asked = idempotency.Key(values, key)
         # Before the checks of times: a request that was in time may be late
         # when repeated.
-        made = key and idempotency.lease_of(
-            self._ledger, project_id, key, digest
-        )
-        if made:
+        made = asked.lease(self._ledger)
+        if made is not None:
             return made
-        now = int(self._clock())
-        earliest = self._drafts.new(values, now)
+        now = self._bookings.now()
+        earliest = self._bookings.drafts.new(values, now)
         self._match(earliest)
-        admission = self._enforcement.admission()
-        commit = admission.dry_run if dry_run else admission.commit
+        admission = self._bookings.enforcement.admission(dry_run)
 
-        def work(tx: PlacingTx, draft: Draft) -> tuple[Lease, bool]:
-            made = key and idempotency.lease_of(tx, project_id, key, digest)
-            if made:
-                return made, False
-            lease = draft(tx)
-            placed = self._writer.add(tx, lease, now)
-            if key is not None:
-                tx.put_key(project_id, key, lease.id, digest)
-            admission.check(tx, LeaseChange(lease, None, now, placed))
-            return lease, True
+        def book(draft: Draft) -> Lease:
+            return self._bookings.once(
+                asked,
+                lambda tx: self._bookings.add(tx, draft(tx), now, admission),
+                admission,
+            )
 
         try:
-            created, is_new = self._at_first_start(
-                values, earliest, now,
-                lambda draft: commit(functools.partial(work, draft=draft)),
-            )
+            lease = self._at_first_start(values, earliest, now, book)
         except exception.NotEnoughHostsAvailable as e:
             if not offering:
                 raise
@@ -157,26 +120,29 @@ class Leases:
             raise self._offered(
                 e, earliest, functools.partial(
                     window_search.with_start, e, self._ledger, earliest,
-                    self._writer.options, now,
-                    placing_options.rules(self._conf),
+                    self._bookings.writer.options, now,
+                    placing_options.rules(self._bookings.conf),
                 ),
             ) from e.__cause__
-        if dry_run:
-            return created
-        return self.begin(created, is_new, now)
+        return lease if dry_run else self.opened(lease, now)
 
-    def begin(self, lease: Lease, is_new: bool, now: int) -> Lease:
-        """Notify of a lease that was committed, and start a lease now due.
+    def opened(self, lease: Lease, now: int) -> Lease:
+        """Return a lease that was committed, as opened if it opens now.
 
-        :param is_new: whether the request has made the lease, and not an
-            earlier request with the same idempotency key
-        :returns: the lease, as opened if a client needs the result
+        A client that boots servers into a server group needs the id of the
+        group from the answer, and the start makes the group. Other clients do
+        not wait.
         """
-        if is_new:
-            self._notifier.lease(LEASE_CREATE, lease)
-        if lease.start <= now:
-            self._runner.wake()
-            return self._opened(lease)
+        if lease.start > now or not any(map(_has_group, lease.reservations)):
+            return lease
+        for _ in range(OPEN_WAITS):
+            try:
+                lease = self._ledger.lease(lease.id)
+            except exception.LeaseNotFound:
+                break
+            if lease.status not in _OPENING or self._runner.stopping:
+                break
+            self._wait(OPEN_WAIT)
         return lease
 
     def _at_first_start(
@@ -200,7 +166,9 @@ class Leases:
         first = self._search.first(values, earliest, now)
 
         def search(reader: window_search.ReplicaReader) -> Lease:
-            return self._drafts.new({**values, 'start': first(reader)}, now)
+            return self._bookings.drafts.new(
+                {**values, 'start': first(reader)}, now
+            )
 
         return self._search.book(search, book, earliest.project_id)
 
@@ -254,7 +222,7 @@ class Leases:
         :raises Unavailable: if other services do not give up the excess
             resources
         """
-        at = self._clock()
+        at = self._bookings.clock()
         now = int(at)
         if values.get('end') == lease_rules.NOW:
             # The window ends with this second: a server that was created
@@ -281,9 +249,8 @@ class Leases:
         if set(values) - {'name'}:
             known = self._ledger.owned_lease(lease_id, project_id)
             _check_changeable(known, values)
-            self._match(self._drafts.changed(known, values, now))
-        admission = self._enforcement.admission()
-        commit = admission.dry_run if dry_run else admission.commit
+            self._match(self._bookings.drafts.changed(known, values, now))
+        admission = self._bookings.enforcement.admission(dry_run)
 
         def work(
             tx: PlacingTx, left: lease_placing.Allocations | None = None
@@ -291,7 +258,9 @@ class Leases:
             old = tx.owned_lease(lease_id, project_id)
             _check_changeable(old, values)
             chosen = {} if choose is None else choose(tx)
-            new = self._drafts.changed(old, {**values, **chosen}, now)
+            new = self._bookings.drafts.changed(
+                old, {**values, **chosen}, now
+            )
             if new != old:
                 if left is None and not dry_run and (
                     shrink := self._shrinker.begin(tx, old, new, now)
@@ -300,21 +269,22 @@ class Leases:
                 if left is None:
                     left = self._shrinker.remaining(tx.replica, old, new, now)
                 new = dataclasses.replace(new, updated_at=now)
-                change = self._writer.change(tx, old, new, now, left)
+                change = self._bookings.writer.change(
+                    tx, old, new, now, left
+                )
                 admission.check(tx, change)
                 new = change.lease
             return old, new, None
 
-        old, new, shrink = commit(work)
+        old, new, shrink = admission.commit(work)
         if dry_run:
             return new
         if shrink is not None:
             old, new, _ = self._shrinker.finish(shrink, admission.commit, work)
         if new != old:
-            self._notifier.lease(LEASE_UPDATE, new)
+            self._bookings.announce(changed=[new])
             if _has_moved_notified_end(old, new):
-                self._notifier.lease(BEFORE_END_STOP, new)
-            self._runner.wake()
+                self._bookings.notifier.lease(BEFORE_END_STOP, new)
         return new
 
     def prolong(
@@ -332,8 +302,8 @@ class Leases:
         values = {'end': end}
         old = tx.owned_lease(lease_id, project_id)
         _check_changeable(old, values)
-        new = self._drafts.changed(old, values, now)
-        return self._writer.change(tx, old, new, now, {})
+        new = self._bookings.drafts.changed(old, values, now)
+        return self._bookings.writer.change(tx, old, new, now, {})
 
     def matched(self, lease_id: str, project_id: str | None) -> Lease:
         """Return a lease whose requirements are matched ahead of a commit.
@@ -354,7 +324,7 @@ class Leases:
             return
         for reservation in lease.reservations:
             if reservation.is_on_hosts(active=False):
-                for each in self._writer.options.alternatives():
+                for each in self._bookings.writer.options.alternatives():
                     replica.catalog.match(reservation, each.default)
 
     def _with_end(
@@ -365,13 +335,15 @@ class Leases:
         now: int,
     ) -> exception.NotEnoughHostsAvailable:
         old = self._ledger.lease(lease_id)
-        new = self._drafts.changed(old, values, now)
+        new = self._bookings.drafts.changed(old, values, now)
 
         def place(replica: state.Replica, end: int) -> bool:
             ending = dataclasses.replace(new, end=end)
             left = self._shrinker.remaining(replica, old, ending, now)
             try:
-                self._writer.place_changed(replica, old, ending, now, left)
+                self._bookings.writer.place_changed(
+                    replica, old, ending, now, left
+                )
             except exception.NotEnoughHostsAvailable:
                 return False
             return True
@@ -400,14 +372,13 @@ class Leases:
         :raises Unavailable: if other services do not give up the resources of
             the lease
         """
-        now = int(self._clock())
-        commit = self._ledger.dry_run if dry_run else self._ledger.commit
+        now = self._bookings.now()
 
-        def work(tx: PlacingTx) -> tuple[Any, ...]:
+        def work(tx: PlacingTx) -> tuple[Event | None, Removed | None]:
             lease = tx.owned_lease(lease_id, project_id)
             _check_idle(lease)
             if _has_nothing(lease):
-                return None, self.remove(tx, lease)
+                return None, self._bookings.remove(tx, lease)
             end = event.end_now(lease_id, now, lease.events)
             leaving = dataclasses.replace(
                 ending_now(lease, now), events=(end,)
@@ -416,49 +387,13 @@ class Leases:
             end_window(tx, leaving)
             return end, None
 
-        end, removed = commit(work)
+        end, removed = self._ledger.commit(work, dry_run)
         if dry_run:
             return
         if end is not None:
             self._finish_delete(lease_id, end)
-            return
-        removed()
-
-    def remove(self, tx: PlacingTx, lease: Lease) -> Callable[[], None]:
-        """Remove a lease that has nothing in other services but a trust.
-
-        :returns: the function that notifies of the removal, and deletes the
-            trust; to be called after the commit
-        """
-        ended = self._enforcement.ending(tx, lease)
-        tx.discard_trust(lease.trust_id)
-        tx.delete_lease(lease.id)
-
-        def removed() -> None:
-            ended()
-            self._notifier.lease(LEASE_DELETE, lease)
-            self._trusts.delete(lease.trust_id)
-
-        return removed
-
-    def _opened(self, lease: Lease) -> Lease:
-        """Return the lease as opened, if the lease opens soon.
-
-        A client that boots servers into a server group needs the id of the
-        group from the answer, and the start makes the group. Other clients do
-        not wait.
-        """
-        if not any(map(_has_group, lease.reservations)):
-            return lease
-        for _ in range(OPEN_WAITS):
-            try:
-                lease = self._ledger.lease(lease.id)
-            except exception.LeaseNotFound:
-                break
-            if lease.status not in _OPENING or self._runner.stopping:
-                break
-            self._wait(OPEN_WAIT)
-        return lease
+        elif removed is not None:
+            removed()
 
     def _finish_delete(self, lease_id: str, end: Event) -> None:
         """Do the end event of a lease here, or wait while the runner does it.

@@ -28,7 +28,6 @@ import itertools
 from typing import Any
 import uuid
 
-from oslo_config import cfg
 from oslo_log import log
 
 from blazar_sched.domain import exception
@@ -45,26 +44,19 @@ from blazar_sched.placing.window_search import Budget
 from blazar_sched.replica import record
 from blazar_sched.replica import state
 from blazar_sched.service import loop
-from blazar_sched.service import resources
 from blazar_sched.service.booking import idempotency
-from blazar_sched.service.booking.lease_writer import LeaseWriter
+from blazar_sched.service.booking.booking import Bookings
 from blazar_sched.service.booking.request_search import RequestSearch
 from blazar_sched.service.booking.window_search import Booking
 from blazar_sched.service.booking.window_search import check_on_hosts
 from blazar_sched.service.booking.window_search import SECONDS
 from blazar_sched.service.booking.window_search import WindowSearch
-from blazar_sched.service.bus.notifier import LEASE_CREATE
-from blazar_sched.service.bus.notifier import LEASE_UPDATE
-from blazar_sched.service.bus.notifier import Notifier
 from blazar_sched.service.bus.notifier import REQUEST_BOOK
 from blazar_sched.service.bus.notifier import REQUEST_CREATE
 from blazar_sched.service.bus.notifier import REQUEST_DELETE
 from blazar_sched.service.bus.notifier import REQUEST_LAPSE
 from blazar_sched.service.bus.notifier import REQUEST_MOVE
-from blazar_sched.service.enforcement import Enforcement
 from blazar_sched.service.enforcement.base import LeaseChange
-from blazar_sched.service.events.runner import Runner
-from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.reader import Reader
 from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.ledger.tx import Tx
@@ -103,33 +95,23 @@ class _Booked:
 class LeaseRequests(loop.Looped):
     """The operations on lease requests, and the loop that books leases.
 
-    :param clock: returns the time in epoch seconds
     :param monotonic: returns monotonic seconds
     """
 
     def __init__(
         self,
-        conf: cfg.ConfigOpts,
-        ledger: Ledger,
-        drivers: resources.Drivers,
-        runner: Runner,
-        notifier: Notifier,
-        enforcement: Enforcement,
+        bookings: Bookings,
         search: WindowSearch,
-        writer: LeaseWriter,
-        clock: Callable[[], float],
         monotonic: Callable[[], float],
         metrics: Metrics,
     ) -> None:
-        self._conf = conf.manager
-        self._ledger = ledger
-        self._requests = RequestSearch(conf, drivers, search)
-        self._runner = runner
-        self._notifier = notifier
-        self._enforcement = enforcement
+        self._conf = bookings.conf.manager
+        self._bookings = bookings
+        self._ledger = bookings.ledger
+        self._notifier = bookings.notifier
+        self._enforcement = bookings.enforcement
+        self._requests = RequestSearch(bookings, search)
         self._search = search
-        self._writer = writer
-        self._clock = clock
         self._monotonic = monotonic
         # The revision and the interval of the last search for room, and when
         # the next search may begin.
@@ -158,7 +140,7 @@ class LeaseRequests(loop.Looped):
                 'no lease request can wait',
                 field='wait_until',
             )
-        now = int(self._clock())
+        now = self._bookings.now()
         new = _new(values, key, now)
         made = _made(self._ledger, new)
         if made is None:
@@ -181,7 +163,7 @@ class LeaseRequests(loop.Looped):
             request_id, project_id
         )
         waiting = self._ledger.waiting_requests()
-        now = int(self._clock())
+        now = self._bookings.now()
         if not found.is_waiting:
             return {**_shown(found, waiting), 'estimate': None}
         if anew or not self._requests.is_estimated(found):
@@ -211,7 +193,7 @@ class LeaseRequests(loop.Looped):
         :raises LeaseRequestNotFound: if the project has no such request
         :raises InvalidStatus: if the request has stopped waiting
         """
-        now = int(self._clock())
+        now = self._bookings.now()
 
         def work(tx: Tx) -> LeaseRequest:
             request = tx.lease_request(request_id, project_id)
@@ -233,7 +215,7 @@ class LeaseRequests(loop.Looped):
         Room is searched for when the ledger has a new revision, but not
         before the loop has rested.
         """
-        now = int(self._clock())
+        now = self._bookings.now()
         waiting = self._ledger.waiting_requests()
         late = [each for each in waiting if each.wait_until <= now]
         self._late.each(
@@ -418,11 +400,11 @@ class LeaseRequests(loop.Looped):
 
     def _announce(self, booked: _Booked) -> None:
         self._notifier.lease_request(REQUEST_BOOK, booked.request)
-        self._notifier.lease(LEASE_CREATE, booked.lease)
-        for request, lease in booked.moved:
+        for request, _ in booked.moved:
             self._notifier.lease_request(REQUEST_MOVE, request)
-            self._notifier.lease(LEASE_UPDATE, lease)
-        self._runner.wake()
+        self._bookings.announce(
+            [booked.lease], [lease for _, lease in booked.moved]
+        )
 
     def _make_room(
         self,
@@ -513,7 +495,9 @@ class LeaseRequests(loop.Looped):
                     each.lease, start=start, end=start + request.duration
                 )
                 try:
-                    placed, displaced = self._writer.place(replica, lease, now)
+                    placed, displaced = self._bookings.writer.place(
+                        replica, lease, now
+                    )
                 except exception.NotEnoughHostsAvailable:
                     return None
                 put(map(record.encode, itertools.chain(*placed.values())))
@@ -566,7 +550,8 @@ class LeaseRequests(loop.Looped):
         if any(each not in movable for each in moving):
             return None
         held = [
-            self._writer.release(tx, each.lease, now) for each in moving
+            self._bookings.writer.release(tx, each.lease, now)
+            for each in moving
         ]
         booked = self._put(tx, requested, seen, lambda tx: starts[0], now)
         if booked is None:
@@ -591,7 +576,7 @@ class LeaseRequests(loop.Looped):
         :raises NotEnoughHostsAvailable: if there is no room, or if a limit
             forbids the lease in another window
         """
-        change = self._writer.move(tx, lease, held, start, now)
+        change = self._bookings.writer.move(tx, lease, held, start, now)
         try:
             self._enforcement.check_limits(tx, change)
         except exception.LimitExceeded as e:
@@ -620,10 +605,8 @@ class LeaseRequests(loop.Looped):
         start = booking(tx)
         if start is None:
             return None
-        lease = self._requests.lease(request, start, now)
-        placed = self._writer.add(tx, lease, now)
-        self._enforcement.check_limits(
-            tx, LeaseChange(lease, None, now, placed)
+        lease = self._bookings.add(
+            tx, self._requests.lease(request, start, now), now
         )
         ended = _ended(tx, request, states.REQUEST_BOOKED, now, lease.id)
         return _Booked(ended, lease)

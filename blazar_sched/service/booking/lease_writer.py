@@ -26,8 +26,8 @@ from blazar_sched.placing import lease_placing
 from blazar_sched.placing.options import Options
 from blazar_sched.replica import state
 from blazar_sched.service import resources
-from blazar_sched.service.booking import draft
 from blazar_sched.service.booking import placing_options
+from blazar_sched.service.booking.draft import Drafts
 from blazar_sched.service.enforcement.base import LeaseChange
 from blazar_sched.service.ledger.tx import PlacingTx
 
@@ -42,22 +42,11 @@ class LeaseWriter:
     """
 
     def __init__(
-        self, conf: cfg.ConfigOpts, drivers: resources.Drivers
+        self, conf: cfg.ConfigOpts, drivers: resources.Drivers, drafts: Drafts
     ) -> None:
         self._conf = conf
         self._drivers = drivers
-        self._drafts = draft.Drafts(conf, drivers)
-
-    def add(
-        self, tx: PlacingTx, lease: Lease, now: int
-    ) -> lease_placing.Allocations:
-        """Place a new lease, write the lease and return its allocations.
-
-        :raises NotEnoughHostsAvailable: if a reservation finds no room
-        """
-        placed, displaced = self.place(tx.replica, lease, now)
-        self.write(tx, [(lease, placed, displaced)])
-        return placed
+        self._drafts = drafts
 
     def place(
         self, replica: state.Replica, lease: Lease, now: int

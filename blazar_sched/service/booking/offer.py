@@ -6,12 +6,9 @@ lease, so that no other lease gets its room, and one event, with which the
 offer lapses. Accepting the offer makes it a lease with the same id.
 """
 
-from collections.abc import Callable
 from collections.abc import Mapping
 import dataclasses
 from typing import Any
-
-from oslo_config import cfg
 
 from blazar_sched.domain import event
 from blazar_sched.domain import exception
@@ -19,20 +16,15 @@ from blazar_sched.domain import plural
 from blazar_sched.domain import states
 from blazar_sched.domain.lease import Lease
 from blazar_sched.placing import lease_placing
-from blazar_sched.service import resources
-from blazar_sched.service.booking import draft
 from blazar_sched.service.booking import idempotency
 from blazar_sched.service.booking import window_search
+from blazar_sched.service.booking.booking import Bookings
 from blazar_sched.service.booking.lease import Leases
-from blazar_sched.service.booking.lease_writer import LeaseWriter
 from blazar_sched.service.booking.window_search import Booking
 from blazar_sched.service.booking.window_search import Found
 from blazar_sched.service.booking.window_search import Windows
 from blazar_sched.service.booking.window_search import WindowSearch
-from blazar_sched.service.enforcement import Enforcement
 from blazar_sched.service.enforcement.base import LeaseChange
-from blazar_sched.service.events.runner import Runner
-from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.reader import Reader
 from blazar_sched.service.ledger.tx import PlacingTx
 
@@ -40,32 +32,16 @@ _Shown = dict[str, Any]
 
 
 class Offers:
-    """The operations on offers.
-
-    :param clock: returns the time in epoch seconds
-    """
+    """The operations on offers."""
 
     def __init__(
-        self,
-        conf: cfg.ConfigOpts,
-        ledger: Ledger,
-        drivers: resources.Drivers,
-        runner: Runner,
-        enforcement: Enforcement,
-        search: WindowSearch,
-        writer: LeaseWriter,
-        leases: Leases,
-        clock: Callable[[], float],
+        self, bookings: Bookings, search: WindowSearch, leases: Leases
     ) -> None:
-        self._conf = conf.manager
-        self._ledger = ledger
-        self._drafts = draft.Drafts(conf, drivers)
-        self._runner = runner
-        self._enforcement = enforcement
+        self._conf = bookings.conf.manager
+        self._bookings = bookings
+        self._ledger = bookings.ledger
         self._search = search
-        self._writer = writer
         self._leases = leases
-        self._clock = clock
 
     def search(self, values: Mapping[str, Any]) -> _Shown:
         """Return windows with room for a lease, or for an alternative.
@@ -93,7 +69,7 @@ class Offers:
         :raises LimitExceeded: if the project holds too many offers already, or
             if a limit forbids the lease
         """
-        now = int(self._clock())
+        now = self._bookings.now()
         longest = self._conf.max_offer_hold
         if seconds > longest:
             raise exception.InvalidInput(
@@ -109,11 +85,7 @@ class Offers:
                 return windows, None
             held = _held(windows.found[0], now, seconds)
             self._check_number(tx, held.project_id)
-            placed = self._writer.add(tx, held, now)
-            self._enforcement.check_limits(
-                tx, LeaseChange(held, None, now, placed)
-            )
-            return windows, held
+            return windows, self._bookings.add(tx, held, now)
 
         windows, held = self._search.book(
             self._search.windows(values),
@@ -123,7 +95,7 @@ class Offers:
             values['project_id'],
         )
         # The runner waits for the next event, which may be this one.
-        self._runner.wake()
+        self._bookings.runner.wake()
         return self._result(windows, held)
 
     def list(self, project_id: str | None) -> list[_Shown]:
@@ -168,32 +140,25 @@ class Offers:
         :raises InvalidInput: naming the field that is wrong
         :raises LimitExceeded: if a limit forbids the lease
         """
-        project_id = values['project_id']
-        digest = idempotency.digest(values)
-        now = int(self._clock())
-        admission = self._enforcement.admission()
-        commit = admission.dry_run if dry_run else admission.commit
+        now = self._bookings.now()
+        admission = self._bookings.enforcement.admission(dry_run)
 
-        def work(tx: PlacingTx) -> tuple[Lease, bool]:
-            try:
-                made = idempotency.lease_of(tx, project_id, key, digest)
-            except exception.IdempotencyKeyReused:
-                # The key is that of the offer, and not of the client.
-                raise _lapsed(values['offer']) from None
-            if made is not None:
-                return made, False
-            held = _still_held(tx, values['offer'], project_id, now)
-            lease = self._drafts.accepted(held, values, now)
+        def accept(tx: PlacingTx) -> Lease:
+            held = _still_held(tx, values, now)
+            lease = self._bookings.drafts.accepted(held, values, now)
             placed = lease_placing.allocations_of(tx.replica, held)
             tx.put_lease(lease)
-            tx.put_key(project_id, key, lease.id, digest)
             admission.check(tx, LeaseChange(lease, None, now, placed))
-            return lease, True
-
-        lease, is_new = commit(work)
-        if dry_run:
             return lease
-        return self._leases.begin(lease, is_new, now)
+
+        try:
+            lease = self._bookings.once(
+                idempotency.Key(values, key), accept, admission
+            )
+        except exception.IdempotencyKeyReused:
+            # The key is that of the offer, and not of the client.
+            raise _lapsed(values['offer']) from None
+        return lease if dry_run else self._leases.opened(lease, now)
 
     def _check_number(self, tx: PlacingTx, project_id: str) -> None:
         most = self._conf.max_held_offers
@@ -225,10 +190,10 @@ class Offers:
     def _offered(self, found: Found) -> _Shown:
         limited_by = None
         try:
-            self._enforcement.check_limits(
+            self._bookings.enforcement.check_limits(
                 self._ledger,
                 LeaseChange(
-                    found.in_window, None, int(self._clock()),
+                    found.in_window, None, self._bookings.now(),
                     found.found.placed,
                 ),
             )
@@ -283,18 +248,18 @@ def _held(offered: Found, now: int, seconds: int) -> Lease:
 
 
 def _still_held(
-    source: Reader, offer_id: str, project_id: str, now: int
+    source: Reader, values: Mapping[str, Any], now: int
 ) -> Lease:
     """Return a held offer of which the window is not over.
 
     :raises OfferLapsed: if the project holds no such offer
     """
     try:
-        held: Lease = source.offer(offer_id, project_id)
+        held = source.offer(values['offer'], values['project_id'])
     except exception.OfferNotFound:
-        raise _lapsed(offer_id) from None
+        raise _lapsed(values['offer']) from None
     if held.end <= now:
-        raise _lapsed(offer_id)
+        raise _lapsed(values['offer'])
     return held
 
 

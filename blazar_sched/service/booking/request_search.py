@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from collections.abc import Set
 import dataclasses
 
-from oslo_config import cfg
 from oslo_log import log
 
 from blazar_sched.domain import exception
@@ -17,9 +16,8 @@ from blazar_sched.placing import lease_request
 from blazar_sched.placing.lease_request import RequestedLease
 from blazar_sched.placing.window_search import Budget
 from blazar_sched.replica import state
-from blazar_sched.service import resources
 from blazar_sched.service.booking import draft
-from blazar_sched.service.booking import placing_options
+from blazar_sched.service.booking.booking import Bookings
 from blazar_sched.service.booking.window_search import DEFAULT_RANGE
 from blazar_sched.service.booking.window_search import Search
 from blazar_sched.service.booking.window_search import WindowSearch
@@ -34,14 +32,8 @@ class RequestSearch:
     last estimated to get, or at its latest start if the estimate is later.
     """
 
-    def __init__(
-        self,
-        conf: cfg.ConfigOpts,
-        drivers: resources.Drivers,
-        search: WindowSearch,
-    ) -> None:
-        self._conf = conf.manager
-        self._drafts = draft.Drafts(conf, drivers)
+    def __init__(self, bookings: Bookings, search: WindowSearch) -> None:
+        self._bookings = bookings
         self._search = search
         # The last estimate of each waiting request, by its id.
         self._estimates: dict[str, int | None] = {}
@@ -58,7 +50,7 @@ class RequestSearch:
         :param ahead: the requests ahead in the windows that they keep free
         :param within: the range of the starts
         """
-        options = placing_options.read(self._conf)
+        options = self._bookings.writer.options
         return self._search.first_of(
             requested.lease,
             lambda replica: lease_request.starts(
@@ -75,7 +67,7 @@ class RequestSearch:
     ) -> list[RequestedLease]:
         """Return the other requests whose leases may use the same hosts."""
         return lease_request.competing(
-            replica, requested.lease, others, placing_options.read(self._conf)
+            replica, requested.lease, others, self._bookings.writer.options
         )
 
     def requested_lease(
@@ -108,7 +100,7 @@ class RequestSearch:
 
         :raises InvalidInput: naming the field that is wrong
         """
-        return self._drafts.new(
+        return self._bookings.drafts.new(
             {
                 'name': request.name,
                 'project_id': request.project_id,

@@ -11,12 +11,12 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
+from collections.abc import Sequence
 import dataclasses
 import itertools
 from typing import Any
 import uuid
 
-from oslo_config import cfg
 from oslo_log import log
 
 from blazar_sched.domain import exception
@@ -29,21 +29,15 @@ from blazar_sched.domain.series import REFUSE
 from blazar_sched.domain.series import Series
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.service import loop
-from blazar_sched.service import resources
 from blazar_sched.service.booking import draft
 from blazar_sched.service.booking import idempotency
-from blazar_sched.service.booking.lease import Leases
-from blazar_sched.service.booking.lease_writer import LeaseWriter
+from blazar_sched.service.booking.booking import Bookings
+from blazar_sched.service.booking.booking import Removed
 from blazar_sched.service.booking.lease_writer import Placed
-from blazar_sched.service.bus.notifier import LEASE_CREATE
-from blazar_sched.service.bus.notifier import Notifier
 from blazar_sched.service.bus.notifier import SERIES_AT_RISK
 from blazar_sched.service.bus.notifier import SERIES_FAILED
-from blazar_sched.service.enforcement import Enforcement
 from blazar_sched.service.enforcement.base import LeaseChange
 from blazar_sched.service.enforcement.base import Project
-from blazar_sched.service.events.runner import Runner
-from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.reader import Reader
 from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.ledger.tx import Tx
@@ -71,9 +65,6 @@ _OF_NO_LEASE = {'name', 'if_no_room'}
 # Of these depends whether a series has an occurrence. Excepted dates may leave
 # out all of them.
 _OF_THE_RULE = {'rrule', 'start', 'time_zone'}
-
-# Functions to call after a commit, which notify of removed leases.
-_Removed = list[Callable[[], None]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -103,33 +94,13 @@ class _Due:
 
 
 class AllSeries(loop.Looped):
-    """The operations on series, and the loop that books ahead.
+    """The operations on series, and the loop that books ahead."""
 
-    :param clock: returns the time in epoch seconds
-    """
-
-    def __init__(
-        self,
-        conf: cfg.ConfigOpts,
-        ledger: Ledger,
-        drivers: resources.Drivers,
-        runner: Runner,
-        notifier: Notifier,
-        enforcement: Enforcement,
-        writer: LeaseWriter,
-        leases: Leases,
-        clock: Callable[[], float],
-        metrics: Metrics,
-    ) -> None:
-        self._conf = conf.manager
-        self._ledger = ledger
-        self._drafts = draft.Drafts(conf, drivers)
-        self._runner = runner
-        self._notifier = notifier
-        self._enforcement = enforcement
-        self._writer = writer
-        self._leases = leases
-        self._clock = clock
+    def __init__(self, bookings: Bookings, metrics: Metrics) -> None:
+        self._conf = bookings.conf.manager
+        self._bookings = bookings
+        self._ledger = bookings.ledger
+        self._notifier = bookings.notifier
         # Whether the last step has left occurrences to the next step.
         self._more = False
         # The ledger's revision when a missing occurrence was last tried, by
@@ -137,7 +108,7 @@ class AllSeries(loop.Looped):
         self._tried: dict[str, int] = {}
         self._objects = loop.Objects[Series](
             'series', metrics,
-            lambda failing: notifier.series(SERIES_FAILED, failing, []),
+            lambda failing: self._notifier.series(SERIES_FAILED, failing, []),
         )
         self._waiting = loop.Objects[Series]('series without room', metrics)
         self._loop = loop.Loop('series', self.step)
@@ -161,13 +132,13 @@ class AllSeries(loop.Looped):
             project has too many series
         :raises IdempotencyKeyReused: if the key has created another series
         """
-        if self._enforcement.is_external:
+        if self._bookings.enforcement.is_external:
             raise exception.InvalidInput(
                 'this cloud asks another service about each lease, so that '
                 'no series is possible',
                 field='rrule',
             )
-        now = int(self._clock())
+        now = self._bookings.now()
         id_ = idempotency.new_id(_NAMESPACE, values['project_id'], key)
         new = Series(
             id=id_, created_at=now, digest=idempotency.digest(values), **values
@@ -181,7 +152,6 @@ class AllSeries(loop.Looped):
         new.recurrence.check(now)
         left_out = _left_out(new)
         due = self._searched(new, self._due(new, now), now, left_out)
-        commit = self._ledger.dry_run if dry_run else self._ledger.commit
 
         def work(tx: PlacingTx) -> _Booked:
             made = idempotency.series_of(tx, new)
@@ -190,7 +160,7 @@ class AllSeries(loop.Looped):
             self._check_number(tx, new)
             return self._book(tx, new, due, now, left_out)
 
-        booked = commit(work)
+        booked = self._ledger.commit(work, dry_run)
         if not dry_run:
             self._announce(booked)
             # The loop books the occurrences for which one commit is too short.
@@ -203,7 +173,7 @@ class AllSeries(loop.Looped):
         :raises SeriesNotFound: if the project has no such series
         """
         found: Series = self._ledger.one_series(series_id, project_id)
-        return _shown(self._ledger, found, int(self._clock()))
+        return _shown(self._ledger, found, self._bookings.now())
 
     def list(self, project_id: str | None) -> list[_Shown]:
         """Return the series of a project, or all, by id."""
@@ -236,12 +206,12 @@ class AllSeries(loop.Looped):
             the series skips such occurrences
         :raises LimitExceeded: if a limit forbids one of the leases
         """
-        now = int(self._clock())
+        now = self._bookings.now()
         # Ahead of the commit, as a rule takes time to check.
         checked: Series = self._ledger.one_series(series_id, project_id)
         _check_change(checked, values, since, now)
 
-        def work(tx: PlacingTx) -> tuple[_Booked, _Removed]:
+        def work(tx: PlacingTx) -> tuple[_Booked, Sequence[Removed]]:
             known: Series = tx.one_series(series_id, project_id)
             if known != checked:
                 _check_change(known, values, since, now)
@@ -254,8 +224,7 @@ class AllSeries(loop.Looped):
             at = _first_change(new, since, now)
             return self._change(tx, known, new, at, now, _left_out(new))
 
-        commit = self._ledger.dry_run if dry_run else self._ledger.commit
-        booked, removed = commit(work)
+        booked, removed = self._ledger.commit(work, dry_run)
         if not dry_run:
             for each in removed:
                 each()
@@ -271,10 +240,10 @@ class AllSeries(loop.Looped):
         :raises SeriesNotFound: if the project has no such series
         """
 
-        def work(tx: PlacingTx) -> _Removed:
+        def work(tx: PlacingTx) -> Sequence[Removed]:
             series = tx.one_series(series_id, project_id)
             removed = [
-                self._leases.remove(tx, lease)
+                self._bookings.remove(tx, lease)
                 for lease in tx.leases_of_series(series.id)
                 if _is_untouched(lease)
             ]
@@ -292,7 +261,7 @@ class AllSeries(loop.Looped):
         at: int,
         now: int,
         left_out: _Errors,
-    ) -> tuple[_Booked, _Removed]:
+    ) -> tuple[_Booked, Sequence[Removed]]:
         """Replace the leases that are not as the changed series says.
 
         The leases of occurrences that one commit cannot book stay until
@@ -318,7 +287,9 @@ class AllSeries(loop.Looped):
                 not at <= _planned_start(recurrence, lease) < due.following
                 or not _is_untouched(lease)
                 or lease.window == windows.get(name)
-                and self._drafts.is_as_requested(lease, new.reservations, now)
+                and self._bookings.drafts.is_as_requested(
+                    lease, new.reservations, now
+                )
             ):
                 settled.add(name)
             else:
@@ -328,7 +299,7 @@ class AllSeries(loop.Looped):
             due.following,
             missing,
         )
-        removed = [self._leases.remove(tx, lease) for lease in replaced]
+        removed = [self._bookings.remove(tx, lease) for lease in replaced]
         return self._book(tx, new, due, now, left_out), removed
 
     def step(self) -> float:
@@ -339,7 +310,7 @@ class AllSeries(loop.Looped):
 
         :returns: the seconds until the next step: few if there is more to book
         """
-        now = int(self._clock())
+        now = self._bookings.now()
         known = self._ledger.all_series()
         horizon = now + self._conf.series_horizon
         self._more = False
@@ -372,7 +343,7 @@ class AllSeries(loop.Looped):
         if not changing:
             due = self._searched(series, due, now, _LEFT_OUT_LATER)
 
-        def work(tx: PlacingTx) -> tuple[_Booked, _Removed]:
+        def work(tx: PlacingTx) -> tuple[_Booked, Sequence[Removed]]:
             known = tx.one_series(series.id)
             if known != series:
                 # Another manager has booked, or the series was changed.
@@ -455,7 +426,7 @@ class AllSeries(loop.Looped):
         found = {each.name for each in due.occurrences}
         missing = [name for name in claimed.missing if name not in found]
 
-        def work(tx: PlacingTx) -> tuple[_Booked, _Removed]:
+        def work(tx: PlacingTx) -> tuple[_Booked, Sequence[Removed]]:
             if tx.one_series(series.id) != claimed:
                 return _Booked({}, [], []), []
             booked = self._book(
@@ -469,8 +440,8 @@ class AllSeries(loop.Looped):
     def _commit_later(
         self,
         series: Series,
-        work: Callable[[PlacingTx], tuple[_Booked, _Removed]],
-    ) -> tuple[_Booked, _Removed]:
+        work: Callable[[PlacingTx], tuple[_Booked, Sequence[Removed]]],
+    ) -> tuple[_Booked, Sequence[Removed]]:
         """Book occurrences of a series that may be deleted by now."""
         try:
             booked, removed = self._ledger.commit(work)
@@ -488,10 +459,8 @@ class AllSeries(loop.Looped):
             )
 
     def _announce(self, booked: _Booked) -> None:
-        for lease in booked.leases:
-            self._notifier.lease(LEASE_CREATE, lease)
         if booked.leases:
-            self._runner.wake()
+            self._bookings.announce(booked.leases)
 
     def _searched(
         self, series: Series, due: _Due, now: int, left_out: _Errors
@@ -505,7 +474,9 @@ class AllSeries(loop.Looped):
 
         def place(lease: Lease) -> Placed:
             return (lease, *self._ledger.read_replica(
-                lambda replica: self._writer.place(replica, lease, now)
+                lambda replica: self._bookings.writer.place(
+                    replica, lease, now
+                )
             ))
 
         found: list[Occurrence] = []
@@ -535,7 +506,9 @@ class AllSeries(loop.Looped):
         """
 
         def place(lease: Lease) -> Placed:
-            return (lease, *self._writer.place(tx.replica, lease, now))
+            return (
+                lease, *self._bookings.writer.place(tx.replica, lease, now)
+            )
 
         made: list[Placed] = []
         missing = list(due.missing)
@@ -553,7 +526,7 @@ class AllSeries(loop.Looped):
                 tx.expect(itertools.chain(*placed.values(), displaced))
                 made.append(new_lease)
         # All at once: other commits wait for each statement.
-        self._writer.write(tx, made)
+        self._bookings.writer.write(tx, made)
         new = dataclasses.replace(
             series, booked_until=due.following, missing=missing, updated_at=now
         )
@@ -580,7 +553,7 @@ class AllSeries(loop.Looped):
         lease = self._draft(series, occurrence, now)
         try:
             new = place(lease)
-            self._enforcement.check_limits(
+            self._bookings.enforcement.check_limits(
                 source, LeaseChange(lease, None, now, new[1]), project
             )
         except _LEFT_OUT as e:
@@ -599,7 +572,7 @@ class AllSeries(loop.Looped):
 
         :raises InvalidInput: naming the field that is wrong
         """
-        lease = self._drafts.new(
+        lease = self._bookings.drafts.new(
             {
                 'name': f'{series.name} {occurrence.name}',
                 'project_id': series.project_id,

@@ -6,11 +6,9 @@ more time the unused capacity is given back. A reservation counts as used by
 the records of its servers, so nothing on the hosts is needed for this.
 """
 
-from collections.abc import Callable
 from collections.abc import Mapping
 from typing import Any
 
-from oslo_config import cfg
 from oslo_log import log
 
 from blazar_sched.conf import manager as manager_conf
@@ -22,10 +20,9 @@ from blazar_sched.domain.reservation import ON_HOSTS
 from blazar_sched.domain.reservation import PHYSICAL_HOST
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.service import loop
+from blazar_sched.service.booking.booking import Bookings
 from blazar_sched.service.booking.lease import Leases
 from blazar_sched.service.bus.notifier import LEASE_UNUSED
-from blazar_sched.service.bus.notifier import Notifier
-from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.reader import Reader
 from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.metrics import Metrics
@@ -50,24 +47,15 @@ class Unused(loop.Looped):
     """The loop that gives back what started leases do not use.
 
     Several managers may do the same: what is written is decided in a commit.
-
-    :param clock: returns the time in epoch seconds
     """
 
     def __init__(
-        self,
-        conf: cfg.ConfigOpts,
-        ledger: Ledger,
-        leases: Leases,
-        notifier: Notifier,
-        clock: Callable[[], float],
-        metrics: Metrics,
+        self, bookings: Bookings, leases: Leases, metrics: Metrics
     ) -> None:
-        self._conf = conf.manager
-        self._ledger = ledger
+        self._conf = bookings.conf.manager
+        self._bookings = bookings
+        self._ledger = bookings.ledger
         self._leases = leases
-        self._notifier = notifier
-        self._clock = clock
         self._objects = loop.Objects[Lease]('unused reservations', metrics)
         self._loop = loop.Loop('unused reservations', self.step)
 
@@ -75,7 +63,7 @@ class Unused(loop.Looped):
         """Look at the leases that have started some time ago."""
         after = self._conf.unused_after
         if after:
-            now = int(self._clock())
+            now = self._bookings.now()
             leases = self._ledger.started_leases(
                 now - after - MAX_WATCH_TIME, now - after
             )
@@ -93,7 +81,7 @@ class Unused(loop.Looped):
                     lambda tx: _note_use(tx, lease.id, now)
                 )
                 if notified_at == now:
-                    self._notifier.lease(LEASE_UNUSED, lease)
+                    self._bookings.notifier.lease(LEASE_UNUSED, lease)
             due = (
                 notified_at is not None
                 and notified_at + self._conf.unused_notice <= now

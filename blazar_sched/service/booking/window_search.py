@@ -52,9 +52,8 @@ from blazar_sched.placing import window_search
 from blazar_sched.placing.options import Options
 from blazar_sched.placing.window_search import Budget
 from blazar_sched.replica import state
-from blazar_sched.service import resources
-from blazar_sched.service.booking import draft
 from blazar_sched.service.booking import placing_options
+from blazar_sched.service.booking.booking import Bookings
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.reader import Reader
 from blazar_sched.service.ledger.tx import PlacingTx
@@ -80,22 +79,17 @@ DEFAULT_RANGE = 90 * 86400
 class WindowSearch:
     """The search for windows with room for a lease that is not created yet.
 
-    :param clock: returns the time in epoch seconds
     :param thread_time: returns the processor time of this thread in seconds
     """
 
     def __init__(
         self,
-        conf: cfg.ConfigOpts,
-        ledger: Ledger,
-        drivers: resources.Drivers,
-        clock: Callable[[], float],
+        bookings: Bookings,
         thread_time: Callable[[], float] = time.thread_time,
     ) -> None:
-        self._conf = conf
-        self._ledger = ledger
-        self._drafts = draft.Drafts(conf, drivers)
-        self._clock = clock
+        self._conf = bookings.conf
+        self._bookings = bookings
+        self._ledger = bookings.ledger
         self.thread_time = thread_time
         self._turn = threading.Lock()
         self._lock = threading.Lock()
@@ -139,10 +133,10 @@ class WindowSearch:
         :param values: the fields of a request for offers
         :raises InvalidInput: naming the field that is wrong
         """
-        now = int(self._clock())
+        now = self._bookings.now()
         bounds = _bounds(values, now)
         leases = [
-            self._drafts.new(
+            self._bookings.drafts.new(
                 {
                     'name': '', 'project_id': values['project_id'],
                     'user_id': values['user_id'], 'before_end': None,

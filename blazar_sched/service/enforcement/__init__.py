@@ -81,9 +81,12 @@ class Enforcement:
         """Whether a filter queries another service about each lease."""
         return any(f.is_external for f in self._filters)
 
-    def admission(self) -> 'Admission':
-        """Return the admission of one request by the filters."""
-        return Admission(self._filters, self._ledger)
+    def admission(self, dry_run: bool = False) -> 'Admission':
+        """Return the admission of one request by the filters.
+
+        :param dry_run: whether the request is to change nothing
+        """
+        return Admission(self._filters, self._ledger, dry_run)
 
     def check_limits(
         self,
@@ -146,13 +149,17 @@ class Admission:
     """The admission of one request by the filters.
 
     The work of the commit calls `check` as its last step.
+
+    :ivar is_dry_run: whether the request changes nothing
     """
 
     def __init__(
         self,
         filters: list[base.Filter],
         ledger: Ledger,
+        is_dry_run: bool,
     ) -> None:
+        self.is_dry_run = is_dry_run
         self._filters = filters
         self._external = [f for f in filters if f.is_external]
         self._ledger = ledger
@@ -178,27 +185,15 @@ class Admission:
     def commit(self, work: Callable[[Any], T]) -> T:
         """Commit as the ledger does, with the approval of the filters.
 
+        The filters are called for a dry run as for a real commit: a filter
+        cannot tell a dry run from a real commit.
+
         :raises BlazarSchedError: the refusal of a filter
         :raises Unavailable: if other requests keep changing the lease
         """
-        return self._admitted(self._ledger.commit, work)
-
-    def dry_run(self, work: Callable[[Any], T]) -> T:
-        """Do a dry run as the ledger does, with the errors of `commit`.
-
-        The filters are called as for a real commit: a filter cannot tell a dry
-        run from a real commit.
-        """
-        return self._admitted(self._ledger.dry_run, work)
-
-    def _admitted(
-        self,
-        do: Callable[[Callable[[Any], T]], T],
-        work: Callable[[Any], T],
-    ) -> T:
         for _ in range(TRIES):
             try:
-                return do(work)
+                return self._ledger.commit(work, self.is_dry_run)
             except _NeedsExternalCheck as e:
                 needed = e
             self._check_external(needed.request, needed.held)

@@ -173,16 +173,21 @@ class Ledger(reader.Reader):
         with self._lock:
             self._retry(self._load)
 
-    def commit(self, work: Callable[[tx.PlacingTx], T]) -> T:
+    def commit(
+        self, work: Callable[[tx.PlacingTx], T], dry_run: bool = False
+    ) -> T:
         """Return `work(tx)` with all of its writes committed, or with none.
 
         After a conflict the work is run again from its start, so the work
         must have no effect other than through its `tx`, and must not commit
         by itself.
 
+        :param dry_run: answer as `dry_run`, and commit nothing
         :raises Uncountable: if the replicas could not hold the allocations
         :raises Unavailable: if conflicts do not end
         """
+        if dry_run:
+            return self.dry_run(work)
         with self._measured():
             result, revision = self._retry(lambda: self._commit(work))
         if revision is not None:

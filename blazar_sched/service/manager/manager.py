@@ -23,12 +23,12 @@ from blazar_sched.service import resources
 from blazar_sched.service.booking import extension
 from blazar_sched.service.booking import lease
 from blazar_sched.service.booking import lease_request
-from blazar_sched.service.booking import lease_writer
 from blazar_sched.service.booking import offer
 from blazar_sched.service.booking import placing_options
 from blazar_sched.service.booking import series
 from blazar_sched.service.booking import unused
 from blazar_sched.service.booking import window_search
+from blazar_sched.service.booking.booking import Bookings
 from blazar_sched.service.bus import fanout
 from blazar_sched.service.bus import notifier
 from blazar_sched.service.bus import nova_notifications
@@ -149,34 +149,19 @@ class Manager:
             conf, self.ledger, drivers, transitions, self.clock, monotonic,
             self.instances.wake, pool, self.metrics,
         )
-        search = window_search.WindowSearch(
-            conf, self.ledger, drivers, self.clock, thread_time
+        bookings = Bookings(
+            conf, self.ledger, drivers, self.runner, self.notifier,
+            self.enforcement, self.trusts, self.clock,
         )
-        writer = lease_writer.LeaseWriter(conf, drivers)
-        self.leases = lease.Leases(
-            conf, self.ledger, drivers, writer, self.runner, self.trusts,
-            self.notifier, self.enforcement, self.clock, wait, search,
-        )
-        self.offers = offer.Offers(
-            conf, self.ledger, drivers, self.runner, self.enforcement,
-            search, writer, self.leases, self.clock,
-        )
+        search = window_search.WindowSearch(bookings, thread_time)
+        self.leases = lease.Leases(bookings, search, wait)
+        self.offers = offer.Offers(bookings, search, self.leases)
         self.lease_requests = lease_request.LeaseRequests(
-            conf, self.ledger, drivers, self.runner, self.notifier,
-            self.enforcement, search, writer, self.clock, monotonic,
-            self.metrics,
+            bookings, search, monotonic, self.metrics
         )
-        self.extensions = extension.Extensions(
-            self.ledger, self.leases, self.enforcement, search, self.clock
-        )
-        self.series = series.AllSeries(
-            conf, self.ledger, drivers, self.runner, self.notifier,
-            self.enforcement, writer, self.leases, self.clock, self.metrics,
-        )
-        self.unused = unused.Unused(
-            conf, self.ledger, self.leases, self.notifier, self.clock,
-            self.metrics,
-        )
+        self.extensions = extension.Extensions(bookings, self.leases, search)
+        self.series = series.AllSeries(bookings, self.metrics)
+        self.unused = unused.Unused(bookings, self.leases, self.metrics)
         self.hosts = host.Hosts(
             conf, self.ledger, nova, self.services.placement,
             self.services.freepool, self.clock,

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The booking of leases: what all kinds of bookings have in common.
+
+A booker drafts a lease. In its commit, the lease is placed, checked and
+written; after the commit, the owner is notified and the runner of events is
+woken. A booker adds to this only what is its own.
+"""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+
+from oslo_config import cfg
+
+from blazar_sched.domain.lease import Lease
+from blazar_sched.service import resources
+from blazar_sched.service.booking.draft import Drafts
+from blazar_sched.service.booking.idempotency import Key
+from blazar_sched.service.booking.lease_writer import LeaseWriter
+from blazar_sched.service.bus.notifier import LEASE_CREATE
+from blazar_sched.service.bus.notifier import LEASE_DELETE
+from blazar_sched.service.bus.notifier import LEASE_UPDATE
+from blazar_sched.service.bus.notifier import Notifier
+from blazar_sched.service.enforcement import Admission
+from blazar_sched.service.enforcement import Enforcement
+from blazar_sched.service.enforcement.base import LeaseChange
+from blazar_sched.service.events.runner import Runner
+from blazar_sched.service.events.trust import Trusts
+from blazar_sched.service.ledger.ledger import Ledger
+from blazar_sched.service.ledger.tx import PlacingTx
+
+# A function to call after a commit, which notifies of a removed lease.
+Removed = Callable[[], None]
+
+
+class Bookings:
+    """The parts of a booking, and the order in which they are used.
+
+    :param clock: returns the time in epoch seconds
+    """
+
+    def __init__(
+        self,
+        conf: cfg.ConfigOpts,
+        ledger: Ledger,
+        drivers: resources.Drivers,
+        runner: Runner,
+        notifier: Notifier,
+        enforcement: Enforcement,
+        trusts: Trusts,
+        clock: Callable[[], float],
+    ) -> None:
+        self.conf = conf
+        self.ledger = ledger
+        self.drivers = drivers
+        self.runner = runner
+        self.notifier = notifier
+        self.enforcement = enforcement
+        self.clock = clock
+        self.drafts = Drafts(conf, drivers)
+        self.writer = LeaseWriter(conf, drivers, self.drafts)
+        self._trusts = trusts
+
+    def now(self) -> int:
+        """Return the time in whole epoch seconds."""
+        return int(self.clock())
+
+    def once(
+        self,
+        key: Key,
+        book: Callable[[PlacingTx], Lease],
+        admission: Admission,
+    ) -> Lease:
+        """Commit a booking, unless its request has made a lease before.
+
+        :param book: books a lease in the commit
+        :raises IdempotencyKeyReused: if the key has created another lease
+        """
+
+        def work(tx: PlacingTx) -> tuple[Lease, bool]:
+            made = key.lease(tx)
+            if made is not None:
+                return made, False
+            lease = book(tx)
+            key.put(tx, lease.id)
+            return lease, True
+
+        lease, is_new = admission.commit(work)
+        if is_new and not admission.is_dry_run:
+            self.announce([lease])
+        return lease
+
+    def add(
+        self,
+        tx: PlacingTx,
+        lease: Lease,
+        now: int,
+        admission: Admission | None = None,
+    ) -> Lease:
+        """Place a new lease, check the lease and write it.
+
+        Nothing is written if the lease is refused for lack of room or, without
+        an admission, by a limit.
+
+        :param admission: asks the filters that query other services, too
+        :raises NotEnoughHostsAvailable: if a reservation finds no room
+        :raises BlazarSchedError: the refusal of a filter
+        """
+        placed, displaced = self.writer.place(tx.replica, lease, now)
+        change = LeaseChange(lease, None, now, placed)
+        if admission is None:
+            self.enforcement.check_limits(tx, change)
+        self.writer.write(tx, [(lease, placed, displaced)])
+        if admission is not None:
+            admission.check(tx, change)
+        return lease
+
+    def remove(self, tx: PlacingTx, lease: Lease) -> Removed:
+        """Remove a lease that has nothing in other services but a trust.
+
+        :returns: the function that notifies of the removal, and deletes the
+            trust; to be called after the commit
+        """
+        ended = self.enforcement.ending(tx, lease)
+        tx.discard_trust(lease.trust_id)
+        tx.delete_lease(lease.id)
+
+        def removed() -> None:
+            ended()
+            self.notifier.lease(LEASE_DELETE, lease)
+            self._trusts.delete(lease.trust_id)
+
+        return removed
+
+    def announce(
+        self, new: Iterable[Lease] = (), changed: Iterable[Lease] = ()
+    ) -> None:
+        """Notify of leases that were committed, and have due events done."""
+        for lease in new:
+            self.notifier.lease(LEASE_CREATE, lease)
+        for lease in changed:
+            self.notifier.lease(LEASE_UPDATE, lease)
+        self.runner.wake()
