@@ -400,11 +400,10 @@ class LeaseRequests(loop.Looped):
 
     def _announce(self, booked: _Booked) -> None:
         self._notifier.lease_request(REQUEST_BOOK, booked.request)
-        for request, _ in booked.moved:
+        self._bookings.announce([booked.lease])
+        for request, lease in booked.moved:
             self._notifier.lease_request(REQUEST_MOVE, request)
-        self._bookings.announce(
-            [booked.lease], [lease for _, lease in booked.moved]
-        )
+            self._bookings.announce(changed=[lease])
 
     def _make_room(
         self,

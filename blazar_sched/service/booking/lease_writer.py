@@ -56,9 +56,12 @@ class LeaseWriter:
         :raises NotEnoughHostsAvailable: if a reservation finds no room
         """
         replica.advance(now)
+        # The lease of a server's lifetime displaces no other server.
+        rules = None if lease.is_lifetime else (
+            placing_options.rules(self._conf)
+        )
         return displacement.place(
-            replica, lease, lease.window, now,
-            placing_options.rules(self._conf),
+            replica, lease, lease.window, now, rules,
             lambda: lease_placing.place(
                 replica, lease, lease.window, options=self.options
             ),
@@ -78,6 +81,10 @@ class LeaseWriter:
         for lease, _, displaced in new:
             _put_paths(tx, displaced)
             self._book(tx, lease, lease.window)
+
+    def add_started(self, tx: PlacingTx, lease: Lease) -> None:
+        """Write the new lease of a server that is on its host already."""
+        tx.add_lease(lease, ())
 
     def release(
         self, tx: PlacingTx, lease: Lease, now: int

@@ -126,9 +126,22 @@ class Manager:
         nova = self.services.nova
         drivers = resources.Drivers(self.services)
         self.enforcement = enforcement.Enforcement(conf, self.ledger, pool)
+        self.trusts = trust.Trusts(
+            self.ledger, self.services.keystone, self.clock, self.metrics
+        )
+        transitions = transition.Transitions(
+            conf, self.ledger, self.notifier, self.trusts, self.enforcement
+        )
+        self.runner = Runner(
+            conf, self.ledger, drivers, transitions, self.clock, monotonic,
+            lambda: self.instances.wake(), pool, self.metrics,
+        )
+        self.bookings = Bookings(
+            conf, self.ledger, drivers, self.runner, self.notifier,
+            self.enforcement, self.trusts, self.clock,
+        )
         lifetimes = lifetime.Lifetimes(
-            conf, self.ledger, nova, self.notifier, self.enforcement,
-            self.services.aliases, self.clock,
+            self.bookings, nova, self.services.aliases
         )
         self.instances = instance_sync.Instances(
             conf, self.ledger, nova, lifetimes, self.notifier, self.clock,
@@ -139,29 +152,17 @@ class Manager:
             self.instances.notice, self.metrics,
         )
         self.flavors = flavor_sync.Flavors(self.ledger, nova)
-        self.trusts = trust.Trusts(
-            self.ledger, self.services.keystone, self.clock, self.metrics
-        )
-        transitions = transition.Transitions(
-            conf, self.ledger, self.notifier, self.trusts, self.enforcement
-        )
-        self.runner = Runner(
-            conf, self.ledger, drivers, transitions, self.clock, monotonic,
-            self.instances.wake, pool, self.metrics,
-        )
-        bookings = Bookings(
-            conf, self.ledger, drivers, self.runner, self.notifier,
-            self.enforcement, self.trusts, self.clock,
-        )
-        search = window_search.WindowSearch(bookings, thread_time)
-        self.leases = lease.Leases(bookings, search, wait)
-        self.offers = offer.Offers(bookings, search, self.leases)
+        search = window_search.WindowSearch(self.bookings, thread_time)
+        self.leases = lease.Leases(self.bookings, search, wait)
+        self.offers = offer.Offers(self.bookings, search, self.leases)
         self.lease_requests = lease_request.LeaseRequests(
-            bookings, search, monotonic, self.metrics
+            self.bookings, search, monotonic, self.metrics
         )
-        self.extensions = extension.Extensions(bookings, self.leases, search)
-        self.series = series.AllSeries(bookings, self.metrics)
-        self.unused = unused.Unused(bookings, self.leases, self.metrics)
+        self.extensions = extension.Extensions(
+            self.bookings, self.leases, search
+        )
+        self.series = series.AllSeries(self.bookings, self.metrics)
+        self.unused = unused.Unused(self.bookings, self.leases, self.metrics)
         self.hosts = host.Hosts(
             conf, self.ledger, nova, self.services.placement,
             self.services.freepool, self.clock,

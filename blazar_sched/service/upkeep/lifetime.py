@@ -8,17 +8,14 @@ time create only one lease. Data that may have changed in Nova in the meantime
 is queried again before anything is done to a server.
 """
 
-from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
 import contextlib
 import dataclasses
 import functools
-import itertools
 from typing import Any
 import uuid
 
-from oslo_config import cfg
 from oslo_log import log
 
 from blazar_sched.domain import event
@@ -26,7 +23,6 @@ from blazar_sched.domain import exception
 from blazar_sched.domain import flavor
 from blazar_sched.domain import pci_alias
 from blazar_sched.domain import states
-from blazar_sched.domain.allocation import Allocation
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.pci_alias import Aliases
 from blazar_sched.domain.reservation import INSTANCE_LIFETIME
@@ -34,22 +30,17 @@ from blazar_sched.domain.reservation import lifetime_id
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.domain.window import Window
-from blazar_sched.placing import lease_placing
 from blazar_sched.replica import record
 from blazar_sched.replica import server_reservation
 from blazar_sched.replica import state
 from blazar_sched.service.booking import draft
-from blazar_sched.service.booking import placing_options
+from blazar_sched.service.booking.booking import Bookings
+from blazar_sched.service.booking.booking import Removed
 from blazar_sched.service.bus import notifier as notifications
 from blazar_sched.service.bus.notifier import LEASE_CREATE
-from blazar_sched.service.bus.notifier import LEASE_DELETE
-from blazar_sched.service.bus.notifier import Notifier
 from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.nova import Server
 from blazar_sched.service.clients.nova import SOFT_DELETED
-from blazar_sched.service.enforcement import Enforcement
-from blazar_sched.service.enforcement.base import LeaseChange
-from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.tx import PlacingTx
 
 LOG = log.getLogger(__name__)
@@ -69,7 +60,7 @@ class Written:
     See `Lifetimes.follow`.
 
     :param made: the new leases
-    :param gone: the leases that were deleted
+    :param gone: the leases that were deleted, each with its notification
     :param refused: the leases that were not made, each with the reason: the
         lease found no room, or exceeds a limit of the project
     :param early: the servers that are on a host ahead of their start: (start,
@@ -78,7 +69,9 @@ class Written:
     """
 
     made: list[Lease] = dataclasses.field(default_factory=list)
-    gone: list[Lease] = dataclasses.field(default_factory=list)
+    gone: list[tuple[Lease, Removed]] = dataclasses.field(
+        default_factory=list
+    )
     refused: list[tuple[Lease, str]] = dataclasses.field(
         default_factory=list
     )
@@ -92,26 +85,16 @@ class Lifetimes:
     """The leases of servers' lifetimes.
 
     :param aliases: the PCI aliases that flavors may name
-    :param clock: returns the time in epoch seconds
     """
 
     def __init__(
-        self,
-        conf: cfg.ConfigOpts,
-        ledger: Ledger,
-        nova: Nova,
-        notifier: Notifier,
-        enforcement: Enforcement,
-        aliases: Aliases,
-        clock: Callable[[], float],
+        self, bookings: Bookings, nova: Nova, aliases: Aliases
     ) -> None:
-        self._conf = conf.manager
-        self._aliases = aliases
-        self._enforcement = enforcement
-        self._ledger = ledger
+        self._conf = bookings.conf.manager
+        self._bookings = bookings
+        self._ledger = bookings.ledger
         self._nova = nova
-        self._notifier = notifier
-        self._clock = clock
+        self._aliases = aliases
 
     def write(
         self, tx: PlacingTx, servers: Iterable[Server], now: int
@@ -157,8 +140,7 @@ class Lifetimes:
                 continue
             lease = tx.lease(known.lease_id)
             if lease.status not in _ENDING and not lease.in_progress:
-                tx.delete_lease(lease.id)
-                written.gone.append(lease)
+                written.gone.append((lease, self._bookings.remove(tx, lease)))
         return written
 
     def missing(self, listed: Iterable[str], now: int) -> list[str]:
@@ -197,12 +179,13 @@ class Lifetimes:
             LOG.info(
                 'Created lease %s of server %s', lease.id, _instance_id(lease)
             )
-            self._notifier.lease(LEASE_CREATE, lease)
-        for lease in written.gone:
+        if written.made:
+            self._bookings.announce(written.made)
+        for lease, removed in written.gone:
             LOG.info(
                 'Deleted lease %s of server %s', lease.id, _instance_id(lease)
             )
-            self._notifier.lease(LEASE_DELETE, lease)
+            removed()
         steps = [
             *(functools.partial(self._shelve, *e) for e in written.early),
             *(
@@ -225,7 +208,7 @@ class Lifetimes:
 
     def _shelve(self, start: int, server: Server) -> None:
         """Shelve a server ahead of its start, unless the start has come."""
-        if self._clock() < start:
+        if self._bookings.clock() < start:
             self._nova.shelve_servers([server])
 
     def _delete_refused(self, lease: Lease, reason: str) -> None:
@@ -234,7 +217,7 @@ class Lifetimes:
         if server is None:
             return
         again = self._ledger.commit(
-            lambda tx: self.write(tx, [server], int(self._clock()))
+            lambda tx: self.write(tx, [server], self._bookings.now())
         )
         if not again.refused:
             return self.follow(again)
@@ -243,7 +226,7 @@ class Lifetimes:
             'refused: %s',
             server.uuid, server.project_id, lease.start, lease.end, reason,
         )
-        self._notifier.lease(
+        self._bookings.notifier.lease(
             f'{LEASE_CREATE}{notifications.ERROR}', lease
         )
         self._nova.delete_servers([server])
@@ -314,27 +297,18 @@ class Lifetimes:
         now: int,
         written: Written,
     ) -> None:
-        """Write a new lease, with allocations if the lease starts later."""
-        allocations: list[Allocation] = []
+        """Write a new lease, placed if the lease starts later."""
         if lease.status == states.LEASE_PENDING:
             try:
-                self._enforcement.check_limits(
-                    tx, LeaseChange(lease, None, now)
-                )
-                placed = lease_placing.place(
-                    tx.replica,
-                    lease,
-                    lease.window,
-                    options=placing_options.read(self._conf),
-                )
+                self._bookings.add(tx, lease, now)
             except exception.BlazarSchedError as e:
                 if isinstance(e, exception.Unavailable):
                     raise
                 written.refused.append((lease, str(e)))
                 return
-            allocations = list(itertools.chain(*placed.values()))
             written.early.append((lease.start, server))
-        tx.add_lease(lease, allocations)
+        else:
+            self._bookings.writer.add_started(tx, lease)
         written.made.append(lease)
 
 

@@ -347,14 +347,11 @@ class TestLater:
         assert shown(world, too_much) is None
 
     def test_is_not_shelved_by_an_old_view_in_its_window(
-        self, world, conf, host
+        self, world, host
     ):
         """Its start comes between the commit and the request to Nova."""
         server = boot(world, start=500, end=900)
-        mine = lifetimes.Lifetimes(
-            conf, world.ledger, world.nova, world.manager.notifier,
-            world.manager.enforcement, {}, world.clock,
-        )
+        mine = lifetimes.Lifetimes(world.manager.bookings, world.nova, {})
         written = world.ledger.commit(
             lambda tx: mine.write(tx, [server], world.now)
         )
