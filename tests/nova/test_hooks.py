@@ -151,22 +151,6 @@ class TestDefault:
         end = seconds(shown['lease_default_end'])
         assert created - SOON <= end - MONTH <= created
 
-    @pytest.mark.row('C33', 'F53')
-    def test_of_a_project(self, lab):
-        theirs, others = str(uuid.uuid4()), str(uuid.uuid4())
-        lab.cloud.configure(project_default_lifetimes={theirs: '30d'})
-
-        assert self.declared(lab, project_id=theirs)[0].keys() == {
-            'lease_default_end'
-        }
-        assert self.declared(lab, project_id=others)[0] == {}
-
-    @pytest.mark.row('C33')
-    def test_the_users_own_end_wins(self, lab):
-        lab.cloud.configure(default_lifetime='30d')
-        own = {'lease_end': '2050-01-01T00:00:00Z'}
-        assert self.declared(lab, own)[0] == own
-
     def test_none_in_a_reservation(self, lab):
         lab.cloud.configure(default_lifetime='30d')
         lab.register('c1')
