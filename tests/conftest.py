@@ -26,16 +26,18 @@ def port():
 
 
 @pytest.fixture(scope='session', autouse=True)
-def compiled_statements():
-    """Share compiled statements between the ledgers on SQLite.
+def fast_ledgers():
+    """Let the ledgers on SQLite share compiled statements, and not wait.
 
     SQLAlchemy compiles each statement once for each engine, and nearly each
-    test has an engine of its own.
+    test has an engine of its own. No test takes the power from the disk, for
+    which SQLite waits at each commit.
     """
     if importlib.util.find_spec('sqlalchemy') is None:
         # The environment of the packaging tests has no ledger.
         yield
         return
+    from sqlalchemy import event
     from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 
     from blazar_sched.service.ledger import engine
@@ -47,6 +49,7 @@ def compiled_statements():
         engines = create(*args, **kwargs)
         if engines[0].name != 'sqlite':
             return engines
+        event.listen(engines[0], 'connect', _never_wait_for_the_disk)
         return tuple(
             each.execution_options(compiled_cache=cache) for each in engines
         )
@@ -63,6 +66,10 @@ def compiled_statements():
             raising=False,
         )
         yield
+
+
+def _never_wait_for_the_disk(connection, _record):
+    connection.execute('PRAGMA synchronous = OFF')
 
 
 @pytest.fixture(scope='session')

@@ -330,6 +330,7 @@ def test_the_name_can_be_changed_too(world, lease, whole):
     assert (changed.name, changed.end) == ('longer', rival.start)
 
 
+@pytest.mark.more
 @pytest.mark.parametrize('commits', [1, SEARCHES, SEARCHES + 1])
 @pytest.mark.parametrize('earlier', [False, True])
 @pytest.mark.parametrize('method', ['get', 'update'])

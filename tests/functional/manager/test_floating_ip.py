@@ -1318,6 +1318,7 @@ TROUBLES = {
 }
 
 
+@pytest.mark.more
 @pytest.mark.parametrize('trouble', TROUBLES)
 def test_one_request_meets_trouble(world, registered, trouble):
     """Each request fails in turn: the lease is complete, and leaves nothing.
@@ -1349,6 +1350,7 @@ def disarmed():
     faults.arm(None)
 
 
+@pytest.mark.more
 def test_killed_at_any_point(world, registered, disarmed):
     """At each point in turn, while one address of two is to be replaced."""
     world.neutron.subnets[0]['allocation_pools'].append(
@@ -1369,6 +1371,7 @@ def test_killed_at_any_point(world, registered, disarmed):
         world.check()
 
 
+@pytest.mark.more
 def test_killed_at_any_point_of_the_healing(world, registered, disarmed):
     """At each point in turn, while an active lease's address is replaced."""
 

@@ -696,6 +696,7 @@ class TestDrain:
 HOSTS = 'abcde'
 
 
+@pytest.mark.more
 def test_small_worlds_by_brute_force(world, close):
     """What moves fits, what stays has no room, and nothing else changes."""
     for name in HOSTS:

@@ -683,6 +683,7 @@ class Course:
         self.world.look()
 
 
+@pytest.mark.more
 def test_a_manager_that_is_killed_at_any_point_leaves_nothing_half_done(
     world, conf, monkeypatch
 ):

@@ -408,6 +408,7 @@ def shrunk_beside_a_boot(site, amount):
             yield lease, shrank, *(where or [(False, 'none')])[0]
 
 
+@pytest.mark.more
 class TestBoot:
     """A server boots at any point: before the query, after it, at the end."""
 
@@ -469,6 +470,7 @@ TROUBLES = {
 }
 
 
+@pytest.mark.more
 class TestTrouble:
     def test_killed_at_any_point(self, site):
         """Another manager completes either the old or the new lease."""

@@ -167,6 +167,7 @@ def test_instances_are_not_relocated_to_it(world):
 HOSTS = frozenset('abcdef')
 
 
+@pytest.mark.more
 def test_small_worlds_by_brute_force(world, whole):
     """No lease begins on a spare, and a failure uses it if nothing else."""
     for name in HOSTS - {'a', 'b'}:

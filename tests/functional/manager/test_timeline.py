@@ -14,9 +14,9 @@ from blazar_sched.service.manager import timeline
 from blazar_sched.service.manager.timeline import Query
 from tests.functional.manager.conftest import hosts
 from tests.functional.manager.conftest import instances
+from tests.seeds import seeds
 
 VCPUS = 8
-WORLDS = 6
 # Seconds from now that are looked at, one by one.
 SPAN = 120
 
@@ -109,7 +109,7 @@ def by_brute_force(world, host):
     )
 
 
-@pytest.mark.parametrize('seed', range(WORLDS))
+@pytest.mark.parametrize('seed', seeds(6))
 def test_every_row_is_that_of_the_ledger(world, seed):
     play(world, random.Random(seed))
     all_hosts = world.ledger.hosts()

@@ -614,6 +614,7 @@ TROUBLES = {
 }
 
 
+@pytest.mark.more
 @pytest.mark.row('F56')
 @pytest.mark.parametrize('trouble', TROUBLES)
 def test_whatever_goes_wrong_the_host_is_clear_in_time(site, whole, trouble):
