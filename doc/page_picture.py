@@ -16,7 +16,6 @@ from playwright.sync_api import sync_playwright
 
 PICTURE = pathlib.Path(__file__).parent / 'source/user/page.png'
 BROWSER = os.environ.get('BLAZAR_SCHED_TEST_BROWSER', '/usr/bin/chromium')
-DEMO = pathlib.Path(sys.executable).with_name('blazar-sched')
 
 
 def address(demo):
@@ -51,7 +50,8 @@ def take(url):
 
 def main():
     demo = subprocess.Popen(
-        [DEMO, 'demo', '--keep'], stdout=subprocess.PIPE, text=True
+        [sys.executable, '-m', 'demo', '--keep'], stdout=subprocess.PIPE,
+        text=True,
     )
     try:
         take(address(demo))

@@ -26,7 +26,6 @@ COMMANDS = {
     'relocations': 'show the instances that have to be moved, and where to',
     'replicas': 'show the version of each manager, API and scheduler worker',
     'status': 'show the installed versions, or check an upgrade',
-    'demo': 'demonstrate a lease with Nova in one process',
     'simulate': 'compare scheduling policies by simulating a trace',
 }
 

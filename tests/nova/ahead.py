@@ -3,8 +3,8 @@
 
 import time
 
-from blazar_sched.demo.cloud import wait_for
 from blazar_sched.worker import process
+from demo.cloud import wait_for
 
 
 class Clock:

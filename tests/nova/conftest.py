@@ -19,9 +19,6 @@ import pytest
 from sqlalchemy import pool
 
 from blazar_sched.conf import service as service_conf
-from blazar_sched.demo.cloud import Cloud
-from blazar_sched.demo.cloud import host_of
-from blazar_sched.demo.cloud import wait_for
 from blazar_sched.domain import flavor
 from blazar_sched.domain import reservation
 from blazar_sched.domain import states
@@ -37,6 +34,9 @@ from blazar_sched.service.bus import rpc
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.worker import process
 from blazar_sched.worker import threads
+from demo.cloud import Cloud
+from demo.cloud import host_of
+from demo.cloud import wait_for
 
 HOSTS = ('c1', 'c2', 'c3', 'c4')
 VCPUS = 8

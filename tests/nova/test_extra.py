@@ -4,7 +4,7 @@
 from nova.virt import fake
 import pytest
 
-from blazar_sched.demo.cloud import host_of
+from demo.cloud import host_of
 
 pytestmark = pytest.mark.more
 

@@ -11,7 +11,6 @@ import pytest
 
 from blazar_sched import filters
 from blazar_sched.conf import service as service_conf
-from blazar_sched.demo.cloud import host_of
 from blazar_sched.domain import duration
 from blazar_sched.hooks import request_filter
 from blazar_sched.replica import limited_log
@@ -19,6 +18,7 @@ from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.placement import Placement
 from blazar_sched.service.manager.manager import Manager
 from blazar_sched.worker import process
+from demo.cloud import host_of
 
 HOUR = 3600
 MONTH = 30 * 24 * HOUR

@@ -7,7 +7,7 @@ threads that poll it have the real clock.
 
 # This import comes before any import of oslo.messaging: see the docstring of
 # the module.
-from blazar_sched.demo.cloud import Cloud  # isort: skip
+from demo.cloud import Cloud  # isort: skip
 
 import contextlib
 import json
@@ -20,8 +20,6 @@ from nova.tests.functional.api import client
 import pytest
 
 from blazar_sched.conf import service as service_conf
-from blazar_sched.demo.cloud import host_of
-from blazar_sched.demo.cloud import wait_for
 from blazar_sched.domain import duration
 from blazar_sched.service.api import server as api_server
 from blazar_sched.service.bus import rpc
@@ -29,6 +27,8 @@ from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.placement import Placement
 from blazar_sched.service.manager.manager import Manager
 from blazar_sched.worker import process
+from demo.cloud import host_of
+from demo.cloud import wait_for
 from tests.nova.ahead import Clock
 from tests.nova.ahead import wait_for_replica
 

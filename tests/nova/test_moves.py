@@ -5,7 +5,7 @@ import datetime
 
 import pytest
 
-from blazar_sched.demo import cloud
+from demo import cloud
 
 pytestmark = pytest.mark.more
 

@@ -7,8 +7,8 @@ from nova import context
 from nova import objects
 import pytest
 
-from blazar_sched.demo import cloud
 from blazar_sched.worker import nova_objects
+from demo import cloud
 
 pytestmark = pytest.mark.more
 

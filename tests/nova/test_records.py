@@ -15,13 +15,13 @@ from oslo_messaging.notify import _impl_test
 import pytest
 
 from blazar_sched.conf import service as service_conf
-from blazar_sched.demo import cloud as demo_cloud
-from blazar_sched.demo.cloud import wait_for
 from blazar_sched.service import database
 from blazar_sched.service.bus.nova_notifications import Listener
 from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.placement import Placement
 from blazar_sched.service.manager.manager import Manager
+from demo import cloud as demo_cloud
+from demo.cloud import wait_for
 
 pytestmark = pytest.mark.more
 

@@ -7,7 +7,7 @@ threads that poll it have the real clock.
 
 # This import comes before any import of oslo.messaging: see the docstring of
 # the module.
-from blazar_sched.demo.cloud import Cloud  # isort: skip
+from demo.cloud import Cloud  # isort: skip
 
 
 import threading
@@ -18,8 +18,6 @@ from nova.virt import fake
 import pytest
 
 from blazar_sched.conf import service as service_conf
-from blazar_sched.demo.cloud import host_of
-from blazar_sched.demo.cloud import wait_for
 from blazar_sched.domain import exception
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.replica import puller
@@ -31,6 +29,8 @@ from blazar_sched.service.upkeep.relocation import PAUSE
 from blazar_sched.worker import paths
 from blazar_sched.worker import process
 from blazar_sched.worker.pending import Pending
+from demo.cloud import host_of
+from demo.cloud import wait_for
 from tests.nova.ahead import Clock
 from tests.nova.ahead import wait_for_replica
 

@@ -7,11 +7,11 @@ import time
 
 import pytest
 
-from blazar_sched.demo import cloud
 from blazar_sched.replica import snapshot_file
 from blazar_sched.replica import wire
 from blazar_sched.worker import filtering
 from blazar_sched.worker import process
+from demo import cloud
 
 HOUR = 3600
 SOON = 900

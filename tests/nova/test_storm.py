@@ -17,7 +17,7 @@ BLAZAR_SCHED_STORM=500,50,20 python -m pytest -s tests/nova/test_storm.py
 
 # This import comes before any import of oslo.messaging: see the docstring of
 # the module.
-from blazar_sched.demo.cloud import Cloud  # isort: skip
+from demo.cloud import Cloud  # isort: skip
 
 from concurrent import futures
 import contextlib
@@ -32,9 +32,6 @@ from oslo_messaging.notify import _impl_test
 import pytest
 
 from blazar_sched.conf import service as service_conf
-from blazar_sched.demo.cloud import host_of
-from blazar_sched.demo.cloud import Timeout
-from blazar_sched.demo.cloud import wait_for
 from blazar_sched.domain import duration
 from blazar_sched.domain import exception
 from blazar_sched.domain import window
@@ -43,6 +40,9 @@ from blazar_sched.service.clients.placement import Placement
 from blazar_sched.service.manager.manager import Manager
 from blazar_sched.worker import process
 from blazar_sched.worker.announcer import Announcer
+from demo.cloud import host_of
+from demo.cloud import Timeout
+from demo.cloud import wait_for
 
 pytestmark = pytest.mark.more
 

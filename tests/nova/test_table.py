@@ -5,7 +5,7 @@ import datetime
 
 import pytest
 
-from blazar_sched.demo import cloud
+from demo import cloud
 
 HOUR = 3600
 SOON = 900

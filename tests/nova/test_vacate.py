@@ -12,13 +12,13 @@ from keystoneauth1 import adapter
 import pytest
 
 from blazar_sched.conf import service as service_conf
-from blazar_sched.demo.cloud import host_of
-from blazar_sched.demo.cloud import wait_for
 from blazar_sched.domain import duration
 from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.placement import Placement
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.manager.manager import Manager
+from demo.cloud import host_of
+from demo.cloud import wait_for
 
 pytestmark = pytest.mark.more
 

@@ -8,11 +8,11 @@ import rich.console
 
 from blazar_sched.cmd import why
 from blazar_sched.conf import service as service_conf
-from blazar_sched.demo.cloud import wait_for
 from blazar_sched.replica import wire
 from blazar_sched.service.bus import rpc
 from blazar_sched.service.bus import schedulers
 from blazar_sched.worker import process
+from demo.cloud import wait_for
 
 HOUR = 3600
 SOON = 900

@@ -7,10 +7,10 @@ from keystoneauth1 import adapter
 import pytest
 
 from blazar_sched.conf import service as service_conf
-from blazar_sched.demo import cloud as demo_cloud
 from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.placement import Placement
 from blazar_sched.service.manager.manager import Manager
+from demo import cloud as demo_cloud
 
 
 @pytest.fixture(scope='module')

@@ -7,7 +7,7 @@ from oslo_config import cfg
 import pytest
 
 from blazar_sched.conf import manager as conf_manager
-from blazar_sched.demo.cloud import host_of
+from demo.cloud import host_of
 from tests.nova.manager.test_leases import fed
 from tests.nova.manager.test_leases import OTHER
 from tests.nova.manager.test_leases import OWNER

@@ -10,8 +10,8 @@ import time
 from nova.virt import fake
 import pytest
 
-from blazar_sched.demo import cloud as demo_cloud
 from blazar_sched.domain import exception
+from demo import cloud as demo_cloud
 from tests.nova.manager.test_leases import fed
 from tests.nova.manager.test_leases import OTHER
 from tests.nova.manager.test_leases import OWNER

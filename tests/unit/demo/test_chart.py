@@ -5,7 +5,7 @@ import io
 
 from rich import console
 
-from blazar_sched.demo import chart
+from demo import chart
 
 
 def rendered(bars, start=0, end=60, width=60):

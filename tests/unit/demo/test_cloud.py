@@ -8,7 +8,7 @@ from oslo_db.sqlalchemy import enginefacade
 import pytest
 import sqlalchemy
 
-from blazar_sched.demo import cloud  # noqa: F401
+from demo import cloud  # noqa: F401
 
 
 def test_transaction_that_another_has_overtaken_is_a_deadlock(tmp_path):

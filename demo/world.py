@@ -8,11 +8,11 @@ from typing import Any
 
 from keystoneauth1 import adapter
 
-from blazar_sched.demo.cloud import Cloud
-from blazar_sched.demo.scenario import ADMIN
-from blazar_sched.demo.scenario import ALICE
-from blazar_sched.demo.scenario import BOB
-from blazar_sched.demo.scenario import iso
+from demo.cloud import Cloud
+from demo.scenario import ADMIN
+from demo.scenario import ALICE
+from demo.scenario import BOB
+from demo.scenario import iso
 
 HOUR = 3600
 _VERSION = {'OpenStack-API-Version': 'reservation 1.1'}

@@ -11,7 +11,7 @@ import time
 
 # Imported before any module that imports oslo.messaging: see the docstring of
 # demo.cloud.
-from blazar_sched.demo.cloud import Cloud  # isort: skip
+from demo.cloud import Cloud  # isort: skip
 
 from keystoneauth1 import adapter
 from keystoneauth1 import session
@@ -20,15 +20,15 @@ from rich.console import Console
 from rich.table import Table
 
 from blazar_sched.conf import service as service_conf
-from blazar_sched.demo import world
-from blazar_sched.demo.scenario import ADMIN
-from blazar_sched.demo.scenario import ALICE
-from blazar_sched.demo.scenario import BOB
-from blazar_sched.demo.scenario import HOSTS
-from blazar_sched.demo.scenario import Scenario
 from blazar_sched.service import assembly
 from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.placement import Placement
+from demo import world
+from demo.scenario import ADMIN
+from demo.scenario import ALICE
+from demo.scenario import BOB
+from demo.scenario import HOSTS
+from demo.scenario import Scenario
 
 PROMISES = {
     'a': 'a bounded instance runs on the reserved host before its window',
@@ -68,7 +68,7 @@ def run(keep: bool, port: int) -> int:
         _report(console, scenario)
         if not keep:
             console.print(
-                'With [bold]blazar-sched demo --keep[/bold] the service stays '
+                'With [bold]python -m demo --keep[/bold] the service stays '
                 'up, with a web page to look at.'
             )
         else:

@@ -16,11 +16,11 @@ from typing import Any
 
 from keystoneauth1 import adapter
 
-from blazar_sched.demo import chart
-from blazar_sched.demo.cloud import Cloud
-from blazar_sched.demo.cloud import host_of
-from blazar_sched.demo.cloud import wait_for
 from blazar_sched.worker import process
+from demo import chart
+from demo.cloud import Cloud
+from demo.cloud import host_of
+from demo.cloud import wait_for
 
 ADMIN = 'admin'
 ALICE = 'alice'
