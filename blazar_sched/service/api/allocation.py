@@ -3,40 +3,42 @@
 
 import itertools
 import operator
-from typing import Any
 
 import falcon
 
 from blazar_sched.service.api import listing
 from blazar_sched.service.api import validation
 from blazar_sched.service.api.caller import Caller
+from blazar_sched.service.api.host import HOSTS
+from blazar_sched.service.api.route import Answer
+from blazar_sched.service.api.route import Route
+from blazar_sched.service.api.rule import ADMIN
+from blazar_sched.service.api.rule import Rule
 from blazar_sched.service.api.schemas import allocation as schemas
 from blazar_sched.service.api.views.allocation import ALLOCATION
 
-Body = dict[str, Any]
 
-
-def list_allocations(req: falcon.Request, caller: Caller) -> Body:
+def list_allocations(
+    req: falcon.Request, caller: Caller
+) -> list[listing.Item]:
     """List the coming allocations of all hosts.
 
     With a filter, past allocations are listed too.
     """
-    hosts = _held(caller, **_filters(req))
-    shown = [ALLOCATION.show(host, caller.version) for host in hosts]
-    return {'allocations': shown}
+    return _held(caller, **_filters(req))
 
 
 def show_allocation(
     req: falcon.Request, caller: Caller, host_id: str
-) -> Body:
+) -> listing.Item:
     """Show the allocations of a host."""
     [host] = _held(caller, host_id=host_id, **_filters(req))
-    return {'allocation': ALLOCATION.show(host, caller.version)}
+    return host
 
 
 def update_allocation(
     req: falcon.Request, caller: Caller, host_id: str
-) -> Body:
+) -> listing.Item:
     """Move reservations of a lease from the host to other hosts.
 
     The request has exactly one of `lease_id` and `reservation_id`. With
@@ -46,7 +48,7 @@ def update_allocation(
     validation.check_body(schemas.UPDATE, caller.version, req.media)
     caller.manager.reallocate(host_id=host_id, **req.media)
     [host] = _held(caller, host_id=host_id)
-    return {'allocation': ALLOCATION.show(host, caller.version)}
+    return host
 
 
 def _filters(req: falcon.Request) -> dict[str, str | None]:
@@ -75,3 +77,23 @@ def _held(
             parts, operator.itemgetter('host_id')
         )
     ]
+
+
+GET = Rule('blazar:oshosts:get_allocations', ADMIN)
+_OF_HOST = '/v1/os-hosts/{host_id}/allocation'
+_ONE = Answer(ALLOCATION, 'allocation')
+ROUTES = (
+    Route(
+        'GET', '/v1/os-hosts/allocations', list_allocations, GET,
+        Answer(ALLOCATION, 'allocations', many=True), query=schemas.QUERY,
+    ),
+    Route(
+        'GET', _OF_HOST, show_allocation, GET, _ONE, variable=HOSTS.id,
+        query=schemas.QUERY,
+    ),
+    Route(
+        'PUT', _OF_HOST, update_allocation,
+        Rule('blazar:oshosts:reallocate', ADMIN),
+        _ONE, variable=HOSTS.id, body=schemas.UPDATE,
+    ),
+)

@@ -4,6 +4,7 @@
 import falcon
 from oslo_config import cfg
 
+from blazar_sched import policies
 from blazar_sched.service.api import caller
 from blazar_sched.service.api import errors
 from blazar_sched.service.api import media
@@ -43,5 +44,5 @@ def application(
     )
     errors.register(app)
     offer.register(app)
-    routes.add_to(app, manager, policy.Enforcer(conf))
+    routes.add_to(app, manager, policy.Enforcer(conf, policies.list_rules()))
     return app

@@ -8,8 +8,13 @@ import falcon
 from blazar_sched.domain import duration
 from blazar_sched.domain import lease
 from blazar_sched.service.api import listing
+from blazar_sched.service.api import microversion
 from blazar_sched.service.api import requirement
 from blazar_sched.service.api.caller import Caller
+from blazar_sched.service.api.route import Answer
+from blazar_sched.service.api.route import Route
+from blazar_sched.service.api.rule import PROJECT_READER_OR_ADMIN
+from blazar_sched.service.api.rule import Rule
 from blazar_sched.service.api.schemas import capacity as schemas
 from blazar_sched.service.api.views.capacity import CAPACITY
 
@@ -26,7 +31,7 @@ def show_capacity(req: falcon.Request, caller: Caller) -> Body:
     start = req.get_param('start_date', default=lease.NOW)
     properties = req.get_param('resource_properties', default='')
     requirement.check(caller, properties, 'resource_properties')
-    found = caller.manager.get_capacity(
+    return caller.manager.get_capacity(
         project_id=caller.project_id,
         start=(
             start if start == lease.NOW
@@ -37,4 +42,13 @@ def show_capacity(req: falcon.Request, caller: Caller) -> Body:
         resource_properties=properties,
         flavor_id=listing.text(req, 'flavor_id', schemas.MAX_FLAVOR_ID),
     )
-    return {'capacity': CAPACITY.show(found, caller.version)}
+
+
+ROUTES = (
+    Route(
+        'GET', '/v1/capacity', show_capacity,
+        Rule('blazar:capacity:get', PROJECT_READER_OR_ADMIN),
+        Answer(CAPACITY, 'capacity'), since=microversion.V1_1,
+        query=schemas.QUERY,
+    ),
+)

@@ -13,7 +13,6 @@ from blazar_sched.domain.lease import NOW
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.service.api.caller import Caller
 from blazar_sched.service.api.schemas.lease import AS_FAR_AS_POSSIBLE
-from blazar_sched.service.api.views.extension import EXTENSION
 
 Body = dict[str, Any]
 
@@ -32,12 +31,11 @@ def show_extension(
     of leases is not called.
     """
     end = req.get_param('end_date')
-    found = caller.manager.get_extension(
+    return caller.manager.get_extension(
         lease_id=lease_id,
         project_id=caller.scope,
         end=FOREVER if end is None else duration.parse_time(end, 'end_date'),
     )
-    return {'extension': EXTENSION.show(found, caller.version)}
 
 
 class Argument(TypedDict, total=False):

@@ -100,13 +100,19 @@ def properties(
 class Object(Type):
     """An object with the given fields.
 
-    :param meaning: the description of an object with a name in the document
+    :param name: the name of the object in the document, if any
+    :param meaning: the description of an object with a name
     :param more: the schema of further fields, False if there are none
     """
 
     def __init__(
-        self, *fields: Field, meaning: str = '', more: Schema | bool = False
+        self,
+        *fields: Field,
+        name: str = '',
+        meaning: str = '',
+        more: Schema | bool = False,
     ) -> None:
+        self.name = name
         self._fields = {
             version: of_version(fields, version)
             for version in microversion.KNOWN

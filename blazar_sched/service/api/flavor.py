@@ -3,18 +3,20 @@
 
 import functools
 from operator import itemgetter
-from typing import Any
 
 import falcon
 
 from blazar_sched.service.api import listing
+from blazar_sched.service.api import microversion
 from blazar_sched.service.api.caller import Caller
+from blazar_sched.service.api.route import Answer
+from blazar_sched.service.api.route import Route
+from blazar_sched.service.api.rule import PROJECT_READER_OR_ADMIN
+from blazar_sched.service.api.rule import Rule
 from blazar_sched.service.api.views.flavor import FLAVOR
 
-Body = dict[str, Any]
 
-
-def list_flavors(req: falcon.Request, caller: Caller) -> Body:
+def list_flavors(req: falcon.Request, caller: Caller) -> list[listing.Item]:
     """List the flavors of Nova that the project may use, by name.
 
     The list is the copy with which the service places leases. The flavors
@@ -25,5 +27,13 @@ def list_flavors(req: falcon.Request, caller: Caller) -> Body:
             caller.manager.list_flavors, project_id=caller.project_id
         )
     )
-    found.sort(key=itemgetter('name', 'id'))
-    return {'flavors': [FLAVOR.show(each, caller.version) for each in found]}
+    return sorted(found, key=itemgetter('name', 'id'))
+
+
+ROUTES = (
+    Route(
+        'GET', '/v1/flavors', list_flavors,
+        Rule('blazar:flavors:get', PROJECT_READER_OR_ADMIN),
+        Answer(FLAVOR, 'flavors', many=True), since=microversion.V1_1,
+    ),
+)

@@ -5,27 +5,16 @@ from typing import Any
 
 import falcon
 
-from blazar_sched.service.api import listing
+from blazar_sched.service.api import meaning
 from blazar_sched.service.api import validation
 from blazar_sched.service.api.caller import Caller
+from blazar_sched.service.api.collection import Collection
+from blazar_sched.service.api.field import Field
+from blazar_sched.service.api.rule import ADMIN
 from blazar_sched.service.api.schemas import host as schemas
 from blazar_sched.service.api.views.host import HOST
 
 Body = dict[str, Any]
-
-
-def list_hosts(req: falcon.Request, caller: Caller) -> Body:
-    """List the reservable hosts."""
-    hosts = listing.whole(caller.manager.list_hosts)
-    return {'hosts': [HOST.show(h, caller.version) for h in hosts]}
-
-
-def show_host(
-    req: falcon.Request, caller: Caller, host_id: str
-) -> Body:
-    """Show a host."""
-    host = caller.manager.get_host(host_id=host_id)
-    return {'host': HOST.show(host, caller.version)}
 
 
 def create_host(req: falcon.Request, caller: Caller) -> Body:
@@ -34,8 +23,7 @@ def create_host(req: falcon.Request, caller: Caller) -> Body:
     validation.check_body(schemas.CREATE, caller.version, body)
     values = _texts(body)
     name = values.pop('name')
-    host = caller.manager.create_host(name=name, values=values)
-    return {'host': HOST.show(host, caller.version)}
+    return caller.manager.create_host(name=name, values=values)
 
 
 def update_host(
@@ -43,17 +31,9 @@ def update_host(
 ) -> Body:
     """Change a host's capabilities and settings; null deletes one."""
     validation.check_body(schemas.UPDATE, caller.version, req.media)
-    host = caller.manager.update_host(
+    return caller.manager.update_host(
         host_id=host_id, values=_texts(req.media)
     )
-    return {'host': HOST.show(host, caller.version)}
-
-
-def delete_host(
-    req: falcon.Request, caller: Caller, host_id: str
-) -> None:
-    """Make a host no longer reservable."""
-    caller.manager.delete_host(host_id=host_id)
 
 
 def _texts(body: Body) -> Body:
@@ -65,3 +45,25 @@ def _texts(body: Body) -> Body:
         else value
         for name, value in body.items()
     }
+
+
+HOSTS = Collection(
+    '/v1/os-hosts', Field('host_id', meaning.HOST_ID), 'host', 'hosts',
+    'blazar:oshosts', ADMIN, ADMIN, HOST,
+)
+ROUTES = (
+    HOSTS.to_list(
+        'List the reservable hosts.', lambda manager: manager.list_hosts
+    ),
+    HOSTS.to_create(
+        create_host, schemas.CREATE,
+    ),
+    HOSTS.to_show('Show a host.', lambda manager: manager.get_host),
+    HOSTS.to_update(
+        update_host, schemas.UPDATE,
+    ),
+    HOSTS.to_delete(
+        'Make a host no longer reservable.',
+        lambda manager: manager.delete_host,
+    ),
+)

@@ -17,19 +17,32 @@ from blazar_sched.service.api import dry_run
 from blazar_sched.service.api import extension
 from blazar_sched.service.api import idempotency
 from blazar_sched.service.api import listing
+from blazar_sched.service.api import meaning
 from blazar_sched.service.api import microversion
 from blazar_sched.service.api import reservation
 from blazar_sched.service.api import times
 from blazar_sched.service.api import trust
 from blazar_sched.service.api import validation
 from blazar_sched.service.api.caller import Caller
+from blazar_sched.service.api.collection import Collection
+from blazar_sched.service.api.field import described
+from blazar_sched.service.api.field import Field
+from blazar_sched.service.api.route import Answer
+from blazar_sched.service.api.route import Route
+from blazar_sched.service.api.rule import PROJECT_MEMBER_OR_ADMIN
+from blazar_sched.service.api.rule import PROJECT_READER_OR_ADMIN
+from blazar_sched.service.api.schemas import extension as extension_schemas
 from blazar_sched.service.api.schemas import lease as schemas
+from blazar_sched.service.api.schemas.idempotency import HEADERS
 from blazar_sched.service.api.schemas.reservation import BEFORE_END
 from blazar_sched.service.api.schemas.reservation import ON_HOSTS
 from blazar_sched.service.api.schemas.reservation import with_defaults
+from blazar_sched.service.api.views.extension import EXTENSION
 from blazar_sched.service.api.views.lease import FIELDS
 from blazar_sched.service.api.views.lease import LEASE
+from blazar_sched.service.api.views.lease import LISTED_LEASE
 from blazar_sched.service.api.views.reservation import RESERVATION
+from blazar_sched.service.api.views.version import LINKS
 
 NOW = 'now'
 DEFAULT = 'default'
@@ -62,12 +75,11 @@ def show_lease(
     req: falcon.Request, caller: Caller, lease_id: str
 ) -> Body:
     """Show a lease; from 1.1 on with its hosts and its remaining servers."""
-    lease = caller.manager.get_lease(
+    return caller.manager.get_lease(
         lease_id=lease_id,
         project_id=caller.scope,
         use=caller.version >= microversion.V1_1,
     )
-    return {'lease': LEASE.show(lease, caller.version)}
 
 
 def create_lease(req: falcon.Request, caller: Caller) -> Body:
@@ -80,15 +92,12 @@ def create_lease(req: falcon.Request, caller: Caller) -> Body:
     else:
         create = _creation(req, caller, body, bool(only_asks))
     if only_asks:
-        lease = create(**only_asks)
-    else:
-        lease = trust.with_trust(
-            req.env.get(trust.TRUSTOR),
-            create,
-            functools.partial(create, dry_run=True),
-        )
-    caller.context.resource_uuid = lease['id']
-    return {'lease': LEASE.show(lease, caller.version)}
+        return create(**only_asks)
+    return trust.with_trust(
+        req.env.get(trust.TRUSTOR),
+        create,
+        functools.partial(create, dry_run=True),
+    )
 
 
 def _creation(
@@ -190,7 +199,7 @@ def update_lease(
         body['before_end_date'] or caller.version >= microversion.V1_1
     ):
         values['before_end'] = _before_end(body['before_end_date'])
-    lease = caller.manager.update_lease(
+    return caller.manager.update_lease(
         lease_id=lease_id,
         project_id=caller.scope,
         values=values,
@@ -198,7 +207,6 @@ def update_lease(
         **_offering(caller),
         **only_asks,
     )
-    return {'lease': LEASE.show(lease, caller.version)}
 
 
 def delete_lease(
@@ -331,3 +339,47 @@ def _keep_before_end(
             )
         kept.append({k: v for k, v in change.items() if k != name})
     return kept
+
+
+LEASES = Collection(
+    '/v1/leases', Field('lease_id', meaning.LEASE_ID), 'lease', 'leases',
+    'blazar:leases', PROJECT_READER_OR_ADMIN, PROJECT_MEMBER_OR_ADMIN,
+    LEASE, LISTED_LEASE, owned=True,
+)
+_ONE = f'{LEASES.path}/{{lease_id}}'
+_LINKS = described(
+    'Link to further leases, if `limit` leaves any out',
+    LINKS.schema(microversion.V1_0),
+)
+ROUTES = (
+    Route(
+        'GET', LEASES.path, list_leases, LEASES.readable,
+        Answer(
+            LISTED_LEASE, 'leases', many=True, as_is=True,
+            more={'leases_links': _LINKS},
+        ),
+        query=schemas.QUERY,
+    ),
+    LEASES.to_create(
+        create_lease, schemas.CREATE, query=schemas.CHANGING_QUERY,
+        headers=HEADERS, also=(reservation.SHARE,),
+    ),
+    Route(
+        'GET', _ONE, show_lease, LEASES.readable, Answer(LEASE, 'lease'),
+        variable=LEASES.id,
+    ),
+    LEASES.to_update(
+        update_lease, schemas.UPDATE, query=schemas.CHANGING_QUERY,
+        also=(reservation.SHARE,),
+    ),
+    Route(
+        'DELETE', _ONE, delete_lease, LEASES.writable('delete'),
+        status=204, variable=LEASES.id, query=schemas.CHANGING_QUERY,
+    ),
+    Route(
+        'GET', f'{_ONE}/extension', extension.show_extension,
+        LEASES.readable, Answer(EXTENSION, 'extension'),
+        since=microversion.V1_1,
+        variable=LEASES.id, query=extension_schemas.QUERY, changing=True,
+    ),
+)

@@ -9,35 +9,20 @@ from blazar_sched.domain import exception
 from blazar_sched.domain.lease import NOW
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.service.api import dry_run
-from blazar_sched.service.api import listing
+from blazar_sched.service.api import meaning
+from blazar_sched.service.api import microversion
 from blazar_sched.service.api import times
 from blazar_sched.service.api import validation
 from blazar_sched.service.api.caller import Caller
+from blazar_sched.service.api.collection import Collection
+from blazar_sched.service.api.field import Field
+from blazar_sched.service.api.rule import ADMIN
 from blazar_sched.service.api.schemas import maintenance as schemas
+from blazar_sched.service.api.schemas.lease import CHANGING_QUERY
 from blazar_sched.service.api.views.maintenance import LISTED_MAINTENANCE
 from blazar_sched.service.api.views.maintenance import MAINTENANCE
 
 Body = dict[str, Any]
-
-
-def list_maintenances(req: falcon.Request, caller: Caller) -> Body:
-    """List the maintenances."""
-    found = listing.whole(
-        caller.manager.list_maintenances
-    )
-    return {
-        'maintenances': [
-            LISTED_MAINTENANCE.show(each, caller.version) for each in found
-        ]
-    }
-
-
-def show_maintenance(
-    req: falcon.Request, caller: Caller, maintenance_id: str
-) -> Body:
-    """Show a maintenance, with the reservations that are in its way."""
-    found = caller.manager.get_maintenance(maintenance_id=maintenance_id)
-    return {'maintenance': MAINTENANCE.show(found, caller.version)}
 
 
 def create_maintenance(req: falcon.Request, caller: Caller) -> Body:
@@ -58,7 +43,7 @@ def create_maintenance(req: falcon.Request, caller: Caller) -> Body:
             'both',
             field='hosts',
         )
-    made = caller.manager.create_maintenance(
+    return caller.manager.create_maintenance(
         values={
             'name': body['name'],
             'reason': body.get('reason', ''),
@@ -70,8 +55,6 @@ def create_maintenance(req: falcon.Request, caller: Caller) -> Body:
         force=body.get('force', False),
         **only_asks,
     )
-    caller.context.resource_uuid = made['id']
-    return {'maintenance': MAINTENANCE.show(made, caller.version)}
 
 
 def update_maintenance(
@@ -86,18 +69,10 @@ def update_maintenance(
         values['start'] = _start(body)
     if 'end_date' in body:
         values['end'] = _end(body)
-    changed = caller.manager.update_maintenance(
+    return caller.manager.update_maintenance(
         maintenance_id=maintenance_id, values=values,
         force=body.get('force', False), **only_asks,
     )
-    return {'maintenance': MAINTENANCE.show(changed, caller.version)}
-
-
-def delete_maintenance(
-    req: falcon.Request, caller: Caller, maintenance_id: str
-) -> None:
-    """End or cancel a maintenance: its hosts are open again."""
-    caller.manager.delete_maintenance(maintenance_id=maintenance_id)
 
 
 def _start(body: Body) -> int | None:
@@ -110,3 +85,30 @@ def _start(body: Body) -> int | None:
 def _end(body: Body) -> int:
     end = times.read_time(body, 'end_date')
     return FOREVER if end is None else end
+
+
+MAINTENANCES = Collection(
+    '/v1/maintenances', Field('maintenance_id', meaning.MAINTENANCE_ID),
+    'maintenance', 'maintenances', 'blazar:maintenances', ADMIN, ADMIN,
+    MAINTENANCE, LISTED_MAINTENANCE, microversion.V1_1,
+)
+ROUTES = (
+    MAINTENANCES.to_list(
+        'List the maintenances.',
+        lambda manager: manager.list_maintenances,
+    ),
+    MAINTENANCES.to_create(
+        create_maintenance, schemas.CREATE, query=CHANGING_QUERY,
+    ),
+    MAINTENANCES.to_show(
+        'Show a maintenance, with the reservations that are in its way.',
+        lambda manager: manager.get_maintenance,
+    ),
+    MAINTENANCES.to_update(
+        update_maintenance, schemas.UPDATE, query=CHANGING_QUERY,
+    ),
+    MAINTENANCES.to_delete(
+        'End or cancel a maintenance: its hosts are open again.',
+        lambda manager: manager.delete_maintenance,
+    ),
+)

@@ -2,8 +2,6 @@
 """Offers: the search for windows, held offers, and the offer of a refusal."""
 
 from collections.abc import Mapping
-import functools
-from operator import itemgetter
 from typing import Any
 
 import falcon
@@ -12,12 +10,18 @@ from blazar_sched.domain import duration
 from blazar_sched.domain import exception
 from blazar_sched.domain.lease import NOW
 from blazar_sched.service.api import errors
-from blazar_sched.service.api import listing
+from blazar_sched.service.api import meaning
 from blazar_sched.service.api import microversion
 from blazar_sched.service.api import reservation
 from blazar_sched.service.api import times
 from blazar_sched.service.api import validation
 from blazar_sched.service.api.caller import Caller
+from blazar_sched.service.api.collection import Collection
+from blazar_sched.service.api.field import Field
+from blazar_sched.service.api.route import Answer
+from blazar_sched.service.api.route import Route
+from blazar_sched.service.api.rule import PROJECT_MEMBER_OR_ADMIN
+from blazar_sched.service.api.rule import PROJECT_READER_OR_ADMIN
 from blazar_sched.service.api.schemas import offer as schemas
 from blazar_sched.service.api.schemas.reservation import with_defaults
 from blazar_sched.service.api.views.offer import HELD_OFFER
@@ -28,7 +32,7 @@ Body = dict[str, Any]
 
 
 def search_offers(req: falcon.Request, caller: Caller) -> Body:
-    """Search for windows in which a lease would find room.
+    """Search for windows in which a lease would find room, or hold one.
 
     The windows and the numbers are exact at the revision that the response
     names. Nothing is reserved, unless the request asks to hold an offer: then
@@ -65,39 +69,8 @@ def search_offers(req: falcon.Request, caller: Caller) -> Body:
         ),
     }
     if hold is None:
-        found = caller.manager.search_offers(values=values)
-    else:
-        found = caller.manager.hold_offer(values=values, seconds=hold)
-    return OFFERS.show(found, caller.version)
-
-
-def list_offers(req: falcon.Request, caller: Caller) -> Body:
-    """List the held offers of the project, or of all projects for an admin.
-
-    The offer that starts first is the first of the list.
-    """
-    held = listing.whole(
-        functools.partial(
-            caller.manager.list_offers, project_id=caller.scope
-        )
-    )
-    held.sort(key=itemgetter('start', 'id'))
-    return {
-        'offers': [HELD_OFFER.show(each, caller.version) for each in held]
-    }
-
-
-def show_offer(req: falcon.Request, caller: Caller, offer_id: str) -> Body:
-    """Show a held offer."""
-    held = caller.manager.get_offer(
-        offer_id=offer_id, project_id=caller.scope
-    )
-    return {'offer': HELD_OFFER.show(held, caller.version)}
-
-
-def delete_offer(req: falcon.Request, caller: Caller, offer_id: str) -> None:
-    """Delete a held offer, so that its room is free again."""
-    caller.manager.delete_offer(offer_id=offer_id, project_id=caller.scope)
+        return caller.manager.search_offers(values=values)
+    return caller.manager.hold_offer(values=values, seconds=hold)
 
 
 def register(app: errors.App) -> None:
@@ -123,3 +96,29 @@ def _refuse(
     known = {offer.get('start'), offer.get('available')} - {None}
     if version >= microversion.V1_1 and 'start' in offer and known:
         resp.media['offer'] = OFFER.show(offer, version)
+
+
+HELD_OFFERS = Collection(
+    '/v1/offers', Field('offer_id', meaning.OFFER_ID), 'offer', 'offers',
+    'blazar:offers', PROJECT_READER_OR_ADMIN, PROJECT_MEMBER_OR_ADMIN,
+    HELD_OFFER, since=microversion.V1_1, owned=True,
+)
+ROUTES = (
+    HELD_OFFERS.to_list(
+        'List the held offers of the project, or of all projects for an '
+        'admin.\n\nThe offer that starts first is the first of the list.',
+        lambda manager: manager.list_offers, 'start', 'id',
+    ),
+    Route(
+        'POST', HELD_OFFERS.path, search_offers, HELD_OFFERS.writable('post'),
+        Answer(OFFERS), since=HELD_OFFERS.since, body=schemas.SEARCH,
+        also=(reservation.SHARE,),
+    ),
+    HELD_OFFERS.to_show(
+        'Show a held offer.', lambda manager: manager.get_offer
+    ),
+    HELD_OFFERS.to_delete(
+        'Delete a held offer, so that its room is free again.',
+        lambda manager: manager.delete_offer,
+    ),
+)

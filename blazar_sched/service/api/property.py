@@ -10,8 +10,16 @@ import falcon
 
 from blazar_sched.domain import reservation
 from blazar_sched.service.api import listing
+from blazar_sched.service.api import meaning
+from blazar_sched.service.api import microversion
 from blazar_sched.service.api import validation
 from blazar_sched.service.api.caller import Caller
+from blazar_sched.service.api.field import Field
+from blazar_sched.service.api.route import Answer
+from blazar_sched.service.api.route import Route
+from blazar_sched.service.api.rule import ADMIN
+from blazar_sched.service.api.rule import PROJECT_READER_OR_ADMIN
+from blazar_sched.service.api.rule import Rule
 from blazar_sched.service.api.schemas import property as schemas
 from blazar_sched.service.api.views.property import PROPERTY
 from blazar_sched.service.api.views.property import PUBLIC_PROPERTIES
@@ -46,10 +54,9 @@ def list_public_properties(req: falcon.Request, caller: Caller) -> Body:
     The hosts are those in service that are open to the project. The names of
     hosts and private properties are left out.
     """
-    found = caller.manager.list_public_properties(
+    return caller.manager.list_public_properties(
         project_id=caller.project_id
     )
-    return PUBLIC_PROPERTIES.show(found, caller.version)
 
 
 def update_property(
@@ -66,3 +73,28 @@ def update_property(
         'property_name': name,
     }
     return {'resource_property': {**changed, **blazars}}
+
+
+_PATH = '/v1/os-hosts/properties'
+ROUTES = (
+    Route(
+        'GET', _PATH, list_properties,
+        Rule(
+            'blazar:oshosts:get_resource_properties', ADMIN,
+            'List the properties of hosts.',
+        ),
+        Answer(PROPERTY, 'resource_properties', many=True, as_is=True),
+        query=schemas.QUERY,
+    ),
+    Route(
+        'PATCH', f'{_PATH}/{{name}}', update_property,
+        Rule('blazar:oshosts:update_resource_properties', ADMIN),
+        Answer(PROPERTY, 'resource_property', as_is=True),
+        variable=Field('name', meaning.PROPERTY_NAME), body=schemas.UPDATE,
+    ),
+    Route(
+        'GET', '/v1/properties', list_public_properties,
+        Rule('blazar:properties:get', PROJECT_READER_OR_ADMIN),
+        Answer(PUBLIC_PROPERTIES), since=microversion.V1_1,
+    ),
+)

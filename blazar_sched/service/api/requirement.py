@@ -19,12 +19,20 @@ from typing import Any
 from blazar_sched.domain import exception
 from blazar_sched.domain import host
 from blazar_sched.domain import requirements
-from blazar_sched.policies import timeline as policies
 from blazar_sched.service.api import microversion
 from blazar_sched.service.api.caller import Caller
+from blazar_sched.service.api.rule import ADMIN
+from blazar_sched.service.api.rule import Rule
 from blazar_sched.service.api.schemas.reservation import REQUIREMENTS
 
 Body = dict[str, Any]
+
+GET_NAMES = Rule(
+    'blazar:timeline:get_names', ADMIN,
+    'See all hosts, the names of hosts, private properties, and the leases '
+    'and servers of all projects in the timeline. From 1.1 on, name hosts in '
+    'the requirements of any request.',
+)
 
 
 def check_reservations(
@@ -90,7 +98,7 @@ def check(
 def sees_host_names(caller: Caller) -> bool:
     """Tell whether the timeline shows the names of hosts to a caller."""
     try:
-        caller.require(policies.GET_NAMES)
+        caller.require(GET_NAMES.name)
     except exception.NotAuthorized:
         return False
     return True

@@ -4,9 +4,17 @@
 from typing import Any
 
 from blazar_sched.domain import exception
-from blazar_sched.policies import lease as policies
 from blazar_sched.service.api import requirement
 from blazar_sched.service.api.caller import Caller
+from blazar_sched.service.api.rule import PROJECT_MEMBER_OR_ADMIN
+from blazar_sched.service.api.rule import Rule
+
+SHARE = Rule(
+    'blazar:leases:share', PROJECT_MEMBER_OR_ADMIN,
+    'Create or update a lease, create a series or a lease request, or search '
+    'for offers, with reservations that are shared with other projects. These '
+    'projects get access to the flavors of the leases.',
+)
 
 
 def check(
@@ -24,7 +32,7 @@ def check(
     requirement.check_reservations(caller, reservations, lease_id)
     shared = [each.get('projects', ()) for each in reservations]
     if any(shared):
-        caller.require(policies.SHARE)
+        caller.require(SHARE.name)
     for number, projects in enumerate(shared):
         for project_id in projects:
             # A reservation shared with a name would be shared with nobody.

@@ -1,31 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table of all routes of the API.
 
-A handler is called with the request, its caller, and the variables of its
-path by name; it returns the body of the response, possibly with an entity tag.
-The policy is checked before the handler runs, so that no handler can omit the
-check.
+The policy is checked before the handler of a route runs, so that no handler
+can omit the check.
 """
 
 from collections import defaultdict
 from collections.abc import Callable
-import dataclasses
 import functools
 import re
 import types
-from typing import Any
 
 import falcon
-import microversion_parse
+from microversion_parse import Version
 
-from blazar_sched import policies
 from blazar_sched.domain import exception
 from blazar_sched.service.api import allocation
 from blazar_sched.service.api import auth
 from blazar_sched.service.api import capacity
 from blazar_sched.service.api import errors
 from blazar_sched.service.api import etag
-from blazar_sched.service.api import extension
 from blazar_sched.service.api import flavor
 from blazar_sched.service.api import floating_ip
 from blazar_sched.service.api import host
@@ -36,58 +30,17 @@ from blazar_sched.service.api import microversion
 from blazar_sched.service.api import offer
 from blazar_sched.service.api import openapi
 from blazar_sched.service.api import policy
+from blazar_sched.service.api import property
 from blazar_sched.service.api import series
 from blazar_sched.service.api import timeline
 from blazar_sched.service.api import validation
 from blazar_sched.service.api import version
 from blazar_sched.service.api.caller import Caller
 from blazar_sched.service.api.caller import Manager
-from blazar_sched.service.api.property import list_properties
-from blazar_sched.service.api.property import list_public_properties
-from blazar_sched.service.api.property import update_property
+from blazar_sched.service.api.route import Answer
+from blazar_sched.service.api.route import Route
 from blazar_sched.service.api.schemas import lease as schemas
 from blazar_sched.service.bus import calls
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Route:
-    """A route of the API.
-
-    `status` is the status of success; without a `rule`, anyone may call the
-    route. Versions older than `since` do not have the route.
-    """
-
-    method: str
-    path: str
-    handler: Callable[..., dict[str, Any] | etag.Tagged | None]
-    status: int
-    rule: str | None
-    since: microversion_parse.Version = microversion.V1_0
-
-
-LEASES = '/v1/leases'
-LEASE = '/v1/leases/{lease_id}'
-EXTENSION = '/v1/leases/{lease_id}/extension'
-REQUESTS = '/v1/requests'
-REQUEST = '/v1/requests/{request_id}'
-HOSTS = '/v1/os-hosts'
-HOST = '/v1/os-hosts/{host_id}'
-ALLOCATIONS = '/v1/os-hosts/allocations'
-ALLOCATION = '/v1/os-hosts/{host_id}/allocation'
-PROPERTIES = '/v1/os-hosts/properties'
-PROPERTY = '/v1/os-hosts/properties/{name}'
-FLOATING_IPS = '/v1/floatingips'
-FLOATING_IP = '/v1/floatingips/{floating_ip_id}'
-CAPACITY = '/v1/capacity'
-TIMELINE = '/v1/timeline'
-PUBLIC_PROPERTIES = '/v1/properties'
-FLAVORS = '/v1/flavors'
-SERIES = '/v1/series'
-ONE_SERIES = '/v1/series/{series_id}'
-MAINTENANCES = '/v1/maintenances'
-MAINTENANCE = '/v1/maintenances/{maintenance_id}'
-OFFERS = '/v1/offers'
-OFFER = '/v1/offers/{offer_id}'
 
 # The id of a lease or a floating IP, or the id of a host.
 _ID = re.compile('[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9]{1,19}')
@@ -108,94 +61,20 @@ def show_document(
 
 # Each path is also valid with .json at its end, see app.RequestChecks.
 ROUTES = (
-    Route('GET', '/', version.list_versions, 300, None),
-    Route('GET', '/versions', version.list_versions, 300, None),
-    Route('GET', DOCUMENT, show_document, 200, None),
-
-    Route('GET', LEASES, lease.list_leases, 200, policies.lease.GET),
-    Route('POST', LEASES, lease.create_lease, 201, policies.lease.POST),
-    Route('GET', LEASE, lease.show_lease, 200, policies.lease.GET),
-    Route('PUT', LEASE, lease.update_lease, 200, policies.lease.PUT),
-    Route('DELETE', LEASE, lease.delete_lease, 204, policies.lease.DELETE),
-    Route('GET', EXTENSION, extension.show_extension, 200,
-          policies.lease.GET, microversion.V1_1),
-
-    Route('GET', SERIES, series.list_series, 200, policies.series.GET,
-          microversion.V1_1),
-    Route('POST', SERIES, series.create_series, 201, policies.series.POST,
-          microversion.V1_1),
-    Route('GET', ONE_SERIES, series.show_series, 200, policies.series.GET,
-          microversion.V1_1),
-    Route('PUT', ONE_SERIES, series.update_series, 200, policies.series.PUT,
-          microversion.V1_1),
-    Route('DELETE', ONE_SERIES, series.delete_series, 204,
-          policies.series.DELETE, microversion.V1_1),
-
-    Route('GET', MAINTENANCES, maintenance.list_maintenances, 200,
-          policies.maintenance.GET, microversion.V1_1),
-    Route('POST', MAINTENANCES, maintenance.create_maintenance, 201,
-          policies.maintenance.POST, microversion.V1_1),
-    Route('GET', MAINTENANCE, maintenance.show_maintenance, 200,
-          policies.maintenance.GET, microversion.V1_1),
-    Route('PUT', MAINTENANCE, maintenance.update_maintenance, 200,
-          policies.maintenance.PUT, microversion.V1_1),
-    Route('DELETE', MAINTENANCE, maintenance.delete_maintenance, 204,
-          policies.maintenance.DELETE, microversion.V1_1),
-
-    Route('GET', REQUESTS, lease_request.list_lease_requests, 200,
-          policies.lease_request.GET, microversion.V1_1),
-    Route('POST', REQUESTS, lease_request.create_lease_request, 201,
-          policies.lease_request.POST, microversion.V1_1),
-    Route('GET', REQUEST, lease_request.show_lease_request, 200,
-          policies.lease_request.GET, microversion.V1_1),
-    Route('DELETE', REQUEST, lease_request.cancel_lease_request, 204,
-          policies.lease_request.DELETE, microversion.V1_1),
-
-
-    Route('GET', HOSTS, host.list_hosts, 200, policies.host.GET),
-    Route('POST', HOSTS, host.create_host, 201, policies.host.POST),
-    Route('GET', HOST, host.show_host, 200, policies.host.GET),
-    Route('PUT', HOST, host.update_host, 200, policies.host.PUT),
-    Route('DELETE', HOST, host.delete_host, 204, policies.host.DELETE),
-
-    Route('GET', ALLOCATIONS, allocation.list_allocations, 200,
-          policies.allocation.GET),
-    Route('GET', ALLOCATION, allocation.show_allocation, 200,
-          policies.allocation.GET),
-    Route('PUT', ALLOCATION, allocation.update_allocation, 200,
-          policies.allocation.PUT),
-
-    Route('GET', PROPERTIES, list_properties, 200,
-          policies.property.GET),
-    Route('PATCH', PROPERTY, update_property, 200,
-          policies.property.UPDATE),
-
-    Route('GET', FLOATING_IPS, floating_ip.list_floating_ips, 200,
-          policies.floating_ip.GET),
-    Route('POST', FLOATING_IPS, floating_ip.create_floating_ip, 201,
-          policies.floating_ip.POST),
-    Route('GET', FLOATING_IP, floating_ip.show_floating_ip, 200,
-          policies.floating_ip.GET),
-    Route('DELETE', FLOATING_IP, floating_ip.delete_floating_ip, 204,
-          policies.floating_ip.DELETE),
-
-    Route('GET', CAPACITY, capacity.show_capacity, 200,
-          policies.capacity.GET, microversion.V1_1),
-    Route('GET', TIMELINE, timeline.show_timeline, 200,
-          policies.timeline.GET, microversion.V1_1),
-    Route('GET', PUBLIC_PROPERTIES, list_public_properties, 200,
-          policies.property.GET_PUBLIC, microversion.V1_1),
-    Route('GET', FLAVORS, flavor.list_flavors, 200, policies.flavor.GET,
-          microversion.V1_1),
-
-    Route('GET', OFFERS, offer.list_offers, 200, policies.offer.GET,
-          microversion.V1_1),
-    Route('POST', OFFERS, offer.search_offers, 200, policies.offer.POST,
-          microversion.V1_1),
-    Route('GET', OFFER, offer.show_offer, 200, policies.offer.GET,
-          microversion.V1_1),
-    Route('DELETE', OFFER, offer.delete_offer, 204, policies.offer.DELETE,
-          microversion.V1_1),
+    *version.ROUTES,
+    Route('GET', DOCUMENT, show_document, None, Answer(None)),
+    *lease.ROUTES,
+    *series.ROUTES,
+    *maintenance.ROUTES,
+    *lease_request.ROUTES,
+    *host.ROUTES,
+    *allocation.ROUTES,
+    *property.ROUTES,
+    *floating_ip.ROUTES,
+    *capacity.ROUTES,
+    *timeline.ROUTES,
+    *flavor.ROUTES,
+    *offer.ROUTES,
 )
 
 
@@ -220,7 +99,8 @@ def _responder(
     def respond(
         req: falcon.Request, resp: falcon.Response, **variables: str
     ) -> None:
-        if req.env[microversion.VERSION] < route.since:
+        version = req.env[microversion.VERSION]
+        if version < route.since:
             raise falcon.HTTPNotFound(
                 description=microversion.needed(
                     f'{route.method} {route.path}', route.since
@@ -232,7 +112,7 @@ def _responder(
         if route.rule is not None:
             ctxt = req.env[auth.CONTEXT]
             ctxt.resource_uuid = _logged_id(variables)
-            enforcer.authorize(ctxt, route.rule)
+            enforcer.authorize(ctxt, route.rule.name)
             _check_query(route, req)
             caller = Caller(
                 ctxt,
@@ -242,19 +122,23 @@ def _responder(
                     )
                 ),
                 enforcer.is_admin(ctxt),
-                req.env[microversion.VERSION],
+                version,
                 functools.partial(enforcer.authorize, ctxt),
                 req.env.get(auth.HAS_PROJECT),
             )
         found = route.handler(req, caller, **variables)
         resp.status = route.status
+        if caller is not None and route.status == 201:
+            # The log lines about the request have the new id.
+            caller.context.resource_uuid = found['id']
         if isinstance(found, etag.Tagged):
             found.set_headers(resp)
             if found.body is None or etag.any_known(req):
                 resp.status = falcon.HTTP_304
                 return
             found = found.body
-        resp.media = found
+        if route.answer is not None:
+            resp.media = route.answer.show(found, version)
 
     return respond
 
@@ -306,7 +190,6 @@ def _why_refused(name: str, route: Route) -> str:
     return f'is only supported by {supporting}'
 
 
-def _parameters(route: Route) -> dict[str, microversion_parse.Version]:
+def _parameters(route: Route) -> dict[str, Version]:
     """Return the query parameters of a route, with their first versions."""
-    operation = openapi.OPERATIONS[route.handler.__name__]
-    return {field.name: field.since for field in operation.query}
+    return {field.name: field.since for field in route.query}

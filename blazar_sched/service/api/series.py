@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Series: handlers that translate requests into calls to the manager."""
 
-import functools
 from typing import Any
 
 import falcon
@@ -9,13 +8,19 @@ import falcon
 from blazar_sched.domain.series import REFUSE
 from blazar_sched.service.api import dry_run
 from blazar_sched.service.api import idempotency
-from blazar_sched.service.api import listing
+from blazar_sched.service.api import meaning
+from blazar_sched.service.api import microversion
 from blazar_sched.service.api import reservation
 from blazar_sched.service.api import times
 from blazar_sched.service.api import validation
 from blazar_sched.service.api.caller import Caller
+from blazar_sched.service.api.collection import Collection
+from blazar_sched.service.api.field import Field
+from blazar_sched.service.api.rule import PROJECT_MEMBER_OR_ADMIN
+from blazar_sched.service.api.rule import PROJECT_READER_OR_ADMIN
 from blazar_sched.service.api.schemas import lease as lease_schemas
 from blazar_sched.service.api.schemas import series as schemas
+from blazar_sched.service.api.schemas.idempotency import HEADERS
 from blazar_sched.service.api.schemas.reservation import with_defaults
 from blazar_sched.service.api.views.series import LISTED_SERIES
 from blazar_sched.service.api.views.series import SERIES
@@ -24,28 +29,6 @@ Body = dict[str, Any]
 
 # The fields that are passed on as they are.
 _PLAIN = ('name', 'rrule', 'time_zone', 'start', 'if_no_room')
-
-
-def list_series(req: falcon.Request, caller: Caller) -> Body:
-    """List the series of the project, or of all projects for an admin."""
-    found = listing.whole(
-        functools.partial(
-            caller.manager.list_series, project_id=caller.scope
-        )
-    )
-    return {
-        'series': [LISTED_SERIES.show(each, caller.version) for each in found]
-    }
-
-
-def show_series(
-    req: falcon.Request, caller: Caller, series_id: str
-) -> Body:
-    """Show a series, with its occurrences."""
-    found = caller.manager.get_series(
-        series_id=series_id, project_id=caller.scope
-    )
-    return {'series': SERIES.show(found, caller.version)}
 
 
 def create_series(req: falcon.Request, caller: Caller) -> Body:
@@ -57,7 +40,7 @@ def create_series(req: falcon.Request, caller: Caller) -> Body:
     only_asks = dry_run.argument(req)
     body = lease_schemas.plain(req.media)
     validation.check_body(schemas.CREATE, caller.version, body)
-    made = caller.manager.create_series(
+    return caller.manager.create_series(
         values={
             'project_id': caller.project_id,
             'user_id': caller.user_id,
@@ -68,8 +51,6 @@ def create_series(req: falcon.Request, caller: Caller) -> Body:
         **only_asks,
         **idempotency.argument(req, bool(only_asks)),
     )
-    caller.context.resource_uuid = made['id']
-    return {'series': SERIES.show(made, caller.version)}
 
 
 def update_series(
@@ -83,11 +64,10 @@ def update_series(
     only_asks = dry_run.argument(req)
     body = lease_schemas.plain(req.media)
     validation.check_body(schemas.UPDATE, caller.version, body)
-    changed = caller.manager.update_series(
+    return caller.manager.update_series(
         series_id=series_id, project_id=caller.scope,
         values=_values(caller, body), since=body.get('from'), **only_asks,
     )
-    return {'series': SERIES.show(changed, caller.version)}
 
 
 def _values(caller: Caller, body: Body) -> Body:
@@ -104,10 +84,30 @@ def _values(caller: Caller, body: Body) -> Body:
     return values
 
 
-def delete_series(
-    req: falcon.Request, caller: Caller, series_id: str
-) -> None:
-    """Delete a series with its leases that have not started."""
-    caller.manager.delete_series(
-        series_id=series_id, project_id=caller.scope
-    )
+ALL_SERIES = Collection(
+    '/v1/series', Field('series_id', meaning.SERIES_ID), 'series', 'series',
+    'blazar:series', PROJECT_READER_OR_ADMIN, PROJECT_MEMBER_OR_ADMIN,
+    SERIES, LISTED_SERIES, microversion.V1_1, owned=True,
+)
+ROUTES = (
+    ALL_SERIES.to_list(
+        'List the series of the project, or of all projects for an admin.',
+        lambda manager: manager.list_series,
+    ),
+    ALL_SERIES.to_create(
+        create_series, schemas.CREATE, query=lease_schemas.CHANGING_QUERY,
+        headers=HEADERS, also=(reservation.SHARE,),
+    ),
+    ALL_SERIES.to_show(
+        'Show a series, with its occurrences.',
+        lambda manager: manager.get_series,
+    ),
+    ALL_SERIES.to_update(
+        update_series, schemas.UPDATE, query=lease_schemas.CHANGING_QUERY,
+        also=(reservation.SHARE,),
+    ),
+    ALL_SERIES.to_delete(
+        'Delete a series with its leases that have not started.',
+        lambda manager: manager.delete_series,
+    ),
+)

@@ -10,9 +10,14 @@ from blazar_sched.domain.lease import NOW
 from blazar_sched.placing.timeline import GROUPINGS
 from blazar_sched.service.api import etag
 from blazar_sched.service.api import listing
+from blazar_sched.service.api import microversion
 from blazar_sched.service.api import requirement
 from blazar_sched.service.api.caller import Caller
 from blazar_sched.service.api.etag import Tagged
+from blazar_sched.service.api.route import Answer
+from blazar_sched.service.api.route import Route
+from blazar_sched.service.api.rule import PROJECT_READER_OR_ADMIN
+from blazar_sched.service.api.rule import Rule
 from blazar_sched.service.api.schemas import timeline as schemas
 from blazar_sched.service.api.schemas.capacity import MAX_PARTS
 from blazar_sched.service.api.views.timeline import TIMELINE
@@ -41,10 +46,7 @@ def show_timeline(req: falcon.Request, caller: Caller) -> Tagged:
         limit=listing.number(req, 'limit', schemas.MAX_LIMIT),
         marker=listing.text(req, 'marker', schemas.MAX_TEXT),
     )
-    if found['timeline'] is None:
-        return Tagged(found['tag'], None)
-    shown = TIMELINE.show(found['timeline'], caller.version)
-    return Tagged(found['tag'], {'timeline': shown})
+    return Tagged(found['tag'], found['timeline'])
 
 
 def _start(req: falcon.Request) -> int | None:
@@ -63,3 +65,18 @@ def _group_by(req: falcon.Request, caller: Caller, names: bool) -> str:
     wanted = json.dumps(['==', f'${name}', ''])
     requirement.check(caller, wanted, 'group_by', names)
     return f'${name}'
+
+
+ROUTES = (
+    Route(
+        'GET', '/v1/timeline', show_timeline,
+        Rule(
+            'blazar:timeline:get', PROJECT_READER_OR_ADMIN,
+            'Show the timeline of hosts, without the names of hosts and the '
+            'leases of other projects.',
+        ),
+        Answer(TIMELINE, 'timeline'), since=microversion.V1_1,
+        query=schemas.QUERY, headers=schemas.HEADERS,
+        also=(requirement.GET_NAMES,), tagged=True,
+    ),
+)

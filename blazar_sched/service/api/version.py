@@ -6,6 +6,9 @@ from typing import Any
 import falcon
 
 from blazar_sched.service.api.caller import Caller
+from blazar_sched.service.api.route import Answer
+from blazar_sched.service.api.route import Route
+from blazar_sched.service.api.views.version import VERSION
 from blazar_sched.service.api.views.version import version
 
 
@@ -14,3 +17,10 @@ def list_versions(
 ) -> dict[str, Any]:
     """List the versions in the form that OpenStack clients discover."""
     return {'versions': [version(req.prefix)]}
+
+
+_VERSIONS = Answer(VERSION, 'versions', many=True, as_is=True)
+ROUTES = (
+    Route('GET', '/', list_versions, None, _VERSIONS, 300),
+    Route('GET', '/versions', list_versions, None, _VERSIONS, 300),
+)

@@ -19,7 +19,7 @@ WINDOW = {
 WHOLE = {'resource_type': 'physical:host', 'min': 1, 'max': 1}
 # Valid bodies, so that only the id can be wrong.
 BODIES = {
-    ('PUT', routes.LEASE): [
+    ('PUT', '/v1/leases/{lease_id}'): [
         {'name': 'mine'},
         {'end_date': '2031-01-01 00:00'},
         {'reservations': []},

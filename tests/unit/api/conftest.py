@@ -408,36 +408,36 @@ def requests():
     """A valid path and body for each route."""
     reservation = {'resource_type': 'physical:host', 'min': 1, 'max': 1}
     bodies = {
-        ('POST', routes.LEASES): {
+        ('POST', '/v1/leases'): {
             'name': 'night-run',
             'end_date': '2030-01-01 01:00',
             'reservations': [reservation],
         },
-        ('PUT', routes.LEASE): {'name': 'day-run'},
-        ('POST', routes.OFFERS): {
+        ('PUT', '/v1/leases/{lease_id}'): {'name': 'day-run'},
+        ('POST', '/v1/offers'): {
             'duration': '6h', 'reservations': [reservation],
         },
-        ('POST', routes.SERIES): {
+        ('POST', '/v1/series'): {
             'name': 'course', 'rrule': 'FREQ=WEEKLY', 'duration': '8h',
             'time_zone': 'Europe/Berlin', 'start': '2030-01-07T09:00',
             'reservations': [reservation],
         },
-        ('PUT', routes.ONE_SERIES): {'name': 'seminar'},
-        ('POST', routes.REQUESTS): {
+        ('PUT', '/v1/series/{series_id}'): {'name': 'seminar'},
+        ('POST', '/v1/requests'): {
             'name': 'night-run', 'duration': '6h',
             'latest_start_date': '2030-01-07 09:00',
             'reservations': [reservation],
         },
-        ('POST', routes.MAINTENANCES): {
+        ('POST', '/v1/maintenances'): {
             'name': 'rack 7 power', 'hosts': ['compute-1'],
             'start_date': '2030-01-07 09:00', 'end_date': '2030-01-07 17:00',
         },
-        ('PUT', routes.MAINTENANCE): {'end_date': None},
-        ('POST', routes.HOSTS): {'name': 'compute-1'},
-        ('PUT', routes.HOST): {'gpu': 'true'},
-        ('PUT', routes.ALLOCATION): {'lease_id': 'l1'},
-        ('PATCH', routes.PROPERTY): {'private': True},
-        ('POST', routes.FLOATING_IPS): {
+        ('PUT', '/v1/maintenances/{maintenance_id}'): {'end_date': None},
+        ('POST', '/v1/os-hosts'): {'name': 'compute-1'},
+        ('PUT', '/v1/os-hosts/{host_id}'): {'gpu': 'true'},
+        ('PUT', '/v1/os-hosts/{host_id}/allocation'): {'lease_id': 'l1'},
+        ('PATCH', '/v1/os-hosts/properties/{name}'): {'private': True},
+        ('POST', '/v1/floatingips'): {
             'floating_network_id': 'n1',
             'floating_ip_address': '192.0.2.7',
         },

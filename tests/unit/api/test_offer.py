@@ -35,7 +35,7 @@ def refused(api, manager):
         assert answer.json['error_message'] == 'reservations: no room'
         jsonschema.validate(
             answer.json,
-            openapi.NOUNS['Error'](microversion.KNOWN[
+            openapi.ERROR.noun(microversion.KNOWN[
                 microversion.VERSIONS.index(version)
             ]),
         )

@@ -48,5 +48,6 @@ CAPACITY = Object(
         2, INTEGER,
     ),
     Field('parts', 'Consecutive parts of the window', type=Many(_PART)),
+    name='Capacity',
     meaning='The capacity of hosts over a window',
 )

@@ -42,5 +42,6 @@ EXTENSION = Object(
         'if it was not',
         None, DATE,
     ),
+    name='Extension',
     meaning='How far a lease can be prolonged; nothing is reserved',
 )

@@ -29,5 +29,6 @@ FLOATING_IP = Object(
     ),
     Field('reservable', meaning.RESERVABLE, True, BOOLEAN),
     *STAMPS,
+    name='FloatingIP',
     meaning='A floating IP registered as reservable',
 )

@@ -24,6 +24,7 @@ class _Host(Object):
 
 HOST = _Host(
     *FIELDS,
+    name='Host',
     meaning='A compute host registered as reservable',
     more=described(meaning.CAPABILITY, {'type': 'string'}),
 )

@@ -90,16 +90,22 @@ LEASE = Object(
     Field('events', meaning.EVENTS, type=_events(event.OF_LEASE), since=V1_1),
     CREATED_AT,
     dataclasses.replace(UPDATED_AT, example=1767225661),
+    name='Lease',
     meaning="A project's contract over one window",
 )
 # The fields that a request for a list may select.
 FIELDS = list(LEASE.schema(V1_0)['properties'])
 
 
-def listed(version: Version) -> Schema:
-    """Describe a lease in a list, which may be limited to some fields."""
-    return {
-        **LEASE.noun(version),
-        'required': [],
-        'description': 'A lease, or the requested fields of a lease',
-    }
+class _Listed(Object):
+    """A lease in a list, which may be limited to some fields."""
+
+    def noun(self, version: Version) -> Schema:
+        return {
+            **LEASE.noun(version),
+            'required': [],
+            'description': 'A lease, or the requested fields of a lease',
+        }
+
+
+LISTED_LEASE = _Listed(name='ListedLease')

@@ -67,7 +67,11 @@ _FIELDS = (
     ),
     *STAMPS,
 )
-LISTED_LEASE_REQUEST = Object(*_FIELDS, meaning='A lease that waits for room')
+LISTED_LEASE_REQUEST = Object(
+    *_FIELDS,
+    name='ListedLeaseRequest',
+    meaning='A lease that waits for room',
+)
 LEASE_REQUEST = Object(
     *_FIELDS,
     Field(
@@ -77,5 +81,6 @@ LEASE_REQUEST = Object(
         'if the lease request does not wait',
         1767920400, DATE,
     ),
+    name='LeaseRequest',
     meaning='A lease that waits for room, with the start that it may expect',
 )

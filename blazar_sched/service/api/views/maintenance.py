@@ -51,7 +51,9 @@ _FIELDS = (
     *STAMPS,
 )
 LISTED_MAINTENANCE = Object(
-    *_FIELDS, meaning='A window in which nothing may be on some hosts'
+    *_FIELDS,
+    name='ListedMaintenance',
+    meaning='A window in which nothing may be on some hosts',
 )
 MAINTENANCE = Object(
     *_FIELDS,
@@ -71,6 +73,7 @@ MAINTENANCE = Object(
         'Number of servers on the hosts that do not end before the start', 41,
         INTEGER,
     ),
+    name='Maintenance',
     meaning=(
         'A window in which nothing may be on some hosts, with the '
         'reservations and servers that it concerns'

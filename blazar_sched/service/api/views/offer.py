@@ -94,6 +94,7 @@ HELD_OFFER = Object(
         since=microversion.V1_1,
     ),
     _RESERVATIONS,
+    name='Offer',
     meaning='A window whose room is held for a project',
 )
 WINDOW_OFFER = Object(
@@ -136,5 +137,6 @@ OFFERS = Object(
         'What there is room for at the first start, if there is no offer',
         type=_NEAREST, required=False,
     ),
+    name='Offers',
     meaning='Windows in which a lease would find room',
 )

@@ -28,6 +28,7 @@ PROPERTY = Object(
         'values', 'Values of the property on hosts', ['a100', 'h100'],
         Many(TEXT), required=False,
     ),
+    name='Property',
     meaning='A capability of hosts that a requirement can name',
 )
 _PUBLIC_PROPERTY = Object(
@@ -50,5 +51,6 @@ PUBLIC_PROPERTIES = Object(
         'properties_left_out', 'Number of properties that are not shown', 0,
         INTEGER,
     ),
+    name='PublicProperties',
     meaning='The zones and the properties of hosts that a project may use',
 )

@@ -51,7 +51,9 @@ _FIELDS = (
     ),
     *STAMPS,
 )
-LISTED_SERIES = Object(*_FIELDS, meaning='Leases that recur')
+LISTED_SERIES = Object(
+    *_FIELDS, name='ListedSeries', meaning='Leases that recur'
+)
 SERIES = Object(
     *_FIELDS,
     Field(
@@ -60,5 +62,6 @@ SERIES = Object(
         'there is room',
         type=Many(_OCCURRENCE),
     ),
+    name='Series',
     meaning='Leases that recur, with the leases that are booked',
 )

@@ -121,5 +121,6 @@ TIMELINE = Object(
         'marker', '`marker` of the next page; null for the last page', None,
         TEXT_OR_NULL,
     ),
+    name='Timeline',
     meaning='What takes the hosts in a window',
 )

@@ -27,6 +27,7 @@ VERSION = Object(
     Field(
         'max_version', 'Newest microversion', microversion.VERSIONS[-1]
     ),
+    name='Version',
     meaning='A version of the API',
 )
 
