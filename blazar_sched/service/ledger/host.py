@@ -43,16 +43,14 @@ def from_row(row: Any) -> Host:
         reservable=row.reservable,
         disabled=row.disabled,
         spare=row.spare,
-        projects=tuple(row.projects or ()),
+        projects=tuple(row.projects),
         region=row.region,
-        traits=tuple(row.traits or ()),
-        providers=provider.decode(row.providers or ()),
+        traits=tuple(row.traits),
+        providers=provider.decode(row.providers),
         capabilities=row.capabilities,
         available_from=row.available_from,
         available_until=row.available_until,
-        maintenances=tuple(
-            ClosedWindow(**each) for each in row.maintenances or ()
-        ),
+        maintenances=tuple(ClosedWindow(**each) for each in row.maintenances),
         created_at=row.created_at,
         updated_at=row.updated_at,
     )

@@ -153,7 +153,7 @@ class Lease(Base):
     trust_id: orm.Mapped[str | None]
     series_id: orm.Mapped[str | None] = orm.mapped_column(Id)
     occurrence: orm.Mapped[str | None]
-    created_at: orm.Mapped[int | None]
+    created_at: orm.Mapped[int]
     updated_at: orm.Mapped[int | None]
 
 
@@ -170,7 +170,7 @@ class Series(Base):
     time_zone: orm.Mapped[str]
     start: orm.Mapped[str]
     duration: orm.Mapped[int]
-    reservations: orm.Mapped[list[dict[str, Any]]] = orm.mapped_column(Json)
+    reservations: orm.Mapped[list[dict[str, Any]]]
     except_dates: orm.Mapped[list[str]]
     if_no_room: orm.Mapped[str]
     booked_until: orm.Mapped[int]
@@ -190,7 +190,7 @@ class LeaseRequest(Base):
     name: orm.Mapped[str]
     project_id: orm.Mapped[str] = orm.mapped_column(index=True)
     user_id: orm.Mapped[str]
-    reservations: orm.Mapped[list[dict[str, Any]]] = orm.mapped_column(Json)
+    reservations: orm.Mapped[list[dict[str, Any]]]
     start: orm.Mapped[int]
     latest_start: orm.Mapped[int]
     duration: orm.Mapped[int]
@@ -292,10 +292,10 @@ class Reservation(Base):
     parameters: orm.Mapped[dict[str, Any]]
     missing_resources: orm.Mapped[bool]
     resources_changed: orm.Mapped[bool]
-    projects: orm.Mapped[list[str] | None]
+    projects: orm.Mapped[list[str]]
     on_end: orm.Mapped[str]
     magnetic: orm.Mapped[bool]
-    made: orm.Mapped[dict[str, Any] | None]
+    made: orm.Mapped[dict[str, Any]]
     created_at: orm.Mapped[int | None]
     updated_at: orm.Mapped[int | None]
 
@@ -345,17 +345,15 @@ class Host(Base):
     reservable: orm.Mapped[bool]
     disabled: orm.Mapped[bool]
     spare: orm.Mapped[bool]
-    projects: orm.Mapped[list[str] | None]
+    projects: orm.Mapped[list[str]]
     region: orm.Mapped[str]
-    traits: orm.Mapped[list[str] | None]
-    providers: orm.Mapped[list[dict[str, Any]] | None]
+    traits: orm.Mapped[list[str]]
+    providers: orm.Mapped[list[dict[str, Any]]]
     capabilities: orm.Mapped[dict[str, Any]]
     available_from: orm.Mapped[int | None]
     available_until: orm.Mapped[int | None]
     # A copy of each maintenance of the host.
-    maintenances: orm.Mapped[list[dict[str, Any]] | None] = (
-        orm.mapped_column(Json)
-    )
+    maintenances: orm.Mapped[list[dict[str, Any]]]
     created_at: orm.Mapped[int | None]
     updated_at: orm.Mapped[int | None]
 
@@ -427,17 +425,12 @@ class Instance(Base):
         sa.ForeignKey('reservation.id'), index=True
     )
     preemptible: orm.Mapped[bool]
-    # No foreign key, because SQLite cannot add one to an existing table.
     claim: orm.Mapped[str | None] = orm.mapped_column(Id, index=True)
     used: orm.Mapped[dict[str, Any] | None]
     # Host, start and end of each stay.
     path: orm.Mapped[list[tuple[str, int, int]] | None]
-    movable: orm.Mapped[bool] = orm.mapped_column(
-        server_default=sa.false()
-    )
-    building: orm.Mapped[bool] = orm.mapped_column(
-        server_default=sa.false()
-    )
+    movable: orm.Mapped[bool]
+    building: orm.Mapped[bool]
 
 
 class Flavor(Base):

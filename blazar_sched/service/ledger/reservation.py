@@ -36,17 +36,17 @@ def from_row(row: Any) -> Reservation:
         parameters=_parameters(row),
         missing_resources=row.missing_resources,
         resources_changed=row.resources_changed,
-        projects=tuple(row.projects or ()),
+        projects=tuple(row.projects),
         on_end=row.on_end,
         magnetic=row.magnetic,
-        made=row.made or {},
+        made=row.made,
         created_at=row.created_at,
         updated_at=row.updated_at,
     )
 
 
 def _parameters(row: Any) -> dict[str, Any]:
-    """Return the parameters, with defaults that older versions omitted."""
+    """Return the parameters, with the defaults that a request may omit."""
     if row.resource_type not in reservation.ON_HOSTS:
         return dict(row.parameters)
     return {

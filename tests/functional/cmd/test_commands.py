@@ -97,10 +97,10 @@ def test_db_upgrade_says_which_database_and_from_where_to_where(
     )
     place = f'sqlite:///{tmp_path}/ledger.sqlite'
     assert first[0] == f'Database {place}, configured in: {config}'
-    assert re.fullmatch(r'Created the tables, at migration \d{4}', first[1])
+    assert re.fullmatch(r'Created the tables, at migration \w+', first[1])
     assert again[0] == first[0]
     assert re.fullmatch(
-        r'The tables are already at migration \d{4}', again[1]
+        r'The tables are already at migration \w+', again[1]
     )
 
 

@@ -47,7 +47,7 @@ def _settings() -> config.Config:
 def is_current(connection: sa.Connection) -> bool:
     """Tell whether the tables are those of this version.
 
-    :raises NotUpgraded: if the tables are of a newer version
+    :raises NotUpgraded: if the tables are of a newer or unreleased version
     """
     return _revision(connection) == _scripts().get_current_head()
 
@@ -60,7 +60,7 @@ def upgrade(
     :param sleep: called with the seconds to wait for another upgrade
     :returns: the migration that the tables were at, None without tables, and
         the migration that the tables are at now
-    :raises NotUpgraded: if the tables are of a newer version
+    :raises NotUpgraded: if the tables are of a newer or unreleased version
     :raises Unavailable: if another upgrade goes on for too long
     """
     settings = _settings()
@@ -110,8 +110,9 @@ def _revision(connection: sa.Connection) -> str | None:
         each.revision for each in scripts.walk_revisions()
     }:
         raise exception.NotUpgraded(
-            f'the tables are of a newer version ({found}) than this program '
-            f'({scripts.get_current_head()}): install the newer version, or '
-            'restore the backup'
+            f'the tables are at migration {found}, which this program '
+            f'({scripts.get_current_head()}) does not have: a newer version '
+            'or an unreleased version made them. Install the newer version, '
+            'restore the backup, or make a new database'
         )
     return found

@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables, and the ledger's row."""
+
+from collections.abc import Iterator
+from typing import Any
+import uuid
+
+from alembic import op
+import sqlalchemy as sa
+from sqlalchemy.dialects import mysql
+
+revision = '7c1e5a90d2b4'
+down_revision = None
+
+# A copy of the models at this migration: the models change later, a migration
+# must not change. Keys, constraints and indexes are named as in the models.
+ID = sa.String(36)
+NAME = sa.String(255)
+TEXT = sa.Text().with_variant(mysql.MEDIUMTEXT(), 'mysql', 'mariadb')
+OPTIONS: dict[str, Any] = {
+    f'{dialect}_{option}': value
+    for dialect in ('mysql', 'mariadb')
+    for option, value in (
+        ('engine', 'InnoDB'), ('charset', 'utf8mb4'),
+        ('collate', 'utf8mb4_bin'),
+    )
+}
+
+
+def _columns(type_: Any, *names: str) -> Iterator[sa.Column[Any]]:
+    for name in names:
+        yield sa.Column(name, type_, nullable=False)
+
+
+def _nullable(type_: Any, *names: str) -> Iterator[sa.Column[Any]]:
+    for name in names:
+        yield sa.Column(name, type_)
+
+
+def _create(name: str, *columns: Any, **options: Any) -> sa.Table:
+    return op.create_table(name, *columns, **OPTIONS, **options)
+
+
+def upgrade() -> None:
+    _create(
+        'change',
+        sa.Column(
+            'revision', sa.BigInteger, primary_key=True, autoincrement=False
+        ),
+        sa.Column(
+            'position', sa.Integer, primary_key=True, autoincrement=False
+        ),
+        *_columns(NAME, 'kind', 'key'),
+        *_nullable(TEXT, 'data'),
+    )
+    _create(
+        'discarded_trust',
+        sa.Column('id', NAME, primary_key=True),
+    )
+    _create(
+        'flavor',
+        sa.Column('id', NAME, primary_key=True),
+        *_columns(NAME, 'name'),
+        *_columns(
+            sa.BigInteger, 'vcpus', 'memory_mb', 'disk_gb', 'ephemeral_gb',
+            'swap_mb'
+        ),
+        *_columns(TEXT, 'extra_specs'),
+        *_nullable(TEXT, 'projects'),
+    )
+    _create(
+        'floating_ip',
+        sa.Column('id', ID, primary_key=True),
+        *_columns(ID, 'network_id', 'subnet_id'),
+        *_columns(sa.String(45), 'address'),
+        *_columns(sa.Boolean, 'reservable'),
+        *_nullable(sa.BigInteger, 'created_at', 'updated_at'),
+        sa.UniqueConstraint('network_id', 'address'),
+    )
+    _create(
+        'host',
+        sa.Column('id', sa.Integer, primary_key=True),
+        sa.Column('uuid', ID, unique=True, nullable=False),
+        *_columns(
+            NAME, 'hypervisor_hostname', 'service_name', 'hypervisor_type',
+            'availability_zone', 'hold', 'region'
+        ),
+        *_columns(sa.BigInteger, 'hypervisor_version'),
+        *_columns(
+            TEXT, 'cpu_info', 'inventory', 'projects', 'traits', 'providers',
+            'capabilities', 'maintenances'
+        ),
+        *_columns(sa.Boolean, 'reservable', 'disabled', 'spare'),
+        *_nullable(NAME, 'unbounded'),
+        *_nullable(
+            sa.BigInteger, 'cleaning_time', 'available_from',
+            'available_until', 'created_at', 'updated_at'
+        ),
+        sqlite_autoincrement=True,
+    )
+    _create(
+        'host_property',
+        sa.Column('name', NAME, primary_key=True),
+        *_columns(sa.Boolean, 'private'),
+    )
+    _create(
+        'lease',
+        sa.Column('id', ID, primary_key=True),
+        *_columns(NAME, 'name', 'project_id', 'user_id', 'status'),
+        *_columns(sa.BigInteger, 'start', 'end', 'created_at'),
+        *_columns(sa.Boolean, 'degraded'),
+        *_nullable(NAME, 'trust_id', 'occurrence'),
+        *_nullable(ID, 'series_id'),
+        *_nullable(sa.BigInteger, 'updated_at'),
+        sa.Index(None, 'created_at', 'id'),
+        sa.Index(None, 'project_id', 'created_at', 'id'),
+        sa.Index(None, 'project_id', 'status'),
+        sa.Index(None, 'series_id', 'occurrence', unique=True),
+        sa.Index(None, 'status', 'end'),
+    )
+    _create(
+        'lease_request',
+        sa.Column('id', ID, primary_key=True),
+        sa.Column('project_id', NAME, index=True, nullable=False),
+        sa.Column('status', NAME, index=True, nullable=False),
+        *_columns(NAME, 'name', 'user_id', 'digest'),
+        *_columns(TEXT, 'reservations'),
+        *_columns(
+            sa.BigInteger, 'start', 'latest_start', 'duration', 'wait_until',
+            'priority', 'number'
+        ),
+        *_columns(sa.Boolean, 'flexible'),
+        *_nullable(ID, 'lease_id'),
+        *_nullable(sa.BigInteger, 'created_at', 'updated_at'),
+    )
+    ledger = _create(
+        'ledger',
+        sa.Column('id', sa.Integer, primary_key=True, autoincrement=False),
+        *_columns(ID, 'uuid'),
+        *_columns(sa.BigInteger, 'revision', 'commits'),
+    )
+    op.bulk_insert(ledger, [
+        {'id': 1, 'uuid': str(uuid.uuid4()), 'revision': 0, 'commits': 0},
+    ])
+    _create(
+        'maintenance',
+        sa.Column('id', ID, primary_key=True),
+        *_columns(NAME, 'name', 'reason'),
+        *_columns(sa.BigInteger, 'start', 'end'),
+        *_columns(TEXT, 'hosts'),
+        *_nullable(sa.BigInteger, 'created_at', 'updated_at'),
+    )
+    _create(
+        'series',
+        sa.Column('id', ID, primary_key=True),
+        sa.Column('project_id', NAME, index=True, nullable=False),
+        *_columns(
+            NAME, 'name', 'user_id', 'rrule', 'time_zone', 'start',
+            'if_no_room', 'digest'
+        ),
+        *_columns(sa.BigInteger, 'duration', 'booked_until', 'retry_at'),
+        *_columns(TEXT, 'reservations', 'except_dates', 'missing'),
+        *_nullable(sa.BigInteger, 'created_at', 'updated_at'),
+    )
+    _create(
+        'shelved_server',
+        sa.Column('uuid', ID, primary_key=True),
+    )
+    _create(
+        'threshold',
+        sa.Column('id', ID, primary_key=True),
+        *_columns(NAME, 'name', 'project_id'),
+        *_columns(TEXT, 'resource_properties'),
+        *_columns(sa.BigInteger, 'below', 'within', 'since', 'free'),
+        *_columns(sa.Boolean, 'low'),
+        *_nullable(NAME, 'flavor_id'),
+        *_nullable(sa.BigInteger, 'notify_at', 'post_at', 'created_at'),
+    )
+    _create(
+        'writer',
+        sa.Column('id', ID, primary_key=True),
+        *_columns(sa.BigInteger, 'commits', 'revision'),
+    )
+    _create(
+        'event',
+        sa.Column('id', ID, primary_key=True),
+        sa.Column(
+            'lease_id', ID, sa.ForeignKey('lease.id'), index=True,
+            nullable=False
+        ),
+        *_columns(sa.Integer, 'position'),
+        *_columns(NAME, 'event_type', 'status'),
+        *_columns(sa.BigInteger, 'time'),
+        *_nullable(NAME, 'owner'),
+        *_nullable(ID, 'token'),
+        *_nullable(sa.BigInteger, 'until', 'created_at', 'updated_at'),
+        sa.Index(None, 'status', 'time'),
+    )
+    _create(
+        'idempotency_key',
+        sa.Column('project_id', NAME, primary_key=True),
+        sa.Column('key', NAME, primary_key=True),
+        sa.Column(
+            'lease_id', ID, sa.ForeignKey('lease.id'), index=True,
+            nullable=False
+        ),
+        *_columns(NAME, 'digest'),
+    )
+    _create(
+        'reservation',
+        sa.Column('id', ID, primary_key=True),
+        sa.Column(
+            'lease_id', ID, sa.ForeignKey('lease.id'), index=True,
+            nullable=False
+        ),
+        *_columns(sa.Integer, 'position'),
+        *_columns(NAME, 'resource_type', 'status', 'on_end'),
+        *_columns(TEXT, 'parameters', 'projects', 'made'),
+        *_columns(
+            sa.Boolean, 'missing_resources', 'resources_changed', 'magnetic'
+        ),
+        *_nullable(sa.BigInteger, 'created_at', 'updated_at'),
+        sa.Index(None, 'status', 'id'),
+    )
+    _create(
+        'allocation',
+        sa.Column('id', ID, primary_key=True),
+        sa.Column(
+            'reservation_id', ID, sa.ForeignKey('reservation.id'),
+            nullable=False
+        ),
+        sa.Column('host', ID, sa.ForeignKey('host.uuid'), nullable=False),
+        sa.Column('end', sa.BigInteger, index=True, nullable=False),
+        *_columns(sa.BigInteger, 'start'),
+        *_columns(TEXT, 'amounts'),
+        *_columns(sa.Boolean, 'whole'),
+        sa.UniqueConstraint('reservation_id', 'host'),
+        sa.Index(None, 'host', 'end'),
+    )
+    _create(
+        'floating_ip_allocation',
+        sa.Column('id', ID, primary_key=True),
+        sa.Column(
+            'reservation_id', ID, sa.ForeignKey('reservation.id'),
+            nullable=False
+        ),
+        sa.Column(
+            'floating_ip_id', ID, sa.ForeignKey('floating_ip.id'),
+            nullable=False
+        ),
+        *_columns(sa.BigInteger, 'start', 'end'),
+        sa.UniqueConstraint('reservation_id', 'floating_ip_id'),
+        sa.Index(None, 'floating_ip_id', 'end'),
+    )
+    _create(
+        'instance',
+        sa.Column('uuid', ID, primary_key=True),
+        sa.Column(
+            'host', ID, sa.ForeignKey('host.uuid'), index=True, nullable=False
+        ),
+        sa.Column(
+            'reservation_id', ID, sa.ForeignKey('reservation.id'), index=True
+        ),
+        sa.Column('claim', ID, index=True),
+        *_columns(NAME, 'project_id'),
+        *_columns(TEXT, 'amounts'),
+        *_columns(sa.BigInteger, 'end'),
+        *_columns(sa.Boolean, 'preemptible', 'movable', 'building'),
+        *_nullable(TEXT, 'used', 'path'),
+    )
+    _create(
+        'past_allocation',
+        sa.Column('id', ID, primary_key=True),
+        sa.Column(
+            'reservation_id', ID, sa.ForeignKey('reservation.id'), index=True,
+            nullable=False
+        ),
+        *_columns(ID, 'host'),
+        *_columns(sa.BigInteger, 'start', 'end'),
+        *_columns(TEXT, 'amounts'),
+        *_columns(sa.Boolean, 'whole'),
+        sa.Index(None, 'host', 'end'),
+    )
