@@ -97,7 +97,7 @@ def test_a_reader_changes_nothing_and_a_stranger_sees_nothing(
     assert demo.lease(lease) == lease
 
 
-def test_nobody_without_a_token_is_somebody(demo, alt, reader):
+def test_request_without_a_token_is_refused(demo, alt, reader):
     lease = demo.book(person.hosts(), start=LATER)
     url = reader.reservation.get_endpoint()
     for path in ('leases', 'os-hosts', f'leases/{lease["id"]}'):
@@ -112,7 +112,7 @@ def test_nobody_without_a_token_is_somebody(demo, alt, reader):
 
 @pytest.mark.parametrize('changed', [False, True], ids=['made', 'changed'])
 @pytest.mark.parametrize('on_end', ['delete', 'shelve'])
-def test_nobody_draws_or_ends_the_servers_of_another_project(
+def test_lease_neither_draws_nor_ends_servers_of_another_project(
     demo, alt, admin, nova, on_end, changed
 ):
     trap = {

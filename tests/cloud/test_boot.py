@@ -40,7 +40,7 @@ def test_without_a_hint_nobody_is_let_on_a_host_reserved_now(demo, reserve):
     assert demo.finds_no_host('mine')
 
 
-def test_who_ends_before_the_window_passes_and_who_does_not_is_refused(
+def test_only_a_server_that_ends_before_the_window_passes(
     demo, alt, reserve
 ):
     reserve(demo, start=HOUR)

@@ -14,7 +14,9 @@ def host(register):
 
 
 @pytest.mark.row('C11')
-def test_it_is_in_the_freepool_but_for_its_windows(demo, admin, nova, host):
+def test_dedicated_host_is_in_freepool_outside_of_its_windows(
+    demo, admin, nova, host
+):
     assert nova.hosts_in(POOL) == ['compute-1']
     lease = demo.wait_for(demo.book(person.hosts()), 'ACTIVE')
     [reservation] = lease['reservations']

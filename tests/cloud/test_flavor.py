@@ -60,7 +60,7 @@ def book(who, flavor_id, affinity=None):
 
 
 @pytest.mark.row('F3')
-def test_it_has_the_flavors_size_from_start_to_end(
+def test_reservation_has_the_size_of_the_flavor_from_start_to_end(
     demo, nova, placement, new_flavor
 ):
     lease = book(demo, new_flavor(**{'hw:cpu_policy': 'shared'}))
@@ -89,7 +89,7 @@ def test_a_trait_that_no_host_may_have_leaves_no_room(demo, new_flavor):
 
 
 @pytest.mark.row('F15', 'F67')
-def test_it_grows_and_shrinks_where_its_affinity_keeps_it(
+def test_reservation_with_affinity_grows_and_shrinks_on_its_host(
     demo, nova, placement, new_flavor
 ):
     lease = book(demo, new_flavor(), affinity=True)

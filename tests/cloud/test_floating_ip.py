@@ -78,7 +78,7 @@ def test_only_addresses_outside_of_pools_are_registered(
 
 
 @pytest.mark.row('C29', 'F4')
-def test_it_is_the_projects_from_start_to_end(
+def test_floating_ip_is_the_projects_from_start_to_end(
     demo, alt, register_address, wanted, floating_ips
 ):
     register_address(ADDRESS)

@@ -189,7 +189,7 @@ def fill(root, member, network_id, flavor_id):
     return [active(member, lease) for lease in leases]
 
 
-def test_what_blazar_has_made_is_shown_used_and_ended(
+def test_objects_of_blazar_are_shown_used_and_removed(
     blazar, ours, admin, demo, helper, nova, placement
 ):
     compute, network = admin.sdk.compute, admin.sdk.network

@@ -25,7 +25,7 @@ def test_a_limit_holds_though_there_is_room(demo, register):
     demo.book(person.hosts(), start=LATER, length=MAX_DURATION)
 
 
-def test_what_becomes_of_a_lease_is_told_on_the_bus(
+def test_lease_is_notified_on_the_bus(
     demo, register, until, notified
 ):
     register('compute-1')

@@ -74,7 +74,7 @@ def test_a_member_books_and_an_administrator_looks(
     assert member.violations == manager.violations == []
 
 
-def test_who_signs_out_leaves_no_valid_token(browse, register, admin):
+def test_signing_out_revokes_the_token(browse, register, admin):
     register('compute-1')
     member = browse()
     sign_in(member, 'demo')

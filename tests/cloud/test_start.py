@@ -18,7 +18,7 @@ LATEST = 30
 
 
 @pytest.mark.parametrize('refuse', [None, 400, 409])
-def test_they_are_active_soon_though_placement_refuses_each_once(
+def test_leases_are_active_soon_though_placement_refuses_each_once(
     admin, register, description, refuse
 ):
     for name in description['hosts']:

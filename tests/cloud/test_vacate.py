@@ -30,7 +30,7 @@ def metadata(admin):
 
 
 @pytest.mark.row('C52', 'F44', 'F56', 'F57')
-def test_who_is_in_the_way_is_told_and_gone_when_a_lease_starts(
+def test_server_in_the_way_is_notified_and_gone_when_a_lease_starts(
     demo, alt, admin, register, preemptible, nova, metadata, until, notified
 ):
     yielding = alt.boot('yielding', preemptible)

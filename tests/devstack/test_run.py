@@ -64,7 +64,7 @@ def get(processes, url, status):
     return answer
 
 
-def test_its_tables_are_made_and_the_service_runs(new_site, tmp_path, port):
+def test_tables_are_created_and_the_service_runs(new_site, tmp_path, port):
     """Without a broker `serve` runs all in one process."""
     node = new_site(f'sqlite:///{tmp_path}/ledger.sqlite', 'fake://')
     program, part, *arguments = node.commands()['blazar-sched-api']

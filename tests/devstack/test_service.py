@@ -51,7 +51,7 @@ def test_the_service_reads_its_configuration(stacked):
 
 
 @pytest.mark.parametrize('group', CLIENTS)
-def test_its_clients_have_credentials(stacked, group):
+def test_clients_of_the_service_have_credentials(stacked, group):
     conf = stacked.service_options()
 
     auth = loading.load_auth_from_conf_options(conf, group)
@@ -82,7 +82,7 @@ def test_users_find_it(stacked):
 
 
 @pytest.mark.row('F92')
-def test_its_parts_are_started_and_waited_for(stacked):
+def test_processes_are_started_and_waited_for(stacked):
     conf = ['--config-file', str(stacked.conf)]
     program = str(stacked.state / 'bin/blazar-sched')
 
@@ -97,7 +97,9 @@ def test_its_parts_are_started_and_waited_for(stacked):
 
 
 @pytest.mark.parametrize('database', ['mysql', 'postgresql'])
-def test_it_is_installed_with_the_driver_of_the_database(new_node, database):
+def test_package_is_installed_with_the_driver_of_the_database(
+    new_node, database
+):
     node = new_node(
         ENABLED_SERVICES=of_service('mysql') + f',{database}'
     )
@@ -125,7 +127,7 @@ def test_behind_the_tls_proxy(new_node):
     )
 
 
-def test_it_is_behind_apache_as_all_services_are(node):
+def test_api_is_behind_apache_as_all_services_are(node):
     """The same holds after a second run, and not after the removal."""
     node.stack()
 

@@ -47,7 +47,7 @@ def test_bash_can_read_it():
     importlib.util.find_spec('bashate') is None,
     reason='bashate is in test-requirements.txt, and not installed',
 )
-def test_it_has_openstacks_style():
+def test_scripts_have_openstacks_style():
     said = check(sys.executable, '-m', 'bashate.bashate')
     # bashate only warns of long lines.
     assert said == ''

@@ -77,7 +77,7 @@ def place(tmp_path, database_on, cloud, processes):
         ('webhook:asked', 1, 2),
     ],
 )
-def test_nobody_is_told_twice_without_being_able_to_tell(
+def test_repeated_notice_of_an_end_has_the_same_key(
     place, crash_at, mails, posts
 ):
     first = place.start(**{faults.VARIABLE: crash_at})

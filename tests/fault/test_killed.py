@@ -119,7 +119,7 @@ def test_sent_once_a_create_is_not_answered(pair, monkeypatch):
 
 
 @pytest.mark.parametrize('engine', ['mysql', 'postgresql'])
-def test_nobody_waits_for_long_while_managers_are_killed(
+def test_no_client_waits_long_while_managers_are_killed(
     bus, new_fleet, database_on, record_property, engine
 ):
     fleet = new_fleet(

@@ -58,7 +58,7 @@ class TestLifetime:
         assert lab.passing(gpu_flavor[1], lasting(SOON + 120)) == ['c1', 'c2']
         assert lab.passing(gpu_flavor[1]) == ['c1', 'c2']
 
-    def test_who_asks_for_none_is_not_in_the_way(self, lab):
+    def test_server_without_gpus_passes_where_the_gpus_are_reserved(self, lab):
         lab.register('c1')
         lab.reserve('c1', vcpus=1, gpus=4)
 
@@ -186,7 +186,7 @@ class TestDevices:
         lab.reserve('c2', vcpus=1, gpus=1, start=SOON, end=2 * SOON)
         assert set(self.goes_to(lab)) <= {'c3', 'c4'}
 
-    def test_who_asks_for_the_device_is_let_in(self, lab, gpu_flavor):
+    def test_server_that_requests_the_device_passes(self, lab, gpu_flavor):
         assert set(self.goes_to(lab, gpu_flavor[1])) <= {'c1', 'c2'}
 
     def test_without_a_multiplier_nova_decides(self, lab):

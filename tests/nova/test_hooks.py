@@ -151,7 +151,7 @@ class TestDefault:
         end = seconds(shown['lease_default_end'])
         assert created - SOON <= end - MONTH <= created
 
-    def test_none_in_a_reservation(self, lab):
+    def test_server_of_a_reservation_has_no_default_end(self, lab):
         lab.cloud.configure(default_lifetime='30d')
         lab.register('c1')
         hint = {'reservation': lab.reserve('c1', start=-60)}
@@ -369,7 +369,7 @@ class TestNarrowing:
             name for name in lab.cloud.hosts if lab.boots(name, hints=hint)
         ] == ['c3']
 
-    def test_who_names_none_is_not_narrowed(self, lab, reserve):
+    def test_request_without_reservation_is_not_narrowed(self, lab, reserve):
         lab.register('c1')
         reserve('c1')
         lab.cloud.configure(narrow_placement=True)
@@ -393,7 +393,7 @@ class TestNarrowing:
         ],
         ids=['missing', 'stale', 'broken', 'raises'],
     )
-    def test_what_is_unclear_is_not_narrowed(
+    def test_unclear_request_is_not_narrowed(
         self, lab, monkeypatch, current
     ):
         """The request does not fail either."""

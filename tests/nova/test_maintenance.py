@@ -59,7 +59,7 @@ class TestAhead:
         change('c1', **closed(lab, 60, HOUR))
         assert not lab.passes('c1', lab.flavor(preemptible='true'))
 
-    def test_who_draws_on_a_reservation_passes(self, lab):
+    def test_server_of_a_reservation_passes_before_the_maintenance(self, lab):
         mine = lab.reserve('c1', start=-60)
         assert lab.passes('c1', hints={'reservation': mine})
 
@@ -83,7 +83,9 @@ class TestClosed:
             assert not lab.passes('c1', hints=hints)
         assert not lab.passes('c1', lab.flavor(preemptible='true'))
 
-    def test_nobody_is_drawn_there_without_a_hint(self, lab, change):
+    def test_magnetic_reservation_draws_no_server_to_a_closed_host(
+        self, lab, change
+    ):
         lab.reserve('c1', start=-120, magnetic=True)
         assert not lab.passes('c1')
         change('c1', maintenances=())

@@ -158,7 +158,7 @@ def test_within_one_request_it_counts_once(site):
     ]
 
 
-def test_what_the_host_shows_counts_once(site):
+def test_server_that_host_state_names_counts_once(site):
     first = lasting(3)
     assert site.place(site.host_state(), first)
     shown = site.host_state(vcpus_used=2)
@@ -167,7 +167,7 @@ def test_what_the_host_shows_counts_once(site):
     assert site.place(shown, spec(lifetime='30m'))
 
 
-def test_what_the_feed_knows_counts_once(site):
+def test_server_with_a_record_counts_once(site):
     first = spec(lifetime='30m')
     assert site.place(site.host_state(), first)
     site.tell(record.encode(Instance(
@@ -207,7 +207,7 @@ def test_own_use_of_a_moving_server_is_not_counted_twice(site):
     assert not site.passing(shown(), spec(lifetime='30m'))
 
 
-def test_what_is_bound_counts_by_its_reservation(site, clock):
+def test_bound_server_counts_by_its_reservation(site, clock):
     """Two of eight VCPUs are free in the window, whoever uses the six."""
     clock[0] = NOW + HOUR
     assert site.place(site.host_state(), spec(reservation='r'))
@@ -243,7 +243,9 @@ UNSEEN = pytest.mark.parametrize(('at', 'room', 'asked'), [
 
 
 @UNSEEN
-def test_what_no_figure_of_the_host_shows_counts(site, clock, at, room, asked):
+def test_server_counts_for_figures_that_host_state_lacks(
+    site, clock, at, room, asked
+):
     """HostState names each server before the feed has a record of it."""
     clock[0] = at
     there = []

@@ -293,7 +293,7 @@ class TestHeard:
         site.follows()
         assert site.manager.ledger.leases() == []
 
-    def test_one_that_is_in_the_way_is_told_of(self, site):
+    def test_server_in_the_way_of_a_lease_is_notified(self, site):
         """A server is forced onto a host that is reserved for tomorrow."""
         _impl_test.reset()
         now = int(time.time())

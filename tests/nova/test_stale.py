@@ -168,7 +168,9 @@ def test_without_a_copy_closed_is_closed(
         assert setting.passing() == CLOSED
 
 
-def test_what_holds_it_shut_is_the_list(lab, setting, restart, tmp_path):
+def test_control_without_the_list_of_hosts_they_are_open(
+    lab, setting, restart, tmp_path
+):
     """The control of the test above."""
     path = _kept(lab, tmp_path, restart)
     lab.end_point.answer = silence

@@ -52,20 +52,20 @@ class TestWholeHosts:
         assert not lab.passes('c1', lab.flavor(preemptible='true'))
 
     @pytest.mark.row('C39', 'F49')
-    def test_not_before_the_window_opens(self, lab):
+    def test_bound_server_does_not_pass_before_the_window(self, lab):
         lab.register('c1')
         mine = lab.reserve('c1', start=SOON)
 
         assert not lab.passes('c1', hints={'reservation': mine})
 
-    def test_not_after_the_window_closed(self, lab):
+    def test_bound_server_does_not_pass_after_the_window(self, lab):
         lab.register('c1')
         mine = lab.reserve('c1', start=-HOUR, end=-60)
 
         assert not lab.passes('c1', hints={'reservation': mine})
 
     @pytest.mark.row('C25', 'C40', 'F49')
-    def test_not_another_project(self, lab):
+    def test_server_of_another_project_does_not_pass(self, lab):
         lab.register('c1')
         theirs = lab.reserve('c1', start=-60, project_id=THEIRS)
 
@@ -112,7 +112,9 @@ class TestWholeHosts:
         ],
         ids=lambda hint: repr(hint)[:20],
     )
-    def test_what_is_no_reservation_passes_nowhere(self, lab, hint):
+    def test_request_for_an_unknown_reservation_passes_nowhere(
+        self, lab, hint
+    ):
         """A3: no host passes, and the filter raises no exception."""
         server = lab.cloud.boot(lab.flavor(), {'reservation': hint})
 
@@ -204,13 +206,17 @@ class TestPreemptible:
 
         assert lab.passes('c1', flavor)
 
-    def test_not_inside_a_need_that_leaves_no_room(self, lab, flavor):
+    def test_preemptible_server_does_not_pass_beside_a_full_lease(
+        self, lab, flavor
+    ):
         lab.register('c1')
         lab.reserve('c1', start=-60, vcpus=5)
 
         assert not lab.passes('c1', flavor)
 
-    def test_not_without_room_now(self, lab, flavor):
+    def test_preemptible_server_does_not_pass_without_room_now(
+        self, lab, flavor
+    ):
         lab.register('c1')
         lab.boot(lab.flavor(6), host='c1')
 
@@ -249,7 +255,9 @@ class TestBounded:
         assert not lab.passes('c1', hints=lasting(SOON + 60))
 
     @pytest.mark.row('C53', 'F41')
-    def test_not_if_a_window_opens_and_closes_meanwhile(self, lab):
+    def test_server_does_not_pass_if_a_lease_lies_within_its_lifetime(
+        self, lab
+    ):
         lab.register('c1')
         lab.reserve('c1', start=SOON, end=SOON + 60)
 
@@ -339,7 +347,7 @@ class TestBounded:
         ],
         ids=lambda hints: str(hints)[:40],
     )
-    def test_what_cannot_be_read_is_taken_for_unbounded(self, lab, hints):
+    def test_server_with_an_unreadable_end_is_unbounded(self, lab, hints):
         lab.register('c1')
         lab.reserve('c1', start=SOON)
 
@@ -412,7 +420,7 @@ class TestMagnetic:
         for hints in (None, lasting(60)):
             assert cloud.host_of(lab.boot(hints=hints)) == 'c2'
 
-    def test_not_before_its_window(self, lab):
+    def test_magnetic_reservation_draws_no_server_before_its_window(self, lab):
         lab.register(*lab.cloud.hosts)
         lab.reserve(*lab.cloud.hosts, magnetic=True)
 
@@ -428,7 +436,7 @@ class TestDedicated:
         assert not lab.passes('c1')
         assert not lab.passes('c1', hints=lasting(60))
 
-    def test_its_reservation_passes(self, lab):
+    def test_dedicated_host_admits_servers_of_its_reservation(self, lab):
         lab.register('c1', hold='dedicated')
         mine = lab.reserve('c1', start=-60)
 

@@ -106,7 +106,7 @@ def test_a_stale_replica(lab, ask):
     assert all('stale' in each for each in found.values())
 
 
-def test_what_was_in_the_way_is_gone(lab, ask):
+def test_why_tells_that_the_cause_is_gone(lab, ask):
     lab.register('c1', 'c2', 'c3', 'c4', hold='dedicated')
     server = refused(lab, lab.flavor(), None)
 

@@ -21,5 +21,5 @@ def names(sdist):
     }
 
 
-def test_it_has_what_a_clone_has_and_nothing_that_is_generated(sdist):
+def test_sdist_has_the_files_of_a_clone_and_no_generated_file(sdist):
     assert names(sdist) == source.files()

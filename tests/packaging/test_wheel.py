@@ -42,7 +42,7 @@ def unpacked(sdist, tmp_path):
     return folder
 
 
-def test_it_has_the_units_for_systemd(plain_wheel):
+def test_wheel_has_the_units_for_systemd(plain_wheel):
     with zipfile.ZipFile(plain_wheel) as archive:
         shared = {
             pathlib.PurePath(name).name
@@ -86,7 +86,7 @@ def test_the_extension_can_be_required(unpacked, tmp_path):
     assert not list((tmp_path / 'dist').glob('*'))
 
 
-def test_what_an_earlier_build_has_left_is_not_taken(unpacked, tmp_path):
+def test_files_of_an_earlier_build_are_not_in_the_wheel(unpacked, tmp_path):
     place = f'{sysconfig.get_platform()}-{sys.implementation.cache_tag}'
     suffix = sysconfig.get_config_var('EXT_SUFFIX')
     for name in COMPILED:

@@ -297,7 +297,7 @@ def test_a_start_in_this_minute_is_now(api):
     create(api, start_date=minute)
 
 
-def test_what_only_the_manager_can_judge_is_named_too(api):
+def test_refusal_by_the_manager_names_the_field(api):
     before = everything(api)
     few = {'resource_type': 'physical:host', 'min': 2, 'max': 1}
     for values, field in [

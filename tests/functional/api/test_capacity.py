@@ -48,7 +48,7 @@ def book(api, headers=ALICE, **reservation):
 
 
 @pytest.mark.row('F28')
-def test_who_books_sees_less_left(api):
+def test_capacity_shrinks_after_a_booking(api):
     shown, parts = ask(api, parts=2, flavor_id='m1.small')
     assert shown['hosts'] == 2
     assert [part['start_date'] for part in shown['parts']] == [
@@ -111,7 +111,7 @@ def test_each_project_is_told_of_what_it_could_reserve(api):
         ({'flavor_id': 'm1.small '}, 'flavor_id'),
     ],
 )
-def test_what_cannot_be_is_refused_by_name(api, query, field):
+def test_invalid_capacity_query_is_refused_by_field(api, query, field):
     answer = api.simulate_get(
         '/v1/capacity', params={**WINDOW, **query}, headers=ALICE
     )

@@ -136,7 +136,7 @@ def test_a_repeated_request_is_made_once(api, lease):
                        'network_id': '5a9b2c0e-0000-4000-8000-000000000001'}]),
     ('name', ''),
 ])
-def test_what_cannot_be_is_refused_by_name(api, field, value):
+def test_invalid_lease_request_is_refused_by_field(api, field, value):
     refused = create(api, **{field: value})
     assert refused.status_code == 400, refused.text
     assert field in refused.json['error_message']

@@ -58,7 +58,7 @@ def test_from_the_creation_to_the_end(ask):
     assert (status, error['error_name']) == (404, 'MaintenanceNotFound')
 
 
-def test_what_is_in_the_way(api, ask):
+def test_maintenance_lists_the_leases_in_the_way(api, ask):
     lease = api.simulate_post('/v1/leases', headers=V1_1, json={
         'name': 'lease', 'start_date': at(1), 'end_date': at(2),
         'reservations': [HOST | {

@@ -445,7 +445,7 @@ class TestTurns:
     ({'hold': '0s'}, 'hold'),
     ({'hold': '61m'}, 'hold'),
 ])
-def test_what_cannot_be_is_refused_by_name(api, body, field):
+def test_invalid_search_is_refused_by_field(api, body, field):
     refused = ask(api, status=400, **body)
 
     assert field in refused['error_message']

@@ -76,7 +76,7 @@ def there(service):
 
 @pytest.mark.row('F87')
 @pytest.mark.parametrize('version', microversion.VERSIONS)
-def test_whatever_is_asked_is_answered_as_described(service, there, version):
+def test_any_request_is_answered_as_the_document_says(service, there, version):
     # Another test covers tokens.
     headers = {
         microversion.HEADER: f'reservation {version}',

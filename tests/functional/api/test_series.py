@@ -91,7 +91,7 @@ def test_an_older_client_sees_ordinary_leases(api, series):
     assert create(api, old).status_code == 404
 
 
-def test_what_is_altered_and_skipped(api, series):
+def test_occurrences_that_were_altered_or_skipped_are_shown(api, series):
     first, second, *_ = series['leases']
     longer = api.simulate_put(
         f'/v1/leases/{first["lease_id"]}', headers=ALICE,
@@ -186,7 +186,7 @@ def test_a_deleted_series_leaves_nothing(api, series):
     ('reservations', []),
     ('name', ''),
 ])
-def test_what_cannot_be_is_refused_by_name(api, field, value):
+def test_invalid_series_is_refused_by_field(api, field, value):
     refused = create(api, **{field: value})
     assert refused.status_code == 400, refused.text
     assert field in refused.json['error_message']

@@ -275,7 +275,7 @@ def test_an_operator_can_do_without(cloud, conf, token, service):
     assert cloud.trusts == {}
 
 
-def test_nobody_names_a_trust_themselves(api, token, cloud):
+def test_client_cannot_name_a_trust(api, token, cloud):
     made = create(api, token, trust_id='t1').json['lease']
     assert made['trust_id'] != 't1'
     assert made['trust_id'] in cloud.trusts

@@ -323,7 +323,7 @@ def test_blazar_runs_where_openstack_is_not_installed(endpoint, tmp_path):
     assert 'not installed' in openstack.run('host', 'list').stderr
 
 
-def test_what_only_blazar_takes(endpoint, tmp_path):
+def test_physical_reservation_option_of_the_blazar_command(endpoint, tmp_path):
     shell = conftest.Shell('blazar', endpoint, tmp_path)
     shell.do('host', 'create', 'compute-1')
     lease = shell.read(

@@ -142,7 +142,7 @@ def test_a_database_that_lets_nobody_in_is_not_tried_again(config, command):
 
 
 @pytest.mark.parametrize('before', [True, False])
-def test_what_names_the_configuration_may_stand_anywhere(
+def test_options_of_the_configuration_may_stand_anywhere(
     tmp_path, before, port
 ):
     folder = tmp_path / 'folder'

@@ -127,7 +127,7 @@ def test_the_client_shows_the_same_before_and_after(
     assert manager.hosts.create('compute-4', {}).id == '4'
 
 
-def test_what_blazar_has_overbooked_is_refused(real_blazar, importer):
+def test_lease_that_blazar_has_overbooked_is_refused(real_blazar, importer):
     with real_blazar.running('compute-1') as url:
         admin = conftest.client(url)
         admin.host.create('compute-1')

@@ -88,7 +88,7 @@ def test_a_file_of_blazars_that_is_not_there_is_named(run):
 @pytest.mark.parametrize(
     'url', ['mysql+nothing://host/blazar', 'mysql://root:hush@host:hu/blazar']
 )
-def test_what_is_no_database_of_blazars_is_told(url, run):
+def test_database_that_is_not_blazars_is_reported(url, run):
     status, printed = run('import-blazar', url)
     assert status == 1
     assert "Blazar's database cannot be opened" in printed

@@ -138,7 +138,7 @@ def test_imported_lease_that_is_over_holds_no_resources(blazar, taken):
     assert [f.id for f in ledger.floating_ips()] == [address]
 
 
-def test_one_that_ended_in_its_first_minute_lasted_a_second(blazar, taken):
+def test_lease_that_ended_in_its_first_minute_lasted_a_second(blazar, taken):
     lease = blazar.lease('TERMINATED', -database.HOUR, -database.HOUR)
     kept = taken().lease(lease)
     assert kept.end == kept.start + 1

@@ -91,7 +91,7 @@ def test_a_host_that_is_there_twice(blazar, importer):
     assert refused(importer, blazar) == {again: 'Blazar has the host twice'}
 
 
-def test_what_no_host_has(blazar, importer):
+def test_reservation_that_its_host_cannot_hold_is_refused(blazar, importer):
     number = blazar.host('compute-1')
     pinned, plain = blazar.lease(), blazar.lease()
     specs = {'hw:cpu_policy': 'dedicated'}

@@ -381,7 +381,7 @@ def give_up(tx):
     raise exception.Conflict('given up')
 
 
-def test_who_is_told_cannot_fail_the_commit_nor_keep_others_waiting(
+def test_callback_of_a_commit_neither_fails_nor_delays_commits(
     open_ledger, store, nouns
 ):
     other = nouns.lease()
@@ -451,7 +451,7 @@ def test_failed_commit_leaves_no_rows(store, nouns, host):
     assert len(replica.indexes.main) == 0
 
 
-def test_what_no_replica_knows_of_moves_no_revision(store, nouns):
+def test_write_without_records_has_no_revision(store, nouns):
     lease = nouns.lease()
     store.commit(lambda tx: tx.put_lease(lease))
 
@@ -563,7 +563,7 @@ class TestRehearse:
 
         return work
 
-    def test_it_answers_as_the_commit_does_and_leaves_nothing(
+    def test_dry_run_returns_the_result_of_the_commit_and_writes_nothing(
         self, open_ledger, store, work, everything
     ):
         told = []
@@ -587,7 +587,7 @@ class TestRehearse:
             store.dry_run(refuse)
         assert everything(store) == before
 
-    def test_it_sees_what_other_managers_have_committed(
+    def test_dry_run_sees_commits_of_other_managers(
         self, store, open_ledger, nouns
     ):
         store.warm()

@@ -80,7 +80,7 @@ def test_empty_ledger_has_no_due_event(store):
     assert store.next_event()[0] is None
 
 
-def test_what_is_in_progress_is_seen_with_its_claim(store, lease):
+def test_event_in_progress_is_listed_with_its_claim(store, lease):
     """This holds for any time: clocks of managers may differ."""
     start, end = lease.events
     held = claim(store, start)
@@ -102,7 +102,7 @@ def test_due_events_are_one_query(store, nouns, queries):
     assert len([q for q in queries if q.startswith('SELECT')]) == 1
 
 
-def test_one_of_two_claimers_gets_it(store, open_ledger, lease):
+def test_one_of_two_managers_gets_the_claim(store, open_ledger, lease):
     start, end = lease.events
     other = open_ledger()
     held = claim(store, start, 'one')

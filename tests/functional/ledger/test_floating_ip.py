@@ -129,7 +129,7 @@ def test_replicas_learn_nothing_of_it(store, pair):
         (199, 300, 1), (200, 300, 2), (50, window.FOREVER, 1),
     ],
 )
-def test_what_is_free_in_a_window(store, pair, book, start, end, left):
+def test_free_floating_ips_of_a_window(store, pair, book, start, end, left):
     lease = book(pair[0])
     assert free(store, start, end) == pair[-left:]
     own = lease.reservations[0].id
@@ -227,7 +227,7 @@ def test_another_window_of_the_same(store, pair, book, database):
     assert free(store, 100, 120) == pair
 
 
-def test_they_go_with_their_lease(store, pair, book):
+def test_allocations_of_floating_ips_go_with_the_lease(store, pair, book):
     lease = book(*pair)
     with pytest.raises(exception.CantDeleteFloatingIP):
         store.write(
@@ -240,7 +240,9 @@ def test_they_go_with_their_lease(store, pair, book):
     assert store.check() == []
 
 
-def test_they_go_with_their_reservation(store, pair, book):
+def test_allocations_of_floating_ips_go_with_the_reservation(
+    store, pair, book
+):
     lease = book(*pair)
     store.commit(
         lambda tx: tx.put_lease(dataclasses.replace(lease, reservations=()))
@@ -249,7 +251,9 @@ def test_they_go_with_their_reservation(store, pair, book):
     assert store.check() == []
 
 
-def test_they_go_once_their_reservation_is_over(store, pair, book):
+def test_allocations_of_floating_ips_go_when_the_reservation_is_over(
+    store, pair, book
+):
     first, second = book(pair[0]), book(pair[1])
     id_ = first.reservations[0].id
     store.commit(lambda tx: tx.set_reservation_status(id_, 'deleted', 1))

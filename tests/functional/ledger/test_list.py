@@ -155,7 +155,7 @@ def test_no_other_text_finds_any(store, leases, text):
     assert store.leases(text) == []
 
 
-def test_what_cannot_be_listed(store, leases):
+def test_invalid_sort_key_limit_or_marker_is_refused(store, leases):
     theirs = store.leases('other')[0]
     for field, asked in [
         ('sort', {'sort': [('name', False), ('user_id', False)]}),

@@ -34,7 +34,7 @@ def there(store):
     return {noun.id for noun in store.leases()}
 
 
-def test_what_has_ended_before_goes_in_slices(store, put):
+def test_leases_that_ended_before_are_deleted_in_slices(store, put):
     kept = {
         put(end=ENDED + 1), put(states.LEASE_ERROR, end=ENDED + 1),
         put(states.LEASE_ACTIVE), put(states.LEASE_PENDING),
@@ -55,7 +55,7 @@ def test_what_has_ended_before_goes_in_slices(store, put):
     assert store.check() == faults
 
 
-def test_what_has_ended_at_that_moment_stays(store, put):
+def test_lease_that_ended_at_the_given_time_stays(store, put):
     lease_id = put()
     assert list(store.purge(ENDED)) == []
     assert there(store) == {lease_id}

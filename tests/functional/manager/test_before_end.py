@@ -234,7 +234,7 @@ class TestEmail:
             'Alice <alice@example.org>',
         ],
     )
-    def test_who_has_no_address_is_not_written_to(
+    def test_owner_without_address_gets_no_email(
         self, world, keystone, mail, slots, caplog, address
     ):
         keystone.emails['user'] = address
@@ -315,7 +315,7 @@ class TestEmail:
 
 
 class TestWebhook:
-    def test_it_is_the_notification_signed(
+    def test_webhook_gets_the_signed_notification(
         self, told_conf, world, hook, slots
     ):
         _impl_test.reset()
@@ -361,7 +361,7 @@ class TestWebhook:
         assert 'X-Signature' not in headers
 
     @pytest.mark.parametrize('answer', [500, 404, 302, 307])
-    def test_what_is_not_taken_is_sent_again_under_the_same_key(
+    def test_failed_webhook_request_is_repeated_with_the_same_key(
         self, world, hook, slots, answer
     ):
         hook.answers = [answer]
@@ -458,7 +458,7 @@ class TestSnapshot:
             'a', 'project', **{'reservation_id': id_, 'name': 'mine', **values}
         )
 
-    def test_it_is_done_once_the_image_is_complete(self, world, whole):
+    def test_action_is_done_once_the_image_is_complete(self, world, whole):
         lease = active(world, whole(before_end='snapshot'))
         self.bound(world, lease)
         world.run(50)
@@ -540,7 +540,7 @@ class TestSnapshot:
         assert status(world, lease) == 'DONE'
         assert world.nova.images
 
-    def test_one_that_nova_refuses_keeps_no_other_from_its_image(
+    def test_server_that_nova_refuses_to_copy_delays_no_other(
         self, world, whole, monkeypatch
     ):
         lease = active(world, whole(before_end='snapshot'))
@@ -686,7 +686,7 @@ class TestShort:
         assert world.lease(lease).status == 'ACTIVE'
         assert len(mail.messages) == 1
 
-    def test_it_is_told_of_before_its_end_at_one_instant(
+    def test_notice_comes_before_the_end_at_one_instant(
         self, world, mail, slots
     ):
         lease = active(
@@ -706,7 +706,9 @@ class TestLate:
             lease.id, None, {'reservations': [reservation]}
         )
 
-    def test_its_servers_are_copied_and_no_others(self, world, whole):
+    def test_only_servers_of_the_added_reservation_are_copied(
+        self, world, whole
+    ):
         lease = active(
             world, whole(before_end='snapshot'), end=7200,
             before_end='default',
@@ -786,7 +788,9 @@ class TestLate:
         assert world.lease(lease).status == 'TERMINATED'
         assert not hook.requests()
 
-    def test_it_is_told_of_by_another_action(self, world, mail, hook, slots):
+    def test_added_reservation_has_an_action_of_its_own(
+        self, world, mail, hook, slots
+    ):
         lease = active(world, slots(before_end='email'), end=1000)
         world.run(50)
         self.add(world, lease, slots(before_end='webhook'))
@@ -821,7 +825,7 @@ class TestLate:
 
 
 class TestDefault:
-    def test_it_does_nothing_where_the_operator_says_nothing(
+    def test_no_action_is_done_without_a_default(
         self, world, mail, hook, whole, slots
     ):
         lease = active(world, whole(), slots())
@@ -833,7 +837,7 @@ class TestDefault:
         assert not hook.requests()
         assert world.nova.images == []
 
-    def test_it_is_what_the_operator_says(
+    def test_default_action_is_that_of_the_operator(
         self, told_conf, world, mail, hook, whole, slots
     ):
         told_conf.set_override('before_end', 'email', 'manager')
@@ -869,7 +873,7 @@ class TestDefault:
         with pytest.raises(ValueError, match=rf'before_end = {action}'):
             Manager(bare)
 
-    def test_what_an_older_version_has_written_has_it(
+    def test_reservation_of_an_older_version_has_the_default_action(
         self, world, slots, told_conf, mail
     ):
         lease = active(world, slots())
@@ -913,7 +917,7 @@ class TestAsked:
         )
 
     @pytest.mark.parametrize('action', ['email', 'webhook'])
-    def test_what_the_operator_has_not_set_up_is_refused(
+    def test_action_that_is_not_configured_is_refused(
         self, unset, ask, action
     ):
         with pytest.raises(exception.InvalidInput) as refusal:
@@ -937,7 +941,7 @@ class TestAsked:
             assert refusal.value.field == 'before_end'
             assert "'webhook'" in str(refusal.value)
 
-    def test_what_was_set_up_once_is_no_reason_to_refuse_another_change(
+    def test_other_changes_are_possible_if_the_action_is_no_longer_configured(
         self, world, slots, told_conf, caplog
     ):
         lease = active(world, slots(2, before_end='email'))

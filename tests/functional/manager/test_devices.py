@@ -103,13 +103,13 @@ def places(world, lease):
 
 
 class TestHost:
-    def test_its_inventory_includes_that_of_its_children(self, world, add):
+    def test_inventory_of_a_host_includes_child_providers(self, world, add):
         host = add('a', 3)
         assert host.inventory[GPU] == Inventory(3)
         assert host.providers == (Providers(3, (), {GPU: ONE}),)
         assert world.host('a') == host
 
-    def test_it_is_shown_over_the_bus(self, world, add):
+    def test_host_with_devices_is_shown_over_the_bus(self, world, add):
         host = add('a', 3)
         shown = json.loads(json.dumps(
             world.manager.endpoint.get_host({}, host_id=host.id)
@@ -118,7 +118,9 @@ class TestHost:
         [providers] = shown['providers']
         assert providers['count'] == 3
 
-    def test_what_flavors_do_not_show_is_not_counted(self, world, add):
+    def test_classes_that_flavors_do_not_show_are_not_counted(
+        self, world, add
+    ):
         id_ = world.add_host('a', register=False)
         world.placement.put_below(id_, 'bridge', {
             'NET_BW_EGR_KILOBIT_PER_SEC': Units(1000, 1, 1000, 1),
@@ -191,7 +193,9 @@ class TestReservation:
         with pytest.raises(exception.NotEnoughHostsAvailable):
             world.create(gpus(1))
 
-    def test_its_flavor_asks_for_the_same_devices(self, world, add, flavors):
+    def test_flavor_of_the_reservation_requests_the_same_devices(
+        self, world, add, flavors
+    ):
         add('a', 2)
         lease = world.create(gpus(2))
         world.run(100)
@@ -227,7 +231,7 @@ class TestReservation:
             world.create(gpus(1, 'old'))
         assert refused.value.field == 'flavor_id'
 
-    def test_what_was_promised_outlives_the_alias(
+    def test_reservation_outlives_the_pci_alias(
         self, world, add, flavors, conf
     ):
         add('a', 3)

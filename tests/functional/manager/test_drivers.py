@@ -76,7 +76,7 @@ def test_a_type_of_another_package_lives_from_start_to_end(
     ]
 
 
-def test_what_its_driver_refuses_is_refused(package, world):
+def test_reservation_that_its_driver_refuses_is_refused(package, world):
     with pytest.raises(exception.InvalidInput) as refused:
         world.create({'resource_type': 'acme:licence', 'chairs': 3})
     assert refused.value.field == 'seats'

@@ -328,7 +328,7 @@ class Walk:
 
 @pytest.mark.row('F35')
 @pytest.mark.parametrize('seed', seeds(5))
-def test_it_answers_as_the_request_does_right_after_and_changes_nothing(
+def test_dry_run_is_answered_as_the_request_right_after_and_changes_nothing(
     conf, world, seed
 ):
     conf.set_override('enabled_filters', ['MaxSizeFilter'], 'enforcement')
@@ -377,7 +377,9 @@ class TestShrink:
         assert site.resize(lease, used)[0] == 200
 
     @pytest.mark.parametrize('seed', range(4))
-    def test_it_shrinks_and_is_refused_as_the_request_is(self, site, seed):
+    def test_dry_run_shrinks_and_is_refused_as_the_request_is(
+        self, site, seed
+    ):
         rng = random.Random(seed)
         lease = site.lease_of(slots(11))
         statuses = []
@@ -391,7 +393,7 @@ class TestShrink:
             site.settle()
         assert set(statuses) == {200, 409}
 
-    def test_what_the_ledger_has_not_heard_of_it_cannot_know(self, site):
+    def test_dry_run_counts_only_servers_with_a_record(self, site):
         """A dry run does not call Nova."""
         lease = site.lease_of(slots(2))
         for host in HOSTS:

@@ -77,7 +77,7 @@ class TestLife:
             'TERMINATED', 'TERMINATED'
         ]
 
-    def test_what_a_start_began_is_removed_if_its_window_passes(
+    def test_objects_of_an_unfinished_start_are_removed_after_the_window(
         self, world, slots
     ):
         world.add_host('a')
@@ -229,7 +229,7 @@ class TestOrder:
         assert not world.runner.run(end)
         assert statuses(world.lease(lease))['end_lease'] == 'UNDONE'
 
-    def test_not_before_its_time(self, world):
+    def test_deferred_event_is_not_executed_early(self, world):
         """Another manager moves the event between the poll and the claim."""
         world.add_host('a')
         lease = world.create(start=10, end=20)
@@ -443,7 +443,9 @@ class TestGivenUp:
         world.run(1)
         self.assert_open(world, lease)
 
-    def test_what_was_added_is_opened(self, world, lease, slots):
+    def test_added_host_is_opened_after_a_failed_start(
+        self, world, lease, slots
+    ):
         world.nova.failures = 0
         world.run(self.PACE)
         world.add_host('b')
@@ -479,7 +481,9 @@ class TestGivenUp:
         world.run(10 * self.PACE)
         assert statuses(world.lease(lease))['start_lease'] == 'ERROR'
 
-    def test_not_while_another_event_is_done(self, world, lease):
+    def test_failed_start_is_not_repeated_during_another_event(
+        self, world, lease
+    ):
         """Another manager has begun the end since this one polled."""
         [(start, _)] = [
             (e, None) for e in world.lease(lease).events
@@ -497,7 +501,7 @@ class TestGivenUp:
         }
 
     @pytest.mark.parametrize('status', ['TERMINATED', 'ERROR', 'DELETING'])
-    def test_not_of_a_lease_that_is_not_active_any_more(
+    def test_failed_start_of_a_lease_that_is_over_is_not_repeated(
         self, world, lease, status
     ):
         world.nova.failures = 0
@@ -602,7 +606,7 @@ class TestBeforeEnd:
         assert told == [r.id for r in lease.reservations]
         assert statuses(world.lease(lease))['before_end_lease'] == 'DONE'
 
-    def test_one_that_is_given_up_keeps_no_lease_from_its_end(
+    def test_lease_ends_although_its_action_is_given_up(
         self, world, told, conf
     ):
         conf.set_override('event_max_retries', 1, 'manager')
@@ -677,7 +681,9 @@ class TestTrust:
         assert gone == ['trust']
 
     @pytest.mark.parametrize('start', ['now', 100])
-    def test_one_that_cannot_be_removed_is_left(self, world, gone, start):
+    def test_trust_that_cannot_be_deleted_is_kept_for_another_try(
+        self, world, gone, start
+    ):
         lease = world.create(start=start, trust_id='trust')
         world.run()
         world.placement.failures = 1

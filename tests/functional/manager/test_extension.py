@@ -166,7 +166,7 @@ def test_cleaning_times_are_kept_free(world, conf, lease, whole):
     assert prolong(world, lease, FOREVER).end == rival.start - 60
 
 
-def test_nothing_limits_it(world, lease):
+def test_extension_without_limit_is_endless(world, lease):
     found = extension(world, lease)
     assert (found['end'], found['limited_by']) == (FOREVER, None)
     assert prolong(world, lease, FOREVER).end == FOREVER

@@ -150,7 +150,7 @@ def test_a_new_lease_is_asked_about_in_blazars_words(world, service, whole):
     }
 
 
-def test_it_is_told_where_keystone_is(conf, service):
+def test_external_service_gets_the_address_of_keystone(conf, service):
     conf.set_override('region_name', 'RegionOne', 'keystone')
     # The client of Keystone does the same.
     password = loading.get_auth_plugin_conf_options('password')
@@ -293,7 +293,7 @@ def test_a_lease_without_room_is_not_asked_about(world, service, whole):
     assert service.questions() == []
 
 
-def test_nobody_waits_for_the_service(world, service):
+def test_no_commit_waits_for_the_external_service(world, service):
     """During a request to the service other commits are possible."""
 
     def write(question):

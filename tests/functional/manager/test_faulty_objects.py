@@ -172,7 +172,9 @@ def test_a_faulty_object_stops_no_other(
     assert failing(name) == 0
 
 
-def test_what_another_service_refuses_is_tried_again_at_once(world, failing):
+def test_object_that_another_service_refuses_is_tried_again_at_once(
+    world, failing
+):
     tried = []
 
     def work(id_):

@@ -35,13 +35,13 @@ def test_copies_follow_novas_flavors(world, sync):
     assert world.ledger.flavor('1') is None
 
 
-def test_nothing_new_is_no_commit(world, sync, monkeypatch):
+def test_unchanged_flavors_cause_no_commit(world, sync, monkeypatch):
     sync(LARGE, SMALL)
     monkeypatch.setattr(world.ledger, 'write', None)
     sync(SMALL, LARGE)
 
 
-def test_they_stay_while_nova_does_not_answer(world, sync):
+def test_flavors_stay_while_nova_does_not_answer(world, sync):
     sync(SMALL)
     world.nova.failures = 1
     with pytest.raises(exception.Unavailable):

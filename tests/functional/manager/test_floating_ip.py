@@ -59,7 +59,7 @@ def refused(error, field, do, *args, **kwargs):
 
 
 class TestRegistering:
-    def test_it_is_kept_as_neutron_knows_it(self, world):
+    def test_registered_address_has_the_values_of_neutron(self, world):
         made = world.floating_ips.create(NETWORK, ONE)
         assert (made.network_id, made.address) == (NETWORK, ONE)
         assert made.subnet_id == SUBNET
@@ -111,7 +111,7 @@ class TestRegistering:
         with pytest.raises(exception.FloatingIPNotFound):
             world.floating_ips.delete(first.id)
 
-    def test_not_deleted_before_the_lease_is_over(self, world, registered):
+    def test_address_of_a_lease_cannot_be_deleted(self, world, registered):
         lease = world.create(addresses(3))
         [one, *_] = world.ledger.floating_ips()
         for _ in range(2):
@@ -401,7 +401,9 @@ class TestWindow:
         world.run(200)
         assert list(world.neutron.stored.values()) == kept
 
-    def test_what_the_project_changed_is_deleted(self, world, registered):
+    def test_floating_ips_that_the_project_changed_are_deleted_at_the_end(
+        self, world, registered
+    ):
         world.create(addresses(3), start='now')
         world.run()
         one, two, three = world.neutron.stored
@@ -411,7 +413,7 @@ class TestWindow:
         world.run(200)
         assert world.neutron.stored == {}
 
-    def test_what_the_project_changed_is_still_the_leases(
+    def test_floating_ip_that_the_project_changed_belongs_to_the_lease(
         self, world, registered
     ):
         lease = world.create(addresses(1), start='now')
@@ -425,7 +427,9 @@ class TestWindow:
         world.run(200)
         assert world.neutron.stored == {}
 
-    def test_what_the_project_deleted_is_made_again(self, world, registered):
+    def test_floating_ip_that_the_project_deleted_is_created_again(
+        self, world, registered
+    ):
         """This is done when a start is repeated: when the lease grows."""
         lease = world.create(addresses(1), start='now')
         world.run()
@@ -434,7 +438,7 @@ class TestWindow:
         world.run()
         assert world.neutron.owned('project') == [ONE, TWO]
 
-    def test_what_the_project_deletes_at_once_is_made_again(
+    def test_floating_ip_deleted_during_the_start_is_created_again(
         self, world, registered
     ):
         lease = world.create(addresses(2), start='now')
@@ -530,7 +534,9 @@ class TestBroken:
         assert world.neutron.owned('project') == []
         world.check()
 
-    def test_not_by_one_of_another_lease(self, world, registered):
+    def test_broken_address_is_not_replaced_by_one_of_another_lease(
+        self, world, registered
+    ):
         lease = world.create(addresses(2))
         world.create(addresses(1), start=150, end=250)
         spoil(world, 'in a pool', ONE)
@@ -677,7 +683,7 @@ class TestLook:
         world.monitor.step()
         assert reservable(world) == []
 
-    def test_what_a_lease_has_is_nobody_elses(self, world, registered):
+    def test_floating_ips_of_a_lease_are_reservable(self, world, registered):
         world.create(addresses(3), start='now')
         world.run()
         one, two, _ = world.neutron.stored.values()
@@ -695,7 +701,7 @@ class TestLook:
         world.monitor.step()
         assert reservable(world) == [TWO, THREE]
 
-    def test_nor_can_the_project_itself_for_another_lease(
+    def test_floating_ip_that_the_project_took_is_not_reservable(
         self, world, registered
     ):
         lease = world.create(addresses(1))
@@ -707,7 +713,9 @@ class TestLook:
         world.monitor.step()
         assert reservable(world) == [TWO, THREE]
 
-    def test_what_opens_while_neutron_is_asked(self, world, registered):
+    def test_lease_that_starts_during_the_query_keeps_its_addresses(
+        self, world, registered
+    ):
         """The lease is not known yet when the poll begins."""
         leases = []
 
@@ -770,7 +778,9 @@ class TestLook:
         world.monitor.step()
         assert world.neutron.asked == []
 
-    def test_nor_without_a_network_service(self, world, registered, caplog):
+    def test_floating_ips_are_not_healed_without_neutron(
+        self, world, registered, caplog
+    ):
         floating_ip_healing.Healer(
             world.ledger, Neutron(None), world.healer, world.clock,
             world.manager.metrics,
@@ -802,7 +812,9 @@ class TestHealingPending:
         assert outcome(world, lease) == (False, False, [TWO, THREE])
         world.check()
 
-    def test_not_to_one_of_another_lease(self, world, registered):
+    def test_broken_address_is_not_replaced_by_one_of_another_lease(
+        self, world, registered
+    ):
         lease = world.create(addresses(1))
         world.create(addresses(1, TWO), start=199, end=201)
         world.create(addresses(1, THREE), start=200, end=201)
@@ -906,7 +918,7 @@ class TestHealingPending:
         assert allocated(world, lease) == [TWO]
         assert flags(world, lease) == (False, False, False)
 
-    def test_those_of_later_leases_stay_until_they_are_near(
+    def test_addresses_of_later_leases_stay_until_the_start_is_near(
         self, world, registered
     ):
         lease = world.create(addresses(1), start=7200, end=9000)
@@ -933,7 +945,7 @@ class TestHealingPending:
         assert allocated(world, first) == [THREE]
         assert flags(world, later) == (True, True, False)
 
-    def test_one_bad_lease_keeps_no_other(
+    def test_lease_that_cannot_be_healed_delays_no_other(
         self, world, registered, monkeypatch
     ):
         bad, good = (
@@ -1038,7 +1050,9 @@ class TestHealingActive:
         world.monitor.step()
         world.run()
 
-    def test_what_the_project_has_deleted_is_made_again(self, world, lease):
+    def test_floating_ip_that_the_project_deleted_is_created_again(
+        self, world, lease
+    ):
         kept = [
             f
             for f in world.neutron.stored.values()
@@ -1050,7 +1064,7 @@ class TestHealingActive:
         assert kept[0] in world.neutron.stored.values()
         assert not flags(world, lease)[2]
 
-    def test_one_that_another_project_has_is_replaced(self, world, lease):
+    def test_address_that_another_project_has_is_replaced(self, world, lease):
         self.lose(world, ONE)
         spoil(world, 'taken', ONE)
         self.heal(world)
@@ -1158,7 +1172,7 @@ class TestHealingActive:
         assert commits() == 0
 
     @pytest.mark.parametrize('change', ['starts', 'is deleted'])
-    def test_what_neutron_said_is_old_by_then(
+    def test_outdated_answer_of_neutron_changes_no_lease(
         self, world, registered, change, caplog
     ):
         """The lease changes meanwhile, and the fault is corrected."""
@@ -1204,7 +1218,7 @@ class TestHealingActive:
         world.run(20)
         assert outcome(world, lease) == (False, False, [TWO])
 
-    def test_not_in_the_midst_of_an_event(self, world, lease):
+    def test_addresses_are_not_healed_during_an_event(self, world, lease):
         self.lose(world, ONE)
         spoil(world, 'taken', ONE)
         claim = Claim('another', 'token', 1)

@@ -76,7 +76,7 @@ class TestPending:
         world.check()
 
     @pytest.mark.row('F70')
-    def test_what_finds_no_room_is_missing(self, world, on):
+    def test_reservation_without_another_host_is_missing(self, world, on):
         world.add_host('a')
         lease = world.create()
         world.fail('a')
@@ -123,7 +123,9 @@ class TestPending:
         assert on(lease) == [('b', 'whole'), ('c', 'whole')]
         assert flags(world, lease) == (False, False, False)
 
-    def test_those_of_later_leases_stay_until_they_are_near(self, world, on):
+    def test_hosts_of_later_leases_stay_until_the_start_is_near(
+        self, world, on
+    ):
         world.add_host('a')
         lease = world.create(start=2 * HOUR, end=3 * HOUR)
         world.add_host('b')
@@ -141,7 +143,7 @@ class TestPending:
         world.fail('a')
         assert on(lease) == [('b', 'whole')]
 
-    def test_not_to_a_host_that_does_not_meet_what_is_required(
+    def test_reservation_moves_only_to_a_host_that_meets_its_requirement(
         self, world, whole, on
     ):
         world.add_host('a', gpu='yes')
@@ -160,7 +162,9 @@ class TestPending:
         world.monitor.step()
         assert on(lease) == [('a', 'whole')]
 
-    def test_one_bad_lease_keeps_no_other(self, world, on, monkeypatch):
+    def test_lease_that_cannot_be_healed_delays_no_other(
+        self, world, on, monkeypatch
+    ):
         world.add_host('a')
         leases = [world.create(start=t, end=t + 10) for t in (100, 110)]
         world.add_host('b')
@@ -373,7 +377,7 @@ class TestActive:
         assert not world.placement.children
         assert not world.placement.classes
 
-    def test_not_in_the_midst_of_an_event(self, world, lease, on):
+    def test_lease_is_not_healed_during_an_event(self, world, lease, on):
         world.add_host('b')
         [end] = [
             e for e in world.lease(lease).events

@@ -80,7 +80,7 @@ def has_room(world, whole, number=1):
     return True
 
 
-def test_nobody_else_gets_the_room(world, whole, hold):
+def test_room_of_a_held_offer_is_taken(world, whole, hold):
     first, second = hold()
 
     assert first['held_until'] == world.now + HOLD

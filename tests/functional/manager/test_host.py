@@ -35,7 +35,7 @@ class TestCreate:
         assert host.reservable
         assert host.created_at == world.now
 
-    def test_its_own_settings(self, world):
+    def test_host_is_registered_with_its_own_policy(self, world):
         world.add_host('a', hold='dedicated', unbounded='assume:2h')
         [host] = world.ledger.hosts()
         assert (host.hold, host.unbounded) == ('dedicated', 'assume:2h')
@@ -267,7 +267,7 @@ class TestUpdate:
         assert refusal.value.field == 'fast'
 
     @pytest.mark.parametrize('value', ['no', None])
-    def test_not_while_a_reservation_needs_it(
+    def test_property_that_a_reservation_needs_cannot_change(
         self, world, host, whole, value
     ):
         world.create(
@@ -308,7 +308,7 @@ class TestDedicated:
         assert world.host('a').hold == 'dedicated'
         assert world.nova.aggregates['lake'].hosts == ('a',)
 
-    def test_not_with_servers(self, world):
+    def test_host_with_servers_cannot_become_dedicated(self, world):
         world.add_host('a', register=False)
         world.add_server('a')
         with pytest.raises(exception.HostHavingServers) as refusal:
@@ -343,7 +343,7 @@ class TestDedicated:
             )
         assert self.pool(world) is None
 
-    def test_what_failed_half_way_is_made_good_by_asking_again(self, world):
+    def test_failed_change_of_hold_is_completed_by_a_repetition(self, world):
         world.add_host('a')
         id_ = world.host('a').id
         for hold, pool in [('dedicated', ('a',)), ('shared', ())]:
@@ -450,7 +450,7 @@ class TestSync:
         assert dict(world.placement.looks) == {b: 1}
         assert world.host('b').traits == ('T',)
 
-    def test_what_shrank_stays_promised_and_is_logged(
+    def test_shrunk_host_keeps_its_leases_and_is_logged(
         self, world, slots, caplog
     ):
         uuid = world.add_host('a', vcpus=8)
@@ -471,7 +471,7 @@ class TestSync:
         world.hosts.sync()
         assert 'less capacity' not in caplog.text
 
-    def test_what_lost_another_class_is_logged(self, world, caplog):
+    def test_host_that_lost_a_resource_class_is_logged(self, world, caplog):
         uuid = world.add_host('a')
         whole = world.placement.providers[uuid]
         with_gpus = {**whole, 'CUSTOM_GPU': Inventory(4)}
@@ -491,7 +491,9 @@ class TestSync:
         world.hosts.sync()
         assert 'a has less capacity than is reserved' in caplog.text
 
-    def test_what_the_host_has_none_of_is_not_promised(self, world, caplog):
+    def test_class_that_the_host_has_no_inventory_of_is_not_promised(
+        self, world, caplog
+    ):
         """A resource provider below the host's own has the resource."""
         uuid = world.add_host('a')
         world.add_server('a', amounts={'VCPU': 1, 'VGPU': 1})
@@ -577,7 +579,7 @@ class TestAllocations:
             [{'host_id': a.id, 'reservations': [shown(second)]}], None
         )
 
-    def test_what_is_over_is_left_out_unless_named(self, world):
+    def test_reservations_that_are_over_are_listed_only_by_id(self, world):
         world.add_host('a')
         lease = world.create(start='now')
         world.clock.now += 200
@@ -591,7 +593,7 @@ class TestAllocations:
             world.hosts.allocations('7', None, None)
 
     @pytest.mark.parametrize('request_', [hosts(), instances(1, 2)])
-    def test_who_had_a_host_and_when(self, world, request_):
+    def test_past_allocations_of_a_host_are_listed(self, world, request_):
         world.add_host('a')
         lease = world.create(request_, start='now', end=400)
         start = world.now
@@ -766,7 +768,7 @@ class TestCleaning:
         assert {h for _, h, _ in world.held(lease)} == {short, usual, long}
 
     @pytest.mark.row('F25')
-    def test_what_it_holds_stays_when_the_time_gets_longer(
+    def test_leases_keep_their_host_when_the_cleaning_time_grows(
         self, world, whole
     ):
         world.add_host('a')
@@ -801,7 +803,7 @@ class TestCleaning:
         [(_, host, _)] = world.held(first)
         assert host == world.host('b').uuid
 
-    def test_nor_does_what_moves_off_a_failed_host(self, world, whole):
+    def test_healed_lease_keeps_the_cleaning_time(self, world, whole):
         world.add_host('a')
         first = world.create(start=1000, end=2000)
         world.add_host('b')

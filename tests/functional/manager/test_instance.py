@@ -79,7 +79,7 @@ class TestSync:
         assert sync(world) == {}
         world.check()
 
-    def test_nothing_new_is_no_revision(self, world, host):
+    def test_unchanged_servers_have_no_revision(self, world, host):
         server = world.add_server('a')
         sync(world)
         before = world.ledger.changes(0)['newest']
@@ -100,7 +100,7 @@ class TestSync:
             sync(world)
         assert {i.uuid: i for i in world.ledger.instances()} == known
 
-    def test_who_is_missing_from_a_list_may_still_be_there(
+    def test_server_missing_from_the_list_keeps_its_lease(
         self, world, host, monkeypatch
     ):
         """The lease is not created again either: it is never deleted."""
@@ -601,7 +601,9 @@ class TestMisplaced:
         assert look(world, server) == {}
         assert self.told(world) == []
 
-    def test_not_one_that_comes_to_its_own_place(self, world, host):
+    def test_server_that_comes_to_its_own_allocation_is_not_misplaced(
+        self, world, host
+    ):
         """The server's lease gives up its allocation once it is active."""
         server = world.add_server(
             'a', vcpus=5, start=world.now + 100, end=world.now + 200
@@ -644,7 +646,7 @@ class TestMisplaced:
         sync(world)
         assert self.told(world) == [(taker.uuid, [lease.id])]
 
-    def test_not_by_a_class_of_a_provider_below_its_host(
+    def test_class_of_a_child_provider_makes_no_server_misplaced(
         self, world, host, slots
     ):
         """Such a resource class cannot be reserved."""

@@ -201,7 +201,7 @@ class TestCreate:
         world.check()
 
     @pytest.mark.row('C47')
-    def test_what_would_fit_in_all_but_on_no_host_is_refused(
+    def test_slots_that_fit_the_sum_but_no_single_host_are_refused(
         self, world, slots
     ):
         world.add_host('a')
@@ -429,7 +429,9 @@ class TestBeforeEnd:
         at = self.before_end(world, before_end='default', end=100 + length)
         assert at == world.now + 100 + length - ahead
 
-    def test_what_is_asked_for_needs_a_time(self, world, conf, whole):
+    def test_action_without_a_before_end_date_is_refused(
+        self, world, conf, whole
+    ):
         conf.set_override('minutes_before_end_lease', 0, 'manager')
         with pytest.raises(exception.InvalidInput) as refusal:
             self.before_end(
@@ -1216,7 +1218,9 @@ class TestAddAndRemove:
         assert added.id in world.nova.made_flavors
         world.check()
 
-    def test_one_is_added_to_an_active_lease(self, world, whole, slots):
+    def test_reservation_is_added_to_an_active_lease(
+        self, world, whole, slots
+    ):
         for name in 'ab':
             world.add_host(name)
         lease = world.create(slots(1, affinity=True), start='now')
@@ -1265,7 +1269,7 @@ class TestAddAndRemove:
         assert refusal.value.field == field
         assert world.lease(lease) == lease
 
-    def test_not_more_than_a_lease_may_have(self, world):
+    def test_number_of_reservations_of_a_lease_is_limited(self, world):
         world.add_host('a')
         lease = world.create()
         asked = [{'resource_type': 'physical:host', 'min': 1, 'max': 1}] * 101
@@ -1287,7 +1291,9 @@ class TestAddAndRemove:
         world.create(whole())
         world.check()
 
-    def test_one_is_replaced_on_its_own_host(self, world, whole, slots):
+    def test_reservation_is_replaced_on_its_own_host(
+        self, world, whole, slots
+    ):
         host = world.add_host('a')
         lease = world.create(whole())
         old = lease.reservations[0]
@@ -1297,7 +1303,9 @@ class TestAddAndRemove:
         assert world.held(lease) == [(new.reservations[0].id, host, 2)]
         world.check()
 
-    def test_one_is_removed_from_an_active_lease(self, world, whole, slots):
+    def test_reservation_is_removed_from_an_active_lease(
+        self, world, whole, slots
+    ):
         """The removed reservation is ended first; the others stay."""
         for name in 'ab':
             world.add_host(name)
@@ -1346,7 +1354,9 @@ class TestAddAndRemove:
         assert len(world.held(lease)) == 1
         world.check()
 
-    def test_not_while_it_is_being_opened(self, world, whole, slots):
+    def test_lease_cannot_change_while_an_added_reservation_starts(
+        self, world, whole, slots
+    ):
         for name in 'ab':
             world.add_host(name)
         lease = world.create(whole(), start='now', end=1000)

@@ -142,7 +142,7 @@ def test_the_order_is_priority_then_age(world, requests, whole, full, ask):
     world.check()
 
 
-def test_nobody_behind_takes_the_window_of_the_first(
+def test_later_requests_do_not_take_the_window_of_the_first(
     world, requests, whole, full, ask
 ):
     """A request behind takes no part of the window that the first one keeps.

@@ -241,7 +241,7 @@ class TestLater:
             {'CUSTOM_GPU': 1},
         ),
     ])
-    def test_its_place_is_what_its_flavor_requires(
+    def test_shelved_server_has_a_host_that_its_flavor_requires(
         self, world, specs, amounts
     ):
         for name, traits, of_device in (
@@ -265,7 +265,7 @@ class TestLater:
         ]
         world.check()
 
-    def test_its_place_is_its_own(self, world, host, whole):
+    def test_place_of_a_shelved_server_is_not_leased(self, world, host, whole):
         server, _ = made(world, start=500, end=900)
         with pytest.raises(exception.NotEnoughHostsAvailable):
             world.create(whole(), start=600, end=700)
@@ -326,7 +326,7 @@ class TestLater:
             assert shown(world, server).status == status
         assert len(world.ledger.leases()) == 1
 
-    def test_one_that_nova_does_not_shelve_holds_up_no_other(
+    def test_server_that_nova_does_not_shelve_delays_no_other(
         self, world, host, monkeypatch
     ):
         """This covers other servers, also servers without room."""
@@ -414,7 +414,7 @@ class TestLater:
         assert shown(world, server).status == 'ACTIVE'
         world.check()
 
-    def test_its_place_is_healed(self, world, host):
+    def test_place_of_a_shelved_server_is_healed(self, world, host):
         world.add_host('b')
         server, lease = made(world, start=500, end=900)
         [(_, place, _)] = world.held(lease)
@@ -453,7 +453,7 @@ class TestLater:
         assert world.held(leases[server.uuid])[0][1] == host
         assert world.held(leases[other.uuid])[0][1] == world.host('b').uuid
 
-    def test_whoever_is_gone_leaves_no_place(self, world, host, whole):
+    def test_deleted_server_leaves_no_allocation(self, world, host, whole):
         server, _ = made(world, start=500, end=900)
         del world.nova.stored[server.uuid]
         assert sync(world) == {}
@@ -594,7 +594,7 @@ class TestEnd:
         change(world, server, node='a', status='ACTIVE')
         assert sync(world)[server.uuid].end == server.end
 
-    def test_nor_is_another_made_of_one_that_outlives_its_lease(
+    def test_server_that_outlives_its_lease_gets_no_second_lease(
         self, world, host
     ):
         """Nothing ends the server any more."""

@@ -326,7 +326,7 @@ def test_names_follow_one_rule():
 
 
 class TestPort:
-    def test_none_by_default(self, conf, world):
+    def test_metrics_have_no_port_by_default(self, conf, world):
         assert metrics.serve(conf, world.manager.metrics) is None
 
     def test_port_shows_every_metric(self, conf, world, port):

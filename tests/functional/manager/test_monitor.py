@@ -63,7 +63,7 @@ class TestPolling:
         world.monitor.step()
         assert reservable(world) == {'a': False}
 
-    def test_what_failed_is_healed_while_nova_is_away(self, world):
+    def test_leases_of_failed_hosts_are_healed_while_nova_is_away(self, world):
         world.add_host('a')
         lease = world.create()
         world.ledger.commit(

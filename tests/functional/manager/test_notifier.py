@@ -156,7 +156,7 @@ class TestLease:
         assert event_type == EVENT + 'start_lease.error'
         assert payload['status'] == 'ERROR'
 
-    def test_one_that_falls_short_is_degraded(self, loud):
+    def test_lease_that_falls_short_is_notified_as_degraded(self, loud):
         loud.add_host('a')
         loud.create(start='now')
         loud.add_server('a')
@@ -241,7 +241,7 @@ class TestSending:
         loud.manager.notifier.stop()
         assert types(loud) == ['lease.create', 'lease.update', 'lease.delete']
 
-    def test_one_that_fails_stops_no_other(self, loud, monkeypatch):
+    def test_failed_notification_stops_no_other(self, loud, monkeypatch):
         loud.add_host('a')
         notify = _impl_test.TestDriver.notify
         failures = [RuntimeError('no broker')]

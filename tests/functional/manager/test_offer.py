@@ -55,7 +55,7 @@ class TestProlongation:
             )
         return refusal.value
 
-    def test_it_is_told_the_latest_end_and_the_host(self, world, lease):
+    def test_refusal_tells_the_latest_end_and_the_host(self, world, lease):
         rival = world.create(start=300, end=400)
         before = world.ledger.changes(0)['newest']
         refusal = self.prolong(world, lease, 900)

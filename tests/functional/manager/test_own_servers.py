@@ -223,7 +223,9 @@ class TestProlonged:
         world.leases.update(lease.id, None, {'end': world.now + 500})
         assert records(world)[server.uuid].end == world.now + 500
 
-    def test_those_on_a_host_that_it_has_left_too(self, world, whole, slots):
+    def test_servers_on_a_host_that_the_lease_has_left_are_prolonged(
+        self, world, whole, slots
+    ):
         for name in 'ab':
             world.add_host(name)
         lease = opened(world, slots(1, 2), end=1000)
@@ -267,7 +269,7 @@ class TestEndedLate:
         world.nova.failures = 0
         assert world.lease(lease).status == 'ERROR'
 
-    def test_what_came_after_the_window_stays(self, world, whole, host):
+    def test_server_created_after_the_window_stays(self, world, whole, host):
         lease = opened(world, whole(), end=1000)
         mine = world.add_server('a', 'project', created=world.now)
         world.clock.now += 999
@@ -281,7 +283,7 @@ class TestEndedLate:
         assert world.nova.stored.keys() == {later.uuid}
         assert world.nova.asked.keys() == {mine.uuid}
 
-    def test_what_another_reservation_has_stays(self, world, whole, host):
+    def test_server_of_another_reservation_stays(self, world, whole, host):
         """A lease in ERROR is deleted long after its end."""
         one = opened(world, whole(), end=1000)
         self.give_up(world, one)
@@ -397,7 +399,7 @@ class TestLateRecord:
         assert world.lease(lease).status == 'TERMINATED'
         assert mine.uuid in world.nova.stored
 
-    def test_nor_on_a_host_that_is_added(self, world, whole, host):
+    def test_server_on_an_added_host_is_not_ended(self, world, whole, host):
         world.add_host('b')
         lease = opened(world, whole(), end=1000)
         [(_, first, *_)] = world.held(lease)
@@ -516,7 +518,7 @@ class TestAsked:
         assert world.lease(lease).status == 'TERMINATED'
         assert asked == {('project_id', 'project'): 1}
 
-    def test_not_for_projects_that_have_no_server(
+    def test_projects_without_a_server_are_not_queried(
         self, world, slots, host, asked
     ):
         """Any user may have invented the ids of such projects."""
@@ -548,7 +550,9 @@ class TestAsked:
         assert asked['project_id', 'project'] == 3
 
 
-def test_who_it_was_shared_with_still_draws_on_it(world, slots, host):
+def test_servers_of_a_former_shared_project_still_draw_on_the_reservation(
+    world, slots, host
+):
     """They draw until its end, as servers of the other projects do."""
     lease = opened(world, slots(2, 2, projects=['friend']))
     id_ = lease.reservations[0].id

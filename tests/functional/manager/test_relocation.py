@@ -141,7 +141,7 @@ class Chance:
 
 @pytest.mark.row('F95')
 @pytest.mark.parametrize('seed', seeds(2))
-def test_nothing_is_promised_twice_and_no_lease_is_late(world, conf, seed):
+def test_no_capacity_is_promised_twice_and_no_lease_is_late(world, conf, seed):
     chance = Chance(world, conf, seed)
 
     for number in range(MAX_ACTIONS):

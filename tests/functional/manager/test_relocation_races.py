@@ -185,7 +185,7 @@ def test_the_decision_alone_would_promise_the_place_twice(
         world.check_promises()
 
 
-def test_who_finds_the_only_place_taken_is_reported_and_keeps_its_host(
+def test_server_whose_only_place_is_taken_is_reported_and_keeps_its_host(
     world, look_at_once
 ):
     world.reserve('a', 'b')
@@ -344,7 +344,7 @@ def refuse(world, monkeypatch, *names):
     monkeypatch.setattr(world.nova, 'migrate_server', migrate)
 
 
-def test_who_has_lost_every_place_is_reported_and_planned_when_room_comes(
+def test_server_without_any_place_is_reported_and_planned_when_room_comes(
     world, planned
 ):
     server, lease, _ = planned
@@ -467,7 +467,9 @@ def changed(world, server, **values):
     world.look()
 
 
-def test_who_is_moved_by_an_operator_goes_on_from_there(world, planned):
+def test_server_moved_by_an_operator_frees_its_booked_place(
+    world, planned
+):
     server, lease, target = planned
     [other, *_] = sorted(set(NAMES) - {'a', target})
 
@@ -479,7 +481,7 @@ def test_who_is_moved_by_an_operator_goes_on_from_there(world, planned):
     world.check_promises()
 
 
-def test_who_is_resized_gets_a_path_for_its_new_size(world):
+def test_resized_server_gets_a_path_for_its_new_size(world):
     server = world.boot('a', 2)
     for name in NAMES[1:]:
         world.boot(name, {'d': 1}.get(name, 2))
@@ -494,7 +496,7 @@ def test_who_is_resized_gets_a_path_for_its_new_size(world):
     world.check_promises()
 
 
-def test_who_is_shelved_has_no_place_and_who_returns_gets_one(world, planned):
+def test_shelved_server_has_no_path_until_it_returns(world, planned):
     server, lease, target = planned
 
     changed(world, server, node=None, status='SHELVED_OFFLOADED')
@@ -522,7 +524,7 @@ def displaced(world):
     return server, lease
 
 
-def test_who_becomes_immovable_has_no_place_and_the_lease_goes(
+def test_lease_leaves_the_host_of_a_server_that_becomes_immovable(
     world, displaced
 ):
     server, lease = displaced

@@ -206,7 +206,7 @@ class TestShrunk:
         assert (on(active), on(pending)) == (['a'], ['b'])
         assert revision() == before
 
-    def test_what_is_active_is_degraded_while_its_host_is_too_small(
+    def test_active_lease_is_degraded_while_its_host_is_too_small(
         self, world, slots, shrink, told
     ):
         world.add_host('a', vcpus=8)
@@ -280,7 +280,7 @@ class TestRaced:
         step(world)
         assert on(lease) == (['b'] if moves else ['a'])
 
-    def test_not_off_one_that_it_could_share(
+    def test_lease_stays_on_a_host_that_it_can_share(
         self, world, slots, on, force
     ):
         world.add_host('a', vcpus=8)
@@ -293,7 +293,7 @@ class TestRaced:
         step(world)
         assert on(lease) == ['b']
 
-    def test_who_has_to_yield_is_no_reason(
+    def test_yielding_servers_move_no_lease(
         self, world, lease, on, force, revision
     ):
         force('a', preemptible=True)
@@ -307,7 +307,7 @@ class TestRaced:
         assert (on(lease), on(later)) == (['a'], first)
         assert revision() == before
 
-    def test_nor_who_has_what_the_host_has_none_of(
+    def test_server_with_a_class_of_a_child_provider_moves_no_lease(
         self, world, slots, on, force, revision
     ):
         """A resource provider below the host's own has the resource."""
@@ -320,7 +320,9 @@ class TestRaced:
         assert on(lease) == ['a']
         assert revision() == before
 
-    def test_nor_hides_one_who_has_not(self, world, slots, on, force):
+    def test_server_with_a_class_of_a_child_provider_hides_no_other(
+        self, world, slots, on, force
+    ):
         world.add_host('a', vcpus=8)
         lease = world.create(slots(1, vcpus=6))
         world.add_host('b', vcpus=8)
@@ -343,7 +345,7 @@ class TestRaced:
         assert all(on(lease) == ['b'] for lease in leases)
         world.check()
 
-    def test_nor_who_was_there_before_and_is_going(
+    def test_server_that_is_leaving_moves_no_lease(
         self, world, on, force, revision
     ):
         world.add_host('a')
@@ -463,7 +465,7 @@ class TestNoRoom:
 
 
 class TestOthers:
-    def test_not_in_the_midst_of_an_event(
+    def test_lease_does_not_move_during_an_event(
         self, world, on, force, told, set_events
     ):
         world.add_host('a')
@@ -516,7 +518,7 @@ class TestOthers:
         assert revision() == before
         world.check()
 
-    def test_one_bad_host_keeps_no_other(
+    def test_host_that_fails_to_be_replanned_delays_no_other(
         self, world, on, force, monkeypatch
     ):
         for name in 'ab':
@@ -563,7 +565,9 @@ class TestOthers:
 
 
 @pytest.mark.parametrize('seed', seeds(40, few=4))
-def test_what_does_not_fit_finds_no_room(world, whole, slots, shrink, seed):
+def test_allocation_that_stays_on_a_full_host_fits_on_no_other(
+    world, whole, slots, shrink, seed
+):
     """The reference is a plain scan of every host and all allocations."""
     draw = random.Random(seed)
     names = [f'h{n}' for n in range(draw.randint(2, 5))]

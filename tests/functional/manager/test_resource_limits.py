@@ -122,7 +122,7 @@ class TestAmounts:
         assert len(world.held(lease)) == 1
         world.leases.delete(other.id, None)
 
-    def test_what_has_an_allocation_ratio_counts_with_it(
+    def test_amounts_count_with_the_allocation_ratio(
         self, world, limit, on
     ):
         vcpus = world.host('c').capacity('VCPU')
@@ -183,7 +183,7 @@ class TestWeight:
         limit(resource_weights={GPU: 10.0, 'VCPU': 0.1})
 
     @pytest.mark.parametrize('whose', ['lease', 'project'])
-    def test_it_is_a_sum_over_classes(self, world, limit, slots, whose):
+    def test_weight_is_a_sum_over_classes(self, world, limit, slots, whose):
         limit(**{f'max_weight_per_{whose}': 31})
         # 3 GPUs with 1 VCPU each, and 7 VCPUs: exactly 31.
         world.create(gpus(3), slots(7, vcpus=1))

@@ -55,7 +55,7 @@ class TestHost:
             {'reservation_id': 'of-another-lease'},
         ],
     )
-    def test_what_stays_degrades_the_lease(self, world, host, values):
+    def test_server_that_stays_degrades_the_lease(self, world, host, values):
         if 'end' in values:
             values = {'end': world.now + 1}
         server = world.add_server('a', **values)
@@ -124,7 +124,9 @@ class TestHost:
         world.run(100)
         assert_nothing_left(world)
 
-    def test_who_shares_it_is_bound_and_ended_too(self, world, whole, host):
+    def test_servers_of_a_shared_project_are_bound_and_ended(
+        self, world, whole, host
+    ):
         lease = world.create(whole(projects=['friend']), start='now')
         [reservation] = lease.reservations
         shared = world.add_server(
@@ -230,7 +232,9 @@ class TestLifetime:
         return server, lease
 
     @pytest.mark.parametrize('on_end', ['delete', 'shelve', 'snapshot'])
-    def test_what_nova_deletes_later_is_over(self, world, host, on_end):
+    def test_lease_ends_although_nova_deletes_its_server_later(
+        self, world, host, on_end
+    ):
         server, lease = self.made(world, on_end=on_end)
         world.nova.stored[server.uuid] = dataclasses.replace(
             server, status='SOFT_DELETED'
@@ -239,7 +243,9 @@ class TestLifetime:
         assert world.lease(lease).status == 'TERMINATED'
         assert world.nova.asked == {}
 
-    def test_what_nobody_can_reserve_does_not_end_it(self, world, host):
+    def test_class_of_a_child_provider_does_not_end_the_lease(
+        self, world, host
+    ):
         """A resource provider below the host's own has the resource."""
         amounts = {'VCPU': 1, 'MEMORY_MB': 512, 'DISK_GB': 1, 'VGPU': 1}
         server, lease = self.made(world, amounts=amounts)
@@ -385,7 +391,7 @@ class TestInstance:
         assert list(world.nova.stored) == [kept.uuid]
         assert_nothing_left(world)
 
-    def test_what_is_kept_gives_its_slot_back(self, world, slots):
+    def test_kept_server_gives_its_slot_back(self, world, slots):
         world.add_host('a')
         lease = world.create(slots(2, on_end='keep'), start='now')
         world.run()
@@ -469,7 +475,7 @@ class TestInstance:
         assert 4 < world.waited < 6
 
     @pytest.mark.parametrize('values', [{}, {'affinity': None}])
-    def test_what_has_no_server_group_is_not_waited_for(
+    def test_lease_without_a_server_group_waits_for_none(
         self, world, slots, values
     ):
         world.add_host('a')
@@ -610,7 +616,7 @@ class TestFlavor:
         world.create(flavor(1))
 
     @pytest.mark.row('F3')
-    def test_its_traits_choose_the_hosts(self, world, know):
+    def test_traits_of_the_flavor_select_the_hosts(self, world, know):
         self.host(world, 'plain')
         self.host(world, 'noisy', 'HW_CPU_X86_AVX2', 'CUSTOM_NOISY')
         good = self.host(world, 'good', 'HW_CPU_X86_AVX2', 'CUSTOM_X')
@@ -634,7 +640,7 @@ class TestFlavor:
             ({'capabilities:rack': '7'}, True),
         ],
     )
-    def test_its_capabilities_choose_the_hosts(
+    def test_capabilities_of_the_flavor_select_the_hosts(
         self, world, know, specs, fits
     ):
         self.host(world, 'a')
@@ -653,7 +659,7 @@ class TestFlavor:
         assert [host for _, host, _ in world.held(lease)] == [wanted.uuid]
 
     @pytest.mark.row('F3')
-    def test_its_custom_resources_are_counted(self, world, know):
+    def test_custom_resources_of_the_flavor_are_counted(self, world, know):
         specs = {'resources:CUSTOM_GPU': '2', 'hw:cpu_policy': 'dedicated'}
         know(dataclasses.replace(SOURCE, extra_specs=specs))
         id_ = world.add_host('a', vcpus=32, register=False)
@@ -672,7 +678,7 @@ class TestFlavor:
         with pytest.raises(exception.NotEnoughHostsAvailable):
             world.create(flavor(1))
 
-    def test_what_was_promised_outlives_the_flavor(self, world, know):
+    def test_reservation_outlives_the_flavor(self, world, know):
         self.host(world, 'a', 'HW_CPU_X86_AVX2')
         lease = world.create(flavor(1))
         know(dataclasses.replace(SOURCE, id='other', vcpus=8))
@@ -779,7 +785,7 @@ class TestFlavor:
                 self.update(world, lease, **{field: value})
             assert refused.value.field == field
 
-    def test_it_has_a_server_group_too(self, world, know):
+    def test_flavor_reservation_has_a_server_group(self, world, know):
         self.host(world, 'a', 'HW_CPU_X86_AVX2')
         self.host(world, 'b', 'HW_CPU_X86_AVX2')
         lease = world.create(flavor(2, affinity=False))

@@ -58,7 +58,7 @@ def steps(site, count, place=lambda server: None):
 
 
 @pytest.mark.row('F57')
-def test_what_was_shelved_for_a_lease_comes_back(site, lease):
+def test_server_shelved_for_a_lease_comes_back(site, lease):
     server = site.server('a')
     site.run(400)
     site.run(120)
@@ -71,7 +71,7 @@ def test_what_was_shelved_for_a_lease_comes_back(site, lease):
     assert server['metadata'] == {}
 
 
-def test_one_without_room_is_asked_for_more_and_more_rarely(site):
+def test_server_without_room_is_tried_more_and_more_rarely(site):
     shelved(site)
     asked = steps(site, 200)
     tries = [n for n, count in enumerate(asked) if count]
@@ -87,7 +87,7 @@ def test_oldest_shelved_servers_are_unshelved_first_in_groups(site):
     assert all(s['status'] == 'ACTIVE' for s in servers)
 
 
-def test_who_has_no_room_is_in_nobodys_way(site):
+def test_servers_without_room_delay_no_other(site):
     old = [shelved(site, age=100) for _ in range(10)]
     young = shelved(site)
     steps(site, 2, lambda s: None if s in old else 'b')
@@ -105,7 +105,7 @@ def test_server_that_others_have_shelved_stays_shelved(site, name):
     assert steps(site, 2) == [0, 0]
 
 
-def test_what_an_administrator_has_locked_stays_shelved(site):
+def test_server_that_an_administrator_has_locked_stays_shelved(site):
     server = shelved(site)
     server['locked'] = True
     assert steps(site, 2) == [0, 0]
@@ -208,7 +208,7 @@ def test_notice_given_during_the_list_of_servers_stays(
     assert server['metadata'].keys() == {'blazar_vacate_at'}
 
 
-def test_what_is_shelved_on_a_host_being_vacated_is_left_there(site, lease):
+def test_shelved_server_on_a_host_being_vacated_stays_shelved(site, lease):
     server = shelved(site)
     server['status'] = 'SHELVED'
     server['OS-EXT-SRV-ATTR:hypervisor_hostname'] = 'a'

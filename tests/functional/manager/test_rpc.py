@@ -401,7 +401,7 @@ def test_leases_are_kept_for_as_long_as_is_configured(
         ('snapshot', {'after': 1, 'limit': -1}),
     ],
 )
-def test_what_is_unreadable_is_refused_and_harms_nothing(
+def test_unreadable_call_is_refused_without_harm(
     world, call, method, kwargs
 ):
     with pytest.raises(Exception) as failure:
@@ -474,7 +474,7 @@ class SlowServer:
         pass
 
 
-def test_what_begins_only_after_its_stop_stops_too(monkeypatch):
+def test_server_that_starts_after_its_stop_stops(monkeypatch):
     """Nothing waits for the server, and it takes no message."""
     monkeypatch.setattr(rpc, 'START_TIMEOUT', 0)
     server = SlowServer()

@@ -692,7 +692,7 @@ class TestUpdate:
         assert now == before
         assert world.manager.series.get(made['id'], 'project') == made
 
-    def test_what_waits_for_room_goes_on_to_wait(
+    def test_occurrence_that_waits_for_room_goes_on_waiting(
         self, world, whole, create, update
     ):
         book_all(world, whole, 4)

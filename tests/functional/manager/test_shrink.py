@@ -220,7 +220,7 @@ class TestWhichGo:
         assert list(site.held(lease).values()) == ([2] if affinity else [1, 1])
         assert used in site.held(lease)
 
-    def test_what_is_booted_by_a_hint_has_no_slot_and_counts(self, site):
+    def test_server_booted_by_a_hint_counts_without_a_slot(self, site):
         """The server's flavor has half the size: Placement cannot tell."""
         lease = site.active(slots(6, disk_gb=2))
         most, fewest = hosts_of(site, lease)
@@ -254,7 +254,7 @@ class TestWhichGo:
         assert site.held(lease) == {most: 1}
         site.check(lease)
 
-    def test_what_is_missing_already_is_not_asked_of_other_hosts(self, site):
+    def test_missing_slots_are_not_requested_from_other_hosts(self, site):
         lease = site.active(slots(6))
         id_ = lease.reservations[0].id
         most = hosts_of(site, lease)[0]
@@ -413,7 +413,9 @@ class TestBoot:
     """A server boots at any point: before the query, after it, at the end."""
 
     @pytest.mark.parametrize('amount', [1, 2])
-    def test_it_never_has_what_the_ledger_has_not(self, site, amount):
+    def test_placement_never_has_more_slots_than_the_ledger(
+        self, site, amount
+    ):
         seen = set()
         for lease, shrank, booted, name in shrunk_beside_a_boot(site, amount):
             seen.add((shrank, booted))
@@ -438,7 +440,7 @@ class TestBoot:
         ]
         assert 'placement:asked' in beyond
 
-    def test_it_takes_the_last_slot_of_a_host_that_was_to_go(self, site):
+    def test_server_takes_the_last_slot_of_a_host_that_was_to_go(self, site):
         """The server boots after Placement has compared the generation."""
         lease = site.active(slots(5))
         most, fewest = hosts_of(site, lease)

@@ -119,7 +119,7 @@ class TestFailure:
         world.fail('a')
         assert on(lease) == ['b']
 
-    def test_what_the_lease_has_there_it_keeps(self, world, on):
+    def test_lease_keeps_its_spare_host(self, world, on):
         lease = world.create(start='now')
         world.run()
         world.fail('a')

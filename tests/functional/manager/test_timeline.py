@@ -159,7 +159,7 @@ def test_bars_of_one_track_do_not_overlap(world):
 
 
 @pytest.mark.parametrize('seed', range(3))
-def test_nothing_foreign_leaves_the_manager(world, seed):
+def test_no_foreign_data_leaves_the_manager(world, seed):
     play(world, random.Random(seed))
     secret = {'other'}
     for host in world.ledger.hosts():

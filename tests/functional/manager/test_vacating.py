@@ -169,7 +169,9 @@ class TestWholeHost:
         assert server['OS-EXT-STS:task_state'] == 'migrating'
 
     @pytest.mark.row('F56')
-    def test_what_does_not_help_is_followed_by_the_next(self, site, lease):
+    def test_action_that_does_not_help_is_followed_by_the_next(
+        self, site, lease
+    ):
         server = site.server('a')
         site.run(1000 - LEAD)
         site.run(NOTICE)
@@ -231,7 +233,7 @@ class TestWholeHost:
         ('status', 'leaves'),
         [('SHUTOFF', 'shelving'), ('SUSPENDED', 'shelving'), ('ERROR', None)],
     )
-    def test_what_nova_does_not_take_is_not_waited_for(
+    def test_action_that_nova_refuses_is_followed_by_the_next(
         self, site, lease, status, leaves
     ):
         server = site.server('a')
@@ -243,7 +245,7 @@ class TestWholeHost:
         assert (server['id'] in site.cloud.servers) is (leaves is not None)
         assert server['OS-EXT-STS:task_state'] == leaves
 
-    def test_what_is_only_shelved_is_taken_off_the_host_too(
+    def test_shelved_server_is_offloaded_from_its_host(
         self, site, lease
     ):
         site.cloud.offloads = False
@@ -255,7 +257,7 @@ class TestWholeHost:
             site.cloud.settle()
         assert server['status'] == 'SHELVED_OFFLOADED'
 
-    def test_one_that_its_owner_has_shelved_is_not_to_come_back(
+    def test_server_that_its_owner_has_shelved_does_not_come_back(
         self, site, lease
     ):
         server = site.server('a')
@@ -347,7 +349,7 @@ class TestWholeHost:
         assert 4 <= len(site.asked()) <= 6
 
     @pytest.mark.row('F56')
-    def test_nothing_is_deleted_for_a_request_that_failed(
+    def test_no_server_is_deleted_because_a_request_failed(
         self, site, lease
     ):
         server = site.server('a')
@@ -410,7 +412,7 @@ class TestWholeHost:
     @pytest.mark.parametrize(
         'written', ['never', '2020-01-01T00:00:00Z', '2099-01-01T00:00:00Z']
     )
-    def test_its_owner_cannot_put_it_off(self, site, lease, written):
+    def test_owner_cannot_defer_the_vacating(self, site, lease, written):
         server = site.server('a')
         server['metadata']['blazar_vacate_at'] = written
         site.run(1000 - LEAD)
@@ -448,7 +450,7 @@ class TestWholeHost:
         site.run(NOTICE)
         assert site.asked() == []
 
-    def test_what_ends_by_its_own_lease_goes_by_itself(
+    def test_server_that_ends_by_its_own_lease_gets_no_request(
         self, site, lease
     ):
         server = site.server('a')
@@ -466,7 +468,7 @@ class TestWholeHost:
         assert site.asked() == []
         assert server['id'] in site.cloud.servers
 
-    def test_what_nova_has_not_shelved_by_its_own_start_is_not_deleted(
+    def test_server_not_shelved_by_its_own_start_is_not_deleted(
         self, site, lease
     ):
         server = site.server('a')
@@ -489,7 +491,7 @@ class TestWholeHost:
         site.run(NOTICE)
         assert site.asked() == []
 
-    def test_what_the_ledger_has_bound_to_it_is_left_alone(
+    def test_server_that_the_ledger_has_bound_gets_no_request(
         self, site, lease
     ):
         # The control: the server needs no hint, and the start is repeated.
@@ -535,7 +537,7 @@ class TestWholeHost:
         )
         assert said in caplog.text
 
-    def test_who_listens_is_told_what_is_in_the_way(self, site, lease):
+    def test_notification_has_the_servers_in_the_way(self, site, lease):
         site.conf.set_override('vacate_order', [], 'manager')
         server = site.server('a')
         site.run(1000)
@@ -558,7 +560,7 @@ class TestWholeHost:
         site.run(1000)
         assert not site.lease(lease).degraded
 
-    def test_what_is_being_deleted_is_in_nobodys_way(self, site, lease):
+    def test_server_that_is_being_deleted_degrades_no_lease(self, site, lease):
         server = site.server('a')
         server['OS-EXT-STS:task_state'] = 'deleting'
         site.run(1000)
@@ -691,7 +693,7 @@ class TestSlots:
         site.run(1000 - LEAD)
         assert [s for s in (other, bounded, last) if told(s)] == [other]
 
-    def test_what_is_inside_another_reservation_is_counted_once(
+    def test_server_of_another_reservation_is_counted_once(
         self, site, slots
     ):
         first = site.create(slots(amount=1, vcpus=4), start=1)
@@ -765,7 +767,9 @@ class TestSlots:
         assert left == [s['id'] for s in servers[2:]]
         assert not site.lease(lease).degraded
 
-    def test_what_stays_in_the_way_degrades_it(self, site, lease, conf):
+    def test_server_that_stays_in_the_way_degrades_the_lease(
+        self, site, lease, conf
+    ):
         conf.set_override('vacate_order', [], 'manager')
         servers = [site.server('a', age=n) for n in range(3)]
         site.run(1000)

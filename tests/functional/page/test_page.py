@@ -271,7 +271,7 @@ def test_a_held_offer_lapses_by_itself(world, browse):
     assert alice.page.locator('.card.held').count() == 0
 
 
-def test_who_sees_a_held_offer(world, browse):
+def test_held_offer_is_a_card_only_for_its_owner(world, browse):
     alice = browse(world)
     alice.sign_in()
     hold(alice)
@@ -837,7 +837,7 @@ def test_page_is_empty_after_signing_out(world, browse):
     assert 'training-run' not in alice.text()
 
 
-def test_nothing_is_asked_of_another_machine(world, browse):
+def test_page_sends_no_request_to_another_machine(world, browse):
     alice = browse(world)
     asked = []
     alice.page.on('request', lambda request: asked.append(request.url))

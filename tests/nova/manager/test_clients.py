@@ -118,7 +118,9 @@ class TestNova:
         cloud.delete(server)
         assert not nova.has_moved(found, int(time.time()) + 60)
 
-    def test_one_image_of_a_server(self, cloud, nova, wait_for):
+    def test_each_reservation_has_one_image_of_a_server(
+        self, cloud, nova, wait_for
+    ):
         server = cloud.boot(cloud.flavor())
         [found] = nova.servers()
         name = f'reserved_{found.name}'

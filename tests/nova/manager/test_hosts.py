@@ -109,7 +109,9 @@ def test_dedicated_hosts_are_in_freepool(manager, cloud, nova, lease, ended):
     assert members(nova, 'freepool') == set()
 
 
-def test_not_dedicated_with_a_server(manager, cloud, nova, host_of):
+def test_host_with_a_server_cannot_become_dedicated(
+    manager, cloud, nova, host_of
+):
     server = cloud.boot(cloud.flavor())
     with pytest.raises(exception.HostHavingServers):
         manager.hosts.create(host_of(server), {'hold': 'dedicated'})

@@ -157,7 +157,7 @@ class TestInstances:
         assert manager.ledger.allocations() == []
 
     @pytest.mark.row('C27')
-    def test_nobody_else_has_the_flavor(
+    def test_only_the_project_has_the_flavor(
         self, manager, cloud, both, lease, delete
     ):
         mine = lease(slots(1))
@@ -306,7 +306,7 @@ class TestInstances:
         shown = cloud.api.api_get('/os-server-groups').body
         assert shown == {'server_groups': []}
 
-    def test_what_is_kept_is_an_ordinary_server(
+    def test_kept_server_is_an_ordinary_server(
         self, manager, cloud, placement_api, both, lease, ended, wait_for
     ):
         mine, another = lease(slots(1, on_end='keep')), cloud.flavor()
@@ -425,7 +425,7 @@ class TestHosts:
             s['id'] for s in outside
         }
 
-    def test_what_was_forced_there_degrades_it(
+    def test_server_forced_onto_a_host_degrades_the_lease(
         self, manager, cloud, both, lease, delete
     ):
         """A forced host skips Nova's filters, and so those of blazar-sched."""

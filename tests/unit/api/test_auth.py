@@ -181,7 +181,7 @@ def test_a_token_without_a_project_is_refused(keystone_api, tokens, manager):
     assert manager.calls == []
 
 
-def test_nobody_is_let_in_for_no_project(conf):
+def test_token_without_project_is_refused(conf):
     """Even with the right roles: no project would mean every project."""
     enforcer = policy.Enforcer(conf, policies.list_rules())
     for roles in (['admin'], ['member', 'reader']):

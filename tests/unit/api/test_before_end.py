@@ -179,7 +179,7 @@ class TestBlazarsUpdate:
         assert [method for method, _ in manager.calls] == ['get_lease']
 
     @pytest.mark.parametrize('asked', [FLOATING_IP, HOST])
-    def test_what_cannot_be_judged_here_is_left_to_the_manager(
+    def test_change_that_the_api_cannot_judge_reaches_the_manager(
         self, ask, manager, known, asked
     ):
         id_ = known(asked)
@@ -192,7 +192,7 @@ class TestBlazarsUpdate:
         ask('PUT', BLAZARS, {'reservations': changes})
         assert manager.calls[-1][1]['values'] == {'reservations': changes}
 
-    def test_nothing_else_costs_a_question(self, ask, manager, known):
+    def test_other_changes_cause_no_second_call(self, ask, manager, known):
         change = {'id': known(HOST), 'max': 3}
         ask('PUT', BLAZARS, {'reservations': [change]})
         assert [method for method, _ in manager.calls] == ['update_lease']

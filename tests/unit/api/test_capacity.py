@@ -27,7 +27,7 @@ def ask(api, headers=ALICE, **query):
     return api.simulate_get(PATH, params=query, headers=headers)
 
 
-def test_it_is_shown_with_times_of_their_zone(api):
+def test_capacity_is_shown_with_times_in_utc(api):
     answer = ask(api)
     assert answer.status_code == 200
     assert answer.json == {

@@ -266,7 +266,9 @@ def test_a_manager_that_answers_nonsense_is_our_fault(api, manager):
         ('POST', '/v1/floatingips'),
     ],
 )
-def test_what_is_no_strict_json_is_refused(api, manager, method, path, body):
+def test_body_that_is_no_strict_json_is_refused(
+    api, manager, method, path, body
+):
     answer = api.simulate_request(
         method, path, body=body, headers={'Content-Type': 'application/json'}
     )

@@ -59,7 +59,7 @@ def test_a_lease_without_an_end_has_a_null(api, manager):
 @pytest.mark.parametrize('token, project_id', [
     ('alice:p1', 'p1'), ('admin', None),
 ])
-def test_what_the_manager_is_asked(
+def test_query_of_the_extension_reaches_the_manager(
     api, manager, query, end, token, project_id
 ):
     answer = show(api, {**V1_1, 'X-Auth-Token': token}, **query)
@@ -134,7 +134,7 @@ def test_an_update_as_far_as_possible(
     ({'end_date': LATER, 'as_far_as_possible': None}, 'as_far_as_possible'),
     ({'end_date': LATER, 'as_far_as_possible': 1}, 'as_far_as_possible'),
 ])
-def test_what_cannot_be_is_refused_by_name(api, manager, body, field):
+def test_invalid_prolongation_is_refused_by_field(api, manager, body, field):
     answer = update(api, **{'as_far_as_possible': True, **body})
     assert answer.status_code == 400
     assert answer.json['error_message'].startswith(field)

@@ -23,7 +23,7 @@ ASKED = {
 }
 
 
-def test_it_is_shown_as_blazar_does(api, manager, floating_ip):
+def test_floating_ip_is_shown_as_by_blazar(api, manager, floating_ip):
     manager.answers['get_floating_ip'] = floating_ip
     manager.answers['list_floating_ips'] = [floating_ip]
     assert api.simulate_get('/v1/floatingips/f1').json == {'floatingip': SHOWN}
