@@ -147,7 +147,11 @@ class Conflict(BlazarSchedError):
 class NotEnoughHostsAvailable(Conflict):
     """A window that has no room for a reservation of hosts or instances.
 
-    :param offer: the room that there is; see placing.offer
+    :param offer: the room that there is: `available` is the number of hosts or
+        instances that the window has room for, and `reservation` the position
+        in the lease of the reservation that lacks room; `start` and `end` are
+        those of another window in which the whole lease finds room, None if no
+        such window is known
     """
 
     def __init__(

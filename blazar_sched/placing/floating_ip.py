@@ -8,8 +8,10 @@ in comparison with hosts.
 from collections import Counter
 from collections.abc import Collection
 from collections.abc import Iterable
+from collections.abc import Mapping
 from collections.abc import Sequence
 import itertools
+from typing import Any
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import plural
@@ -21,7 +23,6 @@ from blazar_sched.domain.reservation import FLOATING_IP
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.domain.window import Window
-from blazar_sched.placing.offer import Offer
 
 _REQUIRED = 'required_floatingips'
 
@@ -118,7 +119,7 @@ def networks(lease: Lease) -> list[str]:
 
 def lacking(
     uses: Collection[Use], lease: Lease, window: Window
-) -> Offer | None:
+) -> Mapping[str, Any] | None:
     """Return the first reservation of a new lease that lacks floating IPs.
 
     :param uses: the reservable floating IPs of the networks of the lease

@@ -73,7 +73,7 @@ class Bounds:
 
     :param first: the first start
     :param last: the last start
-    :param least: the least length in seconds
+    :param least: the least length in seconds, FOREVER for windows without end
     :param most: the greatest length in seconds, FOREVER for any length
     :param latest_end: the last end, FOREVER for any end
     :param align: returns the first start that people want, at or after a time
@@ -85,6 +85,10 @@ class Bounds:
     most: int
     latest_end: int = FOREVER
     align: Callable[[int], int] = int
+
+    def least_end(self, start: int) -> int:
+        """Return the first end of a window with a start, FOREVER for none."""
+        return FOREVER if self.least == FOREVER else start + self.least
 
     def last_end(self, start: int) -> int:
         """Return the last end of a window with a start, FOREVER for none."""
@@ -350,7 +354,7 @@ class Search:
     def _longest_at(self, start: int) -> Found | None:
         """Return the longest window with room that begins at a start."""
         end = self._bounds.last_end(start)
-        least_end = start + self._bounds.least
+        least_end = self._bounds.least_end(start)
         if start > self._bounds.last or end < least_end:
             return None
         if end > least_end:

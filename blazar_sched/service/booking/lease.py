@@ -3,9 +3,7 @@
 
 from collections.abc import Callable
 from collections.abc import Mapping
-import contextlib
 import dataclasses
-import functools
 import math
 from typing import Any
 from typing import TypeVar
@@ -18,18 +16,20 @@ from blazar_sched.domain.event import Event
 from blazar_sched.domain.lease import ending_now
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import Reservation
+from blazar_sched.domain.window import Window
 from blazar_sched.placing import lease_placing
-from blazar_sched.placing.window_search import Budget
-from blazar_sched.replica import state
 from blazar_sched.service.booking import idempotency
-from blazar_sched.service.booking import placing_options
-from blazar_sched.service.booking import window_search
 from blazar_sched.service.booking.booking import Bookings
 from blazar_sched.service.booking.booking import Removed
+from blazar_sched.service.booking.end_search import EndSearch
 from blazar_sched.service.booking.lease_writer import end_window
+from blazar_sched.service.booking.search import Booking
+from blazar_sched.service.booking.search import WindowSearch
+from blazar_sched.service.booking.search import with_window
 from blazar_sched.service.bus.notifier import BEFORE_END_STOP
 from blazar_sched.service.enforcement.base import LeaseChange
 from blazar_sched.service.events import shrinking
+from blazar_sched.service.ledger.at_one_revision import ReplicaReader
 from blazar_sched.service.ledger.tx import PlacingTx
 
 # A delete checks this many times, with this many seconds between the checks,
@@ -43,7 +43,7 @@ OPEN_WAIT = 0.2
 _OPENING = (states.LEASE_PENDING, states.LEASE_STARTING)
 
 T = TypeVar('T')
-Draft = window_search.Booking[Lease]
+Draft = Booking[Lease]
 Choose = Callable[[PlacingTx], Mapping[str, Any]]
 
 
@@ -58,7 +58,7 @@ class Leases:
     def __init__(
         self,
         bookings: Bookings,
-        search: window_search.WindowSearch,
+        search: WindowSearch,
         wait: Callable[[float], object],
     ) -> None:
         self._bookings = bookings
@@ -117,13 +117,7 @@ class Leases:
             if not offering:
                 raise
             # The refusal may be raised as it is, and is no cause of itself.
-            raise self._offered(
-                e, earliest, functools.partial(
-                    window_search.with_start, e, self._ledger, earliest,
-                    self._bookings.writer.options, now,
-                    placing_options.rules(self._bookings.conf),
-                ),
-            ) from e.__cause__
+            raise self._search.with_start(e, earliest, now) from e.__cause__
         return lease if dry_run else self.opened(lease, now)
 
     def opened(self, lease: Lease, now: int) -> Lease:
@@ -165,29 +159,12 @@ class Leases:
             return book(lambda tx: earliest)
         first = self._search.first(values, earliest, now)
 
-        def search(reader: window_search.ReplicaReader) -> Lease:
+        def search(reader: ReplicaReader) -> Lease:
             return self._bookings.drafts.new(
                 {**values, 'start': first(reader)}, now
             )
 
         return self._search.book(search, book, earliest.project_id)
-
-    def _offered(
-        self,
-        refusal: exception.NotEnoughHostsAvailable,
-        lease: Lease,
-        offer: Callable[[Budget], exception.NotEnoughHostsAvailable],
-    ) -> exception.NotEnoughHostsAvailable:
-        """Return a refusal with an offer, or without one while others search.
-
-        :param offer: returns the refusal with an offer, within a budget
-        """
-        with (
-            contextlib.suppress(exception.TooManyRequests),
-            self._search.turn(lease.project_id),
-        ):
-            return offer(self._search.budget())
-        return refusal
 
     def update(
         self,
@@ -235,7 +212,9 @@ class Leases:
         except exception.NotEnoughHostsAvailable as e:
             if not offering:
                 raise
-            raise self._with_end(e, lease_id, values, now) from e.__cause__
+            raise self._with_end(
+                e, lease_id, project_id, values, now
+            ) from e.__cause__
 
     def _update(
         self,
@@ -287,32 +266,33 @@ class Leases:
                 self._bookings.notifier.lease(BEFORE_END_STOP, new)
         return new
 
-    def prolong(
+    def end_search(
         self,
-        tx: PlacingTx,
         lease_id: str,
         project_id: str | None,
+        values: Mapping[str, Any],
         end: int,
-        now: int,
-    ) -> LeaseChange:
-        """Write a lease with another end, and ask no filter.
+    ) -> EndSearch:
+        """Return the search for the latest end of a lease.
 
-        :raises BlazarSchedError: as `update`
-        """
-        values = {'end': end}
-        old = tx.owned_lease(lease_id, project_id)
-        _check_changeable(old, values)
-        new = self._bookings.drafts.changed(old, values, now)
-        return self._bookings.writer.change(tx, old, new, now, {})
-
-    def matched(self, lease_id: str, project_id: str | None) -> Lease:
-        """Return a lease whose requirements are matched ahead of a commit.
-
+        :param values: what else is to be changed, as for `update`
+        :param end: the latest end to consider
         :raises LeaseNotFound: if the project has no such lease
         """
-        lease = self._ledger.owned_lease(lease_id, project_id)
-        self._match(lease)
-        return lease
+        now = self._bookings.now()
+        self._match(self._ledger.owned_lease(lease_id, project_id))
+
+        def change(tx: PlacingTx, end: int) -> LeaseChange:
+            changes = {**values, 'end': end}
+            old = tx.owned_lease(lease_id, project_id)
+            _check_changeable(old, changes)
+            new = self._bookings.drafts.changed(old, changes, now)
+            left = self._shrinker.remaining(tx.replica, old, new, now)
+            return self._bookings.writer.change(tx, old, new, now, left)
+
+        return EndSearch(
+            self._bookings, self._search, lease_id, project_id, end, change
+        )
 
     def _match(self, lease: Lease) -> None:
         """Match the requirements of a lease ahead of the commit.
@@ -331,31 +311,35 @@ class Leases:
         self,
         refusal: exception.NotEnoughHostsAvailable,
         lease_id: str,
+        project_id: str | None,
         values: Mapping[str, Any],
         now: int,
     ) -> exception.NotEnoughHostsAvailable:
-        old = self._ledger.lease(lease_id)
+        """Return the refusal of a changed lease with the last end with room.
+
+        No end is offered where the change would also be refused without a
+        later end, or to a lease that has more than resources on hosts.
+        """
+        old = self._ledger.owned_lease(lease_id, project_id)
         new = self._bookings.drafts.changed(old, values, now)
-
-        def place(replica: state.Replica, end: int) -> bool:
-            ending = dataclasses.replace(new, end=end)
-            left = self._shrinker.remaining(replica, old, ending, now)
+        active = old.status == states.LEASE_ACTIVE
+        end = old.end
+        if end < new.end and all(
+            r.is_on_hosts(active) for r in new.reservations
+        ):
+            others = {k: v for k, v in values.items() if k != 'duration'}
             try:
-                self._bookings.writer.place_changed(
-                    replica, old, ending, now, left
-                )
-            except exception.NotEnoughHostsAvailable:
-                return False
-            return True
-
-        def fits(end: int) -> bool:
-            # One query for each end: no other commit waits for the whole
-            # search.
-            return self._ledger.read_replica(functools.partial(place, end=end))
-
-        return self._offered(refusal, new, functools.partial(
-            window_search.with_end, refusal, old, new, fits
-        ))
+                end = self.end_search(
+                    lease_id, project_id, others, new.end
+                ).ahead()
+            except exception.TooManyRequests:
+                return refusal
+            except exception.InvalidInput:
+                # The other values need a later end.
+                pass
+        return with_window(
+            refusal, Window(new.start, end) if end > old.end else None
+        )
 
     def delete(
         self, lease_id: str, project_id: str | None, dry_run: bool = False

@@ -47,10 +47,10 @@ from blazar_sched.service import loop
 from blazar_sched.service.booking import idempotency
 from blazar_sched.service.booking.booking import Bookings
 from blazar_sched.service.booking.request_search import RequestSearch
-from blazar_sched.service.booking.window_search import Booking
-from blazar_sched.service.booking.window_search import check_on_hosts
-from blazar_sched.service.booking.window_search import SECONDS
-from blazar_sched.service.booking.window_search import WindowSearch
+from blazar_sched.service.booking.search import Booking
+from blazar_sched.service.booking.search import check_on_hosts
+from blazar_sched.service.booking.search import SECONDS
+from blazar_sched.service.booking.search import WindowSearch
 from blazar_sched.service.bus.notifier import REQUEST_BOOK
 from blazar_sched.service.bus.notifier import REQUEST_CREATE
 from blazar_sched.service.bus.notifier import REQUEST_DELETE

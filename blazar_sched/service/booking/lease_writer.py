@@ -19,6 +19,7 @@ from blazar_sched.domain import plural
 from blazar_sched.domain import states
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.relocation import Rules
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.window import Window
 from blazar_sched.placing import displacement
@@ -55,18 +56,9 @@ class LeaseWriter:
 
         :raises NotEnoughHostsAvailable: if a reservation finds no room
         """
-        replica.advance(now)
         # The lease of a server's lifetime displaces no other server.
-        rules = None if lease.is_lifetime else (
-            placing_options.rules(self._conf)
-        )
-        return displacement.place(
-            replica, lease, lease.window, now, rules,
-            lambda: lease_placing.place(
-                replica, lease, lease.window, options=self.options
-            ),
-            self.options,
-        )
+        rules = None if lease.is_lifetime else self.rules
+        return place(replica, lease, now, self.options, rules)
 
     def write(self, tx: PlacingTx, new: Sequence[Placed]) -> None:
         """Write new leases with what `place` has returned for each."""
@@ -193,15 +185,19 @@ class LeaseWriter:
             )
 
         return displacement.place(
-            replica, new, new.left(now), now,
-            placing_options.rules(self._conf),
-            attempt, self.options,
+            replica, new, new.left(now), now, self.rules, attempt,
+            self.options,
         )
 
     @property
     def options(self) -> Options:
         """The options of placing, as configured now."""
         return placing_options.read(self._conf.manager)
+
+    @property
+    def rules(self) -> Rules | None:
+        """The rules of relocation, as configured now."""
+        return placing_options.rules(self._conf)
 
     def _book(
         self,
@@ -215,6 +211,28 @@ class LeaseWriter:
             self._drivers[reservation.resource_type].book(
                 tx, lease, reservation, window, reservation.id in settled
             )
+
+
+def place(
+    replica: state.Replica,
+    lease: Lease,
+    now: int,
+    options: Options,
+    rules: Rules | None,
+) -> tuple[lease_placing.Allocations, list[Instance]]:
+    """Return a new lease's allocations and the displaced instances.
+
+    :param rules: the rules of relocation; None if no instance is relocated
+    :raises NotEnoughHostsAvailable: if a reservation finds no room
+    """
+    replica.advance(now)
+    return displacement.place(
+        replica, lease, lease.window, now, rules,
+        lambda: lease_placing.place(
+            replica, lease, lease.window, options=options
+        ),
+        options,
+    )
 
 
 def end_window(tx: PlacingTx, lease: Lease) -> None:

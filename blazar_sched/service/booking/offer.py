@@ -17,13 +17,13 @@ from blazar_sched.domain import states
 from blazar_sched.domain.lease import Lease
 from blazar_sched.placing import lease_placing
 from blazar_sched.service.booking import idempotency
-from blazar_sched.service.booking import window_search
 from blazar_sched.service.booking.booking import Bookings
 from blazar_sched.service.booking.lease import Leases
-from blazar_sched.service.booking.window_search import Booking
-from blazar_sched.service.booking.window_search import Found
-from blazar_sched.service.booking.window_search import Windows
-from blazar_sched.service.booking.window_search import WindowSearch
+from blazar_sched.service.booking.search import Booking
+from blazar_sched.service.booking.search import count
+from blazar_sched.service.booking.search import LeaseWindow
+from blazar_sched.service.booking.search import Windows
+from blazar_sched.service.booking.search import WindowSearch
 from blazar_sched.service.enforcement.base import LeaseChange
 from blazar_sched.service.ledger.reader import Reader
 from blazar_sched.service.ledger.tx import PlacingTx
@@ -187,7 +187,7 @@ class Offers:
             'nearest': windows.nearest,
         }
 
-    def _offered(self, found: Found) -> _Shown:
+    def _offered(self, found: LeaseWindow) -> _Shown:
         limited_by = None
         try:
             self._bookings.enforcement.check_limits(
@@ -227,7 +227,7 @@ class Offers:
             'reservations': [
                 {
                     'resource_type': r.resource_type,
-                    'available': window_search.count(
+                    'available': count(
                         r, [a for a in allocations if a.reservation_id == r.id]
                     ),
                 }
@@ -236,7 +236,7 @@ class Offers:
         }
 
 
-def _held(offered: Found, now: int, seconds: int) -> Lease:
+def _held(offered: LeaseWindow, now: int, seconds: int) -> Lease:
     """Return the lease that holds the room of an offer."""
     lease = offered.in_window
     until = min(now + seconds, lease.end)

@@ -18,9 +18,9 @@ from blazar_sched.placing.window_search import Budget
 from blazar_sched.replica import state
 from blazar_sched.service.booking import draft
 from blazar_sched.service.booking.booking import Bookings
-from blazar_sched.service.booking.window_search import DEFAULT_RANGE
-from blazar_sched.service.booking.window_search import Search
-from blazar_sched.service.booking.window_search import WindowSearch
+from blazar_sched.service.booking.search import DEFAULT_RANGE
+from blazar_sched.service.booking.search import WindowSearch
+from blazar_sched.service.ledger.at_one_revision import Query
 
 LOG = log.getLogger(__name__)
 
@@ -44,7 +44,7 @@ class RequestSearch:
         ahead: Sequence[RequestedLease],
         within: Starts,
         now: int,
-    ) -> Search[int | None]:
+    ) -> Query[int | None]:
         """Return the search for the first start that a request can get.
 
         :param ahead: the requests ahead in the windows that they keep free

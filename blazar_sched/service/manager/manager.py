@@ -27,8 +27,8 @@ from blazar_sched.service.booking import offer
 from blazar_sched.service.booking import placing_options
 from blazar_sched.service.booking import series
 from blazar_sched.service.booking import unused
-from blazar_sched.service.booking import window_search
 from blazar_sched.service.booking.booking import Bookings
+from blazar_sched.service.booking.search import WindowSearch
 from blazar_sched.service.bus import fanout
 from blazar_sched.service.bus import notifier
 from blazar_sched.service.bus import nova_notifications
@@ -152,15 +152,13 @@ class Manager:
             self.instances.notice, self.metrics,
         )
         self.flavors = flavor_sync.Flavors(self.ledger, nova)
-        search = window_search.WindowSearch(self.bookings, thread_time)
+        search = WindowSearch(self.bookings, thread_time)
         self.leases = lease.Leases(self.bookings, search, wait)
         self.offers = offer.Offers(self.bookings, search, self.leases)
         self.lease_requests = lease_request.LeaseRequests(
             self.bookings, search, monotonic, self.metrics
         )
-        self.extensions = extension.Extensions(
-            self.bookings, self.leases, search
-        )
+        self.extensions = extension.Extensions(self.bookings, self.leases)
         self.series = series.AllSeries(self.bookings, self.metrics)
         self.unused = unused.Unused(self.bookings, self.leases, self.metrics)
         self.hosts = host.Hosts(

@@ -14,7 +14,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from blazar_sched.service.booking import window_search
+from blazar_sched.service.booking import search
+from blazar_sched.service.booking.lease_search import LeaseSearch
+from blazar_sched.service.ledger import at_one_revision
 
 V1_1 = {'OpenStack-API-Version': 'reservation 1.1'}
 ALICE = {**V1_1, 'X-Auth-Token': 'alice:p1'}
@@ -271,7 +273,7 @@ class TestBudget:
             )
         monkeypatch.setattr(
             service.manager.leases._search, 'thread_time',
-            lambda: len(reads) * window_search.SECONDS / 5,
+            lambda: len(reads) * search.SECONDS / 5,
         )
         return service
 
@@ -293,7 +295,7 @@ class TestBudget:
     def test_alternatives_share_it(self, api, service):
         """The second is searched for, however long the first one takes."""
         tried = []
-        search = window_search._LeaseSearch.best
+        search = LeaseSearch.best
 
         def best(self, *args):
             before = len(service.reads)
@@ -302,7 +304,7 @@ class TestBudget:
             return found
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(window_search._LeaseSearch, 'best', best)
+            patch.setattr(LeaseSearch, 'best', best)
             ask(api, HOST, HOST, alternatives=[[HOST, HOST]])
         assert tried == [3, 3]
 
@@ -343,8 +345,7 @@ class TestTurns:
 
         The first of the searches wait in the manager until go_on is set.
         """
-        search = service.manager.offers._search
-        found = search._at_one_revision
+        found = at_one_revision.find
         go_on, running = threading.Event(), threading.Semaphore(0)
 
         def slow(*args):
@@ -352,7 +353,7 @@ class TestTurns:
             assert go_on.wait(30)
             return found(*args)
 
-        monkeypatch.setattr(search, '_at_one_revision', slow)
+        monkeypatch.setattr(at_one_revision, 'find', slow)
         with futures.ThreadPoolExecutor(16) as pool:
             yield SimpleNamespace(go_on=go_on, running=running, answers=[
                 pool.submit(
@@ -365,7 +366,7 @@ class TestTurns:
 
     def test_of_sixteen_searches_one_runs_and_three_wait(self, api, post):
         """One search runs, three wait, and others are refused at once."""
-        most = window_search.MAX_PROJECT_SEARCHES
+        most = search.MAX_PROJECT_SEARCHES
         ended = futures.as_completed(post.answers, timeout=30)
         refused = {next(ended).result().status_code for _ in range(16 - most)}
         assert refused == {429}
@@ -391,7 +392,7 @@ class TestTurns:
     def test_the_searches_of_all_projects_are_counted(
         self, api, turn, monkeypatch
     ):
-        monkeypatch.setattr(window_search, 'MAX_SEARCHES', 1)
+        monkeypatch.setattr(search, 'MAX_SEARCHES', 1)
         with turn('p2'):
             refused = ask(api, status=429)
         assert refused['error_name'] == 'TooManyRequests'
@@ -400,14 +401,14 @@ class TestTurns:
     def test_a_search_waits_no_longer_than_its_caller(
         self, api, turn, monkeypatch
     ):
-        monkeypatch.setattr(window_search, 'WAIT', 0.0)
+        monkeypatch.setattr(search, 'WAIT', 0.0)
         with turn('p2'):
             ask(api, status=429)
         ask(api)
 
     def test_refusals_and_requests_need_no_turn(self, api, turn, monkeypatch):
         """A refusal has no offer then, and a lease request waits."""
-        monkeypatch.setattr(window_search, 'MAX_PROJECT_SEARCHES', 1)
+        monkeypatch.setattr(search, 'MAX_PROJECT_SEARCHES', 1)
         book_hours(api, HOSTS, 0, 2)
         with turn('p1'):
             refused = create(api, latest_start_date='')
@@ -576,8 +577,7 @@ def between(api, service, monkeypatch):
 
     def between(hours):
         hours = iter(hours)
-        search = service.manager.leases._search
-        found_alone = search._at_one_revision
+        found_alone = at_one_revision.find
 
         def found(*args):
             result = found_alone(*args)
@@ -586,7 +586,7 @@ def between(api, service, monkeypatch):
                 book_hours(api, HOST, hour, hour + 2)
             return result
 
-        monkeypatch.setattr(search, '_at_one_revision', found)
+        monkeypatch.setattr(at_one_revision, 'find', found)
 
     return between
 
@@ -606,7 +606,7 @@ def test_a_commit_between_search_and_booking(api, between, commits):
 
 def test_control_without_a_look_at_the_revision(api, between, monkeypatch):
     monkeypatch.setattr(
-        window_search, '_still_true', lambda found, *_: found
+        at_one_revision, 'confirm', lambda *_: None
     )
     between([0])
 
@@ -787,7 +787,7 @@ class TestHold:
         self, api, between, monkeypatch
     ):
         monkeypatch.setattr(
-            window_search, '_still_true', lambda found, *_: found
+            at_one_revision, 'confirm', lambda *_: None
         )
         between([0])
         assert 'error_message' in ask(api, HOSTS, hold='10m', status=409)

@@ -10,7 +10,7 @@ from blazar_sched.domain import exception
 from blazar_sched.domain.floating_ip import FloatingIP
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.domain.window import TIME_LIMIT
-from blazar_sched.service.booking.extension import Search
+from blazar_sched.service.booking.end_search import EndSearch
 from blazar_sched.service.booking.extension import SEARCHES
 from tests.functional.manager.relocating import NOTICE
 from tests.functional.manager.relocating import RelocatingManager
@@ -341,7 +341,7 @@ def test_commits_meanwhile(
     rivals = [world.create(whole(2, 2), start=s, end=s + 10) for s in (
         [900] if earlier else range(300, 1000, 100)
     )]
-    ahead = Search.ahead
+    ahead = EndSearch.ahead
     times = iter(range(commits))
 
     def act(search):
@@ -357,7 +357,7 @@ def test_commits_meanwhile(
             world.leases.delete(rivals.pop(0).id, None)
         return end
 
-    monkeypatch.setattr(Search, 'ahead', act)
+    monkeypatch.setattr(EndSearch, 'ahead', act)
     if method == 'get':
         found = extension(world, lease)
         assert found['end'] == rivals[0].start

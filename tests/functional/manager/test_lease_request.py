@@ -15,7 +15,7 @@ from blazar_sched.domain.window import FOREVER
 from blazar_sched.domain.window import Window
 from blazar_sched.service.booking.lease_request import MAX_MOVED_LEASES
 from blazar_sched.service.booking.lease_request import REST
-from blazar_sched.service.booking.window_search import SECONDS
+from blazar_sched.service.booking.search import SECONDS
 from tests.seeds import seeds
 
 LOW, NORMAL, HIGH = range(len(PRIORITIES))

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A refusal for lack of room offers a time at which there is room."""
 
+import json
+
 import pytest
 
 from blazar_sched.domain import exception
@@ -32,6 +34,59 @@ def test_a_lease_is_told_how_much_there_is_and_when_there_is_enough(world):
         'start': world.now + 200,
         'end': world.now + 300,
     }
+
+
+@pytest.fixture
+def refuse(world):
+    """refuse(reservations, start, end) -> the start that a refusal offers."""
+
+    def refuse(reservations, start, end):
+        with pytest.raises(exception.NotEnoughHostsAvailable) as refusal:
+            world.leases.create(
+                {
+                    'name': 'late', 'project_id': 'project', 'user_id': 'user',
+                    'start': world.now + start,
+                    'end': FOREVER if end is None else world.now + end,
+                    'before_end': None, 'reservations': reservations,
+                },
+                offering=True,
+            )
+        return refusal.value.offer['start'] - world.now
+
+    return refuse
+
+
+def test_a_refusal_and_a_search_for_offers_name_the_same_start(
+    world, whole, refuse
+):
+    """The first gap of a host is found, although a later start has room."""
+    for name in 'ab':
+        world.add_host(name)
+    only_b = whole(
+        resource_properties=json.dumps(['==', '$hypervisor_hostname', 'b'])
+    )
+    for start, end in ((10, 1800), (2400, 10000)):
+        world.create(only_b, start=start, end=end)
+    two = [whole(), whole()]
+    offered = world.manager.offers.search({
+        'project_id': 'project', 'user_id': 'user', 'alternatives': [two],
+        'start': world.now + 10, 'latest_start': None, 'latest_end': None,
+        'duration': 500, 'max_duration': None, 'align': None,
+        'best': 'earliest', 'limit': 1, 'distance': 1,
+    })['offers'][0]['start'] - world.now
+
+    assert refuse(two, 10, 510) == offered == 1800
+    # A window of 700 seconds does not fit into the gap.
+    assert refuse(two, 10, 710) == 10000
+
+
+def test_a_refused_lease_without_end_is_offered_its_first_start(
+    world, whole, refuse
+):
+    world.add_host('a')
+    for start, end in ((10, 100), (200, 300)):
+        world.create(whole(), start=start, end=end)
+    assert refuse([whole()], 10, None) == 300
 
 
 class TestProlongation:
@@ -97,6 +152,12 @@ class TestProlongation:
         refusal = self.prolong(world, lease, 900)
         assert refusal.offer['end'] == rival.start - 60
         world.leases.update(lease.id, None, {'end': refusal.offer['end']})
+
+    def test_end_is_that_of_the_extension(self, world, lease):
+        rival = world.create(start=300, end=400)
+        found = world.manager.extensions.get(lease.id, None, lease.end + 900)
+        refusal = self.prolong(world, lease, 900)
+        assert refusal.offer['end'] == found['end'] == rival.start
 
     def test_refusal_for_more_hosts_offers_no_end(self, world, lease):
         [reservation] = lease.reservations

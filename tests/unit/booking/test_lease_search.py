@@ -13,7 +13,7 @@ from blazar_sched.domain import exception
 from blazar_sched.domain.window import Window
 from blazar_sched.placing import lease_placing
 from blazar_sched.placing import options
-from blazar_sched.service.booking import window_search
+from blazar_sched.service.booking.search import WindowSearch
 from tests.unit.placing import placements
 from tests.unit.placing.placements import Placements
 
@@ -49,15 +49,21 @@ def has_room(world, wanted, at, duration):
 
 def refuse(world, lease):
     """Return the offer for a lease that has no room."""
-    ledger = types.SimpleNamespace(
-        read_replica=lambda query: query(world.replica)
+    search = WindowSearch(
+        types.SimpleNamespace(
+            ledger=types.SimpleNamespace(
+                read_replica=lambda query: query(world.replica)
+            ),
+            writer=types.SimpleNamespace(
+                options=options.DEFAULT_OPTIONS, rules=None
+            ),
+        ),
+        thread_time=float,
     )
     try:
         lease_placing.place(world.replica, lease, lease.window)
     except exception.NotEnoughHostsAvailable as e:
-        refusal = window_search.with_start(
-            e, ledger, lease, options.DEFAULT_OPTIONS, 0, None
-        )
+        refusal = search.with_start(e, lease, 0)
         assert refusal.args == e.args and refusal.field == e.field
         return refusal.kwargs['offer']
     assume(False)

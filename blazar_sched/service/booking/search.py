@@ -1,0 +1,469 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The search for windows in which a lease would find room.
+
+Windows are searched for a request for offers, for a lease that is to begin at
+the first start with room, and for a lease that is refused for lack of
+capacity.
+
+A search takes a bounded time, and says where it has stopped. One search runs
+at a time in a manager, and few wait for their turn, so that the searches of
+one project keep neither the threads of the API nor other projects waiting.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+import contextlib
+import dataclasses
+import threading
+import time
+from typing import Any
+from typing import TypeVar
+
+from blazar_sched.domain import alignment
+from blazar_sched.domain import duration
+from blazar_sched.domain import exception
+from blazar_sched.domain import lease as lease_rules
+from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.lease_request import Starts
+from blazar_sched.domain.reservation import FLOATING_IP
+from blazar_sched.domain.reservation import Reservation
+from blazar_sched.domain.window import FOREVER
+from blazar_sched.domain.window import TIME_LIMIT
+from blazar_sched.domain.window import Window
+from blazar_sched.placing import lease_placing
+from blazar_sched.placing import window_search
+from blazar_sched.placing.window_search import Budget
+from blazar_sched.replica import state
+from blazar_sched.service.booking.booking import Bookings
+from blazar_sched.service.booking.lease_search import first_window
+from blazar_sched.service.booking.lease_search import LeaseSearch
+from blazar_sched.service.ledger import at_one_revision
+from blazar_sched.service.ledger.at_one_revision import FixedReader
+from blazar_sched.service.ledger.at_one_revision import Query
+from blazar_sched.service.ledger.at_one_revision import ReplicaReader
+from blazar_sched.service.ledger.reader import Reader
+from blazar_sched.service.ledger.tx import PlacingTx
+
+T = TypeVar('T')
+R = TypeVar('R')
+# Returns what was found, in this commit.
+Booking = Callable[[PlacingTx], T]
+
+# The seconds of processor time of the searches of one request, and of a search
+# for which commits wait.
+SECONDS = 0.5
+SECONDS_IN_COMMIT = 0.2
+# The most searches that run or wait in a manager, of a project and of all, and
+# the seconds that a search waits: its caller does not wait much longer.
+MAX_PROJECT_SEARCHES = 4
+MAX_SEARCHES = 8
+WAIT = 10.0
+# The seconds from the first to the last start, unless the client says.
+DEFAULT_RANGE = 90 * 86400
+
+
+class WindowSearch:
+    """The search for windows with room for a lease that is not created yet.
+
+    :param thread_time: returns the processor time of this thread in seconds
+    """
+
+    def __init__(
+        self,
+        bookings: Bookings,
+        thread_time: Callable[[], float] = time.thread_time,
+    ) -> None:
+        self._bookings = bookings
+        self._ledger = bookings.ledger
+        self.thread_time = thread_time
+        self._turn = threading.Lock()
+        self._lock = threading.Lock()
+        self._searches: Counter[str] = Counter()
+
+    @contextlib.contextmanager
+    def turn(self, project_id: str | None) -> Iterator[None]:
+        """Wait for the turn of a search of a project, and keep the turn.
+
+        :param project_id: None for a search of the manager, which has no turn
+        :raises TooManyRequests: if too many searches run or wait already
+        """
+        if project_id is None:
+            yield
+            return
+        with self._lock:
+            if (
+                self._searches[project_id] >= MAX_PROJECT_SEARCHES
+                or self._searches.total() >= MAX_SEARCHES
+            ):
+                raise _too_many()
+            self._searches[project_id] += 1
+        try:
+            if not self._turn.acquire(timeout=WAIT):
+                raise _too_many()
+            try:
+                yield
+            finally:
+                self._turn.release()
+        finally:
+            with self._lock:
+                self._searches -= Counter([project_id])
+
+    def budget(self, seconds: float = SECONDS) -> Budget:
+        """Return the budget of a search that begins now in this thread."""
+        return Budget(self.thread_time, seconds)
+
+    def windows(self, values: Mapping[str, Any]) -> Query['Windows']:
+        """Return the search for windows for a lease, or for an alternative.
+
+        :param values: the fields of a request for offers
+        :raises InvalidInput: naming the field that is wrong
+        """
+        now = self._bookings.now()
+        bounds = _bounds(values, now)
+        leases = [
+            self._bookings.drafts.new(
+                {
+                    'name': '', 'project_id': values['project_id'],
+                    'user_id': values['user_id'], 'before_end': None,
+                    'start': bounds.first,
+                    'end': bounds.first + bounds.least,
+                    'reservations': reservations,
+                },
+                now,
+            )
+            for reservations in values['alternatives']
+        ]
+        for lease in leases:
+            check_on_hosts(lease, or_floating_ips=True)
+        return lambda reader: self._windows(
+            values, leases, bounds, now, reader
+        )
+
+    def first(
+        self, values: Mapping[str, Any], lease: Lease, now: int
+    ) -> Query[int]:
+        """Return the search for the first start at which a lease finds room.
+
+        If no start has room, the search finds the first start of all. A search
+        that is given up raises NotEnoughHostsAvailable.
+
+        :param values: the fields of a request for a lease, with the range of
+            starts
+        :param lease: the lease at any start
+        :raises InvalidInput: naming the field that is wrong
+        """
+        check_on_hosts(lease, or_floating_ips=True)
+        bounds = _bounds(values, now)
+        start = bounds.align(bounds.first)
+        if start > bounds.last:
+            raise exception.InvalidInput(
+                'there is no aligned start from start_date to '
+                'latest_start_date',
+                field='align',
+            )
+
+        def search(reader: ReplicaReader) -> int:
+            lease_search = LeaseSearch(
+                self._bookings.writer, lease, bounds, now, reader
+            )
+            found = lease_search.best('earliest', 1, 1)
+            until = lease_search.searched_until
+            if not found and until is not None:
+                raise exception.NotEnoughHostsAvailable(
+                    'no start has room before '
+                    f'{duration.format_time(until)}, where the search was '
+                    'given up because it took too long',
+                    field='start_date',
+                )
+            return found[0].window.start if found else start
+
+        return search
+
+    def first_of(
+        self,
+        lease: Lease,
+        ranges: Callable[[state.Replica], Iterable[Starts]],
+        now: int,
+    ) -> Query[int | None]:
+        """Return the search for the first start in ranges that has room.
+
+        The search finds None if no start has room.
+
+        :param lease: the lease at any start
+        :param ranges: returns the ranges of starts, in their order
+        :raises InvalidInput: naming the field that is wrong
+        """
+        check_on_hosts(lease)
+
+        def search(reader: ReplicaReader) -> int | None:
+            for starts in reader(ranges):
+                window = first_window(
+                    self._bookings.writer, lease, starts, now, reader
+                )
+                if window is not None:
+                    return window.start
+            return None
+
+        return search
+
+    def with_start(
+        self,
+        refusal: exception.NotEnoughHostsAvailable,
+        lease: Lease,
+        now: int,
+    ) -> exception.NotEnoughHostsAvailable:
+        """Return the refusal of a new lease with the first start with room.
+
+        There is no start in the refusal of a lease that requests more than
+        resources on hosts, or if none is found within the budget of a search.
+        While too many others search, the refusal is returned as it is.
+        """
+        found = None
+        if all(r.is_on_hosts(active=False) for r in lease.reservations):
+            try:
+                found = self.result(
+                    lambda reader: first_window(
+                        self._bookings.writer, lease,
+                        (lease.start, TIME_LIMIT - 1), now, reader,
+                    ),
+                    lease.project_id,
+                )
+            except exception.TooManyRequests:
+                return refusal
+        return with_window(refusal, found)
+
+    def result(
+        self,
+        search: Query[T],
+        project_id: str | None = None,
+        budget: Budget | None = None,
+    ) -> T:
+        """Return the result of a search at one revision of the ledger.
+
+        No commit waits for the whole search, unless commits come in between
+        again and again; the search is given up early then.
+
+        :param project_id: the project whose turn the search needs
+        :raises TooManyRequests: as `turn`
+        """
+        with self.turn(project_id):
+            return at_one_revision.find(
+                self._ledger, search, budget or self.budget(),
+                self._short_budget,
+            )[0]
+
+    def book(
+        self,
+        search: Query[T],
+        book: Callable[[Booking[T]], R],
+        project_id: str | None = None,
+        budget: Budget | None = None,
+    ) -> R:
+        """Book what a search finds, at the revision at which it is found.
+
+        No commit waits for the search, unless other commits come between the
+        search and the booking again and again. What a long search finds is
+        booked then if it still has room.
+
+        :param book: makes a commit of what its argument returns in the commit
+        :param project_id: the project whose turn the search needs
+        :raises TooManyRequests: as `turn`
+        """
+        budget = budget or self.budget()
+        for _ in range(at_one_revision.MAX_REPEATS):
+            with self.turn(project_id):
+                found, reader = at_one_revision.find(
+                    self._ledger, search, budget, self._short_budget
+                )
+
+            def confirmed(
+                tx: PlacingTx,
+                found: T = found,
+                reader: ReplicaReader = reader,
+            ) -> T:
+                at_one_revision.confirm(reader, tx)
+                return found
+
+            with contextlib.suppress(at_one_revision.Outdated):
+                return book(confirmed)
+            if budget.is_spent:
+                break
+        else:
+            return book(lambda tx: search(self.fixed(tx.replica, tx)))
+        return book(lambda tx: found)
+
+    def fixed(self, replica: state.Replica, source: Reader) -> FixedReader:
+        """Return a reader for a short search, for which commits wait."""
+        return FixedReader(replica, source, self._short_budget())
+
+    def _short_budget(self) -> Budget:
+        return self.budget(SECONDS_IN_COMMIT)
+
+    def _windows(
+        self,
+        values: Mapping[str, Any],
+        leases: Sequence[Lease],
+        bounds: window_search.Bounds,
+        now: int,
+        reader: ReplicaReader,
+    ) -> 'Windows':
+        limit, best = values['limit'], values['best']
+        found, until = [], []
+        for alternative, lease in enumerate(leases):
+            lease_search = LeaseSearch(
+                self._bookings.writer, lease, bounds, now, reader,
+                len(leases) - alternative,
+            )
+            found += [
+                (each, alternative)
+                for each in lease_search.best(best, limit, values['distance'])
+            ]
+            until.append(lease_search.searched_until)
+        found.sort(key=lambda offer: _KEYS[best](offer[0]))
+        return Windows(
+            [
+                LeaseWindow(leases[alternative], alternative, each)
+                for each, alternative in found[:limit]
+            ],
+            min((at for at in until if at is not None), default=None),
+            None if found else LeaseSearch(
+                self._bookings.writer, leases[0], bounds, now, reader
+            ).nearest(),
+        )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class LeaseWindow:
+    """A window with room for a lease.
+
+    :param lease: the lease, in any window
+    :param alternative: the position of the lease's reservations in the request
+    """
+
+    lease: Lease
+    alternative: int
+    found: window_search.Found
+
+    @property
+    def window(self) -> Window:
+        return self.found.window
+
+    @property
+    def in_window(self) -> Lease:
+        """The lease in the window."""
+        return dataclasses.replace(
+            self.lease, start=self.window.start, end=self.window.end
+        )
+
+    def count(self, reservation: Reservation) -> int:
+        """Return the number of hosts, instances or floating IPs with room."""
+        return count(reservation, self.found.placed[reservation.id])
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Windows:
+    """The windows with room at one revision, the best first.
+
+    :param searched_until: the start at which the search was given up, None if
+        all starts were searched
+    :param nearest: what there is room for at the first start, None if there
+        are windows
+    """
+
+    found: list[LeaseWindow]
+    searched_until: int | None
+    nearest: dict[str, Any] | None
+
+
+def with_window(
+    refusal: exception.NotEnoughHostsAvailable, window: Window | None
+) -> exception.NotEnoughHostsAvailable:
+    """Return a refusal with a window that has room."""
+    return exception.NotEnoughHostsAvailable(
+        refusal.args[0], refusal.field,
+        {
+            **(refusal.offer or {}),
+            'start': window and window.start,
+            'end': window and window.end,
+        },
+    )
+
+
+def count(
+    reservation: Reservation, allocations: Collection[Allocation]
+) -> int:
+    """Return how many hosts, instances or floating IPs a reservation gets.
+
+    :param allocations: the allocations on hosts
+    """
+    if reservation.resource_type == FLOATING_IP:
+        amount: int = reservation.parameters['amount']
+        return amount
+    return lease_placing.count(reservation, allocations)
+
+
+# The sort keys of offers, by what the client calls the best.
+_KEYS: dict[str, Callable[[window_search.Found], int]] = {
+    'earliest': lambda found: found.window.start,
+    'longest': lambda found: -found.window.duration,
+    'most': lambda found: -found.count,
+}
+
+
+def _bounds(
+    values: Mapping[str, Any], now: int
+) -> window_search.Bounds:
+    first = lease_rules.soon(values['start'], now, 'start_date')
+    last = values['latest_start']
+    if last is None:
+        last = first + DEFAULT_RANGE
+    if last < first:
+        raise exception.InvalidInput(
+            'latest_start_date must not be before start_date',
+            field='latest_start_date',
+        )
+    least = values['duration']
+    most = values.get('max_duration') or least
+    if most < least:
+        raise exception.InvalidInput(
+            'max_duration must not be less than duration',
+            field='max_duration',
+        )
+    align, latest_end = values.get('align'), values.get('latest_end')
+    return window_search.Bounds(
+        first, min(last, TIME_LIMIT - 1), least, most,
+        FOREVER if latest_end is None else latest_end,
+        int if align is None else alignment.parse(align, 'align'),
+    )
+
+
+def check_on_hosts(lease: Lease, or_floating_ips: bool = False) -> None:
+    """Refuse reservations of which no room is known ahead of time.
+
+    :param or_floating_ips: whether floating IPs are searched for, too
+    :raises InvalidInput: naming `reservations`
+    """
+    if not all(
+        r.is_on_hosts(active=False)
+        or or_floating_ips and r.resource_type == FLOATING_IP
+        for r in lease.reservations
+    ):
+        what = (
+            'hosts, instances and floating IPs' if or_floating_ips
+            else 'hosts and instances'
+        )
+        raise exception.InvalidInput(
+            f'windows are searched for {what} only', field='reservations'
+        )
+
+
+def _too_many() -> exception.TooManyRequests:
+    return exception.TooManyRequests(
+        'too many searches for windows are in progress: retry later'
+    )
