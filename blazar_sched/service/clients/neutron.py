@@ -9,11 +9,12 @@ All creations and removals in this module are idempotent.
 
 from collections.abc import Iterable
 from collections.abc import Iterator
-from collections.abc import Mapping
 import dataclasses
 import functools
 from typing import Any
+from typing import NotRequired
 from typing import TYPE_CHECKING
+from typing import TypedDict
 from urllib import parse
 
 from keystoneauth1 import adapter
@@ -39,6 +40,16 @@ class FloatingIP:
     project_id: str
     description: str
     tags: tuple[str, ...]
+
+
+class _Shown(TypedDict):
+    """What is read of a floating IP as Neutron shows it."""
+
+    id: str
+    floating_ip_address: str
+    project_id: str
+    description: NotRequired[str | None]
+    tags: NotRequired[list[str]]
 
 
 class Neutron:
@@ -166,7 +177,7 @@ class Neutron:
         return rest.pages(self._network, f'/{what}', what, **filters)
 
 
-def _floating_ip(found: Mapping[str, Any]) -> FloatingIP:
+def _floating_ip(found: _Shown) -> FloatingIP:
     return FloatingIP(
         id=found['id'],
         address=found['floating_ip_address'],

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from collections.abc import Mapping
 import dataclasses
 import functools
-from typing import Any
+from typing import TypedDict
 
 from keystoneauth1 import adapter
 
@@ -32,9 +32,36 @@ _INUSE = 'placement.inventory.inuse'
 # once to every process of Placement, or to every server of its database.
 _UNKNOWN_CLASS = 'Unknown resource class in inventory'
 
-Inventories = dict[str, dict[str, Any]]
 # The generations of the resource providers of a host, by uuid.
 Generations = Mapping[str, int]
+
+
+class _Inventory(TypedDict, total=False):
+    total: int
+    reserved: int
+    min_unit: int
+    max_unit: int
+    step_size: int
+    allocation_ratio: float
+
+
+Inventories = dict[str, _Inventory]
+
+
+class _Inventories(TypedDict):
+    inventories: Inventories
+    resource_provider_generation: int
+
+
+class _Provider(TypedDict):
+    uuid: str
+    name: str
+    generation: int
+    root_provider_uuid: str
+
+
+class _Allocation(TypedDict):
+    resources: dict[str, int]
 
 
 def resource_class(reservation_id: str) -> str:
@@ -161,8 +188,8 @@ class Placement:
         """
 
         def change(held: Inventories) -> None:
-            fixed = {'total': total, 'max_unit': 1}
-            held[name] = held.get(name, {}) | fixed
+            fixed = _Inventory(total=total, max_unit=1)
+            held[name] = held.get(name, _Inventory()) | fixed
 
         child = self.create_child(parent, hostname)
         if self._change_inventories(child, change) is not True:
@@ -248,9 +275,10 @@ class Placement:
             answer = self._placement.get(
                 f'/resource_providers/{child}/allocations'
             )
+            allocations: dict[str, _Allocation] = answer.json()['allocations']
             return {
                 consumer: held['resources'][name]
-                for consumer, held in answer.json()['allocations'].items()
+                for consumer, held in allocations.items()
                 if name in held['resources']
             }
         return {}
@@ -258,13 +286,14 @@ class Placement:
     def _release(self, consumer: str, child: str, name: str) -> None:
         url = f'/allocations/{consumer}'
         body = self._placement.get(url).json()
-        allocations = {
-            provider: {'resources': dict(held['resources'])}
+        # A consumer that was removed meanwhile has no allocations.
+        allocations: dict[str, _Allocation] = {
+            provider: {'resources': held['resources']}
             for provider, held in body['allocations'].items()
         }
-        # A consumer that was removed meanwhile has no allocations.
-        if allocations.get(child, {}).get('resources', {}).pop(name, None):
-            if not allocations[child]['resources']:
+        resources = allocations.get(child, _Allocation(resources={}))
+        if resources['resources'].pop(name, 0):
+            if not resources['resources']:
                 del allocations[child]
             self._placement.put(
                 url, json={**body, 'allocations': allocations}
@@ -301,7 +330,7 @@ class Placement:
         return child
 
     def _change_inventories(
-        self, provider: str, change: Callable[[Inventories], Any]
+        self, provider: str, change: Callable[[Inventories], object]
     ) -> bool | None:
         """Apply `change` to a provider's inventories and write them back.
 
@@ -340,16 +369,19 @@ class Placement:
             'each attempt to write them'
         )
 
-    def _resource_providers(self, **query: str) -> Any:
+    def _resource_providers(self, **query: str) -> list[_Provider]:
         answer = self._placement.get('/resource_providers', params=query)
-        return answer.json()['resource_providers']
+        providers: list[_Provider] = answer.json()['resource_providers']
+        return providers
 
-    def _inventories(self, provider: str) -> Any:
+    def _inventories(self, provider: str) -> _Inventories:
         """Return a provider's inventories and generation, as in Placement."""
-        return self._placement.get(_inventories_url(provider)).json()
+        answer = self._placement.get(_inventories_url(provider))
+        inventories: _Inventories = answer.json()
+        return inventories
 
 
-def _inventory(held: Mapping[str, Any]) -> Inventory:
+def _inventory(held: _Inventory) -> Inventory:
     found = Inventory(
         total=held['total'],
         reserved=held['reserved'],

@@ -1,14 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """Client of Nova's flavors."""
 
-from collections.abc import Mapping
-from typing import Any
+from typing import TypedDict
 from urllib import parse
 
 from blazar_sched.domain import flavor as flavor_rules
 from blazar_sched.domain.flavor import Flavor
 from blazar_sched.service.clients import rest
 from blazar_sched.service.clients.nova.compute import Compute
+
+# What is read of a flavor as Nova shows it.
+_Shown = TypedDict('_Shown', {
+    'id': str,
+    'name': str,
+    'vcpus': int,
+    'ram': int,
+    'disk': int,
+    'swap': int,
+    'extra_specs': dict[str, str],
+    'OS-FLV-EXT-DATA:ephemeral': int,
+    'os-flavor-access:is_public': bool,
+})
 
 
 class Flavors(Compute):
@@ -39,7 +51,7 @@ class Flavors(Compute):
                 return _flavor(shown, self._access(shown))
         return None
 
-    def _access(self, shown: Mapping[str, Any]) -> tuple[str, ...] | None:
+    def _access(self, shown: _Shown) -> tuple[str, ...] | None:
         """Return the projects that may use a flavor, None for all."""
         if shown['os-flavor-access:is_public']:
             return None
@@ -85,7 +97,7 @@ class Flavors(Compute):
 
 
 def _flavor(
-    shown: Mapping[str, Any], projects: tuple[str, ...] | None
+    shown: _Shown, projects: tuple[str, ...] | None
 ) -> Flavor:
     return Flavor(
         id=shown['id'],

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
 import json
-from typing import Any
+from typing import NotRequired
+from typing import TypedDict
 import uuid
 
 from oslo_utils import uuidutils
@@ -33,6 +34,23 @@ class Hypervisor:
     up: bool = True
 
 
+class _Service(TypedDict):
+    host: str
+
+
+class _Shown(TypedDict):
+    """What is read of a hypervisor as Nova shows it."""
+
+    id: str
+    hypervisor_hostname: str
+    hypervisor_type: str
+    hypervisor_version: int
+    service: _Service
+    state: str
+    status: str
+    cpu_info: NotRequired[Mapping[str, object] | str | None]
+
+
 class Hypervisors(Compute):
     """The part of the Nova client that handles hypervisors."""
 
@@ -42,7 +60,7 @@ class Hypervisors(Compute):
         :raises HostNotFound: if there is no such hypervisor
         :raises Conflict: if several hypervisors have the name
         """
-        known: list[dict[str, Any]] = []
+        known: list[_Shown] = []
         # Nova answers 400 to a name that cannot be a hostname.
         with rest.tolerating(400, 404):
             known += self._hypervisors(hypervisor_hostname_pattern=name)
@@ -60,7 +78,7 @@ class Hypervisors(Compute):
         zones = self._zones(host=found[0]['service']['host'])
         return _hypervisor(found[0], zones)
 
-    def _of_id(self, id_: str) -> list[dict[str, Any]]:
+    def _of_id(self, id_: str) -> list[_Shown]:
         """Return the hypervisor with an id, as Nova shows it.
 
         :returns: a list, empty if there is no such hypervisor
@@ -78,7 +96,7 @@ class Hypervisors(Compute):
         for shown in self._hypervisors():
             yield _hypervisor(shown, zones)
 
-    def _hypervisors(self, **query: str) -> Iterator[dict[str, Any]]:
+    def _hypervisors(self, **query: str) -> Iterator[_Shown]:
         return rest.pages(
             self._compute, '/os-hypervisors/detail', 'hypervisors', **query
         )
@@ -93,7 +111,7 @@ class Hypervisors(Compute):
 
 
 def _hypervisor(
-    shown: Mapping[str, Any], zones: Mapping[str, str]
+    shown: _Shown, zones: Mapping[str, str]
 ) -> Hypervisor:
     host = shown['service']['host']
     return Hypervisor(
@@ -108,7 +126,7 @@ def _hypervisor(
     )
 
 
-def _cpu_info(shown: Mapping[str, Any] | str | None) -> str:
+def _cpu_info(shown: Mapping[str, object] | str | None) -> str:
     """Return `cpu_info` as JSON text, as before microversion 2.28 of Nova."""
     if isinstance(shown, Mapping):
         return json.dumps(shown)

@@ -5,7 +5,9 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
-from typing import Any
+from typing import Literal
+from typing import NotRequired
+from typing import TypedDict
 
 from oslo_log import log
 from oslo_utils import strutils
@@ -47,6 +49,38 @@ _MOVES = frozenset(
 # The status of a server that Nova deletes later: the server stays on its host
 # until then, but lists of servers omit it.
 SOFT_DELETED = 'SOFT_DELETED'
+
+
+class _Flavor(TypedDict):
+    vcpus: int
+    ram: int
+    disk: int
+    ephemeral: int
+    swap: int
+    extra_specs: NotRequired[dict[str, str]]
+
+
+class _Image(TypedDict):
+    properties: NotRequired[dict[str, str]]
+
+
+# What is read of a server as Nova shows it. A server that boots from a volume
+# has an empty text as its image.
+_Shown = TypedDict('_Shown', {
+    'id': str,
+    'tenant_id': str,
+    'created': str,
+    'flavor': _Flavor,
+    'image': NotRequired[_Image | Literal['']],
+    'scheduler_hints': NotRequired[dict[str, object]],
+    'name': NotRequired[str],
+    'status': NotRequired[str],
+    'user_id': NotRequired[str],
+    'locked': NotRequired[bool],
+    'metadata': NotRequired[dict[str, str]],
+    'OS-EXT-SRV-ATTR:hypervisor_hostname': NotRequired[str | None],
+    'OS-EXT-STS:task_state': NotRequired[str | None],
+})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -257,7 +291,7 @@ class Servers(Compute):
             self._act_on(server, {'createImage': image})
         return False
 
-    def _act_on(self, server: Server, action: Mapping[str, Any]) -> None:
+    def _act_on(self, server: Server, action: Mapping[str, object]) -> None:
         # The SDK fetches the image that an action creates, and live-migrates
         # under an older microversion.
         _log(server, *action)
@@ -280,17 +314,19 @@ def image_mark(reservation_id: str, ending: str) -> dict[str, str]:
     return {RESERVATION: reservation_id, _ENDING: ending}
 
 
-def _server(shown: Mapping[str, Any], aliases: Aliases) -> Server:
+def _server(shown: _Shown, aliases: Aliases) -> Server:
     if 'flavor' not in shown:
         # Returning no servers is safer than returning incomplete servers.
         raise exception.Unavailable(
             f'Nova returned a part of server {shown["id"]}: a cell is down'
         )
     specs = shown['flavor'].get('extra_specs', {})
-    hints = shown.get('scheduler_hints') or {}
     # The flavor of a reservation makes the server hold a slot of that
     # reservation, whatever reservation the hints name.
-    hints = {name: _single(hint) for name, hint in hints.items()}
+    hints = {
+        name: _single(hint)
+        for name, hint in (shown.get('scheduler_hints') or {}).items()
+    }
     claim = flavor_rules.reservation_id(specs) or hints.get(
         server_hints.RESERVATION
     )
@@ -323,11 +359,10 @@ def _server(shown: Mapping[str, Any], aliases: Aliases) -> Server:
 
 
 def _features(
-    shown: Mapping[str, Any], hints: Mapping[str, Any]
+    shown: _Shown, hints: Mapping[str, object]
 ) -> Features:
     flavor = shown['flavor']
-    # A server that boots from a volume has an empty text as its image.
-    image = shown.get('image') or {}
+    image = shown.get('image') or _Image()
     properties = image.get('properties') or {}
     hint = hints.get(server_hints.MOVABLE)
     return Features(
@@ -346,7 +381,7 @@ def _features(
 
 
 def _amounts(
-    shown: Mapping[str, Any], aliases: Aliases
+    shown: _Shown, aliases: Aliases
 ) -> tuple[dict[str, int], dict[str, int] | None]:
     """Return the amounts of Placement and of Nova; see domain.instance."""
     flavor = shown['flavor']
@@ -362,7 +397,7 @@ def _amounts(
 
 
 def _declared(
-    hints: Mapping[str, Any], specs: Mapping[str, str], created: int
+    hints: Mapping[str, object], specs: Mapping[str, str], created: int
 ) -> Declared:
     """Return a server's declared times, empty if the hints are invalid."""
     try:
@@ -371,6 +406,6 @@ def _declared(
         return Declared()
 
 
-def _single(hint: Any) -> Any:
+def _single(hint: object) -> object:
     """Return a hint's value, which Nova may show as a list of one value."""
     return hint[0] if isinstance(hint, list) and len(hint) == 1 else hint
