@@ -28,8 +28,8 @@ def _start(
     from blazar_sched.service import assembly
 
     # By default oslo.messaging would use a RabbitMQ on this machine.
-    at = conf.get_location('transport_url').location
-    if at is cfg.Locations.opt_default:
+    at = conf.get_location('transport_url')
+    if at is None or at.location is cfg.Locations.opt_default:
         conf.set_override('transport_url', 'fake://')
         LOG.warning(
             '[DEFAULT] transport_url is not set: without a message bus '

@@ -39,8 +39,8 @@ def query(
     conf = service.configuration(args)
     bus = rpc.transport(conf)
     # By default oslo.messaging would use a RabbitMQ on this machine.
-    at = conf.get_location('transport_url').location
-    if at is cfg.Locations.opt_default:
+    at = conf.get_location('transport_url')
+    if at is None or at.location is cfg.Locations.opt_default:
         raise cfg.Error(
             '[DEFAULT] transport_url is not set: without a message bus no '
             'worker can be asked'

@@ -5,6 +5,7 @@ The options of a filter apply while the filter is in ``enabled_filters``. The
 names are Blazar's where Blazar has the filter.
 """
 
+from collections.abc import Callable
 import math
 import re
 
@@ -25,7 +26,14 @@ def _limit(name: str, text: str) -> cfg.IntOpt:
 
 
 class _ByResourceClass(types.Dict):
-    """Numbers from 0 on by resource class, as in ``VCPU:8,CUSTOM_GPU:1``."""
+    """Numbers from 0 on by resource class, as in ``VCPU:8,CUSTOM_GPU:1``.
+
+    :param number: returns the number of a text
+    """
+
+    def __init__(self, number: Callable[[str], float]) -> None:
+        super().__init__()
+        self._number = number
 
     def __call__(
         self, value: str | dict[str, float]
@@ -41,7 +49,7 @@ class _ByResourceClass(types.Dict):
             if name in numbers:
                 raise ValueError(f'{name} is named twice')
             try:
-                numbers[name] = self.value_type(text.strip())
+                numbers[name] = self._number(text.strip())
             except ValueError as e:
                 raise ValueError(f'{each}: {e}') from e
         return numbers

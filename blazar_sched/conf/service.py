@@ -163,6 +163,7 @@ def _known(conf: cfg.ConfigOpts) -> dict[str, set[str]]:
         for plugin in loading.get_available_plugin_names()
         for opt in loading.get_auth_plugin_conf_options(plugin)
         for name in (opt.dest, *(old.name for old in opt.deprecated_opts))
+        if name
     }
     groups = {'keystone_authtoken', *(each.GROUP for each in CLIENTS)}
     shared = {

@@ -72,7 +72,8 @@ class Email(base.Action):
 
     @property
     def _options(self) -> cfg.ConfigOpts.GroupAttr:
-        return self._conf[email_conf.GROUP]
+        options: cfg.ConfigOpts.GroupAttr = self._conf[email_conf.GROUP]
+        return options
 
     def _send(self, message: EmailMessage) -> None:
         conf = self._options
