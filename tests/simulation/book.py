@@ -41,6 +41,7 @@ class Series:
     :ivar seen: the occurrences of each series that had a lease, by id
     :ivar covered: the occurrences of each series up to which the series was
         booked, by id
+    :ivar faulty: the ids of the series that no manager can book any more
     """
 
     asked: dict = dataclasses.field(default_factory=dict)
@@ -51,6 +52,13 @@ class Series:
     covered: dict = dataclasses.field(
         default_factory=lambda: collections.defaultdict(set)
     )
+    faulty: set = dataclasses.field(default_factory=set)
+
+    def roll_on(self, book, series, now):
+        """Book the next leases of a series, unless the series is faulty."""
+        if series.id in self.faulty:
+            raise RuntimeError(f'the series {series.id} is faulty')
+        book(series, now)
 
 
 @dataclasses.dataclass

@@ -24,6 +24,7 @@ from blazar_sched.replica import present
 from blazar_sched.replica import record
 from blazar_sched.replica import server_reservation
 from blazar_sched.replica import state
+from blazar_sched.service import loop
 from blazar_sched.service.before_end import snapshot
 from blazar_sched.service.booking import draft
 from blazar_sched.service.booking import lease
@@ -45,6 +46,7 @@ from tests.simulation.cloud import servers
 from tests.simulation.features import AWAY
 from tests.simulation.features import BEFORE_END
 from tests.simulation.features import CLEANING
+from tests.simulation.features import FAULTS
 from tests.simulation.features import FORCED
 from tests.simulation.features import LARGE
 from tests.simulation.features import LIFETIMES
@@ -576,6 +578,17 @@ def _series_not_rolled_on():
     )
 
 
+def _stopped_by_the_first_error():
+    """A loop stops at the first object that it cannot handle."""
+
+    def each(self, objects, work, now):
+        with contextlib.suppress(RuntimeError):
+            for _, one in objects:
+                work(one)
+
+    return mock.patch.object(loop.Objects, 'each', each)
+
+
 def _bound_by_the_old_record():
     """A server stays bound to its reservation, whatever its new flavor."""
     real = request._drawn
@@ -744,6 +757,10 @@ ALL = {
     'requests-booked': Control(
         (REQUESTS,), 'waits for the room', 0, _requests_forgotten,
         ('wait_for_room', 'create'),
+    ),
+    'faulty-stop-no-others': Control(
+        (SERIES, FAULTS), 'never done', 4, _stopped_by_the_first_error,
+        ('create_series', 'spoil_series'),
     ),
     'resized-is-decided': Control(
         (RESIZES,), 'who_is_let_in', 17, _bound_by_the_old_record,

@@ -137,6 +137,7 @@ def _to_do(world):
     return [each.id for each in world.ledger.waiting_requests()] + [
         each.id for each in world.ledger.all_series()
         if each.booked_until != FOREVER
+        and each.id not in world.series.faulty
     ] + [
         (lease.id, lease.status, e.event_type, e.status)
         for lease in (*world.ledger.leases(), *world.ledger.offers(None))

@@ -47,6 +47,8 @@ CLEANING = 'cleaning'
 SPARES = 'spares'
 # Servers that are resized, in and out of reservations.
 RESIZES = 'resizes'
+# Objects that a loop of a manager cannot handle.
+FAULTS = 'faults'
 
 ALL = (
     ON_END, MAGNETIC, SHARING, BEFORE_END, LIFETIMES, PREEMPTIBLE, FORCED,
@@ -57,6 +59,7 @@ ALL = (
 SHARES = {
     RELOCATION: 0.4, OFFERS: 0.4, MAINTENANCE: 0.3, REQUESTS: 0.3, SERIES: 0.3,
     SPARES: 0.3, CLEANING: 0.3, THRESHOLDS: 0.3, RESIZES: 0.3,
+    FAULTS: 0.2,
 }
 
 

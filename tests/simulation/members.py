@@ -54,6 +54,10 @@ class Member:
             thread_time=float,
         )
         self.manager.ledger._sleep = lambda seconds: None
+        series, roll_on = self.manager.series, self.manager.series._roll_on
+        series._roll_on = lambda each, now: world.series.roll_on(
+            roll_on, each, now
+        )
         self.manager.clock.ask(self.manager.ledger.next_event)
 
     def run(self, work):

@@ -98,6 +98,13 @@ def delete_series(world):
         raise Broken(f'the deleted series {id_} has leases')
 
 
+@registry.action(2, features.FAULTS)
+def spoil_series(world):
+    """From now on no manager can book the next leases of a series."""
+    if world.series.keys:
+        world.series.faulty.add(world.random.choice(list(world.series.keys)))
+
+
 def _create(world, key):
     project, body = world.series.asked[key]
     answer = world.ask('POST', '/v1/series', body, project, key)
