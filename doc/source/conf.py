@@ -12,6 +12,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / 'ext'))
 
 extensions = [
+    'api_reference',
     'myst_parser',
     'name_release',
     'oslo_config.sphinxconfiggen',

@@ -243,9 +243,9 @@ def test_every_rule_says_what_it_allows():
 
 
 @pytest.fixture(scope='module')
-def generate():
+def api_reference():
     spec = importlib.util.spec_from_file_location(
-        'generate', ROOT / 'api-ref/generate.py'
+        'api_reference', ROOT / 'doc/ext/api_reference.py'
     )
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -253,20 +253,37 @@ def generate():
 
 
 @pytest.mark.parametrize('version', microversion.KNOWN, ids=str)
-def test_every_field_of_the_api_says_what_it_means(generate, version):
+def test_every_field_of_the_api_says_what_it_means(api_reference, version):
     document = openapi.document(routes.ROUTES, version)
-    assert generate.undescribed(document) == []
-    page = read(f'reference/api-{version}.md')
-    assert f'api-ref/reservation-{version}.md' in page
+    assert api_reference.undescribed(document) == []
+    assert f'   api-{version}\n' in read('reference/index.rst')
 
 
-def test_route_without_description_is_found(generate):
+@pytest.mark.row('C42')
+@pytest.mark.parametrize('version', microversion.KNOWN, ids=str)
+def test_the_api_reference_names_every_request_object_and_field(
+    api_reference, version
+):
+    document = openapi.document(routes.ROUTES, version)
+    page = api_reference.page(document)
+    for path, methods in document['paths'].items():
+        for method in methods:
+            assert f'## {method.upper()} {path}\n' in page
+    for name, noun in document['components']['schemas'].items():
+        [(_, section)] = re.findall(
+            rf'(^|\n)## {name}\n(.*?)(?=\n## |\Z)', page, re.DOTALL
+        )
+        for field in noun.get('properties', ()):
+            assert f'| `{field}` |' in section
+
+
+def test_route_without_description_is_found(api_reference):
     [show] = [r for r in routes.ROUTES if r.handler is lease.show_lease]
     made_up = dataclasses.replace(show, query=(Field(MADE_UP, ''),))
     document = openapi.document([made_up], microversion.KNOWN[-1])
     nouns = document['components']['schemas']
     nouns['Made'] = {'properties': {MADE_UP: {'type': 'string'}}}
-    assert generate.undescribed(document) == [
+    assert api_reference.undescribed(document) == [
         'Made', f'Made: {MADE_UP}', f'GET {made_up.path}: {MADE_UP}',
     ]
 
