@@ -6,7 +6,6 @@ from collections.abc import Mapping
 import dataclasses
 import math
 from typing import Any
-from typing import TypeVar
 
 from blazar_sched.domain import event
 from blazar_sched.domain import exception
@@ -42,7 +41,6 @@ OPEN_WAITS = 25
 OPEN_WAIT = 0.2
 _OPENING = (states.LEASE_PENDING, states.LEASE_STARTING)
 
-T = TypeVar('T')
 Draft = Booking[Lease]
 Choose = Callable[[PlacingTx], Mapping[str, Any]]
 
@@ -144,8 +142,8 @@ class Leases:
         values: Mapping[str, Any],
         earliest: Lease,
         now: int,
-        book: Callable[[Draft], T],
-    ) -> T:
+        book: Callable[[Draft], Lease],
+    ) -> Lease:
         """Book a lease at its start, or at the first start that has room.
 
         No commit waits for a search, unless other commits come between the
