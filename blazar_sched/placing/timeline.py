@@ -18,10 +18,13 @@ import heapq
 import itertools
 
 from blazar_sched.domain import inventory
+from blazar_sched.domain import states
+from blazar_sched.domain.allocation import Allocation
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.host import MAINTENANCE
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.window import Window
+from blazar_sched.placing.options import Options
 from blazar_sched.replica import accounting
 from blazar_sched.replica.indexes import Indexes
 from blazar_sched.replica.indexes import peaks_of
@@ -49,6 +52,33 @@ _WIDTH = len(inventory.RESOURCE_CLASSES) + 1
 # The order of the values of a property: numbers by size, then texts.
 Rank = tuple[int, int, str]
 _MAX_DIGITS = 18
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Use:
+    """An allocation, and the lease that has it."""
+
+    allocation: Allocation
+    resource_type: str
+    lease_id: str
+    project_id: str
+    name: str
+    status: str
+    degraded: bool
+
+    def bar(self, host: Host, resource_class: str | None) -> 'Bar':
+        """Return the bar of the allocation on its host.
+
+        :param resource_class: as in `share`
+        """
+        held = self.allocation
+        return Bar(
+            OFFER if self.status == states.LEASE_CREATING else LEASE,
+            held.start, held.end,
+            share(host, held.amounts, held.whole, resource_class),
+            self.project_id, self.lease_id, held.reservation_id, self.name,
+            self.status, self.degraded,
+        )
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -83,6 +113,23 @@ class Bar:
                 yield dataclasses.replace(
                     self, kind=CLEANING, start=start, end=end
                 )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Row:
+    """A row, with its bars and what is free in each part.
+
+    `free` is None, and `instances` is not, if the row stands for a flavor.
+    """
+
+    key: str
+    name: str | None
+    hosts: int
+    zone: str | None = None
+    bars: Sequence[Bar] = ()
+    free: Sequence[float] | None = ()
+    free_hosts: Sequence[int] = ()
+    instances: Sequence[int | None] | None = None
 
 
 class Groups:
@@ -126,6 +173,111 @@ class Members:
                 self.capacity[name] += host.capacity(name)
 
 
+def rows_of_hosts(
+    groups: Groups,
+    keys: Sequence[str],
+    bars: Mapping[str, Sequence[Bar]],
+    free: Sequence[Sequence[tuple[float, int]]],
+    by_host: bool,
+) -> list[Row]:
+    """Return the rows with some keys.
+
+    :param bars: the bars of each row, by key
+    :param free: what `FreeShares.query` returns for these rows
+    :param by_host: whether each row stands for one host
+    """
+    rows = []
+    for number, key in enumerate(keys):
+        first = groups.hosts(key)[0]
+        rows.append(Row(
+            key,
+            first.hypervisor_hostname if by_host else key or None,
+            len(groups.in_service(key).uuids),
+            first.availability_zone if by_host else None,
+            bars.get(key, ()),
+            [part[number][0] for part in free],
+            [part[number][1] for part in free],
+        ))
+    return rows
+
+
+def widened(
+    window: Window, hosts: Iterable[Host], options: Options
+) -> Window:
+    """Return the window, with the cleaning time of leases beside it."""
+    default = max((options.cleaning_time, *options.cleaning_times.values()))
+    return window.widened(
+        max((host.cleaning_seconds(default) for host in hosts), default=0)
+    )
+
+
+def bars_by_host(
+    hosts: Mapping[str, Host],
+    uses: Iterable[Use],
+    instances: Iterable[Instance],
+    window: Window,
+    now: int,
+    options: Options,
+    resource_class: str | None = None,
+) -> dict[str, list[Bar]]:
+    """Return all bars of rows of one host each, by key of the row.
+
+    :param hosts: the host of each row, by key
+    :param uses: the allocations of these hosts in the widened window
+    :param resource_class: as in `share`
+    """
+    bars = {
+        key: list(_bars_of_closed(host, window)) for key, host in hosts.items()
+    }
+    by_uuid = {host.uuid: (host, bars[key]) for key, host in hosts.items()}
+    for use in uses:
+        host, own = by_uuid[use.allocation.host]
+        bar = use.bar(host, resource_class)
+        seconds = host.cleaning_seconds(
+            options.cleaning_time_of(use.resource_type)
+        )
+        own += [
+            each for each in (bar, *bar.cleaning(seconds))
+            if each.start < window.end and window.start < each.end
+        ]
+    for instance in instances:
+        for kind, uuid, start, end in _stays(instance, now):
+            if (
+                uuid in by_uuid and start < window.end and window.start < end
+            ):
+                host, own = by_uuid[uuid]
+                own.append(Bar(
+                    kind, max(start, window.start), end,
+                    share(host, instance.amounts, False, resource_class),
+                    instance.project_id, server_id=instance.uuid,
+                ))
+    return bars
+
+
+def bars_by_group(
+    groups: Groups,
+    keys: Sequence[str],
+    uses: Iterable[Use],
+    resource_class: str | None = None,
+) -> dict[str, list[Bar]]:
+    """Return the bars of allocations in rows of many hosts, by key.
+
+    :param resource_class: as in `share`
+    """
+    hosts = {
+        host.uuid: (key, host) for key in keys for host in groups.hosts(key)
+    }
+    bars: dict[str, list[Bar]] = defaultdict(list)
+    for use in uses:
+        if use.allocation.host in hosts:
+            key, host = hosts[use.allocation.host]
+            bars[key].append(use.bar(host, resource_class))
+    return {
+        key: merged(each, len(groups.hosts(key)))
+        for key, each in bars.items()
+    }
+
+
 def after(keys: Sequence[str], marker: str | None, limit: int) -> list[str]:
     """Return the first keys after a marker, which need not be there.
 
@@ -167,32 +319,7 @@ def share(
     return found
 
 
-def bars_of_servers(
-    instances: Iterable[Instance],
-    hosts: Mapping[str, Host],
-    window: Window,
-    now: int,
-    resource_class: str | None = None,
-) -> Iterator[tuple[str, Bar]]:
-    """Yield the hosts and bars of the servers that draw on no reservation.
-
-    A server that has room on another host later has a bar of each stay.
-
-    :param resource_class: as in `share`
-    """
-    for instance in instances:
-        for kind, host, start, end in _stays(instance, now):
-            if host in hosts and start < window.end and window.start < end:
-                yield host, Bar(
-                    kind, max(start, window.start), end,
-                    share(
-                        hosts[host], instance.amounts, False, resource_class
-                    ),
-                    instance.project_id, server_id=instance.uuid,
-                )
-
-
-def bars_of_closed(host: Host, window: Window) -> Iterator[Bar]:
+def _bars_of_closed(host: Host, window: Window) -> Iterator[Bar]:
     """Yield the bars of the windows in which a host is closed."""
     for closed in host.closed_in(window):
         kind = MAINTENANCE if closed.kind == MAINTENANCE else CLOSED

@@ -2,28 +2,14 @@
 """The allocations in a window in SQL, with the leases that have them."""
 
 from collections.abc import Collection
-import dataclasses
 
 import sqlalchemy as sa
 
-from blazar_sched.domain.allocation import Allocation
 from blazar_sched.domain.window import Window
+from blazar_sched.placing.timeline import Use
 from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import allocation
 from blazar_sched.service.ledger import models
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Use:
-    """An allocation, and the lease that has it."""
-
-    allocation: Allocation
-    resource_type: str
-    lease_id: str
-    project_id: str
-    name: str
-    status: str
-    degraded: bool
 
 
 def list_(

@@ -5,13 +5,11 @@ What a caller must not see is left out here, so that no message on the bus has
 it: see `_shown`.
 """
 
-from collections import defaultdict
 from collections.abc import Callable
 from collections.abc import Collection
-from collections.abc import Iterable
-from collections.abc import Sequence
 import dataclasses
 import hashlib
+import itertools
 import json
 from typing import Any
 
@@ -19,7 +17,6 @@ from oslo_config import cfg
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import requirements
-from blazar_sched.domain import states
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.window import Window
@@ -31,12 +28,15 @@ from blazar_sched.placing.timeline import FLAVOR
 from blazar_sched.placing.timeline import FreeShares
 from blazar_sched.placing.timeline import Groups
 from blazar_sched.placing.timeline import HOST
+from blazar_sched.placing.timeline import LEASE
+from blazar_sched.placing.timeline import OFFER
+from blazar_sched.placing.timeline import Row
+from blazar_sched.placing.timeline import Use
 from blazar_sched.placing.timeline import ZONE
 from blazar_sched.replica import state
 from blazar_sched.replica import wire
 from blazar_sched.service.booking import placing_options
 from blazar_sched.service.ledger.ledger import Ledger
-from blazar_sched.service.ledger.timeline import Use
 from blazar_sched.service.manager.capacity import Capacity
 
 # Seconds for which a start that is not given, and a tag, stay the same.
@@ -93,20 +93,6 @@ class Query:
     parts: int | None = None
     limit: int | None = None
     marker: str | None = None
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Row:
-    """A row, with its bars and what is free in each part."""
-
-    key: str
-    name: str | None
-    hosts: int
-    zone: str | None = None
-    bars: Sequence[Bar] = ()
-    free: Sequence[float] | None = ()
-    free_hosts: Sequence[int] = ()
-    instances: Sequence[int | None] | None = None
 
 
 class Timeline:
@@ -175,7 +161,7 @@ class Timeline:
 
     def _flavor_rows(
         self, query: Query, window: Window
-    ) -> tuple[list[_Row], bool]:
+    ) -> tuple[list[Row], bool]:
         """Return the rows of a page of flavors, and whether others follow."""
         if query.resource_class is not None:
             raise exception.InvalidInput(
@@ -206,7 +192,7 @@ class Timeline:
             else:
                 counts = [part['instances'] for part in found['parts']]
             rows.append(
-                _Row(
+                Row(
                     key, flavors[key].name, found['hosts'],
                     free=None,
                     free_hosts=[part['hosts'] for part in found['parts']]
@@ -218,7 +204,7 @@ class Timeline:
 
     def _host_rows(
         self, query: Query, window: Window, parts: list[Window], now: int
-    ) -> tuple[list[_Row], bool]:
+    ) -> tuple[list[Row], bool]:
         """Return the rows of a page of hosts, and whether others follow."""
         requirement = requirements.parse(
             query.resource_properties, 'resource_properties'
@@ -249,30 +235,27 @@ class Timeline:
         keys = timeline.after(groups.keys, query.marker, limit + 1)
         more = len(keys) > limit
         keys = keys[:limit]
-        if query.group_by == HOST:
-            bars, read = self._bars_of_hosts(
-                query, groups, keys, window, instances, now
-            )
-            keys, more = keys[:read], more or read < len(keys)
-        else:
-            bars = self._own_bars(query, groups, keys, window)
-        free = self._free(query, groups, keys, parts, now)
         by_host = query.group_by == HOST
-        return [
-            _Row(
-                key,
-                (
-                    _name(groups.hosts(key)[0], query) if by_host
-                    else key or None
-                ),
-                len(groups.in_service(key).uuids),
-                groups.hosts(key)[0].availability_zone if by_host else None,
-                bars.get(key, ()),
-                [part[n][0] for part in free],
-                [part[n][1] for part in free],
+        if by_host:
+            options = placing_options.read(self._conf.manager)
+            rows = {key: groups.hosts(key)[0] for key in keys}
+            read, uses = self._uses(rows, window, options)
+            more = more or len(read) < len(keys)
+            keys = list(read)
+            bars = timeline.bars_by_host(
+                read, uses, instances, window, now, options,
+                query.resource_class,
             )
-            for n, key in enumerate(keys)
-        ], more
+        else:
+            bars = timeline.bars_by_group(
+                groups, keys,
+                self._ledger.uses(
+                    window, MAX_USES, project_id=query.project_id
+                ),
+                query.resource_class,
+            )
+        free = self._free(query, groups, keys, parts, now)
+        return timeline.rows_of_hosts(groups, keys, bars, free, by_host), more
 
     def _grouped(self, query: Query, hosts: list[Host]) -> Groups:
         """Return the hosts by row, remembered as long as no host changes."""
@@ -290,81 +273,21 @@ class Timeline:
         self._groups[of] = hosts, groups
         return groups
 
-    def _bars_of_hosts(
-        self,
-        query: Query,
-        groups: Groups,
-        keys: list[str],
-        window: Window,
-        instances: Iterable[Instance],
-        now: int,
-    ) -> tuple[dict[str, list[Bar]], int]:
-        """Return the bars of each row, and of how many rows.
+    def _uses(
+        self, hosts: dict[str, Host], window: Window, options: Options
+    ) -> tuple[dict[str, Host], list[Use]]:
+        """Return the first rows of one host each, with their allocations.
 
-        If the rows have very many bars, the bars of fewer rows are returned.
+        If the rows have very many allocations, fewer rows are returned.
         """
-        options = placing_options.read(self._conf.manager)
         while True:
-            hosts = {groups.hosts(k)[0].uuid: groups.hosts(k)[0] for k in keys}
             uses = self._ledger.uses(
-                self._widened(window, hosts.values(), options), MAX_USES,
-                hosts=list(hosts),
+                timeline.widened(window, hosts.values(), options), MAX_USES,
+                hosts=[host.uuid for host in hosts.values()],
             )
-            if len(uses) < MAX_USES or len(keys) <= 1:
-                break
-            keys = keys[: len(keys) // 2]
-        key_of = dict(zip(hosts, keys, strict=True))
-        bars: dict[str, list[Bar]] = defaultdict(list)
-        for use in uses:
-            host = hosts[use.allocation.host]
-            bar = _bar(use, host, query)
-            seconds = host.cleaning_seconds(
-                options.cleaning_time_of(use.resource_type)
-            )
-            bars[key_of[host.uuid]] += [
-                each
-                for each in (bar, *bar.cleaning(seconds))
-                if each.start < window.end and window.start < each.end
-            ]
-        for uuid, host in hosts.items():
-            bars[key_of[uuid]] += timeline.bars_of_closed(host, window)
-        for uuid, bar in timeline.bars_of_servers(
-            instances, hosts, window, now, query.resource_class
-        ):
-            bars[key_of[uuid]].append(bar)
-        return bars, len(keys)
-
-    def _widened(
-        self, window: Window, hosts: Iterable[Host], options: Options
-    ) -> Window:
-        """Return the window, with the cleaning time of leases beside it."""
-        default = max(
-            (options.cleaning_time, *options.cleaning_times.values())
-        )
-        return window.widened(
-            max((h.cleaning_seconds(default) for h in hosts), default=0)
-        )
-
-    def _own_bars(
-        self, query: Query, groups: Groups, keys: list[str], window: Window
-    ) -> dict[str, list[Bar]]:
-        """Return the bars of the caller's own leases, by row."""
-        hosts = {
-            host.uuid: (key, host)
-            for key in keys
-            for host in groups.hosts(key)
-        }
-        bars: dict[str, list[Bar]] = defaultdict(list)
-        for use in self._ledger.uses(
-            window, MAX_USES, project_id=query.project_id
-        ):
-            if use.allocation.host in hosts:
-                key, host = hosts[use.allocation.host]
-                bars[key].append(_bar(use, host, query))
-        return {
-            key: timeline.merged(each, len(groups.hosts(key)))
-            for key, each in bars.items()
-        }
+            if len(uses) < MAX_USES or len(hosts) <= 1:
+                return hosts, uses
+            hosts = dict(itertools.islice(hosts.items(), len(hosts) // 2))
 
     def _free(
         self,
@@ -446,33 +369,7 @@ def _value(host: Host, name: str) -> str:
     return f'{value[:MAX_MARKER - 40]}… {digest}'
 
 
-def _name(host: Host, query: Query) -> str | None:
-    return host.hypervisor_hostname if query.names else None
-
-
-def _bar(use: Use, host: Host, query: Query) -> Bar:
-    """Return the bar of an allocation on a host."""
-    allocation = use.allocation
-    is_offer = use.status == states.LEASE_CREATING
-    # Other projects do not see that a lease is only an offer.
-    seen = query.names or use.project_id == query.project_id
-    return Bar(
-        timeline.OFFER if is_offer and seen else timeline.LEASE,
-        allocation.start,
-        allocation.end,
-        timeline.share(
-            host, allocation.amounts, allocation.whole, query.resource_class
-        ),
-        use.project_id,
-        use.lease_id,
-        allocation.reservation_id,
-        use.name,
-        use.status,
-        use.degraded,
-    )
-
-
-def _show(row: _Row, query: Query) -> Values:
+def _show(row: Row, query: Query) -> Values:
     """Return a row in JSON primitives, as the caller may see it."""
     bars = sorted(
         (
@@ -482,6 +379,7 @@ def _show(row: _Row, query: Query) -> Values:
         key=_order,
     )
     left = bars[:MAX_BARS]
+    seen = query.names or query.group_by != HOST
     for bar, track in zip(
         left,
         timeline.tracks((bar['start'], bar['end']) for bar in left),
@@ -490,7 +388,7 @@ def _show(row: _Row, query: Query) -> Values:
         bar['track'] = track
     return {
         'key': row.key,
-        'name': row.name,
+        'name': row.name if seen else None,
         'zone': row.zone,
         'hosts': row.hosts,
         'available': row.hosts > 0,
@@ -505,14 +403,15 @@ def _show(row: _Row, query: Query) -> Values:
 def _shown(bar: Bar, query: Query) -> Values:
     """Return a bar as the caller may see it: free or busy if not its own."""
     mine = bar.project_id == query.project_id
+    seen = mine or query.names
     shown = {
-        'kind': bar.kind,
+        # Other projects do not see that a lease is only an offer.
+        'kind': LEASE if bar.kind == OFFER and not seen else bar.kind,
         'start': bar.start,
         'end': bar.end,
         'share': _cut(bar.share),
         'mine': mine,
     }
-    seen = mine or query.names
     return {
         **shown,
         **{name: getattr(bar, name) if seen else None for name in _HIDDEN},
