@@ -166,17 +166,6 @@ class HostTable:
             ],
         )
 
-    def count(
-        self, peaks: PartPeaks, slot: Mapping[str, int] | None
-    ) -> int:
-        """Return how many hosts are free, or how many instances have room.
-
-        :param slot: the amounts of one instance, None to count hosts
-        """
-        if slot is None:
-            return self._count_untaken(peaks.throughout)
-        return sum(count_each(self._reservable(peaks), slot))
-
     def _free(self, peaks: Peaks) -> dict[str, list[int]]:
         """Return the free amounts of each host, 0 for a host taken whole."""
         taken = {

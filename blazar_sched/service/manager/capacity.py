@@ -112,7 +112,8 @@ class Capacity:
         snapshot = self._ledger.read_replica(
             lambda replica: query.read(replica, window, now)
         )
-        return snapshot.table().count(snapshot.peaks, query.slot)
+        part = _Calculator(now, query.slot).part(snapshot)
+        return part.hosts if part.instances is None else part.instances
 
     def _query(
         self, project_id: str, resource_properties: str, flavor_id: str | None
