@@ -8,6 +8,7 @@ from blazar_sched.conf import relocation
 from blazar_sched.conf import threshold
 from blazar_sched.domain import host
 from blazar_sched.domain import reservation
+from blazar_sched.domain.demand import PLACED
 
 GROUP = 'manager'
 
@@ -181,14 +182,14 @@ opts = [
         'cleaning_times',
         default=[],
         item_type=types.String(
-            regex=f'^({"|".join(reservation.PLACED)})=[0-9]{{1,8}}$'
+            regex=f'^({"|".join(PLACED)})=[0-9]{{1,8}}$'
         ),
         mutable=True,
         help='Minutes for which a host is kept free between two reservations, '
         'by the type of the reservation, for example '
         '``physical:host=60,virtual:instance=5``. Overrides '
         '``cleaning_time`` for these types. The types are '
-        f'{", ".join(reservation.PLACED)}.',
+        f'{", ".join(PLACED)}.',
     ),
     cfg.IntOpt(
         'vacate_lead_time',

@@ -13,7 +13,6 @@ from typing import Any
 import os_resource_classes as orc
 
 from blazar_sched.domain import inventory
-from blazar_sched.domain import request_group
 from blazar_sched.domain import requirements
 from blazar_sched.domain.request_group import ISOLATE
 from blazar_sched.domain.request_group import RequestGroup
@@ -209,17 +208,17 @@ def groups(
     )
 
 
-def encoded_groups(
+def own_groups(
     amounts: Mapping[str, int], extra_specs: Mapping[str, str]
-) -> dict[str, Any] | None:
-    """Return the request groups of a flavor, as request_group.encode does.
+) -> RequestGroups | None:
+    """Return the request groups of a flavor with further resource classes.
 
     :param amounts: what `resources` returns for the flavor
     :returns: None for a flavor with RESOURCE_CLASSES alone
     """
     if not inventory.others(amounts):
         return None
-    return request_group.encode(groups(amounts, extra_specs))
+    return groups(amounts, extra_specs)
 
 
 def requirement(

@@ -10,6 +10,7 @@ from blazar_sched.domain import event
 from blazar_sched.domain import exception
 from blazar_sched.domain import reservation
 from blazar_sched.domain import states
+from blazar_sched.domain.demand import Lifetime
 from blazar_sched.domain.event import Event
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.window import Window
@@ -80,7 +81,7 @@ class Lease:
     def is_lifetime(self) -> bool:
         """Whether the lease is that of an instance's own lifetime."""
         return any(
-            r.resource_type == reservation.INSTANCE_LIFETIME
+            isinstance(r.demand, Lifetime)
             for r in self.reservations
         )
 

@@ -100,6 +100,10 @@ class RequestGroups:
         )
 
 
+# The request groups that any host suits.
+NO_GROUPS = RequestGroups()
+
+
 def encode(groups: RequestGroups) -> dict[str, Any]:
     """Return request groups as plain values, for JSON."""
     return {
@@ -114,18 +118,13 @@ def encode(groups: RequestGroups) -> dict[str, Any]:
     }
 
 
-def of_instance(
-    amounts: Mapping[str, int], encoded: Mapping[str, Any] | None
-) -> RequestGroups:
-    """Return the request groups of an instance.
+def of_amounts(amounts: Mapping[str, int]) -> RequestGroups:
+    """Return the request groups of a flavor with RESOURCE_CLASSES alone.
 
-    :param amounts: what the instance takes, by resource class
-    :param encoded: what `encode` has written for the instance's flavor; None
-        for a flavor with RESOURCE_CLASSES alone, which has one group without
-        a suffix
+    There is one group, without a suffix.
+
+    :param amounts: what an instance takes, by resource class
     """
-    if encoded is not None:
-        return _decode(encoded)
     own = tuple(
         (name, amounts[name])
         for name in sorted(inventory.RESOURCE_CLASSES) if amounts.get(name)
@@ -133,7 +132,8 @@ def of_instance(
     return RequestGroups((RequestGroup('', own),) if own else ())
 
 
-def _decode(data: Mapping[str, Any]) -> RequestGroups:
+def decode(data: Mapping[str, Any]) -> RequestGroups:
+    """Return the request groups that `encode` has written."""
     return RequestGroups(
         tuple(
             RequestGroup(

@@ -120,6 +120,10 @@ def all_of(*requirements: Requirement) -> Requirement:
     return Combination('and', requirements)
 
 
+# The requirement that any host meets.
+ANY = all_of()
+
+
 def parse(text: str | list[Any] | None, field: str) -> Requirement:
     """Read a requirement: JSON text, or a list already read from JSON text.
 

@@ -10,19 +10,16 @@ import uuid
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import flavor
-from blazar_sched.domain import inventory
-
-PHYSICAL_HOST = 'physical:host'
-VIRTUAL_INSTANCE = 'virtual:instance'
-FLAVOR_INSTANCE = 'flavor:instance'
-FLOATING_IP = 'virtual:floatingip'
-INSTANCE_LIFETIME = 'instance:lifetime'
-# Resource types that take slots of one size on hosts.
-INSTANCES = (VIRTUAL_INSTANCE, FLAVOR_INSTANCE)
-ON_HOSTS = (PHYSICAL_HOST, *INSTANCES)
-# Resource types that hosts are chosen for: a lifetime is on a host until it
-# begins.
-PLACED = (*ON_HOSTS, INSTANCE_LIFETIME)
+from blazar_sched.domain.demand import BEFORE_END
+from blazar_sched.domain.demand import DEFAULT_BEFORE_END
+from blazar_sched.domain.demand import Demand
+from blazar_sched.domain.demand import FLAVOR_INSTANCE
+from blazar_sched.domain.demand import FLOATING_IP
+from blazar_sched.domain.demand import INSTANCE_LIFETIME
+from blazar_sched.domain.demand import INSTANCES
+from blazar_sched.domain.demand import ON_HOSTS
+from blazar_sched.domain.demand import PHYSICAL_HOST
+from blazar_sched.domain.demand import VIRTUAL_INSTANCE
 
 # What becomes of a reservation's servers when the reservation ends: they are
 # deleted, shelved, or stay as ordinary servers.
@@ -35,13 +32,9 @@ ON_END = (DELETE, SHELVE, KEEP)
 SNAPSHOT = 'snapshot'
 LIFETIME_ON_END = (DELETE, SHELVE, SNAPSHOT)
 
-# The parameter of reservations on hosts that says what is done before the end;
-# its value DEFAULT_BEFORE_END leaves that choice to the operator.
-BEFORE_END = 'before_end'
 # The key in `made` for the reason why the action before the coming end was
 # given up.
 BEFORE_END_FAILED = 'before_end_failed'
-DEFAULT_BEFORE_END = 'default'
 # The actions before the end that Blazar has.
 BLAZARS_BEFORE_END = ('', DEFAULT_BEFORE_END, SNAPSHOT)
 
@@ -55,24 +48,6 @@ MAX_PROJECT_ID = 64
 class Reservation:
     """One request for resources in a lease.
 
-    `parameters` are the parameters of the reservation's resource type:
-
-    - ``physical:host``: min, max, hypervisor_properties,
-      resource_properties, before_end
-    - ``virtual:instance``: vcpus, memory_mb, disk_gb, amount, affinity,
-      resource_properties, before_end
-    - ``flavor:instance``: flavor_id, amount, affinity, before_end, and the
-      flavor as it was when it was reserved: name, resources (amounts by
-      resource class), vcpus, memory_mb, disk_gb, ephemeral_gb, swap_mb,
-      is_public, extra_specs, and groups if the flavor asks for other classes
-      than RESOURCE_CLASSES (see domain.request_group); asked_properties, and
-      resource_properties, made of asked_properties and, without groups, of
-      the flavor's traits
-    - ``virtual:floatingip``: network_id, amount, required_floatingips
-    - ``instance:lifetime``: instance_id, resources (amounts by resource
-      class), amount, affinity, on_end, and what the server's flavor requires
-      of a host: resource_properties and, as for ``flavor:instance``, groups
-
     The projects in `projects` may use the reservation beside its own project.
     `on_end` is one of ON_END. A server needs no hint to use a reservation that
     is `magnetic`. `made` holds the ids of what the start of the reservation
@@ -82,9 +57,8 @@ class Reservation:
 
     id: str
     lease_id: str
-    resource_type: str
     status: str
-    parameters: Mapping[str, Any]
+    demand: Demand
     missing_resources: bool = False
     resources_changed: bool = False
     projects: tuple[str, ...] = ()
@@ -95,37 +69,17 @@ class Reservation:
     updated_at: int | None = None
 
     @property
-    def has_slots(self) -> bool:
-        return self.resource_type in (*INSTANCES, INSTANCE_LIFETIME)
+    def resource_type(self) -> str:
+        return self.demand.resource_type
 
-    def is_on_hosts(self, active: bool) -> bool:
-        """Tell whether the reservation has allocations on hosts.
+    def encode(self) -> dict[str, Any]:
+        """Return the fields by name, with `parameters` for the demand.
 
-        An instance that has begun its lifetime counts for itself.
-
-        :param active: whether the lease of the reservation has started
+        Nothing but the demand is copied.
         """
-        if self.resource_type == INSTANCE_LIFETIME:
-            return not active
-        return self.resource_type in ON_HOSTS
-
-    @property
-    def needs(self) -> dict[str, Any]:
-        """The parameters, except those that affect no room and no start."""
-        return {k: v for k, v in self.parameters.items() if k != BEFORE_END}
-
-    def slot(self) -> dict[str, int]:
-        """Return the amounts that one instance takes, by resource class.
-
-        Only for a reservation of instances.
-        """
-        if 'resources' in self.parameters:
-            return dict(self.parameters['resources'])
-        return {
-            inventory.VCPU: self.parameters['vcpus'],
-            inventory.MEMORY_MB: self.parameters['memory_mb'],
-            inventory.DISK_GB: self.parameters['disk_gb'],
-        }
+        fields = {name: getattr(self, name) for name in self.__slots__}
+        fields['parameters'] = fields.pop('demand').encode()
+        return {**fields, 'resource_type': self.resource_type}
 
 
 def as_blazar(reservation: Mapping[str, Any]) -> dict[str, Any]:
@@ -134,7 +88,7 @@ def as_blazar(reservation: Mapping[str, Any]) -> dict[str, Any]:
     Version 1.0 of the API and the notifications show these fields. Times are
     in epoch seconds.
 
-    :param reservation: the fields of a `Reservation` by name
+    :param reservation: what `Reservation.encode` returns
     """
     type_ = reservation['resource_type']
     parameters, made = reservation['parameters'], reservation['made']

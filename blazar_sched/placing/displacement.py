@@ -269,12 +269,12 @@ class _Clearing:
         What the reservation has there already, in an earlier form of its
         lease, is ignored.
         """
-        slot = reservation.slot() if reservation.has_slots else None
+        demand = reservation.demand
         main = self._replica.indexes.main
         [fits] = main.fits(
             main.rows([host]), window.start, window.end,
-            None if slot is None else packing.amounts_of(slot),
-            whole=slot is None,
+            None if demand.whole else packing.amounts_of(demand.slot),
+            whole=demand.whole,
             ignore=(reservation.id, *(each.uuid for each in movers)),
         )
         return bool(fits)

@@ -16,15 +16,13 @@ from typing import Any
 from blazar_sched.domain import exception
 from blazar_sched.domain import plural
 from blazar_sched.domain import states
+from blazar_sched.domain.demand import Addresses
 from blazar_sched.domain.floating_ip import FloatingIP
 from blazar_sched.domain.floating_ip import Use
 from blazar_sched.domain.lease import Lease
-from blazar_sched.domain.reservation import FLOATING_IP
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.domain.window import Window
-
-_REQUIRED = 'required_floatingips'
 
 
 def choose(
@@ -46,27 +44,28 @@ def choose(
     """
     ids = {f.id for f in kept}
     opened = reservation.status != states.RESERVATION_PENDING
-    required = reservation.parameters[_REQUIRED]
-    network_id = reservation.parameters['network_id']
+    demand = reservation.demand.of_kind(Addresses)
     # The position of the first other reservation that requires an address.
     wanted: dict[str, int] = {}
     for position, other in enumerate(lease.reservations):
+        theirs = other.demand
         if (
             other.id != reservation.id
-            and other.parameters.get('network_id') == network_id
+            and isinstance(theirs, Addresses)
+            and theirs.network_id == demand.network_id
         ):
-            for address in other.parameters[_REQUIRED]:
+            for address in theirs.required:
                 wanted.setdefault(address, position)
     ordered = sorted(
         {f.id: f for f in (*kept, *free)}.values(),
         key=lambda f: (
             opened and f.id not in ids,
-            f.address not in required,
+            f.address not in demand.required,
             f.id not in ids,
             -wanted.get(f.address, len(lease.reservations)),
         ),
     )
-    return ordered[: reservation.parameters['amount']]
+    return ordered[: demand.amount]
 
 
 def place(
@@ -81,8 +80,7 @@ def place(
     :param free: the addresses that no other reservation has in the window
     :raises NotEnoughFloatingIPAvailable: if there are too few addresses
     """
-    parameters = reservation.parameters
-    network_id, amount = parameters['network_id'], parameters['amount']
+    demand = reservation.demand.of_kind(Addresses)
     opened = reservation.status != states.RESERVATION_PENDING
     # An address in use belongs to the project, even if the address stops being
     # reservable.
@@ -95,17 +93,17 @@ def place(
             'could not be kept',
             field='reservations',
         )
-    lost = set(parameters[_REQUIRED]) - {f.address for f in free}
+    lost = set(demand.required) - {f.address for f in free}
     if lost and not opened:
         raise exception.NotEnoughFloatingIPAvailable(
             f'{", ".join(sorted(lost))} is not registered, or not free',
-            field=_REQUIRED,
+            field='required_floatingips',
         )
     chosen = choose(lease, reservation, kept, free)
-    if len(chosen) < amount:
+    if len(chosen) < demand.amount:
         raise exception.NotEnoughFloatingIPAvailable(
-            f'{plural.counted(amount, "floating IP")} of network '
-            f'{network_id} {plural.is_or_are(amount)} needed, '
+            f'{plural.counted(demand.amount, "floating IP")} of network '
+            f'{demand.network_id} {plural.is_or_are(demand.amount)} needed, '
             f'{len(chosen)} {plural.is_or_are(len(chosen))} free',
             field='amount',
         )
@@ -114,7 +112,7 @@ def place(
 
 def networks(lease: Lease) -> list[str]:
     """Return the ids of the networks whose floating IPs a lease reserves."""
-    return sorted({r.parameters['network_id'] for r in _reservations(lease)})
+    return sorted({asked.network_id for _, asked in _demands(lease)})
 
 
 def lacking(
@@ -127,11 +125,8 @@ def lacking(
         are free for it; None if no reservation lacks any
     """
     free = [use.floating_ip for use in uses if use.is_free(window)]
-    for reservation in _reservations(lease):
-        known = [
-            f for f in free
-            if f.network_id == reservation.parameters['network_id']
-        ]
+    for reservation, asked in _demands(lease):
+        known = [f for f in free if f.network_id == asked.network_id]
         try:
             chosen = place(lease, reservation, (), known)
         except exception.NotEnoughFloatingIPAvailable:
@@ -157,9 +152,8 @@ def first_start(
     :returns: None if there is no such start
     """
     wanted: Counter[str] = Counter()
-    for reservation in _reservations(lease):
-        parameters = reservation.parameters
-        wanted[parameters['network_id']] += parameters['amount']
+    for _, asked in _demands(lease):
+        wanted[asked.network_id] += asked.amount
     first = at
     for network_id, amount in wanted.items():
         found = _first_start(
@@ -184,8 +178,11 @@ def edges(uses: Iterable[Use]) -> tuple[Sequence[int], Sequence[int]]:
     )
 
 
-def _reservations(lease: Lease) -> list[Reservation]:
-    return [r for r in lease.reservations if r.resource_type == FLOATING_IP]
+def _demands(lease: Lease) -> list[tuple[Reservation, Addresses]]:
+    return [
+        (r, r.demand)
+        for r in lease.reservations if isinstance(r.demand, Addresses)
+    ]
 
 
 def _first_start(

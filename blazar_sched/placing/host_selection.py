@@ -10,63 +10,40 @@ from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
-import dataclasses
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import plural
 from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.demand import Demand
+from blazar_sched.domain.demand import Instances
 from blazar_sched.domain.host import Host
-from blazar_sched.domain.reservation import PHYSICAL_HOST
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.placing.room import count_each
-from blazar_sched.placing.room import count_slots
 from blazar_sched.placing.room import Room
 from blazar_sched.replica.catalog import Candidates
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Slots:
-    """The slots that a reservation of instances needs.
-
-    :param slot: amounts of one instance; at least one amount is positive
-    :param affinity: True for one host for all instances, False for one host
-        for each instance, None for any hosts
-    """
-
-    slot: Mapping[str, int]
-    amount: int
-    affinity: bool | None
-
-
-def slots_of(reservation: Reservation, amount: int) -> Slots:
-    """Return an amount of the slots of a reservation of instances."""
-    return Slots(
-        reservation.slot(), amount, reservation.parameters['affinity']
-    )
-
-
 def lacking(
-    reservation: Reservation, hosts: Collection[Host], overcommit: bool
+    demand: Demand, hosts: Collection[Host], overcommit: bool
 ) -> str | None:
     """Return why hosts cannot be enough, even if nothing is on them.
 
     O(hosts × resource classes).
 
-    :param hosts: the hosts that suit the reservation
+    :param hosts: the hosts that suit the demand
     :param overcommit: whether reservations may overcommit hosts
     :returns: None if the hosts may be enough
     """
     if not hosts:
         return 'no host meets the requirements'
-    if reservation.resource_type == PHYSICAL_HOST:
-        return too_few_hosts(reservation.parameters['min'], len(hosts))
-    slots = slots_of(reservation, reservation.parameters['amount'])
+    if demand.whole:
+        return too_few_hosts(demand.least, len(hosts))
     counts = count_each(
         {
             c: [host.capacity(c, overcommit) for host in hosts]
-            for c in slots.slot
+            for c in demand.slot
         },
-        slots.slot,
+        demand.slot,
     )
     if not any(counts):
         return 'no such host is large enough for an instance'
@@ -74,11 +51,11 @@ def lacking(
         True: ('on one host', max(counts)),
         False: ('with one on each host', sum(map(bool, counts))),
         None: ('in all', sum(counts)),
-    }[slots.affinity]
-    if most >= slots.amount:
+    }[demand.affinity]
+    if most >= demand.least:
         return None
     return (
-        f'{plural.are(slots.amount, "instance")} needed, the hosts have room '
+        f'{plural.are(demand.least, "instance")} needed, the hosts have room '
         f'for {most} {where}, even if nothing is on them'
     )
 
@@ -109,8 +86,12 @@ def place(
     :raises NotEnoughHostsAvailable: if the window has no room
     """
     held = {allocation.host: allocation for allocation in kept}
-    whole = reservation.resource_type == PHYSICAL_HOST
-    take = _take_hosts if whole else _take_slots
+    demand = reservation.demand
+    taken = (
+        _take_slots(room, candidates, demand, held)
+        if isinstance(demand, Instances)
+        else _take_hosts(room, candidates, demand, held)
+    )
     return [
         Allocation(
             id=held[name].id if name in held else new_id(),
@@ -119,46 +100,35 @@ def place(
             start=room.window.start,
             end=room.window.end,
             amounts=amounts,
-            whole=whole,
+            whole=demand.whole,
         )
-        for name, amounts in take(room, candidates, reservation, held).items()
+        for name, amounts in taken.items()
     ]
 
 
 def _take_hosts(
     room: Room,
     candidates: Candidates,
-    reservation: Reservation,
+    demand: Demand,
     held: Mapping[str, Allocation],
 ) -> dict[str, dict[str, int]]:
-    names = place_hosts(
-        room,
-        candidates,
-        reservation.parameters['min'],
-        reservation.parameters['max'],
-        held,
-    )
+    names = place_hosts(room, candidates, demand.least, demand.most, held)
     return {name: {} for name in names}
 
 
 def _take_slots(
     room: Room,
     candidates: Candidates,
-    reservation: Reservation,
+    demand: Instances,
     held: Mapping[str, Allocation],
 ) -> dict[str, dict[str, int]]:
-    slots = slots_of(reservation, reservation.parameters['amount'])
-    slot = slots.slot
     taken = place_instances(
         room,
         candidates,
-        slots,
-        {name: count_slots(old.amounts, slot) for name, old in held.items()},
+        demand,
+        {name: demand.slots_in(old.amounts) for name, old in held.items()},
     )
-    return {
-        name: {c: count * amount for c, amount in slot.items()}
-        for name, count in taken.items()
-    }
+    return {name: demand.times(count) for name, count in taken.items()}
 
 
 def place_hosts(
@@ -204,7 +174,7 @@ def place_hosts(
 def place_instances(
     room: Room,
     candidates: Candidates,
-    slots: Slots,
+    wanted: Instances,
     kept: Mapping[str, int] | None = None,
 ) -> dict[str, int]:
     """Return the number of slots to take on each host.
@@ -219,18 +189,18 @@ def place_instances(
     """
     kept = kept or {}
     parts = room.parts(candidates)
-    amount = slots.amount
-    if slots.affinity:
-        return {_for_all(parts, slots, kept): amount}
+    amount = wanted.amount
+    if wanted.affinity:
+        return {_for_all(parts, wanted, kept): amount}
     free: dict[str, int] = {}
     for room_of, part in parts:
         held = room.rows(part.known(kept))
         # No more hosts than instances are ever needed.
-        free |= room_of.slots(held, len(held), slots.slot)
-        free |= room_of.slots(part.others(held), amount, slots.slot)
+        free |= room_of.slots(held, len(held), wanted.slot)
+        free |= room_of.slots(part.others(held), amount, wanted.slot)
     for name in candidates.closed & free.keys():
         free[name] = min(free[name], kept[name])
-    if slots.affinity is False:
+    if wanted.affinity is False:
         free = {name: 1 for name, count in free.items() if count}
     if sum(free.values()) < amount:
         raise _no_room(amount, 'in all', sum(free.values()))
@@ -241,14 +211,14 @@ def place_instances(
 
 def _for_all(
     parts: Collection[tuple[Room, Candidates]],
-    slots: Slots,
+    wanted: Instances,
     kept: Mapping[str, int],
 ) -> str:
     """Return a host with room for all slots, a kept host if possible.
 
     :raises NotEnoughHostsAvailable: if there is no such host
     """
-    slot, amount = slots.slot, slots.amount
+    slot, amount = wanted.slot, wanted.amount
     stays = []
     others = []
     for room, part in parts:

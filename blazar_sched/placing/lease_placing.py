@@ -22,9 +22,9 @@ from blazar_sched import ext
 from blazar_sched.domain import duration
 from blazar_sched.domain import exception
 from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.demand import Instances
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.lease import Lease
-from blazar_sched.domain.reservation import PHYSICAL_HOST
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.domain.window import Window
@@ -32,7 +32,6 @@ from blazar_sched.placing import host_selection
 from blazar_sched.placing import orders
 from blazar_sched.placing.options import DEFAULT_OPTIONS
 from blazar_sched.placing.options import Options
-from blazar_sched.placing.room import count_slots
 from blazar_sched.placing.room import Room
 from blazar_sched.replica import state
 from blazar_sched.replica.catalog import Candidates
@@ -120,7 +119,7 @@ def _place_in_some_order(
     orders.attempt(
         (r for r in lease.reservations if r.id not in settled), place_others,
         # Only the hosts that they hold distinguish equal reservations.
-        lambda r: (r.id if old.get(r.id) else None, r.resource_type, r.needs),
+        lambda r: (r.id if old.get(r.id) else None, r.demand.needs),
     )
     if not placed:
         raise refusals[0].for_lease(lease)
@@ -181,7 +180,7 @@ def _place(
             )
         for r in (*fixed, *others):
             mine = old.get(r.id, [])
-            if not mine and not r.is_on_hosts(active):
+            if not mine and not r.demand.is_on_hosts(active):
                 continue
             if active:
                 undo.enter_context(indexes.removed(mine))
@@ -284,10 +283,11 @@ class Placer:
             return 'no host is registered'
         candidates = self.candidates(reservation, [a.host for a in old])
         overcommit = self.replica.indexes.reserved is None
+        demand = reservation.demand.needs
         return candidates.remembered(
-            (reservation.resource_type, str(reservation.parameters)),
+            str(demand),
             lambda: host_selection.lacking(
-                reservation, candidates.hosts.values(), overcommit
+                demand, candidates.hosts.values(), overcommit
             ),
         )
 
@@ -311,8 +311,8 @@ class Placer:
         self, reservation: Reservation, old: Sequence[Allocation]
     ) -> list[Allocation]:
         """Place a reservation so that none of its hosts or slots is lost."""
-        if reservation.resource_type != PHYSICAL_HOST:
-            return self._grow(reservation, old)
+        if isinstance(reservation.demand, Instances):
+            return self._grow(reservation, reservation.demand, old)
         for each in old:
             self._check_free(
                 self.replica.hosts[each.host],
@@ -331,7 +331,7 @@ class Placer:
         """
         catalog = self.replica.catalog
         candidates = self.candidates(reservation)
-        affinity = reservation.parameters.get('affinity')
+        affinity = reservation.demand.affinity
         if affinity is None or not kept:
             return candidates
         return catalog.among(
@@ -389,17 +389,20 @@ class Placer:
             )
 
     def _grow(
-        self, reservation: Reservation, old: Sequence[Allocation]
+        self,
+        reservation: Reservation,
+        demand: Instances,
+        old: Sequence[Allocation],
     ) -> list[Allocation]:
         """Keep all slots of a reservation of instances, and place new ones."""
         kept = {a.host: a for a in in_window(old, self.window)}
-        more = count_missing(reservation, old, old)
+        more = demand.amount - demand.count(old)
         wide = self.with_cleaning_time(reservation, kept.values())
         with _reserved(self.replica.indexes, wide):
             added = more and host_selection.place_instances(
                 self.room(reservation),
                 self.growth_candidates(reservation, kept),
-                host_selection.slots_of(reservation, more),
+                dataclasses.replace(demand, amount=more),
             )
         return list(
             with_slots(reservation, self.window, kept, added or {}).values()
@@ -449,7 +452,7 @@ def with_slots(
         )
         amounts = {
             c: base.amounts.get(c, 0) + count * amount
-            for c, amount in reservation.slot().items()
+            for c, amount in reservation.demand.slot.items()
         }
         both[host] = dataclasses.replace(
             base, start=window.start, end=window.end, amounts=amounts
@@ -472,23 +475,9 @@ def count_missing(
 ) -> int:
     """Return how many hosts or slots have to be placed in addition to `new`.
 
-    A reservation of whole hosts needs as many hosts as in `old`, or `min` if
-    that is more.
+    A reservation of whole hosts needs as many hosts as in `old`, or the
+    least if that is more.
     """
-    wanted: int
-    if reservation.resource_type == PHYSICAL_HOST:
-        wanted = max(len(old), reservation.parameters['min'])
-    else:
-        wanted = reservation.parameters['amount']
-    return wanted - count(reservation, new)
-
-
-def count(
-    reservation: Reservation,
-    allocations: Collection[Allocation],
-) -> int:
-    """Return how many hosts or slots the allocations of a reservation have."""
-    if reservation.resource_type == PHYSICAL_HOST:
-        return len(allocations)
-    slot = reservation.slot()
-    return sum(count_slots(a.amounts, slot) for a in allocations)
+    demand = reservation.demand
+    wanted = max(len(old), demand.least) if demand.whole else demand.least
+    return wanted - demand.count(new)

@@ -7,13 +7,11 @@ from collections.abc import Iterator
 from collections.abc import Sequence
 import dataclasses
 
-from blazar_sched.domain import eligibility
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.lease_request import LeaseRequest
 from blazar_sched.domain.lease_request import Starts
 from blazar_sched.domain.lease_request import starts_outside
-from blazar_sched.domain.reservation import PHYSICAL_HOST
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.window import Window
 from blazar_sched.placing import host_selection
@@ -90,8 +88,8 @@ def suitable_hosts(replica: state.Replica, lease: Lease) -> list[Suitable]:
         (
             reservation,
             replica.catalog.visible(
-                eligibility.requirement(reservation), lease.project_id,
-                eligibility.groups_of(reservation),
+                reservation.demand.requirement(), lease.project_id,
+                reservation.demand.request_groups(),
             ),
         )
         for reservation in lease.reservations
@@ -112,15 +110,15 @@ def lacking(suitable: Sequence[Suitable], overcommit: bool) -> str | None:
     :returns: None if the hosts may be enough
     """
     for reservation, hosts in suitable:
-        alone = host_selection.lacking(reservation, hosts, overcommit)
+        alone = host_selection.lacking(reservation.demand, hosts, overcommit)
         if alone is not None:
             return alone
     whole = [
         (reservation, hosts) for reservation, hosts in suitable
-        if reservation.resource_type == PHYSICAL_HOST
+        if reservation.demand.whole
     ]
-    needed = sum(int(r.parameters['min']) for r, _ in whole)
-    slots = [each for each in suitable if each[0].has_slots]
+    needed = sum(r.demand.least for r, _ in whole)
+    slots = [each for each in suitable if not each[0].demand.whole]
     if not _have_enough(slots, overcommit):
         return 'the hosts are too small for all instances together'
     return host_selection.too_few_hosts(needed, len(_together(whole)))
@@ -134,8 +132,8 @@ def _have_enough(suitable: Sequence[Suitable], overcommit: bool) -> bool:
     """Tell whether hosts have the amounts of all instances together."""
     needed: Counter[str] = Counter()
     for reservation, _ in suitable:
-        for name, amount in reservation.slot().items():
-            needed[name] += amount * int(reservation.parameters['amount'])
+        for name, amount in reservation.demand.slot.items():
+            needed[name] += amount * reservation.demand.least
     hosts = _together(suitable).values()
     return all(
         sum(host.capacity(name, overcommit) for host in hosts) >= amount

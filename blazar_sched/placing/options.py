@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
 
-from blazar_sched.domain import eligibility
+from blazar_sched.domain.requirements import ANY
 from blazar_sched.domain.requirements import Requirement
 
 
@@ -26,7 +26,7 @@ class Options:
     """
 
     cleaning_time: int = 0
-    default: Requirement = eligibility.ANY
+    default: Requirement = ANY
     retry: bool = False
     spares: bool = False
     cleaning_times: Mapping[str, int] = dataclasses.field(
@@ -40,8 +40,8 @@ class Options:
     def alternatives(self) -> 'Iterator[Options]':
         """Yield the options to try, one after the other."""
         yield self
-        if self.retry and self.default != eligibility.ANY:
-            yield dataclasses.replace(self, default=eligibility.ANY)
+        if self.retry and self.default != ANY:
+            yield dataclasses.replace(self, default=ANY)
 
 
 # The options if the operator sets none.

@@ -11,14 +11,13 @@ from collections.abc import Collection
 from collections.abc import Iterable
 import dataclasses
 
-from blazar_sched.domain import eligibility
 from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.demand import Instances
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.window import Window
 from blazar_sched.placing import fewest_moves
-from blazar_sched.placing.room import count_slots
 from blazar_sched.replica import accounting
 from blazar_sched.replica import state
 
@@ -77,7 +76,7 @@ def unsuited_allocations(
     """Return the allocations of a lease on hosts that do not suit any more.
 
     The properties, the inventory or the devices of such a host have changed
-    since a reservation got the host: see `eligibility.unsuited`.
+    since a reservation got the host: see `Demand.unsuited`.
     """
     found = []
     for reservation in lease.reservations:
@@ -85,7 +84,7 @@ def unsuited_allocations(
         hosts = [replica.hosts[host] for host in held]
         found += [
             held[host.uuid]
-            for host in eligibility.unsuited(reservation, hosts)
+            for host in reservation.demand.unsuited(hosts)
         ]
     return found
 
@@ -114,7 +113,7 @@ def failing_hosts(
         if not host.reservable or host.closed_in(window)
         or replica.indexes.is_too_small(host, now)
     }
-    unsuited = eligibility.unsuited(reservation, hosts)
+    unsuited = reservation.demand.unsuited(hosts)
     return frozenset(failing.union(host.uuid for host in unsuited))
 
 
@@ -131,15 +130,15 @@ def without_excess(
     :returns: None if the host can hold no slot, or all of them
     """
     host = replica.hosts[allocation.host]
-    if not reservation.has_slots or not replica.indexes.is_too_small(
-        host, now
-    ):
+    demand = reservation.demand
+    if not isinstance(
+        demand, Instances
+    ) or not replica.indexes.is_too_small(host, now):
         return None
-    slot = reservation.slot()
     with replica.indexes.removed([allocation]):
-        for count in range(count_slots(allocation.amounts, slot) - 1, 0, -1):
+        for count in range(demand.slots_in(allocation.amounts) - 1, 0, -1):
             less = dataclasses.replace(
-                allocation, amounts={c: count * n for c, n in slot.items()}
+                allocation, amounts=demand.times(count)
             )
             with replica.indexes.added([less]):
                 if not replica.indexes.is_too_small(host, now):

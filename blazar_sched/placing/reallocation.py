@@ -16,8 +16,8 @@ import dataclasses
 from blazar_sched.domain import exception
 from blazar_sched.domain import states
 from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.demand import Instances
 from blazar_sched.domain.lease import Lease
-from blazar_sched.domain.reservation import PHYSICAL_HOST
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.window import Window
 from blazar_sched.placing import host_selection
@@ -73,7 +73,7 @@ def reallocate(
     orders.attempt(
         (
             r for r in lease.reservations
-            if r.is_on_hosts(active) and (only is None or r.id in only)
+            if r.demand.is_on_hosts(active) and (only is None or r.id in only)
         ),
         place,
     )
@@ -149,8 +149,7 @@ def _replaced(
     kept: Mapping[str, Allocation],
 ) -> dict[str, Allocation]:
     """Return the kept allocations and the replacements, by host."""
-    whole = reservation.resource_type == PHYSICAL_HOST
-    fill = _add_hosts if whole else _add_slots
+    fill = _add_hosts if reservation.demand.whole else _add_slots
     count = lease_placing.count_missing(reservation, old, kept.values())
     return fill(room, reservation, candidates, kept, count)
 
@@ -183,6 +182,7 @@ def _add_slots(
     count: int,
 ) -> dict[str, Allocation]:
     """Return allocations by host, with up to `count` slots added."""
+    demand = reservation.demand.of_kind(Instances)
     added: dict[str, int] = {}
     # The count that fits is searched for between `least` and `most`: often
     # all slots fit.
@@ -191,7 +191,7 @@ def _add_slots(
     while least < most:
         try:
             added = host_selection.place_instances(
-                room, candidates, host_selection.slots_of(reservation, count)
+                room, candidates, dataclasses.replace(demand, amount=count)
             )
             least = count
         except exception.NotEnoughHostsAvailable:

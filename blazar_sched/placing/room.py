@@ -251,12 +251,6 @@ class Room:
         }
 
 
-def count_slots(amounts: Mapping[str, int], slot: Mapping[str, int]) -> int:
-    """Return how many slots the amounts are enough for."""
-    [count] = count_each({c: [amounts.get(c, 0)] for c in slot}, slot)
-    return count
-
-
 def count_each(
     amounts: Mapping[str, Sequence[int]], slot: Mapping[str, int]
 ) -> list[int]:

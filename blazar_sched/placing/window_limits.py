@@ -19,6 +19,7 @@ import operator
 
 from blazar_sched import ext
 from blazar_sched.domain import inventory
+from blazar_sched.domain.demand import Demand
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.window import FOREVER
@@ -286,15 +287,15 @@ def _demands(
     """
     *_, last = options.alternatives()
     for reservation in lease.reservations:
-        if not reservation.is_on_hosts(active=False):
+        if not reservation.demand.is_on_hosts(active=False):
             continue
-        least, amounts = _least(reservation)
+        least, most, amounts = _hosts(reservation.demand)
         indexes: list[list[_Part]] = []
         if amounts is not None:
             amounts = [min(each, ext.AMOUNT_LIMIT) for each in amounts]
         if amounts is None or any(amounts):
             indexes = _by_index(replica, lease, reservation, last)
-        yield _Demand(least, _most(reservation), amounts, indexes)
+        yield _Demand(least, most, amounts, indexes)
 
 
 def _by_index(
@@ -317,32 +318,18 @@ def _by_index(
     return found
 
 
-def _least(
-    reservation: Reservation,
-) -> tuple[int, list[int] | None]:
-    """Return the least number of hosts, and the amounts needed of each.
+def _hosts(demand: Demand) -> tuple[int, int, list[int] | None]:
+    """Return the least and the most hosts, and the amounts needed of each.
 
     :returns: amounts by RESOURCE_CLASSES; None for the whole host
     """
-    if not reservation.has_slots:
-        return reservation.parameters['min'], None
-    slot = reservation.slot()
-    amounts = [slot.get(c, 0) for c in inventory.RESOURCE_CLASSES]
-    wanted = reservation.parameters['amount']
-    affinity = reservation.parameters['affinity']
-    if affinity:
-        return 1, [wanted * amount for amount in amounts]
-    return (1 if affinity is None else wanted), amounts
-
-
-def _most(reservation: Reservation) -> int:
-    """Return the most hosts that a reservation takes."""
-    parameters = reservation.parameters
-    if not reservation.has_slots:
-        most: int = parameters['max']
-    else:
-        most = 1 if parameters['affinity'] else parameters['amount']
-    return most
+    if demand.whole:
+        return demand.least, demand.most, None
+    amounts = [demand.slot.get(c, 0) for c in inventory.RESOURCE_CLASSES]
+    if demand.affinity:
+        return 1, 1, [demand.least * amount for amount in amounts]
+    least = 1 if demand.affinity is None else demand.least
+    return least, demand.most, amounts
 
 
 def _all_rows(parts: Sequence[_Part]) -> 'array.array[int]':

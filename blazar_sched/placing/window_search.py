@@ -395,7 +395,7 @@ def _by_cleaning_time(
     found: dict[int, set[str]] = defaultdict(set)
     for each in options.alternatives():
         for reservation in lease.reservations:
-            if not reservation.is_on_hosts(active=False):
+            if not reservation.demand.is_on_hosts(active=False):
                 continue
             candidates = replica.catalog.candidates(
                 reservation, lease.project_id, each.default

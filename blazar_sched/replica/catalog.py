@@ -12,15 +12,15 @@ import dataclasses
 import operator
 
 from blazar_sched import ext
-from blazar_sched.domain import eligibility
 from blazar_sched.domain import inventory
 from blazar_sched.domain import requirements
-from blazar_sched.domain.eligibility import ANY
-from blazar_sched.domain.eligibility import NO_GROUPS
+from blazar_sched.domain.demand import suits
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.inventory import Inventory
 from blazar_sched.domain.inventory import RESOURCE_CLASSES
+from blazar_sched.domain.request_group import NO_GROUPS
 from blazar_sched.domain.request_group import RequestGroups
+from blazar_sched.domain.requirements import ANY
 from blazar_sched.domain.requirements import Requirement
 from blazar_sched.domain.reservation import Reservation
 
@@ -160,14 +160,14 @@ class Catalog:
         host changes.
 
         :param default: as in `candidates`
-        :raises InvalidInput: if the resource type or a requirement is wrong
+        :raises InvalidInput: if a requirement is wrong
         """
+        demand = reservation.demand
         wanted = requirements.all_of(
-            eligibility.requirement(reservation),
-            eligibility.default_of(reservation, default),
+            demand.requirement(), demand.default_of(default)
         )
         self._meets(
-            wanted, self._limiting(eligibility.groups_of(reservation)),
+            wanted, self._limiting(demand.request_groups()),
             list(self._hosts.values()),
         )
 
@@ -188,12 +188,13 @@ class Catalog:
         :param spares: whether the reservation may use spare hosts
         :param started: whether the reservation has started, and therefore
             keeps its hosts whatever they have become
-        :raises InvalidInput: if the resource type or a requirement is wrong
+        :raises InvalidInput: if a requirement is wrong
         """
+        demand = reservation.demand
         return self.meeting(
-            eligibility.requirement(reservation), project_id, kept,
-            eligibility.default_of(reservation, default),
-            eligibility.groups_of(reservation), spares, started,
+            demand.requirement(), project_id, kept,
+            demand.default_of(default), demand.request_groups(), spares,
+            started,
         )
 
     def meeting(
@@ -342,7 +343,7 @@ class Catalog:
             return known[1]
         met = frozenset(
             host.uuid for host in hosts
-            if eligibility.suits(host, wanted, groups)
+            if suits(host, wanted, groups)
         )
         if len(self._met) >= MAX_REQUIREMENTS:
             self._met.clear()
@@ -385,7 +386,7 @@ class Catalog:
         return (
             host is not None
             and host.reservable
-            and (started or eligibility.suits(host, requirement, groups))
+            and (started or suits(host, requirement, groups))
         )
 
 

@@ -12,8 +12,8 @@ from typing import cast
 from blazar_sched.domain import duration
 from blazar_sched.domain import host
 from blazar_sched.domain import inventory
-from blazar_sched.domain import reservation
 from blazar_sched.domain import window
+from blazar_sched.domain.demand import PHYSICAL_HOST
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
 from blazar_sched.replica import record
@@ -232,7 +232,7 @@ def _hosts_of_others(instance: Instance | None) -> set[str]:
 
 def _project_of_whole(entity: record.Reservation | None) -> str | None:
     """Return the project of a reservation of whole hosts."""
-    if entity is None or entity.resource_type != reservation.PHYSICAL_HOST:
+    if entity is None or entity.resource_type != PHYSICAL_HOST:
         return None
     return entity.project_id
 

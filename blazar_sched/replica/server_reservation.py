@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import dataclasses
 from typing import Protocol
 
-from blazar_sched.domain import reservation
+from blazar_sched.domain.demand import PHYSICAL_HOST
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.relocation import Features
 from blazar_sched.replica import record
@@ -84,7 +84,7 @@ def draws_on(
         )
     if (
         host is None
-        or reserved.resource_type != reservation.PHYSICAL_HOST
+        or reserved.resource_type != PHYSICAL_HOST
         or server.project_id != reserved.project_id
         or reserved.end <= server.created
     ):

@@ -415,7 +415,7 @@ class Cloud:
         [reservation] = asked.reservations
         allocations = placed[reservation.id]
         self._allocations[asked.id] = allocations
-        slot = None if allocations[0].whole else reservation.slot()
+        slot = None if allocations[0].whole else dict(reservation.demand.slot)
         self._tell([
             record.encode(record.Reservation(
                 reservation.id, asked.id, asked.project_id,

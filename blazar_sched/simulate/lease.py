@@ -9,11 +9,12 @@ import random
 
 from blazar_sched.domain import inventory
 from blazar_sched.domain import states
+from blazar_sched.domain.demand import Demand
+from blazar_sched.domain.demand import Hosts
+from blazar_sched.domain.demand import Slots
+from blazar_sched.domain.flavor import Flavor
 from blazar_sched.domain.lease import Lease
-from blazar_sched.domain.reservation import FLAVOR_INSTANCE
-from blazar_sched.domain.reservation import PHYSICAL_HOST
 from blazar_sched.domain.reservation import Reservation
-from blazar_sched.domain.reservation import VIRTUAL_INSTANCE
 from blazar_sched.simulate import trace
 
 HOUR, DAY = 3600, 86400
@@ -80,6 +81,7 @@ def draw(
             key=lambda each: leased.peak(each, each + length),
         )
         end = start + length
+        asked: Demand
         if rng.random() < load.whole:
             count = rng.randint(1, min(MAX_HOSTS, len(hosts)))
             taken, asked = float(count), _hosts(count)
@@ -91,7 +93,7 @@ def draw(
         leased.add(start, end, taken)
         left -= taken * (min(end, span) - start)
         ahead = int(rng.uniform(*load.ahead) * DAY)
-        lease = _lease(len(bookings), start, end, *asked)
+        lease = _lease(len(bookings), start, end, asked)
         bookings.append(Booking(max(0, start - ahead), lease))
     return sorted(bookings, key=lambda each: each.at)
 
@@ -117,42 +119,37 @@ def _length(rng: random.Random) -> int:
     ))
 
 
-Asked = tuple[str, dict[str, object]]
+def _hosts(count: int) -> Hosts:
+    return Hosts(count, count)
 
 
-def _hosts(count: int) -> Asked:
-    return PHYSICAL_HOST, {
-        'min': count, 'max': count, 'hypervisor_properties': '',
-        'resource_properties': '',
-    }
+def _instances(count: int) -> Slots:
+    return Slots(
+        {
+            inventory.VCPU: SLOT_VCPUS, inventory.MEMORY_MB: SLOT_MEMORY_MB,
+            inventory.DISK_GB: 0,
+        },
+        count,
+    )
 
 
-def _instances(count: int) -> Asked:
-    return VIRTUAL_INSTANCE, {
-        'vcpus': SLOT_VCPUS, 'memory_mb': SLOT_MEMORY_MB, 'disk_gb': 0,
-        'amount': count, 'affinity': None, 'resource_properties': '',
-    }
-
-
-def _with_gpu(count: int) -> Asked:
-    return FLAVOR_INSTANCE, {
-        'flavor_id': 'gpu', 'amount': count, 'affinity': None,
-        'resource_properties': '',
-        'resources': {
+def _with_gpu(count: int) -> Slots:
+    return Slots(
+        {
             inventory.VCPU: SLOT_VCPUS, inventory.MEMORY_MB: SLOT_MEMORY_MB,
             GPU: 1,
         },
-    }
+        count,
+        flavor=Flavor('gpu', 'gpu', SLOT_VCPUS, SLOT_MEMORY_MB, 0),
+    )
 
 
 def _lease(
-    number: int, start: int, end: int, resource_type: str,
-    parameters: dict[str, object],
+    number: int, start: int, end: int, demand: Demand
 ) -> Lease:
     id_ = f'lease-{number}'
     reservation = Reservation(
-        f'reservation-{number}', id_, resource_type,
-        states.RESERVATION_PENDING, parameters,
+        f'reservation-{number}', id_, states.RESERVATION_PENDING, demand
     )
     return Lease(
         id_, id_, PROJECT, 'user', start, end, states.LEASE_PENDING,

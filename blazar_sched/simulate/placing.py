@@ -9,7 +9,6 @@ import random
 from blazar_sched.domain import exception
 from blazar_sched.domain.allocation import Allocation
 from blazar_sched.domain.lease import Lease
-from blazar_sched.domain.reservation import PHYSICAL_HOST
 from blazar_sched.domain.window import Window
 from blazar_sched.placing import lease_placing
 from blazar_sched.replica import packing
@@ -27,9 +26,8 @@ def scatter(
     :raises NotEnoughHostsAvailable: if there is no room
     """
     [reservation] = lease.reservations
-    whole = reservation.resource_type == PHYSICAL_HOST
-    slot = {} if whole else reservation.slot()
-    count = reservation.parameters['min' if whole else 'amount']
+    demand = reservation.demand
+    whole, slot, count = demand.whole, demand.slot, demand.least
     names = sorted(replica.hosts)
     random.Random(lease.id).shuffle(names)
     rows = replica.indexes.main.rows(names)

@@ -20,10 +20,12 @@ from sqlalchemy import pool
 
 from blazar_sched.conf import service as service_conf
 from blazar_sched.domain import flavor
-from blazar_sched.domain import reservation
 from blazar_sched.domain import states
 from blazar_sched.domain import window
 from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.demand import Hosts
+from blazar_sched.domain.demand import Slots
+from blazar_sched.domain.flavor import Flavor
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.inventory import Inventory
@@ -121,32 +123,18 @@ class Lab:
         begin = self.now + start
         finish = window.FOREVER if end is None else self.now + end
         slot = {'VCPU': vcpus, 'MEMORY_MB': 4096, 'DISK_GB': 100}
-        resource_type = reservation.VIRTUAL_INSTANCE
-        parameters = {'resource_properties': ''}
+        demand = Hosts(len(names), len(names))
         if gpus:
             slot['CUSTOM_GPU'] = gpus
-            resource_type = reservation.FLAVOR_INSTANCE
-            parameters |= {
-                'flavor_id': 'any', 'resources': slot,
-                'amount': len(names), 'affinity': None,
-            }
+            flavor = Flavor('any', 'any', vcpus, 4096, 100)
+            demand = Slots(slot, len(names), flavor=flavor)
         elif vcpus:
-            parameters |= {
-                'vcpus': vcpus, 'memory_mb': 4096, 'disk_gb': 100,
-                'amount': len(names), 'affinity': None,
-            }
-        else:
-            resource_type = reservation.PHYSICAL_HOST
-            parameters |= {
-                'min': len(names), 'max': len(names),
-                'hypervisor_properties': '', 'before_end': 'default',
-            }
+            demand = Slots(slot, len(names))
         owned = Reservation(
             id=reservation_id,
             lease_id=lease_id,
-            resource_type=resource_type,
             status=states.RESERVATION_PENDING,
-            parameters=parameters,
+            demand=demand,
             projects=projects,
             magnetic=magnetic,
             created_at=self.now,

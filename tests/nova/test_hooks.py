@@ -200,7 +200,7 @@ class TestLeases:
             manager.instances.sync()
             return server, [
                 noun for noun in manager.ledger.leases()
-                if noun.reservations[0].parameters['instance_id']
+                if noun.reservations[0].demand.instance_id
                 == server['id']
             ]
 

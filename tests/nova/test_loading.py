@@ -17,6 +17,8 @@ from blazar_sched.domain import inventory
 from blazar_sched.domain import reservation
 from blazar_sched.domain import window
 from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.demand import INSTANCE_LIFETIME
+from blazar_sched.domain.demand import VIRTUAL_INSTANCE
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.inventory import Inventory
@@ -252,7 +254,7 @@ class TestRequest:
         nouns = [
             Host('h', '1', 'h', inventory=held),
             record.Reservation(
-                own, 'l', 'p1', reservation.INSTANCE_LIFETIME, start,
+                own, 'l', 'p1', INSTANCE_LIFETIME, start,
                 NOW + 500,
             ),
             Allocation(
@@ -297,7 +299,7 @@ class TestRequest:
         replica.apply(1, map(record.encode, (
             Host('h', '1', 'h'),
             *[record.Reservation(
-                'r', 'l', 'p1', reservation.VIRTUAL_INSTANCE, NOW - 500,
+                'r', 'l', 'p1', VIRTUAL_INSTANCE, NOW - 500,
                 NOW + 500, slot={'VCPU': 2},
             )][over:],
             Instance(

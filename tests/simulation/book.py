@@ -9,8 +9,9 @@ import collections
 import dataclasses
 
 from blazar_sched.domain import event
-from blazar_sched.domain import reservation
 from blazar_sched.domain import states
+from blazar_sched.domain.demand import INSTANCE_LIFETIME
+from blazar_sched.domain.demand import PHYSICAL_HOST
 
 _OVER = (states.LEASE_DELETING, states.LEASE_TERMINATED)
 
@@ -125,7 +126,7 @@ class Reservation:
 
         :param arrived: when the server came to its host
         """
-        if self.resource_type == reservation.INSTANCE_LIFETIME:
+        if self.resource_type == INSTANCE_LIFETIME:
             return server.uuid == self.instance_id
         if server.reservation_id is not None:
             return (
@@ -133,7 +134,7 @@ class Reservation:
                 and server.project_id in self.projects
             )
         return (
-            self.resource_type == reservation.PHYSICAL_HOST
+            self.resource_type == PHYSICAL_HOST
             and server.project_id == self.project_id
             and server.node in self.nodes
             and self.start <= arrived < self.end
@@ -205,9 +206,9 @@ class Book:
         known.status, known.lease_status = r.status, lease.status
         known.projects |= {lease.project_id, *r.projects}
         known.magnetic |= r.magnetic
-        known.on_end = r.parameters.get('on_end', r.on_end)
-        known.before_end = r.parameters.get('before_end', '')
-        known.instance_id = r.parameters.get('instance_id')
+        known.on_end = getattr(r.demand, 'on_end', r.on_end)
+        known.before_end = r.demand.before_end
+        known.instance_id = getattr(r.demand, 'instance_id', None)
         known.opened |= r.status == states.RESERVATION_ACTIVE
         known.trouble |= any(
             e.status == states.EVENT_ERROR

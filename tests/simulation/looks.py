@@ -7,7 +7,6 @@ import json
 
 from blazar_sched.domain import duration
 from blazar_sched.domain import window
-from blazar_sched.placing.room import count_slots
 from blazar_sched.replica import puller
 
 
@@ -26,17 +25,13 @@ def garbled(answer, random_):
 
 def size(reservation, own):
     """Return how many hosts or instances a reservation's allocations hold."""
-    if reservation.resource_type == 'physical:host':
-        return len(own)
-    slot = reservation.slot()
-    return sum(count_slots(a.amounts, slot) for a in own)
+    return reservation.demand.count(own)
 
 
 def wanted(reservation):
     """Return how many hosts or instances a reservation was promised at least.
     """
-    parameters = reservation.parameters
-    return parameters.get('amount') or parameters['min']
+    return reservation.demand.least
 
 
 def rebuild(ledger, revision, now):

@@ -8,7 +8,7 @@ from typing import Any
 
 import falcon
 
-from blazar_sched.domain import reservation
+from blazar_sched.domain.demand import PHYSICAL_HOST
 from blazar_sched.service.api import listing
 from blazar_sched.service.api import meaning
 from blazar_sched.service.api import microversion
@@ -69,7 +69,7 @@ def update_property(
     )
     blazars = {
         'id': name,
-        'resource_type': reservation.PHYSICAL_HOST,
+        'resource_type': PHYSICAL_HOST,
         'property_name': name,
     }
     return {'resource_property': {**changed, **blazars}}

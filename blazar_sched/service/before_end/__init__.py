@@ -15,10 +15,10 @@ import stevedore
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import states
+from blazar_sched.domain.demand import BEFORE_END
+from blazar_sched.domain.demand import DEFAULT_BEFORE_END
 from blazar_sched.domain.lease import Lease
-from blazar_sched.domain.reservation import BEFORE_END
 from blazar_sched.domain.reservation import BEFORE_END_FAILED
-from blazar_sched.domain.reservation import DEFAULT_BEFORE_END
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.service import entry_points
 from blazar_sched.service.before_end import base
@@ -141,7 +141,7 @@ def requested_action(
 
     :param conf: the manager's group of options
     """
-    name = reservation.parameters.get(BEFORE_END, NOTHING)
+    name = reservation.demand.before_end
     return str(conf.before_end if name == DEFAULT_BEFORE_END else name)
 
 

@@ -18,8 +18,6 @@ from blazar_sched.domain import exception
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import DELETE
 from blazar_sched.domain.reservation import KEEP
-from blazar_sched.domain.reservation import ON_HOSTS
-from blazar_sched.domain.reservation import PHYSICAL_HOST
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.reservation import SHELVE
 from blazar_sched.service import faults
@@ -134,12 +132,12 @@ def _text(lease: Lease) -> Iterator[str]:
 
 def _content(reservation: Reservation) -> Iterator[str]:
     """Yield the size of a reservation, and what happens to its servers."""
-    parameters = reservation.parameters
-    if reservation.resource_type == PHYSICAL_HOST:
-        yield f'{parameters["min"]} to {parameters["max"]} hosts'
-    elif 'amount' in parameters:
-        yield f'{parameters["amount"]}'
-    if reservation.resource_type in ON_HOSTS:
+    demand = reservation.demand
+    if demand.whole:
+        yield f'{demand.least} to {demand.most} hosts'
+    elif demand.least:
+        yield f'{demand.least}'
+    if demand.is_on_hosts(active=True):
         yield _FATES[reservation.on_end]
 
 

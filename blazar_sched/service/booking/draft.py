@@ -11,16 +11,16 @@ import uuid
 
 from oslo_config import cfg
 
-from blazar_sched.domain import eligibility
+from blazar_sched.domain import demand
 from blazar_sched.domain import event
 from blazar_sched.domain import exception
 from blazar_sched.domain import lease as lease_rules
 from blazar_sched.domain import states
+from blazar_sched.domain.demand import BEFORE_END
+from blazar_sched.domain.demand import DEFAULT_BEFORE_END
 from blazar_sched.domain.event import Event
 from blazar_sched.domain.lease import changed_window
 from blazar_sched.domain.lease import Lease
-from blazar_sched.domain.reservation import BEFORE_END
-from blazar_sched.domain.reservation import DEFAULT_BEFORE_END
 from blazar_sched.domain.reservation import DELETE
 from blazar_sched.domain.reservation import MAX_PROJECTS
 from blazar_sched.domain.reservation import Reservation
@@ -171,9 +171,8 @@ class Drafts:
         return Reservation(
             id=str(uuid.uuid4()),
             lease_id=lease_id,
-            resource_type=resource_type,
             status=states.RESERVATION_PENDING,
-            parameters=driver.validate(parameters, project_id),
+            demand=driver.validate(parameters, project_id),
             created_at=now,
             **use,
         )
@@ -282,8 +281,8 @@ class Drafts:
         use = take_use(old.resource_type, changes)
         new = dataclasses.replace(
             old,
-            parameters=self._drivers[old.resource_type].update(
-                old.parameters,
+            demand=self._drivers[old.resource_type].update(
+                old.demand,
                 changes,
                 lease.status == states.LEASE_ACTIVE,
                 lease.project_id,
@@ -339,12 +338,9 @@ def _check_before_end(old: Lease, new: Lease) -> None:
     """Refuse a change of a reservation's before_end once it was done."""
     if _is_undone(new):
         return
-    known = {r.id: r.parameters for r in old.reservations}
+    known = {r.id: r.demand.before_end for r in old.reservations}
     for r in new.reservations:
-        asked = r.parameters.get(BEFORE_END)
-        if r.id in known and asked != known[r.id].get(
-            BEFORE_END
-        ):
+        if r.demand.before_end != known.get(r.id, r.demand.before_end):
             raise exception.CantUpdateParameter(
                 'before_end cannot be changed after its action was done',
                 field=BEFORE_END,
@@ -383,13 +379,13 @@ def _check_announced(
     """Refuse a requested action for which no time is scheduled."""
     if new.before_end is not None or new.end == FOREVER:
         return
-    known = {r.id: r.parameters for r in old.reservations} if old else {}
-    name = BEFORE_END
+    known = {
+        r.id: r.demand.before_end for r in (old.reservations if old else ())
+    }
     for r in new.reservations:
-        asked = r.parameters.get(name)
-        left_to_others = None, before_end_actions.NOTHING, DEFAULT_BEFORE_END
-        if asked not in left_to_others and (
-            asked != known.get(r.id, {}).get(name)
+        asked = r.demand.before_end
+        if asked not in (
+            before_end_actions.NOTHING, DEFAULT_BEFORE_END, known.get(r.id)
         ):
             raise exception.InvalidInput(
                 f'before_end {asked!r} needs a before_end_date: this cloud '
@@ -428,7 +424,7 @@ def _checked(
             field='reservations',
         )
     if any(reservation not in old for reservation in all_):
-        eligibility.check_size(all_)
+        demand.check_size(r.demand for r in all_)
         _check_shared(all_)
     return all_
 

@@ -301,7 +301,7 @@ class Leases:
         if replica is None:
             return
         for reservation in lease.reservations:
-            if reservation.is_on_hosts(active=False):
+            if reservation.demand.is_on_hosts(active=False):
                 for each in self._bookings.writer.options.alternatives():
                     replica.catalog.match(reservation, each.default)
 
@@ -323,7 +323,7 @@ class Leases:
         active = old.status == states.LEASE_ACTIVE
         end = old.end
         if end < new.end and all(
-            r.is_on_hosts(active) for r in new.reservations
+            r.demand.is_on_hosts(active) for r in new.reservations
         ):
             others = {k: v for k, v in values.items() if k != 'duration'}
             try:
@@ -398,7 +398,7 @@ class Leases:
 
 
 def _has_group(reservation: Reservation) -> bool:
-    return reservation.parameters.get('affinity') is not None
+    return reservation.demand.affinity is not None
 
 
 def _has_nothing(lease: Lease) -> bool:

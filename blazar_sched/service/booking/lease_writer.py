@@ -3,15 +3,12 @@
 
 from collections.abc import Collection
 from collections.abc import Iterable
-from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 import itertools
-from typing import Any
 
 from oslo_config import cfg
 
-from blazar_sched.domain import eligibility
 from blazar_sched.domain import event
 from blazar_sched.domain import exception
 from blazar_sched.domain import lease as lease_rules
@@ -259,12 +256,9 @@ def _check_hosts_kept(
         held = replica.indexes.allocations(r.id)
         if not held or r.id not in known:
             continue
-        before = eligibility.requirement(known[r.id])
-        if eligibility.requirement(r) == before:
+        if r.demand.requirement() == known[r.id].demand.requirement():
             continue
-        unsuited = eligibility.unsuited(
-            r, [replica.hosts[host] for host in held]
-        )
+        unsuited = r.demand.unsuited([replica.hosts[host] for host in held])
         if unsuited:
             names = sorted(host.hypervisor_hostname for host in unsuited)
             raise exception.NotEnoughHostsAvailable(
@@ -283,7 +277,7 @@ def _put_paths(tx: PlacingTx, displaced: Iterable[Instance]) -> None:
 def _needs(lease: Lease) -> list[Reservation]:
     """Return the reservations reduced to what needs room or a start."""
     return [
-        dataclasses.replace(r, parameters=r.needs, updated_at=None)
+        dataclasses.replace(r, demand=r.demand.needs, updated_at=None)
         for r in lease.reservations
     ]
 
@@ -298,28 +292,16 @@ def _settled(
     :param left: the remaining allocations of the reservations that have given
         up allocations
     """
-    asked = {r.id: r.needs for r in old.reservations}
+    asked = {r.id: r.demand for r in old.reservations}
     if new.start < old.start or old.end < new.end:
         return set()
     return {
         r.id
         for r in new.reservations
-        if _asks_no_more(asked.get(r.id, {}), r.needs) or (
-            r.id in left
-            # The least number of hosts may rise while the most falls.
-            and r.needs.get('min', 0) <= max(
-                asked[r.id].get('min', 0), len(left[r.id])
-            )
+        if r.id in asked and r.demand.asks_no_more(
+            asked[r.id], left.get(r.id)
         )
     }
-
-
-def _asks_no_more(known: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    """Tell whether needs are the same, but for a smaller number of hosts."""
-    least = new.get('min', 0)
-    return known == new or (
-        least <= known.get('min', 0) and {**known, 'min': least} == new
-    )
 
 
 def _grown(

@@ -20,7 +20,6 @@ from blazar_sched.service.booking import idempotency
 from blazar_sched.service.booking.booking import Bookings
 from blazar_sched.service.booking.lease import Leases
 from blazar_sched.service.booking.search import Booking
-from blazar_sched.service.booking.search import count
 from blazar_sched.service.booking.search import LeaseWindow
 from blazar_sched.service.booking.search import Windows
 from blazar_sched.service.booking.search import WindowSearch
@@ -227,8 +226,8 @@ class Offers:
             'reservations': [
                 {
                     'resource_type': r.resource_type,
-                    'available': count(
-                        r, [a for a in allocations if a.reservation_id == r.id]
+                    'available': r.demand.count(
+                        [a for a in allocations if a.reservation_id == r.id]
                     ),
                 }
                 for r in held.reservations

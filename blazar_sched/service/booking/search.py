@@ -12,7 +12,6 @@ one project keep neither the threads of the API nor other projects waiting.
 
 from collections import Counter
 from collections.abc import Callable
-from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -28,15 +27,13 @@ from blazar_sched.domain import alignment
 from blazar_sched.domain import duration
 from blazar_sched.domain import exception
 from blazar_sched.domain import lease as lease_rules
-from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.demand import Addresses
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.lease_request import Starts
-from blazar_sched.domain.reservation import FLOATING_IP
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.domain.window import TIME_LIMIT
 from blazar_sched.domain.window import Window
-from blazar_sched.placing import lease_placing
 from blazar_sched.placing import window_search
 from blazar_sched.placing.window_search import Budget
 from blazar_sched.replica import state
@@ -225,7 +222,7 @@ class WindowSearch:
         While too many others search, the refusal is returned as it is.
         """
         found = None
-        if all(r.is_on_hosts(active=False) for r in lease.reservations):
+        if all(r.demand.is_on_hosts(active=False) for r in lease.reservations):
             try:
                 found = self.result(
                     lambda reader: first_window(
@@ -363,7 +360,7 @@ class LeaseWindow:
 
     def count(self, reservation: Reservation) -> int:
         """Return the number of hosts, instances or floating IPs with room."""
-        return count(reservation, self.found.placed[reservation.id])
+        return reservation.demand.count(self.found.placed[reservation.id])
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -393,19 +390,6 @@ def with_window(
             'end': window and window.end,
         },
     )
-
-
-def count(
-    reservation: Reservation, allocations: Collection[Allocation]
-) -> int:
-    """Return how many hosts, instances or floating IPs a reservation gets.
-
-    :param allocations: the allocations on hosts
-    """
-    if reservation.resource_type == FLOATING_IP:
-        amount: int = reservation.parameters['amount']
-        return amount
-    return lease_placing.count(reservation, allocations)
 
 
 # The sort keys of offers, by what the client calls the best.
@@ -450,8 +434,8 @@ def check_on_hosts(lease: Lease, or_floating_ips: bool = False) -> None:
     :raises InvalidInput: naming `reservations`
     """
     if not all(
-        r.is_on_hosts(active=False)
-        or or_floating_ips and r.resource_type == FLOATING_IP
+        r.demand.is_on_hosts(active=False)
+        or or_floating_ips and isinstance(r.demand, Addresses)
         for r in lease.reservations
     ):
         what = (

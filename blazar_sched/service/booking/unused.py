@@ -16,8 +16,6 @@ from blazar_sched.domain import exception
 from blazar_sched.domain import lease as lease_rules
 from blazar_sched.domain import states
 from blazar_sched.domain.lease import Lease
-from blazar_sched.domain.reservation import ON_HOSTS
-from blazar_sched.domain.reservation import PHYSICAL_HOST
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.service import loop
 from blazar_sched.service.booking.booking import Bookings
@@ -150,7 +148,7 @@ def _watched(lease: Lease) -> list[Reservation]:
     """Return the open reservations of hosts and instances."""
     return [
         r for r in lease.reservations
-        if r.resource_type in ON_HOSTS
+        if r.demand.is_on_hosts(active=True)
         and r.status == states.RESERVATION_ACTIVE
     ]
 
@@ -166,17 +164,17 @@ def _used(source: Reader, lease: Lease) -> _Used:
     found: dict[str, int] = {}
     for r in _watched(lease):
         servers = source.claiming([r.id])
-        whole = r.resource_type == PHYSICAL_HOST
-        found[r.id] = len({s.host for s in servers} if whole else servers)
+        found[r.id] = len(
+            {s.host for s in servers} if r.demand.whole else servers
+        )
     return found
 
 
 def _size(source: Reader, reservation: Reservation) -> int:
     """Return how many hosts or instances a reservation has."""
-    if reservation.resource_type != PHYSICAL_HOST:
-        amount: int = reservation.parameters['amount']
-        return amount
-    return len(source.allocations(reservation_id=reservation.id))
+    if reservation.demand.whole:
+        return len(source.allocations(reservation_id=reservation.id))
+    return reservation.demand.least
 
 
 def _changes(lease: Lease, used: _Used) -> list[dict[str, Any]]:
@@ -188,8 +186,8 @@ def _changes(lease: Lease, used: _Used) -> list[dict[str, Any]]:
             continue
         if not count:
             changes.append({'id': r.id, 'remove': True})
-        elif r.resource_type == PHYSICAL_HOST:
-            least = min(r.parameters['min'], count)
+        elif r.demand.whole:
+            least = min(r.demand.least, count)
             changes.append({'id': r.id, 'min': least, 'max': count})
         else:
             changes.append({'id': r.id, 'amount': count})

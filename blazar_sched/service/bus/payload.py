@@ -121,7 +121,7 @@ def threshold(threshold: Threshold) -> dict[str, Any]:
 
 def _reservation(reservation: Reservation) -> dict[str, Any]:
     return _dated(
-        as_blazar(dataclasses.asdict(reservation)), 'created_at', 'updated_at'
+        as_blazar(reservation.encode()), 'created_at', 'updated_at'
     )
 
 

@@ -15,16 +15,12 @@ from oslo_config import cfg
 
 from blazar_sched.conf import enforcement as enforcement_conf
 from blazar_sched.domain import exception
-from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.demand import Addresses
 from blazar_sched.domain.floating_ip import FloatingIP
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.lease import Lease
-from blazar_sched.domain.reservation import FLOATING_IP
-from blazar_sched.domain.reservation import INSTANCES
-from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.placing.lease_placing import Allocations
-from blazar_sched.placing.room import count_slots
 from blazar_sched.service.ledger import reader
 
 # The resources of each reservation of a lease, by the reservation's id: a host
@@ -178,24 +174,15 @@ def resources_of(source: reader.Reader, lease: Lease) -> Resources:
     hosts = {h.uuid: h for h in source.hosts({a.host for a in allocations})}
     return {
         r.id: source.floating_ips(r.id)
-        if r.resource_type == FLOATING_IP
+        if isinstance(r.demand, Addresses)
         else [
             hosts[a.host]
             for a in allocations
             if a.reservation_id == r.id
-            for _ in range(_count(r, a))
+            for _ in range(r.demand.slots_in(a.amounts))
         ]
         for r in lease.reservations
     }
-
-
-def _count(
-    reservation: Reservation, allocation: Allocation
-) -> int:
-    """Return the slots in an allocation; a whole host counts as one."""
-    if reservation.resource_type not in INSTANCES:
-        return 1
-    return count_slots(allocation.amounts, reservation.slot())
 
 
 def amounts(lease: Lease, hosts: Iterable[Host]) -> Counter[str]:
@@ -210,9 +197,8 @@ def amounts(lease: Lease, hosts: Iterable[Host]) -> Counter[str]:
     if not lease.is_limited:
         return found
     for reservation in lease.reservations:
-        if reservation.has_slots:
-            for name, amount in reservation.slot().items():
-                found[name] += amount * reservation.parameters['amount']
+        for name, amount in reservation.demand.slot.items():
+            found[name] += amount * reservation.demand.most
     for host in hosts:
         for name in host.inventory:
             found[name] += host.capacity(name)

@@ -176,7 +176,7 @@ def _reservation(
         'id': reservation.id,
         'lease_id': reservation.lease_id,
         'resource_type': reservation.resource_type,
-        **reservation.parameters,
+        **reservation.demand.encode(),
         'allocations': [
             _host(x) if isinstance(x, Host) else _floating_ip(x)
             for x in held.get(reservation.id, ())

@@ -4,7 +4,6 @@
 from collections.abc import Iterable
 
 from blazar_sched.domain import exception
-from blazar_sched.domain import reservation
 from blazar_sched.domain.lease import Lease
 from blazar_sched.service.enforcement import base
 
@@ -14,17 +13,17 @@ _FIELD = 'reservations'
 def _hosts(lease: Lease | None) -> int:
     """Return how many whole hosts a lease may get."""
     return sum(
-        r.parameters['max']
+        r.demand.most
         for r in (lease.reservations if lease else ())
-        if r.resource_type == reservation.PHYSICAL_HOST
+        if r.demand.whole
     )
 
 
 def _instances(lease: Lease | None) -> int:
     return sum(
-        r.parameters['amount']
+        r.demand.most
         for r in (lease.reservations if lease and lease.is_limited else ())
-        if r.has_slots
+        if r.demand.slot
     )
 
 

@@ -118,16 +118,15 @@ class Shrinker:
         self, replica: state.Replica, old: Lease, new: Lease, now: int
     ) -> list[tuple[base.Resource, base.Part]]:
         """Return the parts that give up some for a change, with drivers."""
-        known = {r.id: r.parameters for r in old.reservations}
+        known = {r.id: r.demand for r in old.reservations}
         steps = []
         for r in new.reservations:
-            driver = self._drivers[r.resource_type]
-            if r.id in known and driver.shrinks(known[r.id], r.parameters):
+            if r.id in known and r.demand.shrinks(known[r.id]):
                 held = replica.indexes.allocations(r.id)
                 hosts = {id_: replica.hosts[id_] for id_ in held}
                 part = base.Part(
                     new, r, list(held.values()), hosts,
                     overload.failing_hosts(replica, r, new.left(now), now),
                 )
-                steps.append((driver, part))
+                steps.append((self._drivers[r.resource_type], part))
         return steps

@@ -18,6 +18,7 @@ from blazar_sched.domain import event as event_rules
 from blazar_sched.domain import exception
 from blazar_sched.domain import state_machine
 from blazar_sched.domain import states
+from blazar_sched.domain.demand import BEFORE_END
 from blazar_sched.domain.event import BEFORE_END_LEASE
 from blazar_sched.domain.event import END_LEASE
 from blazar_sched.domain.event import Event
@@ -25,7 +26,6 @@ from blazar_sched.domain.event import LAPSE_OFFER
 from blazar_sched.domain.event import START_LEASE
 from blazar_sched.domain.event import VACATE_HOSTS
 from blazar_sched.domain.lease import Lease
-from blazar_sched.domain.reservation import BEFORE_END
 from blazar_sched.domain.reservation import BEFORE_END_FAILED
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.service.before_end import base as before_end

@@ -15,8 +15,8 @@ import time
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import states
+from blazar_sched.domain.demand import ON_HOSTS
 from blazar_sched.domain.lease import Lease
-from blazar_sched.domain.reservation import ON_HOSTS
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.service.clients import placement
 from blazar_sched.service.ledger.tx import PlacingTx
@@ -78,7 +78,7 @@ def _may_be_open(services: base.Services, lease_id: str, now: int) -> bool:
 def _remove(
     services: base.Services, reservation: Reservation
 ) -> None:
-    if reservation.has_slots:
+    if reservation.demand.slot:
         services.nova.delete_flavor(reservation.id)
         if reservation.made.get('server_group_id'):
             services.nova.delete_server_group(f'reservation:{reservation.id}')

@@ -7,7 +7,7 @@ import re
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import host
-from blazar_sched.domain import reservation
+from blazar_sched.domain.demand import PHYSICAL_HOST
 from blazar_sched.domain.host import Host
 from blazar_sched.service.importing.lookup import Lookup
 from blazar_sched.service.ledger import blazar
@@ -68,5 +68,5 @@ def properties(rows: Iterable[blazar.Row]) -> dict[str, bool]:
     return {
         row['property_name']: row['private']
         for row in rows
-        if row['resource_type'] == reservation.PHYSICAL_HOST
+        if row['resource_type'] == PHYSICAL_HOST
     }

@@ -13,14 +13,14 @@ from blazar_sched import ext
 from blazar_sched.domain import exception
 from blazar_sched.domain import states
 from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.demand import FLAVOR_INSTANCE
+from blazar_sched.domain.demand import FLOATING_IP
+from blazar_sched.domain.demand import PHYSICAL_HOST
+from blazar_sched.domain.demand import VIRTUAL_INSTANCE
 from blazar_sched.domain.floating_ip import FloatingIP
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.lease import Lease
-from blazar_sched.domain.reservation import FLAVOR_INSTANCE
-from blazar_sched.domain.reservation import FLOATING_IP
-from blazar_sched.domain.reservation import PHYSICAL_HOST
 from blazar_sched.domain.reservation import Reservation
-from blazar_sched.domain.reservation import VIRTUAL_INSTANCE
 from blazar_sched.domain.window import Window
 from blazar_sched.replica import accounting
 from blazar_sched.replica import record
@@ -270,7 +270,7 @@ class Planner:
         for host_id, count in counts.items():
             if host_id not in self._hosts:
                 raise exception.Conflict(f'host {host_id} is skipped')
-            slot = reservation.slot() if reservation.has_slots else {}
+            slot = reservation.demand.slot
             yield Allocation(
                 id=ids[host_id],
                 reservation_id=reservation.id,
@@ -278,7 +278,7 @@ class Planner:
                 start=window.start,
                 end=window.end,
                 amounts={name: count * n for name, n in slot.items()},
-                whole=not reservation.has_slots,
+                whole=reservation.demand.whole,
             )
 
 

@@ -9,8 +9,18 @@ from typing import Any
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import floating_ip
-from blazar_sched.domain import reservation
+from blazar_sched.domain import inventory
 from blazar_sched.domain import states
+from blazar_sched.domain.demand import Addresses
+from blazar_sched.domain.demand import Demand
+from blazar_sched.domain.demand import FLAVOR_INSTANCE
+from blazar_sched.domain.demand import FLOATING_IP
+from blazar_sched.domain.demand import Hosts
+from blazar_sched.domain.demand import INSTANCES
+from blazar_sched.domain.demand import PHYSICAL_HOST
+from blazar_sched.domain.demand import Slots
+from blazar_sched.domain.demand import VIRTUAL_INSTANCE
+from blazar_sched.domain.flavor import Flavor
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.service import resources
 from blazar_sched.service.importing.lookup import Lookup
@@ -19,7 +29,6 @@ from blazar_sched.service.ledger import blazar
 # The statuses in which Blazar has created a reservation's objects in other
 # services, at least in part.
 _OPENED = (states.RESERVATION_ACTIVE, states.RESERVATION_ERROR)
-_SIZE = ('vcpus', 'memory_mb', 'disk_gb')
 
 
 def from_row(
@@ -39,20 +48,17 @@ def from_row(
         service has
     """
     resource_type = row['resource_type']
-    parameters = drivers[resource_type].update(
-        _parameters(resource_type, own), {}, False, lease['project_id']
+    demand = drivers[resource_type].update(
+        _demand(resource_type, own), {}, False, lease['project_id']
     )
     made = _made(row, own)
     if row['status'] in _OPENED:
-        made |= _opened(
-            row, lease['project_id'], parameters, lookup, addresses
-        )
+        made |= _opened(row, lease['project_id'], demand, lookup, addresses)
     return Reservation(
         id=row['id'],
         lease_id=row['lease_id'],
-        resource_type=resource_type,
         status=row['status'],
-        parameters=parameters,
+        demand=demand,
         missing_resources=row['missing_resources'],
         resources_changed=row['resources_changed'],
         made=made,
@@ -61,13 +67,13 @@ def from_row(
     )
 
 
-def _parameters(resource_type: str, own: blazar.Row) -> dict[str, Any]:
-    """Return the parameters in the form that the driver keeps.
+def _demand(resource_type: str, own: blazar.Row) -> Demand:
+    """Return the demand, not checked yet.
 
     :raises InvalidInput: if the type is not Blazar's own, or if there are no
         parameters
     """
-    read = _PARAMETERS.get(resource_type)
+    read = _READ.get(resource_type)
     if read is None:
         raise exception.InvalidInput(
             f'resource_type {resource_type!r} is not a type of Blazar',
@@ -88,66 +94,60 @@ def _parameters(resource_type: str, own: blazar.Row) -> dict[str, Any]:
         ) from e
 
 
-def _host(own: blazar.Row) -> dict[str, Any]:
+def _host(own: blazar.Row) -> Hosts:
     least, _, most = own['count_range'].partition('-')
-    return {
-        'min': int(least),
-        'max': int(most),
-        'hypervisor_properties': own['hypervisor_properties'] or '',
-        'resource_properties': own['resource_properties'] or '',
-        'before_end': own['before_end'] or '',
-    }
+    return Hosts(
+        int(least),
+        int(most),
+        own['hypervisor_properties'] or '',
+        own['resource_properties'] or '',
+        own['before_end'] or '',
+    )
 
 
-def _instance(own: blazar.Row) -> dict[str, Any]:
-    return {
-        **{name: own[name] for name in (*_SIZE, 'amount', 'affinity')},
-        'resource_properties': own['resource_properties'] or '',
-        'before_end': reservation.DEFAULT_BEFORE_END,
-    }
+def _instance(own: blazar.Row) -> Slots:
+    required = own['resource_properties'] or ''
+    return Slots(
+        {
+            inventory.VCPU: own['vcpus'],
+            inventory.MEMORY_MB: own['memory_mb'],
+            inventory.DISK_GB: own['disk_gb'],
+        },
+        own['amount'], own['affinity'], required, asked_properties=required,
+    )
 
 
-def _flavor(own: blazar.Row) -> dict[str, Any]:
+def _flavor(own: blazar.Row) -> Slots:
     """Return the flavor's data that Blazar has stored as shown by Nova."""
-    flavor = json.loads(own['resource_properties'])
-    return {
-        'flavor_id': flavor['id'],
-        'amount': own['amount'],
-        'affinity': own['affinity'],
-        'resource_properties': '',
-        'before_end': reservation.DEFAULT_BEFORE_END,
-        'asked_properties': '',
-        'name': flavor['name'],
-        'vcpus': flavor['vcpus'],
-        'memory_mb': flavor['ram'],
-        'disk_gb': flavor['disk'],
-        'ephemeral_gb': flavor['OS-FLV-EXT-DATA:ephemeral'],
+    shown = json.loads(own['resource_properties'])
+    flavor = Flavor(
+        shown['id'], shown['name'], shown['vcpus'], shown['ram'],
+        shown['disk'], shown['OS-FLV-EXT-DATA:ephemeral'],
         # Nova has long shown a flavor without swap as ''.
-        'swap_mb': int(flavor['swap'] or 0),
-        'is_public': flavor.get('os-flavor-access:is_public', True),
-        'extra_specs': flavor['extra_specs'],
-    }
+        int(shown['swap'] or 0),
+        shown['extra_specs'],
+        None if shown.get('os-flavor-access:is_public', True) else (),
+    )
+    return Slots({}, own['amount'], own['affinity'], flavor=flavor)
 
 
-def _floating_ip(own: blazar.Row) -> dict[str, Any]:
-    return {
-        'network_id': own['network_id'],
-        'amount': own['amount'],
-        'required_floatingips': own['required'],
-    }
+def _floating_ip(own: blazar.Row) -> Addresses:
+    return Addresses(
+        own['network_id'], own['amount'], tuple(own['required'])
+    )
 
 
-_PARAMETERS: Mapping[str, Callable[[blazar.Row], dict[str, Any]]] = {
-    reservation.PHYSICAL_HOST: _host,
-    reservation.VIRTUAL_INSTANCE: _instance,
-    reservation.FLAVOR_INSTANCE: _flavor,
-    reservation.FLOATING_IP: _floating_ip,
+_READ: Mapping[str, Callable[[blazar.Row], Demand]] = {
+    PHYSICAL_HOST: _host,
+    VIRTUAL_INSTANCE: _instance,
+    FLAVOR_INSTANCE: _flavor,
+    FLOATING_IP: _floating_ip,
 }
 
 
 def _made(row: blazar.Row, own: blazar.Row) -> dict[str, Any]:
     """Return the shown ids of objects that Blazar makes before the start."""
-    if row['resource_type'] not in reservation.INSTANCES:
+    if row['resource_type'] not in INSTANCES:
         return {}
     return {
         'flavor_id': row['id'],
@@ -159,19 +159,18 @@ def _made(row: blazar.Row, own: blazar.Row) -> dict[str, Any]:
 def _opened(
     row: blazar.Row,
     project_id: str,
-    parameters: Mapping[str, Any],
+    demand: Demand,
     lookup: Lookup,
     addresses: Collection[str],
 ) -> dict[str, Any]:
     """Return what this service's start records and its end relies on."""
-    if row['resource_type'] == reservation.FLOATING_IP:
+    if isinstance(demand, Addresses):
         held = {floating_ip.parse(address) for address in addresses}
-        network_id = parameters['network_id']
-        return {
-            'floating_ips': lookup.floating_ips(network_id, project_id, held)
-        }
+        return {'floating_ips': lookup.floating_ips(
+            demand.network_id, project_id, held
+        )}
     made: dict[str, Any] = {'projects': [project_id], 'in_the_way': []}
-    if row['resource_type'] == reservation.PHYSICAL_HOST:
+    if demand.whole:
         aggregate = lookup.aggregate(row['id'])
         if aggregate is not None:
             made['aggregate_id'] = aggregate.id

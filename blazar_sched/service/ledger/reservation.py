@@ -10,9 +10,12 @@ from typing import Any
 import sqlalchemy as sa
 
 from blazar_sched.domain import exception
-from blazar_sched.domain import reservation
 from blazar_sched.domain import states
 from blazar_sched.domain import window
+from blazar_sched.domain.demand import decode
+from blazar_sched.domain.demand import Instances
+from blazar_sched.domain.demand import Lifetime
+from blazar_sched.domain.demand import PLACED
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.replica import record
@@ -31,9 +34,8 @@ def from_row(row: Any) -> Reservation:
     return Reservation(
         id=row.id,
         lease_id=row.lease_id,
-        resource_type=row.resource_type,
         status=row.status,
-        parameters=_parameters(row),
+        demand=decode(row.resource_type, row.parameters),
         missing_resources=row.missing_resources,
         resources_changed=row.resources_changed,
         projects=tuple(row.projects),
@@ -43,16 +45,6 @@ def from_row(row: Any) -> Reservation:
         created_at=row.created_at,
         updated_at=row.updated_at,
     )
-
-
-def _parameters(row: Any) -> dict[str, Any]:
-    """Return the parameters, with the defaults that a request may omit."""
-    if row.resource_type not in reservation.ON_HOSTS:
-        return dict(row.parameters)
-    return {
-        reservation.BEFORE_END: reservation.DEFAULT_BEFORE_END,
-        **row.parameters,
-    }
 
 
 def by_lease(
@@ -83,7 +75,7 @@ def list_lacking(connection: sa.Connection) -> list[str]:
             models.Lease.id.in_(
                 sa.select(models.Reservation.lease_id).where(
                     models.Reservation.missing_resources,
-                    models.Reservation.resource_type.in_(reservation.PLACED),
+                    models.Reservation.resource_type.in_(PLACED),
                     IS_OPEN,
                 )
             )
@@ -97,6 +89,7 @@ def to_record(
     reserved: Reservation, project_id: str, start: int, end: int
 ) -> record.Reservation:
     """Return the replica's record of the reservation `reserved`."""
+    demand = reserved.demand
     return record.Reservation(
         id=reserved.id,
         lease_id=reserved.lease_id,
@@ -104,7 +97,9 @@ def to_record(
         resource_type=reserved.resource_type,
         start=start,
         end=end,
-        slot=reserved.slot() if reserved.has_slots else None,
+        slot=(
+            dict(demand.slot) if isinstance(demand, Instances) else None
+        ),
         projects=reserved.projects,
         magnetic=reserved.magnetic,
         aggregate=reserved.made.get('aggregate_uuid'),
@@ -115,9 +110,8 @@ def to_record(
             )
         ),
         on_end=(
-            reserved.parameters['on_end']
-            if reserved.resource_type == reservation.INSTANCE_LIFETIME
-            else reserved.on_end
+            demand.on_end
+            if isinstance(demand, Lifetime) else reserved.on_end
         ),
         cleared=tuple(reserved.made.get('cleared', ())),
         in_the_way=tuple(reserved.made.get('in_the_way', ())),
@@ -186,7 +180,7 @@ def move(connection: sa.Connection, new: Lease) -> list[record.Record]:
 
 def _rows(owner: Lease) -> list[dict[str, Any]]:
     return [
-        rows.columns(reservation, lease_id=owner.id, position=position)
+        {**reservation.encode(), 'lease_id': owner.id, 'position': position}
         for position, reservation in enumerate(owner.reservations)
     ]
 

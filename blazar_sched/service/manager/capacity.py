@@ -11,11 +11,11 @@ import functools
 from typing import Any
 
 from blazar_sched.domain import lease
-from blazar_sched.domain import request_group
 from blazar_sched.domain import requirements
-from blazar_sched.domain import reservation
+from blazar_sched.domain.demand import FLAVOR_INSTANCE
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.instance import Stay
+from blazar_sched.domain.request_group import NO_GROUPS
 from blazar_sched.domain.request_group import RequestGroups
 from blazar_sched.domain.requirements import Requirement
 from blazar_sched.domain.window import Window
@@ -118,10 +118,8 @@ class Capacity:
     def _query(
         self, project_id: str, resource_properties: str, flavor_id: str | None
     ) -> '_HostQuery':
-        slot = None
-        groups = RequestGroups()
         if flavor_id is not None:
-            parameters = self._drivers[reservation.FLAVOR_INSTANCE].validate(
+            demand = self._drivers[FLAVOR_INSTANCE].validate(
                 {
                     'flavor_id': flavor_id,
                     'amount': 1,
@@ -129,14 +127,15 @@ class Capacity:
                 },
                 project_id,
             )
-            resource_properties = parameters['resource_properties']
-            slot = parameters['resources']
-            groups = request_group.of_instance(slot, parameters.get('groups'))
+            return _HostQuery(
+                project_id, demand.requirement(), demand.slot,
+                demand.request_groups(),
+            )
         return _HostQuery(
             project_id,
             requirements.parse(resource_properties, 'resource_properties'),
-            slot,
-            groups,
+            None,
+            NO_GROUPS,
         )
 
 

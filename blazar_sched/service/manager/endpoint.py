@@ -364,7 +364,6 @@ def _place(floating_ip: FloatingIP) -> str:
 
 
 _lease_fields = _fields(Lease)
-_reservation_fields = _fields(Reservation)
 _host_fields = _fields(Host)
 _event = _fields(Event)
 _id = operator.attrgetter('id')
@@ -379,7 +378,7 @@ def _lease(lease: Lease) -> Values:
 
 def _reservation(reservation: Reservation) -> Values:
     return {
-        **_reservation_fields(reservation),
+        **reservation.encode(),
         'projects': list(reservation.projects),
     }
 

@@ -8,6 +8,7 @@ import dataclasses
 from typing import Any
 
 from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.demand import Demand
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.lease import Lease
@@ -79,18 +80,6 @@ class Part:
         return [self.hosts[a.host] for a in self.allocations]
 
 
-def differ_only_in(
-    names: Collection[str],
-    parameters: Mapping[str, Any],
-    new: Mapping[str, Any],
-) -> bool:
-    """Tell whether no parameters but those named have changed."""
-    return all(
-        parameters.get(name) == new.get(name)
-        for name in {*parameters, *new}.difference(names)
-    )
-
-
 class Resource:
     """The base class of the drivers of resource types, which does nothing.
 
@@ -112,36 +101,33 @@ class Resource:
 
     def validate(
         self, parameters: Mapping[str, Any], project_id: str
-    ) -> dict[str, Any]:
-        """Return the complete parameters of a new reservation.
+    ) -> Demand:
+        """Return the demand of a new reservation.
 
-        No other service is called.
+        No other service is called. The demand of another package's resource
+        type is an `Other`.
 
+        :param parameters: the fields of the reservation in the request
         :param project_id: the project that makes the request
         :raises InvalidInput: naming the parameter that is wrong
         """
-        return dict(parameters)
+        raise NotImplementedError
 
     def update(
         self,
-        parameters: Mapping[str, Any],
+        demand: Demand,
         changes: Mapping[str, Any],
         active: bool,
         project_id: str,
-    ) -> dict[str, Any]:
-        """Return the changed parameters.
+    ) -> Demand:
+        """Return the changed demand.
 
+        :param changes: the changed parameters
         :param active: whether the reservation has been started
         :raises CantUpdateParameter: for a parameter that cannot be changed
         :raises InvalidInput: naming the parameter that is wrong
         """
-        return self.validate({**parameters, **changes}, project_id)
-
-    def shrinks(
-        self, parameters: Mapping[str, Any], new: Mapping[str, Any]
-    ) -> bool:
-        """Tell whether a change asks for less, and for nothing else."""
-        return False
+        return self.validate({**demand.encode(), **changes}, project_id)
 
     def give_up(self, part: Part) -> list[Allocation]:
         """Remove the excess of an open reservation from other services.

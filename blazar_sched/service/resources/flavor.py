@@ -7,14 +7,19 @@ the reservation changes.
 """
 
 from collections.abc import Mapping
+import dataclasses
 from typing import Any
 
 from blazar_sched import ext
 from blazar_sched.domain import exception
 from blazar_sched.domain import flavor as flavor_rules
 from blazar_sched.domain import pci_alias
-from blazar_sched.domain import reservation
+from blazar_sched.domain.demand import BEFORE_END
+from blazar_sched.domain.demand import DEFAULT_BEFORE_END
+from blazar_sched.domain.demand import Demand
+from blazar_sched.domain.demand import Slots
 from blazar_sched.domain.flavor import Flavor
+from blazar_sched.domain.request_group import RequestGroups
 from blazar_sched.service.resources import slots
 from blazar_sched.service.resources.parameters import check_integer
 from blazar_sched.service.resources.parameters import check_names
@@ -25,22 +30,15 @@ _DEFAULTS = {
     'amount': None,
     'affinity': None,
     'resource_properties': '',
-    reservation.BEFORE_END: reservation.DEFAULT_BEFORE_END,
+    BEFORE_END: DEFAULT_BEFORE_END,
 }
-# The fields of a flavor that are stored beside its id, by the same names.
-_KEPT = (
-    'name', 'vcpus', 'memory_mb', 'disk_gb', 'ephemeral_gb', 'swap_mb',
-    'extra_specs',
-)  # fmt: skip
 
 
 class FlavorResource(slots.SlotsResource):
     """The driver of ``flavor:instance``."""
 
-    def _complete(
-        self, parameters: Mapping[str, Any], project_id: str
-    ) -> dict[str, Any]:
-        """Return the complete parameters, with all of the flavor.
+    def _read(self, parameters: Mapping[str, Any], project_id: str) -> Slots:
+        """Return the demand of a request, with all of the flavor.
 
         :raises InvalidInput: naming the parameter that is wrong
         """
@@ -49,24 +47,23 @@ class FlavorResource(slots.SlotsResource):
         return _freeze(asked, flavor, *self._asked_of_placement(flavor))
 
     def _changed(
-        self,
-        parameters: Mapping[str, Any],
-        changes: Mapping[str, Any],
-        project_id: str,
-    ) -> dict[str, Any]:
-        known = {name: parameters[name] for name in _DEFAULTS}
-        known['resource_properties'] = parameters['asked_properties']
-        asked = _check({**known, **changes})
-        if asked['flavor_id'] != parameters['flavor_id']:
-            return self._complete(asked, project_id)
-        flavor = _frozen(parameters)
-        if 'resources' not in parameters:
+        self, demand: Demand, changes: Mapping[str, Any], project_id: str
+    ) -> Slots:
+        known = demand.of_kind(Slots)
+        parameters = known.encode()
+        asked = _check({
+            **{name: parameters[name] for name in _DEFAULTS},
+            'resource_properties': known.asked_properties,
+            **changes,
+        })
+        flavor = known.size
+        if asked['flavor_id'] != flavor.id:
+            return self._read(asked, project_id)
+        if not known.slot:
             # Blazar has stored the flavor only.
             return _freeze(asked, flavor, *self._asked_of_placement(flavor))
         # What was promised stays, whatever the aliases stand for by now.
-        return _freeze(
-            asked, flavor, parameters['resources'], parameters.get('groups')
-        )
+        return _freeze(asked, flavor, known.slot, known.groups)
 
     def _flavor(self, flavor_id: Any, project_id: str) -> Flavor:
         """Return the ledger's copy of a flavor.
@@ -84,7 +81,7 @@ class FlavorResource(slots.SlotsResource):
 
     def _asked_of_placement(
         self, flavor: Flavor
-    ) -> tuple[dict[str, int], dict[str, Any] | None]:
+    ) -> tuple[dict[str, int], RequestGroups | None]:
         """Return the amounts and the groups of a flavor: see `_freeze`.
 
         :raises InvalidInput: if the flavor cannot be reserved
@@ -92,7 +89,7 @@ class FlavorResource(slots.SlotsResource):
         self._check_aliases(flavor)
         extra_specs = pci_alias.expanded(flavor.extra_specs, self._aliases)
         amounts = _resources(flavor, extra_specs)
-        return amounts, flavor_rules.encoded_groups(amounts, extra_specs)
+        return amounts, flavor_rules.own_groups(amounts, extra_specs)
 
     def _check_aliases(self, flavor: Flavor) -> None:
         """Refuse a flavor that asks for unknown PCI devices.
@@ -121,43 +118,33 @@ def _freeze(
     asked: Mapping[str, Any],
     flavor: Flavor,
     amounts: Mapping[str, int],
-    groups: Mapping[str, Any] | None,
-) -> dict[str, Any]:
-    """Return the requested parameters, with all of the flavor.
-
-    `resource_properties` is the requirement for hosts of both the request and
-    the flavor; `asked_properties` is the requirement of the request.
+    groups: RequestGroups | None,
+) -> Slots:
+    """Return the demand of a request, with all of the flavor.
 
     :param amounts: what an instance takes, by resource class
     :param groups: the request groups of a flavor with other classes than
         RESOURCE_CLASSES, which include the traits of the flavor; else None
     """
-    return {
-        **asked,
-        'resource_properties': flavor_rules.requirement(
-            flavor.extra_specs, asked['resource_properties'],
-            with_traits=groups is None,
-        ),
-        'asked_properties': asked['resource_properties'],
-        **{name: getattr(flavor, name) for name in _KEPT},
-        'is_public': flavor.projects is None,
-        # The properties that a server gets from its reservation must not also
-        # come from the flavor.
-        'extra_specs': {
-            name: value
-            for name, value in flavor.extra_specs.items()
-            if not name.startswith(flavor_rules.PREFIX)
-        },
-        'resources': amounts,
-        **({} if groups is None else {'groups': groups}),
+    required = flavor_rules.requirement(
+        flavor.extra_specs, asked['resource_properties'],
+        with_traits=groups is None,
+    )
+    # The properties that a server gets from its reservation must not also come
+    # from the flavor.
+    extra_specs = {
+        name: value
+        for name, value in flavor.extra_specs.items()
+        if not name.startswith(flavor_rules.PREFIX)
     }
-
-
-def _frozen(parameters: Mapping[str, Any]) -> Flavor:
-    """Return the flavor as stored with the reservation."""
-    return Flavor(
-        parameters['flavor_id'], **{name: parameters[name] for name in _KEPT},
-        projects=None if parameters['is_public'] else (),
+    return Slots(
+        amounts, asked['amount'], asked['affinity'], required, groups,
+        dataclasses.replace(
+            flavor,
+            extra_specs=extra_specs,
+            projects=None if flavor.projects is None else (),
+        ),
+        asked['resource_properties'], asked[BEFORE_END],
     )
 
 

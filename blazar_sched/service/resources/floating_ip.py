@@ -16,6 +16,8 @@ from oslo_log import log
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import floating_ip as floating_ip_rules
+from blazar_sched.domain.demand import Addresses
+from blazar_sched.domain.demand import Demand
 from blazar_sched.domain.floating_ip import find_subnet
 from blazar_sched.domain.floating_ip import FloatingIP
 from blazar_sched.domain.floating_ip import Subnet
@@ -43,8 +45,8 @@ class FloatingIPResource(base.Resource):
 
     def validate(
         self, parameters: Mapping[str, Any], project_id: str
-    ) -> dict[str, Any]:
-        """Return the complete parameters.
+    ) -> Addresses:
+        """Return the demand of a new reservation.
 
         :raises InvalidInput: naming the parameter that is wrong
         """
@@ -58,33 +60,33 @@ class FloatingIPResource(base.Resource):
                 field='network_id',
             )
         check_integer(complete, 'amount', 1)
-        complete[_REQUIRED] = _required(complete)
-        return complete
+        return Addresses(network_id, complete['amount'], _required(complete))
 
     def update(
         self,
-        parameters: Mapping[str, Any],
+        demand: Demand,
         changes: Mapping[str, Any],
         active: bool,
         project_id: str,
-    ) -> dict[str, Any]:
-        """Return the changed parameters.
+    ) -> Addresses:
+        """Return the changed demand.
 
         :raises CantUpdateParameter: for another network; for required
             addresses, unless they are given up; for a smaller amount in an
             active lease
         :raises InvalidInput: naming the parameter that is wrong
         """
-        new = self.validate({**parameters, **changes}, project_id)
-        if new['network_id'] != parameters['network_id']:
+        known = demand.encode()
+        new = self.validate({**known, **changes}, project_id)
+        if new.network_id != known['network_id']:
             raise exception.CantUpdateParameter(
                 'network_id cannot be changed', field='network_id'
             )
-        if new[_REQUIRED] and new[_REQUIRED] != parameters[_REQUIRED]:
+        if new.required and list(new.required) != known[_REQUIRED]:
             raise exception.CantUpdateParameter(
                 f'{_REQUIRED} can only be changed to []', field=_REQUIRED
             )
-        if active and new['amount'] < parameters['amount']:
+        if active and new.amount < demand.least:
             raise exception.CantUpdateParameter(
                 'amount cannot be reduced in an active lease', field='amount'
             )
@@ -110,10 +112,8 @@ class FloatingIPResource(base.Resource):
         if settled:
             chosen = held
         else:
-            free = tx.free_floating_ips(
-                reservation.parameters['network_id'], window, reservation.id
-            )
-            network = reservation.parameters['network_id']
+            network = reservation.demand.of_kind(Addresses).network_id
+            free = tx.free_floating_ips(network, window, reservation.id)
             if not free and not tx.floating_ip_uses([network], window.start):
                 raise exception.NotEnoughFloatingIPAvailable(
                     f'no floating IP of network {network} is registered',
@@ -134,8 +134,8 @@ class FloatingIPResource(base.Resource):
             address is missing
         """
         lease, reservation = part.lease, part.reservation
-        parameters = reservation.parameters
-        subnets = self._neutron.subnets(parameters['network_id'])
+        demand = reservation.demand.of_kind(Addresses)
+        subnets = self._neutron.subnets(demand.network_id)
         found = {f.address: f for f in self._made(lease, reservation)}
         made = [
             found.get(wanted.address)
@@ -147,7 +147,7 @@ class FloatingIPResource(base.Resource):
             self._neutron.tag_floating_ip(
                 floating_ip, ('blazar', f'reservation:{reservation.id}')
             )
-        missing = len(opened) < parameters['amount']
+        missing = len(opened) < demand.amount
         return base.Opened(
             degraded=missing or lacks_required(reservation, opened),
             made={'floating_ips': sorted(f.id for f in opened)},
@@ -172,7 +172,9 @@ class FloatingIPResource(base.Resource):
             floating_ip
             for floating_ip in self._neutron.floating_ips(
                 project_id=lease.project_id,
-                floating_network_id=reservation.parameters['network_id'],
+                floating_network_id=(
+                    reservation.demand.of_kind(Addresses).network_id
+                ),
             )
             if is_made_for(reservation, floating_ip)
         ]
@@ -255,7 +257,7 @@ def lacks_required(
     held: Iterable[FloatingIP | neutron.FloatingIP],
 ) -> bool:
     """Tell whether a required address of a reservation is not held."""
-    required = reservation.parameters[_REQUIRED]
+    required = reservation.demand.of_kind(Addresses).required
     return not {f.address for f in held}.issuperset(required)
 
 
@@ -277,7 +279,7 @@ def _description(reservation: Reservation) -> str:
     return f'blazar reservation {reservation.id}'
 
 
-def _required(parameters: Mapping[str, Any]) -> list[str]:
+def _required(parameters: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the required addresses, each in its stored form.
 
     :raises InvalidInput: if an entry is not an address, or there are too many
@@ -287,7 +289,9 @@ def _required(parameters: Mapping[str, Any]) -> list[str]:
         raise exception.InvalidInput(
             f'{_REQUIRED} must be a list', field=_REQUIRED
         )
-    required = [floating_ip_rules.parse(text, _REQUIRED) for text in asked]
+    required = tuple(
+        floating_ip_rules.parse(text, _REQUIRED) for text in asked
+    )
     if len(set(required)) < len(required):
         raise exception.InvalidInput(
             f'{_REQUIRED} must be different addresses', field=_REQUIRED

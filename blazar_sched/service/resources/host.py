@@ -15,12 +15,15 @@ from typing import Any
 from blazar_sched.domain import exception
 from blazar_sched.domain import plural
 from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.demand import BEFORE_END
+from blazar_sched.domain.demand import decode
+from blazar_sched.domain.demand import DEFAULT_BEFORE_END
+from blazar_sched.domain.demand import Demand
+from blazar_sched.domain.demand import PHYSICAL_HOST
 from blazar_sched.domain.host import DEDICATED
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.lease import Lease
-from blazar_sched.domain.reservation import BEFORE_END
-from blazar_sched.domain.reservation import DEFAULT_BEFORE_END
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.service.clients.nova import Aggregate
 from blazar_sched.service.clients.nova import Server
@@ -45,25 +48,13 @@ _DEFAULTS = {
 class HostResource(on_hosts.OnHostsResource):
     """The driver of ``physical:host``."""
 
-    def _complete(
-        self, parameters: Mapping[str, Any], project_id: str
-    ) -> dict[str, Any]:
+    def _read(self, parameters: Mapping[str, Any], project_id: str) -> Demand:
         complete = check_names(parameters, _DEFAULTS)
         check_integer(complete, 'min', 1)
         check_integer(complete, 'max', complete['min'])
         for name in ('hypervisor_properties', 'resource_properties'):
             check_requirement(complete, name)
-        return complete
-
-    def shrinks(
-        self, parameters: Mapping[str, Any], new: Mapping[str, Any]
-    ) -> bool:
-        """Tell whether the number of hosts falls, and nothing else changes."""
-        asked: int = new['max']
-        known: int = parameters['max']
-        return asked < known and base.differ_only_in(
-            ('min', 'max', BEFORE_END), parameters, new
-        )
+        return decode(PHYSICAL_HOST, complete)
 
     def give_up(self, part: Part) -> list[Allocation]:
         """Choose the hosts to keep: those with servers of the reservation.
@@ -162,7 +153,7 @@ def _kept(part: Part, used: Collection[str]) -> list[Allocation]:
     :param used: the uuids of the hosts that are in use
     :raises CantUpdateParameter: if more hosts than the maximum are in use
     """
-    most = part.reservation.parameters['max']
+    most = part.reservation.demand.most
     in_use = [a for a in part.allocations if a.host in used]
     if len(in_use) > most:
         raise exception.CantUpdateParameter(

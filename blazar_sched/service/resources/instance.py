@@ -4,7 +4,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from blazar_sched.domain import reservation
+from blazar_sched.domain.demand import BEFORE_END
+from blazar_sched.domain.demand import decode
+from blazar_sched.domain.demand import DEFAULT_BEFORE_END
+from blazar_sched.domain.demand import Demand
+from blazar_sched.domain.demand import VIRTUAL_INSTANCE
 from blazar_sched.service.resources import slots
 from blazar_sched.service.resources.parameters import check_integer
 from blazar_sched.service.resources.parameters import check_names
@@ -17,7 +21,7 @@ _DEFAULTS = {
     'amount': None,
     'affinity': None,
     'resource_properties': '',
-    reservation.BEFORE_END: reservation.DEFAULT_BEFORE_END,
+    BEFORE_END: DEFAULT_BEFORE_END,
 }
 # The minimum values that Nova requires of a flavor, and at least one instance.
 _MINIMUM = {'vcpus': 1, 'memory_mb': 1, 'disk_gb': 0, 'amount': 1}
@@ -26,12 +30,10 @@ _MINIMUM = {'vcpus': 1, 'memory_mb': 1, 'disk_gb': 0, 'amount': 1}
 class InstanceResource(slots.SlotsResource):
     """The driver of ``virtual:instance``."""
 
-    def _complete(
-        self, parameters: Mapping[str, Any], project_id: str
-    ) -> dict[str, Any]:
+    def _read(self, parameters: Mapping[str, Any], project_id: str) -> Demand:
         complete = check_names(parameters, _DEFAULTS)
         for name, minimum in _MINIMUM.items():
             check_integer(complete, name, minimum)
         slots.check_affinity(complete)
         check_requirement(complete, 'resource_properties')
-        return complete
+        return decode(VIRTUAL_INSTANCE, complete)

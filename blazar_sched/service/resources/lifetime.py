@@ -13,6 +13,10 @@ from typing import Any
 from blazar_sched.domain import duration
 from blazar_sched.domain import exception
 from blazar_sched.domain import states
+from blazar_sched.domain.demand import decode
+from blazar_sched.domain.demand import Demand
+from blazar_sched.domain.demand import INSTANCE_LIFETIME
+from blazar_sched.domain.demand import Lifetime
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import DELETE
@@ -30,7 +34,6 @@ from blazar_sched.service.resources import on_hosts
 from blazar_sched.service.resources.base import Part
 from blazar_sched.service.resources.servers import end_servers
 
-_INSTANCE = 'instance_id'
 _ON_END = 'on_end'
 
 
@@ -39,7 +42,7 @@ class LifetimeResource(on_hosts.OnHostsResource):
 
     def validate(
         self, parameters: Mapping[str, Any], project_id: str
-    ) -> dict[str, Any]:
+    ) -> Demand:
         """Refuse the parameters.
 
         :raises InvalidInput: always
@@ -52,29 +55,30 @@ class LifetimeResource(on_hosts.OnHostsResource):
 
     def update(
         self,
-        parameters: Mapping[str, Any],
+        demand: Demand,
         changes: Mapping[str, Any],
         active: bool,
         project_id: str,
-    ) -> dict[str, Any]:
-        """Return the parameters with another `on_end`.
+    ) -> Demand:
+        """Return the demand with another `on_end`.
 
         :raises CantUpdateParameter: for any other change
         :raises InvalidInput: naming the parameter that is wrong
         """
+        known = demand.encode()
         for name, value in changes.items():
-            if name != _ON_END and parameters.get(name) != value:
+            if name != _ON_END and known.get(name) != value:
                 raise exception.CantUpdateParameter(
                     f'{name} cannot be changed', field=name
                 )
-        new = {**parameters, **changes}
+        new = {**known, **changes}
         if new[_ON_END] not in LIFETIME_ON_END:
             raise exception.InvalidInput(
                 'on_end must be one of '
                 f'{", ".join(LIFETIME_ON_END)}',
                 field=_ON_END,
             )
-        return new
+        return decode(INSTANCE_LIFETIME, new)
 
     def book(
         self,
@@ -93,7 +97,8 @@ class LifetimeResource(on_hosts.OnHostsResource):
             instance until the new end; the message says until when the host
             has room
         """
-        known = tx.replica.instances.get(reservation.parameters[_INSTANCE])
+        demand = reservation.demand.of_kind(Lifetime)
+        known = tx.replica.instances.get(demand.instance_id)
         if (
             known is None
             or known.end == lease.end
@@ -140,7 +145,7 @@ class LifetimeResource(on_hosts.OnHostsResource):
         server = self._server(reservation)
         if server is None or server.status == nova.SOFT_DELETED:
             return True
-        on_end = reservation.parameters[_ON_END]
+        on_end = reservation.demand.of_kind(Lifetime).on_end
         if on_end == SNAPSHOT:
             if server.status in nova.SHELVED:
                 # The image of the server was made by the shelving.
@@ -158,7 +163,8 @@ class LifetimeResource(on_hosts.OnHostsResource):
     def _server(
         self, reservation: Reservation
     ) -> Server | None:
-        return self._nova.server(reservation.parameters[_INSTANCE])
+        demand = reservation.demand.of_kind(Lifetime)
+        return self._nova.server(demand.instance_id)
 
 
 def _check_room(

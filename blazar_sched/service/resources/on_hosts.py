@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
+from blazar_sched.domain.demand import Demand
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.lease import Lease
-from blazar_sched.domain.reservation import BEFORE_END
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.service.clients.nova import Server
 from blazar_sched.service.resources import base
@@ -24,30 +24,28 @@ class OnHostsResource(base.Resource):
 
     def validate(
         self, parameters: Mapping[str, Any], project_id: str
-    ) -> dict[str, Any]:
-        """Return the complete parameters.
+    ) -> Demand:
+        """Return the demand of a new reservation.
 
         :raises InvalidInput: naming the parameter that is wrong
         """
-        complete = self._complete(parameters, project_id)
-        self._before_end.check(complete[BEFORE_END])
-        return complete
+        new = self._read(parameters, project_id)
+        self._before_end.check(new.before_end)
+        return new
 
     def update(
         self,
-        parameters: Mapping[str, Any],
+        demand: Demand,
         changes: Mapping[str, Any],
         active: bool,
         project_id: str,
-    ) -> dict[str, Any]:
-        """Return the changed parameters.
+    ) -> Demand:
+        """Return the changed demand.
 
         :raises InvalidInput: naming the parameter that is wrong
         """
-        new = self._changed(parameters, changes, project_id)
-        self._before_end.check(
-            new[BEFORE_END], parameters[BEFORE_END]
-        )
+        new = self._changed(demand, changes, project_id)
+        self._before_end.check(new.before_end, demand.before_end)
         return new
 
     def before_end(self, part: Part) -> str | None:
@@ -63,10 +61,8 @@ class OnHostsResource(base.Resource):
             lambda: self._servers.find(lease, reservation, held),
         )
 
-    def _complete(
-        self, parameters: Mapping[str, Any], project_id: str
-    ) -> dict[str, Any]:
-        """Return the complete parameters, with before_end as requested.
+    def _read(self, parameters: Mapping[str, Any], project_id: str) -> Demand:
+        """Return the demand of a request, with before_end as requested.
 
         :raises InvalidInput: naming the parameter that is wrong
         """
@@ -74,11 +70,11 @@ class OnHostsResource(base.Resource):
 
     def _changed(
         self,
-        parameters: Mapping[str, Any],
+        demand: Demand,
         changes: Mapping[str, Any],
         project_id: str,
-    ) -> dict[str, Any]:
-        return self._complete({**parameters, **changes}, project_id)
+    ) -> Demand:
+        return self._read({**demand.encode(), **changes}, project_id)
 
     def vacate(self, part: Part, now: int) -> bool:
         """Have the servers that are in the way go."""

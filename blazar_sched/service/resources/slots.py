@@ -18,14 +18,15 @@ from typing import Any
 from blazar_sched.domain import exception
 from blazar_sched.domain import flavor
 from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.demand import BEFORE_END
+from blazar_sched.domain.demand import Demand
+from blazar_sched.domain.demand import Slots
 from blazar_sched.domain.flavor import Flavor
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.lease import Lease
-from blazar_sched.domain.reservation import BEFORE_END
 from blazar_sched.domain.reservation import KEEP
 from blazar_sched.domain.reservation import Reservation
-from blazar_sched.placing.room import count_slots
 from blazar_sched.service.clients import placement
 from blazar_sched.service.clients.nova import Aggregate
 from blazar_sched.service.resources import aggregate as aggregates
@@ -61,36 +62,27 @@ class SlotsResource(on_hosts.OnHostsResource):
 
     def update(
         self,
-        parameters: Mapping[str, Any],
+        demand: Demand,
         changes: Mapping[str, Any],
         active: bool,
         project_id: str,
-    ) -> dict[str, Any]:
-        """Return the changed parameters.
+    ) -> Demand:
+        """Return the changed demand.
 
         :raises CantUpdateParameter: for any parameter outside _CHANGEABLE, if
             the lease is active
         :raises InvalidInput: naming the parameter that is wrong
         """
-        new = super().update(parameters, changes, active, project_id)
-        for name in new if active else ():
-            if name not in _CHANGEABLE and new[name] != parameters[name]:
+        new = super().update(demand, changes, active, project_id)
+        known = demand.encode()
+        for name, value in new.encode().items() if active else ():
+            if name not in _CHANGEABLE and value != known[name]:
                 raise exception.CantUpdateParameter(
                     f'{name} cannot be changed in an active lease: only '
                     f'{" and ".join(_CHANGEABLE)} can',
                     field=name,
                 )
         return new
-
-    def shrinks(
-        self, parameters: Mapping[str, Any], new: Mapping[str, Any]
-    ) -> bool:
-        """Tell whether the amount gets smaller, and nothing else changes."""
-        asked: int = new['amount']
-        known: int = parameters['amount']
-        return asked < known and base.differ_only_in(
-            _CHANGEABLE, parameters, new
-        )
 
     def give_up(self, part: Part) -> list[Allocation]:
         """Remove unused slots from the inventory of the hosts.
@@ -121,7 +113,7 @@ class SlotsResource(on_hosts.OnHostsResource):
 
         :raises CantUpdateParameter: if more than the amount are in use
         """
-        slot = part.reservation.slot()
+        slot = part.reservation.demand.slot
         used = {
             a.host: _count_filled(
                 (i.amounts for i in bound if i.host == a.host), slot
@@ -160,7 +152,7 @@ class SlotsResource(on_hosts.OnHostsResource):
         beside = {
             host: _count_filled(
                 (s.amounts for s in others if s.node == name),
-                reservation.slot(),
+                reservation.demand.slot,
             )
             for host, name in names.items()
         }
@@ -179,6 +171,7 @@ class SlotsResource(on_hosts.OnHostsResource):
             affinity, which the slots keep nevertheless
         """
         lease, reservation = part.lease, part.reservation
+        demand = reservation.demand
         slots = placement.resource_class(reservation.id)
         held = part.held
         self._placement.create_resource_class(slots)
@@ -190,9 +183,7 @@ class SlotsResource(on_hosts.OnHostsResource):
                 host.uuid,
                 host.hypervisor_hostname,
                 slots,
-                count_slots(
-                    allocation.amounts, reservation.slot()
-                ),
+                demand.slots_in(allocation.amounts),
             )
         self._give_up(aggregate, slots, held)
         group_id = self._make_server_group(lease, reservation)
@@ -205,10 +196,9 @@ class SlotsResource(on_hosts.OnHostsResource):
             else:
                 self._nova.remove_flavor_access(reservation.id, project_id)
         in_the_way = self._evict(lease, reservation, held, now)
-        affinity = reservation.parameters['affinity']
         return base.Opened(
             degraded=bool(in_the_way)
-            or (affinity is not None and group_id is None),
+            or (demand.affinity is not None and group_id is None),
             made={
                 'flavor_id': reservation.id,
                 'aggregate_id': aggregate.id,
@@ -231,7 +221,7 @@ class SlotsResource(on_hosts.OnHostsResource):
         if not end_servers(self._nova, own, reservation.on_end):
             return False
         self._nova.delete_flavor(reservation.id)
-        if reservation.parameters['affinity'] is not None:
+        if reservation.demand.affinity is not None:
             self._nova.delete_server_group(_name(reservation))
         if not self._empty(reservation, part.allocations, part.hosts):
             return False
@@ -249,7 +239,7 @@ class SlotsResource(on_hosts.OnHostsResource):
         Nova lets a project use only its own server groups, so the creator of
         the lease makes the group.
         """
-        affinity = reservation.parameters['affinity']
+        affinity = reservation.demand.affinity
         if affinity is None:
             return None
         return self._nova_of(lease).create_server_group(
@@ -307,14 +297,11 @@ def _shrink(
     :raises CantUpdateParameter: if more than the amount are in use
     """
     reservation = part.reservation
+    demand = reservation.demand.of_kind(Slots)
     _check_used(reservation, sum(used.values()))
-    slot = reservation.slot()
-    held = {
-        a.host: count_slots(a.amounts, slot)
-        for a in part.allocations
-    }
+    held = {a.host: demand.slots_in(a.amounts) for a in part.allocations}
     left = dict(held)
-    excess = sum(held.values()) - reservation.parameters['amount']
+    excess = sum(held.values()) - demand.amount
     # With equal use the smaller hosts come first: more hosts come free.
     for host in sorted(
         held, key=lambda h: (h not in part.failing, used[h], held[h], h)
@@ -326,9 +313,7 @@ def _shrink(
         excess -= held[host] - left[host]
     _check_used(reservation, sum(left.values()))
     return [
-        dataclasses.replace(
-            a, amounts={c: left[a.host] * n for c, n in slot.items()}
-        )
+        dataclasses.replace(a, amounts=demand.times(left[a.host]))
         for a in part.allocations
         if left[a.host]
     ]
@@ -348,7 +333,7 @@ def _check_used(
     reservation: Reservation, used: int
 ) -> None:
     """Refuse an amount that is smaller than the number in use."""
-    if used > reservation.parameters['amount']:
+    if used > reservation.demand.most:
         raise exception.CantUpdateParameter(
             f'amount is less than the {used} instances in use of reservation '
             f'{reservation.id}',
@@ -365,17 +350,14 @@ def _flavor(
     reservation: Reservation, slots: str
 ) -> Flavor:
     """Return the flavor for the servers of a reservation."""
-    parameters = reservation.parameters
-    return Flavor(
+    size = reservation.demand.of_kind(Slots).size
+    return dataclasses.replace(
+        size,
         id=reservation.id,
         name=_name(reservation),
-        vcpus=parameters['vcpus'],
-        memory_mb=parameters['memory_mb'],
-        disk_gb=parameters['disk_gb'],
-        ephemeral_gb=parameters.get('ephemeral_gb', 0),
-        swap_mb=parameters.get('swap_mb', 0),
+        projects=None,
         extra_specs={
-            **parameters.get('extra_specs', {}),
+            **size.extra_specs,
             flavor.RESERVATION: reservation.id,
             f'resources:{slots}': '1',
         },

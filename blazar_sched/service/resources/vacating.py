@@ -214,7 +214,7 @@ class Vacater:
                 taken.update(server.amounts)
             excess = {
                 c: taken[c] - host.capacity(c)
-                for c, amount in reservation.slot().items()
+                for c, amount in reservation.demand.slot.items()
                 if amount
             }
             found += choose(beside, excess, now)

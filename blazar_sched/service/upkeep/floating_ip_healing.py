@@ -19,10 +19,11 @@ from oslo_log import log
 from blazar_sched.domain import event
 from blazar_sched.domain import exception
 from blazar_sched.domain import states
+from blazar_sched.domain.demand import Addresses
+from blazar_sched.domain.demand import FLOATING_IP
 from blazar_sched.domain.floating_ip import can_be_reserved
 from blazar_sched.domain.floating_ip import FloatingIP
 from blazar_sched.domain.lease import Lease
-from blazar_sched.domain.reservation import FLOATING_IP
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.placing import floating_ip as placing
 from blazar_sched.service import loop
@@ -324,7 +325,8 @@ def _part(
     opened = {f.address for f in view.made_for(lease, reservation)}
     held = source.floating_ips(reservation.id)
     free = source.free_floating_ips(
-        reservation.parameters['network_id'], lease.left(now), reservation.id
+        reservation.demand.of_kind(Addresses).network_id, lease.left(now),
+        reservation.id,
     )
     chosen = placing.choose(
         lease,
@@ -340,7 +342,7 @@ def _flagged(
 ) -> Reservation:
     """Return a reservation with the flags that match its addresses."""
     opened = reservation.status != states.RESERVATION_PENDING
-    missing = len(part.chosen) < reservation.parameters['amount']
+    missing = len(part.chosen) < reservation.demand.least
     return healing.flagged(reservation, missing, opened and moved, now)
 
 
@@ -363,5 +365,5 @@ def _reservations(
     return [
         r
         for r in lease.reservations
-        if r.resource_type == FLOATING_IP
+        if isinstance(r.demand, Addresses)
     ]

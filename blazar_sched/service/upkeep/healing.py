@@ -23,7 +23,6 @@ from blazar_sched.domain import states
 from blazar_sched.domain import window
 from blazar_sched.domain.allocation import Allocation
 from blazar_sched.domain.lease import Lease
-from blazar_sched.domain.reservation import PHYSICAL_HOST
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.placing import lease_placing
 from blazar_sched.placing import overload
@@ -363,20 +362,13 @@ def _marked(
     opened = lease.status != states.LEASE_PENDING
     return flagged(
         reservation,
-        lease_placing.count(reservation, after) < _least(reservation)
+        reservation.demand.count(after) < reservation.demand.least
         or any(overload.is_short(each, short) for each in after),
         opened
         and lease_placing.amounts_by_host(before)
         != lease_placing.amounts_by_host(after),
         now,
     )
-
-
-def _least(reservation: Reservation) -> int:
-    """Return how many hosts or slots were promised."""
-    whole = reservation.resource_type == PHYSICAL_HOST
-    least: int = reservation.parameters['min' if whole else 'amount']
-    return least
 
 
 def _lost(

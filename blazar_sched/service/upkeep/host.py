@@ -13,7 +13,6 @@ from typing import Any
 from oslo_config import cfg
 from oslo_log import log
 
-from blazar_sched.domain import eligibility
 from blazar_sched.domain import exception
 from blazar_sched.domain import plural
 from blazar_sched.domain import provider
@@ -403,7 +402,7 @@ class Hosts:
         }
         hosts = self._ledger.read_replica(
             lambda replica: replica.catalog.visible(
-                eligibility.ANY, project_id
+                requirements.ANY, project_id
             )
         )
         values: dict[str, set[str]] = defaultdict(set)
@@ -443,7 +442,7 @@ class Hosts:
 
         def unknown(replica: state.Replica) -> set[str]:
             left = set(names)
-            for host in replica.catalog.visible(eligibility.ANY, project_id):
+            for host in replica.catalog.visible(requirements.ANY, project_id):
                 if not left:
                     break
                 for name in host.capabilities:
@@ -544,7 +543,7 @@ def _check_free(
         for reservation in source.lease(lease_id).reservations:
             if reservation.id != allocation.reservation_id:
                 continue
-            used = changed & eligibility.requirement(reservation).names()
+            used = changed & reservation.demand.requirement().names()
             if used:
                 raise exception.CantAddExtraCapability(
                     f'capability {", ".join(sorted(used))} is required by '

@@ -13,7 +13,6 @@ from collections.abc import Iterable
 import contextlib
 import dataclasses
 import functools
-from typing import Any
 import uuid
 
 from oslo_log import log
@@ -23,9 +22,10 @@ from blazar_sched.domain import exception
 from blazar_sched.domain import flavor
 from blazar_sched.domain import pci_alias
 from blazar_sched.domain import states
+from blazar_sched.domain.demand import INSTANCE_LIFETIME
+from blazar_sched.domain.demand import Lifetime
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.pci_alias import Aliases
-from blazar_sched.domain.reservation import INSTANCE_LIFETIME
 from blazar_sched.domain.reservation import lifetime_id
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.window import FOREVER
@@ -259,35 +259,36 @@ class Lifetimes:
         return Reservation(
             id=lifetime_id(server.uuid),
             lease_id=lease_id,
-            resource_type=INSTANCE_LIFETIME,
             status=(
                 states.RESERVATION_ACTIVE
                 if started
                 else states.RESERVATION_PENDING
             ),
-            parameters={
-                'instance_id': server.uuid,
-                'resources': dict(server.amounts),
-                'amount': 1,
-                'affinity': None,
-                **({} if started else self._conditions(server)),
-                'on_end': server.on_end or self._conf.lifetime_on_end,
-            },
+            demand=self._demand(server, started),
             created_at=now,
         )
 
-    def _conditions(self, server: Server) -> dict[str, Any]:
-        """Return the parameters with what the flavor requires of a host."""
+    def _demand(self, server: Server, started: bool) -> Lifetime:
+        demand = Lifetime(
+            server.amounts,
+            instance_id=server.uuid,
+            on_end=server.on_end or self._conf.lifetime_on_end,
+        )
+        return demand if started else self._with_conditions(demand, server)
+
+    def _with_conditions(self, demand: Lifetime, server: Server) -> Lifetime:
+        """Return the demand with what the flavor requires of a host."""
         extra_specs = server.features.extra_specs if server.features else {}
-        groups = flavor.encoded_groups(
+        groups = flavor.own_groups(
             server.amounts, pci_alias.expanded(extra_specs, self._aliases)
         )
         if groups is not None:
-            return {'groups': groups}
+            return dataclasses.replace(demand, groups=groups)
         # A requirement that is too large to be read keeps no server out.
         with contextlib.suppress(exception.InvalidInput):
-            return {'resource_properties': flavor.requirement(extra_specs)}
-        return {}
+            required = flavor.requirement(extra_specs)
+            return dataclasses.replace(demand, resource_properties=required)
+        return demand
 
     def _make(
         self,
@@ -352,5 +353,4 @@ def _bring_up_to_date(
 
 def _instance_id(lease: Lease) -> str:
     [reservation] = lease.reservations
-    instance_id: str = reservation.parameters['instance_id']
-    return instance_id
+    return reservation.demand.of_kind(Lifetime).instance_id

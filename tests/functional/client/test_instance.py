@@ -96,9 +96,9 @@ def test_by_the_programs(shell, service):
     )
     shown = service.manager.ledger.leases()[0].reservations
     flavor, slots = shown
-    assert flavor.parameters['name'] == 'small'
-    assert slots.parameters['affinity'] is True
+    assert flavor.demand.flavor.name == 'small'
+    assert slots.demand.affinity is True
     shell.do('lease', 'set', 'n', '--reservation', f'id={flavor.id},amount=2')
     changed = service.manager.ledger.leases()[0].reservations
-    assert changed[0].parameters['amount'] == 2
+    assert changed[0].demand.amount == 2
     shell.do('lease', 'delete', 'n')

@@ -104,8 +104,8 @@ def test_a_flavor_is_what_blazar_has_kept_of_it(blazar, taken):
         'VCPU': 2, 'MEMORY_MB': 1024, 'DISK_GB': 2,
     }  # fmt: skip
     [kept] = ledger.lease(lease_id).reservations
-    assert kept.parameters['flavor_id'] == 'm1.small'
-    assert 'CUSTOM_FAST' in kept.parameters['resource_properties']
+    assert kept.demand.flavor.id == 'm1.small'
+    assert 'CUSTOM_FAST' in kept.demand.resource_properties
 
 
 def test_a_lease_to_come_is_vacated_ahead_as_ours_are(blazar, site):

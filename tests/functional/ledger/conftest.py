@@ -17,8 +17,8 @@ import sqlalchemy as sa
 
 from blazar_sched.domain import event
 from blazar_sched.domain import inventory
-from blazar_sched.domain import reservation
 from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.demand import Slots
 from blazar_sched.domain.event import Event
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
@@ -184,22 +184,15 @@ class Nouns:
         )
 
     def reservation(self, owner, **fields):
-        parameters = {
-            'vcpus': 1,
-            'memory_mb': 512,
-            'disk_gb': 10,
-            'amount': 2,
-            'affinity': None,
-            'resource_properties': '',
-            'before_end': '',
-        }
+        demand = Slots(
+            {'VCPU': 1, 'MEMORY_MB': 512, 'DISK_GB': 10}, 2, before_end=''
+        )
         return Reservation(
             **{
                 'id': str(uuid.uuid4()),
                 'lease_id': owner.id,
-                'resource_type': reservation.VIRTUAL_INSTANCE,
                 'status': 'pending',
-                'parameters': parameters,
+                'demand': demand,
                 **fields,
             }
         )

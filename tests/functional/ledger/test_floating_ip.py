@@ -9,8 +9,9 @@ import sqlalchemy as sa
 
 from blazar_sched.domain import event
 from blazar_sched.domain import exception
-from blazar_sched.domain import reservation
 from blazar_sched.domain import window
+from blazar_sched.domain.demand import Addresses
+from blazar_sched.domain.demand import FLOATING_IP
 from blazar_sched.domain.event import Claim
 from blazar_sched.domain.floating_ip import FloatingIP
 from blazar_sched.domain.floating_ip import Use
@@ -56,11 +57,7 @@ def book(store, nouns):
         lease = dataclasses.replace(
             lease,
             reservations=tuple(
-                dataclasses.replace(
-                    r,
-                    resource_type=reservation.FLOATING_IP,
-                    parameters={'network_id': NETWORK, 'amount': len(ips)},
-                )
+                dataclasses.replace(r, demand=Addresses(NETWORK, len(ips)))
                 for r in lease.reservations
             ),
         )
@@ -188,7 +185,7 @@ def test_leases_with_floating_ips_are_listed_by_start(
     store.write(
         lambda tx: tx.set_lease_status(over.id, 'TERMINATED', 1)
     )
-    found = store.leases_with(reservation.FLOATING_IP)
+    found = store.leases_with(FLOATING_IP)
     assert [lease.id for lease in found] == [first.id, later.id]
     assert found[0] == store.lease(first.id)
 

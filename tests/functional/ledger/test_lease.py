@@ -7,8 +7,8 @@ import pytest
 import sqlalchemy as sa
 
 from blazar_sched.domain import exception
-from blazar_sched.domain import reservation
 from blazar_sched.domain import window
+from blazar_sched.domain.demand import Hosts
 
 
 def put(store, *leases):
@@ -30,11 +30,9 @@ def test_a_lease_comes_back_whole(store, nouns):
     )
     whole = nouns.reservation(
         lease,
-        resource_type=reservation.PHYSICAL_HOST,
-        parameters={
-            'min': 1, 'max': 2, 'resource_properties': '["=", …]',
-            'before_end': 'snapshot',
-        },
+        demand=Hosts(
+            1, 2, resource_properties='["=", …]', before_end='snapshot'
+        ),
         missing_resources=True,
         created_at=5,
     )

@@ -15,6 +15,7 @@ import sqlalchemy as sa
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import inventory
+from blazar_sched.domain.demand import Addresses
 from blazar_sched.domain.floating_ip import FloatingIP
 from blazar_sched.service.ledger import models
 from blazar_sched.service.resources import floating_ip as resource
@@ -174,12 +175,7 @@ def test_the_last_floating_ip_is_won_once(
         lease = nouns.lease(START, END)
         reservation = nouns.reservation(
             lease,
-            resource_type='virtual:floatingip',
-            parameters={
-                'network_id': floating_ip.network_id,
-                'amount': 1,
-                'required_floatingips': [],
-            },
+            demand=Addresses(floating_ip.network_id, 1),
         )
         lease = dataclasses.replace(lease, reservations=(reservation,))
 

@@ -829,7 +829,7 @@ class TestDefault:
         self, world, mail, hook, whole, slots
     ):
         lease = active(world, whole(), slots())
-        asked = [r.parameters['before_end'] for r in lease.reservations]
+        asked = [r.demand.before_end for r in lease.reservations]
         assert asked == ['default'] * 2
         world.run(50)
         assert status(world, lease) == 'DONE'
@@ -947,7 +947,7 @@ class TestAsked:
         lease = active(world, slots(2, before_end='email'))
         told_conf.clear_override('smtp_host', 'email')
         new = self.change(world, lease, amount=1)
-        assert new.reservations[0].parameters['amount'] == 1
+        assert new.reservations[0].demand.amount == 1
         world.run(50)
         assert '[email] smtp_host is not set' in caplog.text
 
@@ -956,7 +956,7 @@ class TestAsked:
     ):
         lease = active(world, ask())
         new = self.change(world, lease, before_end='email')
-        assert new.reservations[0].parameters['before_end'] == 'email'
+        assert new.reservations[0].demand.before_end == 'email'
         world.run(50)
         assert len(mail.messages) == 1
         with pytest.raises(exception.CantUpdateParameter) as refusal:

@@ -65,7 +65,7 @@ class TestCreate:
         for asked in whole(), slots():
             lease = world.lease(world.create(asked))
             [made] = lease.reservations
-            assert made.parameters['resource_properties'] == ''
+            assert made.demand.resource_properties == ''
             world.leases.delete(lease.id, None)
 
     def test_requirement_of_a_reservation_overrides_the_default(

@@ -301,7 +301,7 @@ class History:
         values['reservations'] = [
             {'id': r.id, 'amount': self.rng.randint(1, 4)}
             for r in lease.reservations
-            if 'amount' in r.parameters and self.rng.random() < 0.5
+            if not r.demand.whole and self.rng.random() < 0.5
         ]
         if self.rng.random() < 0.2:
             values['reservations'].append(self._asked())
@@ -310,15 +310,16 @@ class History:
     def reduce(self):
         """Ask for less, which is never refused for lack of capacity."""
         lease = self._lease()
-        name, reservation = self.rng.choice([
-            (name, r) for r in lease.reservations
-            for name in ('amount', 'max') if r.parameters.get(name, 0) > 1
-        ] or [(None, None)])
-        if name is None:
+        reservation = self.rng.choice([
+            r for r in lease.reservations if r.demand.most > 1
+        ] or [None])
+        if reservation is None:
             return
+        demand = reservation.demand
         change = {
             'id': reservation.id,
-            name: self.rng.randrange(1, reservation.parameters[name]),
+            'max' if demand.whole else 'amount':
+            self.rng.randrange(1, demand.most),
         }
         before = self._held(lease)
         try:
@@ -497,9 +498,8 @@ class History:
                 or lease.end <= self.world.now
             ):
                 continue
-            wanted = self._reservation(a.reservation_id).parameters.get(
-                'hypervisor_properties'
-            )
+            demand = self._reservation(a.reservation_id).demand
+            wanted = demand.whole and demand.hypervisor_properties
             devices = [
                 units_ for _, units_ in self.cards[a.host].values()
                 if GPU in units_
@@ -535,9 +535,7 @@ class History:
                     1 if a.whole else self._count(a, reservation)
                     for a in own
                 )
-                promised = reservation.parameters.get(
-                    'amount', reservation.parameters.get('min')
-                )
+                promised = reservation.demand.least
                 assert reservation.missing_resources == (
                     lacks or held < promised
                 ), (reservation, own, lacks, promised)
@@ -688,7 +686,7 @@ class History:
         )
 
     def _count(self, allocation, reservation):
-        slot = reservation.slot()
+        slot = reservation.demand.slot
         return min(allocation.amounts.get(c, 0) // n for c, n in slot.items())
 
     def _needs(self, flavor):
@@ -697,7 +695,7 @@ class History:
         return amounts, flavor_rules.groups(amounts, specs)
 
     def _flavor(self, reservation):
-        return self.flavors[reservation.parameters['flavor_id']]
+        return self.flavors[reservation.demand.flavor.id]
 
     def _reservation(self, id_):
         """Return the reservation of an allocation, of an offer, too."""

@@ -257,15 +257,13 @@ class TestReservation:
         world.hosts.create('a', {})
         lease = world.create(gpus(1, 'old'))
         [reservation] = lease.reservations
-        parameters = {
-            name: value for name, value in reservation.parameters.items()
-            if name != 'groups'
-        } | {
-            'resource_properties':
-            '["and", ["==", "$trait:CUSTOM_FAST", "true"]]',
-        }
+        demand = dataclasses.replace(
+            reservation.demand, groups=None, resource_properties=(
+                '["and", ["==", "$trait:CUSTOM_FAST", "true"]]'
+            ),
+        )
         old = dataclasses.replace(lease, reservations=(
-            dataclasses.replace(reservation, parameters=parameters),
+            dataclasses.replace(reservation, demand=demand),
         ))
         world.ledger.commit(lambda tx: tx.put_lease(old))
         world.run(100)

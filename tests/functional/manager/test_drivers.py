@@ -7,9 +7,11 @@ import pytest
 from stevedore import extension
 
 from blazar_sched.domain import exception
+from blazar_sched.domain.demand import Other
 
 DRIVER = """
     from blazar_sched.domain import exception
+    from blazar_sched.domain.demand import Other
     from blazar_sched.service.resources import base
 
     done = []
@@ -18,7 +20,7 @@ DRIVER = """
         def validate(self, parameters, project_id):
             if parameters.keys() != {'seats'}:
                 raise exception.InvalidInput('no seats', field='seats')
-            return dict(parameters)
+            return Other('acme:licence', parameters)
 
         def start(self, part, now):
             done.append(('start', part.reservation.id, part.allocations))
@@ -65,7 +67,9 @@ def test_a_type_of_another_package_lives_from_start_to_end(
 
     lease = world.create({'resource_type': 'acme:licence', 'seats': 3})
     (mine,) = lease.reservations
-    assert world.lease(lease).reservations[0].parameters == {'seats': 3}
+    assert world.lease(lease).reservations[0].demand == Other(
+        'acme:licence', {'seats': 3}
+    )
     world.run(100)
     assert world.lease(lease).status == 'ACTIVE'
     assert world.lease(lease).reservations[0].made == {'key': 'K-1'}

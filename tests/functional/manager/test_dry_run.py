@@ -17,8 +17,8 @@ import sqlalchemy as sa
 
 from blazar_sched.domain import duration
 from blazar_sched.domain import states
+from blazar_sched.domain.demand import INSTANCES
 from blazar_sched.domain.floating_ip import FloatingIP
-from blazar_sched.domain.reservation import INSTANCES
 from blazar_sched.replica import packing
 from blazar_sched.service.api import deploy
 from blazar_sched.service.bus import rpc
@@ -320,10 +320,8 @@ class Walk:
         rng = self._rng
         if rng.random() < 0.1:
             return {'id': reservation.id, 'remove': True}
-        for name in ('amount', 'max'):
-            if name in reservation.parameters:
-                return {'id': reservation.id, name: rng.randint(1, 6)}
-        return {'id': reservation.id}
+        name = 'max' if reservation.demand.whole else 'amount'
+        return {'id': reservation.id, name: rng.randint(1, 6)}
 
 
 @pytest.mark.row('F35')

@@ -258,8 +258,7 @@ class TestUpdating:
         )
         self.change(world, lease, required_floatingips=[THREE])
         updated = self.change(world, lease, required_floatingips=[])
-        parameters = updated.reservations[0].parameters
-        assert parameters['required_floatingips'] == []
+        assert updated.reservations[0].demand.required == ()
         assert allocated(world, lease) == [THREE]
 
     def test_amount_below_the_required_addresses_is_refused(
@@ -1277,7 +1276,7 @@ def test_healed_addresses_are_those_of_a_plain_scan(
     for (lease, n), held, right in zip(pairs, before, after, strict=True):
         assert held - bad <= right
         new = world.lease(lease)
-        missing = new.reservations[n].parameters['amount'] - len(right)
+        missing = new.reservations[n].demand.amount - len(right)
         assert missing >= 0
         assert new.reservations[n].missing_resources == (missing > 0)
         assert new.degraded == any(

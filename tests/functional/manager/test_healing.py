@@ -597,13 +597,12 @@ def _check_filled(world, lease, reservation, down):
     held = [
         a for a, _ in world.ledger.allocations(reservation_id=reservation.id)
     ]
-    given = reservation.parameters
-    is_whole = reservation.resource_type == 'physical:host'
+    demand = reservation.demand
     vcpus = sum(a.amounts.get('VCPU', 0) for a in held)
-    if is_whole:
-        missing = len(held) < given['min']
+    if demand.whole:
+        missing = len(held) < demand.least
     else:
-        missing = vcpus < given['amount'] * given['vcpus']
+        missing = vcpus < demand.least * demand.slot['VCPU']
     assert reservation.missing_resources is missing
     if not missing:
         return
@@ -612,19 +611,19 @@ def _check_filled(world, lease, reservation, down):
     for host in world.ledger.hosts():
         if host.hypervisor_hostname in down:
             continue
-        if not is_whole and given['affinity'] is not None and mine and (
-            (host.uuid in mine) is not given['affinity']
+        if demand.affinity is not None and mine and (
+            (host.uuid in mine) is not demand.affinity
         ):
             continue
-        assert not _has_room(world, host, start, lease.end, is_whole, given)
+        assert not _has_room(world, host, start, lease.end, demand)
 
 
-def _has_room(world, host, start, end, is_whole, given):
+def _has_room(world, host, start, end, demand):
     there = [
         a for a, _ in world.ledger.allocations(host=host.uuid)
         if a.start < end and start < a.end
     ]
-    if is_whole or any(a.whole for a in there):
+    if demand.whole or any(a.whole for a in there):
         return not there
     used = {
         at: {
@@ -635,15 +634,8 @@ def _has_room(world, host, start, end, is_whole, given):
         }
         for at in {start, *(max(start, a.start) for a in there)}
     }
-    slot = dict(
-        zip(
-            inventory.RESOURCE_CLASSES,
-            (given['vcpus'], given['memory_mb'], given['disk_gb']),
-            strict=True,
-        )
-    )
     return all(
-        used[at][c] + slot[c] <= host.inventory[c].capacity
+        used[at][c] + demand.slot[c] <= host.inventory[c].capacity
         for at in used
-        for c in slot
+        for c in demand.slot
     )

@@ -612,7 +612,7 @@ class TestUpdate:
         world.add_host('b')
         change = {'id': lease.reservations[0].id, 'min': 2, 'max': 2}
         new = self.update(world, lease, reservations=[change])
-        assert new.reservations[0].parameters['max'] == 2
+        assert new.reservations[0].demand.most == 2
         assert len(world.held(lease)) == 2
 
     def test_slots_change_before_start(self, world, slots):
@@ -1076,7 +1076,7 @@ class TestUse:
             [reservation] = noun.reservations
             assert reservation.projects == ('x', 'y')
             assert reservation.on_end == 'keep'
-            assert 'projects' not in reservation.parameters
+            assert 'projects' not in reservation.demand.encode()
         record = world.ledger.replica.reservations[reservation.id]
         assert record.is_open_to('x')
         assert not record.is_open_to('z')

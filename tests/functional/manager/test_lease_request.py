@@ -710,7 +710,7 @@ def test_small_worlds_against_every_start(
 def _step_as_expected(world, requests):
     """Take a step, and compare what it books with each second's use."""
     used = [
-        (lease.start, lease.end, lease.reservations[0].parameters['min'])
+        (lease.start, lease.end, lease.reservations[0].demand.least)
         for lease in world.ledger.leases()
     ]
     kept, expected = [], {}

@@ -56,7 +56,7 @@ def sync(world):
     """Synchronize servers; return the leases by the servers' uuids."""
     world.manager.instances.sync()
     return {
-        lease.reservations[0].parameters['instance_id']: lease
+        lease.reservations[0].demand.instance_id: lease
         for lease in world.ledger.leases()
         if lease.is_lifetime
     }
@@ -108,7 +108,7 @@ class TestMade:
         assert (own.resource_type, own.status) == (
             'instance:lifetime', 'active'
         )
-        assert own.parameters['on_end'] == 'shelve'
+        assert own.demand.on_end == 'shelve'
         assert events(lease) == {
             event.START_LEASE: (server.created, 'DONE'),
             event.BEFORE_END_LEASE: (server.end - HOUR, 'UNDONE'),
@@ -122,7 +122,7 @@ class TestMade:
         conf.set_override('lifetime_on_end', 'snapshot', 'manager')
         server, lease = made(world, end=HOUR)
         assert lease.name == f'lease-{server.uuid[:6]}'
-        assert lease.reservations[0].parameters['on_end'] == 'snapshot'
+        assert lease.reservations[0].demand.on_end == 'snapshot'
 
     def test_server_on_any_host_has_a_lifetime_lease(self, world, host):
         server = boot(world, node='not-registered', end=HOUR)

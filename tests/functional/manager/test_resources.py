@@ -742,7 +742,7 @@ class TestFlavor:
             lease.id, 'project', {'reservations': [change]}
         )
         world.run()
-        return new.reservations[0].parameters
+        return new.reservations[0].demand.encode()
 
     def test_flavor_of_a_pending_reservation_can_change(self, world, know):
         silver = dataclasses.replace(

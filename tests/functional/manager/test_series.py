@@ -789,8 +789,8 @@ class TestUpdate:
         first, second = (each['lease_id'] for each in shown)
         assert (first == old[0], second == old[1]) == (True, False)
         [found] = world.ledger.lease(second).reservations
-        assert (found.parameters, found.on_end, found.projects) == (
-            known.parameters, known.on_end, known.projects
+        assert (found.demand, found.on_end, found.projects) == (
+            known.demand, known.on_end, known.projects
         )
 
     def test_a_series_of_more_than_a_year_can_be_changed(

@@ -136,7 +136,7 @@ class CloudWithSlots(ManagedCloud):
         assert self.ledger.check() == []
         held = self.held(lease)
         [reservation, *_] = self.ledger.lease(lease.id).reservations
-        assert sum(held.values()) == reservation.parameters['amount']
+        assert sum(held.values()) == reservation.demand.amount
         class_ = resource_class(reservation.id)
         totals = {host: self.cloud.total(host, class_) for host in HOSTS}
         assert {h: n for h, n in totals.items() if n} == held
@@ -171,7 +171,7 @@ class TestWhichGo:
         site.boot(lease, most)
         site.boot(lease, most)
         new = site.resize(lease, 3)
-        assert new.reservations[0].parameters['amount'] == 3
+        assert new.reservations[0].demand.amount == 3
         assert site.held(lease) == {most: 3}
         # Even before the start is repeated.
         site.boot_all(lease)

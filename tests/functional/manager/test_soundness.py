@@ -83,7 +83,7 @@ class Client:
 
     def _changes(self, reservation):
         """Return a change of a reservation, or none."""
-        size = 'amount' if 'amount' in reservation.parameters else 'max'
+        size = 'max' if reservation.demand.whole else 'amount'
         change = self._rng.choice(
             (
                 None,

@@ -18,6 +18,7 @@ import pytest
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import reservation
+from blazar_sched.domain.demand import PHYSICAL_HOST
 from blazar_sched.replica import record
 from blazar_sched.replica import server_reservation
 from blazar_sched.service.resources import vacating
@@ -395,7 +396,7 @@ def take_all(patch, of=lambda noun, server: True):
     def take(noun, server, known, host):
         return draws_on(noun, server, known, host) or (
             host is not None
-            and noun.resource_type == reservation.PHYSICAL_HOST
+            and noun.resource_type == PHYSICAL_HOST
             and server.reservation_id is None
             and noun.is_open_to(server.project_id)
             and of(noun, server)

@@ -97,7 +97,7 @@ def test_unused_hosts_are_given_back(world, whole, notified):
     assert (left.status, nodes(world, lease)) == ('ACTIVE', {node})
     [reservation] = left.reservations
     assert (
-        reservation.parameters['min'], reservation.parameters['max']
+        reservation.demand.least, reservation.demand.most
     ) == (1, 1)
     assert server.uuid in world.nova.stored
     # Nothing is left to be given back.
@@ -121,7 +121,7 @@ def test_unused_reservations_and_instances_are_given_back(
 
     [left] = world.lease(lease).reservations
     assert left.id == lease.reservations[0].id
-    assert left.parameters['amount'] == 1
+    assert left.demand.amount == 1
     assert world.create(whole(2, 2), start='now', end=900)
 
 

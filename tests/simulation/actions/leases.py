@@ -2,6 +2,7 @@
 """Actions of projects on their leases, through the API."""
 
 from blazar_sched.domain import states
+from blazar_sched.domain.demand import Slots
 from blazar_sched.domain.reservation import ON_END
 from tests.simulation import features
 from tests.simulation import looks
@@ -176,7 +177,7 @@ def reshape_lease(world, lease):
     if lease.reservations and world.happens(0.6):
         known = world.random.choice(lease.reservations)
         change = {'id': known.id, 'remove': True}
-        if 'vcpus' in known.parameters and world.happens(0.7):
+        if isinstance(known.demand, Slots) and world.happens(0.7):
             change = {
                 'id': known.id, 'amount': world.random.choice((1, 2, 3, 5)),
             }

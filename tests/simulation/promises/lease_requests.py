@@ -2,7 +2,7 @@
 """A lease request is booked once, in its range of starts, and in its turn."""
 
 from blazar_sched.domain import states
-from blazar_sched.domain.reservation import PHYSICAL_HOST
+from blazar_sched.domain.demand import PHYSICAL_HOST
 from blazar_sched.domain.window import Window
 from tests.simulation import looks
 from tests.simulation.promises import registry

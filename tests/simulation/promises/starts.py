@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A started lease has its room, except where it reports servers in the way."""
 
-from blazar_sched.domain import reservation
 from blazar_sched.domain import states
+from blazar_sched.domain.demand import ON_HOSTS
 from tests.simulation.promises import registry
 from tests.simulation.promises import servers
 
@@ -18,7 +18,7 @@ def a_started_reservation_has_its_room(world):
         if not now or started:
             continue
         for r in lease.reservations:
-            if r.resource_type in reservation.ON_HOSTS:
+            if r.resource_type in ON_HOSTS:
                 yield from _lacks(world, lease, r)
 
 

@@ -12,7 +12,6 @@ from blazar_sched.domain.event import Event
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.inventory import Inventory
 from blazar_sched.domain.lease import Lease
-from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.window import Window
 
 
@@ -78,14 +77,6 @@ class TestHost:
     def test_a_capability_cannot_hide_what_nova_says(self, name):
         hiding = dataclasses.replace(self.HOST, capabilities={name: '999'})
         assert hiding.properties()['vcpus'] == '16'
-
-
-def test_slot():
-    wanted = Reservation(
-        'r', 'l', 'virtual:instance', 'pending',
-        {'vcpus': 2, 'memory_mb': 512, 'disk_gb': 0, 'amount': 3},
-    )
-    assert wanted.slot() == {'VCPU': 2, 'MEMORY_MB': 512, 'DISK_GB': 0}
 
 
 def test_before_end_of_a_lease():

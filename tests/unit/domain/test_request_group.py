@@ -137,7 +137,7 @@ class TestSuits:
             f'trait:{OLD}': 'forbidden', 'group_policy': 'isolate',
         })
         encoded = request_group.encode(wanted)
-        assert request_group.of_instance({}, encoded) == wanted
+        assert request_group.decode(encoded) == wanted
 
 
 class Tree:

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from blazar_sched.domain import exception
 from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.demand import Hosts
+from blazar_sched.domain.demand import Slots
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.inventory import Inventory
 from blazar_sched.domain.lease import Lease
@@ -37,12 +39,11 @@ def build(id_, asked):
     return Lease(
         id_, 'lease', 'p1', 'u1', 0, 3600 * hours, 'PENDING',
         reservations=(
-            Reservation(f'{id_}-i', id_, 'flavor:instance', 'pending', {
-                'amount': count, 'resources': {GPU: gpus, 'VCPU': vcpus},
-            }),
-            Reservation(f'{id_}-h', id_, 'physical:host', 'pending', {
-                'min': 1, 'max': 9,
-            }),
+            Reservation(
+                f'{id_}-i', id_, 'pending',
+                Slots({GPU: gpus, 'VCPU': vcpus}, count),
+            ),
+            Reservation(f'{id_}-h', id_, 'pending', Hosts(1, 9)),
         ),
     )
 

@@ -7,15 +7,15 @@ import hypothesis
 from hypothesis import strategies as st
 
 from blazar_sched.domain import exception
+from blazar_sched.domain.demand import Hosts
+from blazar_sched.domain.demand import Slots
 from blazar_sched.domain.lease import Lease
-from blazar_sched.domain.reservation import INSTANCES
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.service.enforcement import base
 from blazar_sched.service.enforcement import size
 
 RESERVATIONS = st.lists(
-    st.tuples(st.sampled_from(['physical:host', *INSTANCES]),
-              st.integers(1, 5)),
+    st.tuples(st.booleans(), st.integers(1, 5)),
     max_size=4,
 )
 LIMIT = st.integers(-1, 12)
@@ -26,12 +26,10 @@ def build(id_, asked):
         id_, 'lease', 'p1', 'u1', 0, 1, 'PENDING',
         reservations=tuple(
             Reservation(
-                str(n), id_, type_, 'pending',
-                {'min': 1, 'max': count}
-                if type_ == 'physical:host'
-                else {'amount': count},
+                str(n), id_, 'pending',
+                Hosts(1, count) if whole else Slots({'VCPU': 1}, count),
             )
-            for n, (type_, count) in enumerate(asked)
+            for n, (whole, count) in enumerate(asked)
         ),
     )
 
@@ -55,10 +53,10 @@ def test_sizes_are_summed_up_as_by_hand(others, asked, before, most):
     source = types.SimpleNamespace(open_leases=lambda p: [*leases, lease])
 
     def hosts(many):
-        return sum(c for t, c in many if t == 'physical:host')
+        return sum(count for whole, count in many if whole)
 
     def instances(many):
-        return sum(c for t, c in many if t != 'physical:host')
+        return sum(count for whole, count in many if not whole)
 
     beyond = False
     for count, single, all_ in (

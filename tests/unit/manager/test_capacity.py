@@ -7,10 +7,11 @@ import hypothesis
 from hypothesis import strategies as st
 import pytest
 
-from blazar_sched.domain import eligibility
 from blazar_sched.domain import exception
+from blazar_sched.domain import requirements
 from blazar_sched.domain import window
 from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.demand import Instances
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.instance import Stay
@@ -281,13 +282,13 @@ def test_a_lease_gets_what_is_there_and_no_more(site, ends, overcommit):
     ledger = Ledger(itertools.chain(*site), overcommit)
     [part] = ask(ledger, start=start, end=end, flavor_id='any')['parts']
     replica = ledger.replica
-    known = replica.catalog.meeting(eligibility.ANY, 'p')
+    known = replica.catalog.meeting(requirements.ANY, 'p')
     asked = Room(replica.indexes, Window(start, end)), known
     assert part['hosts'] == len(host_selection.place_hosts(*asked, 0, 9))
 
     def place(count):
         host_selection.place_instances(
-            *asked, host_selection.Slots(SLOT, count, None)
+            *asked, Instances(SLOT, count)
         )
 
     if part['instances']:

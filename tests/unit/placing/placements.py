@@ -7,7 +7,9 @@ import dataclasses
 from hypothesis import strategies as st
 
 from blazar_sched.domain import exception
-from blazar_sched.domain import reservation
+from blazar_sched.domain.demand import Hosts
+from blazar_sched.domain.demand import PHYSICAL_HOST
+from blazar_sched.domain.demand import Slots
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.inventory import Inventory
 from blazar_sched.domain.lease import Lease
@@ -56,25 +58,17 @@ WINDOWS = st.builds(
     st.integers(0, TIMES - 1),
     st.integers(1, TIMES),
 )
-PHYSICAL = st.builds(
-    lambda n: ('physical:host', {'min': 1, 'max': n}), st.integers(1, 2)
-)
+PHYSICAL = st.builds(lambda n: Hosts(1, n), st.integers(1, 2))
 FLAVOR = st.builds(
-    lambda vcpus, gpus, amount, affinity: (
-        'flavor:instance',
-        {
-            'resources': {
-                c: n for c, n in (('VCPU', vcpus), (GPU, gpus)) if n
-            },
-            'amount': amount,
-            'affinity': affinity,
-        },
+    lambda vcpus, gpus, amount, affinity: Slots(
+        {c: n for c, n in (('VCPU', vcpus), (GPU, gpus)) if n},
+        amount, affinity,
     ),
     st.integers(0, 2),
     st.integers(0, 2),
     st.integers(1, 3),
     st.sampled_from([None, None, True, False]),
-).filter(lambda made: made[1]['resources'])
+).filter(lambda made: made.slot)
 RESERVATIONS = st.lists(PHYSICAL | FLAVOR, min_size=1, max_size=3)
 
 
@@ -82,10 +76,8 @@ def make_lease(id, project_id, window, wanted):
     return Lease(
         id, id, project_id, 'user', window.start, window.end, 'PENDING',
         reservations=tuple(
-            Reservation(
-                f'{id}-{n}', id, resource_type, 'pending', parameters
-            )
-            for n, (resource_type, parameters) in enumerate(wanted)
+            Reservation(f'{id}-{n}', id, 'pending', demand)
+            for n, demand in enumerate(wanted)
         ),
     )
 
@@ -169,9 +161,9 @@ class Placements:
 
 
 def grow(noun, more):
-    if noun.resource_type == reservation.PHYSICAL_HOST:
+    if noun.resource_type == PHYSICAL_HOST:
         return noun
-    amount = noun.parameters['amount'] + more
+    amount = noun.demand.amount + more
     return dataclasses.replace(
-        noun, parameters={**noun.parameters, 'amount': amount}
+        noun, demand=dataclasses.replace(noun.demand, amount=amount)
     )

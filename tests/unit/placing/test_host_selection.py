@@ -12,6 +12,10 @@ from blazar_sched.domain import exception
 from blazar_sched.domain import inventory
 from blazar_sched.domain import window
 from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.demand import Addresses
+from blazar_sched.domain.demand import Hosts
+from blazar_sched.domain.demand import Instances
+from blazar_sched.domain.demand import Slots
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.inventory import Inventory
 from blazar_sched.domain.reservation import Reservation
@@ -55,7 +59,7 @@ def place_instances(
 ):
     return host_selection.place_instances(
         room(index, hosts, window, *args, **kwargs), these(index, hosts),
-        host_selection.Slots(slot, amount, affinity), kept,
+        Instances(slot, amount, affinity), kept,
     )
 
 
@@ -303,16 +307,10 @@ class TestInstances:
 
 class TestPlace:
     def place(
-        self, index, parameters, kept=(), hosts=HOSTS, extra=NONE, **kwargs
+        self, index, demand, kept=(), hosts=HOSTS, extra=NONE
     ):
         ids = map('new-{}'.format, itertools.count())
-        wanted = Reservation(
-            id='mine',
-            lease_id='lease',
-            status='pending',
-            parameters=parameters,
-            **kwargs,
-        )
+        wanted = Reservation('mine', 'lease', 'pending', demand)
         candidates = Catalog(index, hosts).candidates(
             wanted, 'p', kept=[each.host for each in kept]
         )
@@ -324,14 +322,12 @@ class TestPlace:
     def test_whole_hosts(self):
         placed = self.place(
             make_index(HOSTS),
-            {
-                'min': 1,
-                'max': 2,
-                'hypervisor_properties': '["in", "$hypervisor_hostname",'
+            Hosts(
+                1, 2,
+                '["in", "$hypervisor_hostname",'
                 ' "b.example.org", "c.example.org"]',
-                'resource_properties': '["!=", "$vcpus", "0"]',
-            },
-            resource_type='physical:host',
+                '["!=", "$vcpus", "0"]',
+            ),
         )
         assert placed == [
             Allocation(
@@ -344,31 +340,16 @@ class TestPlace:
         'field', ['hypervisor_properties', 'resource_properties']
     )
     def test_either_field_chooses_hosts(self, field):
+        wanted = '["==", "$hypervisor_hostname", "c.example.org"]'
         placed = self.place(
-            make_index(HOSTS),
-            {
-                'min': 1,
-                'max': 4,
-                'hypervisor_properties': '',
-                'resource_properties': None,
-                field: '["==", "$hypervisor_hostname", "c.example.org"]',
-            },
-            resource_type='physical:host',
+            make_index(HOSTS), Hosts(1, 4, **{field: wanted})
         )
         assert [a.host for a in placed] == ['c']
 
     def test_instances(self):
         placed = self.place(
             make_index(HOSTS),
-            {
-                'vcpus': 2,
-                'memory_mb': 4,
-                'disk_gb': 10,
-                'amount': 5,
-                'affinity': None,
-                'resource_properties': '',
-            },
-            resource_type='virtual:instance',
+            Slots({'VCPU': 2, 'MEMORY_MB': 4, 'DISK_GB': 10}, 5),
         )
         assert placed == [
             Allocation(
@@ -384,12 +365,7 @@ class TestPlace:
     def test_own_allocations_are_looked_past_and_keep_their_ids(self):
         index = make_index(HOSTS, ('mine', 'c', 10, 15, None))
         held = Allocation('old', 'mine', 'c', 10, 15, whole=True)
-        placed = self.place(
-            index,
-            {'min': 4, 'max': 4},
-            [held],
-            resource_type='physical:host',
-        )
+        placed = self.place(index, Hosts(4, 4), [held])
         assert [(a.host, a.id) for a in placed] == [
             ('c', 'old'), ('a', 'new-0'), ('b', 'new-1'), ('d', 'new-2'),
         ]
@@ -410,17 +386,7 @@ class TestPlace:
             ('mine', 'b', 10, 20, (4, 8, 0)),
         )
         placed = self.place(
-            index,
-            {
-                'vcpus': 2,
-                'memory_mb': 4,
-                'disk_gb': 0,
-                'amount': 4,
-                'affinity': None,
-                'resource_properties': '',
-            },
-            held,
-            resource_type='virtual:instance',
+            index, Slots({'VCPU': 2, 'MEMORY_MB': 4, 'DISK_GB': 0}, 4), held
         )
         assert {(a.id, a.amounts['VCPU']) for a in placed} == {
             ('on-d', 4), ('on-b', 4),
@@ -428,12 +394,7 @@ class TestPlace:
 
     def test_a_host_that_is_not_reservable_is_not_used(self):
         hosts = by_uuid(make_host('a', reservable=False), make_host('b'))
-        placed = self.place(
-            make_index(hosts),
-            {'min': 1, 'max': 2},
-            hosts=hosts,
-            resource_type='physical:host',
-        )
+        placed = self.place(make_index(hosts), Hosts(1, 2), hosts=hosts)
         assert [a.host for a in placed] == ['b']
 
     def test_a_disabled_host_is_kept_but_takes_nothing_more(self):
@@ -444,16 +405,9 @@ class TestPlace:
         )
 
         def place(amount, affinity, vcpus=2):
+            slot = {'VCPU': vcpus, 'MEMORY_MB': 4, 'DISK_GB': 0}
             placed = self.place(
-                index,
-                {
-                    'vcpus': vcpus, 'memory_mb': 4, 'disk_gb': 0,
-                    'amount': amount, 'affinity': affinity,
-                    'resource_properties': '',
-                },
-                [held],
-                hosts,
-                resource_type='virtual:instance',
+                index, Slots(slot, amount, affinity), [held], hosts
             )
             return {a.host: a.amounts['VCPU'] // vcpus for a in placed}
 
@@ -472,10 +426,7 @@ class TestPlace:
         hosts = by_uuid(make_host('a', disabled=True), make_host('b'))
         index = make_index(hosts, ('mine', 'a', 10, 20, None))
         held = Allocation('old', 'mine', 'a', 10, 20, whole=True)
-        placed = self.place(
-            index, {'min': 1, 'max': 2}, [held], hosts,
-            resource_type='physical:host',
-        )
+        placed = self.place(index, Hosts(1, 2), [held], hosts)
         assert [(a.host, a.id) for a in placed] == [
             ('a', 'old'), ('b', 'new-0')
         ]
@@ -490,15 +441,9 @@ class TestPlace:
         gpus.apply([('add', 'x', 'other', 'c', 19, 30, [5], False)])
         placed = self.place(
             make_index(hosts),
-            {
-                'resources': {'VCPU': 1, 'CUSTOM_GPU': 2},
-                'amount': 2,
-                'affinity': None,
-                'resource_properties': '',
-            },
+            Slots({'VCPU': 1, 'CUSTOM_GPU': 2}, 2),
             hosts=hosts,
             extra={'CUSTOM_GPU': gpus},
-            resource_type='flavor:instance',
         )
         assert {a.host: a.amounts for a in placed} == {
             'b': {'VCPU': 1, 'CUSTOM_GPU': 2},
@@ -512,31 +457,16 @@ class TestPlace:
             {'VCPU': 1 << 40},
         ):
             with pytest.raises(exception.NotEnoughHostsAvailable):
-                self.place(
-                    make_index(HOSTS),
-                    {
-                        'resources': resources,
-                        'amount': 1,
-                        'affinity': None,
-                        'resource_properties': '',
-                    },
-                    resource_type='flavor:instance',
-                )
+                self.place(make_index(HOSTS), Slots(resources))
 
     def test_a_bad_requirement_names_its_field(self):
         with pytest.raises(exception.InvalidInput) as caught:
-            self.place(
-                make_index(HOSTS),
-                {'min': 1, 'max': 1, 'hypervisor_properties': '["x"]'},
-                resource_type='physical:host',
-            )
+            self.place(make_index(HOSTS), Hosts(1, 1, '["x"]'))
         assert caught.value.field == 'hypervisor_properties'
 
     def test_an_unknown_resource_type_is_refused(self):
         with pytest.raises(exception.InvalidInput) as caught:
-            self.place(
-                make_index(HOSTS), {}, resource_type='virtual:floatingip'
-            )
+            self.place(make_index(HOSTS), Addresses('network', 1))
         assert caught.value.field == 'resource_type'
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import requirements
-from blazar_sched.domain import reservation
 from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.demand import PHYSICAL_HOST
 from blazar_sched.domain.window import Window
 from blazar_sched.placing import lease_placing
 from blazar_sched.placing import reallocation
@@ -227,7 +227,7 @@ def spell_out(wanted):
 def is_short(wanted, old, new):
     """Whether a reservation has lost hosts, or has too few slots."""
     resource_type, parameters = wanted
-    if resource_type == reservation.PHYSICAL_HOST:
+    if resource_type == PHYSICAL_HOST:
         return len(new) < len(old)
     slot = parameters['resources']
     return any(
@@ -255,13 +255,13 @@ def assert_open_to(project_id, world, placed):
 def assert_complete(noun, held):
     assert all(isinstance(a, Allocation) for a in held)
     assert len({a.host for a in held}) == len(held)
-    if noun.resource_type == reservation.PHYSICAL_HOST:
-        assert 1 <= len(held) <= noun.parameters['max']
+    if noun.resource_type == PHYSICAL_HOST:
+        assert 1 <= len(held) <= noun.demand.most
         assert all(a.whole for a in held)
         return
-    amount = noun.parameters['amount']
+    amount = noun.demand.amount
     total = sum((Counter(a.amounts) for a in held), Counter())
-    assert total == {c: amount * n for c, n in noun.slot().items()}
+    assert total == {c: amount * n for c, n in noun.demand.slot.items()}
 
 
 def assert_kept(old, new):

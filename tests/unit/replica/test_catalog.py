@@ -5,8 +5,9 @@ import dataclasses
 
 import pytest
 
-from blazar_sched.domain import eligibility
 from blazar_sched.domain import requirements
+from blazar_sched.domain.demand import Hosts
+from blazar_sched.domain.demand import Slots
 from blazar_sched.domain.inventory import Inventory
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.replica.catalog import Catalog
@@ -158,12 +159,13 @@ KINDS = by_uuid(
 )
 
 
+SLOT = {'VCPU': 1, 'MEMORY_MB': 1, 'DISK_GB': 1}
+DEAR = '["==", "$kind", "dear"]'
+
+
 class TestDefault:
-    def candidates(self, resource_type, default=DEFAULT, kept=(), **asked):
-        size = {'vcpus': 1, 'memory_mb': 1, 'disk_gb': 1}
-        wanted = Reservation(
-            'mine', 'lease', resource_type, 'pending', {**size, **asked}
-        )
+    def candidates(self, demand, default=DEFAULT, kept=()):
+        wanted = Reservation('mine', 'lease', 'pending', demand)
         return self.catalog.candidates(wanted, 'p', default, kept)
 
     @pytest.fixture(autouse=True)
@@ -171,48 +173,35 @@ class TestDefault:
         self.catalog = Catalog(make_index(KINDS), KINDS)
 
     @pytest.mark.parametrize(
-        'resource_type, asked',
+        'demand',
         [
-            ('physical:host', {'resource_properties': ''}),
-            ('physical:host', {'resource_properties': '[]'}),
-            (
-                'physical:host',
-                {'hypervisor_properties': '[">", "$vcpus", "1"]'},
-            ),
-            ('virtual:instance', {'resource_properties': ''}),
+            Hosts(1, 1),
+            Hosts(1, 1, resource_properties='[]'),
+            Hosts(1, 1, '[">", "$vcpus", "1"]'),
+            Slots(SLOT),
             # The flavor's own requirement is not the requested one.
-            (
-                'flavor:instance',
-                {
-                    'resource_properties': '[">", "$vcpus", "1"]',
-                    'asked_properties': '',
-                },
-            ),
+            Slots(SLOT, resource_properties='[">", "$vcpus", "1"]'),
         ],
     )
-    def test_default_requirement_is_for_reservations_without_one(
-        self, resource_type, asked
-    ):
-        assert set(self.candidates(resource_type, **asked).hosts) == {'a'}
-        found = self.candidates(resource_type, eligibility.ANY, **asked)
+    def test_default_requirement_is_for_reservations_without_one(self, demand):
+        assert set(self.candidates(demand).hosts) == {'a'}
+        found = self.candidates(demand, requirements.ANY)
         assert set(found.hosts) == {'a', 'b', 'c'}
 
     @pytest.mark.parametrize(
-        'resource_type, names',
+        'demand',
         [
-            ('physical:host', ['resource_properties']),
-            ('virtual:instance', ['resource_properties']),
-            ('flavor:instance', ['resource_properties', 'asked_properties']),
+            Hosts(1, 1, resource_properties=DEAR),
+            Slots(SLOT, resource_properties=DEAR, asked_properties=DEAR),
         ],
     )
     def test_default_requirement_is_not_for_reservations_with_one(
-        self, resource_type, names
+        self, demand
     ):
-        asked = dict.fromkeys(names, '["==", "$kind", "dear"]')
-        assert set(self.candidates(resource_type, **asked).hosts) == {'b'}
+        assert set(self.candidates(demand).hosts) == {'b'}
 
     def test_a_host_that_is_held_need_not_meet_it(self):
-        found = self.candidates('physical:host', kept=['b'])
+        found = self.candidates(Hosts(1, 1), kept=['b'])
         assert set(found.hosts) == {'a', 'b'}
         assert found.closed == {'b'}
 
@@ -230,21 +219,19 @@ class TestLargeInstances:
         catalog = Catalog(make_index(known), known)
 
         def found(vcpus):
-            wanted = Reservation('mine', 'lease', 'virtual:instance', '', {
-                'vcpus': vcpus, 'memory_mb': 1, 'disk_gb': 1,
-                'resource_properties': '',
-            })
+            wanted = Reservation('mine', 'lease', '', Slots(
+                {'VCPU': vcpus, 'MEMORY_MB': 1, 'DISK_GB': 1}
+            ))
             catalog.match(wanted)
             unsuited = {
-                host.uuid for host in eligibility.unsuited(
-                    wanted, list(known.values())
-                )
+                host.uuid
+                for host in wanted.demand.unsuited(list(known.values()))
             }
             assert unsuited == {'a', 'b', 'c'} - set(
                 catalog.candidates(wanted, 'p').hosts
             )
             assert set(catalog.relocation_targets(
-                known['a'], wanted.slot()
+                known['a'], wanted.demand.slot
             ).hosts) == {'a', 'b', 'c'} - unsuited
             return {'a', 'b', 'c'} - unsuited
 

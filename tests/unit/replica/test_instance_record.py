@@ -5,9 +5,9 @@
 import pytest
 
 from blazar_sched.domain import window
+from blazar_sched.domain.demand import INSTANCE_LIFETIME
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.inventory import Inventory
-from blazar_sched.domain.reservation import INSTANCE_LIFETIME
 from blazar_sched.domain.reservation import lifetime_id
 from blazar_sched.replica import accounting
 from blazar_sched.replica import instance_record

@@ -5,9 +5,10 @@ import dataclasses
 
 import pytest
 
-from blazar_sched.domain import reservation
 from blazar_sched.domain import window
 from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.demand import PHYSICAL_HOST
+from blazar_sched.domain.demand import VIRTUAL_INSTANCE
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
 from blazar_sched.replica import accounting
@@ -19,12 +20,12 @@ from blazar_sched.service.clients import nova
 START, END = 100, 200
 
 WHOLE = record.Reservation(
-    'r', 'l', 'mine', reservation.PHYSICAL_HOST, START, END,
+    'r', 'l', 'mine', PHYSICAL_HOST, START, END,
     projects=('friend',), former_projects=('former',),
 )
 MAGNETIC = dataclasses.replace(WHOLE, magnetic=True)
 SLOTS = dataclasses.replace(
-    WHOLE, resource_type=reservation.VIRTUAL_INSTANCE, slot={'VCPU': 1}
+    WHOLE, resource_type=VIRTUAL_INSTANCE, slot={'VCPU': 1}
 )
 
 

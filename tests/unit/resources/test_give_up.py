@@ -12,10 +12,11 @@ import pytest
 
 from blazar_sched.domain import exception
 from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.demand import decode
+from blazar_sched.domain.demand import VIRTUAL_INSTANCE
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import Reservation
-from blazar_sched.domain.reservation import VIRTUAL_INSTANCE
 from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.placement import Placement
 from blazar_sched.service.clients.placement import resource_class
@@ -49,13 +50,13 @@ def give_up(cloud, placement, names, id_, held, amount, failing=()):
     }
     driver = instance.InstanceResource(base.Services(**services))
     reservation = Reservation(
-        id_, 'lease', VIRTUAL_INSTANCE, 'active', slots(amount)
+        id_, 'lease', 'active', decode(VIRTUAL_INSTANCE, slots(amount))
     )
     lease = Lease('lease', 'x', 'project', 'user', 0, 1, 'ACTIVE')
     allocations = [
         Allocation(
             name, id_, name, 0, 1,
-            {c: count * n for c, n in reservation.slot().items()},
+            reservation.demand.times(count),
         )
         for name, count in zip(names, held, strict=True)
     ]

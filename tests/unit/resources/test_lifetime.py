@@ -10,6 +10,7 @@ import pytest
 from blazar_sched.domain import duration
 from blazar_sched.domain import exception
 from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.demand import Lifetime
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.inventory import Inventory
@@ -84,7 +85,7 @@ def test_the_furthest_end_is_the_furthest(held, takes, lasts, asks):
         (at for at in range(known.end, end) if not fits(at)), end
     )
     own = Reservation(
-        'x', 'l', 'instance:lifetime', 'active', {'instance_id': 'i'}
+        'x', 'l', 'active', Lifetime({}, instance_id='i', on_end='delete')
     )
     lease = Lease('l', '', 'p', '', NOW, end, 'ACTIVE')
     tx = Tx(replica)

@@ -20,8 +20,8 @@ def drawn(seed=1, **options):
 
 def host_seconds(booking):
     [reservation] = booking.lease.reservations
-    asked = reservation.parameters
-    hosts = asked.get('max') or asked['amount'] * asked['vcpus'] / 32
+    demand = reservation.demand
+    hosts = demand.most * (1 if demand.whole else demand.slot['VCPU'] / 32)
     return hosts * (min(SPAN, booking.lease.end) - booking.lease.start)
 
 

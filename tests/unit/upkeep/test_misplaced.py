@@ -8,10 +8,10 @@ from hypothesis import strategies
 import pytest
 
 from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.demand import PHYSICAL_HOST
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.inventory import Inventory
-from blazar_sched.domain.reservation import PHYSICAL_HOST
 from blazar_sched.replica import accounting
 from blazar_sched.replica import record
 from blazar_sched.replica import state

@@ -23,6 +23,9 @@ from blazar_sched.domain import flavor
 from blazar_sched.domain import reservation
 from blazar_sched.domain import window
 from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.demand import INSTANCE_LIFETIME
+from blazar_sched.domain.demand import PHYSICAL_HOST
+from blazar_sched.domain.demand import VIRTUAL_INSTANCE
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.inventory import Inventory
 from blazar_sched.filters import lifetime_filter
@@ -123,8 +126,8 @@ class History:
         start = self.now + self.rng.choice((-1, -1, 1, 3)) * HOUR
         self.put(record.Reservation(
             id_, 'lease', self.rng.choice(PROJECTS),
-            reservation.PHYSICAL_HOST if is_whole
-            else reservation.VIRTUAL_INSTANCE,
+            PHYSICAL_HOST if is_whole
+            else VIRTUAL_INSTANCE,
             start, self.now + self.rng.choice((4, 8)) * HOUR,
             magnetic=is_whole and self.rng.random() < 0.5,
             on_end=self.rng.choice((reservation.DELETE, reservation.KEEP)),
@@ -224,7 +227,7 @@ class History:
             for server in self.on(host):
                 instance = self.ledger.instances[server.uuid]
                 if instance.claim is None and (
-                    known.resource_type == reservation.PHYSICAL_HOST
+                    known.resource_type == PHYSICAL_HOST
                     or instance.preemptible
                 ):
                     del self.servers[server.uuid]
@@ -391,7 +394,7 @@ class History:
                 ):
                     self.put(record.Reservation(
                         id_, 'lease', server.project_id,
-                        reservation.INSTANCE_LIFETIME, shown.created,
+                        INSTANCE_LIFETIME, shown.created,
                         shown.end,
                     ))
                 new = relocation.with_path(
