@@ -35,4 +35,3 @@ class Threshold:
     free: int = 0
     notify_at: int | None = None
     post_at: int | None = None
-    created_at: int | None = None

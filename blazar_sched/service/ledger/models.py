@@ -241,7 +241,6 @@ class Threshold(Base):
     free: orm.Mapped[int]
     notify_at: orm.Mapped[int | None]
     post_at: orm.Mapped[int | None]
-    created_at: orm.Mapped[int | None]
 
 
 class IdempotencyKey(Base):

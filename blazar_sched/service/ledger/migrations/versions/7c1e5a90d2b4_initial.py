@@ -174,7 +174,7 @@ def upgrade() -> None:
         *_columns(sa.BigInteger, 'below', 'within', 'since', 'free'),
         *_columns(sa.Boolean, 'low'),
         *_nullable(NAME, 'flavor_id'),
-        *_nullable(sa.BigInteger, 'notify_at', 'post_at', 'created_at'),
+        *_nullable(sa.BigInteger, 'notify_at', 'post_at'),
     )
     _create(
         'writer',
