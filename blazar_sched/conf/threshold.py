@@ -44,10 +44,13 @@ class _Type(types.MultiString):
     def __call__(self, value: Any) -> Any:
         """Return the threshold of a text; the default is read already.
 
+        :returns: None for an empty text, as a sample of the option has it
         :raises ValueError: if the text is no threshold
         """
         if not isinstance(value, str):
             return value
+        if not value:
+            return None
         try:
             return _read(json.loads(value))
         except (ValueError, exception.InvalidInput) as e:
@@ -86,3 +89,8 @@ opt = cfg.MultiOpt(
     'this project. The option may be repeated. Set the same values for all '
     'managers.',
 )
+
+
+def thresholds(conf: cfg.ConfigOpts) -> list[Threshold]:
+    """Return the thresholds of the configuration."""
+    return [each for each in conf.manager.capacity_threshold if each]

@@ -16,6 +16,7 @@ from typing import Any
 from oslo_config import cfg
 from oslo_log import log
 
+from blazar_sched.conf import threshold as threshold_conf
 from blazar_sched.conf import webhook as webhook_conf
 from blazar_sched.domain import exception
 from blazar_sched.domain.threshold import Threshold
@@ -90,7 +91,8 @@ class Thresholds:
     def step(self) -> None:
         """Compare the thresholds, and send notifications of changes."""
         now = int(self._clock())
-        state = self._ledger.version(), now // MINUTE, self._configured()
+        configured = threshold_conf.thresholds(self._conf)
+        state = self._ledger.version(), now // MINUTE, configured
         if state != self._compared:
             self._compare(now)
             self._compared = state
@@ -177,15 +179,13 @@ class Thresholds:
             ((each.id, each) for each in self._present()), work, self._clock()
         )
 
-    def _configured(self) -> list[Threshold]:
-        """Return the thresholds as they are before they are first crossed."""
-        thresholds: list[Threshold] = self._conf.manager.capacity_threshold
-        return thresholds
-
     def _present(self) -> list[Threshold]:
         """Return the thresholds of the options as they are now."""
         crossed = {each.id: each for each in self._ledger.thresholds()}
-        return [crossed.get(each.id, each) for each in self._configured()]
+        return [
+            crossed.get(each.id, each)
+            for each in threshold_conf.thresholds(self._conf)
+        ]
 
     def _change(self, old: Threshold, values: Mapping[str, Any]) -> bool:
         """Change a threshold, unless another manager has done so."""

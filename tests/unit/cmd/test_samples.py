@@ -15,6 +15,7 @@ from blazar_sched import policies
 from blazar_sched.conf import nova as nova_conf
 from blazar_sched.conf import scheduler as scheduler_conf
 from blazar_sched.conf import service as service_conf
+from blazar_sched.conf import threshold as threshold_conf
 from blazar_sched.service.api import deploy
 
 ETC = pathlib.Path(__file__).parents[3] / 'etc'
@@ -106,6 +107,8 @@ def test_the_sample_says_what_is_so_by_default(sample, tmp_path):
     }
     assert set_to['manager', 'event_max_workers'][0] == 64
     # An option that may be repeated is shown with one empty value.
+    thresholds = threshold_conf.thresholds(conf)
+    set_to['manager', 'capacity_threshold'] = thresholds, []
     set_to['nova', 'pci_alias'] = nova_conf.pci_aliases(conf), {}
     assert {k: v for k, v in set_to.items() if v[0] != v[1]} == {}
 
