@@ -19,7 +19,6 @@ import shlex
 import subprocess
 import sys
 import textwrap
-import time
 
 from blazarclient import exception as client_exception
 from keystoneauth1 import loading
@@ -29,12 +28,12 @@ from oslo_config import cfg
 from oslo_middleware import opts as middleware_opts
 from oslo_policy import opts as policy_opts
 import pytest
-import requests
 
 from blazar_sched.cmd import main
 from blazar_sched.conf import scheduler
 from blazar_sched.conf import service
-from tests import serving
+from tests.waiting import PATIENCE
+from tests.waiting import response
 
 ROOT = pathlib.Path(__file__).parents[2]
 README = ROOT / 'README.md'
@@ -47,7 +46,6 @@ PAGES = [
     *sorted((ROOT / 'doc/source/contributor').glob('*.md')),
 ]
 SCRIPT = pathlib.Path(sys.executable).with_name('blazar-sched')
-PATIENCE = 240
 # In characters.
 WIDTH = 79
 
@@ -391,24 +389,10 @@ def test_the_service_of_the_guide_runs(home):
     assert 'serve' in told
     process = start(['serve'], folder)
     try:
-        answer = asked(process, f'http://127.0.0.1:{port}/v1/leases')
+        answer = response(process, f'http://127.0.0.1:{port}/v1/leases')
         assert (answer.status_code, answer.json()) == (200, {'leases': []})
     finally:
         process.terminate()
         process.communicate(timeout=PATIENCE)
     assert process.returncode == 0
     assert (folder / 'blazar-sched.sqlite').exists()
-
-
-def asked(process, url):
-    """Return the response, as soon as there is one."""
-    deadline = time.monotonic() + PATIENCE
-    while True:
-        try:
-            return requests.get(
-                url, headers=serving.ADMIN, timeout=PATIENCE
-            )
-        except requests.ConnectionError:
-            assert process.poll() is None, process.stdout.read()
-            assert time.monotonic() < deadline
-            time.sleep(0.1)

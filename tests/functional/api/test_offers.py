@@ -9,7 +9,6 @@ import contextlib
 import datetime
 import random
 import threading
-import time
 from types import SimpleNamespace
 
 import pytest
@@ -17,6 +16,7 @@ import pytest
 from blazar_sched.service.booking import search
 from blazar_sched.service.booking.lease_search import LeaseSearch
 from blazar_sched.service.ledger import at_one_revision
+from tests.waiting import until
 
 V1_1 = {'OpenStack-API-Version': 'reservation 1.1'}
 ALICE = {**V1_1, 'X-Auth-Token': 'alice:p1'}
@@ -745,9 +745,7 @@ class TestHold:
 
     def test_an_offer_lapses(self, api, service):
         offer = ask(api, HOSTS, hold='1s')['offers'][0]
-        until = time.monotonic() + 20
-        while held(api) and time.monotonic() < until:
-            time.sleep(0.1)
+        until(lambda: not held(api))
 
         assert accept(api, offer).status_code == 409
         assert book(

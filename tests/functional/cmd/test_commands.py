@@ -9,15 +9,16 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 
 import pytest
 import requests
 
 from tests import serving
+from tests.waiting import PATIENCE
+from tests.waiting import response
+from tests.waiting import until
 
 SCRIPT = pathlib.Path(sys.executable).with_name('blazar-sched')
-PATIENCE = 240
 
 
 def run(*args, **environment):
@@ -48,20 +49,6 @@ def running(*args):
     finally:
         process.kill()
         process.wait()
-
-
-def get(process, url, **kwargs):
-    """GET until the server responds."""
-    deadline = time.monotonic() + PATIENCE
-    while True:
-        try:
-            return requests.get(
-                url, headers=serving.ADMIN, timeout=PATIENCE, **kwargs
-            )
-        except requests.ConnectionError:
-            assert process.poll() is None, process.stdout.read()
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
 
 
 def test_status_says_which_index_runs():
@@ -248,8 +235,8 @@ def test_without_tables_it_is_said_what_to_do(command, config):
 def test_serve_answers_and_ends_at_sigterm(config, port):
     with running('serve', '--config-file', config) as process:
         url = f'http://127.0.0.1:{port}'
-        assert get(process, f'{url}/').status_code == 300
-        answer = get(process, f'{url}/v1/leases')
+        assert response(process, f'{url}/').status_code == 300
+        answer = response(process, f'{url}/v1/leases')
         assert answer.json() == {'leases': []}
         process.send_signal(signal.SIGTERM)
         assert process.wait(PATIENCE) == 0
@@ -330,13 +317,13 @@ AWAY = '127.0.0.1:9'
 
 def said(log, *words):
     """Wait until a process has written a line with all the words."""
-    deadline = time.monotonic() + PATIENCE
-    while not any(
-        all(word in line for word in words)
-        for line in log.read_text().splitlines()
-    ):
-        assert time.monotonic() < deadline, log.read_text()
-        time.sleep(0.05)
+    until(
+        lambda: any(
+            all(word in line for word in words)
+            for line in log.read_text().splitlines()
+        ),
+        log.read_text,
+    )
 
 
 @contextlib.contextmanager

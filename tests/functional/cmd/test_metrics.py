@@ -4,15 +4,13 @@
 import pathlib
 import subprocess
 import sys
-import time
 
 import pytest
-import requests
 
 from tests import serving
+from tests.waiting import response
 
 SCRIPT = pathlib.Path(sys.executable).with_name('blazar-sched')
-PATIENCE = 240
 
 
 @pytest.fixture
@@ -32,27 +30,13 @@ def served(tmp_path, port, metrics_port):
         process.terminate()
 
 
-def get(process, url):
-    """GET until the server responds."""
-    deadline = time.monotonic() + PATIENCE
-    while True:
-        try:
-            return requests.get(
-                url, headers=serving.ADMIN, timeout=PATIENCE
-            )
-        except requests.ConnectionError:
-            assert process.poll() is None
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
-
-
 def test_serve_tells_of_its_api_and_of_its_manager(served, port, metrics_port):
     api, metrics = (
         f'http://127.0.0.1:{each}' for each in (port, metrics_port)
     )
-    assert get(served, f'{api}/v1/leases').status_code == 200
+    assert response(served, f'{api}/v1/leases').status_code == 200
 
-    answer = get(served, f'{metrics}/metrics')
+    answer = response(served, f'{metrics}/metrics')
 
     assert answer.status_code == 200
     told = answer.text
@@ -60,4 +44,4 @@ def test_serve_tells_of_its_api_and_of_its_manager(served, port, metrics_port):
     assert 'method="list_leases",outcome="answered"' in told
     assert 'blazar_sched_manager_revision ' in told
     # The API does not expose the metrics either.
-    assert get(served, f'{api}/metrics').status_code == 404
+    assert response(served, f'{api}/metrics').status_code == 404

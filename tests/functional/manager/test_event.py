@@ -16,9 +16,10 @@ from blazar_sched.service import faults
 from blazar_sched.service.events import runner as manager_runner
 from blazar_sched.service.events.attempts import Attempted
 from blazar_sched.service.manager.manager import Manager
+from tests.waiting import PATIENCE
+from tests.waiting import until
 
 # The maximum number of real seconds of a step.
-PATIENCE = 120
 
 
 class Killed(BaseException):
@@ -27,13 +28,6 @@ class Killed(BaseException):
 
 def statuses(lease):
     return {e.event_type: e.status for e in lease.events}
-
-
-def wait_for(probe):
-    deadline = time.monotonic() + PATIENCE
-    while not probe():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 class TestLife:
@@ -955,7 +949,7 @@ class TestClaims:
         runners = (world.runner, other.runner)
         for runner in runners:
             runner.step()
-        wait_for(
+        until(
             lambda: {world.lease(lease).status for lease in leases}
             == {'ACTIVE'}
         )
@@ -987,7 +981,7 @@ class TestThreads:
         running.add_host('a')
         lease = running.create(start=2, end=4)
         for status, at in (('ACTIVE', lease.start), ('TERMINATED', lease.end)):
-            wait_for(lambda s=status: self.status(running, lease) == s)
+            until(lambda s=status: self.status(running, lease) == s)
             assert 0 <= time.time() - at < 1
 
     def test_lease_of_now_starts_at_once(self, running, conf):
@@ -996,7 +990,7 @@ class TestThreads:
         running.add_host('a')
         begun = time.monotonic()
         lease = running.create(start='now')
-        wait_for(lambda: self.status(running, lease) == 'ACTIVE')
+        until(lambda: self.status(running, lease) == 'ACTIVE')
         assert time.monotonic() - begun < 1
 
     @pytest.mark.row('F61')
@@ -1020,10 +1014,10 @@ class TestThreads:
             running.create(slots(1, 1), start='now') for _ in range(100)
         ]
         for lease in others:
-            wait_for(lambda x=lease: self.status(running, x) == 'ACTIVE')
+            until(lambda x=lease: self.status(running, x) == 'ACTIVE')
         assert self.status(running, first) == 'STARTING'
         hold.set()
-        wait_for(lambda: self.status(running, first) == 'ACTIVE')
+        until(lambda: self.status(running, first) == 'ACTIVE')
 
     @pytest.mark.row('F61')
     def test_sixteen_events_run_at_the_same_time(self, running, slots):
@@ -1041,7 +1035,7 @@ class TestThreads:
             running.create(slots(1, 1), start='now') for _ in range(16)
         ]
         for lease in leases:
-            wait_for(lambda x=lease: self.status(running, x) == 'ACTIVE')
+            until(lambda x=lease: self.status(running, x) == 'ACTIVE')
 
     def test_many_that_hang_hold_the_first_workers_once(
         self, running, conf, slots
@@ -1070,16 +1064,16 @@ class TestThreads:
         for lease in hanging:
             running.leases.update(lease.id, None, {'start': 'now'})
         # All have failed, and hang now or wait for their retry.
-        wait_for(
+        until(
             lambda: len(tried) == workers
             and len(running.runner._attempts.running) == workers
             and max(tried.values()) > 1
         )
         later = running.create(slots(1, 1), start='now')
-        wait_for(lambda: self.status(running, later) == 'ACTIVE')
+        until(lambda: self.status(running, later) == 'ACTIVE')
         hold.set()
         for lease in hanging:
-            wait_for(lambda x=lease: self.status(running, x) == 'ACTIVE')
+            until(lambda x=lease: self.status(running, x) == 'ACTIVE')
 
     def test_stops_after_the_tries_under_way(self, conf, running, slots):
         """Events that wait for a thread are left to the next manager."""
@@ -1101,7 +1095,7 @@ class TestThreads:
         assert held.wait(PATIENCE)
         stopping = threading.Thread(target=one.runner.stop)
         stopping.start()
-        wait_for(lambda: one.runner.stopping)
+        until(lambda: one.runner.stopping)
         hold.set()
         stopping.join(PATIENCE)
         assert sorted(self.status(running, x) for x in leases) == [
@@ -1133,7 +1127,7 @@ class TestThreads:
         one.runner.stop()
         assert statuses(running.lease(lease))['start_lease'] == 'UNDONE'
         hold.set()
-        wait_for(lambda: not one.runner._attempts.running)
+        until(lambda: not one.runner._attempts.running)
         # The step that hung was its last step.
         assert over == [lease.reservations[0].id]
         assert self.status(running, lease) == 'STARTING'
@@ -1157,7 +1151,7 @@ class TestThreads:
             target=one.leases.delete, args=(lease.id, None)
         )
         deleting.start()
-        wait_for(lambda: running.nova.asked)
+        until(lambda: running.nova.asked)
         one.runner.stop()
         deleting.join(PATIENCE)
         assert not deleting.is_alive()
@@ -1178,4 +1172,4 @@ class TestThreads:
 
         monkeypatch.setattr(running.ledger, 'due_events', due_events)
         lease = running.create(start='now')
-        wait_for(lambda: self.status(running, lease) == 'ACTIVE')
+        until(lambda: self.status(running, lease) == 'ACTIVE')

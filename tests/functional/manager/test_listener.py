@@ -2,16 +2,16 @@
 """The listener for Nova's notifications, with messages on an in-memory bus."""
 
 import dataclasses
-import time
 import uuid
 
 import pytest
 
 from blazar_sched.service.bus.nova_notifications import Listener
 from tests import notifications
+from tests.waiting import PATIENCE
+from tests.waiting import until
 
 # Seconds to wait for an expected message, and for an unexpected one.
-SOON = 120
 SHORT = 0.5
 
 UUID = str(uuid.UUID(int=1))
@@ -19,7 +19,7 @@ UUID = str(uuid.UUID(int=1))
 
 @pytest.fixture
 def heard():
-    return notifications.Heard(SOON)
+    return notifications.Heard(PATIENCE)
 
 
 @pytest.fixture
@@ -118,30 +118,23 @@ class TestManager:
         yield world
         manager.stop()
 
-    @staticmethod
-    def becomes(probe):
-        until = time.monotonic() + SOON
-        while not (true := probe()) and time.monotonic() < until:
-            time.sleep(0.02)
-        return true
-
     def test_a_host_that_fails(self, listening, notify):
         world = listening
         world.nova.nodes['a'] = dataclasses.replace(
             world.nova.nodes['a'], up=False
         )
         notify('service.update', {})
-        assert self.becomes(lambda: not world.host('a').reservable)
+        until(lambda: not world.host('a').reservable)
 
     @pytest.mark.row('F44')
     def test_a_server_that_comes_and_goes(self, listening, notify):
         world = listening
         server = world.add_server('a')
         notify('instance.create.end', notifications.of_server(server.uuid))
-        assert self.becomes(lambda: world.ledger.instance(server.uuid))
+        until(lambda: world.ledger.instance(server.uuid))
         del world.nova.stored[server.uuid]
         notify('instance.delete.end', notifications.of_server(server.uuid))
-        assert self.becomes(lambda: not world.ledger.instance(server.uuid))
+        until(lambda: not world.ledger.instance(server.uuid))
 
     def test_manager_does_not_listen_without_the_option(
         self, world, conf, notify, heard

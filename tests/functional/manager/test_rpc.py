@@ -19,6 +19,7 @@ from blazar_sched.replica import wire
 from blazar_sched.service.bus import rpc
 from blazar_sched.service.ledger import ledger
 from blazar_sched.service.manager import manager
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -227,9 +228,7 @@ def test_instances_are_watched(world, conf):
     world.manager.start()
     world.add_host('a')
     server = world.add_server('a')
-    deadline = time.monotonic() + 20
-    while not world.ledger.instances() and time.monotonic() < deadline:
-        time.sleep(0.02)
+    until(world.ledger.instances)
     assert [i.uuid for i in world.ledger.instances()] == [server.uuid]
     world.manager.stop()
 
@@ -299,22 +298,15 @@ def listener(conf):
     server.wait()
 
 
-def wait_for(probe):
-    deadline = time.monotonic() + 20
-    while not probe():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 def test_a_new_revision_is_told(world, call, listener):
     world.add_host('a')
-    wait_for(lambda: listener.heard[-1:] == [(1, world.ledger.id)])
+    until(lambda: listener.heard[-1:] == [(1, world.ledger.id)])
     world.create(start=100)
-    wait_for(lambda: listener.heard[-1:] == [(2, world.ledger.id)])
+    until(lambda: listener.heard[-1:] == [(2, world.ledger.id)])
     # Changes that no replica needs are not announced.
     world.ledger.commit(lambda tx: None)
     world.create(start=300, end=400)
-    wait_for(lambda: listener.heard[-1:] == [(3, world.ledger.id)])
+    until(lambda: listener.heard[-1:] == [(3, world.ledger.id)])
     assert len(listener.heard) == 3
 
 
@@ -337,7 +329,7 @@ def test_a_bus_that_hangs_delays_no_commit(world, call, listener, monkeypatch):
     for n in range(5):
         world.create(start=1000 * n + 100, end=1000 * n + 200)
     hold.set()
-    wait_for(lambda: len(listener.heard) == 2)
+    until(lambda: len(listener.heard) == 2)
     assert [revision for revision, _ in listener.heard] == [1, 6]
 
 
@@ -356,9 +348,9 @@ def test_a_bus_that_is_away_kills_no_herald(
         world.manager._fanout, '_client', SimpleNamespace(cast=cast)
     )
     world.add_host('a')
-    wait_for(lambda: not failures)
+    until(lambda: not failures)
     world.add_host('b')
-    wait_for(lambda: [r for r, _ in listener.heard] == [2])
+    until(lambda: [r for r, _ in listener.heard] == [2])
 
 
 def test_manager_prunes_old_changes(world, conf):
@@ -427,7 +419,7 @@ def test_calls_are_refused_until_a_manager_has_answered(
             return False
         return items(listed) == []
 
-    wait_for(answered)
+    until(answered)
     world.manager.stop()
 
 
@@ -451,7 +443,7 @@ def test_a_call_under_way_is_answered_when_the_manager_stops(
         )
         assert asked.wait(20)
         stopping = pool.submit(world.manager.stop)
-        wait_for(lambda: world.runner.stopping)
+        until(lambda: world.runner.stopping)
         hold.set()
         assert items(answer.result(20)) == []
         stopping.result(20)

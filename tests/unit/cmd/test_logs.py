@@ -7,7 +7,6 @@ import logging
 import pathlib
 import subprocess
 import sys
-import time
 from urllib import parse
 
 from oslo_context import context
@@ -23,9 +22,10 @@ from blazar_sched.service.api import deploy
 from blazar_sched.service.bus import rpc
 from tests import loopback
 from tests import serving
+from tests.waiting import PATIENCE
+from tests.waiting import until
 
 SCRIPT = pathlib.Path(sys.executable).with_name('blazar-sched')
-PATIENCE = 120
 GLOBAL = 'req-11111111-1111-4111-8111-111111111111'
 LEASE = {
     'name': 'night-run',
@@ -49,11 +49,7 @@ def log(tmp_path, port):
             stderr=subprocess.STDOUT,
         )
     try:
-        deadline = time.monotonic() + PATIENCE
-        while 'listens on' not in log.read_text():
-            assert process.poll() is None, log.read_text()
-            assert time.monotonic() < deadline, log.read_text()
-            time.sleep(0.1)
+        until(lambda: 'listens on' in log.read_text(), log.read_text)
         yield log
     finally:
         process.terminate()
