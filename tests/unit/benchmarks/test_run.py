@@ -10,6 +10,8 @@ import pytest
 
 from blazar_sched import ext
 
+pytestmark = pytest.mark.more
+
 ROOT = pathlib.Path(__file__).parents[3]
 
 pytest.importorskip('numpy')

@@ -13,9 +13,12 @@ import typing
 
 from hypothesis import stateful
 from hypothesis import strategies as st
+import pytest
 
 from blazar_sched.ext import errors
 from blazar_sched.ext import timeline_index
+
+pytestmark = pytest.mark.more
 
 CLASSES = ('VCPU', 'DISK_GB')
 LANES = (*CLASSES, 'shared', 'whole')

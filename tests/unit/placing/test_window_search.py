@@ -29,6 +29,8 @@ from tests.unit.placing.placements import Placements
 from tests.unit.placing.placements import RESERVATIONS
 from tests.unit.placing.placements import WINDOWS
 
+pytestmark = pytest.mark.more
+
 # Nothing is booked after this time, see placements.WINDOWS.
 LAST = 18
 
