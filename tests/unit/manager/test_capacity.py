@@ -12,6 +12,7 @@ from blazar_sched.domain import requirements
 from blazar_sched.domain import window
 from blazar_sched.domain.allocation import Allocation
 from blazar_sched.domain.demand import Instances
+from blazar_sched.domain.demand import Slots
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.instance import Stay
@@ -60,10 +61,9 @@ class Driver:
     """A driver for which each flavor requests SLOT."""
 
     def validate(self, parameters, project_id):
-        return {
-            'resource_properties': parameters['resource_properties'],
-            'resources': SLOT,
-        }
+        return Slots(
+            SLOT, resource_properties=parameters['resource_properties']
+        )
 
 
 def ask(ledger, now=NOW, **wanted):
