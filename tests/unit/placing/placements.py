@@ -10,6 +10,7 @@ from blazar_sched.domain import exception
 from blazar_sched.domain.demand import Hosts
 from blazar_sched.domain.demand import PHYSICAL_HOST
 from blazar_sched.domain.demand import Slots
+from blazar_sched.domain.flavor import Flavor
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.inventory import Inventory
 from blazar_sched.domain.lease import Lease
@@ -58,26 +59,51 @@ WINDOWS = st.builds(
     st.integers(0, TIMES - 1),
     st.integers(1, TIMES),
 )
-PHYSICAL = st.builds(lambda n: Hosts(1, n), st.integers(1, 2))
+PHYSICAL = st.builds(
+    lambda n: ('physical:host', {'min': 1, 'max': n}), st.integers(1, 2)
+)
 FLAVOR = st.builds(
-    lambda vcpus, gpus, amount, affinity: Slots(
-        {c: n for c, n in (('VCPU', vcpus), (GPU, gpus)) if n},
-        amount, affinity,
+    lambda vcpus, gpus, amount, affinity: (
+        'flavor:instance',
+        {
+            'resources': {
+                c: n for c, n in (('VCPU', vcpus), (GPU, gpus)) if n
+            },
+            'amount': amount,
+            'affinity': affinity,
+        },
     ),
     st.integers(0, 2),
     st.integers(0, 2),
     st.integers(1, 3),
     st.sampled_from([None, None, True, False]),
-).filter(lambda made: made.slot)
+).filter(lambda made: made[1]['resources'])
 RESERVATIONS = st.lists(PHYSICAL | FLAVOR, min_size=1, max_size=3)
+
+
+def demand_of(resource_type, parameters):
+    """Return a demand; `note` tells equal demands apart."""
+    asked = parameters.get('resource_properties', '')
+    note = parameters.get('note')
+    if resource_type == PHYSICAL_HOST:
+        return Hosts(
+            parameters['min'], parameters['max'],
+            f'["not", ["==", "$note", "{note}"]]' if note else '', asked,
+        )
+    return Slots(
+        parameters['resources'], parameters['amount'],
+        parameters['affinity'], asked,
+        flavor=Flavor(str(note), 'any', 0, 0, 0),
+        asked_properties=parameters.get('asked_properties', ''),
+    )
 
 
 def make_lease(id, project_id, window, wanted):
     return Lease(
         id, id, project_id, 'user', window.start, window.end, 'PENDING',
         reservations=tuple(
-            Reservation(f'{id}-{n}', id, 'pending', demand)
-            for n, demand in enumerate(wanted)
+            Reservation(f'{id}-{n}', id, 'pending', demand_of(*each))
+            for n, each in enumerate(wanted)
         ),
     )
 
