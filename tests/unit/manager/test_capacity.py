@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The capacity of hosts in a window, compared with brute force."""
 
+from collections import Counter
+import dataclasses
 import itertools
 
 import hypothesis
@@ -17,6 +19,7 @@ from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.instance import Stay
 from blazar_sched.domain.inventory import Inventory
+from blazar_sched.domain.inventory import RESOURCE_CLASSES
 from blazar_sched.domain.window import Window
 from blazar_sched.placing import host_selection
 from blazar_sched.placing.room import Room
@@ -132,6 +135,30 @@ def sites(draw):
     return hosts, allocations, instances
 
 
+def _overdrawn(allocations, instances):
+    """Yield what bound instances use beyond their reservation.
+
+    An allocation of none of these classes takes part in none of their sums.
+    """
+    for each in allocations:
+        if each.whole or not each.amounts.keys() & set(RESOURCE_CLASSES):
+            continue
+        used = Counter()
+        for i in instances:
+            if (
+                (i.reservation_id, i.host) == (each.reservation_id, each.host)
+                and not i.preemptible and i.end > NOW
+            ):
+                used.update(i.amounts)
+        beyond = {
+            name: used[name] - each.amounts.get(name, 0)
+            for name in RESOURCE_CLASSES
+            if used[name] > each.amounts.get(name, 0)
+        }
+        if beyond:
+            yield dataclasses.replace(each, amounts=beyond)
+
+
 class Brute:
     """A reference that checks each second by itself."""
 
@@ -141,7 +168,9 @@ class Brute:
             h for h in hosts
             if not h.disabled and h.projects in ((), ('p',))
         ]
-        self.allocations = allocations
+        self.allocations = [
+            *allocations, *_overdrawn(allocations, instances)
+        ]
         self.instances = [
             (i, window.FOREVER if i.end <= NOW else i.end)
             for i in instances
