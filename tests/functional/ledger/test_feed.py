@@ -503,7 +503,7 @@ def test_a_page_that_cannot_be(store, ask, field):
 def test_the_replica_never_sees_what_was_not_committed(
     store, open_ledger, nouns, host
 ):
-    """This holds also while another manager's transaction is open."""
+    """Only the attempt at a commit sees its own writes."""
     lease = nouns.lease()
 
     def fail(tx):
@@ -511,11 +511,12 @@ def test_the_replica_never_sees_what_was_not_committed(
         tx.put_allocations(
             lease.reservations[0].id, [nouns.allocation(lease, host)]
         )
-        assert lease.reservations[0].id not in tx.replica.reservations
+        assert lease.reservations[0].id in tx.replica.reservations
         raise exception.Conflict('given up')
 
     with pytest.raises(exception.Conflict):
         store.commit(fail)
+    assert lease.reservations[0].id not in store.replica.reservations
     assert_same(store.replica, truth(open_ledger))
     store.commit(lambda tx: tx.put_lease(lease))
     replica = store.commit(lambda tx: tx.replica)

@@ -160,14 +160,14 @@ def test_addresses_that_go_between_the_search_and_the_booking(
     commit = world.ledger.commit
     taken = []
 
-    def late(work):
+    def late(work, *args):
         if not taken:
             taken.append(other.leases.create({
                 'name': 'other', 'project_id': 'other', 'user_id': 'user',
                 'start': world.now + 100, 'end': world.now + 300,
                 'before_end': None, 'reservations': [addresses(2)],
             }))
-        return commit(work)
+        return commit(work, *args)
 
     monkeypatch.setattr(world.ledger, 'commit', late)
     if act == 'asap':

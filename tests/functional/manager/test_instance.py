@@ -537,7 +537,7 @@ class TestMisplaced:
             'host_id': host,
             'lease_ids': sorted([first.id, second.id]),
         }
-        assert f'Server {server.uuid} on host {host} is in the way' in (
+        assert f'Instance {server.uuid} on host {host} is in the way' in (
             caplog.text
         )
 
