@@ -7,6 +7,8 @@ import dataclasses
 from hypothesis import strategies as st
 
 from blazar_sched.domain import exception
+from blazar_sched.domain.demand import Addresses
+from blazar_sched.domain.demand import FLOATING_IP
 from blazar_sched.domain.demand import Hosts
 from blazar_sched.domain.demand import PHYSICAL_HOST
 from blazar_sched.domain.demand import Slots
@@ -83,6 +85,11 @@ RESERVATIONS = st.lists(PHYSICAL | FLAVOR, min_size=1, max_size=3)
 
 def demand_of(resource_type, parameters):
     """Return a demand; `note` tells equal demands apart."""
+    if resource_type == FLOATING_IP:
+        return Addresses(
+            parameters['network_id'], parameters['amount'],
+            tuple(parameters['required_floatingips']),
+        )
     asked = parameters.get('resource_properties', '')
     note = parameters.get('note')
     if resource_type == PHYSICAL_HOST:

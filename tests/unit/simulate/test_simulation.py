@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Small traces with known answers, through the real filters."""
 
+import dataclasses
 import random
 
 import pytest
@@ -37,16 +38,21 @@ def instance(
 
 
 def whole(start=START, end=END, at=0, number=0):
-    asked = lease._hosts(1)
-    return lease.Booking(at, lease._lease(number, start, end, *asked))
+    return lease.Booking(
+        at, lease._lease(number, start, end, lease._hosts(1))
+    )
 
 
 def slots(count, start=START, end=END):
-    resource_type, parameters = lease._instances(count)
-    parameters |= {'vcpus': 1, 'memory_mb': 512}
     return lease.Booking(
-        0, lease._lease(0, start, end, resource_type, parameters)
+        0, lease._lease(0, start, end, sized(lease._instances(count), 1, 512))
     )
+
+
+def sized(demand, vcpus, memory_mb):
+    """Return a demand for slots of another size."""
+    size = {'VCPU': vcpus, 'MEMORY_MB': memory_mb}
+    return dataclasses.replace(demand, slot={**demand.slot, **size})
 
 
 def played(*instances, by=policy.OURS, bookings=None, hosts=None, pool=1,
@@ -179,15 +185,11 @@ def test_packing_keeps_hosts_free_for_a_larger_lease():
     hosts = [host(f'h{n}') for n in range(4)]
     small = [
         lease.Booking(n, lease._lease(
-            n, START, END, 'virtual:instance', {
-                'vcpus': 1, 'memory_mb': 512, 'disk_gb': 0, 'amount': 2,
-                'affinity': None, 'resource_properties': '',
-            },
+            n, START, END, sized(lease._instances(2), 1, 512)
         ))
         for n in range(4)
     ]
-    asked = lease._hosts(3)
-    large = lease.Booking(9, lease._lease(9, START, END, *asked))
+    large = lease.Booking(9, lease._lease(9, START, END, lease._hosts(3)))
     refused = {
         each.name: played(
             by=each, bookings=[*small, large], hosts=hosts, pool=4
@@ -227,11 +229,8 @@ class TestGpus:
 
     @staticmethod
     def played(*instances, by=policy.OURS, **options):
-        resource_type, parameters = lease._with_gpu(2)
-        parameters['resources'] |= {'VCPU': 1, 'MEMORY_MB': 512}
-        booking = lease.Booking(
-            0, lease._lease(0, START, END, resource_type, parameters)
-        )
+        demand = sized(lease._with_gpu(2), 1, 512)
+        booking = lease.Booking(0, lease._lease(0, START, END, demand))
         return played(
             *instances, by=by, bookings=[booking], hosts=[host(gpus=3)],
             **options,

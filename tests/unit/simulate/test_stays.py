@@ -52,17 +52,15 @@ def bookings_of(drawn):
     found = []
     for number, (at, ahead, hours, count, kind) in enumerate(drawn):
         start = at + DAY + ahead * HOUR
-        asked = lease._hosts(count)
-        if kind == 'gpus':
-            asked = lease._with_gpu(count)
-            asked[1]['resources'] |= {'VCPU': 2, 'MEMORY_MB': 2048}
-        if kind == 'slots':
-            resource_type, parameters = lease._instances(count)
-            asked = resource_type, {
-                **parameters, 'vcpus': 2, 'memory_mb': 2048
-            }
+        demand = {
+            'whole': lease._hosts, 'gpus': lease._with_gpu,
+            'slots': lease._instances,
+        }[kind](count)
+        if not demand.whole:
+            size = {'VCPU': 2, 'MEMORY_MB': 2048}
+            demand = dataclasses.replace(demand, slot={**demand.slot, **size})
         found.append(lease.Booking(
-            at, lease._lease(number, start, start + hours * HOUR, *asked)
+            at, lease._lease(number, start, start + hours * HOUR, demand)
         ))
     return sorted(found, key=lambda each: each.at)
 
