@@ -29,8 +29,8 @@ try:
     if os.environ.get('BLAZAR_SCHED_PURE_PYTHON', '') not in ('', '0'):
         raise ImportError('the plain-Python index is requested')
     from blazar_sched.ext._host_state import unconfirmed
-    from blazar_sched.ext._timeline import _is_compiled as is_compiled
-    from blazar_sched.ext._timeline import TimelineIndex
+    from blazar_sched.ext._timeline_index import _is_compiled as is_compiled
+    from blazar_sched.ext._timeline_index import TimelineIndex
 except ImportError:
     from blazar_sched.ext.host_state import unconfirmed
     from blazar_sched.ext.timeline_index import _is_compiled as is_compiled

@@ -30,10 +30,10 @@ def used_tree(tmp_path_factory):
     tree = source.copy(tmp_path_factory.mktemp('tree'))
     for name in (
         'blazar_sched/__pycache__/main.cpython-311.pyc',
-        'blazar_sched/ext/_timeline.cpython-311-x86_64-linux-gnu.so',
+        'blazar_sched/ext/_timeline_index.cpython-311-x86_64-linux-gnu.so',
         'build/cython_src/blazar_sched/ext/_gone.c',
         'build/lib/blazar_sched/gone.py',
-        'cython_src/blazar_sched/ext/_timeline.so',
+        'cython_src/blazar_sched/ext/_timeline_index.so',
         'doc/build/html/index.html',
         'tests/unit/__pycache__/test_build.pyc',
     ):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ids and owners of entries, in 16 bytes each.
 
-The functions with a body run once per step, row or entry: `_timeline.pyx` says
-why they are inline.
+The functions with a body run once per step, row or entry:
+`_timeline_index.pyx` says why they are inline.
 """
 
 from cpython.object cimport PyObject

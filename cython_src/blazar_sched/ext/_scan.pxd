@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Walks over the steps of one row.
 
-The functions with a body run once per step, row or entry: `_timeline.pyx` says
-why they are inline.
+The functions with a body run once per step, row or entry:
+`_timeline_index.pyx` says why they are inline.
 """
 
 from blazar_sched.ext._row cimport (

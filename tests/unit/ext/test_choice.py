@@ -93,7 +93,7 @@ def test_plain_index_is_used_if_the_environment_asks():
 
 
 def test_plain_if_the_extension_is_missing():
-    hide = "import sys; sys.modules['blazar_sched.ext._timeline'] = None"
+    hide = "import sys; sys.modules['blazar_sched.ext._timeline_index'] = None"
     assert chosen(hide) == ('False', '')
 
 

@@ -18,7 +18,7 @@ import pytest
 from blazar_sched.ext import errors
 from blazar_sched.ext import timeline_index
 
-compiled = pytest.importorskip('blazar_sched.ext._timeline')
+compiled = pytest.importorskip('blazar_sched.ext._timeline_index')
 
 CLASSES = ('VCPU', 'DISK_GB')
 FOREVER = errors.FOREVER

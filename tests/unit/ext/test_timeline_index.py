@@ -1207,7 +1207,7 @@ class TestCompiled(TimelineIndexTests):
 
     @pytest.fixture
     def index_class(self):
-        compiled = importlib.import_module('blazar_sched.ext._timeline')
+        compiled = importlib.import_module('blazar_sched.ext._timeline_index')
         assert compiled._is_compiled()
         return compiled.TimelineIndex
 
