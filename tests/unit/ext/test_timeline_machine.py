@@ -603,7 +603,9 @@ class TimelineMachine(stateful.RuleBasedStateMachine):
         super().__init__()
         self.twins = [timeline_index.TimelineIndex(CLASSES)]
         if os.environ.get('BLAZAR_SCHED_NO_EXTENSION', '') in ('', '0'):
-            compiled = importlib.import_module('blazar_sched.ext._timeline_index')
+            compiled = importlib.import_module(
+                'blazar_sched.ext._timeline_index'
+            )
             self.twins += [
                 compiled.TimelineIndex(CLASSES, horizons, sketch)
                 for horizons, sketch in LAYERS
