@@ -165,7 +165,7 @@ def _capacities_as_they_are():
 def _given_back_twice():
     """The use of a deleted server is subtracted from its host once more."""
     return mock.patch.object(
-        present.Present, '_confirmed', lambda self, *args: iter(())
+        present.Present, '_refused', lambda self, *args: set()
     )
 
 
@@ -629,7 +629,7 @@ ALL = {
         ('end_late', 'boot'),
     ),
     'lasting-servers': Control(
-        (LIFETIMES,), 'server_goes|its_own_end_comes', 4,
+        (LIFETIMES,), 'server_goes|its_own_end_comes', 12,
         _deleted_at_a_start, ('follow_lifetime',),
     ),
     'late-deletions': Control(

@@ -22,6 +22,7 @@ from blazar_sched.domain import states
 from blazar_sched.replica import puller
 from blazar_sched.service import faults
 from blazar_sched.service.api import deploy
+from blazar_sched.service.api import requirement
 from blazar_sched.service.ledger import clock
 from blazar_sched.service.ledger import retry
 from blazar_sched.service.ledger.ledger import Ledger
@@ -666,6 +667,10 @@ class World:
                 mock.patch.object(retry, 'commit', self._commit),
                 mock.patch.object(uuid, 'uuid4', self.uuid),
                 mock.patch.dict(clock._NOW, {'sqlite': self._database_time}),
+                # The policy lets all users name hosts.
+                mock.patch.object(
+                    requirement, 'sees_host_names', lambda caller: True
+                ),
             ):
                 yield
         finally:
