@@ -10,6 +10,8 @@ from blazar_sched.domain import exception
 from blazar_sched.domain.demand import Addresses
 from blazar_sched.domain.demand import FLOATING_IP
 from blazar_sched.domain.demand import Hosts
+from blazar_sched.domain.demand import ON_HOSTS
+from blazar_sched.domain.demand import Other
 from blazar_sched.domain.demand import PHYSICAL_HOST
 from blazar_sched.domain.demand import Slots
 from blazar_sched.domain.flavor import Flavor
@@ -90,6 +92,8 @@ def demand_of(resource_type, parameters):
             parameters['network_id'], parameters['amount'],
             tuple(parameters['required_floatingips']),
         )
+    if resource_type not in ON_HOSTS:
+        return Other(resource_type, parameters)
     asked = parameters.get('resource_properties', '')
     note = parameters.get('note')
     if resource_type == PHYSICAL_HOST:
