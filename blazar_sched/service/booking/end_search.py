@@ -26,6 +26,7 @@ from blazar_sched.service.booking.booking import Bookings
 from blazar_sched.service.booking.search import SECONDS_IN_COMMIT
 from blazar_sched.service.booking.search import WindowSearch
 from blazar_sched.service.enforcement.base import LeaseChange
+from blazar_sched.service.ledger.at_one_revision import Outdated
 from blazar_sched.service.ledger.reader import Reader
 from blazar_sched.service.ledger.tx import PlacingTx
 
@@ -39,10 +40,6 @@ _NO_ROOM = (
     exception.NotEnoughFloatingIPAvailable,
     exception.Uncountable,
 )
-
-
-class Outdated(Exception):
-    """The result of a search that is not true any more."""
 
 
 class _DryRun(Protocol):

@@ -16,15 +16,13 @@ from blazar_sched.domain.lease import Lease
 from blazar_sched.service.booking.booking import Bookings
 from blazar_sched.service.booking.end_search import EndSearch
 from blazar_sched.service.booking.end_search import Extension
-from blazar_sched.service.booking.end_search import Outdated
 from blazar_sched.service.booking.end_search import Refusal
 from blazar_sched.service.booking.lease import Leases
+from blazar_sched.service.ledger.at_one_revision import MAX_REPEATS
+from blazar_sched.service.ledger.at_one_revision import Outdated
 from blazar_sched.service.ledger.tx import PlacingTx
 
 T = TypeVar('T')
-
-# How often a search is made ahead of the transaction that confirms its result.
-SEARCHES = 3
 
 
 class Extensions:
@@ -101,7 +99,7 @@ class Extensions:
 
         :raises TooManyRequests: if too many searches run or wait already
         """
-        for _ in range(SEARCHES):
+        for _ in range(MAX_REPEATS):
             settle = functools.partial(search.extension, end=search.ahead())
             with contextlib.suppress(Outdated):
                 return do(settle)

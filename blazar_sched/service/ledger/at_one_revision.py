@@ -19,7 +19,7 @@ from blazar_sched.service.ledger.tx import PlacingTx
 
 T = TypeVar('T')
 
-# How often a query is begun anew because of a commit.
+# How often a query, or a search, is made anew because of a commit.
 MAX_REPEATS = 3
 
 

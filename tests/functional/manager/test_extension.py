@@ -11,7 +11,7 @@ from blazar_sched.domain.floating_ip import FloatingIP
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.domain.window import TIME_LIMIT
 from blazar_sched.service.booking.end_search import EndSearch
-from blazar_sched.service.booking.extension import SEARCHES
+from blazar_sched.service.ledger.at_one_revision import MAX_REPEATS
 from tests.functional.manager.relocating import NOTICE
 from tests.functional.manager.relocating import RelocatingManager
 from tests.seeds import seeds
@@ -331,7 +331,7 @@ def test_the_name_can_be_changed_too(world, lease, whole):
 
 
 @pytest.mark.more
-@pytest.mark.parametrize('commits', [1, SEARCHES, SEARCHES + 1])
+@pytest.mark.parametrize('commits', [1, MAX_REPEATS, MAX_REPEATS + 1])
 @pytest.mark.parametrize('earlier', [False, True])
 @pytest.mark.parametrize('method', ['get', 'update'])
 def test_commits_meanwhile(
