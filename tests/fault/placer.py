@@ -10,6 +10,7 @@ CONTROL 1 no placed server is noted, and each host may be an alternate.
 
 import os
 
+# Nova reads the variable when it is imported.
 os.environ.setdefault('OS_NOVA_DISABLE_EVENTLET_PATCHING', '1')
 
 from multiprocessing import managers  # noqa: E402
