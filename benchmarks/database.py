@@ -118,6 +118,13 @@ def host_row(number: int) -> dict[str, Any]:
         },
         'hold': 'shared',
         'reservable': True,
+        'disabled': False,
+        'spare': False,
+        'projects': [],
+        'region': '',
+        'traits': [],
+        'providers': [],
+        'maintenances': [],
         'capabilities': {},
         'created_at': workload.NOW,
     }
@@ -158,6 +165,10 @@ def reservation_row(number: int, hosts: int) -> dict[str, Any]:
         'parameters': request(),
         'missing_resources': False,
         'resources_changed': False,
+        'projects': [],
+        'on_end': 'delete',
+        'magnetic': False,
+        'made': {},
     }
 
 

@@ -638,7 +638,7 @@ ALL = {
         ('delete_late',),
     ),
     'late-records': Control(
-        (UNSEEN,), 'server_goes|has_its_room', 2,
+        (UNSEEN,), 'server_goes|has_its_room', 52,
         _records_never_late, ('come_before',),
     ),
     'strangers-not-drawn': Control(
