@@ -5,7 +5,7 @@ import argparse
 from collections import Counter
 import os
 import time
-from typing import Any
+from typing import TYPE_CHECKING
 
 import rich.console
 import rich.markup
@@ -13,6 +13,9 @@ import rich.table
 
 from blazar_sched.cmd import service
 from blazar_sched.domain import exception
+
+if TYPE_CHECKING:
+    from blazar_sched.service.importing.plan import Plan
 
 # The environment variable that may have the URL of Blazar's database.
 VARIABLE = 'BLAZAR_DATABASE_CONNECTION'
@@ -126,7 +129,7 @@ def _connection(file: str) -> str | None:
     return connection
 
 
-def _show(console: rich.console.Console, plan: Any) -> None:
+def _show(console: rich.console.Console, plan: 'Plan') -> None:
     """Print a summary, then each refused item, and the notes."""
     refused = Counter(each.kind for each in plan.refused)
     table = rich.table.Table('', 'kept', 'refused')

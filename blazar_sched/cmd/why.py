@@ -8,7 +8,6 @@ about the server; see worker.decision.
 import argparse
 import json
 import sys
-from typing import Any
 
 import rich.console
 import rich.table
@@ -17,7 +16,15 @@ import rich.text
 from blazar_sched.cmd import worker_query
 from blazar_sched.domain import duration
 from blazar_sched.replica import wire
+from blazar_sched.worker.decision import Asked
 from blazar_sched.worker.decision import DECIDED
+from blazar_sched.worker.decision import Explanation
+
+
+class WorkerExplanation(Explanation):
+    """A decision of a worker: see worker.decision."""
+
+    worker: str
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,19 +59,18 @@ def run(args: argparse.Namespace) -> int:
     return 0 if decisions else 1
 
 
-def in_order(answers: list[tuple[str, Any]]) -> list[dict[str, Any]]:
-    """Return the decisions of all workers, the oldest decision first.
-
-    Each decision has its `worker`, and the content of worker.decision.
-    """
-    decisions = [
+def in_order(
+    answers: list[tuple[str, list[Explanation]]]
+) -> list[WorkerExplanation]:
+    """Return the decisions of all workers, the oldest decision first."""
+    decisions: list[WorkerExplanation] = [
         {'worker': worker, **each} for worker, body in answers for each in body
     ]
     return sorted(decisions, key=lambda each: each['at'])
 
 
 def show(
-    decisions: list[dict[str, Any]],
+    decisions: list[WorkerExplanation],
     console: rich.console.Console,
     host: str | None = None,
 ) -> None:
@@ -89,7 +95,7 @@ def show(
             console.print(table)
 
 
-def _headline(decision: dict[str, Any]) -> str:
+def _headline(decision: WorkerExplanation) -> str:
     revision = decision['revision']
     at = 'no replica' if revision is None else f'revision {revision}'
     return (
@@ -98,13 +104,13 @@ def _headline(decision: dict[str, Any]) -> str:
     )
 
 
-def _asked(asked: dict[str, Any]) -> str:
+def _asked(asked: Asked) -> str:
     amounts = ', '.join(
         f'{amount} {name}' for name, amount in asked['amounts'].items()
     )
     return ', '.join(filter(None, (
         f'asked: {asked["kind"]}',
-        asked['end'] and f'until {duration.format_time(asked["end"])}',
+        f'until {duration.format_time(asked["end"])}' if asked['end'] else '',
         asked['reservation_id'] and f'reservation {asked["reservation_id"]}',
         amounts,
         f'project {asked["project_id"]}',
@@ -112,7 +118,7 @@ def _asked(asked: dict[str, Any]) -> str:
     )))
 
 
-def _verdict(decision: dict[str, Any]) -> str:
+def _verdict(decision: Explanation) -> str:
     text = f'{decision["passed"]} of {decision["seen"]} hosts passed'
     now = decision['explained_by']
     if decision['outcome'] != DECIDED:

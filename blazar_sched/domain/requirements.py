@@ -124,7 +124,7 @@ def all_of(*requirements: Requirement) -> Requirement:
 ANY = all_of()
 
 
-def parse(text: str | list[Any] | None, field: str) -> Requirement:
+def parse(text: str | list[object] | None, field: str) -> Requirement:
     """Read a requirement: JSON text, or a list already read from JSON text.
 
     '', None and [] require nothing.
@@ -193,7 +193,7 @@ def _number(text: str) -> decimal.Decimal | None:
     return decimal.Decimal(text) if _NUMBER.fullmatch(text) else None
 
 
-def _load(text: str, field: str) -> Any:
+def _load(text: str, field: str) -> object:
     if len(text) > MAX_LENGTH:
         _refuse(field, f'is longer than {MAX_LENGTH} characters')
     try:
@@ -219,9 +219,9 @@ def _literal(text: str) -> str:
     return text
 
 
-def _nodes(tree: Any) -> Iterator[tuple[Any, int]]:
+def _nodes(tree: object) -> Iterator[tuple[object, int]]:
     """Yield each list and value with its depth, without recursion."""
-    waiting = [(tree, 1)]
+    waiting: list[tuple[object, int]] = [(tree, 1)]
     while waiting:
         node, depth = waiting.pop()
         yield node, depth
@@ -229,7 +229,7 @@ def _nodes(tree: Any) -> Iterator[tuple[Any, int]]:
             waiting.extend((part, depth + 1) for part in node)
 
 
-def _check_size(tree: Any, field: str) -> None:
+def _check_size(tree: object, field: str) -> None:
     length = 0
     for count, (node, depth) in enumerate(_nodes(tree), start=1):
         if isinstance(node, list) and depth > MAX_DEPTH:
@@ -242,7 +242,7 @@ def _check_size(tree: Any, field: str) -> None:
             _refuse(field, f'is longer than {MAX_LENGTH} characters')
 
 
-def _build(tree: Any, field: str) -> Requirement:
+def _build(tree: object, field: str) -> Requirement:
     if not isinstance(tree, list) or not tree:
         _refuse(field, f'needs a list at {_show(tree)}')
     operator, *rest = tree
@@ -261,11 +261,11 @@ def _build(tree: Any, field: str) -> Requirement:
     _refuse(field, f'has an unknown operator {_show(operator)}')
 
 
-def _is_comparison(operator: Any) -> bool:
+def _is_comparison(operator: object) -> bool:
     return isinstance(operator, str) and operator in _COMPARISONS
 
 
-def _comparison(operator: str, rest: list[Any], field: str) -> Comparison:
+def _comparison(operator: str, rest: list[object], field: str) -> Comparison:
     name, *values = rest
     if not isinstance(name, str) or not name.startswith('$'):
         _refuse(field, f'needs a "$name" where it has {_show(name)}')
@@ -275,7 +275,7 @@ def _comparison(operator: str, rest: list[Any], field: str) -> Comparison:
     return Comparison(operator, key, tuple(_value(v, field) for v in values))
 
 
-def _value(value: Any, field: str) -> str:
+def _value(value: object, field: str) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -293,7 +293,7 @@ def _value(value: Any, field: str) -> str:
         _refuse(field, str(e))
 
 
-def _show(part: Any) -> str:
+def _show(part: object) -> str:
     """Return a short text of a part, whatever the size of the part."""
     if isinstance(part, list):
         return f'a list of {len(part)}'

@@ -162,7 +162,7 @@ def lifetime_id(instance_uuid: str) -> str:
     return str(uuid.uuid5(_LIFETIMES, instance_uuid))
 
 
-def _read_projects(value: Any) -> tuple[str, ...]:
+def _read_projects(value: object) -> tuple[str, ...]:
     if (
         not isinstance(value, list | tuple)
         or len(value) > MAX_PROJECTS
@@ -180,7 +180,7 @@ def _read_projects(value: Any) -> tuple[str, ...]:
     return tuple(value)
 
 
-def _read_on_end(value: Any) -> str:
+def _read_on_end(value: object) -> str:
     if value not in ON_END:
         raise exception.InvalidInput(
             f'on_end must be one of {", ".join(ON_END)}', field='on_end'
@@ -188,7 +188,7 @@ def _read_on_end(value: Any) -> str:
     return str(value)
 
 
-def _read_magnetic(value: Any) -> bool:
+def _read_magnetic(value: object) -> bool:
     if not isinstance(value, bool):
         raise exception.InvalidInput(
             'magnetic must be true or false', field='magnetic'
@@ -203,7 +203,7 @@ _FOR = {
     # Slots have a flavor of their own, which names the reservation.
     'magnetic': (PHYSICAL_HOST,),
 }
-_USE: dict[str, Callable[[Any], Any]] = {
+_USE: dict[str, Callable[[object], object]] = {
     'projects': _read_projects,
     'on_end': _read_on_end,
     'magnetic': _read_magnetic,

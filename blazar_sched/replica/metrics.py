@@ -12,6 +12,7 @@ import dataclasses
 import os
 import time
 from typing import Any
+from typing import Protocol
 
 import prometheus_client
 
@@ -24,6 +25,19 @@ DECISION_BUCKETS = (
 GONE_AFTER = 120.0
 
 _PREFIX, _SUFFIX = 'blazar-sched-', '.prom'
+
+
+class Child(Protocol):
+    """The Counter, Gauge or Histogram of a metric and its labels.
+
+    A Counter has `inc`, a Gauge `set`, and a Histogram `observe`.
+    """
+
+    def inc(self, amount: float = 1) -> None: ...
+
+    def set(self, value: float) -> None: ...
+
+    def observe(self, amount: float) -> None: ...
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -152,11 +166,11 @@ class Metrics:
             for labels in each.zeros:
                 self.of(each, *labels)
 
-    def of(self, metric: Metric, *labels: str) -> Any:
-        """Return the Counter, Gauge or Histogram of a metric and labels."""
+    def of(self, metric: Metric, *labels: str) -> Child:
         labels = (*self._first, *labels)
         made = self._made[metric]
-        return made.labels(*labels) if labels else made
+        child: Child = made.labels(*labels) if labels else made
+        return child
 
     def _make(self, metric: Metric) -> Any:
         options: dict[str, Any] = {'registry': self.registry}

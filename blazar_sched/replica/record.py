@@ -6,6 +6,7 @@ None once the entity is gone. Records are therefore idempotent: the last record
 of a key is valid.
 """
 
+from collections.abc import Callable
 from collections.abc import Iterable
 import dataclasses
 import sys
@@ -128,7 +129,7 @@ def _instance(data: dict[str, Any]) -> Instance:
     return Instance(**{**data, 'path': path})
 
 
-_DECODE: dict[str, Any] = {
+_DECODE: dict[str, Callable[[dict[str, Any]], Entity]] = {
     HOST: _host,
     RESERVATION: _reservation,
     ALLOCATION: lambda data: Allocation(**data),
@@ -192,7 +193,7 @@ def decode(kind: str, data: dict[str, Any]) -> Entity:
         the kind
     """
     try:
-        entity: Entity = _DECODE[kind](data)
+        entity = _DECODE[kind](data)
     except (KeyError, TypeError, ValueError, AttributeError) as e:
         raise ValueError(f'not a record of kind {kind!r}: {e}') from e
     return entity

@@ -179,13 +179,13 @@ def instance_page(instance: Instance) -> Page:
     }
 
 
-def parse_instance(page: Any) -> Instance:
+def parse_instance(page: object) -> Instance:
     """Read a page of one instance record.
 
     :raises WireVersionError: if the page is of another version
     :raises ValueError: if the page is malformed
     """
-    _check_version(page)
+    page = _page(page)
     kind, _, data = _record(page.get('record'))
     entity = record.decode(kind, data or {})
     if not isinstance(entity, Instance):
@@ -193,13 +193,13 @@ def parse_instance(page: Any) -> Instance:
     return entity
 
 
-def parse_changes(page: Any) -> Changes:
+def parse_changes(page: object) -> Changes:
     """Read a page of changes.
 
     :raises WireVersionError: if the page is of another version
     :raises ValueError: if the page is malformed
     """
-    _check_version(page)
+    page = _page(page)
     revision, now = page.get('revision'), page.get('now')
     if now is not None and not (
         type(now) in (int, float) and 0 <= now < window.TIME_LIMIT
@@ -229,13 +229,13 @@ def parse_changes(page: Any) -> Changes:
     return changes
 
 
-def parse_snapshot(page: Any) -> Snapshot:
+def parse_snapshot(page: object) -> Snapshot:
     """Read a page of a snapshot.
 
     :raises WireVersionError: if the page is of another version
     :raises ValueError: if the page is malformed
     """
-    _check_version(page)
+    page = _page(page)
     return Snapshot(
         ledger=_text(page, 'ledger'),
         revision=_count(page, 'revision'),
@@ -245,7 +245,7 @@ def parse_snapshot(page: Any) -> Snapshot:
     )
 
 
-def item(value: Any) -> packing.Item:
+def item(value: object) -> packing.Item:
     """Read an item of a full copy; packed items stay packed.
 
     :raises ValueError: if the item is malformed
@@ -253,7 +253,7 @@ def item(value: Any) -> packing.Item:
     return value if isinstance(value, str) else _record(value)
 
 
-def _check_version(page: Any) -> None:
+def _page(page: object) -> Page:
     if not isinstance(page, dict):
         raise ValueError('the page is not an object')
     version = page.get('version')
@@ -267,6 +267,7 @@ def _check_version(page: Any) -> None:
             'upgrade blazar-sched where '
             f'{"the manager" if older else "nova-scheduler"} runs'
         )
+    return page
 
 
 def _text(page: Page, name: str) -> str:
@@ -287,14 +288,14 @@ def _count(page: Page, name: str) -> int:
     return value
 
 
-def _list(page: Page, name: str) -> list[Any]:
+def _list(page: Page, name: str) -> list[object]:
     value = page.get(name)
     if not isinstance(value, list):
         raise ValueError(f'{name} is not a list')
     return value
 
 
-def _record(item: Any) -> record.Record:
+def _record(item: object) -> record.Record:
     if not isinstance(item, list | tuple) or len(item) != 3:
         raise ValueError('a record is not [kind, key, data]')
     kind, key, data = item

@@ -72,7 +72,7 @@ class Host:
     uuid: str
     vcpus: int
     memory_mb: int
-    state: Any
+    state: scheduler.HostState
     gpus: int = 0
     gpus_used: int = 0
     running: list[str] = dataclasses.field(default_factory=list)
@@ -532,7 +532,9 @@ class Cloud:
         replica.advance(self.now)
         return replica
 
-    def _choose(self, host_states: Sequence[Any], spec: Any) -> Any:
+    def _choose(
+        self, host_states: Sequence[scheduler.HostState], spec: scheduler.Spec
+    ) -> scheduler.HostState | None:
         """Return the HostState that the scheduler chooses, or None."""
         self._seen.replica()
         return self._scheduler.choose(host_states, spec)

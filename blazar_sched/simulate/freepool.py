@@ -5,11 +5,12 @@
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
-from typing import Any
 
 from nova.scheduler import filters
 
 from blazar_sched.domain import hints
+from blazar_sched.ext.host_state import HostState
+from blazar_sched.worker.nova_objects import RequestSpec
 
 # The ids of the reservations that have a host now, by the uuid of each host of
 # the pool. Blazar keeps them as aggregates.
@@ -30,8 +31,8 @@ class FreepoolFilter(filters.BaseHostFilter):
         self._held = held
 
     def filter_all(
-        self, filter_obj_list: Iterable[Any], spec_obj: Any
-    ) -> list[Any]:
+        self, filter_obj_list: Iterable[HostState], spec_obj: RequestSpec
+    ) -> list[HostState]:
         held = self._held
         asked = spec_obj.get_scheduler_hint(hints.RESERVATION)
         if asked is None:

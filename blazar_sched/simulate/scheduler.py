@@ -2,11 +2,13 @@
 """nova-scheduler's filters and weighers, by a replica in virtual time."""
 
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
 import contextlib
 import dataclasses
 from typing import Any
+from typing import Protocol
 
 from nova import weights as nova_weights
 from nova.scheduler import weights
@@ -16,6 +18,7 @@ from blazar_sched.conf import scheduler as scheduler_conf
 from blazar_sched.domain.flavor import PREEMPTIBLE
 from blazar_sched.domain.hints import LIFETIME
 from blazar_sched.domain.hints import RESERVATION
+from blazar_sched.ext import host_state
 from blazar_sched.filters import lifetime_filter
 from blazar_sched.filters import reservation_filter
 from blazar_sched.replica import state
@@ -72,6 +75,37 @@ class Spec:
         return None if found is None else found[0]
 
 
+class HostState(host_state.HostState, Protocol):
+    """What a simulated cloud reads and writes of Nova's HostState."""
+
+    host: str
+    vcpus_total: int
+    instances: dict[str, None]
+
+
+class WeighedHost(Protocol):
+    """A host with its weight, as Nova's weighers are given it."""
+
+    obj: HostState
+
+
+class Filter(Protocol):
+    def filter_all(
+        self, filter_obj_list: Sequence[HostState], spec_obj: Spec
+    ) -> Iterable[HostState]: ...
+
+
+class Weigher(Protocol):
+    minval: float | None
+    maxval: float | None
+
+    def weight_multiplier(self, host_state: HostState) -> float: ...
+
+    def weigh_objects(
+        self, weighed_obj_list: list[WeighedHost], weight_properties: Spec
+    ) -> list[float]: ...
+
+
 class _RamWeigher(ram.RAMWeigher):
     """Nova's weigher, with a multiplier that is read only once.
 
@@ -82,12 +116,12 @@ class _RamWeigher(ram.RAMWeigher):
         super().__init__()
         self._multiplier = process.CONF.filter_scheduler.ram_weight_multiplier
 
-    def weight_multiplier(self, host_state: Any) -> float:
+    def weight_multiplier(self, host_state: HostState) -> float:
         multiplier: float = self._multiplier
         return multiplier
 
     def weigh_objects(
-        self, weighed_obj_list: list[Any], weight_properties: Any
+        self, weighed_obj_list: list[WeighedHost], weight_properties: Spec
     ) -> list[float]:
         return [each.obj.free_ram_mb for each in weighed_obj_list]
 
@@ -105,21 +139,23 @@ class Scheduler:
         # The filter of bound requests, and the filter of all other requests.
         # LifetimeFilter passes every bound request, and ReservationFilter
         # every other request, because no host is dedicated.
-        self._bound_filter: Any = reservation_filter.ReservationFilter()
-        self._other_filter: Any = None
+        self._bound_filter: Filter = reservation_filter.ReservationFilter()
+        self._other_filter: Filter | None = None
         if policy.closed:
             self._bound_filter = freepool.FreepoolFilter(held)
             self._other_filter = self._bound_filter
         elif policy.timeline:
             self._other_filter = lifetime_filter.LifetimeFilter()
-        weighers: list[Any] = [_RamWeigher()]
+        weighers: list[Weigher] = [_RamWeigher()]
         if policy.weighers:
             weighers.append(lease_gap.LeaseGapWeigher())
             weighers.append(vacate_cost.VacateCostWeigher())
             weighers.append(device.DeviceWeigher())
         self._weighers = weighers
 
-    def choose(self, host_states: Sequence[Any], spec: Spec) -> Any:
+    def choose(
+        self, host_states: Sequence[HostState], spec: Spec
+    ) -> HostState | None:
         """Return the best HostState that passes, None if none passes.
 
         The choice is that of Nova's handlers of filters and weighers, which

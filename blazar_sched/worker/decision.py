@@ -13,8 +13,8 @@ revisions.
 from collections.abc import Collection
 import operator
 import struct
-from typing import Any
 from typing import NamedTuple
+from typing import TypedDict
 
 from blazar_sched.domain import inventory
 from blazar_sched.domain import window
@@ -56,6 +56,34 @@ _CLOSED = {
     ),
     FAILED: 'the filter failed, which is in the log, and on_stale is closed',
 }
+
+
+class Asked(TypedDict):
+    """The request of a decision, in JSON primitives."""
+
+    kind: str
+    project_id: str | None
+    reservation_id: str | None
+    end: int | None
+    amounts: dict[str, int]
+    moves_from: str | None
+
+
+class Explanation(TypedDict):
+    """A decision with its reasons, in JSON primitives.
+
+    `hosts` has a reason for each host that did not pass, by its name.
+    """
+
+    filter: str
+    at: int
+    outcome: str
+    revision: int | None
+    explained_by: int | None
+    asked: Asked | None
+    seen: int
+    passed: int
+    hosts: dict[str, str]
 
 
 class Decision:
@@ -139,8 +167,8 @@ class Decision:
 
     def explain(
         self, replica: state.Replica | None, host: str | None
-    ) -> dict[str, Any]:
-        """Return the decision with its reasons, in JSON primitives.
+    ) -> Explanation:
+        """Return the decision with its reasons.
 
         :param replica: the replica from which reasons are computed
         :param host: the only host to explain, by its name; None for all hosts
@@ -163,7 +191,10 @@ class Decision:
             'outcome': self.outcome,
             'revision': self._revision,
             'explained_by': None if replica is None else replica.revision,
-            'asked': self._request and _request_fields(self._request),
+            'asked': (
+                None if self._request is None
+                else _request_fields(self._request)
+            ),
             'seen': self.seen,
             'passed': self.passed,
             'hosts': hosts,
@@ -337,7 +368,7 @@ def _used(
     )
 
 
-def _request_fields(request: Request) -> dict[str, Any]:
+def _request_fields(request: Request) -> Asked:
     return {
         'kind': _kind(request),
         'project_id': request.project_id,

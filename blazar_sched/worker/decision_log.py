@@ -9,10 +9,10 @@ does not run in the thread of a request.
 import collections
 from collections.abc import Callable
 import threading
-from typing import Any
 
 from blazar_sched.replica import state
 from blazar_sched.worker.decision import Decision
+from blazar_sched.worker.decision import Explanation
 from blazar_sched.worker.recorded_hosts import RecordedHosts
 
 # The most decisions that wait to be settled, and the number from which
@@ -82,7 +82,7 @@ class Decisions:
         replica: state.Replica | None,
         instance_uuid: str,
         host: str | None = None,
-    ) -> list[dict[str, Any]]:
+    ) -> list[Explanation]:
         """Return the decisions about an instance, the oldest decision first.
 
         :param host: the only host to explain, by its name; None for all

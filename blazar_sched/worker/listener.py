@@ -17,6 +17,7 @@ import oslo_messaging
 
 from blazar_sched.domain.instance import Instance
 from blazar_sched.replica import wire
+from blazar_sched.worker.decision import Explanation
 
 LOG = logging.getLogger(__name__)
 
@@ -27,7 +28,7 @@ STOP_TIMEOUT = 2.0
 Hear = Callable[[str, int], object]
 HearPlaced = Callable[[Instance], object]
 # Explains an instance, by uuid, on one host or all: (uuid, host name).
-Explain = Callable[[str, str | None], list[dict[str, Any]]]
+Explain = Callable[[str, str | None], list[Explanation]]
 Report = Callable[[], dict[str, Any]]
 
 

@@ -32,6 +32,7 @@ from blazar_sched.worker import announcer
 from blazar_sched.worker import decision_log
 from blazar_sched.worker import listener
 from blazar_sched.worker.decision import Decision
+from blazar_sched.worker.decision import Explanation
 from blazar_sched.worker.kept_snapshot import KeptSnapshot
 from blazar_sched.worker.kept_snapshot import listed_hosts
 from blazar_sched.worker.pending import Pending
@@ -204,7 +205,7 @@ class Worker:
 
     def _explain(
         self, instance_uuid: str, host: str | None
-    ) -> list[dict[str, Any]]:
+    ) -> list[Explanation]:
         return self.decisions.explain(self._replica(), instance_uuid, host)
 
     def _report(self) -> dict[str, Any]:

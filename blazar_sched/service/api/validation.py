@@ -26,7 +26,7 @@ Validator = jsonschema.protocols.Validator
 ByVersion = Mapping[Version, Validator]
 
 
-def _is_integer(checker: Any, value: Any) -> bool:
+def _is_integer(checker: object, value: object) -> bool:
     # JSON Schema accepts 1.0 as an integer; the code below the API does not.
     return isinstance(value, int) and not isinstance(value, bool)
 
@@ -137,7 +137,7 @@ def _short(message: str) -> str:
     return f'{message[:_HEAD]}…{message[-_TAIL:]}'
 
 
-def _path(steps: Any) -> str:
+def _path(steps: Iterable[object]) -> str:
     path = ''.join(
         f'[{step}]' if isinstance(step, int) else f'.{step}' for step in steps
     )

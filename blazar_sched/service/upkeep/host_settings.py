@@ -54,7 +54,7 @@ def capabilities(
     }
 
 
-def _check_capability(name: str, value: Any) -> None:
+def _check_capability(name: str, value: object) -> None:
     if not 0 < len(name) <= MAX_NAME:
         raise exception.InvalidInput(
             f'the name of a capability must have 1 to {MAX_NAME} characters',
@@ -87,7 +87,7 @@ def _parse_unbounded(value: Any, field: str) -> str | None:
     return policy
 
 
-def _parse_cleaning_time(value: Any, field: str) -> int | None:
+def _parse_cleaning_time(value: object, field: str) -> int | None:
     if value is None:
         return None
     # True is not an integer here, although bool is a subclass of int.
@@ -101,7 +101,7 @@ def _parse_cleaning_time(value: Any, field: str) -> int | None:
     return int(text)
 
 
-def _parse_flag(value: Any, field: str) -> bool:
+def _parse_flag(value: object, field: str) -> bool:
     try:
         flag: bool = strutils.bool_from_string(value or False, strict=True)
         return flag
@@ -131,7 +131,7 @@ def _parse_projects(value: Any, field: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(ids))
 
 
-def _is_project(id_: Any) -> bool:
+def _is_project(id_: object) -> bool:
     return (
         isinstance(id_, str) and 0 < len(id_) <= reservation.MAX_PROJECT_ID
     )
@@ -146,7 +146,7 @@ def _bad_projects(field: str) -> exception.InvalidInput:
 
 
 # The settings of a host: they are sent among its capabilities.
-_SETTINGS: dict[str, Callable[[Any, str], Any]] = {
+_SETTINGS: dict[str, Callable[[Any, str], object]] = {
     'hold': _parse_hold,
     'unbounded': _parse_unbounded,
     'cleaning_time': _parse_cleaning_time,
