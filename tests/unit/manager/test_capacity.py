@@ -168,6 +168,7 @@ class Brute:
             h for h in hosts
             if not h.disabled and h.projects in ((), ('p',))
         ]
+        self.reserved_alone = allocations
         self.allocations = [
             *allocations, *_overdrawn(allocations, instances)
         ]
@@ -181,8 +182,11 @@ class Brute:
         ]
 
     def held(self, host, at):
+        return self._on(host, at, self.allocations)
+
+    def _on(self, host, at, allocations):
         return [
-            a for a in self.allocations
+            a for a in allocations
             if a.host == host.uuid and a.start <= at < a.end
         ]
 
@@ -222,7 +226,11 @@ class Brute:
         if self.overcommit or name == GPU or name not in host.inventory:
             return free
         has = host.inventory[name]
-        reserved = sum(a.amounts.get(name, 0) for a in self.held(host, at))
+        # What servers use beyond their reservation is not reserved.
+        reserved = sum(
+            a.amounts.get(name, 0)
+            for a in self._on(host, at, self.reserved_alone)
+        )
         return max(0, min(free, has.total - has.reserved - reserved))
 
     def available(self, host, name, part):
