@@ -49,7 +49,9 @@ def lasting(seconds):
 
 
 class TestLifetime:
-    def test_has_room_until_it_is_reserved(self, lab, gpu_flavor):
+    def test_bounded_server_has_devices_until_they_are_reserved(
+        self, lab, gpu_flavor
+    ):
         lab.register('c1', 'c2')
         lab.reserve('c1', vcpus=1, gpus=3)
 

@@ -86,7 +86,7 @@ class TestWholeHosts:
             'c1', hints={'reservation': shared}, project_id=NO_SUCH
         )
 
-    def test_is_used_up_to_what_the_host_has(self, lab):
+    def test_reserved_host_is_used_up_to_its_capacity(self, lab):
         lab.register('c1')
         mine = lab.reserve('c1', start=-60)
         hint = {'reservation': mine}

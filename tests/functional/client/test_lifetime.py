@@ -41,7 +41,7 @@ def alice(login):
     return login('alice:p1')
 
 
-def test_is_shown_by_the_library(alice, lease_id):
+def test_lease_of_a_lifetime_is_shown_by_the_library(alice, lease_id):
     [listed] = alice.lease.list()
     shown = alice.lease.get(lease_id)
     assert listed == shown
@@ -53,7 +53,7 @@ def test_is_shown_by_the_library(alice, lease_id):
     assert reservation['on_end'] == 'shelve'
 
 
-def test_is_extended_by_the_library(alice, lease_id):
+def test_lease_of_a_lifetime_is_extended_by_the_library(alice, lease_id):
     before = alice.lease.get(lease_id)
     alice.lease.update(lease_id, prolong_for='1h')
     assert alice.lease.get(lease_id)['end_date'] > before['end_date']
@@ -69,7 +69,7 @@ def test_by_a_program(shell, lease_id):
     assert SERVER in json.dumps(reservations)
 
 
-def test_is_not_made_by_a_lease(alice):
+def test_reservation_of_a_lifetime_is_refused_in_a_new_lease(alice):
     asked = {'resource_type': 'instance:lifetime', 'instance_id': SERVER}
     with pytest.raises(
         client_exception.BlazarClientException, match='resource_type'

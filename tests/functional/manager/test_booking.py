@@ -228,7 +228,7 @@ class TestBook:
 
 
 class TestPath:
-    def test_is_booked_with_the_record(self, relocating):
+    def test_path_is_booked_with_the_record(self, relocating):
         world = relocating
         world.create(hosts(1), start=1000, end=2000)
         [reserved] = world.ledger.allocations()

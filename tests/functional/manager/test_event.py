@@ -84,7 +84,7 @@ class TestLife:
         assert not world.placement.classes
         assert not world.placement.children
 
-    def test_is_starting_and_terminating_meanwhile(self, world, slots):
+    def test_lease_is_starting_and_terminating_meanwhile(self, world, slots):
         world.add_host('a')
         lease = world.create(slots(), start='now')
         world.nova.failures = 1

@@ -20,7 +20,7 @@ FOREVER = window.FOREVER
 
 
 class TestCreate:
-    def test_is_what_nova_and_placement_say(self, world):
+    def test_new_host_has_the_figures_of_nova_and_placement(self, world):
         uuid = world.add_host('a', vcpus=4, gpu='yes')
         [host] = world.ledger.hosts()
         assert host.uuid == uuid

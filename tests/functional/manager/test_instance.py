@@ -489,7 +489,7 @@ class TestBound:
         world.leases.update(lease.id, None, {'end': lease.end + 100})
         assert sync(world)[mine.uuid].end == lease.end + 100
 
-    def test_is_no_more_once_the_lease_is_gone(self, world, host):
+    def test_server_is_bound_no_more_once_the_lease_is_gone(self, world, host):
         lease = self.lease(world)
         id_ = lease.reservations[0].id
         mine = world.add_server('a', 'project', reservation_id=id_)

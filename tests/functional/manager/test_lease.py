@@ -21,7 +21,7 @@ def times(lease):
 
 
 class TestCreate:
-    def test_is_pending_with_events_and_allocations(self, world):
+    def test_new_lease_is_pending_with_events_and_allocations(self, world):
         host = world.add_host('a')
         lease = world.create(start=100, end=200)
         assert lease == world.lease(lease)
@@ -367,7 +367,7 @@ class TestKey:
         assert refusal.value.status == 409
         assert world.ledger.leases() == [first]
 
-    def test_is_a_projects_own(self, world):
+    def test_idempotency_key_is_of_one_project(self, world):
         for name in 'ab':
             world.add_host(name)
         values = self.values(world)
@@ -1081,7 +1081,7 @@ class TestUse:
         assert record.is_open_to('x')
         assert not record.is_open_to('z')
 
-    def test_is_at_most_fifty_projects_for_all_of_a_lease(
+    def test_lease_is_shared_with_fifty_projects_at_most(
         self, world, slots
     ):
         """The servers of each project have to be listed."""
@@ -1103,7 +1103,7 @@ class TestUse:
         assert e.value.field == 'projects'
         assert world.lease(lease) == lease
 
-    def test_is_nobody_and_delete_unless_it_is_said(self, world):
+    def test_reservation_is_not_shared_and_deletes_by_default(self, world):
         world.add_host('a')
         [reservation] = world.create().reservations
         assert (reservation.projects, reservation.on_end) == ((), 'delete')
@@ -1141,7 +1141,7 @@ class TestUse:
         assert world.ledger.leases() == [lease]
 
     @pytest.mark.parametrize('use', [{'projects': []}, {'on_end': 'keep'}])
-    def test_is_not_for_floating_ips(self, world, use):
+    def test_floating_ips_have_no_use(self, world, use):
         [field] = use
         with pytest.raises(exception.InvalidInput) as refusal:
             world.create(

@@ -346,7 +346,7 @@ class TestLater:
         assert shown(world, goes).status == 'SHELVED_OFFLOADED'
         assert shown(world, too_much) is None
 
-    def test_is_not_shelved_by_an_old_view_in_its_window(
+    def test_server_is_not_shelved_by_an_old_view_in_its_window(
         self, world, host
     ):
         """Its start comes between the commit and the request to Nova."""
@@ -800,7 +800,7 @@ class TestLease:
             )
         assert caught.value.field == 'resource_type'
 
-    def test_may_end_in_another_way(self, world, host):
+    def test_on_end_of_a_lifetime_can_be_changed(self, world, host):
         server, lease = made(world, end=HOUR)
         for wrong in ('keep', None, 3):
             with pytest.raises(exception.InvalidInput) as caught:
@@ -812,7 +812,7 @@ class TestLease:
         world.run(5)
         assert shown(world, server).status == 'SHELVED_OFFLOADED'
 
-    def test_does_not_take_a_server_back_by_that(self, world, host):
+    def test_changed_on_end_does_not_unshelve_the_server(self, world, host):
         server, lease = made(world, end=HOUR)
         change(world, server, node=None, status='SHELVED_OFFLOADED')
         world.nova.lands_on = 'a'
@@ -833,7 +833,9 @@ class TestLease:
             self.update(world, lease, **{name: value})
         assert caught.value.field == name
 
-    def test_has_its_server_alone(self, world, host, slots):
+    def test_lease_of_a_lifetime_has_no_other_reservation(
+        self, world, host, slots
+    ):
         lease = made(world, end=HOUR)[1]
         with pytest.raises(exception.CantUpdateParameter):
             self.update(world, lease, remove=True)
@@ -907,7 +909,7 @@ class TestEnforcement:
             )
         world.leases.update(lease.id, None, {'end': lease.start + HOUR})
 
-    def test_is_not_for_lifetimes_that_have_started(self, world, host, slots):
+    def test_started_lifetimes_are_not_enforced(self, world, host, slots):
         """Started servers are subject to the cloud's policy."""
         for _ in range(2):
             server, lease = made(world, end=3 * HOUR, project_id='project')

@@ -169,7 +169,7 @@ class TestKept:
         [lifetime] = [e for e in world.ledger.leases() if e.is_lifetime]
         assert lifetime.end == server.end
 
-    def test_is_decided_by_what_the_reservation_says_last(
+    def test_last_on_end_of_the_reservation_decides(
         self, world, slots, host
     ):
         lease = opened(world, slots(1, 2), end=1000)

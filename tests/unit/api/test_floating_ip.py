@@ -167,7 +167,9 @@ class TestReservation:
         [(_, asked)] = manager.calls
         assert asked['values']['reservations'] == [change]
 
-    def test_it_is_shown_as_blazar_does(self, api, manager, lease):
+    def test_reservation_of_floating_ips_is_shown_as_in_blazar(
+        self, api, manager, lease
+    ):
         parameters = {
             'network_id': 'n1',
             'amount': 1,

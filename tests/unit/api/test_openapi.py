@@ -44,7 +44,7 @@ def check(document, schema, instance):
     jsonschema.Draft202012Validator(whole).validate(instance)
 
 
-def test_it_is_openapi(document):
+def test_document_is_valid_openapi(document):
     openapi_spec_validator.validate(document)
     document['paths']['/made-up'] = {'get': {'parameters': [{'in': 'path'}]}}
     with pytest.raises(exceptions.OpenAPIValidationError):

@@ -45,7 +45,7 @@ def raw(port, request):
         return answer.status, answer.read()
 
 
-def test_it_listens_on_a_free_port(running):
+def test_server_listens_on_a_free_port(running):
     assert running.port != 0
     connection = http.client.HTTPConnection('127.0.0.1', running.port)
     connection.request(

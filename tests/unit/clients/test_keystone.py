@@ -230,7 +230,7 @@ def test_a_keystone_that_is_away_is_found_later(cloud, conf, token):
 
 
 class TestEmail:
-    def test_it_is_the_users(self, cloud, keystone):
+    def test_email_address_is_of_the_user(self, cloud, keystone):
         cloud.emails['alice'] = 'alice@example.org'
         assert keystone.email('alice') == 'alice@example.org'
 

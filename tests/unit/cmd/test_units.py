@@ -45,7 +45,7 @@ def test_what_it_starts_is_a_command_of_ours(name):
 
 
 @each_unit
-def test_it_may_write_where_a_database_in_a_file_is(name):
+def test_unit_may_write_to_a_database_in_a_file(name):
     service = read(name)
     assert service['StateDirectory'] == 'blazar-sched'
     # The default [database] connection is a file in the working directory.

@@ -148,7 +148,9 @@ def test_noauth_is_warned_of(config, check):
     assert 'noauth' in details
 
 
-def test_it_is_the_table_that_operators_know(config, nova, capsys):
+def test_results_are_shown_in_the_table_of_oslo_upgradecheck(
+    config, nova, capsys
+):
     assert main.main(command(config, '--nova-config-file', nova)) == SUCCESS
     table = capsys.readouterr().out
     assert '| Upgrade Check Results ' in table

@@ -90,7 +90,7 @@ def tokens():
         yield fixture
 
 
-def test_it_is_the_api_in_front_of_a_manager(write, load, tokens):
+def test_wsgi_application_is_the_api_of_a_manager(write, load, tokens):
     conf = service_conf.load(files=[str(write())])
     database.open_ledger(conf).upgrade()
     manager = assembly.start_manager(conf)

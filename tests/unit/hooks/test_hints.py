@@ -86,7 +86,7 @@ class TestDefault:
     """C33, C34: requests that declare no end."""
 
     @pytest.mark.row('C33', 'C34', 'F53')
-    def test_is_a_month_from_now_on(self):
+    def test_default_end_is_a_month_from_now(self):
         assert added('30d') == {'lease_default_end': MONTH_ON}
 
     def test_beside_other_hints(self):

@@ -229,7 +229,7 @@ class TestLength:
         blank = webob.Request.blank('/servers', method='POST').environ
         return blank | fields
 
-    def test_is_that_of_the_new_body(self, nova):
+    def test_content_length_is_of_the_new_body(self, nova):
         rest = io.BytesIO(self.BODY + b'the next request')
         environ = self.environ(**{
             'wsgi.input': rest, 'CONTENT_LENGTH': str(len(self.BODY)),

@@ -96,7 +96,7 @@ def slots(world, wanted, window, overcommit):
         max_size=6,
     ),
 )
-def test_it_finds_room_where_brute_force_does(overcommit, hosts, leases):
+def test_room_is_found_where_brute_force_finds_room(overcommit, hosts, leases):
     world = Placements(hosts, overcommit)
     for n, (window, wanted) in enumerate(leases):
         lease = placements.make_lease(f'{n}', 'p', window, [wanted])

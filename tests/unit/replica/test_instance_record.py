@@ -47,7 +47,7 @@ class TestEnd:
         assert self.end(replica, end=1500) == 1500
         assert self.end(replica, end=900) == 900
 
-    def test_is_that_of_its_own_lease(self, replica):
+    def test_end_is_of_the_own_lease(self, replica):
         self.own(replica, 500, 2500)
         assert self.end(replica, end=1500) == 2500
         assert self.end(replica) == 2500

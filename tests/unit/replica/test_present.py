@@ -107,13 +107,13 @@ class TestServerThatHasLeft:
             [host_state()], NOW, TAIL, (8, 0, 0)
         )
 
-    def test_is_not_given_back_while_nova_still_names_it(self, server):
+    def test_room_is_not_given_back_while_nova_lists_the_server(self, server):
         """Nova changes a host's figures first, and then its instances."""
         replica = a_replica(self.lease, server)
 
         assert not has_room(replica, host_state(['s']), 5)
 
-    def test_is_not_given_back_in_the_place_of_another(self, server):
+    def test_room_is_not_given_back_for_another_server(self, server):
         """A server without a record has its room now."""
         replica = a_replica(self.lease, server)
 
@@ -260,7 +260,7 @@ class TestOverdrawnReservation:
         replica.advance(TAIL)
         assert not replica.indexes.main.held('overdrawn')
 
-    def test_is_counted_in_a_full_copy(self):
+    def test_use_beyond_a_reservation_is_counted_in_a_full_copy(self):
         replica = state.Replica(accounting.SchedulerAccounting)
         replica.advance(NOW)
         replica.load(

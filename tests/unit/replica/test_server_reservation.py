@@ -67,7 +67,7 @@ def test_a_server_that_names_none_is_of_its_own_project():
     'created, expected',
     [(START - 1, False), (START, True), (END - 1, True), (END, False)],
 )
-def test_it_was_made_inside_the_window(created, expected):
+def test_server_created_inside_the_window_draws(created, expected):
     assert draws(WHOLE, server(created=created), known()) is expected
     assert not draws(WHOLE, server(created=created), on=None)
 

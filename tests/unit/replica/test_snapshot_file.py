@@ -212,7 +212,7 @@ class TestHosts:
 
         assert snapshot_file.read_hosts(path) == self.UUIDS
 
-    def test_are_a_uuid_a_line(self, path):
+    def test_file_of_hosts_has_a_uuid_in_each_line(self, path):
         with open(path + '.hosts') as file:
             assert set(file.read().splitlines()) == self.UUIDS
 

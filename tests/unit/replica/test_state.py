@@ -483,7 +483,9 @@ class TestEnds:
     YEAR = 365 * 86400
 
     @pytest.mark.parametrize('gone', [False, True])
-    def test_are_no_more_than_twice_the_instances(self, make, gone):
+    def test_list_of_ends_has_at_most_two_entries_for_an_instance(
+        self, make, gone
+    ):
         replica = state.Replica(accounting.SchedulerAccounting)
         replica.apply(1, [record.encode(make.host('h1'))])
         for n in range(1000):

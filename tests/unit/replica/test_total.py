@@ -99,7 +99,7 @@ class World:
     vcpus=HOSTS, resized=HOSTS, instances=INSTANCES, allocations=ALLOCATIONS,
     gone=st.sets(st.integers(0, 4)),
 )
-def test_it_is_the_sum_of_all_hosts(
+def test_total_demand_is_the_sum_of_all_hosts(
     make, accounting_, vcpus, resized, instances, allocations, gone
 ):
     world = World(make, accounting_, vcpus)

@@ -26,14 +26,14 @@ def host_seconds(booking):
 
 
 @pytest.mark.parametrize('share', [0.1, 0.3, 0.6])
-def test_they_take_the_share_and_hardly_more(share):
+def test_leases_take_the_share_and_hardly_more(share):
     taken = sum(map(host_seconds, drawn(share=share)))
     whole = len(HOSTS) * SPAN
     most = 4 * lease.MAX_DURATION / whole
     assert share <= taken / whole <= share + most
 
 
-def test_they_are_booked_ahead_in_order():
+def test_leases_are_booked_ahead_in_order():
     bookings = drawn(ahead=(1, 14))
     aheads = [each.lease.start - each.at for each in bookings]
     assert min(aheads) >= lease.DAY

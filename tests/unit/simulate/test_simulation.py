@@ -310,7 +310,7 @@ class TestRelocation:
             instance(2 * HOUR, lifetime, trace.UNBOUNDED, 8),
         ]
 
-    def test_they_move_before_the_window_opens(self):
+    def test_instances_move_before_the_window_opens(self):
         found = self.played(
             *self.between(SPAN), bookings=[whole()], hosts=self.HOSTS[:2],
         )

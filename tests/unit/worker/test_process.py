@@ -530,7 +530,9 @@ class TestPlacedInstance:
 
         assert self.counted(other) == {'h1': [self.PLACED]}
 
-    def test_is_booked_by_the_manager(self, workers, end_point):
+    def test_placed_instance_is_booked_by_the_manager(
+        self, workers, end_point
+    ):
         workers[0].add_placed(self.PLACED, 1000, 60)
 
         assert eventually(lambda: end_point.booked)
@@ -641,7 +643,7 @@ class TestSnapshotFile:
         assert eventually(lambda: process.current()[0] is not None)
         assert any('from now' in r.getMessage() for r in caplog.records)
 
-    def test_it_ages_on(self, kept, monkeypatch):
+    def test_snapshot_file_continues_to_age(self, kept, monkeypatch):
         kept(age=110)
         process.ensure_started()
         assert eventually(lambda: hosts() == {'h1'})
@@ -687,7 +689,7 @@ class TestSnapshotFile:
             )
             assert abs(kept.written_at - time.time()) < DEADLINE
 
-    def test_is_left_to_the_worker_that_just_wrote_it(
+    def test_fresh_snapshot_file_is_not_written_by_another_worker(
         self, kept, end_point, ledger, make
     ):
         kept(age=1)
@@ -827,7 +829,7 @@ class TestStart:
 
         assert time.monotonic() - began < DEADLINE / 2
 
-    def test_does_not_wait_for_one_that_has_no_answer(
+    def test_start_does_not_wait_without_file_and_manager(
         self, configure, path, end_point
     ):
         """The file and the manager have failed: there may never be a copy."""
@@ -1035,7 +1037,7 @@ class _Decided:
 class TestDecisions:
     """The decisions that a worker keeps."""
 
-    def test_are_settled_and_drive_no_pull(
+    def test_decisions_are_settled_without_a_pull(
         self, end_point, ledger, make, configure, monkeypatch
     ):
         monkeypatch.setattr(threads, 'CHORES_PAUSE', 3600)
@@ -1054,7 +1056,7 @@ class TestDecisions:
 
         assert pulls._value.get() == before
 
-    def test_those_that_wait_are_bounded(self):
+    def test_unsettled_decisions_are_bounded(self):
         kept = decision_log.Decisions(lambda: 1000, lambda: None)
         for n in range(decision_log.MAX_FRESH + 5):
             kept.add(_Decided(str(n)))
