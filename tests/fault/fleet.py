@@ -158,7 +158,11 @@ class Fleet:
         wait_for('replicas equal to SQL', self.fed)
         assert not self.ledger.waiting_requests()
         leases = self.ledger.leases()
-        assert {lease.id for lease in leases} == traffic.left()
+        unlike = {lease.id for lease in leases} ^ traffic.left()
+        assert not unlike, [
+            (each, each in traffic.made, each in traffic.deleted)
+            for each in unlike
+        ]
         assert {lease.status for lease in leases} <= {'PENDING', 'ACTIVE'}
         assert set(self._cloud.flavors) == {
             lease.reservations[0].id
