@@ -20,6 +20,8 @@ from blazar_sched.service.manager.manager import Manager
 from blazar_sched.worker import process
 from demo.cloud import host_of
 
+pytestmark = pytest.mark.more
+
 HOUR = 3600
 MONTH = 30 * 24 * HOUR
 # Seconds for a request in transit.

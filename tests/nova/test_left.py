@@ -4,6 +4,8 @@
 from nova.scheduler import host_manager
 import pytest
 
+pytestmark = pytest.mark.more
+
 SOON = 900
 
 

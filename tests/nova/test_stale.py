@@ -13,6 +13,8 @@ from blazar_sched.worker import filtering
 from blazar_sched.worker import process
 from demo import cloud
 
+pytestmark = pytest.mark.more
+
 HOUR = 3600
 SOON = 900
 

@@ -20,7 +20,10 @@ RELOCATE = {
 }
 
 
-@pytest.fixture(autouse=True, params=[{}, RELOCATE], ids=['', 'relocate'])
+@pytest.fixture(autouse=True, params=[
+    pytest.param({}, id=''),
+    pytest.param(RELOCATE, id='relocate', marks=pytest.mark.more),
+])
 def options(request, lab):
     """Each row holds whether or not servers are relocated.
 

@@ -16,6 +16,8 @@ from blazar_sched.worker import process
 from blazar_sched.worker import request
 from demo import cloud
 
+pytestmark = pytest.mark.more
+
 HOUR = 3600
 DAY = 24 * HOUR
 

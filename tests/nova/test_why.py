@@ -14,6 +14,8 @@ from blazar_sched.service.bus import schedulers
 from blazar_sched.worker import process
 from demo.cloud import wait_for
 
+pytestmark = pytest.mark.more
+
 HOUR = 3600
 SOON = 900
 THEIRS = 'b8a2e1c09f6d4c7f8e7d6c5b4a392817'

@@ -74,6 +74,7 @@ def there(service):
     }
 
 
+@pytest.mark.more
 @pytest.mark.row('F87')
 @pytest.mark.parametrize('version', microversion.VERSIONS)
 def test_any_request_is_answered_as_the_document_says(service, there, version):

@@ -18,6 +18,8 @@ from tests.waiting import PATIENCE
 from tests.waiting import response
 from tests.waiting import until
 
+pytestmark = pytest.mark.more
+
 SCRIPT = pathlib.Path(sys.executable).with_name('blazar-sched')
 
 

@@ -28,6 +28,8 @@ from blazar_sched.service.clients.placement import resource_class
 from tests.standins.rest import answer
 from tests.standins.rest import Service
 
+pytestmark = pytest.mark.more
+
 HOST = 'compute-1'
 SLOT = {'VCPU': 2, 'MEMORY_MB': 256, 'DISK_GB': 3}
 FLAVOR = Flavor(

@@ -9,6 +9,8 @@ import pytest
 from blazar_sched.domain import exception
 from blazar_sched.service.clients.nova.server import IMAGE_MICROVERSION
 
+pytestmark = pytest.mark.more
+
 OWNER = 'owner'
 
 

@@ -10,6 +10,8 @@ from blazar_sched.service.clients.placement import resource_class
 from blazar_sched.worker import process
 from tests.nova.manager.conftest import having
 
+pytestmark = pytest.mark.more
+
 OWNER = 'owner'
 OTHER = 'somebody-else'
 

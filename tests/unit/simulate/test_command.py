@@ -71,6 +71,7 @@ def test_48_hosts_for_five_days(simulate, capsys):
     assert set(ours['evicted']) <= {trace.PREEMPTIBLE}
 
 
+@pytest.mark.more
 def test_gpus_of_alibabas_trace(tmp_path, capsys):
     rng = random.Random(4)
     tasks = ['cpu_milli,memory_mib,num_gpu,qos,creation_time,deletion_time']
@@ -129,6 +130,7 @@ def test_instances_are_repeated_until_freepool_refuses_so_many(simulate):
         assert share(fewer) < 0.5
 
 
+@pytest.mark.more
 def test_scenes_have_a_line_each(simulate, capsys):
     options = '--sample', '16', '--repeat', '2'
     scenes = simulate(*options, '--seed', '7', '--seeds', '2', '--jobs', '2')
