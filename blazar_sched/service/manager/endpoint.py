@@ -89,7 +89,6 @@ class Endpoint:
         self.list_offers = _owned(offers.list)
         self.get_offer = offers.get
         self.delete_offer = offers.delete
-        self.update_series = all_series.update
         self.list_series = _owned(all_series.list)
         self.get_series = all_series.get
         self.delete_series = all_series.delete
@@ -204,6 +203,19 @@ class Endpoint:
     ) -> Values:
         self._learn_flavors(values)
         return self._series.create(values, idempotency_key, dry_run)
+
+    def update_series(
+        self,
+        series_id: str,
+        project_id: str | None,
+        values: Values,
+        since: str | None = None,
+        dry_run: bool = False,
+    ) -> Values:
+        self._learn_flavors(values)
+        return self._series.update(
+            series_id, project_id, values, since, dry_run
+        )
 
     def create_lease_request(
         self, values: Values, idempotency_key: str | None = None

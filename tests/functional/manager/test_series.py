@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import series as rules
+from blazar_sched.domain.flavor import Flavor
 from blazar_sched.domain.series import Recurrence
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.service import loop
@@ -646,6 +647,25 @@ class TestUpdate:
             (each['occurrence'], 4 * HOUR) for each in made['leases'][4:]
         ]
         assert len(world.ledger.leases()) == 10
+
+    def test_flavor_that_the_ledger_lacks_is_copied_from_nova(
+        self, world, create
+    ):
+        made = create(rrule='FREQ=DAILY;COUNT=2')
+        world.nova.known_flavors = [Flavor('new', 'new', 1, 512, 1)]
+        shown = world.manager.endpoint.update_series(
+            {}, series_id=made['id'], project_id='project', values={
+                'reservations': [{
+                    'resource_type': 'flavor:instance', 'flavor_id': 'new',
+                    'amount': 2,
+                }],
+            },
+        )
+        assert missing(shown) == []
+        assert {
+            lease.reservations[0].demand.flavor.id
+            for lease in world.ledger.leases()
+        } == {'new'}
 
     def test_leases_as_the_rule_says_stay(
         self, world, create, update
