@@ -81,7 +81,7 @@ class Bookings:
             if made is not None:
                 return made, False
             lease = book(tx)
-            key.put(tx, lease.id)
+            key.put(tx, lease.id, self.now())
             return lease, True
 
         lease, is_new = admission.commit(work)

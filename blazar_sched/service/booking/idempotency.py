@@ -44,7 +44,8 @@ class Key:
         """Return the lease that the key has made, None if none.
 
         :param source: the ledger, or a commit
-        :raises IdempotencyKeyReused: if the key was used for another request
+        :raises IdempotencyKeyReused: if the key was used for another request,
+            or the lease was deleted
         """
         if self.key is None:
             return None
@@ -53,19 +54,19 @@ class Key:
             return None
         lease_id, known = found
         require_same(known, digest(self.values))
+        if lease_id is None:
+            raise _deleted()
         try:
             return source.lease(lease_id)
-        except exception.LeaseNotFound:
-            # The lease was deleted in the meantime, and the key with the
-            # lease.
-            return None
+        except exception.LeaseNotFound as e:
+            raise _deleted() from e
 
-    def put(self, tx: Tx, lease_id: str) -> None:
+    def put(self, tx: Tx, lease_id: str, now: int) -> None:
         """Write that the key has made a lease."""
         if self.key is not None:
             tx.put_key(
                 self.values['project_id'], self.key, lease_id,
-                digest(self.values),
+                digest(self.values), now,
             )
 
 
@@ -89,15 +90,29 @@ def series_of(source: Reader, new: Series) -> Series | None:
 
     :param source: the ledger, or a commit
     :param new: the series that the current request would make
-    :raises IdempotencyKeyReused: if the key was used for another request
+    :raises IdempotencyKeyReused: if the key was used for another request, or
+        the series was deleted
     """
     try:
         known: Series = source.one_series(new.id)
     except exception.SeriesNotFound:
+        if source.lease_by_key(new.project_id, new.id) is not None:
+            raise _deleted() from None
         return None
     if known.digest:
         require_same(known.digest, new.digest)
     return known
+
+
+def forget_series(tx: Tx, series: Series, now: int) -> None:
+    """Keep the key of a series that is deleted: the id of the series."""
+    tx.put_key(series.project_id, series.id, None, series.digest, now)
+
+
+def _deleted() -> exception.IdempotencyKeyReused:
+    return exception.IdempotencyKeyReused(
+        'what the key has created was deleted', field='Idempotency-Key'
+    )
 
 
 def require_same(known: str, asked: str) -> None:

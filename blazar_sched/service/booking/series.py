@@ -248,6 +248,7 @@ class AllSeries(loop.Looped):
                 if _is_untouched(lease)
             ]
             tx.delete_series(series.id)
+            idempotency.forget_series(tx, series, self._bookings.now())
             return removed
 
         for each in self._ledger.commit(work):

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Idempotency keys in SQL, with the leases that their requests created."""
 
+from collections.abc import Collection
+
 import sqlalchemy as sa
 
 from blazar_sched.service.ledger import access
@@ -9,11 +11,11 @@ from blazar_sched.service.ledger import models
 
 def get(
     connection: sa.Connection, project_id: str, key: str
-) -> tuple[str, str] | None:
+) -> tuple[str | None, str] | None:
     """Return the lease that was created with an idempotency key.
 
-    :returns: the lease's id and the digest that came with the key, None if
-        the key is unknown
+    :returns: the lease's id, None if the lease was deleted, and the digest
+        that came with the key; None if the key is unknown
     """
     found = connection.execute(
         sa.select(
@@ -30,13 +32,37 @@ def put(
     connection: sa.Connection,
     project_id: str,
     key: str,
-    lease_id: str,
+    lease_id: str | None,
     digest: str,
+    now: int,
 ) -> None:
-    """Insert the lease created with an idempotency key, which must be new."""
+    """Insert the lease created with an idempotency key, which must be new.
+
+    :param lease_id: None if what the key has created is deleted
+    """
     connection.execute(
         sa.insert(models.IdempotencyKey).values(
-            project_id=project_id, key=key, lease_id=lease_id, digest=digest
+            project_id=project_id, key=key, lease_id=lease_id, digest=digest,
+            created_at=now,
+        )
+    )
+
+
+def forget_leases(connection: sa.Connection, ids: Collection[str]) -> None:
+    """Keep the keys of leases that are deleted, without the leases."""
+    connection.execute(
+        sa.update(models.IdempotencyKey)
+        .where(models.IdempotencyKey.lease_id.in_(ids))
+        .values(lease_id=None)
+    )
+
+
+def drop(connection: sa.Connection, before: int) -> None:
+    """Delete the keys without a lease that were used before a time."""
+    connection.execute(
+        sa.delete(models.IdempotencyKey).where(
+            models.IdempotencyKey.lease_id.is_(None),
+            models.IdempotencyKey.created_at < before,
         )
     )
 
@@ -48,6 +74,7 @@ class Reads(access.Reads):
 
 
 class Writes(access.Writes):
-    """The change of idempotency keys."""
+    """The changes of idempotency keys."""
 
     put_key = access.write(put)
+    drop_keys = access.write(drop)

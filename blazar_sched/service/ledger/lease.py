@@ -17,6 +17,7 @@ from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import allocation
 from blazar_sched.service.ledger import event
 from blazar_sched.service.ledger import floating_ip
+from blazar_sched.service.ledger import idempotency
 from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger import reservation
 from blazar_sched.service.ledger import rows
@@ -293,8 +294,10 @@ def delete_all(
         .where(models.Reservation.lease_id.in_(ids))
     ).all()
     records = reservation.drop(connection, reserved)
-    for model in (models.IdempotencyKey, models.Event):
-        connection.execute(sa.delete(model).where(model.lease_id.in_(ids)))
+    idempotency.forget_leases(connection, ids)
+    connection.execute(
+        sa.delete(models.Event).where(models.Event.lease_id.in_(ids))
+    )
     connection.execute(sa.delete(models.Lease).where(models.Lease.id.in_(ids)))
     return records
 

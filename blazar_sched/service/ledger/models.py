@@ -244,16 +244,21 @@ class Threshold(Base):
 
 
 class IdempotencyKey(Base):
-    """An idempotency key of a client, with the digest of its request."""
+    """An idempotency key of a client, with the digest of its request.
+
+    A key whose lease was deleted has no `lease_id`, and is kept for a while: a
+    copy of the request may still be on its way to a manager.
+    """
 
     __tablename__ = 'idempotency_key'
 
     project_id: orm.Mapped[str] = orm.mapped_column(primary_key=True)
     key: orm.Mapped[str] = orm.mapped_column(primary_key=True)
-    lease_id: orm.Mapped[str] = orm.mapped_column(
+    lease_id: orm.Mapped[str | None] = orm.mapped_column(
         sa.ForeignKey('lease.id'), index=True
     )
     digest: orm.Mapped[str]
+    created_at: orm.Mapped[int]
 
 
 class ShelvedServer(Base):

@@ -70,6 +70,9 @@ LOG = log.getLogger(__name__)
 
 # The number of commits with deleted leases in one step of the pruner.
 PURGE_SLICES = 20
+# Seconds for which an idempotency key is kept whose lease was deleted: far more
+# than a copy of a request can be on its way, with a manager that is suspended.
+KEYS_KEPT = 86400
 
 
 class Manager:
@@ -333,12 +336,13 @@ class Manager:
 
     def _prune(self) -> None:
         """Delete what is too old; every manager may do so."""
-        options = self._conf.manager
+        options, now = self._conf.manager, int(self.clock())
         gone = self.ledger.prune(options.changes_kept)
         if gone:
             LOG.info('Pruned the changes of %d revisions', gone)
         if options.keep_leases:
-            before = int(self.clock()) - options.keep_leases
+            before = now - options.keep_leases
             slices = itertools.islice(self.ledger.purge(before), PURGE_SLICES)
             if count := sum(slices):
                 LOG.info('Deleted %d leases that ended long ago', count)
+        self.ledger.write(lambda tx: tx.drop_keys(now - KEYS_KEPT))

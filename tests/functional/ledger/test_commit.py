@@ -432,7 +432,7 @@ def test_failed_commit_leaves_no_rows(store, nouns, host):
         tx.claim_event(
             lease.events[0].id, Claim('me', 'token', 10), None
         )
-        tx.put_key('project', 'key', lease.id, 'digest')
+        tx.put_key('project', 'key', lease.id, 'digest', 0)
         raise exception.NotEnoughHostsAvailable('no room')
 
     with pytest.raises(exception.NotEnoughHostsAvailable):
@@ -558,7 +558,7 @@ class TestRehearse:
             tx.claim_event(
                 lease.events[0].id, Claim('me', 'token', 10), None
             )
-            tx.put_key('project', 'key', lease.id, 'digest')
+            tx.put_key('project', 'key', lease.id, 'digest', 0)
             return tx.leases(), len(tx.hosts()), tx.replica.revision
 
         return work

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An idempotency key creates one lease, and is deleted with the lease."""
+"""An idempotency key creates one lease, and outlives the lease for a while."""
 
 import threading
 
 import pytest
 import sqlalchemy as sa
+
+NOW = 1_900_000_000
 
 
 def create(store, nouns, key, project='project', digest='digest'):
@@ -16,7 +18,7 @@ def create(store, nouns, key, project='project', digest='digest'):
             return known
         lease = nouns.lease(project_id=project)
         tx.add_lease(lease, [])
-        tx.put_key(project, key, lease.id, digest)
+        tx.put_key(project, key, lease.id, digest, NOW)
         return lease.id, digest
 
     return store.commit(work)
@@ -39,9 +41,14 @@ def test_keys_are_a_projects_own_and_exact(store, nouns):
     assert len(made) == len(store.leases()) == 8
 
 
-def test_a_key_goes_with_its_lease(store, nouns):
+def test_a_key_is_kept_for_a_while_after_its_lease(store, nouns):
     id_, _ = create(store, nouns, 'key')
+    store.write(lambda tx: tx.drop_keys(NOW + 1))
+    assert store.lease_by_key('project', 'key') == (id_, 'digest')
     store.commit(lambda tx: tx.delete_lease(id_))
+    store.write(lambda tx: tx.drop_keys(NOW))
+    assert store.lease_by_key('project', 'key') == (None, 'digest')
+    store.write(lambda tx: tx.drop_keys(NOW + 1))
     assert store.lease_by_key('project', 'key') is None
     assert create(store, nouns, 'key')[0] != id_
     assert store.check() == []
@@ -53,7 +60,7 @@ def test_a_key_is_never_given_to_another_lease(store, nouns):
 
     def work(tx):
         tx.add_lease(other, [])
-        tx.put_key('project', 'key', other.id, 'digest')
+        tx.put_key('project', 'key', other.id, 'digest', NOW)
 
     with pytest.raises(sa.exc.IntegrityError):
         store.commit(work)

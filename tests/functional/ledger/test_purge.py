@@ -43,10 +43,12 @@ def test_leases_that_ended_before_are_deleted_in_slices(store, put):
     faults = store.check()
     old = [put() for _ in range(6)] + [put(states.LEASE_ERROR)]
     assert store.count_over(ENDED + 1)['lease'] == 7
-    store.commit(lambda tx: tx.put_key('project', 'key', old[0], 'digest'))
+    store.commit(
+        lambda tx: tx.put_key('project', 'key', old[0], 'digest', ENDED)
+    )
 
     assert list(store.purge(ENDED + 1)) == [3, 3, 1]
-    assert store.lease_by_key('project', 'key') is None
+    assert store.lease_by_key('project', 'key') == (None, 'digest')
 
     assert there(store) == kept
     assert not there(store) & set(old)

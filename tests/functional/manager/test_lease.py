@@ -12,6 +12,7 @@ from blazar_sched.domain import window
 from blazar_sched.domain.event import Claim
 from blazar_sched.service import faults
 from blazar_sched.service.ledger.tx import Tx
+from blazar_sched.service.manager.manager import KEYS_KEPT
 from tests.functional.manager.conftest import hosts
 from tests.standins.neutron import NETWORK
 
@@ -382,11 +383,19 @@ class TestKey:
         world.add_host('a')
         assert world.leases.create(values, 'k').status == 'PENDING'
 
-    def test_goes_with_its_lease(self, world):
+    def test_a_late_copy_of_a_request_makes_no_lease(self, world):
+        """The lease is deleted before another manager handles the copy."""
         world.add_host('a')
         values = self.values(world, start=world.now + 100)
         first = world.leases.create(values, 'k')
         world.leases.delete(first.id, None)
+        with pytest.raises(exception.IdempotencyKeyReused, match='deleted'):
+            world.leases.create(values, 'k')
+        assert world.ledger.leases() == []
+
+        world.clock.now += KEYS_KEPT + 1
+        world.manager._prune()
+        values = self.values(world, start=world.now + 100)
         assert world.leases.create(values, 'k').id != first.id
 
     def test_concurrent_creates_with_one_key_make_one_lease(self, world):

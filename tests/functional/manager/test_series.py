@@ -208,17 +208,27 @@ def test_a_repeated_request_is_answered_after_a_change(
     values = wanted(**asked)
     made = create(key='k', **asked)
     series = world.manager.series
-    changed = series.update(made['id'], 'project', {'name': 'other'})
+    series.update(made['id'], 'project', {'name': 'other'})
     assert series.create(values, 'k')['name'] == 'other'
     # The values of now are those of another request.
     with pytest.raises(exception.IdempotencyKeyReused):
         series.create({**values, 'name': 'other'}, 'k')
-    # A series from before the digest was stored.
+    # A copy of the request may arrive after the series was deleted.
+    series.delete(made['id'], 'project')
+    with pytest.raises(exception.IdempotencyKeyReused, match='deleted'):
+        series.create(values, 'k')
+    assert world.ledger.leases() == []
+
+
+def test_series_from_before_the_digest_was_stored(world, create, wanted):
+    asked = {'rrule': 'FREQ=DAILY;COUNT=3', 'start': HOUR}
+    made = create(key='k', **asked)
     known = world.ledger.one_series(made['id'])
     world.ledger.commit(
         lambda tx: tx.put_series(dataclasses.replace(known, digest=''))
     )
-    assert series.create(values, 'k')['id'] == changed['id']
+    again = world.manager.series.create(wanted(**asked), 'k')
+    assert again['id'] == made['id']
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from alembic import op
 import sqlalchemy as sa
 from sqlalchemy.dialects import mysql
 
-revision = '7c1e5a90d2b4'
+revision = '3f9d27b6c1a8'
 down_revision = None
 
 # A copy of the models at this migration: the models change later, a migration
@@ -200,11 +200,9 @@ def upgrade() -> None:
         'idempotency_key',
         sa.Column('project_id', NAME, primary_key=True),
         sa.Column('key', NAME, primary_key=True),
-        sa.Column(
-            'lease_id', ID, sa.ForeignKey('lease.id'), index=True,
-            nullable=False
-        ),
+        sa.Column('lease_id', ID, sa.ForeignKey('lease.id'), index=True),
         *_columns(NAME, 'digest'),
+        *_columns(sa.BigInteger, 'created_at'),
     )
     _create(
         'reservation',
