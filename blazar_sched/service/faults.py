@@ -32,21 +32,26 @@ def arm_from_environment() -> None:
     """Arm the process to be killed at the point in the environment.
 
     ``BLAZAR_SCHED_CRASH_AT`` is the name of a point, or ``name#3`` for the
-    third time that the process passes the point.
+    third time that the process passes the point; with ``!SIGSTOP`` after it,
+    the process is suspended in place of being killed.
 
     :raises ValueError: if the text after '#' is not a number
+    :raises KeyError: if the text after '!' is not a signal
     """
     where = os.environ.get(VARIABLE)
     if where:
-        name, _, pass_ = where.partition('#')
-        arm(_killer(name, int(pass_ or 1)))
+        place, _, number = where.partition('!')
+        name, _, pass_ = place.partition('#')
+        arm(_killer(
+            name, int(pass_ or 1), signal.Signals[number or 'SIGKILL']
+        ))
 
 
-def _killer(fatal: str, last: int) -> Hook:
+def _killer(fatal: str, last: int, number: signal.Signals) -> Hook:
     passes = itertools.count(1)
 
     def kill(name: str) -> None:
         if name == fatal and next(passes) == last:
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), number)
 
     return kill

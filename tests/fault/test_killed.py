@@ -6,6 +6,8 @@ ever respond to the call.
 """
 
 import os
+import pathlib
+import signal
 import time
 
 import pytest
@@ -61,7 +63,7 @@ class Pair:
         answer = self._api.simulate_post('/v1/os-hosts', json={'name': name})
         assert answer.status_code == 201, answer.text
 
-    def create_until_killed(self):
+    def create_until_down(self):
         """Return each response, with the seconds that it took."""
         answers = []
         for number in range(CREATES):
@@ -70,12 +72,33 @@ class Pair:
                 '/v1/leases', json=lease(number)
             )
             answers.append((answer, time.monotonic() - began))
-            if not self._doomed.is_alive:
+            if self._is_down():
                 return answers
         raise AssertionError('no create has reached the doomed manager')
 
+    def delete(self, lease_id):
+        path = f'/v1/leases/{lease_id}'
+        wait_for(
+            'the deletion',
+            lambda: self._api.simulate_delete(path).status_code == 204,
+        )
+
+    def resume(self):
+        """Resume the suspended manager, until it has refused the create."""
+        self._doomed.signal(signal.SIGCONT)
+        wait_for(
+            'the refusal',
+            lambda: 'Refused: create_lease' in self._doomed.log.read_text(),
+        )
+
     def close(self):
         self.ledger.close()
+
+    def _is_down(self):
+        if not self._doomed.is_alive:
+            return True
+        status = pathlib.Path(f'/proc/{self._doomed.pid}/status').read_text()
+        return 'T (stopped)' in status
 
     def _start(self, **environment):
         return self._processes.start(
@@ -86,10 +109,15 @@ class Pair:
         return self._api.simulate_get(path).status_code == 200
 
 
-@pytest.fixture(params=['create_lease:called', 'create_lease:answering'])
-def pair(request, tmp_path, bus, cloud, database_on, processes):
+@pytest.fixture
+def point():
+    return 'create_lease:called'
+
+
+@pytest.fixture
+def pair(point, tmp_path, bus, cloud, database_on, processes):
     site = Deployment(tmp_path, database_on('mysql'), bus, cloud.url)
-    pair = Pair(site, processes, request.param)
+    pair = Pair(site, processes, point)
     for name in cloud.hosts:
         pair.add_host(name)
     pair.start_the_other()
@@ -97,10 +125,13 @@ def pair(request, tmp_path, bus, cloud, database_on, processes):
     pair.close()
 
 
+@pytest.mark.parametrize(
+    'point', ['create_lease:called', 'create_lease:answering']
+)
 def test_a_create_is_answered_though_its_manager_dies(pair):
     """Another manager creates the lease once, whether or not it was committed.
     """
-    answers = pair.create_until_killed()
+    answers = pair.create_until_down()
 
     assert {answer.status_code for answer, _ in answers} == {201}
     assert max(seconds for _, seconds in answers) < BOUND
@@ -113,9 +144,21 @@ def test_sent_once_a_create_is_not_answered(pair, monkeypatch):
     """The control: without a second attempt there is no response."""
     monkeypatch.setattr(rpc, 'ATTEMPTS', 1)
 
-    [*_, (answer, _)] = pair.create_until_killed()
+    [*_, (answer, _)] = pair.create_until_down()
 
     assert answer.status_code == 503
+
+
+@pytest.mark.parametrize('point', ['create_lease:called!SIGSTOP'])
+def test_a_late_copy_of_a_create_makes_no_lease(pair):
+    """The lease is deleted before a suspended manager goes on to create it.
+    """
+    for answer, _ in pair.create_until_down():
+        pair.delete(answer.json['lease']['id'])
+
+    pair.resume()
+
+    assert pair.ledger.leases() == []
 
 
 @pytest.mark.parametrize('engine', ['mysql', 'postgresql'])

@@ -70,8 +70,8 @@ LOG = log.getLogger(__name__)
 
 # The number of commits with deleted leases in one step of the pruner.
 PURGE_SLICES = 20
-# Seconds for which an idempotency key is kept whose lease was deleted: far more
-# than a copy of a request can be on its way, with a manager that is suspended.
+# Seconds for which an idempotency key is kept whose lease was deleted: far
+# longer than a suspended manager can keep a copy of a request.
 KEYS_KEPT = 86400
 
 
