@@ -19,7 +19,6 @@ import pytest
 import yaml
 
 from blazar_sched import filters
-from blazar_sched import policies
 from blazar_sched import weighers
 from blazar_sched.cmd import main
 from blazar_sched.domain import event
@@ -33,6 +32,7 @@ from blazar_sched.service.api import lease
 from blazar_sched.service.api import meaning
 from blazar_sched.service.api import microversion
 from blazar_sched.service.api import openapi
+from blazar_sched.service.api import policies
 from blazar_sched.service.api import routes
 from blazar_sched.service.api import rule
 from blazar_sched.service.api.field import Field

@@ -4,11 +4,11 @@
 import falcon
 from oslo_config import cfg
 
-from blazar_sched import policies
 from blazar_sched.service.api import caller
 from blazar_sched.service.api import errors
 from blazar_sched.service.api import media
 from blazar_sched.service.api import offer
+from blazar_sched.service.api import policies
 from blazar_sched.service.api import policy
 from blazar_sched.service.api import routes
 

@@ -7,10 +7,10 @@ from keystonemiddleware import fixture as keystone_fixture
 from oslo_context import context
 import pytest
 
-from blazar_sched import policies
 from blazar_sched.domain import exception
 from blazar_sched.service.api import deploy
 from blazar_sched.service.api import microversion
+from blazar_sched.service.api import policies
 from blazar_sched.service.api import policy
 from blazar_sched.service.api import routes
 from tests import loopback

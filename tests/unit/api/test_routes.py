@@ -4,9 +4,9 @@
 from falcon import testing
 import pytest
 
-from blazar_sched import policies
 from blazar_sched.service.api import deploy
 from blazar_sched.service.api import microversion
+from blazar_sched.service.api import policies
 from blazar_sched.service.api import routes
 
 # The routes of Blazar 18, as far as they exist here.

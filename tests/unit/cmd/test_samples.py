@@ -11,12 +11,12 @@ from oslo_policy import policy
 import pytest
 import yaml
 
-from blazar_sched import policies
 from blazar_sched.conf import nova as nova_conf
 from blazar_sched.conf import scheduler as scheduler_conf
 from blazar_sched.conf import service as service_conf
 from blazar_sched.conf import threshold as threshold_conf
 from blazar_sched.service.api import deploy
+from blazar_sched.service.api import policies
 
 ETC = pathlib.Path(__file__).parents[3] / 'etc'
 # These options are registered when the object is loaded.
