@@ -154,7 +154,11 @@ def test_an_offer_is_held_and_accepted_after_a_reload(world, browse):
     alice = browse(world)
     alice.sign_in()
     page = alice.page
-    page.fill('#count', '2')
+    # The page shows an earlier result until the search for two is answered.
+    with page.expect_response(
+        lambda answer: '"min":2' in (answer.request.post_data or '')
+    ):
+        page.fill('#count', '2')
     alice.until(lambda: page.inner_text('#found').startswith('from now'))
     card = hold(alice)
     assert '2 hosts' in card.inner_text()
