@@ -977,22 +977,21 @@ class TestThreads:
         return world.lease(lease).status
 
     @pytest.mark.row('C7')
-    def test_event_is_done_at_its_time(self, running, conf):
-        """No event waits for the next look at the due events."""
-        conf.set_override('event_poll_interval', 1000.0, 'manager')
-        running.runner.wake()
+    def test_within_a_second_of_its_time(self, running):
         running.add_host('a')
         lease = running.create(start=2, end=4)
         for status, at in (('ACTIVE', lease.start), ('TERMINATED', lease.end)):
             until(lambda s=status: self.status(running, lease) == s)
-            assert time.time() >= at
+            assert 0 <= time.time() - at < 1
 
     def test_lease_of_now_starts_at_once(self, running, conf):
         conf.set_override('event_poll_interval', 1000.0, 'manager')
         running.runner.wake()
         running.add_host('a')
+        begun = time.monotonic()
         lease = running.create(start='now')
         until(lambda: self.status(running, lease) == 'ACTIVE')
+        assert time.monotonic() - begun < 1
 
     @pytest.mark.row('F61')
     def test_a_slow_event_delays_no_other(self, running, slots):
