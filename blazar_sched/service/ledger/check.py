@@ -40,21 +40,20 @@ _FINISHED = (states.EVENT_DONE, states.EVENT_ERROR)
 _BATCH = 5000
 
 
-def check(connection: sa.Connection, now: int = window.FOREVER) -> list[str]:
+def check(connection: sa.Connection, now: int | None = None) -> list[str]:
     """Return the inconsistencies of all rows, one line each.
 
     :param now: hosts must have copies of the maintenances that end after now,
-        and the allocations must fit on their hosts from now on. By default
-        the allocations must fit at any time. An active reservation that has
-        grown may exceed a host at a time before, in the table only: an
-        allocation has its present amounts from its start on.
+        and the allocations that end after now must fit on their hosts, as a
+        reservation may have grown in place of one that is over. None if all
+        allocations must fit, and no copy of a maintenance is needed
     """
     return [
         *_orphans(connection),
         *_inconsistent(connection),
-        *_over_commitments(connection, now),
+        *_over_commitments(connection, 0 if now is None else now),
         *_gaps(connection),
-        *_copies(connection, now),
+        *_copies(connection, window.FOREVER if now is None else now),
     ]
 
 
@@ -308,7 +307,7 @@ def _over_commitments(
     hosts = {host.uuid: host for host in list_hosts(connection)}
     found = connection.execute(
         sa.select(Allocation)
-        .where(Allocation.end > (0 if now == window.FOREVER else now))
+        .where(Allocation.end > now)
         .order_by(Allocation.host),
         execution_options={'yield_per': _BATCH},
     )
