@@ -147,10 +147,10 @@ def _in_manager(url: str, budget: float) -> Iterator[Result]:
     manager = Manager(ledger.conf(url), clock=lambda: workload.NOW)
     looks = time_looks(manager)
     try:
+        # A search has less time than the replica takes to load.
+        manager.ledger.read_replica(lambda replica: replica.revision)
         for name, body in SEARCHES.items():
             call = functools.partial(_search, manager, body)
-            # A search has less time than the replica takes to load.
-            manager.ledger.read_replica(lambda replica: replica.revision)
             offers = call()['offers']
             if len(offers) != 6:
                 raise WrongAnswer(f'{len(offers)} offers: {name}')
