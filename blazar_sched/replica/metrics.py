@@ -28,9 +28,7 @@ _PREFIX, _SUFFIX = 'blazar-sched-', '.prom'
 
 
 class Child(Protocol):
-    """The Counter, Gauge or Histogram of a metric and its labels.
-
-    A Counter has `inc`, a Gauge `set`, and a Histogram `observe`.
+    """A Counter with `inc`, a Gauge with `set`, or a Histogram with `observe`.
     """
 
     def inc(self, amount: float = 1) -> None: ...
@@ -167,6 +165,7 @@ class Metrics:
                 self.of(each, *labels)
 
     def of(self, metric: Metric, *labels: str) -> Child:
+        """Return the Counter, Gauge or Histogram of a metric and labels."""
         labels = (*self._first, *labels)
         made = self._made[metric]
         child: Child = made.labels(*labels) if labels else made

@@ -185,7 +185,7 @@ def parse_instance(page: object) -> Instance:
     :raises WireVersionError: if the page is of another version
     :raises ValueError: if the page is malformed
     """
-    page = _page(page)
+    page = _checked(page)
     kind, _, data = _record(page.get('record'))
     entity = record.decode(kind, data or {})
     if not isinstance(entity, Instance):
@@ -199,7 +199,7 @@ def parse_changes(page: object) -> Changes:
     :raises WireVersionError: if the page is of another version
     :raises ValueError: if the page is malformed
     """
-    page = _page(page)
+    page = _checked(page)
     revision, now = page.get('revision'), page.get('now')
     if now is not None and not (
         type(now) in (int, float) and 0 <= now < window.TIME_LIMIT
@@ -235,7 +235,7 @@ def parse_snapshot(page: object) -> Snapshot:
     :raises WireVersionError: if the page is of another version
     :raises ValueError: if the page is malformed
     """
-    page = _page(page)
+    page = _checked(page)
     return Snapshot(
         ledger=_text(page, 'ledger'),
         revision=_count(page, 'revision'),
@@ -253,7 +253,8 @@ def item(value: object) -> packing.Item:
     return value if isinstance(value, str) else _record(value)
 
 
-def _page(page: object) -> Page:
+def _checked(page: object) -> Page:
+    """Return the page, which must be an object of our version."""
     if not isinstance(page, dict):
         raise ValueError('the page is not an object')
     version = page.get('version')

@@ -90,12 +90,16 @@ class WeighedHost(Protocol):
 
 
 class Filter(Protocol):
+    """A filter, with what Nova's handler calls for many hosts at once."""
+
     def filter_all(
         self, filter_obj_list: Sequence[HostState], spec_obj: Spec
     ) -> Iterable[HostState]: ...
 
 
 class Weigher(Protocol):
+    """A weigher, with what Nova's handler reads and calls."""
+
     minval: float | None
     maxval: float | None
 

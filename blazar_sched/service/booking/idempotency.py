@@ -105,7 +105,7 @@ def series_of(source: Reader, new: Series) -> Series | None:
 
 
 def forget_series(tx: Tx, series: Series, now: int) -> None:
-    """Keep the key of a series that is deleted: the id of the series."""
+    """Keep the id of a series that is deleted, as its key."""
     tx.put_key(series.project_id, series.id, None, series.digest, now)
 
 
