@@ -227,9 +227,34 @@ opts = [
         item_type=types.String(choices=vacating),
         mutable=True,
         help='Actions by which the manager removes a conflicting preemptible '
-        'server from a host, in the order of their application. A '
-        'preemptible server that was shelved is unshelved when a host has '
-        'room; see ``restore_interval``.',
+        'server from a host, in the order of their application. The flavor '
+        'extra spec ``lifecycle:preempt_policy``, ``shelve`` or ``delete``, '
+        'comes before these actions. A preemptible server that was shelved '
+        'is unshelved when a host has room; see ``restore_interval``.',
+    ),
+    cfg.IntOpt(
+        'preemption_min_age',
+        default=0,
+        min=0,
+        mutable=True,
+        help='Age in seconds below which a preemptible server is removed only '
+        'if the removal of older preemptible servers is not enough. A window '
+        'that needs the whole host removes all of them.',
+    ),
+    cfg.ListOpt(
+        'preemption_preference',
+        default=[],
+        item_type=types.String(
+            regex=r'(age|resource:[A-Z][A-Z0-9_]*):(asc|desc)'
+        ),
+        mutable=True,
+        help='Order in which preemptible servers are removed where not all of '
+        'them have to go: items ``age:asc`` (the youngest server first), '
+        '``age:desc``, ``resource:<resource class>:asc`` (the server with '
+        'the least of the class first) and '
+        '``resource:<resource class>:desc``, of which an earlier item '
+        'decides before a later item. Without items, the server that ends '
+        'last goes first, and among equals the youngest server.',
     ),
     cfg.FloatOpt(
         'restore_interval',

@@ -11,6 +11,7 @@ import re
 from typing import Any
 
 import os_resource_classes as orc
+from oslo_utils import strutils
 
 from blazar_sched.domain import inventory
 from blazar_sched.domain import requirements
@@ -26,6 +27,12 @@ LIFETIME = f'{PREFIX}lifetime'
 PREEMPTIBLE = f'{PREFIX}preemptible'
 # Whether servers of the flavor may be live-migrated; see domain.relocation.
 MOVABLE = f'{PREFIX}movable'
+
+# The extra specs of OpenStack Watcher's specification "Preemptible Instances"
+# (2026.2): whether servers yield, and what is done with a server that has to.
+WATCHERS_PREEMPTIBLE = 'lifecycle:preemptable'
+PREEMPT_POLICY = 'lifecycle:preempt_policy'
+SHELVE, DELETE = 'shelve', 'delete'
 
 # The extra spec of flavors that Blazar has made of reservations, instead of
 # RESERVATION: servers keep what their flavor said when they were booted.
@@ -94,6 +101,27 @@ def as_blazar(parameters: Mapping[str, Any]) -> str:
 def reservation_id(extra_specs: Mapping[str, str]) -> str | None:
     """Return the reservation that a flavor is of, None if there is none."""
     return extra_specs.get(RESERVATION) or extra_specs.get(_BLAZARS)
+
+
+def is_preemptible(extra_specs: Mapping[str, str]) -> bool:
+    """Tell whether the servers of a flavor yield to reservations.
+
+    PREEMPTIBLE takes precedence over WATCHERS_PREEMPTIBLE.
+    """
+    said = extra_specs.get(
+        PREEMPTIBLE, extra_specs.get(WATCHERS_PREEMPTIBLE, '')
+    )
+    preemptible: bool = strutils.bool_from_string(said)
+    return preemptible
+
+
+def preempt_policy(extra_specs: Mapping[str, str]) -> str | None:
+    """Return what is done with preemptible servers of a flavor that go.
+
+    :returns: SHELVE or DELETE; None if the flavor does not say
+    """
+    policy = extra_specs.get(PREEMPT_POLICY)
+    return policy if policy in (SHELVE, DELETE) else None
 
 
 def resources(

@@ -12,7 +12,6 @@ import dataclasses
 from typing import Any
 
 from oslo_log import log as logging
-from oslo_utils import strutils
 
 from blazar_sched.conf import relocation
 from blazar_sched.conf import scheduler
@@ -24,7 +23,6 @@ from blazar_sched.domain import inventory
 from blazar_sched.domain import relocation as relocation_rules
 from blazar_sched.domain import reservation
 from blazar_sched.domain import window
-from blazar_sched.domain.flavor import PREEMPTIBLE
 from blazar_sched.domain.hints import LIFETIME
 from blazar_sched.domain.hints import RESERVATION
 from blazar_sched.domain.instance import Instance
@@ -229,9 +227,7 @@ def _server(
         ),
         end=end,
         reservation_id=named if isinstance(named, str | None) else UNREADABLE,
-        preemptible=strutils.bool_from_string(
-            extra_specs.get(PREEMPTIBLE, '')
-        ),
+        preemptible=flavor_rules.is_preemptible(extra_specs),
         created=now if is_first else 0,
         features=_features(spec, extra_specs, any(disks)),
     )

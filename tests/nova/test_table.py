@@ -178,11 +178,11 @@ class TestInstanceReservation:
 
 
 class TestPreemptible:
-    """Flavor extra spec ``blazar:preemptible``."""
+    """Flavor extra spec ``blazar:preemptible``, or OpenStack Watcher's."""
 
-    @pytest.fixture
-    def flavor(self, lab):
-        return lab.flavor(4, preemptible='true')
+    @pytest.fixture(params=['blazar:preemptible', 'lifecycle:preemptable'])
+    def flavor(self, lab, request):
+        return lab.cloud.flavor(4, extra_specs={request.param: 'true'})
 
     @pytest.mark.row('C48', 'F55')
     def test_preemptible_server_passes_before_the_next_lease(

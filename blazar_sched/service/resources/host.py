@@ -81,7 +81,7 @@ class HostResource(on_hosts.OnHostsResource):
         return _kept(part, {instance.host for instance in bound})
 
     def start(self, part: Part, now: int) -> base.Opened:
-        """Clear the hosts of yielding servers; see `vacating.yields`.
+        """Clear the hosts of yielding servers; see `preemption.yields`.
 
         :returns: degraded if servers of others are to stay on the hosts; their
             uuids are kept as `in_the_way`

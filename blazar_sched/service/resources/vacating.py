@@ -40,21 +40,18 @@ from blazar_sched.service.bus.notifier import Notifier
 from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.nova import Server
 from blazar_sched.service.ledger.ledger import Ledger
+from blazar_sched.service.resources import preemption
 from blazar_sched.service.resources.servers import Finder
 
 LOG = log.getLogger(__name__)
 
-# Metadata keys of servers: the time at which the server has to go, and the
-# mark that the server is to be brought back once there is room.
+# The metadata key of servers with the time at which the server has to go.
 VACATE_AT = 'blazar_vacate_at'
-RESTORE = 'blazar_restore'
 
 # The actions as named in the options.
 _LIVE_MIGRATE = 'live-migrate'
 _SHELVE = 'shelve'
 _DELETE = 'delete'
-# A task state of Nova.
-_DELETING = 'deleting'
 
 # The end actions after which a server, or a copy of the server, remains.
 _LASTING = (SHELVE, SNAPSHOT)
@@ -181,7 +178,7 @@ class Vacater:
         """Return the servers in the way of a reservation of parts of hosts.
 
         The servers are as few as possible for all reservations on the hosts at
-        the start to have their room; see `choose`.
+        the start to have their room; see `preemption.choose`.
         """
         at = max(lease.start, now)
         found = []
@@ -217,7 +214,9 @@ class Vacater:
                 for c, amount in reservation.demand.slot.items()
                 if amount
             }
-            found += choose(beside, excess, now)
+            found += preemption.choose(
+                beside, excess, now, preemption.preference(self._conf)
+            )
         return found
 
     def _others(
@@ -338,16 +337,20 @@ class Vacater:
         """Delete the servers that yield when a window opens.
 
         A server that was to be shelved or copied at its end is shelved, which
-        copies the server too.
+        copies the server too; another preemptible server goes as its flavor
+        says.
 
         :param servers: all servers that are in the way
         :returns: the uuids of the servers that do not yield
         """
-        going = [s for s in servers if yields(s, now)]
+        going = [s for s in servers if preemption.yields(s, now)]
         shelved = self._shelved(going, now)
         self._nova.shelve_servers(s for s in going if s.uuid in shelved)
-        self._nova.delete_servers(s for s in going if s.uuid not in shelved)
-        staying = [s for s in servers if not yields(s, now)]
+        preemption.preempt(
+            self._ledger, self._nova,
+            (s for s in going if s.uuid not in shelved),
+        )
+        staying = [s for s in servers if not preemption.yields(s, now)]
         for server in staying:
             LOG.warning(
                 'Lease %s starts while server %s of project %s is in the way '
@@ -407,11 +410,11 @@ class Vacater:
         ]
 
     def _order(self, server: Server) -> Sequence[str]:
-        order: Sequence[str] = (
-            self._conf.vacate_preemptible_order
-            if server.preemptible
-            else self._conf.vacate_order
-        )
+        order: Sequence[str] = self._conf.vacate_order
+        if server.preemptible:
+            order = self._conf.vacate_preemptible_order
+            if server.preempt_policy is not None:
+                order = list(dict.fromkeys([server.preempt_policy, *order]))
         return order
 
     def _follow(
@@ -534,56 +537,10 @@ class Vacater:
         if action == _LIVE_MIGRATE:
             return self._nova.migrate_server(server)
         if action == _SHELVE:
-            # Owners may write any metadata: the ledger records which
-            # servers the service has shelved, and may bring back.
-            self._ledger.write(
-                lambda tx: tx.add_shelved_server(server.uuid)
-            )
-            # Nova does not accept the mark any more once the server is
-            # shelved.
-            self._nova.set_server_metadata(server, {RESTORE: 'true'})
-            self._nova.shelve_servers([server])
+            preemption.shelve(self._ledger, self._nova, server)
         else:
             self._nova.delete_servers([server])
         return True
-
-
-def yields(server: Server, now: int) -> bool:
-    """Tell whether a server has to go when a window opens."""
-    return (
-        server.preemptible or server.end <= now or server.task == _DELETING
-    )
-
-
-def choose(
-    servers: Iterable[Server], excess: Mapping[str, int], now: int
-) -> list[Server]:
-    """Return the servers that have to go to remove an excess.
-
-    The servers are as few as needed: the last servers in the order may stay if
-    the others are enough. Servers that `yields` accepts go first; then servers
-    without an end, and after them the server that ends last; among equals the
-    youngest server, which has done the least work. If all servers are not
-    enough, all servers that help are returned.
-
-    :param excess: the amounts to free, by resource class
-    """
-    ordered = sorted(
-        servers,
-        key=lambda s: (not yields(s, now), -s.end, -s.created, s.uuid),
-    )
-    freed: Counter[str] = Counter()
-    for server in ordered:
-        freed.update(server.amounts)
-    need = {c: min(amount, freed[c]) for c, amount in excess.items()}
-    going = []
-    for server in reversed(ordered):
-        amounts = server.amounts
-        if all(freed[c] - amounts.get(c, 0) >= n for c, n in need.items()):
-            freed.subtract(amounts)
-        else:
-            going.append(server)
-    return going[::-1]
 
 
 def _end(

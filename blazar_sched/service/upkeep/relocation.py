@@ -44,7 +44,7 @@ from blazar_sched.service.clients.nova import Server
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.metrics import Metrics
-from blazar_sched.service.resources import vacating
+from blazar_sched.service.resources import preemption
 
 LOG = log.getLogger(__name__)
 
@@ -353,7 +353,7 @@ class Relocations(loop.Looped):
         return self._ledger.commit(work)
 
     def _make_room(self, instance: Instance, target: Host, now: int) -> None:
-        """Delete the instances that yield on a host, as far as needed."""
+        """Preempt the instances that yield on a host, as far as needed."""
         room = self._ledger.read_replica(
             lambda replica: replica.present.recorded_room([target.uuid])
         )
@@ -373,7 +373,10 @@ class Relocations(loop.Looped):
             if server.preemptible
             and server.node == target.hypervisor_hostname
         ]
-        self._nova.delete_servers(vacating.choose(yielding, excess, now))
+        going = preemption.choose(
+            yielding, excess, now, preemption.preference(self._conf.manager)
+        )
+        preemption.preempt(self._ledger, self._nova, going)
 
 
 def _due(

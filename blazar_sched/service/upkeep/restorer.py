@@ -26,6 +26,7 @@ from blazar_sched.service.clients.nova import Server
 from blazar_sched.service.clients.nova import SHELVED
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.metrics import Metrics
+from blazar_sched.service.resources import preemption
 from blazar_sched.service.resources import vacating
 from blazar_sched.service.upkeep import maintenance
 
@@ -37,7 +38,7 @@ MAX_SERVERS = 10
 # found no room.
 RAREST = 3600
 # The metadata keys that inform the owner of a server.
-_MARKS = {vacating.VACATE_AT, vacating.RESTORE}
+_MARKS = {vacating.VACATE_AT, preemption.RESTORE}
 
 
 @dataclasses.dataclass(slots=True)
@@ -145,7 +146,7 @@ class Restorer(loop.Looped):
             server,
             {
                 name: None
-                for name in (vacating.VACATE_AT, vacating.RESTORE)
+                for name in (vacating.VACATE_AT, preemption.RESTORE)
                 if name in server.metadata
             },
         )

@@ -19,6 +19,9 @@ from tests.standins.rest import Trouble
 
 NODE = 'OS-EXT-SRV-ATTR:hypervisor_hostname'
 LEAD, NOTICE = 600, 120
+PREEMPTIBLE = {'lifecycle:preemptable': 'true'}
+# The extra spec of this project, and that of OpenStack Watcher.
+PREEMPTIBLE_WORDS = ({'blazar:preemptible': 'true'}, PREEMPTIBLE)
 
 
 @pytest.fixture
@@ -33,6 +36,10 @@ def site(conf, world):
     site = NotifyingCloud(conf, world.clock, 'a', 'b')
     yield site
     site.ledger.close()
+
+
+def policy(action):
+    return {'lifecycle:preempt_policy': action}
 
 
 def told(server):
@@ -277,6 +284,35 @@ class TestWholeHost:
         assert site.cloud.servers
         site.run(5)
         assert not site.cloud.servers
+
+    @pytest.mark.row('F108')
+    @pytest.mark.parametrize('word', PREEMPTIBLE_WORDS)
+    def test_a_preemptible_one_goes_as_its_flavor_says(
+        self, site, lease, word
+    ):
+        shelved = site.server('a', **word, **policy('shelve'))
+        deleted = site.server('a', **word, **policy('delete'))
+        site.run(1000 - LEAD)
+        assert told(shelved)
+        site.run(NOTICE)
+        site.cloud.settle()
+        assert list(site.cloud.servers) == [shelved['id']]
+        assert shelved['status'] == 'SHELVED_OFFLOADED'
+        assert shelved['metadata']['blazar_restore'] == 'true'
+        assert deleted['id'] not in site.cloud.servers
+
+    def test_policy_counts_when_nothing_is_vacated_ahead(
+        self, site, whole, conf
+    ):
+        conf.set_override('vacate_lead_time', 0, 'manager')
+        lease = site.create(whole())
+        shelved = site.server('a', **PREEMPTIBLE, **policy('shelve'))
+        site.preemptible('a')
+        site.run(1000)
+        site.cloud.settle()
+        assert list(site.cloud.servers) == [shelved['id']]
+        assert shelved['status'] == 'SHELVED_OFFLOADED'
+        assert not site.lease(lease).degraded
 
     def test_all_hosts_are_vacated_at_once(self, site, whole):
         lease = site.create(whole(2, 2))
@@ -766,6 +802,29 @@ class TestSlots:
         left = [s['id'] for s in servers if s['id'] in site.cloud.servers]
         assert left == [s['id'] for s in servers[2:]]
         assert not site.lease(lease).degraded
+
+    @pytest.mark.row('F108')
+    @pytest.mark.parametrize(
+        'order, young, gone',
+        [
+            ([], 0, [0, 1]),
+            (['age:desc'], 0, [2, 3]),
+            (['resource:VCPU:asc'], 0, [0, 1]),
+            (['resource:MEMORY_MB:desc', 'age:asc'], 0, [1, 3]),
+            ([], 1500, [2, 3]),
+            (['age:asc'], 600, [1, 2]),
+        ],
+    )
+    def test_preemptible_servers_go_as_the_operator_prefers(
+        self, site, lease, conf, order, young, gone
+    ):
+        conf.set_override('preemption_preference', order, 'manager')
+        conf.set_override('preemption_min_age', young, 'manager')
+        servers = [site.preemptible('a', age=1000 * n) for n in range(4)]
+        for n in 1, 3:
+            servers[n]['flavor']['ram'] = 2
+        site.run(1000 - LEAD)
+        assert [n for n in range(4) if told(servers[n])] == gone
 
     def test_server_that_stays_in_the_way_degrades_the_lease(
         self, site, lease, conf

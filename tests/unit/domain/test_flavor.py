@@ -106,6 +106,31 @@ def test_traits_of_every_group():
     assert flavor.traits({}) == ((), ())
 
 
+@pytest.mark.row('F108')
+@pytest.mark.parametrize(
+    'extra_specs, preemptible',
+    [
+        ({}, False),
+        ({'blazar:preemptible': 'true'}, True),
+        ({'lifecycle:preemptable': 'True'}, True),
+        ({'lifecycle:preemptable': 'no'}, False),
+        (
+            {'blazar:preemptible': 'no', 'lifecycle:preemptable': 'yes'},
+            False,
+        ),
+    ],
+)
+def test_which_flavors_are_preemptible(extra_specs, preemptible):
+    assert flavor.is_preemptible(extra_specs) is preemptible
+
+
+@pytest.mark.parametrize('policy', ['shelve', 'delete', 'sell', None])
+def test_unknown_preempt_policy_is_none(policy):
+    specs = {} if policy is None else {'lifecycle:preempt_policy': policy}
+    known = policy if policy in ('shelve', 'delete') else None
+    assert flavor.preempt_policy(specs) == known
+
+
 @pytest.mark.parametrize(
     'extra_specs, reservation_id',
     [

@@ -10,7 +10,6 @@ from typing import NotRequired
 from typing import TypedDict
 
 from oslo_log import log
-from oslo_utils import strutils
 
 from blazar_sched.domain import duration
 from blazar_sched.domain import exception
@@ -18,7 +17,6 @@ from blazar_sched.domain import flavor as flavor_rules
 from blazar_sched.domain import hints as server_hints
 from blazar_sched.domain import pci_alias
 from blazar_sched.domain import relocation
-from blazar_sched.domain.flavor import PREEMPTIBLE
 from blazar_sched.domain.flavor import RESERVATION
 from blazar_sched.domain.hints import Declared
 from blazar_sched.domain.pci_alias import Aliases
@@ -92,7 +90,8 @@ class Server:
     as in domain.hints; `reservation_id` is the reservation that the server
     *claims* to use, whoever owns the reservation; `status` and `task` are
     Nova's; `locked` is whether only an administrator may act on the server;
-    `features` decide whether the server may be relocated.
+    `features` decide whether the server may be relocated; `preempt_policy` is
+    what is done with a preemptible server that has to go, as in domain.flavor.
     """
 
     uuid: str
@@ -114,6 +113,7 @@ class Server:
     metadata: Mapping[str, str] = dataclasses.field(default_factory=dict)
     used: Mapping[str, int] | None = None
     features: Features | None = None
+    preempt_policy: str | None = None
 
     @property
     def is_copied(self) -> bool:
@@ -341,9 +341,8 @@ def _server(shown: _Shown, aliases: Aliases) -> Server:
         used=used,
         end=declared.end,
         reservation_id=claim if isinstance(claim, str) else None,
-        preemptible=strutils.bool_from_string(
-            specs.get(PREEMPTIBLE, '')
-        ),
+        preemptible=flavor_rules.is_preemptible(specs),
+        preempt_policy=flavor_rules.preempt_policy(specs),
         name=shown.get('name', ''),
         status=shown.get('status', ''),
         task=shown.get('OS-EXT-STS:task_state'),

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from blazar_sched.domain import window
 from blazar_sched.service.clients.nova import Server
-from blazar_sched.service.resources import vacating
+from blazar_sched.service.resources import preemption
 
 
 @st.composite
@@ -63,7 +63,7 @@ def test_as_few_servers_leave_as_needed(servers, vcpus, memory_mb):
         )
     ]
     best = max(ways)
-    going = vacating.choose(servers, excess, 100)
+    going = preemption.choose(servers, excess, 100)
     assert [s.uuid for s in going] == [
         s.uuid for s, k in zip(ranked, best, strict=True) if not k
     ][::-1]
