@@ -190,6 +190,13 @@ def _add_policies(parser: argparse.ArgumentParser) -> None:
         help='value of [blazar_sched] unbounded in nova.conf (default: never)',
     )
     parser.add_argument(
+        '--unbounded-fixed',
+        default='forever',
+        metavar='POLICY',
+        help='value of [blazar_sched] unbounded_fixed in nova.conf (default: '
+        'forever)',
+    )
+    parser.add_argument(
         '--max-backfill-lifetime',
         type=int,
         metavar='SECONDS',
@@ -242,6 +249,7 @@ def run(args: argparse.Namespace) -> int:
         args.instances, args.hosts, load,
         {
             'unbounded': args.unbounded,
+            'unbounded_fixed': args.unbounded_fixed,
             'max_backfill_lifetime': lifetime,
             'lease_gap_weight_multiplier': args.lease_gap_weight_multiplier,
         },

@@ -10,8 +10,8 @@ from typing import Any
 from oslo_config import cfg
 
 from blazar_sched.conf import relocation
-from blazar_sched.domain import exception
 from blazar_sched.domain.duration import parse_duration
+from blazar_sched.domain.duration import parse_fixed
 from blazar_sched.domain.duration import parse_unbounded
 
 GROUP = 'blazar_sched'
@@ -94,12 +94,16 @@ opts = [
     cfg.StrOpt(
         'unbounded_fixed',
         default='forever',
-        help='Rule for instances without an end that cannot be live-migrated, '
-        'on hosts with ``unbounded = relocate``: ``forever``, ``never`` or '
-        '``assume:<duration>``, as for ``unbounded``. Where '
-        '``max_backfill_lifetime`` treats an instance with an end like an '
-        'instance without an end, the instance needs room until its own end '
-        'at most.',
+        help='Rule for instances without an end that cannot be moved, on '
+        'hosts with ``unbounded = relocate``: ``forever``, ``never`` or '
+        '``assume:<duration>``, as for ``unbounded``; or '
+        '``share:<fraction>``, such as ``share:0.6``, which is ``forever`` as '
+        'long as such instances together hold at most this share of what the '
+        'reservable hosts have of each resource class, from '
+        '``relocation_notice`` on, so that leases keep the rest. Under '
+        '``share``, an instance that lives longer than '
+        '``max_backfill_lifetime`` follows this rule too, and needs room '
+        'until its own end.',
     ),
     cfg.StrOpt(
         'default_lifetime',
@@ -234,11 +238,7 @@ def check(conf: cfg.ConfigOpts) -> None:
     for opt in opts:
         getattr(options, opt.dest)
     parse_unbounded(options.unbounded, 'unbounded')
-    if parse_unbounded(options.unbounded_fixed, 'unbounded_fixed').relocates:
-        raise exception.InvalidInput(
-            'unbounded_fixed must be forever, never or assume:<duration>',
-            field='unbounded_fixed',
-        )
+    parse_fixed(options.unbounded_fixed, 'unbounded_fixed')
     for name, defaults in (
         ('default_lifetime', [options.default_lifetime]),
         (

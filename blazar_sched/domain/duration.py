@@ -31,6 +31,8 @@ _ASSUME = 'assume:'
 # The policy that lets an instance in where it has room to its end, or for the
 # present and, by a relocation path, on other hosts afterwards.
 RELOCATE = 'relocate'
+_SHARE = 'share:'
+_FRACTION = re.compile(r'0(\.[0-9]{1,6})?|1(\.0{1,6})?')
 
 
 def parse_duration(text: object, field: str) -> int:
@@ -108,11 +110,13 @@ class Unbounded:
     `duration` is how long the instance is taken to live: FOREVER, or seconds,
     or None for an instance that is never let in. `relocates` tells whether the
     instance needs room on its host only until other hosts have room: see
-    placing.relocation.
+    placing.relocation. `share` is the share of the capacity of all hosts that
+    the instances under the policy may hold, None for any share.
     """
 
     duration: int | None
     relocates: bool = False
+    share: float | None = None
 
     def end(self, now: int) -> int | None:
         """Return the end until which room is needed; None for no admission."""
@@ -138,6 +142,25 @@ def parse_unbounded(text: object, field: str) -> Unbounded:
         return Unbounded(parse_duration(text.removeprefix(_ASSUME), field))
     _refuse(
         text, field, 'must be forever, never, relocate or assume:<duration>'
+    )
+
+
+def parse_fixed(text: object, field: str) -> Unbounded:
+    """Return the policy for instances that cannot be moved.
+
+    The text is 'forever', 'never', 'assume:<duration>' or 'share:<fraction>'.
+
+    :raises InvalidInput: naming `field`
+    """
+    if isinstance(text, str) and text.startswith(_SHARE):
+        match = _FRACTION.fullmatch(text.removeprefix(_SHARE))
+        if match is not None:
+            return Unbounded(window.FOREVER, share=float(match[0]))
+    elif text != RELOCATE:
+        return parse_unbounded(text, field)
+    _refuse(
+        text, field, 'must be forever, never, assume:<duration> or '
+        'share:<fraction>, such as share:0.6',
     )
 
 

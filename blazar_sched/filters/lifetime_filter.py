@@ -46,6 +46,7 @@ def _steps(
     hosts = room.Room(replica, request, now)
     yield hosts.admissions
     yield room.TotalHeadroom(hosts)
+    yield room.FixedShare(hosts)
     yield room.HostRoom(hosts)
     yield room.RoomBesideRecent(hosts)
     for name in request.extra:

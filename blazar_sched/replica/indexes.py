@@ -11,6 +11,7 @@ are relocated, `total` has the sum of all hosts: see replica.total.
 import array
 from collections import defaultdict
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Container
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -168,7 +169,7 @@ class Indexes:
         return missing
 
     def start_total(
-        self, instances: Container[str], lifetimes: Iterable[Lifetime]
+        self, instances: Container[str], lifetimes: Collection[Lifetime]
     ) -> None:
         """Begin to count the demand for all hosts together.
 

@@ -11,6 +11,7 @@ capacities are rounded down, and amounts up.
 """
 
 from collections import defaultdict
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -24,6 +25,7 @@ from blazar_sched.replica import packing
 from blazar_sched.replica.batch import Batch
 from blazar_sched.replica.batch import Change
 from blazar_sched.replica.batch import Lifetime
+from blazar_sched.replica.fixed import FixedDemand
 
 CLASSES = (inventory.VCPU, inventory.MEMORY_MB)
 # The only host of the index.
@@ -38,16 +40,18 @@ _CHUNK = 1000
 class Total:
     """The demand for all hosts together, at the revision of a replica.
 
-    :param hosts: every host by uuid
+    :param hosts: every host
+    :ivar fixed: the demand of the instances that cannot be moved
     """
 
-    def __init__(self, hosts: Iterable[Host]) -> None:
+    def __init__(self, hosts: Collection[Host]) -> None:
         self._index = ext.TimelineIndex(CLASSES)
         self._capacities = {host.uuid: _capacity(host) for host in hosts}
         # The entries of whole hosts, by host and id: such an entry takes the
         # capacity of its host, which may change.
         self._whole: dict[str, dict[str, Change]] = defaultdict(dict)
         self._host_of: dict[str, str] = {}
+        self.fixed = FixedDemand(hosts)
         # The capacity of all hosts by CLASSES, memory in GiB.
         self.capacity = self._summed()
         self._index.apply([('capacity', _ALL, self.capacity)])
@@ -95,7 +99,7 @@ class Total:
         }
 
     def add(
-        self, allocations: Iterable[Change], lifetimes: Iterable[Lifetime]
+        self, allocations: Iterable[Change], lifetimes: Collection[Lifetime]
     ) -> None:
         """Add any number of entries.
 
@@ -104,6 +108,7 @@ class Total:
         changes = [*self._added(allocations), *map(_entry, lifetimes)]
         for at in range(0, len(changes), _CHUNK):
             self._index.apply(changes[at:at + _CHUNK], force=True)
+        self.fixed.apply((), lifetimes, {})
 
     def apply(self, batch: Batch) -> None:
         """Apply a batch that the main index has taken."""
@@ -119,6 +124,7 @@ class Total:
         changes += self._added(batch.allocations)
         changes += map(_entry, batch.lifetimes)
         self._index.apply(changes, force=True)
+        self.fixed.apply(batch.removes, batch.lifetimes, batch.hosts)
 
     def _added(self, allocations: Iterable[Change]) -> Iterator[Change]:
         for change in allocations:

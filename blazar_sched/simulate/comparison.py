@@ -189,8 +189,9 @@ def _suggestion(
 
 def _read_scenario(settings: Settings) -> simulation.Scenario:
     """Return the scenario; its pool is the smallest that holds the leases."""
-    seed, unbounded = settings.seed, settings.options['unbounded']
-    duration.parse_unbounded(unbounded, 'unbounded')
+    seed, options = settings.seed, settings.options
+    duration.parse_unbounded(options['unbounded'], 'unbounded')
+    duration.parse_fixed(options['unbounded_fixed'], 'unbounded_fixed')
     hosts = trace.read_hosts(settings.hosts)
     if settings.sample is not None:
         rng = random.Random(f'{seed}/hosts')

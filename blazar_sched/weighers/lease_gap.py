@@ -4,11 +4,16 @@
 With a positive ``lease_gap_weight_multiplier``, a bounded instance goes to
 the host with the shortest time between the end of the instance and the next
 need for its room, so that long gaps stay whole; any other instance goes to
-the host with the farthest next need. A negative multiplier reverses both
-orders. The metadata of a host's aggregates may override the multiplier.
+the host with the farthest next need. Where instances are relocated, an
+instance that cannot be moved and outlasts ``relocation_notice`` joins others
+like it. A negative multiplier reverses the orders. The metadata of a host's
+aggregates may override the multiplier.
 """
 
+from collections.abc import Collection
 import math
+
+from oslo_config import cfg
 
 from blazar_sched.domain import window
 from blazar_sched.ext.host_state import HostState
@@ -16,6 +21,8 @@ from blazar_sched.replica import state
 from blazar_sched.weighers import base
 from blazar_sched.worker import magnetic
 from blazar_sched.worker.request import Request
+
+CONF = cfg.CONF
 
 # A weight greater than the weight of any gap.
 _BEST = 1 + math.log1p(base.FAR)
@@ -55,9 +62,28 @@ class LeaseGapWeigher(base.ReplicaWeigher):
                 replica, request, host_states, now
             )
         }
-        if not own:
+        packed = _packed_hosts(replica, request, now)
+        if not own and not packed:
             return found
         return [
-            _BEST if id(h) in own else weight
+            _BEST if id(h) in own
+            else weight + _BEST if h.uuid in packed else weight
             for h, weight in zip(host_states, found, strict=True)
         ]
+
+
+def _packed_hosts(
+    replica: state.Replica, request: Request, now: int
+) -> Collection[str]:
+    """Return the hosts on which a request joins other fixed instances.
+
+    A lease of whole hosts can have a host that fixed instances leave alone.
+    """
+    total = replica.indexes.total
+    beyond = now + CONF.blazar_sched.relocation_notice
+    if (
+        total is None or request.movable or request.preemptible
+        or request.end <= beyond
+    ):
+        return ()
+    return total.fixed.hosts_beyond(beyond)

@@ -20,6 +20,7 @@ from blazar_sched.worker.request import Request
 CONF = cfg.CONF
 
 _policy = functools.lru_cache(duration.parse_unbounded)
+_fixed_policy = functools.lru_cache(duration.parse_fixed)
 
 
 class Admission(NamedTuple):
@@ -27,10 +28,13 @@ class Admission(NamedTuple):
 
     :ivar end: the time until which the request needs room
     :ivar relocates: whether the room may be on other hosts later
+    :ivar share: the share of the capacity of all hosts that the instances
+        that cannot be moved may hold, with the request; None for any share
     """
 
     end: int
     relocates: bool = False
+    share: float | None = None
 
 
 class Admissions(steps.Step):
@@ -63,8 +67,7 @@ class Admissions(steps.Step):
                 self._now, options.min_preemptible_runtime
             ))
         if self._is_unbounded or (
-            self._is_long and self._request.movable
-            and options.unbounded == duration.RELOCATE
+            self._is_long and options.unbounded == duration.RELOCATE
         ):
             return self._admission_by(options.unbounded)
         return None if self._is_long else Admission(self._request.end)
@@ -72,13 +75,19 @@ class Admissions(steps.Step):
     def _admission_by(self, policy: str) -> Admission | None:
         unbounded = _policy(policy, 'unbounded')
         if unbounded.relocates and not self._request.movable:
-            unbounded = _policy(
+            unbounded = _fixed_policy(
                 CONF.blazar_sched.unbounded_fixed, 'unbounded_fixed'
             )
+            if self._is_long and not self._is_unbounded and (
+                unbounded.share is None
+            ):
+                return None
         end = unbounded.end(self._now)
         if end is None:
             return None
-        return Admission(min(end, self._request.end), unbounded.relocates)
+        return Admission(
+            min(end, self._request.end), unbounded.relocates, unbounded.share
+        )
 
     def of(self, host_state: HostState) -> Admission | None:
         """Return the admission by a host; None if the host does not admit."""

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+import itertools
 from typing import Any
 from typing import TypeVar
 
@@ -24,6 +25,7 @@ from blazar_sched.placing.relocation import Targets
 from blazar_sched.replica import packing
 from blazar_sched.replica import present
 from blazar_sched.replica import state
+from blazar_sched.replica.fixed import is_fixed
 from blazar_sched.worker import reasons
 from blazar_sched.worker.request import Request
 
@@ -70,16 +72,36 @@ class Paths:
         self._targets: dict[tuple[object, ...], Targets] = {}
 
     def has_headroom(self, end: int) -> bool:
-        """Tell whether all hosts together have headroom for the request."""
+        """Tell whether all hosts together have headroom for the request.
+
+        A cloud without a lease keeps no headroom.
+        """
         total = self._replica.indexes.total
         start = self._now + self._rules.notice
-        if total is None or end <= start:
+        if total is None or end <= start or not self._replica.reservations:
             return True
         amounts = self._request.by_class
         return total.has_room(
             start, end, amounts,
             self._rules.headroom_for(amounts, bounded=end != FOREVER),
             ignore=self._ignore,
+        )
+
+    def has_share(self, end: int, share: float) -> bool:
+        """Tell whether the request may be a fixed instance until an end.
+
+        :param share: the share of all hosts that fixed instances may hold
+        """
+        total = self._replica.indexes.total
+        start = self._now + self._rules.notice
+        if total is None or end <= start:
+            return True
+        amounts = Counter(self._request.by_class)
+        for placed in itertools.chain.from_iterable(self._placed.values()):
+            if self._is_unrecorded(placed) and is_fixed(placed):
+                amounts.update(placed.countable())
+        return total.fixed.has_room(
+            start, end, amounts, share, ignore=self._ignore
         )
 
     def with_path(

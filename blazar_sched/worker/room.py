@@ -184,6 +184,34 @@ class TotalHeadroom(_RoomStep):
         )
 
 
+class FixedShare(_RoomStep):
+    """The share of all hosts that instances that cannot be moved may hold.
+
+    An instance that has a host already is counted wherever it is.
+    """
+
+    def passing(self, host_states: list[HostState]) -> list[HostState]:
+        if self._room.request.is_counted:
+            return host_states
+        return self._room.admissions.select(host_states, self._within_share)
+
+    def _within_share(
+        self, host_states: list[HostState], admission: Admission
+    ) -> list[HostState]:
+        if admission.share is None or self._room.paths.has_share(
+            admission.end, admission.share
+        ):
+            return host_states
+        hosts = self._room.replica.hosts
+        return [h for h in host_states if h.uuid not in hosts]
+
+    def reason(self, host_state: HostState) -> str:
+        return (
+            'the instances that cannot be moved hold as much of all '
+            'reservable hosts as they may: see unbounded_fixed'
+        )
+
+
 class HostRoom(_RoomStep):
     """Room of RESOURCE_CLASSES for the instance, on the host or by a path."""
 

@@ -58,6 +58,22 @@ def test_unbounded_goes_where_the_next_window_is_farthest(lab):
     assert chosen(lab) == 'c2'
 
 
+@pytest.mark.row('F109')
+def test_instances_that_cannot_be_moved_share_hosts(lab):
+    """Whole hosts remain for leases."""
+    # Nova's weighers together prefer an empty host.
+    lab.cloud.configure(lease_gap_weight_multiplier=9.0)
+    lab.register(*lab.cloud.hosts, unbounded='relocate')
+    fixed = lab.flavor(movable='false')
+    first = lab.boot(fixed)
+    lab.know(first)
+
+    assert chosen(lab, lab.flavor(movable='true')) != cloud.host_of(first)
+    assert chosen(lab, fixed) == cloud.host_of(first)
+    # What ends within the notice does not keep a host from a lease.
+    assert chosen(lab, fixed, lasting(HOUR)) != cloud.host_of(first)
+
+
 @pytest.mark.row('F40')
 def test_preemptible_goes_where_the_next_window_is_farthest(lab):
     lab.register(*lab.cloud.hosts)

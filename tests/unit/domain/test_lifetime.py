@@ -142,6 +142,7 @@ def test_any_text_is_read_or_refused(text):
         duration.parse_time,
         duration.parse_duration,
         duration.parse_unbounded,
+        duration.parse_fixed,
     ):
         try:
             parse(text, 'x')
@@ -171,6 +172,26 @@ def test_invalid_value_of_unbounded_is_refused(text):
     with pytest.raises(exception.InvalidInput) as caught:
         duration.parse_unbounded(text, 'unbounded')
     assert caught.value.field == 'unbounded'
+
+
+@pytest.mark.parametrize(
+    'text, share', [('share:0.6', 0.6), ('share:0', 0), ('share:1', 1)]
+)
+def test_share_of_fixed_instances(text, share):
+    policy = duration.parse_fixed(text, 'unbounded_fixed')
+    assert (policy.share, policy.end(1000)) == (share, window.FOREVER)
+    assert duration.parse_fixed('never', 'unbounded_fixed').share is None
+
+
+@pytest.mark.parametrize(
+    'text',
+    ['relocate', 'share', 'share:', 'share:1.1', 'share:-1', 'share:60%',
+     'share:nan', 'share:1e-3', 7],
+)
+def test_invalid_value_of_unbounded_fixed_is_refused(text):
+    with pytest.raises(exception.InvalidInput) as caught:
+        duration.parse_fixed(text, 'unbounded_fixed')
+    assert caught.value.field == 'unbounded_fixed'
 
 
 def test_an_end_beyond_the_last_time_is_forever():

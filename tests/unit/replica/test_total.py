@@ -60,7 +60,7 @@ class World:
             path = (Stay(host, 0, 3), Stay(other, 2, end)) if moves else ()
             self.instances[f'i{number}'] = self.make.instance(
                 f'i{number}', host, vcpus, end=end, preemptible=preemptible,
-                path=() if preemptible else path,
+                path=() if preemptible else path, movable=moves,
             )
         self.write(*self.instances.values())
 
@@ -71,11 +71,19 @@ class World:
             )
         self.write(*self.allocations.values())
 
-    def used(self, at, but=None):
+    def fixed(self, at, but=None):
+        """Return the VCPUs of the instances that cannot be moved."""
+        return sum(
+            each.amounts['VCPU'] for each in self.instances.values()
+            if not each.preemptible and not each.movable and at < each.end
+            and each.uuid != but
+        )
+
+    def used(self, at):
         """Return the VCPUs that are needed of all hosts at a time."""
         return sum(
             each.amounts['VCPU'] for each in self.instances.values()
-            if not each.preemptible and at < each.end and each.uuid != but
+            if not each.preemptible and at < each.end
         ) + sum(
             self.hosts[each.host].capacity('VCPU') if each.whole
             else each.amounts['VCPU']
@@ -91,6 +99,21 @@ class World:
             for vcpus in (1, max(1, left), max(1, left + 1)):
                 fits = total.has_room(at, at + 1, {'VCPU': vcpus}, 0.0)
                 assert fits == (vcpus <= left), (at, vcpus, left)
+            self.check_fixed(at, capacity)
+
+    def check_fixed(self, at, capacity):
+        fixed = self.replica.indexes.total.fixed
+        for share, but in ((1.0, None), (0.5, None), (1.0, 'i0')):
+            left = int(share * capacity) - self.fixed(at, but)
+            for vcpus in (max(1, left), max(1, left + 1)):
+                fits = fixed.has_room(
+                    at, at + 1, {'VCPU': vcpus}, share, ignore=but
+                )
+                assert fits == (vcpus <= left), (at, vcpus, left)
+        assert fixed.hosts_beyond(at) == {
+            each.host for each in self.instances.values()
+            if not each.preemptible and not each.movable and at < each.end
+        }
 
 
 @BOTH
@@ -201,6 +224,25 @@ def test_memory_of_many_large_hosts_is_counted(make):
     assert total.capacity == (300_000, 3000 * 4 * GIB)
     assert total.has_room(0, FOREVER, {'MEMORY_MB': 1}, 0.05)
     assert not total.has_room(0, FOREVER, {'MEMORY_MB': 1}, 1.0)
+
+
+def test_each_class_has_its_share_of_fixed_instances(make):
+    """Memory is counted in GiB; no host has the class of a shared disk."""
+    replica = state.Replica(accounting.SchedulerAccounting, relocating=True)
+    host = dataclasses.replace(make.host('h'), inventory={
+        'VCPU': Inventory(8), 'MEMORY_MB': Inventory(8 * GIB),
+        'CUSTOM_GPU': Inventory(4),
+    })
+    replica.load(0, [record.encode(host)])
+    has_room = replica.indexes.total.fixed.has_room
+
+    def fits(**amounts):
+        return has_room(0, FOREVER, amounts, 0.5)
+
+    assert fits(VCPU=4, MEMORY_MB=4 * GIB, CUSTOM_GPU=2, DISK_GB=9)
+    assert not fits(VCPU=5)
+    assert not fits(MEMORY_MB=4 * GIB + 1)
+    assert not fits(CUSTOM_GPU=3)
 
 
 def test_the_total_is_counted_only_where_instances_are_relocated(make):

@@ -163,6 +163,86 @@ def test_an_instance_that_cannot_be_moved_has_a_rule_of_its_own(
     assert passing_(lifetime='1h') == ['c0', 'c1']
 
 
+FIXED = {'vcpus': 4, 'root_gb': 0, 'movable': 'false'}
+
+
+@pytest.mark.row('F109')
+def test_instances_that_cannot_be_moved_hold_at_most_their_share(option):
+    option('unbounded_fixed', 'share:0.5')
+    replica = a_replica(a_host(0), a_host(1))
+    fixed, movable = a_request(**FIXED), a_request(4, root_gb=0)
+    both = ['c0', 'c1']
+    assert passing(replica, states(0, 1), fixed) == both
+
+    def know(*numbers, **fields):
+        replica.apply(replica.revision + 1, [
+            record.encode(Instance(
+                id_of('instance', n), id_of('host', 0), 'p', {'VCPU': 4},
+                **fields,
+            ))
+            for n in numbers
+        ])
+
+    know(8, movable=True)
+    assert passing(replica, states(0, 1), fixed) == both
+    know(8, 9)
+    assert passing(replica, states(0, 1), fixed) == []
+    assert passing(replica, states(0, 1), movable) == both
+    assert 'see unbounded_fixed' in reason(replica, fixed)
+    # What ends within the notice holds nothing.
+    know(8, end=NOW + DAY)
+    assert passing(replica, states(0, 1), fixed) == both
+
+
+def test_a_fixed_instance_within_the_share_needs_a_host_for_ever(option):
+    option('unbounded_fixed', 'share:0.5')
+    replica = a_replica(a_host(0), a_host(1), *leased(0))
+
+    assert passing(replica, states(0, 1), a_request(**FIXED)) == ['c1']
+
+
+def test_a_long_fixed_lifetime_counts_in_the_share(option):
+    option('unbounded_fixed', 'share:0.25')
+    option('max_backfill_lifetime', DAY)
+    replica = a_replica(a_host(0), a_host(1), *leased(0, start=4 * DAY))
+
+    long = a_request(lifetime='3d', **FIXED)
+    assert passing(replica, states(0, 1), long) == ['c0', 'c1']
+    longer = a_request(lifetime='5d', **FIXED)
+    assert passing(replica, states(0, 1), longer) == ['c1']
+    option('unbounded_fixed', 'share:0.2')
+    assert passing(replica, states(0, 1), long) == []
+    assert passing(
+        replica, states(0, 1), a_request(lifetime='1d', **FIXED)
+    ) == ['c0', 'c1']
+
+
+def test_fixed_instances_placed_just_now_count_in_the_share(option):
+    option('unbounded_fixed', 'share:0.5')
+    replica = a_replica(a_host(0), a_host(1))
+    placed = [
+        Instance(id_of('instance', n), id_of('host', 1), 'p', {'VCPU': 4})
+        for n in (7, 8)
+    ]
+    with process.following(replica, lambda: NOW):
+        pending = process.ensure_started().pending
+        for each, expected in zip(placed, (['c0', 'c1'], []), strict=True):
+            pending.add(each, 60)
+            found = lifetime_filter.LifetimeFilter().filter_all(
+                states(0, 1), a_request(**FIXED)
+            )
+            assert [each.nodename for each in found] == expected
+
+
+def test_a_cloud_without_leases_keeps_no_headroom(option):
+    option('relocation_headroom', 1.0)
+    replica = a_replica(a_host(0), a_host(1))
+    assert passing(replica, states(0), a_request()) == ['c0']
+
+    replica = a_replica(a_host(0), a_host(1), *leased(1))
+    assert passing(replica, states(0), a_request()) == []
+
+
 def test_a_long_lifetime_is_relocated_too(option):
     option('max_backfill_lifetime', DAY)
     replica = a_replica(a_host(0), a_host(1), *leased(0))
@@ -201,7 +281,7 @@ def test_headroom_is_kept_of_all_hosts_together(
 
 def test_no_headroom_is_kept_of_short_lifetimes(option):
     option('relocation_headroom', 1.0)
-    replica = a_replica(a_host(0))
+    replica = a_replica(a_host(0), a_host(1), *leased(1))
 
     assert passing(replica, states(0), a_request()) == []
     short = a_request(lifetime='1h')
@@ -245,7 +325,8 @@ def reason(replica, spec, host='c0'):
 def test_a_refusal_for_headroom_says_so(option):
     option('relocation_headroom', 1.0)
 
-    assert 'headroom' in reason(a_replica(a_host(0)), a_request())
+    replica = a_replica(a_host(0), a_host(1), *leased(1))
+    assert 'headroom' in reason(replica, a_request())
 
 
 # What is told of host c0, which is reserved two days after NOW.

@@ -898,6 +898,7 @@ class TestOptions:
             ('unbounded', 'for ever'),
             ('unbounded', 'assume:0'),
             ('unbounded_fixed', 'relocate'),
+            ('unbounded_fixed', 'share:1.5'),
             ('default_lifetime', 'an hour'),
         ],
     )

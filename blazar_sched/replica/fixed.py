@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The demand of fixed instances for all hosts together, by resource class.
+
+A fixed instance counts for itself and cannot be moved, so a lease can only
+have what such instances leave. There is one index for each resource class,
+with one row: the sum of all hosts. No lane of an index holds a sum above
+2**31, so MEMORY_MB is counted in GiB, and amounts are rounded up.
+"""
+
+from collections import Counter
+from collections import defaultdict
+from collections.abc import Iterable
+from collections.abc import Mapping
+
+from blazar_sched import ext
+from blazar_sched.domain import inventory
+from blazar_sched.domain.host import Host
+from blazar_sched.domain.instance import Instance
+from blazar_sched.replica.batch import Lifetime
+
+# The only host of each index.
+_ALL = 'all hosts'
+# The most that is counted of one amount, so that no sum of amounts overflows.
+_MAX_AMOUNT = 1 << 20
+
+
+class FixedDemand:
+    """The fixed instances, at the revision of a replica.
+
+    :param hosts: every host by uuid
+    :ivar ends: the ends of the fixed instances by uuid, by host
+    """
+
+    def __init__(self, hosts: Iterable[Host]) -> None:
+        self.ends: dict[str, dict[str, int]] = defaultdict(dict)
+        self._host_of: dict[str, str] = {}
+        self._indexes: dict[str, ext.TimelineIndex] = {}
+        self._capacities = {host.uuid: _capacity(host) for host in hosts}
+        self._capacity = self._summed()
+
+    def has_room(
+        self,
+        start: int,
+        end: int,
+        amounts: Mapping[str, int],
+        share: float,
+        ignore: str | None = None,
+    ) -> bool:
+        """Tell whether fixed instances may hold further amounts in a window.
+
+        A class of which no host has inventory has room.
+
+        :param amounts: by resource class
+        :param share: the share of the capacity of all hosts that fixed
+            instances may hold
+        :param ignore: the instance whose entries are ignored
+        """
+        return all(
+            self._peak(name, start, end, ignore) + amount
+            <= int(share * self._capacity[name])
+            for name, amount in _scaled(amounts).items()
+            if amount and name in self._capacity
+        )
+
+    def hosts_beyond(self, at: int) -> set[str]:
+        """Return the hosts with fixed instances that end after a time.
+
+        O(fixed instances).
+        """
+        return {
+            host for host, ends in tuple(self.ends.items())
+            if max(tuple(ends.values()), default=0) > at
+        }
+
+    def apply(
+        self,
+        removes: Iterable[str],
+        lifetimes: Iterable[Lifetime],
+        hosts: Mapping[str, Host | None],
+    ) -> None:
+        """Apply the changes of a batch that the main index has taken."""
+        for uuid in removes:
+            self._remove(uuid)
+        for uuid, host in hosts.items():
+            self._capacities.pop(uuid, None)
+            if host is not None:
+                self._capacities[uuid] = _capacity(host)
+        if hosts:
+            self._capacity = self._summed()
+        for instance, start, end in lifetimes:
+            if is_fixed(instance):
+                self._add(instance, start, end)
+
+    def _add(self, instance: Instance, start: int, end: int) -> None:
+        uuid, host = instance.uuid, instance.host
+        self._host_of[uuid] = host
+        self.ends[host][uuid] = end
+        for name, amount in _scaled(instance.countable()).items():
+            if amount:
+                self._index(name).apply([
+                    ('add', uuid, uuid, _ALL, start, end, (amount,), False)
+                ], force=True)
+
+    def _remove(self, uuid: str) -> None:
+        host = self._host_of.pop(uuid, None)
+        if host is None:
+            return
+        del self.ends[host][uuid]
+        if not self.ends[host]:
+            del self.ends[host]
+        for index in self._indexes.values():
+            if uuid in index:
+                index.apply([('remove', uuid)], force=True)
+
+    def _index(self, name: str) -> ext.TimelineIndex:
+        found = self._indexes.get(name)
+        if found is None:
+            found = self._indexes[name] = ext.TimelineIndex((name,))
+            found.apply([('capacity', _ALL, (_MAX_AMOUNT,))])
+        return found
+
+    def _peak(
+        self, name: str, start: int, end: int, ignore: str | None
+    ) -> int:
+        index = self._indexes.get(name)
+        if index is None:
+            return 0
+        peak: int = index.peak(
+            index.rows([_ALL]), start, end, ignore=ignore
+        )[0]
+        return peak
+
+    def _summed(self) -> Counter[str]:
+        total: Counter[str] = Counter()
+        for capacity in self._capacities.values():
+            total.update(capacity)
+        return total
+
+
+def is_fixed(instance: Instance) -> bool:
+    """Tell whether an instance counts for itself and cannot be moved."""
+    return not (
+        instance.movable or instance.preemptible
+        or instance.reservation_id is not None
+    )
+
+
+def _capacity(host: Host) -> Mapping[str, int]:
+    return {
+        name: _in_units(name, host.capacity(name), up=False)
+        for name in host.inventory
+    }
+
+
+def _scaled(amounts: Mapping[str, int]) -> dict[str, int]:
+    return {
+        name: min(_MAX_AMOUNT, _in_units(name, amount, up=True))
+        for name, amount in amounts.items()
+    }
+
+
+def _in_units(name: str, amount: int, up: bool) -> int:
+    """Return an amount in the units in which its class is counted."""
+    if name != inventory.MEMORY_MB:
+        return amount
+    return -(-amount // inventory.MIB_PER_GIB) if up else (
+        amount // inventory.MIB_PER_GIB
+    )
