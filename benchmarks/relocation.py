@@ -210,7 +210,7 @@ def _asking(
 @contextlib.contextmanager
 def _policy(policy: str) -> Iterator[None]:
     # The disks of the instances that are asked for are on their hosts.
-    options = {'unbounded': policy, 'relocation_local_disks': True}
+    options = {'unbounded': policy, 'relocation_ways': {'disk': 'live'}}
     for option, value in options.items():
         process.CONF.set_override(option, value, 'blazar_sched')
     try:
@@ -298,7 +298,7 @@ def _instance(
             inventory.VCPU: vcpus, inventory.MEMORY_MB: 4096 * vcpus,
             inventory.DISK_GB: 20,
         },
-        path=path if stays else (), movable=True,
+        path=path if stays else (), movable='live',
     )
 
 

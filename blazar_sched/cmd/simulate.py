@@ -7,6 +7,7 @@ import math
 import os
 import sys
 
+from blazar_sched.domain import relocation
 from blazar_sched.simulate import lease
 from blazar_sched.simulate import policy
 
@@ -197,6 +198,28 @@ def _add_policies(parser: argparse.ArgumentParser) -> None:
         'forever)',
     )
     parser.add_argument(
+        '--cold',
+        type=_share,
+        default=0.0,
+        metavar='SHARE',
+        help='share of the instances without GPUs that are moved by cold '
+        'migration (default: 0)',
+    )
+    parser.add_argument(
+        '--fixed',
+        type=_share,
+        default=0.0,
+        metavar='SHARE',
+        help='share of the instances without GPUs that cannot be moved '
+        '(default: 0)',
+    )
+    parser.add_argument(
+        '--gpu-way',
+        choices=['no', *filter(None, relocation.WAYS)],
+        default='no',
+        help='how instances with GPUs are moved (default: no)',
+    )
+    parser.add_argument(
         '--max-backfill-lifetime',
         type=int,
         metavar='SECONDS',
@@ -255,6 +278,7 @@ def run(args: argparse.Namespace) -> int:
         },
         args.seed, args.sample, args.repeat, args.until_refused,
         args.migration_failure, args.gpus,
+        (args.cold, args.fixed, relocation.read_way(args.gpu_way) or ''),
     )
     if args.seeds > 1:
         comparison.run_scenes(

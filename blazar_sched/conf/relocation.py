@@ -12,6 +12,8 @@ from typing import Any
 from oslo_config import cfg
 
 from blazar_sched.domain.instance import MAX_STAYS
+from blazar_sched.domain.relocation import NOT
+from blazar_sched.domain.relocation import read_way
 from blazar_sched.domain.relocation import Rules
 
 _DEFAULTS = Rules()
@@ -23,7 +25,7 @@ opts = [
         default=_DEFAULTS.lead,
         min=1,
         help='Seconds before the start of a reservation at which the manager '
-        'begins to live-migrate an instance that must leave the host. The '
+        'begins to migrate an instance that must leave the host. The '
         'migration of the largest instance must take less than half of this '
         'time.' + _SAME,
     ),
@@ -84,15 +86,33 @@ opts = [
         'relocation_memory_mb',
         default=_DEFAULTS.most_memory_mb,
         min=0,
-        help='Maximum memory of an instance that is moved, in MB. 0 means no '
+        help='Memory in MB above which the kind ``memory`` of '
+        '``relocation_ways`` decides how an instance is moved. 0 means no '
         'limit.' + _SAME,
     ),
-    cfg.BoolOpt(
-        'relocation_local_disks',
-        default=_DEFAULTS.local_disks,
-        help='Whether instances with a disk on the host are moved. This '
-        'requires shared storage for these disks, or block migration.'
-        + _SAME,
+    cfg.DictOpt(
+        'relocation_ways',
+        default={},
+        help='How instances are moved by what they have, as items '
+        '``<kind>:live`` (by live migration), ``<kind>:cold`` (by cold '
+        'migration: the instance is stopped meanwhile) or ``<kind>:no``. '
+        'Kinds are ``disk`` (a disk on the host), ``device`` (PCI devices by '
+        'alias), ``cpu`` (dedicated or real-time CPUs), ``encryption`` '
+        '(encrypted memory), ``memory`` (see ``relocation_memory_mb``) and '
+        'resource classes beside VCPU, MEMORY_MB and DISK_GB, such as '
+        '``VGPU`` and ``PCPU``. A kind without an item is not moved; of '
+        'several kinds the one that allows least decides. The flavor extra '
+        'spec ``blazar:movable`` overrides all kinds but ``memory``.' + _SAME,
+    ),
+    cfg.IntOpt(
+        'relocation_cold_notice',
+        default=_DEFAULTS.cold_notice,
+        min=0,
+        help='Seconds before the last possible start of a cold migration at '
+        'which the owner of the instance is notified, by ``blazar_move_at`` '
+        'in the metadata of the instance. The owner may set this to any time '
+        'up to the last possible start, which is ``relocation_lead`` before '
+        'the reservation.' + _SAME,
     ),
 ]
 
@@ -108,5 +128,9 @@ def rules(options: Any) -> Rules:
         large_headroom=options.relocation_large_headroom,
         large_vcpus=options.relocation_large_vcpus,
         most_memory_mb=options.relocation_memory_mb,
-        local_disks=options.relocation_local_disks,
+        ways={
+            kind: read_way(text) or NOT
+            for kind, text in options.relocation_ways.items()
+        },
+        cold_notice=options.relocation_cold_notice,
     )

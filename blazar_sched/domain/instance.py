@@ -44,8 +44,8 @@ class Instance:
     the instance has relocation allocations on other hosts. Each stay begins
     before the previous one ends, so that the instance can be live-migrated in
     the meantime; the last stay ends with the instance. Empty for an instance
-    that has room on its host to its end. `movable` tells whether the instance
-    may be live-migrated: only such an instance has a path.
+    that has room on its host to its end. `movable` is how the instance is
+    moved: see domain.relocation. Only an instance that is moved has a path.
 
     `building` tells that nova-scheduler has chosen the host, and that Nova
     does not name the host of the server yet.
@@ -61,7 +61,7 @@ class Instance:
     claim: str | None = None
     used: Mapping[str, int] | None = None
     path: tuple[Stay, ...] = ()
-    movable: bool = False
+    movable: str = ''
     building: bool = False
 
     @property

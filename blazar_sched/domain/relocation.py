@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules of relocation: which instances are moved, and how far ahead."""
+"""Rules of relocation: which instances are moved, how, and how far ahead."""
 
+from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
 
@@ -11,12 +12,21 @@ from blazar_sched.domain import inventory
 from blazar_sched.domain.flavor import MOVABLE
 from blazar_sched.domain.instance import MAX_STAYS
 
+# How an instance is moved: not at all; while it is stopped, by Nova's cold
+# migration; or while it runs. A later way is the better one.
+NOT, COLD, LIVE = WAYS = '', 'cold', 'live'
+
+# The kinds of what an instance may have, beside the names of resource classes.
+DISK, DEVICE, MEMORY = 'disk', 'device', 'memory'
+CPU, ENCRYPTION = 'cpu', 'encryption'
+
 _TRUE = ('true', 'yes', '1')
-# The extra specs with which Nova pins or encrypts an instance, and the values.
-_IMMOVABLE = {
-    'hw:cpu_policy': ('dedicated', 'mixed'),
-    'hw:cpu_realtime': _TRUE,
-    'hw:mem_encryption': _TRUE,
+# The extra specs with which Nova pins or encrypts an instance: the kind, and
+# the values.
+_PINNED = {
+    'hw:cpu_policy': (CPU, ('dedicated', 'mixed')),
+    'hw:cpu_realtime': (CPU, _TRUE),
+    'hw:mem_encryption': (ENCRYPTION, _TRUE),
 }
 # The image properties that do the same.
 IMAGE_PROPERTIES = {
@@ -29,8 +39,10 @@ IMAGE_PROPERTIES = {
 class Rules:
     """The operator's rules of relocation.
 
-    :param lead: seconds between the start of a live migration and the end of
-        the stay on the host that the instance leaves
+    :param lead: seconds between the start of a migration and the end of the
+        stay on the host that the instance leaves, at least
+    :param cold_notice: seconds before that from which on the owner of an
+        instance may choose the time of a cold migration
     :param most_moves: the most moves of one relocation path
     :param shortest_stay: the least seconds of the first stay, and the least
         seconds by which a move has to prolong the time on hosts with room
@@ -39,12 +51,14 @@ class Rules:
         can be relocated
     :param large_headroom: the same for large instances, and for bounded ones
     :param large_vcpus: the number of VCPUs from which an instance is large
-    :param most_memory_mb: the most memory of an instance that is moved, 0 for
-        any
-    :param local_disks: whether instances with disks on their hosts are moved
+    :param most_memory_mb: the memory above which an instance is of the kind
+        MEMORY, 0 for none
+    :param ways: how an instance is moved by the kind of what it has; NOT for
+        a kind without a way
     """
 
     lead: int = 600
+    cold_notice: int = 3600
     most_moves: int = MAX_STAYS - 1
     shortest_stay: int = 600
     notice: int = 86400
@@ -52,13 +66,25 @@ class Rules:
     large_headroom: float = 0.15
     large_vcpus: int = 32
     most_memory_mb: int = 0
-    local_disks: bool = False
+    ways: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
-    @property
-    def least_stay(self) -> int:
-        """The least seconds of the first stay, with time for the first move.
+    def way_of(self, kind: str) -> str:
+        """Return how an instance is moved because of a kind."""
+        return self.ways.get(kind, NOT)
+
+    def lead_of(self, movable: str) -> int:
+        """Return by how many seconds two stays of an instance overlap.
+
+        :param movable: LIVE or COLD
         """
-        return max(self.lead, self.shortest_stay)
+        return self.lead + (self.cold_notice if movable == COLD else 0)
+
+    def least_stay(self, movable: str) -> int:
+        """Return the least seconds of the first stay, with the first move.
+
+        :param movable: LIVE or COLD
+        """
+        return max(self.lead_of(movable), self.shortest_stay)
 
     def headroom_for(
         self, amounts: Mapping[str, int], bounded: bool
@@ -88,29 +114,53 @@ class Features:
     devices: bool
 
 
-def is_movable(rules: Rules, features: Features) -> bool:
-    """Tell whether an instance may be live-migrated.
+def way(rules: Rules, features: Features) -> str:
+    """Return how an instance is moved: LIVE, COLD or NOT.
 
-    What the flavor declares decides first. The scheduler hint, which is any
-    user's, can only forbid what the features of the instance allow.
+    What the flavor declares decides; otherwise the weakest way of all that the
+    instance has, and of the scheduler hint. The hint, which is any user's, can
+    only forbid what the operator allows. The memory counts in any case.
     """
+    declared = read_way(features.extra_specs.get(MOVABLE))
+    hinted = read_way(features.hint)
+    ways = [declared] if declared is not None else [
+        LIVE if hinted is None else hinted,
+        *map(rules.way_of, _kinds(features)),
+    ]
     if rules.most_memory_mb and features.memory_mb > rules.most_memory_mb:
-        return False
-    declared = features.extra_specs.get(MOVABLE)
-    if declared is not None:
-        said: bool = strutils.bool_from_string(declared)
+        ways.append(rules.way_of(MEMORY))
+    return min(ways, key=WAYS.index)
+
+
+def read_way(text: str | None) -> str | None:
+    """Return the way in a text: live, cold, or a boolean.
+
+    :returns: None if the text is none of these
+    """
+    if text is None:
+        return None
+    said = text.strip().lower()
+    if said in (LIVE, COLD):
         return said
-    if not strutils.bool_from_string(features.hint, default=True):
-        return False
-    if features.devices or features.local_disk and not rules.local_disks:
-        return False
+    if not strutils.is_valid_boolstr(said):
+        return None
+    return LIVE if strutils.bool_from_string(said) else NOT
+
+
+def _kinds(features: Features) -> Iterator[str]:
+    """Yield the kinds of what an instance has that Nova moves with trouble."""
+    if features.local_disk:
+        yield DISK
+    if features.devices:
+        yield DEVICE
     nova = {
         IMAGE_PROPERTIES[name]: value
         for name, value in features.image_properties.items()
     } | dict(features.extra_specs)
+    for name, (kind, values) in _PINNED.items():
+        if str(nova.get(name)).lower() in values:
+            yield kind
     # Other classes are those of dedicated CPUs and of devices.
-    asked = flavor.resources(0, 0, 0, features.extra_specs)
-    return not inventory.others(asked) and not any(
-        str(nova.get(name)).lower() in values
-        for name, values in _IMMOVABLE.items()
+    yield from inventory.others(
+        flavor.resources(0, 0, 0, features.extra_specs)
     )

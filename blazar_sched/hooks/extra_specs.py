@@ -11,6 +11,7 @@ from nova.api.validation.extra_specs import base
 from blazar_sched.domain import duration
 from blazar_sched.domain import exception
 from blazar_sched.domain import flavor
+from blazar_sched.domain import relocation
 from blazar_sched.hooks import hints
 
 
@@ -23,6 +24,17 @@ class Duration(base.ExtraSpecValidator):
             duration.parse_duration(value, name)
         except exception.InvalidInput as e:
             raise nova_exception.ValidationError(str(e)) from e
+
+
+class Way(base.ExtraSpecValidator):
+    """A validator of an extra spec that says how servers are moved."""
+
+    def validate(self, name: str, value: str) -> None:
+        super().validate(name, value)
+        if relocation.read_way(value) is None:
+            raise nova_exception.ValidationError(
+                f'{name} must be live, cold, true or false'
+            )
 
 
 def register() -> list[base.ExtraSpecValidator]:
@@ -44,11 +56,11 @@ def register() -> list[base.ExtraSpecValidator]:
             description='Whether servers yield to reservations.',
             value={'type': bool},
         ),
-        base.ExtraSpecValidator(
+        Way(
             name=flavor.MOVABLE,
-            description='Whether servers may be live-migrated when a '
-            'reservation needs their host, whatever their disks and devices '
-            'are.',
-            value={'type': bool},
+            description='How servers are moved when a reservation needs their '
+            'host, whatever their disks and devices are: ``live`` or '
+            '``true``, ``cold``, or ``false``.',
+            value={'type': str},
         ),
     ]

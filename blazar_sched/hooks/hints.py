@@ -9,11 +9,10 @@ from collections.abc import Mapping
 import re
 from typing import Any
 
-from oslo_utils import strutils
-
 from blazar_sched.domain import duration
 from blazar_sched.domain import exception
 from blazar_sched.domain import hints
+from blazar_sched.domain import relocation
 from blazar_sched.domain import window
 
 RESERVATION_ID = r'[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}'
@@ -82,9 +81,10 @@ def _check(ours: Mapping[str, str]) -> None:
                     field=other,
                 )
     movable = ours.get(hints.MOVABLE)
-    if movable is not None and not strutils.is_valid_boolstr(movable):
+    if movable is not None and relocation.read_way(movable) is None:
         raise exception.InvalidInput(
-            f'{hints.MOVABLE} must be true or false', field=hints.MOVABLE
+            f'{hints.MOVABLE} must be true, cold or false',
+            field=hints.MOVABLE,
         )
     claim = ours.get(hints.RESERVATION)
     if claim is not None and not re.fullmatch(RESERVATION_ID, claim):

@@ -145,6 +145,7 @@ def find(
     until: int,
     end: int,
     rules: Rules,
+    movable: str,
     urgent: bool = False,
 ) -> Path | None:
     """Return the relocation path of an instance on a host.
@@ -154,6 +155,7 @@ def find(
     :param host: the host of the first stay
     :param until: the time until which that host has room for the instance
     :param end: the end of the instance
+    :param movable: how the instance is moved
     :param urgent: whether the first stay may be shorter than the rules say:
         the first move then has less time than the lead, or is late
     :returns: the stays; no stay if the host has room to the end of the
@@ -161,12 +163,12 @@ def find(
     """
     if until >= end:
         return ()
-    if until - now < rules.least_stay and not urgent:
+    if until - now < rules.least_stay(movable) and not urgent:
         return None
     stays = [Stay(host, now, until)]
     for _ in range(rules.most_moves):
         last = stays[-1]
-        lead = min(rules.lead, last.end - now)
+        lead = min(rules.lead_of(movable), last.end - now)
         following = targets.next_stay(last, end, lead)
         if following is None or (
             following.end < end
@@ -215,7 +217,8 @@ def plan(
         ignore=instance.uuid,
     )
     return find(
-        targets, instance.host, now, until, instance.end, rules, urgent
+        targets, instance.host, now, until, instance.end, rules,
+        instance.movable, urgent,
     )
 
 

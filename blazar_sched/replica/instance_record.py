@@ -52,9 +52,11 @@ def make(
         preemptible=server.preemptible,
         claim=claim,
         movable=(
-            claim is None
-            and is_movable(server, end, now, rules)
-            and replica.hosts[host].relocates
+            way(server, end, now, rules)
+            if claim is None and (
+                rules is not None and replica.hosts[host].relocates
+            )
+            else relocation.NOT
         ),
     )
 
@@ -84,21 +86,18 @@ def drawn(
     return reservation, end if end > reservation.end else window.FOREVER
 
 
-def is_movable(
-    server: Server, end: int, now: int, rules: Rules | None
-) -> bool:
-    """Tell whether a server that counts for itself is relocated.
+def way(server: Server, end: int, now: int, rules: Rules | None) -> str:
+    """Return how a server that counts for itself is relocated.
 
     A server that soon ends is not. The lifetime of a server whose creation is
     not known counts from `now` on.
     """
-    return (
-        rules is not None
-        and server.features is not None
-        and not server.preemptible
-        and end - (server.created or now) > rules.notice
-        and relocation.is_movable(rules, server.features)
-    )
+    if (
+        rules is None or server.features is None or server.preemptible
+        or end - (server.created or now) <= rules.notice
+    ):
+        return relocation.NOT
+    return relocation.way(rules, server.features)
 
 
 def _end(replica: state.Replica, server: Server, now: int) -> int:

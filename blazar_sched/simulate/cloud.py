@@ -34,6 +34,8 @@ from blazar_sched.domain.host import Host as ReservableHost
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.inventory import Inventory
 from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.relocation import COLD
+from blazar_sched.domain.relocation import NOT
 from blazar_sched.domain.relocation import Rules
 from blazar_sched.placing import displacement
 from blazar_sched.placing import lease_placing
@@ -128,7 +130,7 @@ class RecordedStay:
 class Running:
     """A running instance; `kind` is None if a reservation has the instance.
 
-    `since` is when the instance came to its host.
+    `since` is when the instance came to its host, `movable` how it is moved.
     """
 
     since: int
@@ -138,6 +140,7 @@ class Running:
     gpus: int
     end: int = window.FOREVER
     kind: str | None = None
+    movable: str = NOT
 
 
 class _Feed:
@@ -253,7 +256,8 @@ class Cloud:
             return False
         preemptible = asked.kind == trace.PREEMPTIBLE
         chosen = self._choose(here, scheduler.spec(
-            id_, vcpus, memory_mb, asked.declared, preemptible, gpus=gpus
+            id_, vcpus, memory_mb, asked.declared, preemptible, gpus=gpus,
+            movable=asked.movable,
         ))
         if chosen is None:
             return False
@@ -262,7 +266,7 @@ class Cloud:
             end = duration.end_after(self.now, asked.declared)
         self._arrive(id_, Running(
             self.now, self._by_uuid[chosen.uuid], vcpus, memory_mb, gpus,
-            end, asked.kind,
+            end, asked.kind, asked.movable,
         ))
         return True
 
@@ -313,7 +317,7 @@ class Cloud:
                 **({lease.GPU: new.gpus} if new.gpus else {}),
             },
             new.end, reservation_id, new.kind == trace.PREEMPTIBLE,
-            movable=self._may_move(new),
+            movable=self._way(new),
         )
         if instance.movable:
             path = relocation.plan(
@@ -329,21 +333,28 @@ class Cloud:
         """
         return host.uuid in self.held and not self.policy.closed
 
-    def _may_move(self, new: Running) -> bool:
-        """Tell whether an instance is relocated.
+    def _way(self, new: Running) -> str:
+        """Return how an instance is relocated.
 
-        An instance with GPUs, or whose end is near, is not relocated.
+        An instance whose end is near is not relocated.
         """
-        return (
-            self._relocates and not new.gpus
-            and new.kind in (trace.UNBOUNDED, trace.BOUNDED)
+        is_relocated = (
+            self._relocates and new.kind in (trace.UNBOUNDED, trace.BOUNDED)
             and new.end - self.now > self._longest
         )
+        return new.movable if is_relocated else NOT
 
     def _put(self, instance: Instance) -> None:
         self._tell([record.encode(instance)])
+        self._plan_move(instance)
+
+    def _plan_move(self, instance: Instance) -> None:
+        """Note the next move of an instance; nobody chooses another time."""
         if instance.relocations:
-            self.booked.append((instance.relocations[0].start, instance.uuid))
+            at = instance.relocations[0].start
+            if instance.movable == COLD:
+                at = max(at, instance.leaves_at - self._rules.lead)
+            self.booked.append((at, instance.uuid))
 
     def move(self, id_: str) -> int | None:
         """Move an instance to the next host of its path, if that is due.
@@ -365,8 +376,9 @@ class Cloud:
             return None
         old = self._running[id_]
         target = self._by_uuid[following.host]
-        self.evicted += self._evict(target, (old.vcpus, old.memory_mb, 0))
-        if not target.has_room(old.vcpus, old.memory_mb):
+        size = old.vcpus, old.memory_mb, old.gpus
+        self.evicted += self._evict(target, size)
+        if not target.has_room(*size):
             return 0
         if self._chances.random() < self._migration_failure:
             self._try_again(id_, old)
@@ -424,10 +436,8 @@ class Cloud:
             *map(record.encode, allocations),
             *map(record.encode, displaced),
         ])
-        self.booked += [
-            (each.relocations[0].start, each.uuid)
-            for each in displaced if each.relocations
-        ]
+        for each in displaced:
+            self._plan_move(each)
         return True
 
     def _place(

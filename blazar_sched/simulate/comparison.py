@@ -17,6 +17,7 @@ from rich import progress
 from blazar_sched.conf import scheduler
 from blazar_sched.domain import duration
 from blazar_sched.domain import exception
+from blazar_sched.domain import relocation
 from blazar_sched.simulate import cloud
 from blazar_sched.simulate import lease
 from blazar_sched.simulate import result
@@ -43,6 +44,9 @@ class Settings:
     :param options: the options of ``[blazar_sched]``
     :param migration_failure: the probability that a live migration fails
     :param gpus: whether the GPUs of instances and hosts count
+    :param ways: the share of the instances without GPUs that are moved while
+        they are stopped, the share that is not moved, and how instances with
+        GPUs are moved
     """
 
     instances: str
@@ -55,6 +59,7 @@ class Settings:
     until_refused: float | None = None
     migration_failure: float = 0.0
     gpus: bool = False
+    ways: tuple[float, float, str] = (0.0, 0.0, relocation.NOT)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -202,6 +207,9 @@ def _read_scenario(settings: Settings) -> simulation.Scenario:
     if not settings.gpus:
         hosts = trace.without_gpus(hosts)
         instances = trace.without_gpus(instances)
+    instances = trace.with_ways(
+        instances, *settings.ways, random.Random(f'{seed}/ways')
+    )
     span = trace.span(instances)
     bookings = lease.draw(
         settings.load, hosts, span, random.Random(f'{seed}/leases')

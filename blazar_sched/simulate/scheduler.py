@@ -15,6 +15,7 @@ from nova.scheduler import weights
 from nova.scheduler.weights import ram
 
 from blazar_sched.conf import scheduler as scheduler_conf
+from blazar_sched.domain.flavor import MOVABLE
 from blazar_sched.domain.flavor import PREEMPTIBLE
 from blazar_sched.domain.hints import LIFETIME
 from blazar_sched.domain.hints import RESERVATION
@@ -192,11 +193,12 @@ class Scheduler:
 def spec(
     uuid: str, vcpus: int, memory_mb: int, lifetime: int | None = None,
     preemptible: bool = False, reservation_id: str | None = None,
-    gpus: int = 0,
+    gpus: int = 0, movable: str | None = None,
 ) -> Spec:
     """Return a request for a host.
 
     :param lifetime: in seconds, None for an unbounded instance
+    :param movable: how the instance is moved; None if the flavor does not say
     """
     hints: dict[str, list[str]] = {}
     if lifetime is not None:
@@ -206,6 +208,8 @@ def spec(
     extra_specs = {PREEMPTIBLE: 'true'} if preemptible else {}
     if gpus:
         extra_specs[f'resources:{lease.GPU}'] = str(gpus)
+    if movable is not None:
+        extra_specs[MOVABLE] = movable or 'false'
     return Spec(uuid, vcpus, memory_mb, extra_specs, hints)
 
 

@@ -20,6 +20,7 @@ from typing import Any
 from typing import TypeVar
 
 from blazar_sched.domain import exception
+from blazar_sched.domain import relocation
 
 UNBOUNDED, BOUNDED, PREEMPTIBLE = 'unbounded', 'bounded', 'preemptible'
 KINDS = (UNBOUNDED, BOUNDED, PREEMPTIBLE)
@@ -40,7 +41,8 @@ class Instance:
 
     All times here are in such seconds. `declared` is the lifetime that the
     instance declares, None if it declares none. An instance has each of its
-    `gpus` alone.
+    `gpus` alone. `movable` is how the instance is moved: see
+    domain.relocation.
     """
 
     arrival: int
@@ -50,6 +52,7 @@ class Instance:
     kind: str
     declared: int | None = None
     gpus: int = 0
+    movable: str = relocation.LIVE
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -214,6 +217,33 @@ def sample(
 def without_gpus(many: Iterable[T]) -> list[T]:
     """Return hosts or instances without their GPUs."""
     return [dataclasses.replace(each, gpus=0) for each in many]
+
+
+def with_ways(
+    instances: Iterable[Instance],
+    cold: float,
+    fixed: float,
+    with_gpus: str,
+    rng: random.Random,
+) -> list[Instance]:
+    """Return instances with the ways in which they are moved.
+
+    :param cold: the share of the instances without GPUs that are moved while
+        they are stopped
+    :param fixed: the share of the instances without GPUs that are not moved
+    :param with_gpus: how instances with GPUs are moved
+    """
+    found = []
+    for each in instances:
+        # A draw for each instance, so that no instance changes the next ones.
+        drawn = rng.random()
+        way = with_gpus
+        if not each.gpus:
+            way = relocation.LIVE
+            if drawn < fixed + cold:
+                way = relocation.NOT if drawn < fixed else relocation.COLD
+        found.append(dataclasses.replace(each, movable=way))
+    return found
 
 
 def span(instances: Sequence[Instance]) -> int:

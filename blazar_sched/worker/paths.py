@@ -212,7 +212,8 @@ class Paths:
             return reason
         targets = self._new_targets(known, _TracedTargets)
         path = relocation.find(
-            targets, known.uuid, self._now, until, end, self._rules
+            targets, known.uuid, self._now, until, end, self._rules,
+            self._request.movable,
         )
         hosts = self._replica.hosts
         if path:
@@ -220,7 +221,7 @@ class Paths:
         else:
             why = 'no relocation path: ' + reasons.no_path(
                 Stay(known.uuid, self._now, until), targets.found, end,
-                self._rules, hosts,
+                self._rules, self._request.movable, hosts,
             )
         return f'{reason}; {why}'
 
@@ -280,7 +281,7 @@ class Paths:
             )
         ))
         groups = defaultdict(list)
-        least = self._now + self._rules.least_stay
+        least = self._now + self._rules.least_stay(self._request.movable)
         for h, each in zip(host_states, times, strict=True):
             if each >= least:
                 groups[each].append(h)
@@ -320,6 +321,7 @@ class Paths:
             return None
         return relocation.find(
             self._targets_of(known), host, self._now, until, end, self._rules,
+            self._request.movable,
         )
 
     def _targets_of(self, host: Host) -> Targets:

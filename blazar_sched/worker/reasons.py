@@ -96,6 +96,7 @@ def no_path(
     following: Sequence[Stay | None],
     end: int,
     rules: Rules,
+    movable: str,
     hosts: Mapping[str, Host],
 ) -> str:
     """Say why there is no relocation path to an end.
@@ -103,13 +104,14 @@ def no_path(
     :param following: the stays that were found after the first stay, one
         after the other; None where no host has room. The last stay is too
         short, or one move too few.
+    :param movable: how the instance is moved
     :param hosts: every host by uuid
     """
     if not following:
         return (
             f'the host has room for {first.end - first.start} s, and an '
-            f'instance that has to be moved is started for {rules.least_stay} '
-            's at least'
+            'instance that has to be moved is started for '
+            f'{rules.least_stay(movable)} s at least'
         )
     *later, last = following
     if last is not None and len(following) == rules.most_moves:
@@ -123,7 +125,7 @@ def no_path(
     beyond = left_at + rules.shortest_stay
     return (
         f'{path(stays, hosts)}, then no other host has room from '
-        f'{time(left_at - rules.lead)} '
+        f'{time(left_at - rules.lead_of(movable))} '
         f'{until(end) if end <= beyond else f"until after {time(beyond)}"}'
     )
 

@@ -68,8 +68,9 @@ class Request:
     amounts of other classes: see domain.flavor. `reservation_id` is None for a
     request that is not bound; `end` is FOREVER for an unbounded request. `own`
     is the record of an instance that already has a host and moves. `movable`
-    tells whether the instance may be live-migrated later, `fixed` whether it
-    has no end and may not, although hosts relocate instances.
+    is how the instance may be moved later, see domain.relocation; `fixed`
+    tells whether it has no end and may not be moved, although hosts relocate
+    instances.
     """
 
     server: RequestedServer
@@ -81,7 +82,7 @@ class Request:
     preemptible: bool
     end: int
     own: Instance | None
-    movable: bool = False
+    movable: str = relocation_rules.NOT
     fixed: bool = False
 
     @property
@@ -152,8 +153,8 @@ def read_request(
     server = _server(spec, own, is_first, now, options)
     reservation_id, end = _drawn(server, own, is_first, replica, now)
     rules = _rules(replica, options)
-    movable = reservation_id is None and instance_record.is_movable(
-        server, end, now, rules
+    movable = relocation_rules.NOT if reservation_id is not None else (
+        instance_record.way(server, end, now, rules)
     )
     end = end if end > now else window.FOREVER
     return Request(

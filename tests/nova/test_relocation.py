@@ -19,6 +19,7 @@ import pytest
 
 from blazar_sched.conf import service as service_conf
 from blazar_sched.domain import exception
+from blazar_sched.domain import pci_alias
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.replica import puller
 from blazar_sched.service.clients.nova import Nova
@@ -33,6 +34,7 @@ from demo.cloud import host_of
 from demo.cloud import wait_for
 from tests.nova.ahead import Clock
 from tests.nova.ahead import wait_for_replica
+from tests.nova.manager.test_pci import ALIASES
 
 pytestmark = pytest.mark.more
 
@@ -42,7 +44,8 @@ HOUR, DAY = 3600, 86400
 LEAD = 600
 # The flavors' disks are on the hosts.
 RELOCATION = {
-    'relocation_lead': LEAD, 'relocation_local_disks': True,
+    'relocation_lead': LEAD, 'relocation_cold_notice': LEAD,
+    'relocation_ways': {'disk': 'live', 'device': 'cold'},
     'relocation_headroom': 0.0, 'relocation_large_headroom': 0.0,
 }
 
@@ -50,9 +53,10 @@ RELOCATION = {
 class RelocationCloud:
     """A cloud with a manager; times are in seconds from now."""
 
-    def __init__(self, cloud, manager, clock):
+    def __init__(self, cloud, manager, nova, clock):
         self.cloud = cloud
         self.manager = manager
+        self.nova = nova
         self.clock = clock
         self.flavors = {
             vcpus: cloud.flavor(vcpus) for vcpus in range(1, VCPUS + 1)
@@ -152,12 +156,13 @@ def module_site(cloud, clock, tmp_path_factory):
         adapter.Adapter(cloud.session(), service_type=service_type)
         for service_type in ('compute', 'placement')
     )
-    manager = Manager(conf, Nova(nova), Placement(placement), clock)
+    client = Nova(nova, aliases=pci_alias.read(ALIASES))
+    manager = Manager(conf, client, Placement(placement), clock)
     manager.ledger.upgrade()
     manager.start()
     for name in HOSTS:
         manager.hosts.create(name, {})
-    yield RelocationCloud(cloud, manager, clock)
+    yield RelocationCloud(cloud, manager, client, clock)
     manager.stop()
 
 

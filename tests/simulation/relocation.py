@@ -50,7 +50,7 @@ def draw(random):
             'relocation_headroom': random.choice((0.0, 0.0, 0.05)),
             'relocation_large_headroom': random.choice((0.0, 0.0, 0.15)),
             'relocation_large_vcpus': 4,
-            'relocation_local_disks': True,
+            'relocation_ways': {'disk': 'live'},
         },
         longest=random.choice((0, 600)),
         times=random.choice(((2, 15), (2, 15), (5, 40, 2 * lead))),

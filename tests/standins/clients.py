@@ -56,12 +56,13 @@ class Nova:
         self._fail()
         return iter(list(self.nodes.values()))
 
-    def servers(self, host=None, project_id=None):
+    def servers(self, host=None, project_id=None, status=None):
         self._fail()
         return [
             s
             for s in self.stored.values()
             if host in (None, s.node) and project_id in (None, s.project_id)
+            and status in (None, s.status)
         ]
 
     def server(self, uuid):
@@ -72,16 +73,36 @@ class Nova:
         self._fail()
         return self.moved.get(server.uuid, -1) >= since
 
-    def migrate_server(self, server, service_name=None):
+    def migrate_server(self, server, service_name=None, way='live'):
         """Move a server at once, to a named host only."""
         self._fail()
         self.asked[server.uuid] += 1
         if service_name is None or self.asked[server.uuid] <= self.slowness:
             return True
+        known = self.stored[server.uuid]
+        if known.status == 'VERIFY_RESIZE':
+            return False
         self.stored[server.uuid] = dataclasses.replace(
-            self.stored[server.uuid], node=service_name
+            known, node=service_name,
+            status='VERIFY_RESIZE' if way == 'cold' else known.status,
         )
         return True
+
+    def confirm_migration(self, server):
+        self._fail()
+        known = self.stored[server.uuid]
+        if known.status == 'VERIFY_RESIZE':
+            self.stored[server.uuid] = dataclasses.replace(
+                known, status='ACTIVE'
+            )
+
+    def set_server_metadata(self, server, metadata):
+        self._fail()
+        known = self.stored[server.uuid]
+        both = {**known.metadata, **metadata}
+        self.stored[server.uuid] = dataclasses.replace(known, metadata={
+            name: value for name, value in both.items() if value is not None
+        })
 
     def delete_servers(self, servers):
         none = True

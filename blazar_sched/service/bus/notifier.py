@@ -78,6 +78,8 @@ INSTANCE_UNPLANNED = 'instance.unplanned'
 # the request; the server has come to its next host; Nova has refused the
 # request, or the server is where it was; a reservation needs the host, and the
 # server is still there.
+# The owner may choose when an instance is stopped and moved.
+INSTANCE_RELOCATION_PLANNED = 'instance.relocation.planned'
 INSTANCE_RELOCATION_START = 'instance.relocation.start'
 INSTANCE_RELOCATION_END = 'instance.relocation.end'
 INSTANCE_RELOCATION_ERROR = 'instance.relocation.error'

@@ -433,7 +433,7 @@ class Instance(Base):
     used: orm.Mapped[dict[str, Any] | None]
     # Host, start and end of each stay.
     path: orm.Mapped[list[tuple[str, int, int]] | None]
-    movable: orm.Mapped[bool]
+    movable: orm.Mapped[str]
     building: orm.Mapped[bool]
 
 

@@ -185,7 +185,7 @@ class Instances:
                 new = instance_record.make(replica, placed.host, server, now)
                 new = dataclasses.replace(
                     new, building=True,
-                    movable=placed.movable and new.claim is None,
+                    movable='' if new.claim else placed.movable,
                 )
                 tx.put_instance(
                     relocation.with_path(replica, None, new, now, rules)

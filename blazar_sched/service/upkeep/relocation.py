@@ -2,11 +2,16 @@
 """Relocation: the paths of instances, and the moves that the paths ask for.
 
 The ledger keeps the path of each instance that must leave its host before its
-end. A move begins at the start of the next stay: Nova live-migrates the
-instance to exactly that host, where the relocation allocation admits this
-instance and no other instance. The record of the instance tells that the move
-is done. Any manager may ask for a move, and several may: Nova refuses the
-second request.
+end. A move begins at the start of the next stay: Nova migrates the instance to
+exactly that host, where the relocation allocation admits this instance and no
+other instance. The record of the instance tells that the move is done. Any
+manager may ask for a move, and several may: Nova refuses the second request.
+
+A cold migration stops the instance meanwhile. At the start of the next stay
+the owner is notified, by MOVE_AT in the metadata of the instance, and may
+choose another time until the last possible start. Nova keeps the place that
+the instance has left until the migration is confirmed; MOVING in the metadata
+lets any manager recognize the migrations that it has to confirm.
 
 An instance that must leave its host and has no path is *unplanned*. A path is
 looked for again with each step; such an instance is reported, and is never
@@ -22,9 +27,12 @@ import dataclasses
 from oslo_config import cfg
 from oslo_log import log
 
+from blazar_sched.domain import duration
+from blazar_sched.domain import exception
 from blazar_sched.domain import inventory
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
+from blazar_sched.domain.relocation import COLD
 from blazar_sched.domain.relocation import Rules
 from blazar_sched.placing import overload
 from blazar_sched.placing import relocation
@@ -36,11 +44,13 @@ from blazar_sched.service.booking import placing_options
 from blazar_sched.service.bus.notifier import INSTANCE_RELOCATION_END
 from blazar_sched.service.bus.notifier import INSTANCE_RELOCATION_ERROR
 from blazar_sched.service.bus.notifier import INSTANCE_RELOCATION_LATE
+from blazar_sched.service.bus.notifier import INSTANCE_RELOCATION_PLANNED
 from blazar_sched.service.bus.notifier import INSTANCE_RELOCATION_START
 from blazar_sched.service.bus.notifier import INSTANCE_UNPLANNED
 from blazar_sched.service.bus.notifier import Notifier
 from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.nova import Server
+from blazar_sched.service.clients.nova.server import VERIFY_RESIZE
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.metrics import Metrics
@@ -52,6 +62,11 @@ LOG = log.getLogger(__name__)
 PAUSE = 30
 # The most requests for a move to one host, if a path leads to another host.
 MAX_REQUESTS = 3
+
+# Metadata keys of instances: the time of the cold migration, which the owner
+# may change, and the host to which an instance is being migrated.
+MOVE_AT = 'blazar_move_at'
+MOVING = 'blazar_moving'
 
 # An instance waits for its next stay, or is to be moved now, or has nowhere to
 # go.
@@ -156,6 +171,9 @@ class Relocations(loop.Looped):
         self._metrics = metrics_
         # The requests for moves that are due, by the uuid of the instance.
         self._requests: dict[str, _MoveRequests] = {}
+        # The uuids of the instances whose cold migration may have to be
+        # confirmed; None before the first look, which is at all servers.
+        self._unconfirmed: set[str] | None = None
         # The instances that were reported, by the type of the notification.
         self._reported: dict[str, set[str]] = defaultdict(set)
         self._objects = loop.Objects[tuple[Instance, Host]](
@@ -201,6 +219,31 @@ class Relocations(loop.Looped):
                 self._move(instance, target, requests, now, rules_)
 
         self._objects.each(((each[0].uuid, each) for each in due), move, now)
+        self._confirm({each.uuid for each, _ in due if each.movable == COLD})
+
+    def _confirm(self, moving: set[str]) -> None:
+        """Confirm the cold migrations that have ended.
+
+        :param moving: the uuids of the instances that are to be migrated now
+        """
+        if self._unconfirmed is None:
+            servers = [*self._nova.servers(status=VERIFY_RESIZE)]
+        else:
+            servers = [
+                server for uuid in self._unconfirmed
+                if (server := self._nova.server(uuid)) is not None
+            ]
+        ours = [server for server in servers if MOVING in server.metadata]
+        for server in ours:
+            if server.task is None and server.status == VERIFY_RESIZE and (
+                server.metadata[MOVING] == server.node
+            ):
+                self._nova.confirm_migration(server)
+            elif server.task is None and server.uuid not in moving:
+                self._nova.set_server_metadata(
+                    server, {MOVE_AT: None, MOVING: None}
+                )
+        self._unconfirmed = moving | {server.uuid for server in ours}
 
     def _requests_for(self, uuid: str, target: str) -> _MoveRequests:
         """Return the requests for the move of an instance to a host."""
@@ -298,13 +341,21 @@ class Relocations(loop.Looped):
             instance, target, now, rules
         ):
             return
+        if instance.movable == COLD:
+            if not self._is_time(instance, server, now, rules):
+                return
+            self._nova.set_server_metadata(
+                server, {MOVING: target.hypervisor_hostname}
+            )
         requests.count += 1
         self._make_room(instance, target, now)
         LOG.info(
             'Moving instance %s to host %s', instance.uuid,
             target.hypervisor_hostname,
         )
-        requests.begun = self._nova.migrate_server(server, target.service_name)
+        requests.begun = self._nova.migrate_server(
+            server, target.service_name, instance.movable
+        )
         outcome, event_type = metrics.ACCEPTED, INSTANCE_RELOCATION_START
         if not requests.begun:
             now_there = self._nova.server(instance.uuid)
@@ -319,6 +370,30 @@ class Relocations(loop.Looped):
         self._metrics.of(metrics.MOVES, outcome).inc()
         self._tell(event_type, instance, server, target)
         self._notice(instance.uuid)
+
+    def _is_time(
+        self, instance: Instance, server: Server, now: int, rules: Rules
+    ) -> bool:
+        """Tell whether a cold migration begins now; notify the owner.
+
+        The owner may have chosen any time until the last possible start.
+        """
+        latest = instance.leaves_at - rules.lead
+        try:
+            chosen = duration.parse_time(
+                server.metadata.get(MOVE_AT), MOVE_AT
+            )
+        except exception.InvalidInput:
+            chosen = None
+        if now < latest and (chosen is None or chosen > latest):
+            at = duration.format_time(latest)
+            self._nova.set_server_metadata(server, {MOVE_AT: at})
+            self._notifier.instance(
+                INSTANCE_RELOCATION_PLANNED, server.uuid,
+                project_id=server.project_id,
+                hypervisor_hostname=server.node, move_at=at,
+            )
+        return now >= latest or chosen is not None and chosen <= now
 
     def _tell(
         self,

@@ -24,7 +24,7 @@ def instance(store, nouns, host, other):
     """An instance that is on one host until 100, then on another."""
     path = (Stay(host.uuid, 0, 100), Stay(other.uuid, 90, FOREVER))
     new = dataclasses.replace(
-        nouns.instance(host, vcpus=3, end=FOREVER), path=path, movable=True
+        nouns.instance(host, vcpus=3, end=FOREVER), path=path, movable='live'
     )
     store.commit(lambda tx: tx.put_instance(new))
     return new

@@ -43,7 +43,7 @@ def place(world, node, vcpus=1, placed_at=None, claim=None, **values):
     )
     page = wire.instance_page(Instance(
         server.uuid, world.host(node).uuid, server.project_id, server.amounts,
-        movable=True, building=True, reservation_id=claim, claim=claim,
+        movable='live', building=True, reservation_id=claim, claim=claim,
     ))
     world.manager.endpoint.book_instance(
         {}, page=page, placed_at=world.now if placed_at is None else placed_at

@@ -338,8 +338,8 @@ def refuse(world, monkeypatch, *names):
     """Have Nova accept moves to some hosts, and leave the servers there."""
     move = world.nova.migrate_server
 
-    def migrate(server, service_name):
-        return service_name in names or move(server, service_name)
+    def migrate(server, service_name, way):
+        return service_name in names or move(server, service_name, way)
 
     monkeypatch.setattr(world.nova, 'migrate_server', migrate)
 
@@ -396,7 +396,7 @@ def test_the_only_path_is_tried_until_the_window_opens(
     asked = []
     monkeypatch.setattr(
         world.nova, 'migrate_server',
-        lambda server, service_name: asked.append(service_name) or True,
+        lambda server, service_name, way: asked.append(service_name) or True,
     )
 
     until_start(world, lease)

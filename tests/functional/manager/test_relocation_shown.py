@@ -210,7 +210,7 @@ def test_a_move_that_nova_refuses_is_told(site, monkeypatch):
     site.boot('a')
     site.reserve('a')
     monkeypatch.setattr(
-        site.nova, 'migrate_server', lambda server, service_name: False
+        site.nova, 'migrate_server', lambda server, service_name, way: False
     )
 
     site.look(NOTICE - LEAD)
@@ -227,7 +227,7 @@ def test_a_move_that_another_manager_has_begun_is_not_told_as_refused(
     server = site.boot('a')
     site.reserve('a')
 
-    def migrate_server(asked, service_name):
+    def migrate_server(asked, service_name, way):
         # The other manager's request came between the look and this request.
         site.nova.stored[server.uuid] = dataclasses.replace(
             server, task='migrating'
@@ -247,7 +247,7 @@ def test_a_server_that_stays_too_long_is_told_once(site, monkeypatch):
     server = site.boot('a')
     lease = site.reserve('a')
     monkeypatch.setattr(
-        site.nova, 'migrate_server', lambda server, service_name: False
+        site.nova, 'migrate_server', lambda server, service_name, way: False
     )
     site.clock.now = lease.start - 1
     site.look()
@@ -297,8 +297,8 @@ def test_a_move_of_an_operator_elsewhere_is_no_end(site):
 
 
 @pytest.mark.parametrize('policy, movable', [
-    (None, True), ('relocate', True), ('forever', True), ('never', False),
-    ('assume:1h', False),
+    (None, 'live'), ('relocate', 'live'), ('forever', 'live'), ('never', ''),
+    ('assume:1h', ''),
 ])
 def test_no_server_is_moved_from_a_host_of_another_policy(
     site, policy, movable

@@ -39,7 +39,7 @@ class Migrations(base.Calls):
             if now >= migration.ends:
                 self._complete(migration)
 
-    def migrate_server(self, server, service_name=None):
+    def migrate_server(self, server, service_name=None, way='live'):
         asked = history.Migration(
             int(self._clock()), server.uuid, service_name,
             self._record(server.uuid),

@@ -77,7 +77,8 @@ class World:
         ):
             self.put([Instance(
                 f'i{number}', host, 'p', {'VCPU': vcpus}, end,
-                preemptible=preemptible, movable=movable and not preemptible,
+                preemptible=preemptible,
+                movable='live' if movable and not preemptible else '',
             )])
 
     def put(self, instances):

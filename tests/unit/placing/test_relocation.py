@@ -83,7 +83,7 @@ def make_instance(host='a', vcpus=1, gpus=0, end=FOREVER, **fields):
     amounts = {'VCPU': vcpus, GPU: gpus}
     return Instance(
         'i', host, 'p', {c: n for c, n in amounts.items() if n}, end,
-        movable=True, **fields,
+        movable='live', **fields,
     )
 
 
@@ -171,7 +171,7 @@ def test_a_path_is_found_if_there_is_one(
     path = relocation.plan(replica, instance, 0, rules)
 
     there_is = world.is_reachable(
-        'a', 0, rules.least_stay, rules.most_moves, shortest
+        'a', 0, rules.least_stay('live'), rules.most_moves, shortest
     )
     assert there_is if path is not None else (
         not there_is or has_short_stay(replica, instance, shortest)
@@ -252,7 +252,7 @@ def test_a_move_that_prolongs_the_time_too_little_is_no_move():
 
     assert relocation.plan(replica, instance, 0, RULES) is None
     assert not world.is_reachable(
-        'a', 0, RULES.least_stay, RULES.most_moves, RULES.shortest_stay
+        'a', 0, RULES.least_stay('live'), RULES.most_moves, RULES.shortest_stay
     )
 
 
@@ -271,7 +271,7 @@ def test_no_more_moves_than_the_rules_allow():
 
 def test_an_instance_that_is_not_movable_gets_no_path():
     replica = make_replica(LAB, [whole('a', 9, 3)])
-    instance = dataclasses.replace(make_instance(), movable=False)
+    instance = dataclasses.replace(make_instance(), movable='')
 
     assert relocation.plan(replica, instance, 0, RULES) is None
 

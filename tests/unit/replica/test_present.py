@@ -154,7 +154,7 @@ def test_whoever_has_moved_counts_where_nova_has_it():
 
 def moving(uuid, vcpus, leaves=NOW + 10, end=window.FOREVER, **fields):
     """A server on h that has a place on g from 5 s before it leaves."""
-    return a_server(uuid, vcpus, end, movable=True, path=(
+    return a_server(uuid, vcpus, end, movable='live', path=(
         Stay('h', 0, leaves), Stay('g', leaves - 5, end)
     ), **fields)
 

@@ -60,7 +60,8 @@ class World:
             path = (Stay(host, 0, 3), Stay(other, 2, end)) if moves else ()
             self.instances[f'i{number}'] = self.make.instance(
                 f'i{number}', host, vcpus, end=end, preemptible=preemptible,
-                path=() if preemptible else path, movable=moves,
+                path=() if preemptible else path,
+                movable='live' if moves else '',
             )
         self.write(*self.instances.values())
 

@@ -273,12 +273,18 @@ class TestGpus:
         assert found.evicted == {trace.PREEMPTIBLE: 2}
         assert found.late == 0
 
-    def test_an_instance_with_gpus_is_not_relocated(self):
-        without = instance(0, SPAN, trace.UNBOUNDED)
+    @pytest.mark.parametrize('movable, refused', [
+        ('live', 0), ('cold', 0), ('', 1),
+    ])
+    def test_an_instance_with_gpus_is_relocated_as_it_can_be(
+        self, movable, refused
+    ):
         options = {'unbounded': 'relocate', 'unbounded_fixed': 'never'}
-        assert not self.played(without, **options).refused
-        with_gpu = instance(0, SPAN, trace.UNBOUNDED, gpus=1)
-        assert self.played(with_gpu, **options).refused_gpu_instances == 1
+        with_gpu = dataclasses.replace(
+            instance(0, SPAN, trace.UNBOUNDED, gpus=1), movable=movable
+        )
+        played = self.played(with_gpu, **options)
+        assert played.refused_gpu_instances == refused
 
 
 class TestRelocation:

@@ -33,7 +33,7 @@ OPTIONS = {
     'unbounded': 'relocate', 'relocation_lead': 600,
     'relocation_shortest_stay': 600, 'relocation_notice': DAY,
     'relocation_headroom': 0.0, 'relocation_large_headroom': 0.0,
-    'relocation_local_disks': True, 'relocation_moves': 3,
+    'relocation_ways': {'disk': 'live'}, 'relocation_moves': 3,
     'max_backfill_lifetime': 0, 'unbounded_fixed': 'forever',
 }
 
@@ -145,7 +145,7 @@ def test_an_instance_that_cannot_be_moved_has_a_rule_of_its_own(
 ):
     for name, value in {
         'unbounded': cloud, 'unbounded_fixed': fixed,
-        'relocation_local_disks': False, 'max_backfill_lifetime': DAY,
+        'relocation_ways': {}, 'max_backfill_lifetime': DAY,
     }.items():
         option(name, value)
     hosts = [a_host(n, unbounded=own) for n in range(2)]
@@ -183,7 +183,7 @@ def test_instances_that_cannot_be_moved_hold_at_most_their_share(option):
             for n in numbers
         ])
 
-    know(8, movable=True)
+    know(8, movable='live')
     assert passing(replica, states(0, 1), fixed) == both
     know(8, 9)
     assert passing(replica, states(0, 1), fixed) == []
@@ -369,7 +369,7 @@ def test_the_booked_path_is_shown_where_the_instance_has_come():
     )
     booked = Instance(
         spec.instance_uuid, id_of('host', 0), 'p1',
-        {'VCPU': 8, 'MEMORY_MB': 512, 'DISK_GB': 1}, path=path, movable=True,
+        {'VCPU': 8, 'MEMORY_MB': 512, 'DISK_GB': 1}, path=path, movable='live',
     )
     with process.following(replica, lambda: NOW):
         each = lifetime_filter.LifetimeFilter()
@@ -456,7 +456,7 @@ def test_an_instance_passes_where_it_has_its_own_allocation():
     )
     own = Instance(
         id_of('instance', 0), id_of('host', 0), 'p1',
-        {'VCPU': 8, 'MEMORY_MB': 512, 'DISK_GB': 1}, path=path, movable=True,
+        {'VCPU': 8, 'MEMORY_MB': 512, 'DISK_GB': 1}, path=path, movable='live',
     )
     replica = a_replica(a_host(0), a_host(1), own, *leased(0, start=600))
 
@@ -469,7 +469,7 @@ def moving(vcpus, left_at, arrives_at):
     """A server on c0 that goes to c1 before c0 is leased as a whole."""
     own = Instance(
         id_of('instance', 0), id_of('host', 0), 'p1',
-        {'VCPU': vcpus, 'MEMORY_MB': 512, 'DISK_GB': 1}, movable=True,
+        {'VCPU': vcpus, 'MEMORY_MB': 512, 'DISK_GB': 1}, movable='live',
         path=(
             Stay(id_of('host', 0), NOW - DAY, NOW + left_at),
             Stay(id_of('host', 1), NOW + arrives_at, window.FOREVER),
@@ -506,7 +506,7 @@ def placed(number=5, vcpus=8, **fields):
     """A server that a worker has placed on c0, and that goes to c1 later."""
     return Instance(
         id_of('instance', number), id_of('host', 0), 'p1',
-        {'VCPU': vcpus, 'MEMORY_MB': 512, 'DISK_GB': 1}, movable=True,
+        {'VCPU': vcpus, 'MEMORY_MB': 512, 'DISK_GB': 1}, movable='live',
         building=True, **{'path': (
             Stay(id_of('host', 0), NOW, NOW + 2 * DAY),
             Stay(id_of('host', 1), NOW + 2 * DAY - 600, window.FOREVER),

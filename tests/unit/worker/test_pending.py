@@ -11,7 +11,7 @@ from blazar_sched.replica import state
 from blazar_sched.worker.pending import Pending
 
 PLACED = Instance(
-    'i1', 'h1', 'p', {'VCPU': 1}, movable=True, building=True
+    'i1', 'h1', 'p', {'VCPU': 1}, movable='live', building=True
 )
 
 

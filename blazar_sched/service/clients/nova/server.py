@@ -47,6 +47,9 @@ _MOVES = frozenset(
 # The status of a server that Nova deletes later: the server stays on its host
 # until then, but lists of servers omit it.
 SOFT_DELETED = 'SOFT_DELETED'
+# The status of a server that has been resized or migrated, until that is
+# confirmed: both hosts have room for the server.
+VERIFY_RESIZE = 'VERIFY_RESIZE'
 
 
 class _Flavor(TypedDict):
@@ -220,20 +223,37 @@ class Servers(Compute):
             self._act_on(server, {'unshelve': None})
 
     def migrate_server(
-        self, server: Server, service_name: str | None = None
+        self,
+        server: Server,
+        service_name: str | None = None,
+        way: str = relocation.LIVE,
     ) -> bool:
-        """Ask Nova to live-migrate a server to another host.
+        """Ask Nova to migrate a server to another host.
 
-        Nova migrates asynchronously, and may leave the server where it is.
+        Nova migrates asynchronously, and may leave the server where it is. A
+        cold migration ends with the status VERIFY_RESIZE.
 
         :param service_name: of the host, None to let nova-scheduler choose
+        :param way: relocation.LIVE or relocation.COLD
         :returns: False if Nova does not attempt the migration
         """
-        target = {'host': service_name, 'block_migration': 'auto'}
+        target: dict[str, str | None] = {'host': service_name}
+        if way == relocation.COLD:
+            action = {'migrate': target}
+        else:
+            action = {'os-migrateLive': target | {'block_migration': 'auto'}}
         with rest.tolerating(400, 404, 409):
-            self._act_on(server, {'os-migrateLive': target})
+            self._act_on(server, action)
             return True
         return False
+
+    def confirm_migration(self, server: Server) -> None:
+        """Ask Nova to give up the place that a server has left.
+
+        Nothing happens to a server without the status VERIFY_RESIZE.
+        """
+        with rest.tolerating(400, 404, 409):
+            self._act_on(server, {'confirmResize': None})
 
     def set_server_metadata(
         self, server: Server, metadata: Mapping[str, str | None]

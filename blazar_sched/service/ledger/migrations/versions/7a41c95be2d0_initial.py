@@ -9,7 +9,7 @@ from alembic import op
 import sqlalchemy as sa
 from sqlalchemy.dialects import mysql
 
-revision = '3f9d27b6c1a8'
+revision = '7a41c95be2d0'
 down_revision = None
 
 # A copy of the models at this migration: the models change later, a migration
@@ -260,10 +260,10 @@ def upgrade() -> None:
             'reservation_id', ID, sa.ForeignKey('reservation.id'), index=True
         ),
         sa.Column('claim', ID, index=True),
-        *_columns(NAME, 'project_id'),
+        *_columns(NAME, 'project_id', 'movable'),
         *_columns(TEXT, 'amounts'),
         *_columns(sa.BigInteger, 'end'),
-        *_columns(sa.Boolean, 'preemptible', 'movable', 'building'),
+        *_columns(sa.Boolean, 'preemptible', 'building'),
         *_nullable(TEXT, 'used', 'path'),
     )
     _create(
