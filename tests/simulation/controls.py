@@ -46,6 +46,7 @@ from tests.simulation.cloud import servers
 from tests.simulation.features import AWAY
 from tests.simulation.features import BEFORE_END
 from tests.simulation.features import CLEANING
+from tests.simulation.features import COLD
 from tests.simulation.features import FAULTS
 from tests.simulation.features import FORCED
 from tests.simulation.features import LARGE
@@ -388,6 +389,20 @@ def _moved_anywhere():
     return mock.patch.object(relocation.Relocations, '_move', move)
 
 
+def _stopped_at_once():
+    """A server is stopped to be moved when its owner is told."""
+    return mock.patch.object(
+        relocation.Relocations, '_is_time', lambda *args: True
+    )
+
+
+def _unconfirmed():
+    """Nobody gives up the place that a server has left."""
+    return mock.patch.object(
+        relocation.Relocations, '_confirm', lambda *args: None
+    )
+
+
 def _never_moved():
     """No manager asks Nova for the moves that are due."""
     return mock.patch.object(
@@ -680,6 +695,14 @@ ALL = {
     'booked-host-only': Control(
         (RELOCATION,), 'moves_to_the_booked_host', 0, _moved_anywhere,
         ('boot_lasting', 'reserve_occupied', 'reach_move'),
+    ),
+    'stopped-when-chosen': Control(
+        (RELOCATION, COLD), 'when_its_owner_chooses', 0, _stopped_at_once,
+        ('boot_lasting', 'reach_move'),
+    ),
+    'move-is-confirmed': Control(
+        (RELOCATION, COLD), 'never done', 0, _unconfirmed,
+        ('boot_lasting', 'reach_move'),
     ),
     'moved-in-time': Control(
         (RELOCATION,), 'late_only_if', 0, _never_moved,

@@ -7,6 +7,7 @@ from blazar_sched.service.manager import threshold
 from tests.simulation import features
 from tests.simulation import looks
 from tests.simulation.actions import hosts
+from tests.simulation.cloud.migrations import VERIFY_RESIZE
 from tests.simulation.promises import lease_requests
 from tests.simulation.promises import registry
 from tests.simulation.promises import thresholds
@@ -143,6 +144,10 @@ def _to_do(world):
         for lease in (*world.ledger.leases(), *world.ledger.offers(None))
         for e in lease.events
         if e.status not in (states.EVENT_DONE, states.EVENT_ERROR)
+    ] + [
+        (server.uuid, server.status)
+        for server in world.cloud.servers_.values()
+        if server.status == VERIFY_RESIZE
     ]
 
 

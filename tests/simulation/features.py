@@ -31,6 +31,8 @@ KILLS = 'kills'
 CLOCKS = 'clocks'
 # Servers without an end that are live-migrated from reserved hosts in time.
 RELOCATION = 'relocation'
+# Servers among these that are stopped to be moved.
+COLD = 'cold'
 # Hosts that are closed for a time, and vacated ahead.
 MAINTENANCE = 'maintenances'
 # Offers that are held, accepted and deleted.
@@ -59,7 +61,7 @@ ALL = (
 SHARES = {
     RELOCATION: 0.4, OFFERS: 0.4, MAINTENANCE: 0.3, REQUESTS: 0.3, SERIES: 0.3,
     SPARES: 0.3, CLEANING: 0.3, THRESHOLDS: 0.3, RESIZES: 0.3,
-    FAULTS: 0.2,
+    FAULTS: 0.2, COLD: 0.4,
 }
 
 

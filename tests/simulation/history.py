@@ -42,7 +42,7 @@ class Did:
 
 @dataclasses.dataclass
 class Migration:
-    """A live migration for which the service has asked.
+    """A migration for which the service has asked.
 
     :ivar target: the hostname for which the service has asked, None for any
     :ivar node: the hostname to which the server goes, None if nova-scheduler
@@ -50,6 +50,9 @@ class Migration:
     :ivar record: the ledger's record of the server at the time of the request
     :ivar ends: when the server comes to the node, or the migration fails
     :ivar fails: whether the migration fails at its end
+    :ivar cold: whether the server is stopped meanwhile
+    :ivar chosen: the time in the metadata of the server, which its owner may
+        have chosen
     """
 
     at: int
@@ -59,6 +62,8 @@ class Migration:
     node: str | None = None
     ends: int = 0
     fails: bool = False
+    cold: bool = False
+    chosen: str | None = None
     status: str = REFUSED
 
 

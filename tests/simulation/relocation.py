@@ -9,6 +9,7 @@ from oslo_config import cfg
 from blazar_sched.conf import scheduler
 from blazar_sched.domain import duration
 from blazar_sched.domain import window
+from tests.simulation.cloud.migrations import VERIFY_RESIZE
 
 # Seconds between two looks of the managers while a move is due.
 LOOK = 10
@@ -33,6 +34,11 @@ class Setting:
     def lead(self):
         return self.options['relocation_lead']
 
+    def lead_of(self, movable):
+        """Return by how many seconds two stays of a server overlap."""
+        cold = movable == 'cold'
+        return self.lead + cold * self.options['relocation_cold_notice']
+
     @property
     def moves(self):
         return self.options['relocation_moves']
@@ -44,6 +50,7 @@ def draw(random):
     return Setting(
         options={
             'relocation_lead': lead,
+            'relocation_cold_notice': lead,
             'relocation_moves': random.choice((1, 2, 3, 3)),
             'relocation_shortest_stay': least,
             'relocation_notice': random.choice((0, 60, 600)),
@@ -89,6 +96,10 @@ def next_look(world):
 
     While a move is due, the managers look every LOOK seconds.
     """
+    if any(
+        s.status == VERIFY_RESIZE for s in world.cloud.servers_.values()
+    ):
+        return world.time + LOOK
     found = window.FOREVER
     for each in world.ledger.instances():
         if not each.path:

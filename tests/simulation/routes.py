@@ -17,6 +17,7 @@ class Search:
 
     :ivar look: `least` or `most`: what is counted as in use of a host
     :ivar shortest: the least seconds that each move has to gain
+    :ivar movable: how the server is moved
     """
 
     world: object
@@ -25,6 +26,7 @@ class Search:
     end: int
     look: Callable
     shortest: int = 1
+    movable: str = 'live'
 
     def is_there(self, node, now, least=1):
         """Tell whether a path begins on a node.
@@ -35,7 +37,7 @@ class Search:
         if until >= self.end:
             return True
         return until - now >= max(
-            least, self.world.setting.lead
+            least, self.world.setting.lead_of(self.movable)
         ) and self._goes_on(node, until, self.world.setting.moves)
 
     def until(self, node, start):
@@ -52,7 +54,7 @@ class Search:
     def _goes_on(self, node, until, moves):
         if not moves:
             return False
-        start = until - self.world.setting.lead
+        start = until - self.world.setting.lead_of(self.movable)
         for host in self.world.ledger.hosts():
             other = host.hypervisor_hostname
             if other == node or not host.takes_relocated:

@@ -14,7 +14,6 @@ from nova.objects import flavor as nova_flavor
 from nova.objects import request_spec
 from nova.scheduler import filters
 from nova.scheduler import host_manager
-from oslo_utils import strutils
 
 from blazar_sched.domain import flavor as flavor_rules
 from blazar_sched.domain import inventory
@@ -64,10 +63,10 @@ class Request:
         return PREEMPTIBLE in self.flavor.extra_specs
 
     @property
-    def is_movable(self):
-        return not self.preemptible and strutils.bool_from_string(
-            self.flavor.extra_specs.get(MOVABLE, 'true')
-        )
+    def movable(self):
+        """How the server is moved; '' if it is not."""
+        said = self.flavor.extra_specs.get(MOVABLE, 'live')
+        return '' if self.preemptible or said == 'false' else said
 
     @property
     def features(self):

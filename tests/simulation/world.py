@@ -40,6 +40,7 @@ from tests.simulation.book import Spares
 from tests.simulation.cloud.cloud import SimulatedCloud
 from tests.simulation.features import AWAY
 from tests.simulation.features import CLEANING
+from tests.simulation.features import COLD
 from tests.simulation.features import MAINTENANCE
 from tests.simulation.features import RELOCATION
 from tests.simulation.features import REQUESTS
@@ -147,7 +148,7 @@ class World:
         self.started = {}
         # The promised state of leases, by id; and the requests by key.
         self.promised = {}
-        self.keys = {}
+        self.keys, self.asked_keys = {}, set()
         # The held offers, by id, also those that are not held any more.
         self.offers = {}
         self.lease_requests = LeaseRequests()
@@ -164,7 +165,7 @@ class World:
             feature: random.Random(f'{seed}/{feature}')
             for feature in feature_draws.SHARES
         }
-        moves = apart[RELOCATION]
+        moves, self.cold_chance = apart[RELOCATION], apart[COLD]
         drawn = feature_draws.draw(weather, apart)
         self.features = drawn if features is None else frozenset(features)
         self.setting = None
@@ -535,7 +536,12 @@ class World:
         project, body = self.keys[key]
         self.creating = True
         answer = self.ask('POST', '/v1/leases', body, project, key)
-        if answer.status_code == 409:
+        again = key in self.asked_keys
+        self.asked_keys.add(key)
+        # What the key made before may have been deleted since.
+        if answer.status_code == 409 and not (
+            again and 'has created was deleted' in answer.text
+        ):
             self.refused = body
             self.check()
         if answer.status_code != 201:

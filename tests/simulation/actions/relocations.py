@@ -3,6 +3,7 @@
 
 from blazar_sched.domain import window
 from blazar_sched.domain.flavor import MOVABLE
+from blazar_sched.service.upkeep.relocation import MOVE_AT
 from tests.simulation import features
 from tests.simulation import looks
 from tests.simulation.actions import leases
@@ -22,6 +23,8 @@ def boot_lasting(world):
     if world.happens(0.2):
         end = world.time + world.random.choice((1000, 4000, 20000))
     specs = {} if world.happens(0.9) else {MOVABLE: 'false'}
+    if features.COLD in world.features and world.cold_chance.random() < 0.5:
+        specs = {MOVABLE: 'cold'}
     vcpus = world.random.choice(SIZES)
     world.boot(
         servers.request(world, end=end, specs=specs, vcpus=vcpus), heard=True
@@ -62,8 +65,29 @@ def reach_move(world):
     if next_ is not None and next_ < world.time + leases.HOUR:
         lead = world.setting.lead
         after = world.random.choice((0, 5, lead / 2, lead, lead + 5))
+        if features.COLD in world.features:
+            after += world.cold_chance.choice((0, lead))
         world.live(next_ - world.time + after)
     world.step_all()
+
+
+@registry.action(6, features.COLD)
+def choose_time(world):
+    """Choose when a server is moved, or write nonsense, as its owner."""
+    told = [
+        each for each in world.cloud.servers_.values()
+        if MOVE_AT in each.metadata
+    ]
+    if told:
+        server = world.cold_chance.choice(told)
+        lead = world.setting.lead
+        text = world.cold_chance.choice((
+            'soon', *(
+                looks.date(world.time + n) for n in (0, lead / 2, 9 * lead)
+            ),
+        ))
+        world.tell(f'server {server.uuid} may be moved at {text}')
+        world.cloud.set_server_metadata(server, {MOVE_AT: text})
 
 
 @registry.action(4, features.RELOCATION)

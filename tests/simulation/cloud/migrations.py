@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Live migrations that the service requests, which take time and may fail."""
+"""Migrations that the service requests, which take time and may fail."""
 
+from blazar_sched.service.upkeep.relocation import MOVE_AT
 from tests.simulation import history
 from tests.simulation.cloud import base
 
 MIGRATING = 'migrating'
+VERIFY_RESIZE = 'VERIFY_RESIZE'
 
 
 class Migrations(base.Calls):
-    """The live migrations; without any settings a server moves at once.
+    """The migrations; without any settings a server moves at once.
 
     :ivar migrations: all that the service has requested, the first first
     :ivar migration_times: how many seconds a migration may take
@@ -44,6 +46,8 @@ class Migrations(base.Calls):
             int(self._clock()), server.uuid, service_name,
             self._record(server.uuid),
         )
+        asked.cold = way == 'cold'
+        asked.chosen = server.metadata.get(MOVE_AT)
         refused = self._refuses(server.uuid, service_name)
         self._call(
             lambda: self._begin(asked, refused),
@@ -52,10 +56,18 @@ class Migrations(base.Calls):
         )
         return not refused
 
+    def confirm_migration(self, server):
+        def confirm():
+            known = self.servers_.get(server.uuid)
+            if known is not None and known.status == VERIFY_RESIZE:
+                self._change(known, status='ACTIVE')
+
+        self._call(confirm, f'the move of {server.uuid} is confirmed')
+
     def _refuses(self, uuid, target):
         known = self.servers_.get(uuid)
         if known is None or known.task is not None or (
-            known.node in (None, target)
+            known.node in (None, target) or known.status == VERIFY_RESIZE
         ):
             return True
         nodes = [known.node] if target is None else [known.node, target]
@@ -94,6 +106,10 @@ class Migrations(base.Calls):
             migration.status = history.DONE
             self._tell(f'server {migration.uuid} comes to {migration.node}')
             self.move(self.servers_[migration.uuid], migration.node)
+            if migration.cold:
+                self._change(
+                    self.servers_[migration.uuid], status=VERIFY_RESIZE
+                )
 
     def _note(self, what, server):
         super()._note(what, server)

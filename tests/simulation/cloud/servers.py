@@ -114,11 +114,12 @@ class Servers(base.Calls):
 
     # Requests of the service
 
-    def servers(self, host=None, project_id=None, **filters):
+    def servers(self, host=None, project_id=None, status=None):
         self._call()
         found = [
             s for s in self.servers_.values()
             if host in (None, s.node) and project_id in (None, s.project_id)
+            and status in (None, s.status)
         ]
         return iter(sorted(found, key=lambda s: s.uuid))
 

@@ -33,7 +33,8 @@ def who_is_let_in_leaves_room_for_leases(world):
     if server.preemptible:
         end = world.time + 1
     if _may_go_on(world, let_in) and routes.Search(
-        world, server.uuid, server.amounts, end, routes.least
+        world, server.uuid, server.amounts, end, routes.least,
+        movable=let_in.request.movable,
     ).is_there(server.node, int(world.time)):
         return
     servers = [s for s in world.cloud.on(let_in.node) if s is not server]
@@ -49,7 +50,7 @@ def who_is_let_in_leaves_room_for_leases(world):
 def _may_go_on(world, let_in):
     """Tell whether the room of a server may be on other hosts later."""
     setting, asked = world.setting, let_in.request
-    return setting is not None and asked.is_movable and (
+    return setting is not None and asked.movable and (
         asked.end == window.FOREVER
         or setting.longest and asked.end - world.time > setting.longest
     )

@@ -2,9 +2,11 @@
 """Servers are where their paths lead, and nobody else has the room there."""
 
 import dataclasses
+import datetime
 import itertools
 
 from blazar_sched.domain import states
+from blazar_sched.domain import window
 from tests.simulation import features
 from tests.simulation import history
 from tests.simulation import occupancy
@@ -29,7 +31,8 @@ def a_path_leads_from_where_the_server_is(world):
             or not 1 < len(path) <= world.setting.moves + 1
             or not all(stay.host in hosts for stay in path)
             or any(
-                not 0 <= before.end - after.start <= world.setting.lead
+                not 0 <= before.end - after.start
+                <= world.setting.lead_of(each.movable)
                 or after.host == before.host
                 for before, after in itertools.pairwise(path)
             )
@@ -95,6 +98,28 @@ def a_server_moves_to_the_booked_host(world):
 
 
 @registry.promise
+def a_server_is_stopped_when_its_owner_chooses(world):
+    """A server is stopped to be moved at the last time, or as chosen."""
+    for migration in world.cloud.migrations[world.migrated:]:
+        known = migration.record
+        if not migration.cold or known is None:
+            continue
+        latest = known.leaves_at - world.setting.lead
+        chosen = _time(migration.chosen)
+        if migration.at < min(latest, chosen):
+            yield f'{migration} is before {latest} and {chosen}'
+
+
+def _time(text):
+    """Return the time in a text; FOREVER if there is none."""
+    try:
+        at = datetime.datetime.fromisoformat(text or '')
+    except ValueError:
+        return window.FOREVER
+    return at.replace(tzinfo=datetime.UTC).timestamp()
+
+
+@registry.promise
 def a_server_is_let_in_where_it_is_booked(world):
     """A scheduler that knows the path lets the server move along the path."""
     for server, node in world.turned_away:
@@ -157,7 +182,9 @@ def a_server_without_a_path_has_none(world):
             continue
         asked = world, each.uuid, each.amounts, each.end
         by_least = routes.Search(*asked, routes.least)
-        by_most = routes.Search(*asked, routes.most, shortest)
+        by_most = routes.Search(
+            *asked, routes.most, shortest, each.movable
+        )
         if by_least.until(node, now) < each.end and by_most.is_there(
             node, now, shortest
         ):
@@ -170,6 +197,7 @@ def _has_excuse(world, uuid, path):
     if world.cloud.trouble or features.AWAY in world.features:
         # A manager that got no answer asks again some time later.
         return True
+    # A cold migration may begin in the last moment of the owner's choice.
     if slowest > world.setting.lead / 2 or any(
         m.uuid == uuid and m.at >= there.start
         and m.status in (history.REFUSED, history.FAILED)
@@ -177,6 +205,7 @@ def _has_excuse(world, uuid, path):
     ):
         return True
     return not any(
-        there.start <= at <= here.end - slowest and there.host in available
+        max(there.start, here.end - world.setting.lead) <= at
+        <= here.end - slowest and there.host in available
         for at, available in world.looks
     )
