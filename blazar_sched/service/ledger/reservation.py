@@ -119,12 +119,11 @@ def to_record(
 
 
 def put(
-    connection: sa.Connection, old: Lease | None, new: Lease
+    connection: sa.Connection, old: Lease, new: Lease
 ) -> list[record.Record]:
     """Replace the lease's reservations by those of `new`; return records."""
-    before = {} if old is None else _records(old)
-    after = _records(new)
-    gone = {r.id for r in old.reservations} if old is not None else set()
+    before, after = _records(old), _records(new)
+    gone = {r.id for r in old.reservations}
     gone -= {r.id for r in new.reservations}
     records = drop(connection, sorted(gone)) if gone else []
     records += map(_gone, before.keys() - after.keys() - gone)

@@ -80,6 +80,17 @@ def has_room(world, whole, number=1):
     return True
 
 
+def test_an_acceptance_waits_for_the_server_group_as_a_create_does(
+    world, hold, slots
+):
+    [offer, *_] = hold(slots(1, affinity=True), start=world.now + 10)
+    world.clock.now += 20
+
+    accept(world, offer['id'])
+
+    assert world.waited > 0
+
+
 def test_room_of_a_held_offer_is_taken(world, whole, hold):
     first, second = hold()
 

@@ -115,8 +115,12 @@ def test_commits_count_and_refusals_do_not(world, value):
         raise RuntimeError('on purpose')
 
     before = value(metrics.COMMIT_SECONDS, '_count')
+    spent = value(metrics.COMMIT_SECONDS, '_sum')
+    began = time.monotonic()
     world.add_host('a')
+    elapsed = time.monotonic() - began
     after = value(metrics.COMMIT_SECONDS, '_count')
+    assert 0 < value(metrics.COMMIT_SECONDS, '_sum') - spent <= elapsed
     with pytest.raises(RuntimeError):
         world.ledger.commit(fail)
 
