@@ -7,7 +7,7 @@ import math
 import os
 import sys
 
-from blazar_sched.domain import relocation
+from blazar_sched.domain import way
 from blazar_sched.simulate import lease
 from blazar_sched.simulate import policy
 
@@ -215,7 +215,7 @@ def _add_policies(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         '--gpu-way',
-        choices=['no', *filter(None, relocation.WAYS)],
+        choices=['no', *filter(None, way.WAYS)],
         default='no',
         help='how instances with GPUs are moved (default: no)',
     )
@@ -278,7 +278,7 @@ def run(args: argparse.Namespace) -> int:
         },
         args.seed, args.sample, args.repeat, args.until_refused,
         args.migration_failure, args.gpus,
-        (args.cold, args.fixed, relocation.read_way(args.gpu_way) or ''),
+        (args.cold, args.fixed, way.read_way(args.gpu_way) or ''),
     )
     if args.seeds > 1:
         comparison.run_scenes(

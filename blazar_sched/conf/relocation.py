@@ -12,9 +12,9 @@ from typing import Any
 from oslo_config import cfg
 
 from blazar_sched.domain.instance import MAX_STAYS
-from blazar_sched.domain.relocation import NOT
-from blazar_sched.domain.relocation import read_way
 from blazar_sched.domain.relocation import Rules
+from blazar_sched.domain.way import NOT
+from blazar_sched.domain.way import read_way
 
 _DEFAULTS = Rules()
 _SAME = ' Must be equal in nova.conf and in the configuration of the manager.'

@@ -25,7 +25,7 @@ PREFIX = 'blazar:'
 RESERVATION = f'{PREFIX}reservation'
 LIFETIME = f'{PREFIX}lifetime'
 PREEMPTIBLE = f'{PREFIX}preemptible'
-# Whether servers of the flavor may be live-migrated; see domain.relocation.
+# How servers of the flavor may be moved; see domain.relocation.
 MOVABLE = f'{PREFIX}movable'
 
 # The extra specs of OpenStack Watcher's specification "Preemptible Instances"

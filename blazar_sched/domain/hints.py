@@ -29,7 +29,7 @@ LEASE_ON_END = 'lease_on_end'
 LEASE_PARAMS = 'lease_params'
 # The end of a server that declares none, as nova-api has computed it.
 DEFAULT_END = 'lease_default_end'
-# Whether the server may be live-migrated; see domain.relocation.
+# How the server may be moved; see domain.relocation.
 MOVABLE = 'movable'
 ALL = (
     RESERVATION, LEASE_START, LEASE_END, LIFETIME, LEASE_NAME, LEASE_ON_END,

@@ -16,6 +16,8 @@ from blazar_sched.domain.inventory import MEMORY_MB
 from blazar_sched.domain.inventory import RESOURCE_CLASSES
 from blazar_sched.domain.inventory import VCPU
 from blazar_sched.domain.provider import Providers
+from blazar_sched.domain.way import LIVE
+from blazar_sched.domain.way import NOT
 from blazar_sched.domain.window import Window
 
 # How a host is held: 'shared' lets ordinary instances use the host by the
@@ -76,8 +78,10 @@ class Host:
     A `spare` host gets the allocations of leases that have lost a host only.
     Nothing may be on the host before `available_from` and from
     `available_until` on, if these are set, nor in the `maintenances`.
-    `capabilities` are free text. `inventory` includes the inventory of the
-    child providers, which are in `providers`: see domain.provider.
+    `movable` is how instances on the host are moved at best, as the metadata
+    of its aggregates says: see domain.way. `capabilities` are free
+    text. `inventory` includes the inventory of the child providers, which are
+    in `providers`: see domain.provider.
     """
 
     uuid: str
@@ -99,6 +103,7 @@ class Host:
     spare: bool = False
     projects: tuple[str, ...] = ()
     region: str = ''
+    movable: str = LIVE
     traits: tuple[str, ...] = ()
     providers: tuple[Providers, ...] = ()
     capabilities: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -183,9 +188,9 @@ class Host:
         return bool(self.closed_in(Window(now, now + 1)))
 
     @property
-    def likeness(self) -> tuple[str, str]:
+    def likeness(self) -> tuple[str, str, str]:
         """The values that two hosts must share to exchange instances."""
-        return self.availability_zone, self.hypervisor_type
+        return self.availability_zone, self.hypervisor_type, self.movable
 
     @property
     def relocates(self) -> bool:
@@ -193,7 +198,9 @@ class Host:
 
         This holds in both directions: from the host, and to the host.
         """
-        return self.unbounded in (None, FOREVER, RELOCATE)
+        return self.movable != NOT and (
+            self.unbounded in (None, FOREVER, RELOCATE)
+        )
 
     @property
     def takes_relocated(self) -> bool:

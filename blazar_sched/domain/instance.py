@@ -45,7 +45,7 @@ class Instance:
     before the previous one ends, so that the instance can be live-migrated in
     the meantime; the last stay ends with the instance. Empty for an instance
     that has room on its host to its end. `movable` is how the instance is
-    moved: see domain.relocation. Only an instance that is moved has a path.
+    moved: see domain.way. Only an instance that is moved has a path.
 
     `building` tells that nova-scheduler has chosen the host, and that Nova
     does not name the host of the server yet.

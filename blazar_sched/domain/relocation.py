@@ -5,16 +5,15 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
 
-from oslo_utils import strutils
-
 from blazar_sched.domain import flavor
 from blazar_sched.domain import inventory
 from blazar_sched.domain.flavor import MOVABLE
 from blazar_sched.domain.instance import MAX_STAYS
-
-# How an instance is moved: not at all; while it is stopped, by Nova's cold
-# migration; or while it runs. A later way is the better one.
-NOT, COLD, LIVE = WAYS = '', 'cold', 'live'
+from blazar_sched.domain.way import COLD
+from blazar_sched.domain.way import LIVE
+from blazar_sched.domain.way import NOT
+from blazar_sched.domain.way import read_way
+from blazar_sched.domain.way import weakest
 
 # The kinds of what an instance may have, beside the names of resource classes.
 DISK, DEVICE, MEMORY = 'disk', 'device', 'memory'
@@ -129,22 +128,7 @@ def way(rules: Rules, features: Features) -> str:
     ]
     if rules.most_memory_mb and features.memory_mb > rules.most_memory_mb:
         ways.append(rules.way_of(MEMORY))
-    return min(ways, key=WAYS.index)
-
-
-def read_way(text: str | None) -> str | None:
-    """Return the way in a text: live, cold, or a boolean.
-
-    :returns: None if the text is none of these
-    """
-    if text is None:
-        return None
-    said = text.strip().lower()
-    if said in (LIVE, COLD):
-        return said
-    if not strutils.is_valid_boolstr(said):
-        return None
-    return LIVE if strutils.bool_from_string(said) else NOT
+    return weakest(ways)
 
 
 def _kinds(features: Features) -> Iterator[str]:

@@ -11,7 +11,7 @@ from nova.api.validation.extra_specs import base
 from blazar_sched.domain import duration
 from blazar_sched.domain import exception
 from blazar_sched.domain import flavor
-from blazar_sched.domain import relocation
+from blazar_sched.domain.way import read_way
 from blazar_sched.hooks import hints
 
 
@@ -31,7 +31,7 @@ class Way(base.ExtraSpecValidator):
 
     def validate(self, name: str, value: str) -> None:
         super().validate(name, value)
-        if relocation.read_way(value) is None:
+        if read_way(value) is None:
             raise nova_exception.ValidationError(
                 f'{name} must be live, cold, true or false'
             )

@@ -12,8 +12,8 @@ from typing import Any
 from blazar_sched.domain import duration
 from blazar_sched.domain import exception
 from blazar_sched.domain import hints
-from blazar_sched.domain import relocation
 from blazar_sched.domain import window
+from blazar_sched.domain.way import read_way
 
 RESERVATION_ID = r'[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}'
 
@@ -81,7 +81,7 @@ def _check(ours: Mapping[str, str]) -> None:
                     field=other,
                 )
     movable = ours.get(hints.MOVABLE)
-    if movable is not None and relocation.read_way(movable) is None:
+    if movable is not None and read_way(movable) is None:
         raise exception.InvalidInput(
             f'{hints.MOVABLE} must be true, cold or false',
             field=hints.MOVABLE,

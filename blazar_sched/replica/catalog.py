@@ -127,7 +127,7 @@ class Catalog:
         # The hosts to which instances may be relocated, by likeness, resource
         # classes and limited amounts.
         self._targets: dict[
-            tuple[str, str, frozenset[str], tuple[tuple[str, int], ...]],
+            tuple[str, str, str, frozenset[str], tuple[tuple[str, int], ...]],
             Candidates,
         ] = {}
         # Inventories with the different limits of one request, with the

@@ -11,6 +11,8 @@ from blazar_sched.domain import window
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.relocation import Rules
 from blazar_sched.domain.reservation import lifetime_id
+from blazar_sched.domain.way import NOT
+from blazar_sched.domain.way import weakest
 from blazar_sched.replica import record
 from blazar_sched.replica import server_reservation
 from blazar_sched.replica import state
@@ -52,11 +54,13 @@ def make(
         preemptible=server.preemptible,
         claim=claim,
         movable=(
-            way(server, end, now, rules)
+            weakest((
+                way(server, end, now, rules), replica.hosts[host].movable
+            ))
             if claim is None and (
                 rules is not None and replica.hosts[host].relocates
             )
-            else relocation.NOT
+            else NOT
         ),
     )
 
@@ -96,7 +100,7 @@ def way(server: Server, end: int, now: int, rules: Rules | None) -> str:
         rules is None or server.features is None or server.preemptible
         or end - (server.created or now) <= rules.notice
     ):
-        return relocation.NOT
+        return NOT
     return relocation.way(rules, server.features)
 
 

@@ -34,9 +34,9 @@ from blazar_sched.domain.host import Host as ReservableHost
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.inventory import Inventory
 from blazar_sched.domain.lease import Lease
-from blazar_sched.domain.relocation import COLD
-from blazar_sched.domain.relocation import NOT
 from blazar_sched.domain.relocation import Rules
+from blazar_sched.domain.way import COLD
+from blazar_sched.domain.way import NOT
 from blazar_sched.placing import displacement
 from blazar_sched.placing import lease_placing
 from blazar_sched.placing import relocation

@@ -17,7 +17,7 @@ from rich import progress
 from blazar_sched.conf import scheduler
 from blazar_sched.domain import duration
 from blazar_sched.domain import exception
-from blazar_sched.domain import relocation
+from blazar_sched.domain.way import NOT
 from blazar_sched.simulate import cloud
 from blazar_sched.simulate import lease
 from blazar_sched.simulate import result
@@ -59,7 +59,7 @@ class Settings:
     until_refused: float | None = None
     migration_failure: float = 0.0
     gpus: bool = False
-    ways: tuple[float, float, str] = (0.0, 0.0, relocation.NOT)
+    ways: tuple[float, float, str] = (0.0, 0.0, NOT)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -20,7 +20,9 @@ from typing import Any
 from typing import TypeVar
 
 from blazar_sched.domain import exception
-from blazar_sched.domain import relocation
+from blazar_sched.domain.way import COLD
+from blazar_sched.domain.way import LIVE
+from blazar_sched.domain.way import NOT
 
 UNBOUNDED, BOUNDED, PREEMPTIBLE = 'unbounded', 'bounded', 'preemptible'
 KINDS = (UNBOUNDED, BOUNDED, PREEMPTIBLE)
@@ -42,7 +44,7 @@ class Instance:
     All times here are in such seconds. `declared` is the lifetime that the
     instance declares, None if it declares none. An instance has each of its
     `gpus` alone. `movable` is how the instance is moved: see
-    domain.relocation.
+    domain.way.
     """
 
     arrival: int
@@ -52,7 +54,7 @@ class Instance:
     kind: str
     declared: int | None = None
     gpus: int = 0
-    movable: str = relocation.LIVE
+    movable: str = LIVE
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -239,9 +241,9 @@ def with_ways(
         drawn = rng.random()
         way = with_gpus
         if not each.gpus:
-            way = relocation.LIVE
+            way = LIVE
             if drawn < fixed + cold:
-                way = relocation.NOT if drawn < fixed else relocation.COLD
+                way = NOT if drawn < fixed else COLD
         found.append(dataclasses.replace(each, movable=way))
     return found
 

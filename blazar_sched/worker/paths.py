@@ -17,6 +17,7 @@ from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.instance import Stay
 from blazar_sched.domain.relocation import Rules
+from blazar_sched.domain.way import weakest
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.ext.host_state import HostState
 from blazar_sched.placing import relocation
@@ -213,7 +214,7 @@ class Paths:
         targets = self._new_targets(known, _TracedTargets)
         path = relocation.find(
             targets, known.uuid, self._now, until, end, self._rules,
-            self._request.movable,
+            self._way_on(known),
         )
         hosts = self._replica.hosts
         if path:
@@ -221,7 +222,7 @@ class Paths:
         else:
             why = 'no relocation path: ' + reasons.no_path(
                 Stay(known.uuid, self._now, until), targets.found, end,
-                self._rules, self._request.movable, hosts,
+                self._rules, self._way_on(known), hosts,
             )
         return f'{reason}; {why}'
 
@@ -321,8 +322,12 @@ class Paths:
             return None
         return relocation.find(
             self._targets_of(known), host, self._now, until, end, self._rules,
-            self._request.movable,
+            self._way_on(known),
         )
+
+    def _way_on(self, host: Host) -> str:
+        """Return how the instance is moved from a host."""
+        return weakest((self._request.movable, host.movable))
 
     def _targets_of(self, host: Host) -> Targets:
         has = (name in host.inventory for name in self._request.extra)

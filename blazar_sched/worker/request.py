@@ -27,6 +27,7 @@ from blazar_sched.domain.hints import LIFETIME
 from blazar_sched.domain.hints import RESERVATION
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.relocation import Features
+from blazar_sched.domain.way import NOT
 from blazar_sched.replica import instance_record
 from blazar_sched.replica import record
 from blazar_sched.replica import state
@@ -68,7 +69,7 @@ class Request:
     amounts of other classes: see domain.flavor. `reservation_id` is None for a
     request that is not bound; `end` is FOREVER for an unbounded request. `own`
     is the record of an instance that already has a host and moves. `movable`
-    is how the instance may be moved later, see domain.relocation; `fixed`
+    is how the instance may be moved later, see domain.way; `fixed`
     tells whether it has no end and may not be moved, although hosts relocate
     instances.
     """
@@ -82,7 +83,7 @@ class Request:
     preemptible: bool
     end: int
     own: Instance | None
-    movable: str = relocation_rules.NOT
+    movable: str = NOT
     fixed: bool = False
 
     @property
@@ -153,7 +154,7 @@ def read_request(
     server = _server(spec, own, is_first, now, options)
     reservation_id, end = _drawn(server, own, is_first, replica, now)
     rules = _rules(replica, options)
-    movable = relocation_rules.NOT if reservation_id is not None else (
+    movable = NOT if reservation_id is not None else (
         instance_record.way(server, end, now, rules)
     )
     end = end if end > now else window.FOREVER

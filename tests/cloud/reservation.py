@@ -10,6 +10,7 @@ MAX_LEASE_DURATION = 365 * 24 * 3600
 # tests do not wait, and there are too few hosts for headroom.
 RELOCATION = {
     'relocation_lead': 25,
+    'relocation_cold_notice': 15,
     'relocation_shortest_stay': 5,
     'relocation_notice': 300,
     'relocation_headroom': 0,

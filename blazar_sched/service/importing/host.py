@@ -52,6 +52,7 @@ def from_row(
         hypervisor_version=hypervisor.version,
         cpu_info=hypervisor.cpu_info,
         availability_zone=hypervisor.availability_zone,
+        movable=hypervisor.movable,
         inventory=lookup.inventory(hypervisor),
         traits=lookup.traits(hypervisor),
         region=lookup.region,

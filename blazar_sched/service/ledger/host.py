@@ -45,6 +45,7 @@ def from_row(row: Any) -> Host:
         spare=row.spare,
         projects=tuple(row.projects),
         region=row.region,
+        movable=row.movable,
         traits=tuple(row.traits),
         providers=provider.decode(row.providers),
         capabilities=row.capabilities,

@@ -344,6 +344,7 @@ class Host(Base):
     availability_zone: orm.Mapped[str]
     inventory: orm.Mapped[dict[str, Any]]
     hold: orm.Mapped[str]
+    movable: orm.Mapped[str]
     unbounded: orm.Mapped[str | None]
     cleaning_time: orm.Mapped[int | None]
     reservable: orm.Mapped[bool]

@@ -326,6 +326,7 @@ class Hosts:
             'hypervisor_version': hypervisor.version,
             'cpu_info': hypervisor.cpu_info,
             'availability_zone': hypervisor.availability_zone,
+            'movable': hypervisor.movable,
             'region': self._region,
         }
 

@@ -32,8 +32,8 @@ from blazar_sched.domain import exception
 from blazar_sched.domain import inventory
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
-from blazar_sched.domain.relocation import COLD
 from blazar_sched.domain.relocation import Rules
+from blazar_sched.domain.way import COLD
 from blazar_sched.placing import overload
 from blazar_sched.placing import relocation
 from blazar_sched.replica import packing
@@ -113,13 +113,13 @@ class _MoveRequests:
 
     :ivar target: the uuid of the host
     :ivar count: how many requests there were
-    :ivar last: when the instance was last looked at for a request
+    :ivar next_look: when the instance is looked at again
     :ivar begun: whether Nova has accepted the last request
     """
 
     target: str
     count: int = 0
-    last: int = 0
+    next_look: int = 0
     begun: bool = False
 
 
@@ -214,8 +214,8 @@ class Relocations(loop.Looped):
         def move(due: tuple[Instance, Host]) -> None:
             instance, target = due
             requests = self._requests[instance.uuid]
-            if now - requests.last >= PAUSE:
-                requests.last = now
+            if now >= requests.next_look:
+                requests.next_look = now + PAUSE
                 self._move(instance, target, requests, now, rules_)
 
         self._objects.each(((each[0].uuid, each) for each in due), move, now)
@@ -342,7 +342,9 @@ class Relocations(loop.Looped):
         ):
             return
         if instance.movable == COLD:
-            if not self._is_time(instance, server, now, rules):
+            latest = instance.leaves_at - rules.lead
+            if not self._is_time(latest, server, now):
+                requests.next_look = min(requests.next_look, latest)
                 return
             self._nova.set_server_metadata(
                 server, {MOVING: target.hypervisor_hostname}
@@ -371,14 +373,13 @@ class Relocations(loop.Looped):
         self._tell(event_type, instance, server, target)
         self._notice(instance.uuid)
 
-    def _is_time(
-        self, instance: Instance, server: Server, now: int, rules: Rules
-    ) -> bool:
+    def _is_time(self, latest: int, server: Server, now: int) -> bool:
         """Tell whether a cold migration begins now; notify the owner.
 
         The owner may have chosen any time until the last possible start.
+
+        :param latest: the last possible start
         """
-        latest = instance.leaves_at - rules.lead
         try:
             chosen = duration.parse_time(
                 server.metadata.get(MOVE_AT), MOVE_AT

@@ -60,7 +60,7 @@ def test_the_owner_is_told_and_the_server_is_moved_at_the_last_time(
     site.look(CHOICE - 1)
     assert shown(site, server).node == 'a'
 
-    site.look(1 + PAUSE)
+    site.look(1)
     target = shown(site, server).node
     assert target != 'a'
     # The place that the server has left is given up.

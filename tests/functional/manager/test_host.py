@@ -15,6 +15,7 @@ from blazar_sched.service.clients.placement import Placement
 from blazar_sched.service.manager.manager import Manager
 from tests.functional.manager.conftest import hosts
 from tests.functional.manager.conftest import instances
+from tests.functional.manager.managed_cloud import NotifyingCloud
 
 FOREVER = window.FOREVER
 
@@ -410,6 +411,7 @@ class TestSync:
             host='c1',
             version=9000,
             availability_zone='west',
+            movable='cold',
             type='X',
             cpu_info='new',
         )
@@ -423,6 +425,7 @@ class TestSync:
             service_name='c1',
             hypervisor_version=9000,
             availability_zone='west',
+            movable='cold',
             hypervisor_type='X',
             cpu_info='new',
             inventory={inventory.VCPU: Inventory(16, 2, 4.0)},
@@ -430,6 +433,28 @@ class TestSync:
             updated_at=world.now,
         )
         world.check()
+
+    @pytest.mark.parametrize('said, movable', [
+        ([], 'live'), (['cold'], 'cold'), (['cold', 'false'], ''),
+        (['live', 'perhaps'], 'live'),
+    ])
+    def test_aggregates_say_how_servers_are_moved(
+        self, conf, world, said, movable
+    ):
+        site = NotifyingCloud(conf, world.clock, 'a', 'b')
+        site.cloud.aggregates = {
+            n: {
+                'id': n, 'uuid': str(n), 'name': str(n), 'hosts': ['a'],
+                'metadata': {'blazar:movable': text},
+            }
+            for n, text in enumerate(said)
+        }
+        site.manager.hosts.sync()
+        assert {
+            host.hypervisor_hostname: host.movable
+            for host in site.ledger.hosts()
+        } == {'a': movable, 'b': 'live'}
+        site.ledger.close()
 
     def test_unchanged_hosts_are_not_written(self, world):
         world.add_host('a')

@@ -97,6 +97,20 @@ def test_a_host_that_nova_does_not_offer_now_may_be_the_later_one():
     assert passing(replica, states(0), a_request()) == []
 
 
+def test_hosts_of_an_aggregate_have_a_way_of_their_own(option):
+    """The way to leave the host takes longer than there is time."""
+    option('relocation_cold_notice', 2 * DAY)
+    lease = leased(0)
+    for way, expected in (('live', ['c0']), ('cold', []), ('', [])):
+        hosts = [a_host(n, movable=way) for n in range(2)]
+        replica = a_replica(*hosts, *lease)
+        assert passing(replica, states(0), a_request()) == expected
+    option('relocation_cold_notice', DAY)
+    hosts = [a_host(n, movable='cold') for n in range(2)]
+    replica = a_replica(*hosts, *lease)
+    assert passing(replica, states(0), a_request()) == ['c0']
+
+
 def test_a_place_that_is_booked_is_taken():
     path = (
         Stay(id_of('host', 0), NOW, NOW + 2 * DAY),
@@ -115,7 +129,7 @@ def test_a_place_that_is_booked_is_taken():
 @pytest.mark.parametrize('other', [
     {'unbounded': 'never'}, {'hold': 'dedicated'}, {'disabled': True},
     {'reservable': False}, {'availability_zone': 'other'},
-    {'unbounded': 'assume:1d'},
+    {'unbounded': 'assume:1d'}, {'movable': 'cold'}, {'movable': ''},
 ])
 def test_not_every_host_takes_relocated_instances(other):
     replica = a_replica(a_host(0), a_host(1, **other), *leased(0))

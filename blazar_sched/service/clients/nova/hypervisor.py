@@ -12,8 +12,12 @@ import uuid
 from oslo_utils import uuidutils
 
 from blazar_sched.domain import exception
+from blazar_sched.domain import flavor
+from blazar_sched.domain.way import LIVE
+from blazar_sched.domain.way import read_way
+from blazar_sched.domain.way import weakest
 from blazar_sched.service.clients import rest
-from blazar_sched.service.clients.nova.compute import Compute
+from blazar_sched.service.clients.nova.aggregate import Aggregates
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -21,7 +25,8 @@ class Hypervisor:
     """A compute node, with the name `host` of its nova-compute service.
 
     `cpu_info` is JSON, or empty if the virt driver gives none; `up` is
-    whether the nova-compute service runs and is enabled.
+    whether the nova-compute service runs and is enabled. `movable` is the
+    weakest way of moving servers in the metadata of the host's aggregates.
     """
 
     uuid: str
@@ -32,6 +37,7 @@ class Hypervisor:
     cpu_info: str
     availability_zone: str
     up: bool = True
+    movable: str = LIVE
 
 
 class _Service(TypedDict):
@@ -51,7 +57,7 @@ class _Shown(TypedDict):
     cpu_info: NotRequired[Mapping[str, object] | str | None]
 
 
-class Hypervisors(Compute):
+class Hypervisors(Aggregates):
     """The part of the Nova client that handles hypervisors."""
 
     def hypervisor(self, name: str) -> Hypervisor:
@@ -76,7 +82,7 @@ class Hypervisors(Compute):
                 f'Nova knows {len(found)} hypervisors {name!r}', field='name'
             )
         zones = self._zones(host=found[0]['service']['host'])
-        return _hypervisor(found[0], zones)
+        return _hypervisor(found[0], zones, self._ways())
 
     def _of_id(self, id_: str) -> list[_Shown]:
         """Return the hypervisor with an id, as Nova shows it.
@@ -92,9 +98,9 @@ class Hypervisors(Compute):
 
     def hypervisors(self) -> Iterator[Hypervisor]:
         """Yield every hypervisor."""
-        zones = self._zones()
+        zones, ways = self._zones(), self._ways()
         for shown in self._hypervisors():
-            yield _hypervisor(shown, zones)
+            yield _hypervisor(shown, zones, ways)
 
     def _hypervisors(self, **query: str) -> Iterator[_Shown]:
         return rest.pages(
@@ -109,9 +115,22 @@ class Hypervisors(Compute):
         )
         return {s['host']: s['zone'] for s in services}
 
+    def _ways(self) -> dict[str, str]:
+        """Return how servers are moved by host, where an aggregate says so.
+        """
+        found: dict[str, str] = {}
+        for each in self.aggregates():
+            said = read_way(each.metadata.get(flavor.MOVABLE))
+            if said is not None:
+                for host in each.hosts:
+                    found[host] = weakest(
+                        (said, found.get(host, LIVE))
+                    )
+        return found
+
 
 def _hypervisor(
-    shown: _Shown, zones: Mapping[str, str]
+    shown: _Shown, zones: Mapping[str, str], ways: Mapping[str, str]
 ) -> Hypervisor:
     host = shown['service']['host']
     return Hypervisor(
@@ -123,6 +142,7 @@ def _hypervisor(
         cpu_info=_cpu_info(shown.get('cpu_info')),
         availability_zone=zones.get(host, ''),
         up=(shown['state'], shown['status']) == ('up', 'enabled'),
+        movable=ways.get(host, LIVE),
     )
 
 

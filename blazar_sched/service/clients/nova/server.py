@@ -21,6 +21,8 @@ from blazar_sched.domain.flavor import RESERVATION
 from blazar_sched.domain.hints import Declared
 from blazar_sched.domain.pci_alias import Aliases
 from blazar_sched.domain.relocation import Features
+from blazar_sched.domain.way import COLD
+from blazar_sched.domain.way import LIVE
 from blazar_sched.service.clients import rest
 from blazar_sched.service.clients.glance import Glance
 from blazar_sched.service.clients.nova.compute import Compute
@@ -226,7 +228,7 @@ class Servers(Compute):
         self,
         server: Server,
         service_name: str | None = None,
-        way: str = relocation.LIVE,
+        way: str = LIVE,
     ) -> bool:
         """Ask Nova to migrate a server to another host.
 
@@ -234,11 +236,11 @@ class Servers(Compute):
         cold migration ends with the status VERIFY_RESIZE.
 
         :param service_name: of the host, None to let nova-scheduler choose
-        :param way: relocation.LIVE or relocation.COLD
+        :param way: LIVE or COLD, as in domain.way
         :returns: False if Nova does not attempt the migration
         """
         target: dict[str, str | None] = {'host': service_name}
-        if way == relocation.COLD:
+        if way == COLD:
             action = {'migrate': target}
         else:
             action = {'os-migrateLive': target | {'block_migration': 'auto'}}

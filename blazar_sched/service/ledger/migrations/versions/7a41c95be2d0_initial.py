@@ -83,7 +83,7 @@ def upgrade() -> None:
         sa.Column('uuid', ID, unique=True, nullable=False),
         *_columns(
             NAME, 'hypervisor_hostname', 'service_name', 'hypervisor_type',
-            'availability_zone', 'hold', 'region'
+            'availability_zone', 'hold', 'movable', 'region'
         ),
         *_columns(sa.BigInteger, 'hypervisor_version'),
         *_columns(
