@@ -29,6 +29,7 @@ class Some:
     below: int = 1
     low: bool = False
     notify_at: int | None = 0
+    movable: str = ''
     start: int = 0
     end: int = 2**40
     wait_until: int = 2**40
