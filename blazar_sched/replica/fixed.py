@@ -28,11 +28,13 @@ class FixedDemand:
     """The fixed instances, at the revision of a replica.
 
     :param hosts: every host by uuid
-    :ivar ends: the ends of the fixed instances by uuid, by host
+    :ivar latest: the latest end of the fixed instances on a host, by host
     """
 
     def __init__(self, hosts: Iterable[Host]) -> None:
-        self.ends: dict[str, dict[str, int]] = defaultdict(dict)
+        self.latest: dict[str, int] = {}
+        # The ends of the fixed instances by uuid, by host.
+        self._ends: dict[str, dict[str, int]] = defaultdict(dict)
         self._host_of: dict[str, str] = {}
         self._indexes: dict[str, ext.TimelineIndex] = {}
         self._capacities = {host.uuid: _capacity(host) for host in hosts}
@@ -62,16 +64,6 @@ class FixedDemand:
             if amount and name in self._capacity
         )
 
-    def hosts_beyond(self, at: int) -> set[str]:
-        """Return the hosts with fixed instances that end after a time.
-
-        O(fixed instances).
-        """
-        return {
-            host for host, ends in tuple(self.ends.items())
-            if max(tuple(ends.values()), default=0) > at
-        }
-
     def apply(
         self,
         removes: Iterable[str],
@@ -94,7 +86,8 @@ class FixedDemand:
     def _add(self, instance: Instance, start: int, end: int) -> None:
         uuid, host = instance.uuid, instance.host
         self._host_of[uuid] = host
-        self.ends[host][uuid] = end
+        self._ends[host][uuid] = end
+        self.latest[host] = max(end, self.latest.get(host, 0))
         for name, amount in _scaled(instance.countable()).items():
             if amount:
                 self._index(name).apply([
@@ -105,9 +98,12 @@ class FixedDemand:
         host = self._host_of.pop(uuid, None)
         if host is None:
             return
-        del self.ends[host][uuid]
-        if not self.ends[host]:
-            del self.ends[host]
+        ends = self._ends[host]
+        del ends[uuid]
+        if ends:
+            self.latest[host] = max(ends.values())
+        else:
+            del self._ends[host], self.latest[host]
         for index in self._indexes.values():
             if uuid in index:
                 index.apply([('remove', uuid)], force=True)

@@ -10,7 +10,7 @@ like it. A negative multiplier reverses the orders. The metadata of a host's
 aggregates may override the multiplier.
 """
 
-from collections.abc import Collection
+from collections.abc import Iterable
 import math
 
 from oslo_config import cfg
@@ -62,20 +62,23 @@ class LeaseGapWeigher(base.ReplicaWeigher):
                 replica, request, host_states, now
             )
         }
-        packed = _packed_hosts(replica, request, now)
+        packed = _with_fixed(replica, request, host_states, now)
         if not own and not packed:
             return found
         return [
             _BEST if id(h) in own
-            else weight + _BEST if h.uuid in packed else weight
+            else weight + _BEST if id(h) in packed else weight
             for h, weight in zip(host_states, found, strict=True)
         ]
 
 
-def _packed_hosts(
-    replica: state.Replica, request: Request, now: int
-) -> Collection[str]:
-    """Return the hosts on which a request joins other fixed instances.
+def _with_fixed(
+    replica: state.Replica,
+    request: Request,
+    host_states: Iterable[HostState],
+    now: int,
+) -> set[int]:
+    """Return the id() of the hosts where a request joins fixed instances.
 
     A lease of whole hosts can have a host that fixed instances leave alone.
     """
@@ -85,5 +88,6 @@ def _packed_hosts(
         total is None or request.movable or request.preemptible
         or request.end <= beyond
     ):
-        return ()
-    return total.fixed.hosts_beyond(beyond)
+        return set()
+    latest = total.fixed.latest
+    return {id(h) for h in host_states if latest.get(h.uuid, 0) > beyond}

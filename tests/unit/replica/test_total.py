@@ -111,10 +111,11 @@ class World:
                     at, at + 1, {'VCPU': vcpus}, share, ignore=but
                 )
                 assert fits == (vcpus <= left), (at, vcpus, left)
-        assert fixed.hosts_beyond(at) == {
-            each.host for each in self.instances.values()
-            if not each.preemptible and not each.movable and at < each.end
-        }
+        ends = sorted(
+            (each.end, each.host) for each in self.instances.values()
+            if not each.preemptible and not each.movable
+        )
+        assert fixed.latest == {host: end for end, host in ends}
 
 
 @BOTH
