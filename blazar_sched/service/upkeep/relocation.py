@@ -171,9 +171,10 @@ class Relocations(loop.Looped):
         self._metrics = metrics_
         # The requests for moves that are due, by the uuid of the instance.
         self._requests: dict[str, _MoveRequests] = {}
-        # The uuids of the instances whose cold migration may have to be
-        # confirmed; None before the first look, which is at all servers.
-        self._unconfirmed: set[str] | None = None
+        # The instances whose cold migration may have to be confirmed, by uuid
+        # with the hostname of the target; None before the first look, which is
+        # at all servers.
+        self._unconfirmed: dict[str, str] | None = None
         # The instances that were reported, by the type of the notification.
         self._reported: dict[str, set[str]] = defaultdict(set)
         self._objects = loop.Objects[tuple[Instance, Host]](
@@ -219,31 +220,45 @@ class Relocations(loop.Looped):
                 self._move(instance, target, requests, now, rules_)
 
         self._objects.each(((each[0].uuid, each) for each in due), move, now)
-        self._confirm({each.uuid for each, _ in due if each.movable == COLD})
+        self._confirm({
+            each.uuid: target.hypervisor_hostname for each, target in due
+            if each.movable == COLD
+        })
 
-    def _confirm(self, moving: set[str]) -> None:
+    def _confirm(self, moving: Mapping[str, str]) -> None:
         """Confirm the cold migrations that have ended.
 
-        :param moving: the uuids of the instances that are to be migrated now
+        :param moving: the hypervisor hostname to which an instance is to be
+            migrated now, by its uuid
         """
         if self._unconfirmed is None:
             servers = [*self._nova.servers(status=VERIFY_RESIZE)]
+            targets = {
+                s.uuid: s.metadata[MOVING] for s in servers
+                if MOVING in s.metadata
+            }
         else:
+            # Kept if a query fails: the next look would not know them.
+            targets = self._unconfirmed = {**self._unconfirmed, **moving}
             servers = [
-                server for uuid in self._unconfirmed
+                server for uuid in targets
                 if (server := self._nova.server(uuid)) is not None
             ]
-        ours = [server for server in servers if MOVING in server.metadata]
-        for server in ours:
-            if server.task is None and server.status == VERIFY_RESIZE and (
-                server.metadata[MOVING] == server.node
-            ):
+        unconfirmed = dict(moving)
+        for server in servers:
+            target = targets.get(server.uuid)
+            if target is None:
+                continue
+            if server.task is not None:
+                unconfirmed.setdefault(server.uuid, target)
+            elif server.status == VERIFY_RESIZE and server.node == target:
                 self._nova.confirm_migration(server)
-            elif server.task is None and server.uuid not in moving:
+                unconfirmed[server.uuid] = target
+            elif server.uuid not in moving and MOVING in server.metadata:
                 self._nova.set_server_metadata(
                     server, {MOVE_AT: None, MOVING: None}
                 )
-        self._unconfirmed = moving | {server.uuid for server in ours}
+        self._unconfirmed = unconfirmed
 
     def _requests_for(self, uuid: str, target: str) -> _MoveRequests:
         """Return the requests for the move of an instance to a host."""

@@ -132,6 +132,19 @@ def test_a_manager_that_starts_confirms_what_another_one_has_moved(
     assert shown(site, server).metadata == {}
 
 
+def test_a_move_without_a_mark_is_confirmed(site, server, monkeypatch):
+    """Nova refuses metadata beyond a quota; owners may delete the mark."""
+    monkeypatch.setattr(
+        site.nova, 'set_server_metadata', lambda server, metadata: None
+    )
+    site.look(NOTICE - LEAD - CHOICE)
+    site.look(CHOICE)
+    assert shown(site, server).node != 'a'
+
+    site.look()
+    assert shown(site, server).status == 'ACTIVE'
+
+
 def test_the_resize_of_a_user_is_not_confirmed(site, server):
     """A control: the mark names the host to which the service has moved."""
     site.look(NOTICE - LEAD - CHOICE)
