@@ -120,6 +120,7 @@ def host_row(number: int) -> dict[str, Any]:
         'reservable': True,
         'disabled': False,
         'spare': False,
+        'movable': 'live',
         'projects': [],
         'region': '',
         'traits': [],
