@@ -11,6 +11,7 @@ from collections import Counter
 from collections import defaultdict
 from collections.abc import Iterable
 from collections.abc import Mapping
+import contextlib
 
 from blazar_sched import ext
 from blazar_sched.domain import inventory
@@ -20,7 +21,7 @@ from blazar_sched.replica.batch import Lifetime
 
 # The only host of each index.
 _ALL = 'all hosts'
-# The most that is counted of one amount, so that no sum of amounts overflows.
+# The most that is counted of one amount.
 _MAX_AMOUNT = 1 << 20
 
 
@@ -89,7 +90,10 @@ class FixedDemand:
         self._ends[host][uuid] = end
         self.latest[host] = max(end, self.latest.get(host, 0))
         for name, amount in _scaled(instance.countable()).items():
-            if amount:
+            if not amount:
+                continue
+            # What cannot be added up leaves no room in any case.
+            with contextlib.suppress(ext.AmountOverflow):
                 self._index(name).apply([
                     ('add', uuid, uuid, _ALL, start, end, (amount,), False)
                 ], force=True)

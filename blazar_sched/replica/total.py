@@ -105,7 +105,7 @@ class Total:
 
         :param allocations: changes of the main index
         """
-        changes = [*self._added(allocations), *map(_entry, lifetimes)]
+        changes = [*self._added(allocations), *_entries(lifetimes)]
         for at in range(0, len(changes), _CHUNK):
             self._index.apply(changes[at:at + _CHUNK], force=True)
         self.fixed.apply((), lifetimes, {})
@@ -122,7 +122,7 @@ class Total:
         if batch.hosts:
             changes += self._resized(batch.hosts)
         changes += self._added(batch.allocations)
-        changes += map(_entry, batch.lifetimes)
+        changes += _entries(batch.lifetimes)
         self._index.apply(changes, force=True)
         self.fixed.apply(batch.removes, batch.lifetimes, batch.hosts)
 
@@ -135,7 +135,8 @@ class Total:
                 amounts = self._capacities.get(host, (0,) * len(CLASSES))
             else:
                 amounts = _scaled(amounts)
-            yield 'add', id_, owner, _ALL, start, end, amounts, False
+            if any(amounts):
+                yield 'add', id_, owner, _ALL, start, end, amounts, False
 
     def _resized(self, hosts: Mapping[str, Host | None]) -> Iterator[Change]:
         """Yield the changes for hosts that have changed, come or gone."""
@@ -146,7 +147,8 @@ class Total:
                 self._capacities[uuid] = _capacity(host)
             on_host = tuple(self._whole[uuid].values())
             for change in on_host:
-                yield 'remove', change[1]
+                if change[1] in self._index:
+                    yield 'remove', change[1]
             yield from self._added(on_host)
         self.capacity = self._summed()
         yield 'capacity', _ALL, self.capacity
@@ -156,12 +158,16 @@ class Total:
         return tuple(sums) or (0,) * len(CLASSES)
 
 
-def _entry(lifetime: Lifetime) -> Change:
-    instance, start, end = lifetime
-    return (
-        'add', instance.uuid, instance.uuid, _ALL, start, end,
-        _scaled(packing.amounts_of(instance.countable())), False,
-    )
+def _entries(lifetimes: Iterable[Lifetime]) -> Iterator[Change]:
+    """Yield the entries of instances; bare metal has amounts of neither class.
+    """
+    for instance, start, end in lifetimes:
+        amounts = _scaled(packing.amounts_of(instance.countable()))
+        if any(amounts):
+            yield (
+                'add', instance.uuid, instance.uuid, _ALL, start, end, amounts,
+                False,
+            )
 
 
 def _capacity(host: Host) -> tuple[int, ...]:

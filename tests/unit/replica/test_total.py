@@ -212,6 +212,30 @@ def test_there_is_no_share_of_what_no_host_has():
     assert replica.indexes.total.free_shares(0) == {}
 
 
+@BOTH
+def test_hosts_and_instances_without_vcpus_and_memory_are_no_error(
+    make, accounting_
+):
+    """Bare metal: the flavors ask for one unit of a custom class."""
+    metal = {'CUSTOM_METAL': Inventory(1)}
+    host = dataclasses.replace(make.host('h'), inventory=metal)
+    instance = dataclasses.replace(
+        make.instance('i', 'h', 0), amounts={'CUSTOM_METAL': 1}
+    )
+    whole = dataclasses.replace(
+        make.allocation('a', 'h', 2, 4, 1), amounts={}, whole=True
+    )
+    replica = state.Replica(accounting_, relocating=True)
+    replica.load(0, map(record.encode, (host, instance)), [whole])
+    disabled = dataclasses.replace(host, disabled=True)
+    replica.apply(1, map(record.encode, (disabled, instance)))
+    replica.apply(2, [
+        (record.INSTANCE, 'i', None), (record.ALLOCATION, 'a', None),
+    ])
+
+    assert replica.indexes.total.free_shares(0) == {}
+
+
 def test_memory_of_many_large_hosts_is_counted(make):
     """A lane of the index holds no sum above 2**31 MB."""
     replica = state.Replica(accounting.LedgerAccounting, relocating=True)
@@ -245,6 +269,24 @@ def test_each_class_has_its_share_of_fixed_instances(make):
     assert not fits(VCPU=5)
     assert not fits(MEMORY_MB=4 * GIB + 1)
     assert not fits(CUSTOM_GPU=3)
+
+
+def test_amounts_that_cannot_be_added_up_leave_no_room(make):
+    replica = state.Replica(accounting.SchedulerAccounting, relocating=True)
+    large = 2**20
+    host = dataclasses.replace(make.host('h'), inventory={
+        'VCPU': Inventory(8), 'CUSTOM_KBIT': Inventory(large),
+    })
+    replica.load(0, map(record.encode, (host, *(
+        dataclasses.replace(
+            make.instance(f'i{n}', 'h', 0), amounts={'CUSTOM_KBIT': large}
+        )
+        for n in range(2100)
+    ))), leave_out=True)
+
+    fixed = replica.indexes.total.fixed
+    assert not fixed.has_room(0, FOREVER, {'CUSTOM_KBIT': 1}, 1.0)
+    assert fixed.has_room(0, FOREVER, {'VCPU': 1}, 1.0)
 
 
 def test_the_total_is_counted_only_where_instances_are_relocated(make):
