@@ -60,6 +60,10 @@ export class Finder {
       if (target.id === 'name') return;
       if (target.id === 'from') this.from = times.fromInput(target.value);
       this.arrange();
+      // What was found is the answer to another question.
+      this.running?.abort();
+      this.choose(null);
+      this.say('searching…');
       this.search();
       this.on.changed();
     });

@@ -137,6 +137,30 @@ def test_the_finder_books_the_first_window(world, browse):
     page.wait_for_selector('.card:has-text("from-the-finder")')
 
 
+def test_a_window_of_another_question_is_not_booked(world, browse):
+    """Enter right after an edit, before the page has searched again."""
+    alice = browse(world)
+    alice.sign_in()
+    page = alice.page
+    page.fill('#length', '4 h')
+    page.fill('#name', 'quick')
+    alice.until(lambda: page.inner_text('#found').startswith('from '))
+    page.fill('#length', '9 h')
+    page.press('#length', 'Enter')
+    assert page.is_disabled('#book')
+    alice.until(lambda: page.inner_text('#found').startswith('from '))
+    assert 'quick' not in world.leases('alice:physics')
+
+    page.press('#length', 'Enter')
+    alice.says('quick is booked')
+    lease = world.leases('alice:physics')['quick']
+    start, end = (
+        time.mktime(time.strptime(f'{at} UTC', '%Y-%m-%dT%H:%M:%SZ %Z'))
+        for at in (lease['start_date'], lease['end_date'])
+    )
+    assert abs(end - start - 9 * HOUR) <= 60
+
+
 def hold(alice):
     """Hold what the finder has found; return the card."""
     alice.page.click('#hold')
