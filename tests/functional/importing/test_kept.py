@@ -66,12 +66,15 @@ def test_a_host_whose_number_ours_cannot_have_gets_another(
     }  # fmt: skip
 
 
-def test_nova_is_asked_once_for_all_aggregates(blazar, site, importer):
+def test_nova_is_not_asked_for_aggregates_by_lease_or_host(
+    blazar, site, importer
+):
+    """Once for the hosts, once for the reservations."""
     for name, number in (('compute-1', '1'), ('compute-2', '2')):
         lease = blazar.lease('ACTIVE', -database.HOUR)
         blazar.hosts(lease, blazar.host(name, number), status='active')
     importer.plan(blazar.url)
-    assert site.cloud.asked.count(('GET', '/os-aggregates')) == 1
+    assert site.cloud.asked.count(('GET', '/os-aggregates')) == 2
 
 
 def test_a_property_stays_private(blazar, taken):

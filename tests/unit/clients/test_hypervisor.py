@@ -41,4 +41,5 @@ def _read(shown):
             **shown,
         },
         {},
+        {},
     )
