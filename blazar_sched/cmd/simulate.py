@@ -48,6 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_trace(parser)
     _add_leases(parser)
     _add_policies(parser)
+    _add_ways(parser)
     parser.add_argument(
         '--json',
         type=_new_file,
@@ -191,6 +192,32 @@ def _add_policies(parser: argparse.ArgumentParser) -> None:
         help='value of [blazar_sched] unbounded in nova.conf (default: never)',
     )
     parser.add_argument(
+        '--max-backfill-lifetime',
+        type=int,
+        metavar='SECONDS',
+        help='value of [blazar_sched] max_backfill_lifetime in nova.conf '
+        '(default: the minimum of --ahead)',
+    )
+    parser.add_argument(
+        '--lease-gap-weight-multiplier',
+        type=float,
+        default=1.0,
+        metavar='FACTOR',
+        help='value of [blazar_sched] lease_gap_weight_multiplier in '
+        'nova.conf (default: 1.0)',
+    )
+    parser.add_argument(
+        '--migration-failure',
+        type=_share,
+        default=0.0,
+        metavar='SHARE',
+        help='share of the live migrations that fail; such a migration is '
+        'tried again (default: 0)',
+    )
+
+
+def _add_ways(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
         '--unbounded-fixed',
         default='forever',
         metavar='POLICY',
@@ -218,29 +245,6 @@ def _add_policies(parser: argparse.ArgumentParser) -> None:
         choices=['no', *filter(None, way.WAYS)],
         default='no',
         help='how instances with GPUs are moved (default: no)',
-    )
-    parser.add_argument(
-        '--max-backfill-lifetime',
-        type=int,
-        metavar='SECONDS',
-        help='value of [blazar_sched] max_backfill_lifetime in nova.conf '
-        '(default: the minimum of --ahead)',
-    )
-    parser.add_argument(
-        '--lease-gap-weight-multiplier',
-        type=float,
-        default=1.0,
-        metavar='FACTOR',
-        help='value of [blazar_sched] lease_gap_weight_multiplier in '
-        'nova.conf (default: 1.0)',
-    )
-    parser.add_argument(
-        '--migration-failure',
-        type=_share,
-        default=0.0,
-        metavar='SHARE',
-        help='share of the live migrations that fail; such a migration is '
-        'tried again (default: 0)',
     )
 
 

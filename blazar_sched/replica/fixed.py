@@ -11,18 +11,23 @@ from collections import Counter
 from collections import defaultdict
 from collections.abc import Iterable
 from collections.abc import Mapping
+from collections.abc import Sequence
 import contextlib
 
 from blazar_sched import ext
 from blazar_sched.domain import inventory
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
+from blazar_sched.replica.batch import Change
 from blazar_sched.replica.batch import Lifetime
 
 # The only host of each index.
 _ALL = 'all hosts'
 # The most that is counted of one amount.
 _MAX_AMOUNT = 1 << 20
+# Entries that an index takes in one call, so that no call holds the GIL for
+# long.
+CHUNK = 1000
 
 
 class FixedDemand:
@@ -72,45 +77,46 @@ class FixedDemand:
         hosts: Mapping[str, Host | None],
     ) -> None:
         """Apply the changes of a batch that the main index has taken."""
-        for uuid in removes:
-            self._remove(uuid)
+        self._remove([uuid for uuid in removes if uuid in self._host_of])
         for uuid, host in hosts.items():
             self._capacities.pop(uuid, None)
             if host is not None:
                 self._capacities[uuid] = _capacity(host)
         if hosts:
             self._capacity = self._summed()
+        self._add([each for each in lifetimes if is_fixed(each[0])])
+
+    def _add(self, lifetimes: Iterable[Lifetime]) -> None:
+        by_class: dict[str, list[Change]] = defaultdict(list)
         for instance, start, end in lifetimes:
-            if is_fixed(instance):
-                self._add(instance, start, end)
+            uuid, host = instance.uuid, instance.host
+            self._host_of[uuid] = host
+            self._ends[host][uuid] = end
+            self.latest[host] = max(end, self.latest.get(host, 0))
+            for name, amount in _scaled(instance.countable()).items():
+                if amount:
+                    by_class[name].append((
+                        'add', uuid, uuid, _ALL, start, end, (amount,), False
+                    ))
+        for name, changes in by_class.items():
+            index = self._index(name)
+            for at in range(0, len(changes), CHUNK):
+                _put(index, changes[at:at + CHUNK])
 
-    def _add(self, instance: Instance, start: int, end: int) -> None:
-        uuid, host = instance.uuid, instance.host
-        self._host_of[uuid] = host
-        self._ends[host][uuid] = end
-        self.latest[host] = max(end, self.latest.get(host, 0))
-        for name, amount in _scaled(instance.countable()).items():
-            if not amount:
-                continue
-            # What cannot be added up leaves no room in any case.
-            with contextlib.suppress(ext.AmountOverflow):
-                self._index(name).apply([
-                    ('add', uuid, uuid, _ALL, start, end, (amount,), False)
-                ], force=True)
-
-    def _remove(self, uuid: str) -> None:
-        host = self._host_of.pop(uuid, None)
-        if host is None:
-            return
-        ends = self._ends[host]
-        del ends[uuid]
-        if ends:
-            self.latest[host] = max(ends.values())
-        else:
-            del self._ends[host], self.latest[host]
+    def _remove(self, uuids: Sequence[str]) -> None:
+        for uuid in uuids:
+            host = self._host_of.pop(uuid)
+            ends = self._ends[host]
+            del ends[uuid]
+            if ends:
+                self.latest[host] = max(ends.values())
+            else:
+                del self._ends[host], self.latest[host]
         for index in self._indexes.values():
-            if uuid in index:
-                index.apply([('remove', uuid)], force=True)
+            index.apply(
+                [('remove', uuid) for uuid in uuids if uuid in index],
+                force=True,
+            )
 
     def _index(self, name: str) -> ext.TimelineIndex:
         found = self._indexes.get(name)
@@ -143,6 +149,19 @@ def is_fixed(instance: Instance) -> bool:
         instance.movable or instance.preemptible
         or instance.reservation_id is not None
     )
+
+
+def _put(index: ext.TimelineIndex, changes: list[Change]) -> None:
+    """Add entries, but none that cannot be added up with the others.
+
+    Such entries leave no room in any case.
+    """
+    try:
+        index.apply(changes, force=True)
+    except ext.AmountOverflow:
+        for each in changes:
+            with contextlib.suppress(ext.AmountOverflow):
+                index.apply([each], force=True)
 
 
 def _capacity(host: Host) -> Mapping[str, int]:

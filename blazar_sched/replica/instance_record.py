@@ -43,6 +43,11 @@ def make(
         replica, reservation.id, host
     )
     claim = None if reservation is None else reservation.id
+    movable = NOT
+    if rules is not None and claim is None and replica.hosts[host].relocates:
+        movable = weakest((
+            way_of(server, end, now, rules), replica.hosts[host].movable
+        ))
     return Instance(
         uuid=server.uuid,
         host=host,
@@ -53,15 +58,7 @@ def make(
         reservation_id=claim if bound else None,
         preemptible=server.preemptible,
         claim=claim,
-        movable=(
-            weakest((
-                way(server, end, now, rules), replica.hosts[host].movable
-            ))
-            if claim is None and (
-                rules is not None and replica.hosts[host].relocates
-            )
-            else NOT
-        ),
+        movable=movable,
     )
 
 
@@ -90,7 +87,7 @@ def drawn(
     return reservation, end if end > reservation.end else window.FOREVER
 
 
-def way(server: Server, end: int, now: int, rules: Rules | None) -> str:
+def way_of(server: Server, end: int, now: int, rules: Rules | None) -> str:
     """Return how a server that counts for itself is relocated.
 
     A server that soon ends is not. The lifetime of a server whose creation is

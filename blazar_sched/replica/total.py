@@ -25,6 +25,7 @@ from blazar_sched.replica import packing
 from blazar_sched.replica.batch import Batch
 from blazar_sched.replica.batch import Change
 from blazar_sched.replica.batch import Lifetime
+from blazar_sched.replica.fixed import CHUNK
 from blazar_sched.replica.fixed import FixedDemand
 
 CLASSES = (inventory.VCPU, inventory.MEMORY_MB)
@@ -32,9 +33,6 @@ CLASSES = (inventory.VCPU, inventory.MEMORY_MB)
 _ALL = 'all hosts'
 # The most that is counted of one amount, so that no sum of amounts overflows.
 _MAX_AMOUNT = 1 << 20
-# Entries that the index takes in one call, so that no call holds the GIL for
-# long.
-_CHUNK = 1000
 
 
 class Total:
@@ -106,8 +104,8 @@ class Total:
         :param allocations: changes of the main index
         """
         changes = [*self._added(allocations), *_entries(lifetimes)]
-        for at in range(0, len(changes), _CHUNK):
-            self._index.apply(changes[at:at + _CHUNK], force=True)
+        for at in range(0, len(changes), CHUNK):
+            self._index.apply(changes[at:at + CHUNK], force=True)
         self.fixed.apply((), lifetimes, {})
 
     def apply(self, batch: Batch) -> None:

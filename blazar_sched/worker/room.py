@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Room for an instance: on the host, beside others, or by a path."""
 
+import abc
 from collections import defaultdict
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -155,27 +156,38 @@ class _RoomStep(steps.Step):
         self._room = room
 
 
-class TotalHeadroom(_RoomStep):
-    """Headroom of all hosts together, for an instance that may have to move.
+class _TotalStep(_RoomStep):
+    """A check of all reservable hosts together.
 
-    An instance that has a host already needs no headroom, and is counted
-    wherever it is.
+    An instance that has a host already is counted wherever it is.
     """
 
     def passing(self, host_states: list[HostState]) -> list[HostState]:
         if self._room.request.is_counted:
             return host_states
-        return self._room.admissions.select(host_states, self._with_headroom)
+        return self._room.admissions.select(host_states, self._if_fits)
 
-    def _with_headroom(
+    def _if_fits(
         self, host_states: list[HostState], admission: Admission
     ) -> list[HostState]:
-        if not admission.relocates or (
-            self._room.paths.has_headroom(admission.end)
-        ):
+        if self._fits(admission):
             return host_states
         hosts = self._room.replica.hosts
         return [h for h in host_states if h.uuid not in hosts]
+
+    @abc.abstractmethod
+    def _fits(self, admission: Admission) -> bool:
+        """Tell whether all reservable hosts together fit the request."""
+
+
+class TotalHeadroom(_TotalStep):
+    """Headroom of all hosts together, for an instance that may have to move.
+    """
+
+    def _fits(self, admission: Admission) -> bool:
+        return not admission.relocates or (
+            self._room.paths.has_headroom(admission.end)
+        )
 
     def reason(self, host_state: HostState) -> str:
         return (
@@ -184,26 +196,13 @@ class TotalHeadroom(_RoomStep):
         )
 
 
-class FixedShare(_RoomStep):
-    """The share of all hosts that instances that cannot be moved may hold.
+class FixedShare(_TotalStep):
+    """The share of all hosts that instances that cannot be moved may hold."""
 
-    An instance that has a host already is counted wherever it is.
-    """
-
-    def passing(self, host_states: list[HostState]) -> list[HostState]:
-        if self._room.request.is_counted:
-            return host_states
-        return self._room.admissions.select(host_states, self._within_share)
-
-    def _within_share(
-        self, host_states: list[HostState], admission: Admission
-    ) -> list[HostState]:
-        if admission.share is None or self._room.paths.has_share(
+    def _fits(self, admission: Admission) -> bool:
+        return admission.share is None or self._room.paths.has_share(
             admission.end, admission.share
-        ):
-            return host_states
-        hosts = self._room.replica.hosts
-        return [h for h in host_states if h.uuid not in hosts]
+        )
 
     def reason(self, host_state: HostState) -> str:
         return (

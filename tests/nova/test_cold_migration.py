@@ -8,10 +8,11 @@ from blazar_sched.domain import duration
 from blazar_sched.service.upkeep.relocation import MOVE_AT
 from blazar_sched.service.upkeep.relocation import PAUSE
 from demo.cloud import wait_for
+
+# Fixtures, which pytest finds by their names; a test that uses one of them
+# has a parameter of that name.
 from tests.nova.manager.test_pci import devices  # noqa: F401
 from tests.nova.manager.test_pci import GPU
-
-# Fixtures, which pytest finds by their names.
 from tests.nova.test_relocation import clock  # noqa: F401
 from tests.nova.test_relocation import cloud  # noqa: F401
 from tests.nova.test_relocation import DAY
@@ -38,18 +39,18 @@ def server(site):  # noqa: F811
     return server
 
 
-def shown(site, server):  # noqa: F811
-    return site.cloud.show(server)
+def shown(there, server):
+    return there.cloud.show(server)
 
 
-def gpus_used(site, name):  # noqa: F811
+def gpus_used(there, name):
     """Return the GPUs of a host that are allocated in Placement."""
     placement = adapter.Adapter(
-        site.cloud.session(), service_type='placement',
+        there.cloud.session(), service_type='placement',
         default_microversion='1.14',
     )
     tree = placement.get(
-        f'/resource_providers?in_tree={site.cloud.hosts[name]}'
+        f'/resource_providers?in_tree={there.cloud.hosts[name]}'
     ).json()['resource_providers']
     return sum(
         placement.get(
@@ -59,9 +60,9 @@ def gpus_used(site, name):  # noqa: F811
     )
 
 
-def look_ahead(site, seconds):  # noqa: F811
+def look_ahead(there, seconds):
     """Let time pass, and a pause, after which the manager looks again."""
-    site.clock.ahead += seconds + PAUSE
+    there.clock.ahead += seconds + PAUSE
 
 
 def test_the_owner_chooses_when_a_server_with_a_device_is_moved(
