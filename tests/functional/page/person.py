@@ -119,8 +119,10 @@ class Person:
             mouse.up()
 
     def says(self, text):
-        """Wait until the notice has a text."""
+        """Wait until the notice has a text, and the rows are drawn."""
         self.until(lambda: text in self.page.text_content('#proposal'))
+        # The text changes at once, the rows in the next frame.
+        self.page.evaluate('() => new Promise(requestAnimationFrame)')
 
     def text(self):
         """Return the text of the whole document, with its attributes."""
