@@ -14,6 +14,7 @@ GROUP = 'manager'
 
 # The actions on a lease that is not used in full.
 NOTIFY, SHRINK, END = 'notify', 'shrink', 'end'
+NEVER, ON_REQUEST, BY_DEFAULT = 'never', 'on-request', 'by-default'
 
 vacating = ('live-migrate', 'shelve', 'delete')
 
@@ -409,6 +410,40 @@ opts = [
         'at all; ``shrink`` also gives back the hosts without servers, and '
         'the instances that do not exist, of any other lease. Only used with '
         '``unused_after``.',
+    ),
+    cfg.StrOpt(
+        'lend',
+        default=ON_REQUEST,
+        choices=(NEVER, ON_REQUEST, BY_DEFAULT),
+        mutable=True,
+        help='Whether the reservations of active leases lend what they do not '
+        'use to preemptible servers: ``never``; ``on-request``, if ``lend`` '
+        'of the reservation is true; ``by-default``, unless it is false. '
+        'Reservations that version 1.0 of the API has made lend nothing.',
+    ),
+    cfg.IntOpt(
+        'lend_after',
+        default=900,
+        min=0,
+        mutable=True,
+        help='Seconds after the start of a lease from which on it lends what '
+        'it does not use: owners boot most servers at the start.',
+    ),
+    cfg.IntOpt(
+        'lend_notice',
+        default=30,
+        min=0,
+        mutable=True,
+        help='Seconds ahead at which a preemptible server is notified that it '
+        'has to leave what a lease takes back.',
+    ),
+    cfg.FloatOpt(
+        'lend_interval',
+        default=5.0,
+        min=0.1,
+        mutable=True,
+        help='Seconds between two looks at what the servers of leases use, '
+        'after which the reserve of a lease is filled again.',
     ),
     threshold.opt,
     cfg.IntOpt(

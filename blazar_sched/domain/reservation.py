@@ -5,6 +5,7 @@ from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import MutableMapping
 import dataclasses
+import functools
 from typing import Any
 import uuid
 
@@ -50,7 +51,8 @@ class Reservation:
 
     The projects in `projects` may use the reservation beside its own project.
     `on_end` is one of ON_END. A server needs no hint to use a reservation that
-    is `magnetic`. `made` holds the ids of what the start of the reservation
+    is `magnetic`. What the reservation does not use is lent if `lend`: see
+    domain.lending. `made` holds the ids of what the start of the reservation
     has created in other services, and what was done before its end: [the
     action, the lease's `ending`] under BEFORE_END.
     """
@@ -64,6 +66,7 @@ class Reservation:
     projects: tuple[str, ...] = ()
     on_end: str = DELETE
     magnetic: bool = False
+    lend: bool = False
     made: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     created_at: int | None = None
     updated_at: int | None = None
@@ -136,7 +139,7 @@ _OWN = {
 def take_use(
     resource_type: str, values: MutableMapping[str, Any]
 ) -> dict[str, Any]:
-    """Remove `projects`, `on_end` and `magnetic` from `values`; return them.
+    """Remove the fields of _USE from `values`; return them.
 
     Only the fields that are present are returned. For a lifetime, such fields
     are parameters, if anything, and stay in `values`.
@@ -188,10 +191,10 @@ def _read_on_end(value: object) -> str:
     return str(value)
 
 
-def _read_magnetic(value: object) -> bool:
+def _read_boolean(value: object, name: str) -> bool:
     if not isinstance(value, bool):
         raise exception.InvalidInput(
-            'magnetic must be true or false', field='magnetic'
+            f'{name} must be true or false', field=name
         )
     return value
 
@@ -202,9 +205,11 @@ _FOR = {
     'on_end': ON_HOSTS,
     # Slots have a flavor of their own, which names the reservation.
     'magnetic': (PHYSICAL_HOST,),
+    'lend': ON_HOSTS,
 }
 _USE: dict[str, Callable[[object], object]] = {
     'projects': _read_projects,
     'on_end': _read_on_end,
-    'magnetic': _read_magnetic,
+    'magnetic': functools.partial(_read_boolean, name='magnetic'),
+    'lend': functools.partial(_read_boolean, name='lend'),
 }

@@ -49,6 +49,7 @@ def _steps(
     yield room.FixedShare(hosts)
     yield room.HostRoom(hosts)
     yield room.RoomBesideRecent(hosts)
+    yield room.RoomNow(hosts)
     for name in request.extra:
         # A host without inventory of a class has the class, if at all, from
         # a sharing provider, which cannot be reserved.

@@ -71,7 +71,7 @@ def _bound(
         )
     else:
         allocations = _allocations(replica, request, reservation)
-        for step in _Allocated, _Open, _NotClosed, _WithRoom:
+        for step in _Allocated, _Open, _NotClosed, _NotLent, _WithRoom:
             yield step(replica, request, id_, now, allocations)
 
 
@@ -163,6 +163,20 @@ class _NotClosed(_ReservedStep):
         return known.closed_in(Window(self._now, self._now + 1))
 
 
+class _NotLent(_ReservedStep):
+    def passing(self, host_states: list[HostState]) -> list[HostState]:
+        reservation = self._replica.reservations.get(self._id)
+        if reservation is None or reservation.slot is not None:
+            return host_states
+        return [h for h in host_states if not reservation.away(h.uuid)]
+
+    def reason(self, host_state: HostState) -> str:
+        return (
+            f'reservation {self._id} lends the host to preemptible instances '
+            'for now'
+        )
+
+
 class _WithRoom(_ReservedStep):
     """Check what the reservation has left on each host."""
 
@@ -197,9 +211,13 @@ class _WithRoom(_ReservedStep):
             self._replica, self._request, host_states
         )
         all_used = _used(self._replica, self._id, self._request.own_id)
+        reservation = self._replica.reservations.get(self._id)
+        slot = (reservation and reservation.slot) or {}
         found = {}
         for h in host_states:
             used = all_used[h.uuid]
+            away = 0 if reservation is None else reservation.away(h.uuid)
+            used.update({name: away * n for name, n in slot.items()})
             for other in recent.get(id(h), ()):
                 if other.reservation_id == self._id:
                     used.update(other.amounts)

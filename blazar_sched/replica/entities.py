@@ -47,6 +47,12 @@ class Entities:
         # among these reservations by project.
         self.whole: dict[str, set[str]] = defaultdict(set)
         self.magnetic: dict[str, set[str]] = defaultdict(set)
+        # The reservations that lend units or may do so, and those among them
+        # that lend units of a host, by host.
+        self.lending: set[str] = set()
+        self.lent: dict[str, set[str]] = defaultdict(set)
+        # The preemptible instances that no reservation has, by host.
+        self.preemptible: dict[str, set[str]] = defaultdict(set)
         # Memory of the preemptible instances in MB, by host.
         self.preemptible_mb: Counter[str] = Counter()
         # The bound instances, by reservation.
@@ -134,6 +140,7 @@ class Entities:
                   _project_of_whole(cast(record.Reservation, entity)))
             _move(self.magnetic, key, _drawn_project(old),
                   _drawn_project(cast(record.Reservation, entity)))
+            self._keep_lending(old, cast(record.Reservation, entity), key)
 
     def _keep_host(self, uuid: str, new: Host | None) -> None:
         policy = None if new is None else new.unbounded
@@ -147,6 +154,21 @@ class Entities:
                 group.add(uuid)
             else:
                 group.discard(uuid)
+
+    def _keep_lending(
+        self,
+        old: record.Reservation | None,
+        new: record.Reservation | None,
+        id_: str,
+    ) -> None:
+        if new is not None and (new.lends or new.lent or new.recalled):
+            self.lending.add(id_)
+        else:
+            self.lending.discard(id_)
+        _move_all(
+            self.lent, id_, set(old.lent) if old else set(),
+            set(new.lent) if new else set(),
+        )
 
     def _keep_instance(
         self,
@@ -165,6 +187,10 @@ class Entities:
             uuid,
             None if old is None else old.reservation_id,
             None if new is None else new.reservation_id,
+        )
+        _move(
+            self.preemptible, uuid, _host_of_preemptible(old),
+            _host_of_preemptible(new),
         )
         _move_all(self.arriving, uuid, _later_hosts(old), _later_hosts(new))
         _move_all(
@@ -214,6 +240,15 @@ def _move_all(
         _move(groups, uuid, None, group)
     for group in was - now:
         _move(groups, uuid, group, None)
+
+
+def _host_of_preemptible(instance: Instance | None) -> str | None:
+    if (
+        instance is None or not instance.preemptible
+        or instance.reservation_id is not None
+    ):
+        return None
+    return instance.host
 
 
 def _later_hosts(instance: Instance | None) -> set[str]:

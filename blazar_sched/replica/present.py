@@ -194,20 +194,23 @@ class Present:
         end: int,
         amounts: tuple[int, ...],
         own_id: str | None,
+        ignore: tuple[str, ...] = (),
     ) -> list[HostState]:
         """Return the HostStates that have room, in their order.
 
         The answer is that of `TimelineIndex.select`, by the confirmed records.
 
         :param own_id: uuid of the instance that asks; its record is ignored
+        :param ignore: the reservations whose allocations are ignored
         """
+        own = () if own_id is None else (own_id,)
         while True:
             version = self.version
             passing = index.select(
-                host_states, start, end, amounts, ignore=own_id
+                host_states, start, end, amounts, ignore=(*own, *ignore)
             )
             refused = self._refused(
-                index, passing, start, end, amounts, own_id
+                index, passing, start, end, amounts, own_id, ignore
             )
             if version == self.version:
                 break
@@ -308,6 +311,7 @@ class Present:
         end: int,
         amounts: tuple[int, ...],
         own_id: str | None,
+        ignore: tuple[str, ...],
     ) -> set[int]:
         """Return the id() of the HostStates that confirmed records refuse."""
         return {
@@ -315,7 +319,7 @@ class Present:
             for numbers, found in self._confirmed(index, passing, own_id)
             for n, fits in zip(numbers, index.fits(
                 found.rows, start, end, amounts, found.room,
-                ignore=found.ignore,
+                ignore=(*found.ignore, *ignore),
             ), strict=True)
             if not fits
         }

@@ -21,12 +21,17 @@ from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.instance import Stay
 from blazar_sched.domain.inventory import Inventory
+from blazar_sched.domain.lending import Units
 
 HOST = 'host'
 RESERVATION = 'reservation'
 ALLOCATION = 'allocation'
 INSTANCE = 'instance'
 KINDS = (HOST, RESERVATION, ALLOCATION, INSTANCE)
+# What most of the many reservations lend, in one object.
+_NOTHING: Units = {}
+# The fields of a reservation that are left out where nothing is lent.
+_LENDING = ('lends', 'lent', 'recalled')
 
 Record = tuple[str, str, dict[str, Any] | None]
 # The kind and key of a record.
@@ -54,7 +59,8 @@ class Reservation:
     reservation has in its window. `on_end` says what becomes of the
     reservation's servers. `cleared` holds the uuids of the hosts that the
     start of the reservation has cleared, and `in_the_way` the uuids of the
-    servers that stayed on these hosts.
+    servers that stayed on these hosts. `lends` tells whether the reservation
+    may lend units; `lent` and `recalled` are as in domain.lending.
     """
 
     id: str
@@ -71,6 +77,13 @@ class Reservation:
     on_end: str = reservation.DELETE
     cleared: tuple[str, ...] = ()
     in_the_way: tuple[str, ...] = ()
+    lends: bool = False
+    lent: Units = dataclasses.field(default_factory=lambda: _NOTHING)
+    recalled: Units = dataclasses.field(default_factory=lambda: _NOTHING)
+
+    def away(self, host: str) -> int:
+        """Return how many units on a host the owner cannot use now."""
+        return self.lent.get(host, 0) + self.recalled.get(host, 0)
 
     @property
     def keeps(self) -> bool:
@@ -163,6 +176,11 @@ def encode(entity: Entity) -> Record:
         data['path'] = [
             [stay.host, stay.start, stay.end] for stay in entity.path
         ]
+    elif isinstance(entity, Reservation):
+        data = {
+            name: value for name, value in data.items()
+            if value or name not in _LENDING
+        }
     return _KIND[type(entity)], key_of(entity), data
 
 

@@ -66,7 +66,8 @@ def draws_on(
     """Tell whether a server draws on a reservation.
 
     A server that names a reservation draws on that reservation alone. Another
-    server draws on a reservation of whole hosts of its own project, on a host
+    server, unless it is preemptible and may use what the reservation lends,
+    draws on a reservation of whole hosts of its own project, on a host
     of the reservation, in any of three cases: the server's record says so;
     the server was created inside the window; or the server has come to the
     host since the start of the reservation cleared the host. The record of a
@@ -86,6 +87,7 @@ def draws_on(
         host is None
         or reserved.resource_type != PHYSICAL_HOST
         or server.project_id != reserved.project_id
+        or server.preemptible
         or reserved.end <= server.created
     ):
         return False

@@ -157,6 +157,14 @@ PATHS = Metric(
     'blazar_sched_manager_relocation_paths',
     'Instances with a relocation path; every manager reports the same number',
 )
+LENT = Metric(
+    prometheus_client.Gauge,
+    'blazar_sched_manager_lent',
+    'Hosts and instances of active leases that are lent to preemptible '
+    'servers, or still used by preemptible servers after a recall; every '
+    'manager reports the same number',
+    ('resource_type',),
+)
 WAITING = Metric(
     prometheus_client.Gauge,
     'blazar_sched_manager_lease_requests_waiting',

@@ -3,22 +3,29 @@
 
 import abc
 from collections import defaultdict
+from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import copy
 import functools
+import itertools
+from types import MappingProxyType
 
 from oslo_config import cfg
 
 from blazar_sched import ext
 from blazar_sched.conf import relocation
 from blazar_sched.domain import inventory
+from blazar_sched.domain import plural
 from blazar_sched.domain.instance import Instance
 from blazar_sched.ext.host_state import HostState
 from blazar_sched.replica import present
 from blazar_sched.replica import state
 from blazar_sched.worker import consumption
+from blazar_sched.worker import lending
+from blazar_sched.worker import nova_objects
 from blazar_sched.worker import process
 from blazar_sched.worker import reasons
 from blazar_sched.worker import steps
@@ -61,6 +68,17 @@ class Room:
         :param amounts: by RESOURCE_CLASSES
         """
         look = functools.partial(self._with_room, amounts)
+        return self.select_by(host_states, look)
+
+    def select_by(
+        self,
+        host_states: list[HostState],
+        look: Callable[[list[HostState], Admission], list[HostState]],
+    ) -> list[HostState]:
+        """Return the HostStates with room where the instance is not yet.
+
+        :param look: see `Admissions.select`
+        """
         if self.request.own is None:
             return self.admissions.select(host_states, look)
         seen = list(map(self._without_own, host_states))
@@ -76,13 +94,65 @@ class Room:
         group: list[HostState],
         admission: Admission,
     ) -> list[HostState]:
+        index = self.replica.indexes.main
+        if self.request.preemptible and self.replica.lent:
+            return self.with_lent(index, group, admission.end, amounts)
         passing = self.replica.present.select(
-            self.replica.indexes.main, group, self.now, admission.end, amounts,
+            index, group, self.now, admission.end, amounts,
             self.request.own_id,
         )
         if not admission.relocates:
             return passing
         return self.paths.with_path(group, passing, amounts, admission.end)
+
+    def with_lent(
+        self,
+        index: ext.TimelineIndex,
+        host_states: list[HostState],
+        end: int,
+        amounts: tuple[int, ...],
+        beside: Mapping[str, Sequence[Instance]] = MappingProxyType({}),
+    ) -> list[HostState]:
+        """Return the HostStates with room, also in what reservations lend.
+
+        The hosts that need the same room are one query of the index.
+
+        :param amounts: by the resource classes of the index
+        :param beside: the instances that need room too, by uuid of the host
+        """
+        wanted = dict(zip(index.resource_classes, amounts, strict=True))
+        groups: dict[
+            tuple[tuple[int, ...], tuple[str, ...]], list[HostState]
+        ] = defaultdict(list)
+        for h in host_states:
+            lent, whole = lending.on(self.replica, h.uuid, end)
+            total = _total(wanted, beside.get(h.uuid, ()))
+            groups[tuple(
+                max(0, amount - lent[name])
+                for name, amount in zip(wanted, total, strict=True)
+            ), whole].append(h)
+        return steps.either(host_states, *(
+            self._select(index, group, end, total, whole)
+            for (total, whole), group in groups.items()
+        ))
+
+    def _select(
+        self,
+        index: ext.TimelineIndex,
+        host_states: list[HostState],
+        end: int,
+        amounts: tuple[int, ...],
+        ignore: tuple[str, ...],
+    ) -> list[HostState]:
+        own_id, now = self.request.own_id, self.now
+        if index is self.replica.indexes.main:
+            return self.replica.present.select(
+                index, host_states, now, end, amounts, own_id, ignore
+            )
+        return index.select(
+            host_states, now, end, amounts,
+            ignore=ignore if own_id is None else (own_id, *ignore),
+        )
 
     def _without_own(self, host_state: HostState) -> HostState:
         """Return the HostState without the instance, if it is there.
@@ -262,6 +332,85 @@ class RoomBesideRecent(_RoomStep):
         )
 
 
+class RoomNow(_RoomStep):
+    """Room beside the preemptible instances, at this moment.
+
+    A preemptible instance yields when a window opens, and not to an instance
+    that comes in a window: whatever comes must leave the room that open
+    reservations have and do not lend.
+    """
+
+    def passing(self, host_states: list[HostState]) -> list[HostState]:
+        beside = self._beside(host_states)
+        if not beside:
+            return host_states
+        left = [h for h in host_states if h.uuid in beside]
+        for index, amounts in self._wanted():
+            left = self._room.select_by(left, functools.partial(
+                self._with_room, index, amounts, beside
+            ))
+        return steps.either(
+            host_states, [h for h in host_states if h.uuid not in beside],
+            left,
+        )
+
+    def reason(self, host_state: HostState) -> str:
+        others = self._beside([host_state]).get(host_state.uuid, ())
+        return (
+            f'{plural.are(len(others), "preemptible instance")} on the host, '
+            'and leave too little of what is not reserved now'
+        )
+
+    def _wanted(self) -> Iterator[tuple[ext.TimelineIndex, tuple[int, ...]]]:
+        """Yield the indexes, with the amounts of the request."""
+        request, indexes = self._room.request, self._room.replica.indexes
+        yield indexes.main, request.amounts
+        for name, amount in request.extra.items():
+            if (index := indexes.extra.get(name)) is not None:
+                yield index, (amount,)
+
+    def _with_room(
+        self,
+        index: ext.TimelineIndex,
+        amounts: tuple[int, ...],
+        beside: Mapping[str, Sequence[Instance]],
+        group: list[HostState],
+        admission: Admission,
+    ) -> list[HostState]:
+        return self._room.with_lent(
+            index, group, self._room.now + 1, amounts, beside
+        )
+
+    def _beside(
+        self, host_states: list[HostState]
+    ) -> dict[str, list[Instance]]:
+        """Return the instances beside the request, by uuid of the host.
+
+        Hosts without a preemptible instance are left out.
+        """
+        replica, request = self._room.replica, self._room.request
+        pending = process.ensure_started().pending.by_host(replica)
+        if not (replica.preemptible or request.preemptible or any(
+            each.preemptible for each in itertools.chain(*pending.values())
+        )):
+            return {}
+        recent = consumption.placed_recently(replica, request, host_states)
+        found = {}
+        for h in host_states:
+            # The HostState has consumed the requests of some instances.
+            uuids = {*replica.preemptible.get(h.uuid, ())}.difference(
+                nova_objects.consumed(h), (request.instance_uuid,)
+            )
+            here = [*filter(None, map(replica.instances.get, uuids))]
+            here += [
+                each for each in recent.get(id(h), ())
+                if each.reservation_id is None and each.uuid not in uuids
+            ]
+            if any(each.preemptible for each in here):
+                found[h.uuid] = here
+        return found
+
+
 class ClassRoom(_RoomStep):
     """Room of another resource class, also for instances placed recently.
 
@@ -294,6 +443,10 @@ class ClassRoom(_RoomStep):
         if admission.relocates and total == _total(self._wanted, ()):
             # The relocation path has room for these classes, too.
             return group
+        if self._room.request.preemptible and self._room.replica.lent:
+            return self._room.with_lent(
+                self._index, group, admission.end, total
+            )
         return self._index.select(
             group, self._room.now, admission.end, total,
             ignore=self._room.request.own_id,

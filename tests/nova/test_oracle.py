@@ -77,7 +77,10 @@ class Server:
         overdue = self.end <= NOW
         if most and not (self.named and self.recorded):
             return True
-        if self.preemptible or self.reservation and not overdue:
+        if self.preemptible:
+            # It yields when a window opens, but it is there now.
+            return at == NOW
+        if self.reservation and not overdue:
             return False
         return overdue or at < self.end
 
@@ -96,7 +99,9 @@ class Server:
     def gpus_at(self, at, most):
         if self.gone and not most:
             return 0
-        if self.reservation and self.end > NOW or self.preemptible:
+        if self.preemptible:
+            return self.gpus if at == NOW else 0
+        if self.reservation and self.end > NOW:
             return 0
         if most and not self.recorded or self.end <= NOW or at < self.end:
             return self.gpus

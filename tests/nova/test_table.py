@@ -237,6 +237,91 @@ class TestPreemptible:
 
         assert lab.passes('c1', flavor)
 
+    def test_preemptible_servers_leave_the_room_of_an_open_lease(
+        self, lab, flavor
+    ):
+        """However many come, the slots of the lease stay free."""
+        lab.register('c1')
+        lab.reserve('c1', start=-60, vcpus=2)
+        lab.know(lab.boot(flavor, host='c1'), preemptible=True)
+
+        assert not lab.passes('c1', flavor)
+        assert not lab.passes('c1', lab.flavor(3))
+        assert lab.passes('c1', lab.flavor(2))
+
+
+class TestLending:
+    """Units of an open reservation that are lent to preemptible servers."""
+
+    @pytest.fixture
+    def spot(self, lab):
+        return lab.flavor(4, preemptible='true')
+
+    @pytest.mark.row('F110')
+    def test_a_lent_host_admits_preemptible_servers_alone(self, lab, spot):
+        lab.register('c1', 'c2')
+        mine = lab.reserve('c1', 'c2', start=-60)
+        lab.lend(mine, c1=1)
+
+        assert lab.passes('c1', spot)
+        assert not lab.passes('c2', spot)
+        assert not lab.passes('c1', hints=lasting(60))
+        assert lab.passing(hints={'reservation': mine}) == ['c2']
+
+    def test_a_recalled_host_admits_nobody(self, lab, spot):
+        lab.register('c1')
+        mine = lab.reserve('c1', start=-60)
+        lab.lend(mine, recalled=1, c1=1)
+
+        assert not lab.passes('c1', spot)
+        assert not lab.passes('c1', hints={'reservation': mine})
+
+    def test_a_lent_host_is_free_only_until_the_next_lease(self, lab, spot):
+        lab.cloud.configure(min_preemptible_runtime=300)
+        lab.register('c1')
+        mine = lab.reserve('c1', start=-60, end=200)
+        lab.lend(mine, c1=1)
+        assert lab.passes('c1', spot)
+        lab.reserve('c1', start=200)
+
+        assert not lab.passes('c1', spot)
+
+    def test_lent_slots_admit_preemptible_servers_alone(self, lab, spot):
+        lab.register('c1')
+        mine = lab.reserve('c1', start=-60, vcpus=2, slots=4)
+        lab.lend(mine, c1=2)
+
+        assert lab.passes('c1', spot)
+        assert not lab.passes('c1', lab.flavor(5, preemptible='true'))
+        assert not lab.passes('c1', lab.flavor(1))
+
+    def test_the_reserve_stays_free_beside_servers_in_lent_slots(
+        self, lab, spot
+    ):
+        lab.register('c1')
+        mine = lab.reserve('c1', start=-60, vcpus=2, slots=4)
+        lab.lend(mine, c1=2)
+        lab.know(lab.boot(spot, host='c1'), preemptible=True)
+        hint = {'reservation': mine}
+
+        assert not lab.passes('c1', lab.flavor(1, preemptible='true'))
+        for _ in range(2):
+            assert lab.passes('c1', lab.flavor(2), hint)
+            lab.know(
+                lab.boot(lab.flavor(2), hint, host='c1'), end=HOUR,
+                reservation_id=mine,
+            )
+        assert not lab.passes('c1', lab.flavor(2), hint)
+
+    def test_a_server_beside_lent_slots_passes_as_before(self, lab, spot):
+        lab.register('c1')
+        mine = lab.reserve('c1', start=-60, vcpus=2, slots=3)
+        lab.lend(mine, c1=2)
+        lab.know(lab.boot(spot, host='c1'), preemptible=True)
+
+        assert lab.passes('c1', lab.flavor(2))
+        assert not lab.passes('c1', lab.flavor(3))
+
 
 class TestBounded:
     """A declared end: hint, flavor or default."""

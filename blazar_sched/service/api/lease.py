@@ -118,7 +118,7 @@ def _creation(
             'reservations is missing', field='reservations'
         )
     reservations = [
-        with_defaults(r) for r in body.get('reservations', ())
+        with_defaults(r, caller.version) for r in body.get('reservations', ())
     ]
     reservation.check(caller, reservations)
     values = {
@@ -179,7 +179,7 @@ def update_lease(
     values = {'name': body['name']} if 'name' in body else {}
     if 'reservations' in body:
         values['reservations'] = [
-            r if 'id' in r else with_defaults(r)
+            r if 'id' in r else with_defaults(r, caller.version)
             for r in body['reservations']
         ]
         reservation.check(caller, values['reservations'], lease_id)
@@ -206,6 +206,19 @@ def update_lease(
         **extension.as_far_as_possible(body),
         **_offering(caller),
         **only_asks,
+    )
+
+
+def recall_lease(
+    req: falcon.Request, caller: Caller, lease_id: str
+) -> Body:
+    """Take back all that a lease lends, and have the lease lend nothing.
+
+    The preemptible servers that use it are notified, and leave within the
+    notice that the operator has configured.
+    """
+    return caller.manager.recall_lease(
+        lease_id=lease_id, project_id=caller.scope
     )
 
 
@@ -375,6 +388,10 @@ ROUTES = (
     Route(
         'DELETE', _ONE, delete_lease, LEASES.writable('delete'),
         status=204, variable=LEASES.id, query=schemas.CHANGING_QUERY,
+    ),
+    Route(
+        'POST', f'{_ONE}/recall', recall_lease, LEASES.writable('put'),
+        Answer(LEASE, 'lease'), since=microversion.V1_1, variable=LEASES.id,
     ),
     Route(
         'GET', f'{_ONE}/extension', extension.show_extension,

@@ -11,6 +11,7 @@ import uuid
 
 from oslo_config import cfg
 
+from blazar_sched.conf import manager as manager_conf
 from blazar_sched.domain import demand
 from blazar_sched.domain import event
 from blazar_sched.domain import exception
@@ -18,6 +19,7 @@ from blazar_sched.domain import lease as lease_rules
 from blazar_sched.domain import states
 from blazar_sched.domain.demand import BEFORE_END
 from blazar_sched.domain.demand import DEFAULT_BEFORE_END
+from blazar_sched.domain.demand import ON_HOSTS
 from blazar_sched.domain.event import Event
 from blazar_sched.domain.lease import changed_window
 from blazar_sched.domain.lease import Lease
@@ -143,7 +145,8 @@ class Drafts:
                     self._changed_reservation(
                         lease,
                         dataclasses.replace(
-                            known, projects=(), on_end=DELETE, magnetic=False
+                            known, projects=(), on_end=DELETE, magnetic=False,
+                            lend=self._lends_by_default(known.resource_type),
                         ),
                         values,
                         now,
@@ -167,7 +170,10 @@ class Drafts:
         parameters = dict(values)
         resource_type = parameters.pop('resource_type', None)
         driver = self._drivers[resource_type]
-        use = take_use(resource_type, parameters)
+        use = {
+            'lend': self._lends_by_default(resource_type),
+            **self._take_use(resource_type, parameters),
+        }
         return Reservation(
             id=str(uuid.uuid4()),
             lease_id=lease_id,
@@ -175,6 +181,26 @@ class Drafts:
             demand=driver.validate(parameters, project_id),
             created_at=now,
             **use,
+        )
+
+    def _take_use(
+        self, resource_type: str, values: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Remove the fields of `domain.reservation.take_use`; return them.
+
+        :raises InvalidInput: naming the field that is wrong
+        """
+        use = take_use(resource_type, values)
+        if use.get('lend') and self._conf.lend == manager_conf.NEVER:
+            raise exception.InvalidInput(
+                'lend must be false: this cloud lends nothing', field='lend'
+            )
+        return use
+
+    def _lends_by_default(self, resource_type: str) -> bool:
+        return (
+            self._conf.lend == manager_conf.BY_DEFAULT
+            and resource_type in ON_HOSTS
         )
 
     def _changed_before_end(
@@ -278,7 +304,7 @@ class Drafts:
             raise exception.CantUpdateParameter(
                 'resource_type cannot be changed', field='resource_type'
             )
-        use = take_use(old.resource_type, changes)
+        use = self._take_use(old.resource_type, changes)
         new = dataclasses.replace(
             old,
             demand=self._drivers[old.resource_type].update(

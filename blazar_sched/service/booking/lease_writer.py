@@ -277,7 +277,9 @@ def _put_paths(tx: PlacingTx, displaced: Iterable[Instance]) -> None:
 def _needs(lease: Lease) -> list[Reservation]:
     """Return the reservations reduced to what needs room or a start."""
     return [
-        dataclasses.replace(r, demand=r.demand.needs, updated_at=None)
+        dataclasses.replace(
+            r, demand=r.demand.needs, lend=False, updated_at=None
+        )
         for r in lease.reservations
     ]
 

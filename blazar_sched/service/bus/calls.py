@@ -101,6 +101,10 @@ class Calls(Protocol):
         as_far_as_possible: bool = False,
     ) -> Values: ...
 
+    def recall_lease(
+        self, *, lease_id: str, project_id: str | None
+    ) -> Values: ...
+
     @repeatable('dry_run')
     def delete_lease(
         self, *, lease_id: str, project_id: str | None, dry_run: bool = False

@@ -299,6 +299,7 @@ class Reservation(Base):
     projects: orm.Mapped[list[str]]
     on_end: orm.Mapped[str]
     magnetic: orm.Mapped[bool]
+    lend: orm.Mapped[bool]
     made: orm.Mapped[dict[str, Any]]
     created_at: orm.Mapped[int | None]
     updated_at: orm.Mapped[int | None]

@@ -17,6 +17,7 @@ from blazar_sched.domain.demand import Instances
 from blazar_sched.domain.demand import Lifetime
 from blazar_sched.domain.demand import PLACED
 from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.lending import Lending
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.replica import record
 from blazar_sched.service.ledger import access
@@ -41,6 +42,7 @@ def from_row(row: Any) -> Reservation:
         projects=tuple(row.projects),
         on_end=row.on_end,
         magnetic=row.magnetic,
+        lend=row.lend,
         made=row.made,
         created_at=row.created_at,
         updated_at=row.updated_at,
@@ -90,6 +92,7 @@ def to_record(
 ) -> record.Reservation:
     """Return the replica's record of the reservation `reserved`."""
     demand = reserved.demand
+    lending = Lending.decode(reserved.made)
     return record.Reservation(
         id=reserved.id,
         lease_id=reserved.lease_id,
@@ -115,6 +118,9 @@ def to_record(
         ),
         cleared=tuple(reserved.made.get('cleared', ())),
         in_the_way=tuple(reserved.made.get('in_the_way', ())),
+        lends=reserved.lend,
+        lent=lending.lent,
+        recalled=lending.recalled,
     )
 
 

@@ -36,6 +36,7 @@ from blazar_sched.service.upkeep import floating_ip
 from blazar_sched.service.upkeep import healing
 from blazar_sched.service.upkeep import host
 from blazar_sched.service.upkeep import instance_sync
+from blazar_sched.service.upkeep import lending
 from blazar_sched.service.upkeep import maintenance
 
 LOG = log.getLogger(__name__)
@@ -67,10 +68,12 @@ class Endpoint:
         instances: instance_sync.Instances,
         timeline: timeline.Timeline,
         flavors: flavor_sync.Flavors,
+        lendings: lending.Lendings,
         clock: clock.Clock,
     ) -> None:
         self._ledger = ledger
         self._flavors = flavors
+        self._lendings = lendings
         self._offers = offers
         self._series = all_series
         self._extensions = extensions
@@ -177,6 +180,11 @@ class Endpoint:
         return _lease(
             update(lease_id, project_id, values, dry_run, offering)
         )
+
+    def recall_lease(self, lease_id: str, project_id: str | None) -> Values:
+        lease = self._leases.recall(lease_id, project_id)
+        self._lendings.wake()
+        return _lease(lease)
 
     def get_timeline(self, known: list[str], **wanted: Any) -> Values:
         """Return a page of the timeline; see `timeline.Query` for the rest."""

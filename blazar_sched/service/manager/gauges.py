@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The metrics that a manager reads when its metrics are collected."""
 
+from collections import Counter
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -76,6 +77,7 @@ class Gauges:
             yield _gauge(metrics.REPLICA_REVISION, {(): replica.revision})
             yield _gauge(metrics.LEFT_OUT, {(): len(replica.left_out)})
             yield _gauge(metrics.HEADROOM, self._headroom(replica))
+            yield _gauge(metrics.LENT, _lent(replica))
         try:
             found = self._ledger.statistics()
         except exception.Unavailable as e:
@@ -109,6 +111,18 @@ class Gauges:
         return {
             (name,): share for name, share in total.free_shares(start).items()
         }
+
+
+def _lent(replica: state.Replica) -> dict[tuple[str, ...], float]:
+    """Return how many units are lent, by resource type."""
+    found: Counter[tuple[str, ...]] = Counter()
+    for id_ in tuple(replica.lending):
+        lender = replica.reservations.get(id_)
+        if lender is not None:
+            found[lender.resource_type,] += sum(
+                (*lender.lent.values(), *lender.recalled.values())
+            )
+    return dict(found)
 
 
 def _gauge(

@@ -59,6 +59,7 @@ from blazar_sched.service.upkeep import floating_ip_healing
 from blazar_sched.service.upkeep import healing
 from blazar_sched.service.upkeep import host
 from blazar_sched.service.upkeep import instance_sync
+from blazar_sched.service.upkeep import lending
 from blazar_sched.service.upkeep import lifetime
 from blazar_sched.service.upkeep import maintenance
 from blazar_sched.service.upkeep import monitor
@@ -190,6 +191,9 @@ class Manager:
         self.restorer = restorer.Restorer(
             conf, self.ledger, nova, self.clock, monotonic, self.metrics
         )
+        self.lendings = lending.Lendings(
+            conf, self.ledger, self.services.vacater, self.clock, self.metrics
+        )
         self.floating_ips = floating_ip.FloatingIPs(
             self.ledger, self.services.neutron, self.clock
         )
@@ -205,7 +209,8 @@ class Manager:
             self.ledger, self.leases, self.hosts, self.healer,
             self.floating_ips, self.capacity, self.offers, self.series,
             self.extensions, self.maintenances, self.lease_requests,
-            self.instances, self.timeline, self.flavors, self.clock,
+            self.instances, self.timeline, self.flavors, self.lendings,
+            self.clock,
         )
         self.endpoint = rpc.Counted(end_point, self.metrics)
         self._worker_endpoint = rpc.Counted(
@@ -270,6 +275,7 @@ class Manager:
             self.monitor,
             self.maintenances,
             self.unused,
+            self.lendings,
             self.series,
             self.lease_requests,
             self.thresholds,

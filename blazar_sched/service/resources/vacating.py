@@ -74,6 +74,8 @@ class Cause:
     :param end: when the servers that are still there may stay
     :param begun: when the vacating begins, None if now
     :param details: what a notification says about the cause
+    :param notice: seconds ahead at which servers are notified, None for
+        ``vacate_notice``
     :param last_spared: servers of an open reservation are left alone until
         their reservation is over, if it is over by then; other servers of open
         reservations are never deleted
@@ -86,6 +88,7 @@ class Cause:
     begun: int | None
     details: Mapping[str, str | None]
     last_spared: int = window.FOREVER
+    notice: int | None = None
 
 
 def for_lease(lease: Lease, reservation: Reservation) -> Cause:
@@ -111,6 +114,21 @@ def for_closing(host: Host, closed: ClosedWindow, lead_time: int) -> Cause:
             'reason': closed.reason,
         },
         last_spared=closed.start,
+    )
+
+
+def for_recall(
+    lease: Lease, reservation: Reservation, host: Host, at: int, notice: int
+) -> Cause:
+    """Return the cause of vacating what a lease has lent on a host.
+
+    :param at: when the recall began
+    :param notice: seconds ahead at which servers are notified
+    """
+    return Cause(
+        f'{reservation.id} {host.uuid} {at}',
+        f'the recall of lease {lease.id}', at, lease.end, at,
+        {'lease_id': lease.id}, notice=notice,
     )
 
 
@@ -207,6 +225,12 @@ class Vacater:
             taken: Counter[str] = Counter()
             for allocation in held:
                 taken.update(allocation.amounts)
+            for each in self._ledger.reservation_records(inside).values():
+                # The servers in what is lent need not go.
+                lent = each.lent.get(host.uuid, 0)
+                taken.subtract({
+                    c: lent * n for c, n in (each.slot or {}).items()
+                })
             for server in beside:
                 taken.update(server.amounts)
             excess = {
@@ -218,6 +242,20 @@ class Vacater:
                 beside, excess, now, preemption.preference(self._conf)
             )
         return found
+
+    def borrowers(
+        self, lease: Lease, reservation: Reservation, host: Host, now: int
+    ) -> list[Server]:
+        """Return the servers that use what a reservation has recalled.
+
+        :returns: the servers that yield, as few as need be for what is not
+            lent on the host
+        """
+        find = self.all_others if reservation.demand.whole else self.as_needed
+        return [
+            server for server in find(lease, reservation, [host], now)
+            if preemption.yields(server, now)
+        ]
 
     def _others(
         self,
@@ -438,7 +476,10 @@ class Vacater:
 
     def _begin(self, cause: Cause, server: Server, now: int) -> _Course:
         left = (cause.start if now < cause.start else cause.end) - now
-        latest = now + min(self._conf.vacate_notice, left // 2)
+        ahead = cause.notice
+        if ahead is None:
+            ahead = self._conf.vacate_notice
+        latest = now + min(ahead, left // 2)
         noticed = self._notice(cause, server, now)
         if noticed is not None and noticed <= latest:
             return _Course(noticed)

@@ -97,6 +97,7 @@ def lease():
                 'projects': ['p7'],
                 'on_end': 'shelve',
                 'magnetic': True,
+                'lend': False,
                 'made': {},
                 'created_at': 1767225600,
                 'updated_at': None,
@@ -344,6 +345,7 @@ def answers(
         'get_lease': lease,
         'create_lease': lease,
         'update_lease': lease,
+        'recall_lease': lease,
         'delete_lease': None,
         'get_extension': {
             'end': 1767232800, 'limited_by': 'capacity', 'reservation': 0,

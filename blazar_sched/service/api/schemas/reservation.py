@@ -63,6 +63,7 @@ SIZE = (
     Field('disk_gb', 'Disk of each instance, in GB', type=_COUNT_OR_NONE),
 )
 
+LEND = 'lend'
 BEFORE_END = 'before_end'
 _DEFAULT = 'default'
 
@@ -192,6 +193,15 @@ _SHARED = (
         'absent',
         'shelve',
         Type({'enum': _ENDS}),
+        since=V1_1,
+    ),
+    Field(
+        LEND,
+        'Whether what the reservation does not use is lent to preemptible '
+        'servers while the lease is active; what the operator has configured '
+        'if absent',
+        False,
+        BOOLEAN,
         since=V1_1,
     ),
 )
@@ -369,12 +379,20 @@ def plain_all(reservations: Any) -> Any:
     return list(map(plain, reservations))
 
 
-def with_defaults(reservation: dict[str, Any]) -> dict[str, Any]:
-    """Return a valid new `reservation` with every parameter of its type."""
-    fields = PARAMETERS.get(reservation['resource_type'], ())
+def with_defaults(
+    reservation: dict[str, Any], version: Version = V1_1
+) -> dict[str, Any]:
+    """Return a valid new `reservation` with every parameter of its type.
+
+    A reservation that 1.0 makes lends nothing.
+    """
+    type_ = reservation['resource_type']
+    fields = PARAMETERS.get(type_, ())
     defaults = {
         name: schema['default']
         for name, schema in properties(fields, V1_0).items()
         if 'default' in schema
     }
+    if version < V1_1 and type_ in ON_HOSTS:
+        defaults[LEND] = False
     return {**defaults, **reservation}

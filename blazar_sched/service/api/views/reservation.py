@@ -11,6 +11,7 @@ from microversion_parse import Version
 
 from blazar_sched.domain import reservation
 from blazar_sched.domain import state_machine
+from blazar_sched.domain.lending import Lending
 from blazar_sched.service.api import meaning
 from blazar_sched.service.api.field import BOOLEAN
 from blazar_sched.service.api.field import Field
@@ -86,6 +87,12 @@ _FAILED = Field(
     'the action was done or is still to be done',
     None, TEXT_OR_NULL, lambda r: r['made'].get('before_end_failed'), V1_1,
 )
+_LENT = Field(
+    'lent',
+    'Number of hosts or instances that preemptible servers may use now, or '
+    'still use after a recall',
+    0, INTEGER, lambda r: Lending.decode(r['made']).away, V1_1,
+)
 # The fields of an instance reservation.
 _INSTANCES = (
     Field('flavor_id', 'ID of the flavor to boot servers with'),
@@ -112,6 +119,7 @@ _REMAINING = Field(
 _FURTHER: Mapping[str, tuple[Field, ...]] = {
     schemas.HOST: (
         _FAILED,
+        _LENT,
         # Hosts that other reservations use too are not shown to an owner.
         Field(
             'hosts',
@@ -120,7 +128,9 @@ _FURTHER: Mapping[str, tuple[Field, ...]] = {
             None, Many(TEXT), lambda r: r.get('hosts'), V1_1, required=False,
         ),
     ),
-    schemas.VIRTUAL_INSTANCE: (*_INSTANCES, _FAILED, _REMAINING),
+    schemas.VIRTUAL_INSTANCE: (
+        *_INSTANCES, _FAILED, _LENT, _REMAINING
+    ),
     schemas.FLAVOR_INSTANCE: (
         Field(
             'resource_properties',
@@ -139,6 +149,7 @@ _FURTHER: Mapping[str, tuple[Field, ...]] = {
             get=_parameter('flavor_id'), since=V1_1,
         ),
         _FAILED,
+        _LENT,
         _REMAINING,
     ),
 }

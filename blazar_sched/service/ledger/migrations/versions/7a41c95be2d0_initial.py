@@ -215,7 +215,8 @@ def upgrade() -> None:
         *_columns(NAME, 'resource_type', 'status', 'on_end'),
         *_columns(TEXT, 'parameters', 'projects', 'made'),
         *_columns(
-            sa.Boolean, 'missing_resources', 'resources_changed', 'magnetic'
+            sa.Boolean, 'missing_resources', 'resources_changed', 'magnetic',
+            'lend',
         ),
         *_nullable(sa.BigInteger, 'created_at', 'updated_at'),
         sa.Index(None, 'status', 'id'),

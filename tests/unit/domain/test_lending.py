@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What reservations lend, step by step, against what must always hold."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blazar_sched.domain.lending import Lending
+from blazar_sched.domain.lending import MEMORY
+from blazar_sched.domain.lending import next_lending
+
+NOW = 10**9
+HOSTS = 'abc'
+
+counts = st.dictionaries(st.sampled_from(HOSTS), st.integers(1, 5))
+steps = st.lists(
+    st.tuples(
+        counts, st.dictionaries(st.sampled_from(HOSTS), st.integers(0, 6)),
+        st.booleans(), st.integers(1, MEMORY // 2), st.sets(
+            st.sampled_from(HOSTS)
+        ),
+    ),
+    max_size=12,
+)
+
+
+@given(steps)
+def test_units_are_lent_beside_use_and_reserve(looks):
+    known, now, grown, last = Lending(), NOW, [], 0
+    for units, used, lends, later, cleared in looks:
+        now += later
+        total = sum(used.values())
+        grown.append((now, total - last))
+        last = total
+        new = next_lending(known, units, used, now, lends, 'cba'.index)
+        for host in set(units) | set(new.lent) | set(new.recalled):
+            away = new.lent.get(host, 0) + new.recalled.get(host, 0)
+            # A host that a reservation has lost is forgotten.
+            assert away <= units.get(host, 0)
+            # What comes into use comes back.
+            assert away - new.recalled.get(host, 0) <= max(
+                0, units.get(host, 0) - used.get(host, 0)
+            )
+        # No unit goes from recalled to lent before it was cleared.
+        for host, count in known.recalled.items():
+            assert new.recalled.get(host, 0) >= min(
+                count, units.get(host, 0)
+            )
+        assert set(new.recalled) == set(new.recalled_at)
+        # The reserve: as many as came into use at once in the last day.
+        lately = [n for at, n in grown if now - at < MEMORY]
+        assert new.reserve >= max(1, *lately)
+        assert new.reserve <= max(1, *(n for _, n in grown))
+        free = sum(
+            max(0, n - used.get(h, 0) - new.lent.get(h, 0))
+            for h, n in units.items()
+        )
+        if not lends:
+            assert not new.lent
+        elif new.lent:
+            assert free >= new.reserve
+        known = new
+        for host in cleared & set(known.recalled):
+            known = known.cleared(host)
+
+
+@given(counts, st.integers(0, 3))
+def test_all_but_the_reserve_is_lent(units, in_use):
+    used = dict.fromkeys(list(units)[:1], in_use)
+    found = next_lending(Lending(used=in_use), units, used, NOW, True, ord)
+    free = sum(max(0, n - used.get(h, 0)) for h, n in units.items())
+    assert found.away == max(0, free - 1)
+
+
+def test_what_costs_least_comes_back_first():
+    known = Lending({'a': 1, 'b': 1, 'c': 1}, used=0)
+    units = dict.fromkeys('abcd', 1)
+    cost = {'a': 512, 'b': 0, 'c': 1024}.__getitem__
+    found = next_lending(known, units, {'d': 1}, NOW, True, cost)
+    assert found.recalled == {'b': 1}
+    assert found.recalled_at == {'b': NOW}
+    assert found.lent == {'a': 1, 'c': 1}
