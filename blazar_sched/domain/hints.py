@@ -100,6 +100,17 @@ def read(
     )
 
 
+def of_server(shown: Mapping[str, object] | None) -> dict[str, object]:
+    """Return the hints of a server that Nova shows, by name.
+
+    Nova may show the value of a hint as a list of one value.
+    """
+    return {
+        name: hint[0] if isinstance(hint, list) and len(hint) == 1 else hint
+        for name, hint in (shown or {}).items()
+    }
+
+
 def _end(
     hints: Mapping[str, Any],
     extra_specs: Mapping[str, str],

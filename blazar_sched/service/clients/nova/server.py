@@ -345,10 +345,7 @@ def _server(shown: _Shown, aliases: Aliases) -> Server:
     specs = shown['flavor'].get('extra_specs', {})
     # The flavor of a reservation makes the server hold a slot of that
     # reservation, whatever reservation the hints name.
-    hints = {
-        name: _single(hint)
-        for name, hint in (shown.get('scheduler_hints') or {}).items()
-    }
+    hints = server_hints.of_server(shown.get('scheduler_hints'))
     claim = flavor_rules.reservation_id(specs) or hints.get(
         server_hints.RESERVATION
     )
@@ -425,8 +422,3 @@ def _declared(
         return server_hints.read(hints, specs, created)
     except exception.InvalidInput:
         return Declared()
-
-
-def _single(hint: object) -> object:
-    """Return a hint's value, which Nova may show as a list of one value."""
-    return hint[0] if isinstance(hint, list) and len(hint) == 1 else hint
