@@ -2,16 +2,25 @@
 """`blazar-sched simulate`: the cost of leases on a trace, by policy."""
 
 import argparse
+import contextlib
 import importlib.util
 import math
 import os
 import sys
+import tempfile
+import time
 
+from rich import progress
+
+from blazar_sched.domain import exception
 from blazar_sched.domain import way
 from blazar_sched.simulate import lease
 from blazar_sched.simulate import policy
+from blazar_sched.simulate import trace
 
 DAY = 86400
+# The days of a cloud's past that are simulated, unless --days is given.
+MONTH = 30
 
 
 def _count(text: str) -> int:
@@ -35,6 +44,12 @@ def _days(text: str) -> float:
     return days
 
 
+def _folder(text: str) -> str:
+    if not os.path.isdir(text):
+        raise argparse.ArgumentTypeError(f'{text} is not a directory')
+    return text
+
+
 def _new_file(text: str) -> str:
     # Checked before the simulation runs, not afterwards.
     if not os.path.isdir(os.path.dirname(text) or os.curdir):
@@ -45,6 +60,7 @@ def _new_file(text: str) -> str:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    _add_cloud(parser)
     _add_trace(parser)
     _add_leases(parser)
     _add_policies(parser)
@@ -63,10 +79,35 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_cloud(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        '--os-cloud',
+        metavar='NAME',
+        help='cloud in clouds.yaml whose Nova and Placement are asked for '
+        'instances and hosts, in place of --instances and --hosts; envvars '
+        'for the cloud of the OS_* environment variables. Requires an '
+        'administrator; nothing in the cloud is changed',
+    )
+    parser.add_argument(
+        '--days',
+        type=_count,
+        metavar='N',
+        help='number of days to simulate: with --os-cloud the last N days '
+        f'(default: {MONTH}), otherwise the first N days of the trace '
+        '(default: until the last arrival)',
+    )
+    parser.add_argument(
+        '--save',
+        type=_folder,
+        metavar='DIRECTORY',
+        help='with --os-cloud, directory for the files instances.csv and '
+        'hosts.csv with what was read, for --instances and --hosts',
+    )
+
+
 def _add_trace(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--instances',
-        required=True,
         metavar='CSV',
         help='file of instances with the columns '
         'arrival,lifetime,vcpus,memory_mb,kind[,declared]; times are in '
@@ -75,7 +116,6 @@ def _add_trace(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         '--hosts',
-        required=True,
         metavar='CSV',
         help='file of hosts with the columns name,vcpus,memory_mb; or the '
         "nodes of Alibaba's GPU cluster trace of 2023",
@@ -249,6 +289,17 @@ def _add_ways(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    files = [each for each in (args.instances, args.hosts) if each]
+    if len(files) != (0 if args.os_cloud else 2):
+        print(
+            'simulate: either --instances and --hosts or --os-cloud is '
+            'required',
+            file=sys.stderr,
+        )
+        return 2
+    if args.save and not args.os_cloud:
+        print('simulate: --save requires --os-cloud', file=sys.stderr)
+        return 2
     if args.seeds > 1 and (args.suggest or args.plot):
         print(
             'simulate: --suggest and --plot require a single seed',
@@ -263,6 +314,51 @@ def run(args: argparse.Namespace) -> int:
                 file=sys.stderr,
             )
             return 2
+    if not args.os_cloud:
+        _simulate(args)
+        return 0
+    args.days = args.days or MONTH
+    with (
+        contextlib.nullcontext(args.save) if args.save
+        else tempfile.TemporaryDirectory()
+    ) as folder:
+        args.instances = os.path.join(folder, 'instances.csv')
+        args.hosts = os.path.join(folder, 'hosts.csv')
+        _read_cloud(args, int(time.time()))
+        _simulate(args)
+    return 0
+
+
+def _read_cloud(args: argparse.Namespace, now: int) -> None:
+    """Write the files of instances and hosts from the cloud's past.
+
+    :raises Unavailable: if the cloud cannot be asked
+    :raises InvalidInput: if the cloud has no hosts or had no servers
+    """
+    from blazar_sched.simulate import nova_history
+
+    with progress.Progress() as bar:
+        past = nova_history.read_cloud(
+            args.os_cloud, now - args.days * DAY, now, bar
+        )
+    print(
+        f'{args.os_cloud}, last {args.days} days: {len(past.hosts)} hosts, '
+        f'{past.servers} servers'
+    )
+    if past.unread:
+        print(
+            f'The actions of {past.unread} servers cannot be read: these '
+            'servers count as never shelved.'
+        )
+    if not past.hosts or not past.instances:
+        raise exception.InvalidInput(
+            f'--os-cloud {args.os_cloud}: nothing to simulate'
+        )
+    trace.write_instances(args.instances, past.instances)
+    trace.write_hosts(args.hosts, past.hosts)
+
+
+def _simulate(args: argparse.Namespace) -> None:
     from blazar_sched.simulate import comparison
 
     least, most = sorted(args.ahead)
@@ -283,16 +379,16 @@ def run(args: argparse.Namespace) -> int:
         args.seed, args.sample, args.repeat, args.until_refused,
         args.migration_failure, args.gpus,
         (args.cold, args.fixed, way.read_way(args.gpu_way) or ''),
+        args.days and args.days * DAY,
     )
     if args.seeds > 1:
         comparison.run_scenes(
             settings, policy.compared(args.without), args.seeds, args.jobs,
             args.json,
         )
-        return 0
+        return
     policies = (
         policy.suggested() if args.suggest
         else policy.compared([*args.without, policy.WEIGHERS])
     )
     comparison.run(settings, policies, args.json, args.plot, args.suggest)
-    return 0

@@ -47,6 +47,7 @@ class Settings:
     :param ways: the share of the instances without GPUs that are moved while
         they are stopped, the share that is not moved, and how instances with
         GPUs are moved
+    :param span: the seconds to simulate, None until the last arrival
     """
 
     instances: str
@@ -60,6 +61,7 @@ class Settings:
     migration_failure: float = 0.0
     gpus: bool = False
     ways: tuple[float, float, str] = (0.0, 0.0, NOT)
+    span: int | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -210,14 +212,15 @@ def _read_scenario(settings: Settings) -> simulation.Scenario:
     instances = trace.with_ways(
         instances, *settings.ways, random.Random(f'{seed}/ways')
     )
-    span = trace.span(instances)
+    span = settings.span or trace.span(instances)
+    instances = [each for each in instances if each.arrival < span]
     bookings = lease.draw(
         settings.load, hosts, span, random.Random(f'{seed}/leases')
     )
     pool = cloud.least_pool(hosts, bookings)
     return simulation.Scenario(
-        hosts, trace.repeat(instances, settings.repeat, seed), bookings, pool,
-        span, settings.options, settings.migration_failure,
+        hosts, trace.repeat(instances, settings.repeat, span, seed), bookings,
+        pool, span, settings.options, settings.migration_failure,
     )
 
 
@@ -238,9 +241,9 @@ def _until_refused(
     """
 
     def repeated(times: int) -> simulation.Scenario:
-        return dataclasses.replace(
-            scenario, instances=trace.repeat(scenario.instances, times, seed)
-        )
+        return dataclasses.replace(scenario, instances=trace.repeat(
+            scenario.instances, times, scenario.span, seed
+        ))
 
     played: dict[int, result.Result] = {}
 

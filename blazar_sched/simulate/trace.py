@@ -137,15 +137,18 @@ def _number(row: Row, column: str, least: int = 0) -> int:
     return number
 
 
+# The columns of this project's own format, which have optional ones too.
+_OWN_INSTANCES = 'arrival', 'lifetime', 'vcpus', 'memory_mb', 'kind'
+_OWN_HOSTS = 'name', 'vcpus', 'memory_mb'
 # The readers of rows, by the columns that a reader needs.
 Reader = Callable[[Row, random.Random], Any]
 _INSTANCES: dict[tuple[str, ...], Reader] = {
-    ('arrival', 'lifetime', 'vcpus', 'memory_mb', 'kind'): _own_instance,
+    _OWN_INSTANCES: _own_instance,
     ('cpu_milli', 'memory_mib', 'qos', 'creation_time', 'deletion_time'):
         _alibaba_instance,
 }
 _HOSTS: dict[tuple[str, ...], Reader] = {
-    ('name', 'vcpus', 'memory_mb'): _own_host,
+    _OWN_HOSTS: _own_host,
     ('sn', 'cpu_milli', 'memory_mib'): _alibaba_host,
 }
 
@@ -165,6 +168,34 @@ def read_hosts(path: str) -> list[Host]:
     :raises InvalidInput: naming the file, and the line that is wrong
     """
     return list(_read(path, _HOSTS, random.Random(0)))
+
+
+def write_instances(path: str, instances: Iterable[Instance]) -> None:
+    """Write a file of instances, without the ways in which they are moved.
+
+    :raises InvalidInput: naming the file, if it cannot be written
+    """
+    _write(path, (*_OWN_INSTANCES, 'declared', 'gpus'), instances)
+
+
+def write_hosts(path: str, hosts: Iterable[Host]) -> None:
+    """Write a file of hosts.
+
+    :raises InvalidInput: naming the file, if it cannot be written
+    """
+    _write(path, (*_OWN_HOSTS, 'gpus'), hosts)
+
+
+def _write(
+    path: str, columns: Sequence[str], many: Iterable[Instance | Host]
+) -> None:
+    try:
+        with open(path, 'w', newline='', encoding='utf-8') as lines:
+            rows = csv.DictWriter(lines, columns, extrasaction='ignore')
+            rows.writeheader()
+            rows.writerows(map(dataclasses.asdict, many))
+    except OSError as e:
+        raise exception.InvalidInput(f'{path}: {e}') from e
 
 
 def _read(
@@ -254,14 +285,15 @@ def span(instances: Sequence[Instance]) -> int:
 
 
 def repeat(
-    instances: Sequence[Instance], times: int, seed: int
+    instances: Sequence[Instance], times: int, length: int, seed: int
 ) -> list[Instance]:
     """Return each instance `times` times, each copy but the first shifted.
 
     A copy is shifted by a random time, cyclically within the trace. The first
     copies are the same for any `times`.
+
+    :param length: the seconds from the start of the trace to its end
     """
-    length = span(instances)
     copies = list(instances)
     for number in range(1, times):
         rng = random.Random(f'{seed}/{number}')

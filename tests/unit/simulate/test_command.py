@@ -8,6 +8,7 @@ import random
 import pytest
 
 from blazar_sched.cmd import main
+from blazar_sched.simulate import nova_history
 from blazar_sched.simulate import result
 from blazar_sched.simulate import trace
 
@@ -177,6 +178,79 @@ def test_missing_library_is_reported(monkeypatch, capsys, missing, options):
     command = ['simulate', '--instances', 'i.csv', '--hosts', 'h.csv']
     assert main.main([*command, *options]) == 2
     assert missing in capsys.readouterr().err
+
+
+@pytest.fixture
+def cloud(monkeypatch, files):
+    """A cloud whose past is the trace, on 16 hosts."""
+    instances = trace.read_instances(files / 'instances.csv', random.Random(0))
+    hosts = trace.read_hosts(files / 'hosts.csv')[:16]
+    past = nova_history.History(hosts, instances, len(instances), 2)
+
+    def read(cloud, begin, end, bar):
+        assert (cloud, end - begin) == ('mine', 7 * DAY)
+        return past
+
+    monkeypatch.setattr(nova_history, 'read_cloud', read)
+
+
+def test_the_past_of_a_cloud_is_saved_and_simulated_again(
+    cloud, tmp_path, capsys
+):
+    out = tmp_path / 'out.json'
+    common = '--days', '7', '--json', str(out)
+    command = ['simulate', '--os-cloud', 'mine', '--save', str(tmp_path)]
+    assert main.main([*command, *common]) == 0
+    first = json.loads(out.read_text())
+    shown = capsys.readouterr().out
+    assert 'mine, last 7 days: 16 hosts, 400 servers' in shown
+    assert 'actions of 2 servers cannot be read' in shown
+    # Nothing arrives in the last two days, which are simulated all the same.
+    assert (first['hosts'], first['days']) == (16, 7.0)
+
+    assert main.main([
+        'simulate', '--instances', str(tmp_path / 'instances.csv'),
+        '--hosts', str(tmp_path / 'hosts.csv'), *common,
+    ]) == 0
+    assert json.loads(out.read_text()) == first
+    assert main.main(['simulate', '--os-cloud', 'mine', *common]) == 0
+    assert json.loads(out.read_text()) == first
+
+
+def test_only_so_many_days_of_a_trace_are_simulated(simulate):
+    options = '--sample', '48', '--lease-share', '0.1'
+    whole, part = simulate(*options), simulate(*options, '--days', '2')
+    assert (whole['days'], part['days']) == (5.0, 2.0)
+    assert 0 < part['instances'] < whole['instances']
+
+
+@pytest.mark.parametrize('options, told', [
+    ([], '--instances and --hosts'),
+    (['--hosts', 'h.csv'], '--instances and --hosts'),
+    (['--os-cloud', 'mine', '--hosts', 'h.csv'], '--os-cloud'),
+    (
+        ['--instances', 'i.csv', '--hosts', 'h.csv', '--save', '.'],
+        '--save requires --os-cloud',
+    ),
+])
+def test_either_files_or_a_cloud(capsys, options, told):
+    assert main.main(['simulate', *options]) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_an_unknown_cloud_is_told(capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    assert main.main(['simulate', '--os-cloud', 'nowhere']) == 1
+    assert '--os-cloud nowhere cannot be read: Cloud nowhere was not' in (
+        capsys.readouterr().err
+    )
+
+
+def test_a_cloud_without_servers_is_told(capsys, monkeypatch):
+    empty = nova_history.History([trace.Host('h', 1, 1)], [], 0, 0)
+    monkeypatch.setattr(nova_history, 'read_cloud', lambda *_: empty)
+    assert main.main(['simulate', '--os-cloud', 'mine']) == 1
+    assert '--os-cloud mine: nothing to simulate' in capsys.readouterr().err
 
 
 def test_a_wrong_line_is_told_with_its_number(tmp_path, files, capsys):

@@ -119,8 +119,8 @@ def test_a_repeated_trace_keeps_its_first_copies():
     once = [
         trace.Instance(at, 5, 1, 1, trace.UNBOUNDED) for at in (0, 10, 90)
     ]
-    twice, thrice = (trace.repeat(once, n, seed=7) for n in (2, 3))
-    assert trace.repeat(once, 1, seed=7) == once
+    twice, thrice = (trace.repeat(once, n, 91, seed=7) for n in (2, 3))
+    assert trace.repeat(once, 1, 91, seed=7) == once
     assert len(thrice) == 9
     assert not Counter(twice) - Counter(thrice)
     assert all(0 <= each.arrival <= 90 for each in thrice)
