@@ -23,6 +23,8 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 import contextlib
 import dataclasses
+import itertools
+import operator
 from typing import Any
 from typing import TypeAlias
 
@@ -194,29 +196,73 @@ class Present:
         end: int,
         amounts: tuple[int, ...],
         own_id: str | None,
-        ignore: tuple[str, ...] = (),
     ) -> list[HostState]:
         """Return the HostStates that have room, in their order.
 
         The answer is that of `TimelineIndex.select`, by the confirmed records.
 
         :param own_id: uuid of the instance that asks; its record is ignored
-        :param ignore: the reservations whose allocations are ignored
         """
-        own = () if own_id is None else (own_id,)
         while True:
             version = self.version
             passing = index.select(
-                host_states, start, end, amounts, ignore=(*own, *ignore)
+                host_states, start, end, amounts, ignore=own_id
             )
             refused = self._refused(
-                index, passing, start, end, amounts, own_id, ignore
+                index, passing, start, end, amounts, own_id
             )
             if version == self.version:
                 break
         if not refused:
             return passing
         return [h for h in passing if id(h) not in refused]
+
+    def select_with(
+        self,
+        index: ext.TimelineIndex,
+        host_states: Sequence[HostState],
+        start: int,
+        end: int,
+        amounts: tuple[int, ...],
+        own_id: str | None,
+        more: Iterable[int],
+        ignore: tuple[str, ...],
+    ) -> list[HostState]:
+        """Return the HostStates that have room, with more room than they say.
+
+        :param index: of any resource classes
+        :param own_id: uuid of the instance that asks; its record is ignored
+        :param more: what is added to the room of each HostState, one value per
+            HostState and class, row-major; may be negative
+        :param ignore: the reservations whose allocations are ignored
+        """
+        added, width = tuple(more), len(amounts)
+        while True:
+            version = self.version
+            refused: set[int] = set()
+            for numbers in self._apart(host_states):
+                states = [host_states[n] for n in numbers]
+                found = (
+                    self.headroom(index, states, own_id)
+                    if index.resource_classes == inventory.RESOURCE_CLASSES
+                    else plain(index, states, own_id)
+                )
+                lanes = itertools.chain.from_iterable(
+                    added[n * width:(n + 1) * width] for n in numbers
+                )
+                room = array.array('q', map(operator.add, found.room, lanes))
+                fits = index.fits(
+                    found.rows, start, end, amounts, room,
+                    ignore=(*found.ignore, *ignore),
+                )
+                refused.update(
+                    number for number, row, each
+                    in zip(numbers, found.rows, fits, strict=True)
+                    if row >= 0 and not each
+                )
+            if version == self.version:
+                break
+        return [h for n, h in enumerate(host_states) if n not in refused]
 
     def horizon(
         self,
@@ -311,7 +357,6 @@ class Present:
         end: int,
         amounts: tuple[int, ...],
         own_id: str | None,
-        ignore: tuple[str, ...],
     ) -> set[int]:
         """Return the id() of the HostStates that confirmed records refuse."""
         return {
@@ -319,7 +364,7 @@ class Present:
             for numbers, found in self._confirmed(index, passing, own_id)
             for n, fits in zip(numbers, index.fits(
                 found.rows, start, end, amounts, found.room,
-                ignore=(*found.ignore, *ignore),
+                ignore=found.ignore,
             ), strict=True)
             if not fits
         }
@@ -338,17 +383,31 @@ class Present:
 
         :returns: pairs of positions in `host_states` and their room
         """
-        together: list[int] = []
-        alone: list[int] = []
-        for n, h in enumerate(host_states):
-            if h.uuid in self._doubtful:
-                (alone if self._is_left(h) else together).append(n)
-        for numbers in (together, *([n] for n in alone)):
+        for numbers in self._apart(host_states, self._doubtful):
             found = self.headroom(
                 index, [host_states[n] for n in numbers], own_id
             )
             if found.is_less:
                 yield numbers, found
+
+    def _apart(
+        self,
+        host_states: Sequence[HostState],
+        among: Collection[str] | None = None,
+    ) -> Iterator[list[int]]:
+        """Yield the positions of the HostStates that share a query.
+
+        :param among: the uuids of the hosts to look at, None for all
+        """
+        together: list[int] = []
+        for n, h in enumerate(host_states):
+            if among is not None and h.uuid not in among:
+                continue
+            if self._is_left(h):
+                yield [n]
+            else:
+                together.append(n)
+        yield together
 
     def _is_left(self, host_state: HostState) -> bool:
         """Tell whether HostState misses an instance with a relocation path."""

@@ -96,7 +96,7 @@ class Room:
     ) -> list[HostState]:
         index = self.replica.indexes.main
         if self.request.preemptible and self.replica.lent:
-            return self.with_lent(index, group, admission.end, amounts)
+            return self.borrowing(index, group, admission.end, amounts)
         passing = self.replica.present.select(
             index, group, self.now, admission.end, amounts,
             self.request.own_id,
@@ -104,6 +104,29 @@ class Room:
         if not admission.relocates:
             return passing
         return self.paths.with_path(group, passing, amounts, admission.end)
+
+    def borrowing(
+        self,
+        index: ext.TimelineIndex,
+        host_states: list[HostState],
+        end: int,
+        amounts: tuple[int, ...],
+    ) -> list[HostState]:
+        """Return the HostStates with room for a preemptible request."""
+        replica, own_id = self.replica, self.request.own_id
+        lent = [h for h in host_states if h.uuid in replica.lent]
+        others = [h for h in host_states if h.uuid not in replica.lent]
+        if index is replica.indexes.main:
+            others = replica.present.select(
+                index, others, self.now, end, amounts, own_id
+            )
+        else:
+            others = index.select(
+                others, self.now, end, amounts, ignore=own_id
+            )
+        return steps.either(
+            host_states, others, self.with_lent(index, lent, end, amounts)
+        )
 
     def with_lent(
         self,
@@ -115,44 +138,29 @@ class Room:
     ) -> list[HostState]:
         """Return the HostStates with room, also in what reservations lend.
 
-        The hosts that need the same room are one query of the index.
+        The hosts that the same reservations lend are one query of the index.
 
         :param amounts: by the resource classes of the index
         :param beside: the instances that need room too, by uuid of the host
         """
-        wanted = dict(zip(index.resource_classes, amounts, strict=True))
+        classes = index.resource_classes
         groups: dict[
-            tuple[tuple[int, ...], tuple[str, ...]], list[HostState]
-        ] = defaultdict(list)
+            tuple[str, ...], tuple[list[HostState], list[int]]
+        ] = defaultdict(lambda: ([], []))
         for h in host_states:
             lent, whole = lending.on(self.replica, h.uuid, end)
-            total = _total(wanted, beside.get(h.uuid, ()))
-            groups[tuple(
-                max(0, amount - lent[name])
-                for name, amount in zip(wanted, total, strict=True)
-            ), whole].append(h)
+            for each in beside.get(h.uuid, ()):
+                lent.subtract(each.countable())
+            group, more = groups[whole]
+            group.append(h)
+            more += map(lent.__getitem__, classes)
         return steps.either(host_states, *(
-            self._select(index, group, end, total, whole)
-            for (total, whole), group in groups.items()
-        ))
-
-    def _select(
-        self,
-        index: ext.TimelineIndex,
-        host_states: list[HostState],
-        end: int,
-        amounts: tuple[int, ...],
-        ignore: tuple[str, ...],
-    ) -> list[HostState]:
-        own_id, now = self.request.own_id, self.now
-        if index is self.replica.indexes.main:
-            return self.replica.present.select(
-                index, host_states, now, end, amounts, own_id, ignore
+            self.replica.present.select_with(
+                index, group, self.now, end, amounts, self.request.own_id,
+                more, whole,
             )
-        return index.select(
-            host_states, now, end, amounts,
-            ignore=ignore if own_id is None else (own_id, *ignore),
-        )
+            for whole, (group, more) in groups.items()
+        ))
 
     def _without_own(self, host_state: HostState) -> HostState:
         """Return the HostState without the instance, if it is there.
@@ -444,7 +452,7 @@ class ClassRoom(_RoomStep):
             # The relocation path has room for these classes, too.
             return group
         if self._room.request.preemptible and self._room.replica.lent:
-            return self._room.with_lent(
+            return self._room.borrowing(
                 self._index, group, admission.end, total
             )
         return self._index.select(

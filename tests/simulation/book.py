@@ -12,6 +12,7 @@ from blazar_sched.domain import event
 from blazar_sched.domain import states
 from blazar_sched.domain.demand import INSTANCE_LIFETIME
 from blazar_sched.domain.demand import PHYSICAL_HOST
+from blazar_sched.domain.lending import Lending
 
 _OVER = (states.LEASE_DELETING, states.LEASE_TERMINATED)
 
@@ -90,6 +91,8 @@ class Reservation:
     :ivar notice: when that end was first to be announced
     :ivar noticed_at: when the announcement was first seen done
     :ivar trouble: whether an event of the lease was given up
+    :ivar slot: the amounts of one instance of the reservation
+    :ivar lent: how many instances or hosts are lent, by uuid of the host
     """
 
     id: str
@@ -114,6 +117,8 @@ class Reservation:
     notice: int | None = None
     noticed_at: int | None = None
     trouble: bool = False
+    slot: dict = dataclasses.field(default_factory=dict)
+    lent: dict = dataclasses.field(default_factory=dict)
 
     def is_over(self, at):
         return self.end <= at or self.over_at is not None
@@ -135,6 +140,7 @@ class Reservation:
             )
         return (
             self.resource_type == PHYSICAL_HOST
+            and not server.preemptible
             and server.project_id == self.project_id
             and server.node in self.nodes
             and self.start <= arrived < self.end
@@ -208,6 +214,8 @@ class Book:
         known.magnetic |= r.magnetic
         known.on_end = getattr(r.demand, 'on_end', r.on_end)
         known.before_end = r.demand.before_end
+        known.slot = dict(r.demand.slot)
+        known.lent = Lending.decode(r.made).lent
         known.instance_id = getattr(r.demand, 'instance_id', None)
         known.opened |= r.status == states.RESERVATION_ACTIVE
         known.trouble |= any(

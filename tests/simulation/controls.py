@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Negative controls: with a fix undone, the simulation must find the fault."""
 
+from collections import Counter
 from collections.abc import Callable
 import contextlib
 import dataclasses
@@ -42,6 +43,7 @@ from blazar_sched.service.upkeep import relocation
 from blazar_sched.worker import admission
 from blazar_sched.worker import magnetic
 from blazar_sched.worker import request
+from blazar_sched.worker import room
 from tests.simulation.cloud import servers
 from tests.simulation.features import AWAY
 from tests.simulation.features import BEFORE_END
@@ -50,11 +52,13 @@ from tests.simulation.features import COLD
 from tests.simulation.features import FAULTS
 from tests.simulation.features import FORCED
 from tests.simulation.features import LARGE
+from tests.simulation.features import LENDING
 from tests.simulation.features import LIFETIMES
 from tests.simulation.features import MAGNETIC
 from tests.simulation.features import MAINTENANCE
 from tests.simulation.features import OFFERS
 from tests.simulation.features import ON_END
+from tests.simulation.features import PREEMPTIBLE
 from tests.simulation.features import RELOCATION
 from tests.simulation.features import REQUESTS
 from tests.simulation.features import RESIZES
@@ -103,6 +107,25 @@ def _images_for_any_end():
     return mock.patch.object(
         snapshot, 'image_mark', lambda id_, ending: {flavor.RESERVATION: id_}
     )
+
+
+def _no_room_beside_preemptible():
+    """Preemptible servers count for nothing while a window is open."""
+    return mock.patch.object(
+        room.RoomNow, 'passing', lambda step, host_states: host_states
+    )
+
+
+def _lent_while_recalled():
+    """Servers still borrow what its owner is to get back."""
+    real = record._reservation
+
+    def decode(data):
+        lent = Counter(data.get('lent', {}))
+        lent.update(data.get('recalled', {}))
+        return real({**data, 'lent': dict(lent)})
+
+    return mock.patch.dict(record._DECODE, {record.RESERVATION: decode})
 
 
 def _announced_at_the_start():
@@ -703,6 +726,14 @@ ALL = {
     'move-is-confirmed': Control(
         (RELOCATION, COLD), 'never done', 0, _unconfirmed,
         ('boot_lasting', 'reach_move'),
+    ),
+    'reserve-beside-preemptible': Control(
+        (PREEMPTIBLE,), 'what_is_kept_has_room_now', 0,
+        _no_room_beside_preemptible, ('boot_preemptible', 'open_now'),
+    ),
+    'recalled-is-closed': Control(
+        (PREEMPTIBLE, LENDING), 'who_is_let_in', 0, _lent_while_recalled,
+        ('boot_preemptible', 'open_now', 'step_all', 'boot_bound'),
     ),
     'moved-in-time': Control(
         (RELOCATION,), 'late_only_if', 0, _never_moved,

@@ -40,13 +40,14 @@ class _Closed:
     reservation_id: str | None = None
 
 
-def levels(world, node, servers, start, end, own=None):
+def levels(world, node, servers, start, end, own=None, borrows=False):
     """Yield (time, amounts in use) for each time in a window.
 
     The times are those at which something is known to change.
 
     :param servers: the servers that are known on the host
     :param own: the uuid of a server whose later stays are not counted
+    :param borrows: whether what reservations lend counts as free
     """
     host = world.cloud.nodes[node].uuid
     stays = {s.uuid: stays_until(world, s) for s in servers}
@@ -54,7 +55,34 @@ def levels(world, node, servers, start, end, own=None):
     later = [
         s for s in later_stays(world, host) if s.uuid not in (own, *here)
     ]
-    yield from _levels(world, node, later, servers, stays, start, end)
+    for at, taken in _levels(world, node, later, servers, stays, start, end):
+        if borrows:
+            taken.subtract(lent(world, node, at))
+        yield at, taken
+
+
+def lent(world, node, at):
+    """Return the amounts that reservations lend on a host at a time."""
+    host = world.cloud.nodes[node].uuid
+    found = Counter()
+    for a in world.book.allocations.values():
+        r = world.book.reservations[a.reservation_id]
+        if a.host == host and a.start <= at < a.end:
+            found.update({
+                c: r.lent.get(host, 0) * n
+                for c, n in held(world, node, a, r.slot).items()
+            })
+    return found
+
+
+def held(world, node, allocation, amounts):
+    """Return amounts on a host, or the whole host that an allocation has."""
+    if not allocation.whole:
+        return amounts
+    return {
+        c: world.cloud.sizes[node][c].capacity
+        for c in inventory.RESOURCE_CLASSES
+    }
 
 
 def later_stays(world, host):
@@ -174,13 +202,9 @@ def _level(world, node, booked, servers, stays, at):
     for a in booked:
         if a.start <= at < a.end:
             inside.add(a.reservation_id)
-            taken.update(
-                {
-                    c: world.cloud.sizes[node][c].capacity
-                    for c in inventory.RESOURCE_CLASSES
-                }
-                if a.whole else a.amounts
-            )
+            taken.update(held(
+                world, node, a, {} if a.whole else a.amounts
+            ))
     for s in servers:
         if at < stays[s.uuid] and not any(
             r.id in inside for r in drawn_on(world, s)

@@ -41,6 +41,7 @@ from tests.simulation.cloud.cloud import SimulatedCloud
 from tests.simulation.features import AWAY
 from tests.simulation.features import CLEANING
 from tests.simulation.features import COLD
+from tests.simulation.features import LENDING
 from tests.simulation.features import MAINTENANCE
 from tests.simulation.features import RELOCATION
 from tests.simulation.features import REQUESTS
@@ -65,6 +66,8 @@ MAX_AGE = 120
 
 # Minutes between leases in worlds with that feature.
 CLEANING_TIME = 5
+# Seconds after the start of a lease in which it lends nothing.
+LEND_AFTER = 60
 # Seconds ahead for which the leases of a series are booked.
 SERIES_HORIZON = 3 * 3600
 
@@ -77,6 +80,7 @@ def compare_thresholds(manager):
 
 # What the loops of a manager do in worlds with a feature.
 LOOPS = {
+    LENDING: lambda m: m.lendings.step(),
     MAINTENANCE: lambda m: m.maintenances.step(),
     REQUESTS: lambda m: m.lease_requests.step(),
     SERIES: lambda m: m.series.step(),
@@ -86,11 +90,15 @@ LOOPS = {
 
 @dataclasses.dataclass(frozen=True)
 class LetIn:
-    """A request for which a scheduler has just chosen a host."""
+    """A request for which a scheduler has just chosen a host.
+
+    :ivar moves: whether the request is for a server that exists already
+    """
 
     request: Request
     node: str
     by: Scheduler
+    moves: bool
 
 
 class World:
@@ -108,7 +116,8 @@ class World:
     :ivar placed: the allocations of a lease created in the last action
     :ivar refused: the request of a lease that was refused in it for lack of
         room
-    :ivar recorded: where the ledger had servers before it: hosts by uuid
+    :ivar recorded: what the ledger had of servers before it: the host and the
+        amounts by uuid
     :ivar paths: the relocation paths in the ledger before it, by uuid
     :ivar setting: the options of relocation, None without relocation
     :ivar migrated: how many migrations were requested before it
@@ -201,6 +210,9 @@ class World:
              2 if AWAY in self.features else 50),
         ):
             conf.set_override(name, value, group)
+        if LENDING in self.features:
+            conf.set_override('lend', 'by-default', 'manager')
+            conf.set_override('lend_after', LEND_AFTER, 'manager')
         if CLEANING in self.features:
             conf.set_override('cleaning_time', CLEANING_TIME, 'manager')
         if self.setting is not None:
@@ -301,7 +313,9 @@ class World:
         self.turned_away = []
         if changed:
             instances = self.book.instances.values()
-            self.recorded = {i.uuid: i.host for i in instances}
+            self.recorded = {
+                i.uuid: (i.host, dict(i.amounts)) for i in instances
+            }
             self.paths = {i.uuid: i.path for i in instances}
 
     # Helpers of actions
@@ -456,7 +470,9 @@ class World:
             self.pull(by)
         node = by.place(request, choose)
         if node is not None:
-            self.let_in = LetIn(request, node, by)
+            self.let_in = LetIn(
+                request, node, by, request.uuid in self.cloud.servers_
+            )
         return node
 
     def pull(self, scheduler):

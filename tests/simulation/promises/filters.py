@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The filters protect leases, and let servers into their own reservations."""
 
+from collections import Counter
+
 from blazar_sched.domain import window
 from tests.simulation import occupancy
 from tests.simulation import routes
@@ -20,7 +22,7 @@ def who_is_let_in_leaves_room_for_leases(world):
     if server is None or server.node != let_in.node:
         return
     size = world.cloud.sizes[let_in.node]
-    if server.reservation_id is not None:
+    if _is_bound(world, server):
         yield from _bound(world, server)
         return
     if any(
@@ -39,12 +41,50 @@ def who_is_let_in_leaves_room_for_leases(world):
         return
     servers = [s for s in world.cloud.on(let_in.node) if s is not server]
     for at, taken in occupancy.levels(
-        world, let_in.node, servers, int(world.time), end, server.uuid
+        world, let_in.node, servers, int(world.time), end, server.uuid,
+        server.preemptible,
     ):
         taken.update(server.amounts)
         over = {c: n for c, n in taken.items() if n > size[c].capacity}
         if over:
             yield f'{server} is let in, and at {at} {over} are in use'
+
+
+@registry.promise
+def what_is_kept_has_room_now(world):
+    """An admitted server leaves the room of unused units that are not lent.
+
+    Preemptible servers count, too: they do not yield to a boot.
+    """
+    let_in = world.let_in
+    if let_in is None or not is_newest(world, let_in.by):
+        return
+    server = world.cloud.servers_.get(let_in.request.uuid)
+    if server is None or server.node != let_in.node or (
+        _is_bound(world, server)
+    ):
+        return
+    node = world.cloud.nodes[let_in.node]
+    there = world.cloud.on(let_in.node)
+    taken = sum((Counter(s.amounts) for s in there), Counter())
+    for a in world.book.allocations.values():
+        if a.host != node.uuid or not a.start <= world.time < a.end:
+            continue
+        r = world.book.reservations[a.reservation_id]
+        if a.whole or r.instance_id is not None:
+            continue
+        kept = Counter(a.amounts)
+        lent = r.lent.get(a.host, 0)
+        kept.subtract({c: lent * n for c, n in r.slot.items()})
+        for s in there:
+            if r.owns(s, world.cloud.came.get(s.uuid, world.time)):
+                kept.subtract(s.amounts)
+        # What is used beyond the reservation is counted above.
+        taken.update({c: max(0, n) for c, n in kept.items()})
+    size = world.cloud.sizes[let_in.node]
+    over = {c: n for c, n in taken.items() if n > size[c].capacity}
+    if over and any(s.preemptible for s in there):
+        yield f'{server} is let in on {let_in.node}, and {over} are needed'
 
 
 def _may_go_on(world, let_in):
@@ -53,6 +93,17 @@ def _may_go_on(world, let_in):
     return setting is not None and asked.movable and (
         asked.end == window.FOREVER
         or setting.longest and asked.end - world.time > setting.longest
+    )
+
+
+def _is_bound(world, server):
+    """Tell whether a server has to draw on the reservation that it names.
+
+    A server that is moved after its reservation is over counts for itself.
+    """
+    r = world.book.reservations.get(server.reservation_id)
+    return server.reservation_id is not None and (
+        not world.let_in.moves or r is None or not r.is_over(world.time)
     )
 
 

@@ -67,7 +67,8 @@ def _lacks(world, each, stay):
     host = world.ledger.host(stay.host)
     known = [
         s for s in world.cloud.on(node)
-        if s.uuid != each.uuid and world.recorded.get(s.uuid) == stay.host
+        if s.uuid != each.uuid
+        and world.recorded.get(s.uuid, ('', {}))[0] == stay.host
     ]
     for at, taken in occupancy.levels(
         world, node, known, max(stay.start, int(world.time)), stay.end,

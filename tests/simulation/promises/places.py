@@ -14,7 +14,7 @@ def a_new_lease_finds_its_place_free(world):
         node = world.cloud.name_of(a.host)
         known = [
             s for s in world.cloud.on(node)
-            if world.recorded.get(s.uuid) == a.host
+            if world.recorded.get(s.uuid) == (a.host, s.amounts)
         ]
         for _, taken in occupancy.levels(
             world, node, known, a.start, a.end

@@ -3,6 +3,7 @@
 
 from blazar_sched.domain import states
 from blazar_sched.domain.demand import ON_HOSTS
+from tests.simulation import occupancy
 from tests.simulation.promises import registry
 from tests.simulation.promises import servers
 
@@ -47,6 +48,8 @@ def _lacks(world, lease, r):
             continue
         beside = [a for a in held if a.host == allocation.host]
         inside = {a.reservation_id for a in beside}
+        # What other reservations lend may be in use.
+        lent = occupancy.lent(world, node, world.time)
         for c in ('VCPU', 'MEMORY_MB', 'DISK_GB'):
             taken = sum(a.amounts.get(c, 0) for a in beside) + sum(
                 s.amounts.get(c, 0) for s in others
@@ -55,5 +58,5 @@ def _lacks(world, lease, r):
                     for known in servers.reservations_of(world, s)
                 )
             )
-            if taken > world.cloud.sizes[node][c].capacity:
+            if taken - lent[c] > world.cloud.sizes[node][c].capacity:
                 yield f'{r.id} starts on {node} with {taken} {c} taken'
