@@ -16,6 +16,7 @@ from blazar_sched.domain import window
 from blazar_sched.domain.demand import PHYSICAL_HOST
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
+from blazar_sched.domain.lifetime_history import LifetimeHistory
 from blazar_sched.replica import record
 
 # The number of ends up to which the ends are not pruned.
@@ -27,7 +28,7 @@ Image = dict[record.Key, record.Entity | None]
 
 
 class Entities:
-    """The hosts, reservations and instances by key.
+    """The hosts, reservations, instances and lifetime histories by key.
 
     Allocations, of which there are very many, are kept in the indexes alone.
     """
@@ -36,6 +37,7 @@ class Entities:
         self.hosts: dict[str, Host] = {}
         self.reservations: dict[str, record.Reservation] = {}
         self.instances: dict[str, Instance] = {}
+        self.histories: dict[str, LifetimeHistory] = {}
         # The dedicated hosts, the hosts with a policy of their own for
         # unbounded instances, those whose policy is to relocate them, and the
         # hosts with closed windows.
@@ -66,6 +68,7 @@ class Entities:
             record.HOST: self.hosts,
             record.RESERVATION: self.reservations,
             record.INSTANCE: self.instances,
+            record.LIFETIME_HISTORY: self.histories,
         }
         # The latest time that advance() was given. As of that time: the
         # instances past the end of their present stay, and a heap with the
@@ -76,13 +79,13 @@ class Entities:
         self._ends: list[tuple[int, str]] = []
 
     def entities(self) -> Iterator[record.Entity]:
-        """Yield the hosts, then the reservations, then the instances."""
+        """Yield the entities, kind by kind, the hosts first."""
         return itertools.chain.from_iterable(
             entities.values() for entities in self._by_kind.values()
         )
 
     def entity(self, kind: str, key: str) -> record.Entity | None:
-        """Return a host, a reservation or an instance, None if unknown."""
+        """Return an entity that is no allocation, None if unknown."""
         found: record.Entity | None = self._by_kind[kind].get(key)
         return found
 

@@ -59,6 +59,7 @@ def make(
         preemptible=server.preemptible,
         claim=claim,
         movable=movable,
+        created=server.created,
     )
 
 

@@ -22,12 +22,14 @@ from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.instance import Stay
 from blazar_sched.domain.inventory import Inventory
 from blazar_sched.domain.lending import Units
+from blazar_sched.domain.lifetime_history import LifetimeHistory
 
 HOST = 'host'
 RESERVATION = 'reservation'
 ALLOCATION = 'allocation'
 INSTANCE = 'instance'
-KINDS = (HOST, RESERVATION, ALLOCATION, INSTANCE)
+LIFETIME_HISTORY = 'lifetime_history'
+KINDS = (HOST, RESERVATION, ALLOCATION, INSTANCE, LIFETIME_HISTORY)
 # What most of the many reservations lend, in one object.
 _NOTHING: Units = {}
 # The fields of a reservation that are left out where nothing is lent.
@@ -100,7 +102,7 @@ class Reservation:
         )
 
 
-Entity = Host | Reservation | Allocation | Instance
+Entity = Host | Reservation | Allocation | Instance | LifetimeHistory
 
 
 def _host(data: dict[str, Any]) -> Host:
@@ -147,12 +149,16 @@ _DECODE: dict[str, Callable[[dict[str, Any]], Entity]] = {
     RESERVATION: _reservation,
     ALLOCATION: lambda data: Allocation(**data),
     INSTANCE: _instance,
+    LIFETIME_HISTORY: lambda data: LifetimeHistory(
+        **{**data, 'counts': tuple(data['counts'])}
+    ),
 }
 _KIND = {
     Host: HOST,
     Reservation: RESERVATION,
     Allocation: ALLOCATION,
     Instance: INSTANCE,
+    LifetimeHistory: LIFETIME_HISTORY,
 }
 
 

@@ -76,6 +76,7 @@ class Base(orm.DeclarativeBase):
     )
     type_annotation_map = {
         dict[str, Any]: Json,
+        list[int]: Json,
         list[str]: Json,
         list[dict[str, Any]]: Json,
         list[tuple[str, int, int]]: Json,
@@ -437,6 +438,15 @@ class Instance(Base):
     path: orm.Mapped[list[tuple[str, int, int]] | None]
     movable: orm.Mapped[str]
     building: orm.Mapped[bool]
+    created: orm.Mapped[int]
+
+
+class LifetimeHistory(Base):
+    __tablename__ = 'lifetime_history'
+
+    id: orm.Mapped[str] = orm.mapped_column(primary_key=True)
+    counts: orm.Mapped[list[int]]
+    ended_at: orm.Mapped[int] = orm.mapped_column(index=True)
 
 
 class Flavor(Base):

@@ -346,9 +346,10 @@ class Instances:
             ]
             of_servers = self._lifetimes.write(tx, current, now)
             written = of_servers, self._lifetimes.forget(tx, gone)
-            for uuid in gone:
-                if uuid in known:
-                    tx.delete_instance(uuid)
+            ended = [known[uuid] for uuid in gone if uuid in known]
+            tx.add_lifetimes(ended, now)
+            for each in ended:
+                tx.delete_instance(each.uuid)
             changed = _put(
                 tx, view.nodes, current, now, rules, of_servers.over
             )

@@ -177,7 +177,9 @@ class Clients:
 
     def delete_instance(self, tx):
         if instances := tx.instances():
-            tx.delete_instance(self.random.choice(instances).uuid)
+            gone = self.random.choice(instances)
+            tx.add_lifetimes([dataclasses.replace(gone, created=1)], LAST)
+            tx.delete_instance(gone.uuid)
 
     CHANGES = (
         put_host, put_lease, put_lease, put_lease, update_lease, put_instance,
@@ -189,7 +191,7 @@ class Clients:
 def assert_same(replica, truth):
     """Check that two replicas have the same content and the same index."""
     for name in (
-        'revision', 'hosts', 'reservations', 'instances', 'bound',
+        'revision', 'hosts', 'reservations', 'instances', 'bound', 'histories',
     ):
         assert getattr(replica, name) == getattr(truth, name), name
     for id_ in truth.reservations:

@@ -263,9 +263,15 @@ def upgrade() -> None:
         sa.Column('claim', ID, index=True),
         *_columns(NAME, 'project_id', 'movable'),
         *_columns(TEXT, 'amounts'),
-        *_columns(sa.BigInteger, 'end'),
+        *_columns(sa.BigInteger, 'end', 'created'),
         *_columns(sa.Boolean, 'preemptible', 'building'),
         *_nullable(TEXT, 'used', 'path'),
+    )
+    _create(
+        'lifetime_history',
+        sa.Column('id', NAME, primary_key=True),
+        *_columns(TEXT, 'counts'),
+        sa.Column('ended_at', sa.BigInteger, index=True, nullable=False),
     )
     _create(
         'past_allocation',
