@@ -29,7 +29,10 @@ from blazar_sched.worker import process
 from blazar_sched.worker import request
 from blazar_sched.worker import threads
 
-WEIGHERS = ['LeaseGapWeigher', 'VacateCostWeigher', 'DeviceWeigher']
+WEIGHERS = [
+    'LeaseGapWeigher', 'VacateCostWeigher', 'DeviceWeigher',
+    'ExpectedEndWeigher',
+]
 FILTERS = ['ReservationFilter', 'LifetimeFilter']
 NOW = 1_900_000_000
 
