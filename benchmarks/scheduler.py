@@ -76,6 +76,9 @@ UNBOUNDED, BOUNDED, BOUND = 'unbounded', 'bounded', 'bound'
 WITH_DEVICES = 'bounded with devices'
 # As BOUNDED, in a cloud whose hosts have no devices.
 NO_DEVICES = 'bounded, in a cloud without devices'
+PREEMPTIBLE = 'preemptible'
+# As PREEMPTIBLE, in a cloud whose hosts have slots that are lent.
+LENT = 'preemptible, in a cloud that lends on every host'
 FRESH, AGAIN = 'fresh', 'again'
 
 OURS = ('ReservationFilter', 'LifetimeFilter', 'both of ours')
@@ -122,6 +125,11 @@ TARGETS = [
         (work('filter', 10_000, FRESH, NO_DEVICES), 'LifetimeFilter'), 0.9,
         None,
     ),
+    measure.Target(
+        work('filter', 10_000, FRESH, LENT), 'LifetimeFilter',
+        (work('filter', 10_000, FRESH, PREEMPTIBLE), 'LifetimeFilter'), 0.77,
+        None,
+    ),
     *(
         measure.Target(
             work('weigh', 10_000, sight, asked), 'LeaseGapWeigher',
@@ -151,7 +159,7 @@ def run(
     cloud = Cloud(max(sizes))
     with followed(cloud.replica):
         for size, asked in itertools.product(
-            sizes, (UNBOUNDED, BOUNDED, BOUND, WITH_DEVICES)
+            sizes, (UNBOUNDED, BOUNDED, BOUND, WITH_DEVICES, PREEMPTIBLE)
         ):
             say(f'{size:,} hosts in the scheduler, {asked}')
             yield from _measured(
@@ -164,14 +172,17 @@ def run(
                 )
             yield _kept(cloud, size, asked)
             check_nothing_failed()
-    say('a cloud without devices')
-    cloud = Cloud(max(sizes), devices=0)
-    with followed(cloud.replica):
-        for size in sizes:
-            yield from _measured(
-                'filter', _filters(), cloud, size, NO_DEVICES, budget
-            )
-        check_nothing_failed()
+    for options, asked in (
+        ({'devices': 0}, NO_DEVICES), ({'lending': True}, LENT)
+    ):
+        say(f'{asked}')
+        cloud = Cloud(max(sizes), **options)
+        with followed(cloud.replica):
+            for size in sizes:
+                yield from _measured(
+                    'filter', _filters(), cloud, size, asked, budget
+                )
+            check_nothing_failed()
 
 
 class Cloud:
@@ -181,6 +192,7 @@ class Cloud:
     part with devices. One reservation is open now, on every tenth host.
 
     :param devices: how many devices a host has
+    :param lending: whether the open reservation is on every host, and lends
     """
 
     def __init__(
@@ -189,8 +201,10 @@ class Cloud:
         seed: int = 1,
         relocating: bool = False,
         devices: int = DEVICES,
+        lending: bool = False,
     ) -> None:
         self._devices = devices
+        self._lending = lending
         objects.register_all()
         self.random = random.Random(seed)
         self.now = process.now()
@@ -237,6 +251,8 @@ class Cloud:
             BOUND: {'reservation': [self.reservation_id]},
             WITH_DEVICES: {'lifetime': [f'{hours}h']},
             NO_DEVICES: {'lifetime': [f'{hours}h']},
+            PREEMPTIBLE: {},
+            LENT: {},
         }
         devices = {
             f'resources{n}:{DEVICE}': '1'
@@ -250,7 +266,11 @@ class Cloud:
                 memory_mb=held[inventory.MEMORY_MB],
                 root_gb=held[inventory.DISK_GB],
                 ephemeral_gb=0, swap=0,
-                extra_specs=devices if asked == WITH_DEVICES else {},
+                extra_specs={
+                    WITH_DEVICES: devices,
+                    PREEMPTIBLE: {'blazar:preemptible': 'true'},
+                    LENT: {'blazar:preemptible': 'true'},
+                }.get(asked, {}),
             ),
             is_bfv=False,
             scheduler_hints=hints[asked],
@@ -279,13 +299,14 @@ class Cloud:
             record.Reservation(
                 self.reservation_id, self.new_uuid(), PROJECT,
                 'virtual:instance', self.now - HOUR, window.FOREVER,
-                amounts_of(MAX_PARTS),
+                amounts_of(MAX_PARTS), lends=self._lending,
+                lent=dict.fromkeys(self.uuids, 1) if self._lending else {},
             )
         )
         randrange = self.random.randrange
         step = 365 * DAY // ALLOCATIONS
         for number, each in enumerate(self.uuids):
-            if number % 10 == 0:
+            if number % 10 == 0 or self._lending:
                 yield self.allocated(
                     each, self.reservation_id, self.now - HOUR,
                     window.FOREVER, amounts_of(MAX_PARTS),

@@ -3,11 +3,14 @@
 
 from collections import Counter
 from collections import defaultdict
+from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Mapping
 import heapq
 import itertools
 from typing import Any
 from typing import cast
+from typing import NamedTuple
 
 from blazar_sched.domain import duration
 from blazar_sched.domain import host
@@ -25,6 +28,34 @@ MIN_ENDS = 100
 # Entities by the kind and key of their records; None for an entity that is
 # gone.
 Image = dict[record.Key, record.Entity | None]
+
+
+class Lent(NamedTuple):
+    """What open reservations lend on a host.
+
+    :ivar amounts: the amounts of the lent slots, by resource class
+    :ivar until: the time until which all of these slots are lent
+    :ivar whole: the ids of the reservations that lend the host as a whole
+    """
+
+    amounts: Mapping[str, int]
+    until: int
+    whole: tuple[str, ...]
+
+
+def _lent(host_uuid: str, lenders: Iterable[record.Reservation]) -> Lent:
+    amounts: Counter[str] = Counter(
+        dict.fromkeys(inventory.RESOURCE_CLASSES, 0)
+    )
+    until, whole = window.FOREVER, []
+    for lender in lenders:
+        if lender.slot is None:
+            whole.append(lender.id)
+            continue
+        units = lender.lent[host_uuid]
+        amounts.update({c: units * n for c, n in lender.slot.items()})
+        until = min(until, lender.end)
+    return Lent(dict(amounts), until, tuple(whole))
 
 
 class Entities:
@@ -49,10 +80,11 @@ class Entities:
         # among these reservations by project.
         self.whole: dict[str, set[str]] = defaultdict(set)
         self.magnetic: dict[str, set[str]] = defaultdict(set)
-        # The reservations that lend units or may do so, and those among them
-        # that lend units of a host, by host.
+        # The reservations that lend units or may do so, those among them that
+        # lend units of a host, by host, and what these lend together.
         self.lending: set[str] = set()
-        self.lent: dict[str, set[str]] = defaultdict(set)
+        self._lenders: dict[str, set[str]] = defaultdict(set)
+        self.lent: dict[str, Lent] = {}
         # The preemptible instances that no reservation has, by host.
         self.preemptible: dict[str, set[str]] = defaultdict(set)
         # Memory of the preemptible instances in MB, by host.
@@ -168,10 +200,17 @@ class Entities:
             self.lending.add(id_)
         else:
             self.lending.discard(id_)
-        _move_all(
-            self.lent, id_, set(old.lent) if old else set(),
-            set(new.lent) if new else set(),
-        )
+        before = set(old.lent) if old else set()
+        now = set(new.lent) if new else set()
+        _move_all(self._lenders, id_, before, now)
+        for each in before | now:
+            lenders = self._lenders.get(each)
+            if lenders:
+                self.lent[each] = _lent(each, [
+                    self.reservations[lender] for lender in sorted(lenders)
+                ])
+            else:
+                del self.lent[each]
 
     def _keep_instance(
         self,

@@ -399,6 +399,9 @@ class Present:
 
         :param among: the uuids of the hosts to look at, None for all
         """
+        if among is None and not self._with_path:
+            yield [*range(len(host_states))]
+            return
         together: list[int] = []
         for n, h in enumerate(host_states):
             if among is not None and h.uuid not in among:

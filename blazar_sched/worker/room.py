@@ -20,11 +20,12 @@ from blazar_sched.conf import relocation
 from blazar_sched.domain import inventory
 from blazar_sched.domain import plural
 from blazar_sched.domain.instance import Instance
+from blazar_sched.domain.window import FOREVER
 from blazar_sched.ext.host_state import HostState
 from blazar_sched.replica import present
 from blazar_sched.replica import state
+from blazar_sched.replica.entities import Lent
 from blazar_sched.worker import consumption
-from blazar_sched.worker import lending
 from blazar_sched.worker import nova_objects
 from blazar_sched.worker import process
 from blazar_sched.worker import reasons
@@ -35,6 +36,8 @@ from blazar_sched.worker.paths import Paths
 from blazar_sched.worker.request import Request
 
 CONF = cfg.CONF
+
+_NOTHING_LENT = Lent({}, FOREVER, ())
 
 
 class Room:
@@ -114,18 +117,23 @@ class Room:
     ) -> list[HostState]:
         """Return the HostStates with room for a preemptible request."""
         replica, own_id = self.replica, self.request.own_id
-        lent = [h for h in host_states if h.uuid in replica.lent]
-        others = [h for h in host_states if h.uuid not in replica.lent]
         if index is replica.indexes.main:
-            others = replica.present.select(
-                index, others, self.now, end, amounts, own_id
+            passing = replica.present.select(
+                index, host_states, self.now, end, amounts, own_id
             )
         else:
-            others = index.select(
-                others, self.now, end, amounts, ignore=own_id
+            passing = index.select(
+                host_states, self.now, end, amounts, ignore=own_id
             )
+        if len(passing) == len(host_states):
+            return passing
+        found = {id(h) for h in passing}
+        left = [
+            h for h in host_states
+            if h.uuid in replica.lent and id(h) not in found
+        ]
         return steps.either(
-            host_states, others, self.with_lent(index, lent, end, amounts)
+            host_states, passing, self.with_lent(index, left, end, amounts)
         )
 
     def with_lent(
@@ -139,21 +147,26 @@ class Room:
         """Return the HostStates with room, also in what reservations lend.
 
         The hosts that the same reservations lend are one query of the index.
+        Slots are lent only if their reservation lasts until the end: later,
+        the room of the host may be that of another reservation.
 
         :param amounts: by the resource classes of the index
         :param beside: the instances that need room too, by uuid of the host
         """
-        classes = index.resource_classes
+        classes, lent = index.resource_classes, self.replica.lent
         groups: dict[
             tuple[str, ...], tuple[list[HostState], list[int]]
         ] = defaultdict(lambda: ([], []))
         for h in host_states:
-            lent, whole = lending.on(self.replica, h.uuid, end)
-            for each in beside.get(h.uuid, ()):
-                lent.subtract(each.countable())
-            group, more = groups[whole]
+            here = lent.get(h.uuid, _NOTHING_LENT)
+            group, more = groups[here.whole]
             group.append(h)
-            more += map(lent.__getitem__, classes)
+            free = here.amounts if end <= here.until else {}
+            others = [each.countable() for each in beside.get(h.uuid, ())]
+            more += [
+                free.get(name, 0) - sum([each.get(name, 0) for each in others])
+                for name in classes
+            ]
         return steps.either(host_states, *(
             self.replica.present.select_with(
                 index, group, self.now, end, amounts, self.request.own_id,
@@ -404,7 +417,10 @@ class RoomNow(_RoomStep):
             return {}
         recent = consumption.placed_recently(replica, request, host_states)
         found = {}
-        for h in host_states:
+        for h in [
+            h for h in host_states
+            if h.uuid in replica.preemptible or id(h) in recent
+        ]:
             # The HostState has consumed the requests of some instances.
             uuids = {*replica.preemptible.get(h.uuid, ())}.difference(
                 nova_objects.consumed(h), (request.instance_uuid,)
