@@ -226,7 +226,7 @@ LOST = Metric(
 
 # The metrics that are read on each request; see service.manager.gauges.
 LOOKED_UP = (
-    LEASES, DEGRADED, HOSTS, PATHS, WAITING, HEADROOM, REVISION,
+    LEASES, DEGRADED, HOSTS, PATHS, LENT, WAITING, HEADROOM, REVISION,
     REPLICA_REVISION, LEFT_OUT, LOOPS, FREE, LOST,
 )
 

@@ -49,6 +49,8 @@ LEASE_HEALED = 'lease.healed'
 LEASE_AT_RISK = 'lease.at_risk'
 # The lease has started, and its capacity is not used in full.
 LEASE_UNUSED = 'lease.unused'
+# What the lease lends to preemptible servers has changed.
+LEASE_LENDING = 'lease.lending'
 # A maintenance closes a host of the lease, or did so until the lease was moved
 # to another host.
 LEASE_MAINTENANCE = 'lease.maintenance'
@@ -150,6 +152,15 @@ class Notifier(loop.Looped):
         """
         if not lease.is_offer:
             self._put(event_type, payloads.maintenance(lease, maintenance))
+
+    def lending(self, lease: Lease, reservation_id: str, lent: int) -> None:
+        """Queue a notification of what a reservation lends from now on.
+
+        :param lent: the number of hosts or instances
+        """
+        self._put(
+            LEASE_LENDING, payloads.lending(lease, reservation_id, lent)
+        )
 
     def series(
         self, event_type: str, series: Series, occurrences: Sequence[str]

@@ -76,6 +76,11 @@ def maintenance(lease_: Lease, maintenance: Maintenance) -> dict[str, Any]:
     }
 
 
+def lending(lease_: Lease, reservation_id: str, lent: int) -> dict[str, Any]:
+    """Return the payload of a notification of what a reservation lends."""
+    return {**lease(lease_), 'reservation_id': reservation_id, 'lent': lent}
+
+
 def series(series: Series, occurrences: Sequence[str]) -> dict[str, Any]:
     """Return the payload of a notification of occurrences of a series."""
     return {

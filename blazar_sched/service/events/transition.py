@@ -26,6 +26,7 @@ from blazar_sched.domain.event import LAPSE_OFFER
 from blazar_sched.domain.event import START_LEASE
 from blazar_sched.domain.event import VACATE_HOSTS
 from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.lending import LENDING
 from blazar_sched.domain.reservation import BEFORE_END_FAILED
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.service.before_end import base as before_end
@@ -376,7 +377,7 @@ def fail(
 
 def _done(reservation: Reservation) -> dict[str, Any]:
     """Return the `made` entries that a reservation keeps when restarted."""
-    names = (BEFORE_END, BEFORE_END_FAILED)
+    names = (BEFORE_END, BEFORE_END_FAILED, LENDING)
     return {k: v for k, v in reservation.made.items() if k in names}
 
 

@@ -192,7 +192,8 @@ class Manager:
             conf, self.ledger, nova, self.clock, monotonic, self.metrics
         )
         self.lendings = lending.Lendings(
-            conf, self.ledger, self.services.vacater, self.clock, self.metrics
+            conf, self.ledger, self.services.vacater, self.notifier,
+            self.clock, self.metrics,
         )
         self.floating_ips = floating_ip.FloatingIPs(
             self.ledger, self.services.neutron, self.clock

@@ -22,9 +22,12 @@ from blazar_sched.domain import lending
 from blazar_sched.domain import states
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
+from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.lending import Lending
 from blazar_sched.domain.reservation import Reservation
+from blazar_sched.replica import record
 from blazar_sched.service import loop
+from blazar_sched.service.bus.notifier import Notifier
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.reader import Reader
 from blazar_sched.service.ledger.tx import PlacingTx
@@ -32,6 +35,12 @@ from blazar_sched.service.metrics import Metrics
 from blazar_sched.service.resources import vacating
 
 LOG = log.getLogger(__name__)
+
+# Seconds until the next look at a reservation of which there is nothing new.
+RECHECK = 60
+
+# The record of a reservation, and the uuids of the instances bound to it.
+_Glance = tuple[record.Reservation, frozenset[str]]
 
 
 class Lendings(loop.Looped):
@@ -45,13 +54,18 @@ class Lendings(loop.Looped):
         conf: cfg.ConfigOpts,
         ledger: Ledger,
         vacater: vacating.Vacater,
+        notifier: Notifier,
         clock: Callable[[], float],
         metrics: Metrics,
     ) -> None:
         self._conf = conf.manager
         self._ledger = ledger
         self._vacater = vacater
+        self._notifier = notifier
         self._clock = clock
+        # What the replica had of each reservation at its last look, and the
+        # time of the next look if that stays so, by id.
+        self._seen: dict[str, tuple[_Glance, int]] = {}
         self._objects = loop.Objects[str]('lending', metrics)
         self._loop = loop.Loop(
             'lending', self.step, lambda: self._conf.lend_interval
@@ -64,35 +78,60 @@ class Lendings(loop.Looped):
     def step(self) -> None:
         """Look at every open reservation that lends, or may lend.
 
+        A reservation of which the replica has nothing new is looked at only
+        every RECHECK seconds.
+
         :raises Unavailable: if Nova does not answer
         """
         now = int(self._clock())
-        ids = self._ledger.read_replica(lambda replica: sorted({
-            reservation.lease_id
-            for reservation in map(
-                replica.reservations.__getitem__, replica.lending
+        glances = self._ledger.read_replica(lambda replica: {
+            id_: (
+                replica.reservations[id_],
+                frozenset(replica.bound.get(id_, ())),
             )
-            if reservation.start <= now < reservation.end
-        }))
+            for id_ in replica.lending
+            if replica.reservations[id_].start <= now
+        })
+        self._seen = {
+            id_: seen for id_, seen in self._seen.items() if id_ in glances
+        }
         self._objects.each(
-            ((id_, id_) for id_ in ids), lambda id_: self._look(id_, now), now
+            ((id_, id_) for id_, glance in glances.items()
+             if self._is_due(id_, glance, now)),
+            lambda id_: self._look(*glances[id_], now), now,
         )
 
-    def _look(self, lease_id: str, now: int) -> None:
+    def _is_due(self, id_: str, glance: _Glance, now: int) -> bool:
+        known, until = self._seen.get(id_, (None, 0))
+        return known != glance or until <= now or bool(glance[0].recalled)
+
+    def _look(
+        self, known: record.Reservation, bound: frozenset[str], now: int
+    ) -> None:
         """Lend and recall what is due, and clear what is recalled."""
-        for reservation in _open(self._ledger, lease_id):
-            new = Lending.decode(reservation.made)
+        for lease, reservation in _open(self._ledger, known.lease_id):
+            if reservation.id != known.id:
+                continue
+            old = new = Lending.decode(reservation.made)
             costs = self._costs(reservation)
-            if self._next(self._ledger, reservation, costs, now) != new:
+            if self._next(self._ledger, lease, reservation, costs, now) != old:
                 new = self._ledger.commit(functools.partial(
-                    self._write, lease_id, reservation.id, costs, now
+                    self._write, lease.id, reservation.id, costs, now
                 ))
+            if (new.lent, new.recalled) != (old.lent, old.recalled):
+                self._notifier.lending(
+                    lease, reservation.id, sum(new.lent.values())
+                )
             for host in self._ledger.hosts([*new.recalled]):
-                self._clear(lease_id, reservation, host, new, now)
+                self._clear(lease, reservation, host, new, now)
+        begins = known.start + self._conf.lend_after
+        again = now + RECHECK if begins <= now else min(now + RECHECK, begins)
+        self._seen[known.id] = (known, bound), again
 
     def _next(
         self,
         source: Reader,
+        lease: Lease,
         reservation: Reservation,
         costs: Mapping[str, int],
         now: int,
@@ -104,13 +143,12 @@ class Lendings(loop.Looped):
                 reservation_id=reservation.id
             )
         ]
-        start = min((each.start for each in allocations), default=now)
         return lending.next_lending(
             Lending.decode(reservation.made),
             {each.host: demand.slots_in(each.amounts) for each in allocations},
             _used(reservation, source.claiming([reservation.id])), now,
             reservation.lend and self._conf.lend != manager_conf.NEVER
-            and start + self._conf.lend_after <= now,
+            and lease.start + self._conf.lend_after <= now,
             lambda host: costs.get(host, 0),
         )
 
@@ -133,16 +171,16 @@ class Lendings(loop.Looped):
 
         Nothing is lent of a reservation that is no longer open.
         """
-        for each in _open(tx, lease_id):
+        for lease, each in _open(tx, lease_id):
             if each.id == reservation_id:
-                new = self._next(tx, each, costs, now)
+                new = self._next(tx, lease, each, costs, now)
                 _put(tx, each, new)
                 return new
         return Lending()
 
     def _clear(
         self,
-        lease_id: str,
+        lease: Lease,
         reservation: Reservation,
         host: Host,
         known: Lending,
@@ -152,7 +190,6 @@ class Lendings(loop.Looped):
 
         :raises Unavailable: if Nova does not answer
         """
-        lease = self._ledger.lease(lease_id)
         cause = vacating.for_recall(
             lease, reservation, host, known.recalled_at[host.uuid],
             self._conf.lend_notice,
@@ -162,7 +199,7 @@ class Lendings(loop.Looped):
             return
 
         def write(tx: PlacingTx) -> None:
-            for each in _open(tx, lease_id):
+            for _, each in _open(tx, lease.id):
                 new = Lending.decode(each.made).cleared(host.uuid)
                 if each.id == reservation.id and (
                     # More may have been recalled meanwhile.
@@ -172,13 +209,15 @@ class Lendings(loop.Looped):
 
         self._ledger.commit(write)
         LOG.info(
-            'Lease %s has got back what it lent on host %s', lease_id,
+            'Lease %s has got back what it lent on host %s', lease.id,
             host.hypervisor_hostname,
         )
 
 
-def _open(source: Reader, lease_id: str) -> list[Reservation]:
-    """Return the open reservations of a lease that may lend units.
+def _open(
+    source: Reader, lease_id: str
+) -> list[tuple[Lease, Reservation]]:
+    """Return a lease with each open reservation of it that may lend units.
 
     A lease that is gone, or is changing, has none.
     """
@@ -189,7 +228,7 @@ def _open(source: Reader, lease_id: str) -> list[Reservation]:
     if lease.status != states.LEASE_ACTIVE or not lease.is_idle:
         return []
     return [
-        each for each in lease.reservations
+        (lease, each) for each in lease.reservations
         if each.demand.is_on_hosts(active=True)
         and each.status == states.RESERVATION_ACTIVE
         and (each.lend or lending.LENDING in each.made)

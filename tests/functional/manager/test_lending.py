@@ -119,7 +119,7 @@ def test_the_reserve_is_what_was_booted_at_once(world, slots):
     assert sum(lent(world, lease).values()) == 5
     look(world, DAY - 61)
     assert sum(lent(world, lease).values()) == 5
-    look(world, 1)
+    look(world, 61)
     assert sum(lent(world, lease).values()) == 7
 
 
@@ -198,6 +198,19 @@ def test_a_recall_frees_all(world, kind, whole, slots):
     assert lending(world, lease).away == 0
 
 
+def test_the_operator_is_told_what_is_lent(world, whole, monkeypatch):
+    told = []
+    monkeypatch.setattr(
+        world.manager.notifier, 'lending',
+        lambda lease, reservation, lent: told.append((lease.id, lent)),
+    )
+    lease = started(world, whole(3, 3, lend=True))
+    look(world)
+    world.leases.recall(lease.id, None)
+    look(world)
+    assert told == [(lease.id, 2), (lease.id, 0)]
+
+
 def test_another_project_cannot_recall(world, whole):
     lease = started(world, whole(3, 3, lend=True))
     with pytest.raises(exception.LeaseNotFound):
@@ -273,3 +286,37 @@ def test_two_managers_lend_once(world, whole, first):
         slow._ledger.commit = real
     assert len(lent(world, lease)) == 2
     assert done
+
+
+def test_what_is_lent_survives_another_start(world, whole):
+    """A lease that gets one more host leaves the guests where they are."""
+    lease = started(world, whole(2, 3, lend=True))
+    [*borrowed] = lent(world, lease)
+    guests = [borrow(world, node) for node in borrowed]
+    look(world)
+    world.leases.update(lease.id, None, {'reservations': [
+        {'id': lease.reservations[0].id, 'min': 4, 'max': 4},
+    ]})
+    world.run()
+    look(world)
+    assert all(alive(world, *guests))
+    assert set(borrowed) <= set(lent(world, lease))
+
+
+def test_a_lease_that_does_not_change_asks_nothing_of_the_database(
+    world, whole, monkeypatch
+):
+    lease = started(world, whole(3, 3, lend=True))
+    look(world)
+    asked = []
+    real = world.ledger.lease
+    monkeypatch.setattr(
+        world.ledger, 'lease', lambda id_: asked.append(id_) or real(id_)
+    )
+    world.manager.lendings.step()
+    assert asked == []
+    boot(world, lease, world_hosts(world, lease)[0])
+    world.manager.instances.sync()
+    asked.clear()
+    world.manager.lendings.step()
+    assert asked == [lease.id]
