@@ -10,8 +10,10 @@ from blazar_sched.domain import duration
 
 TIMELINE, WEIGHERS, PACKING = 'timeline', 'weighers', 'packing'
 PATHS, DISPLACEMENT = 'paths', 'displacement'
-MOVES, HEADROOM = 'moves', 'headroom'
-PARTS = (TIMELINE, WEIGHERS, PACKING, PATHS, DISPLACEMENT, MOVES, HEADROOM)
+MOVES, HEADROOM, LENDING = 'moves', 'headroom', 'lending'
+PARTS = (
+    TIMELINE, WEIGHERS, PACKING, PATHS, DISPLACEMENT, MOVES, HEADROOM, LENDING,
+)
 
 # The options that switch off a part.
 _OFF: dict[str, dict[str, Any]] = {
@@ -29,7 +31,7 @@ class Policy:
     parts are on: `timeline`, LifetimeFilter; `weighers`, LeaseGapWeigher;
     `packing`, leases go where the free time around them is the shortest, and
     not to any free host; `displacement`, leases take hosts that instances can
-    leave by relocation paths.
+    leave by relocation paths; `lending`, leases lend what they do not use.
 
     :param options: options of ``[blazar_sched]`` in place of the scenario's
     """
@@ -40,10 +42,13 @@ class Policy:
     weighers: bool = True
     packing: bool = True
     displacement: bool = True
+    lending: bool = True
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
-FREEPOOL = Policy('freepool', closed=True, timeline=False, weighers=False)
+FREEPOOL = Policy(
+    'freepool', closed=True, timeline=False, weighers=False, lending=False
+)
 OURS = Policy('ours')
 
 

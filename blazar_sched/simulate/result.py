@@ -84,6 +84,16 @@ class Result:
     refused_gpu_instances: int = 0
     # GPU-seconds of the refused instances.
     refused_gpu_seconds: int = 0
+    # What open leases do not use, and what preemptible instances use of it.
+    unused_vcpu_hours: float = 0.0
+    borrowed_vcpu_hours: float = 0.0
+    # Preemptible instances that left for the owners of what they had borrowed.
+    recalled: Counter[str] = dataclasses.field(default_factory=Counter)
+    # Seconds that the boots of owners waited, and how many never found room;
+    # the boots of several instances at once of which some found no room.
+    owner_waits: list[int] = dataclasses.field(default_factory=list)
+    unserved: int = 0
+    bursts: int = 0
     # Utilisation as shares, idle in host-hours.
     utilisation_by_day: list[float] = dataclasses.field(default_factory=list)
     idle_by_day: list[float] = dataclasses.field(default_factory=list)
@@ -131,6 +141,23 @@ class Result:
             for day, amount in enumerate(used.by_day)
         ]
         self.idle_by_day = [amount / HOUR for amount in idle.by_day]
+
+    def sum_up_lending(
+        self, unused: Level, borrowed: Level, span: int
+    ) -> None:
+        """Set the figures of what open leases do not use."""
+        for level in (unused, borrowed):
+            level.go_on(span)
+        self.unused_vcpu_hours = unused.total / HOUR
+        self.borrowed_vcpu_hours = borrowed.total / HOUR
+
+    def wait(self, share: float) -> int:
+        """Return the seconds that this share of owners' boots at most waited.
+
+        A boot that never found room is left out.
+        """
+        waits = sorted(self.owner_waits)
+        return waits[min(len(waits) - 1, int(share * len(waits)))]
 
     def sum_up_gpus(
         self, used: Level, idle: Level, gpus: int, span: int
@@ -209,10 +236,38 @@ def show(results: Sequence[Result]) -> table.Table:
     )
     row('  failed', *(f'{each.failed_moves:,}' for each in results))
     row('  without room', *(f'{each.unplanned:,}' for each in results))
+    if any(each.owner_waits for each in results):
+        _add_owners(row, results)
     row('evicted', *(f'{each.evicted.total():,}' for each in results))
     for kind in trace.KINDS:
         row(f'  {kind}', *(f'{each.evicted[kind]:,}' for each in results))
     return shown
+
+
+def _add_owners(
+    row: Callable[..., None], results: Sequence[Result]
+) -> None:
+    """Add the rows of owners that use a part of what they reserve."""
+    row(
+        'not used by owners, VCPU-hours',
+        *(f'{each.unused_vcpu_hours:,.0f}' for each in results),
+    )
+    row('  used by preemptible instances', *(
+        f'{each.borrowed_vcpu_hours / max(1, each.unused_vcpu_hours):.1%}'
+        for each in results
+    ))
+    row('  these recalled', *(
+        f'{each.recalled.total():,}' for each in results
+    ))
+    row("owners' boots", *(f'{len(each.owner_waits):,}' for each in results))
+    for share in (0.5, 0.99):
+        row(f'  waited, {share:.0%} of them', *(
+            f'{each.wait(share)} s' for each in results
+        ))
+    row('  never', *(f'{each.unserved:,}' for each in results))
+    row('  bursts beyond the reserve', *(
+        f'{each.bursts:,}' for each in results
+    ))
 
 
 def _add_gpus(
