@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Negative controls: with a fix undone, the simulation must find the fault."""
 
-from collections import Counter
 from collections.abc import Callable
 import contextlib
 import dataclasses
@@ -21,6 +20,7 @@ from blazar_sched.placing import lease_request
 from blazar_sched.placing import relocation as paths
 from blazar_sched.replica import accounting
 from blazar_sched.replica import batch
+from blazar_sched.replica import entities
 from blazar_sched.replica import present
 from blazar_sched.replica import record
 from blazar_sched.replica import server_reservation
@@ -116,16 +116,17 @@ def _no_room_beside_preemptible():
     )
 
 
-def _lent_while_recalled():
-    """Servers still borrow what its owner is to get back."""
-    real = record._reservation
+def _lent_in_full():
+    """Servers borrow the reserve of the owner, too."""
+    real = entities._lent
 
-    def decode(data):
-        lent = Counter(data.get('lent', {}))
-        lent.update(data.get('recalled', {}))
-        return real({**data, 'lent': dict(lent)})
+    def lent(host_uuid, lenders):
+        found = real(host_uuid, lenders)
+        return found._replace(
+            amounts={c: 2 * n for c, n in found.amounts.items()}
+        )
 
-    return mock.patch.dict(record._DECODE, {record.RESERVATION: decode})
+    return mock.patch.object(entities, '_lent', lent)
 
 
 def _announced_at_the_start():
@@ -731,9 +732,9 @@ ALL = {
         (PREEMPTIBLE,), 'what_is_kept_has_room_now', 0,
         _no_room_beside_preemptible, ('boot_preemptible', 'open_now'),
     ),
-    'recalled-is-closed': Control(
-        (PREEMPTIBLE, LENDING), 'who_is_let_in', 0, _lent_while_recalled,
-        ('boot_preemptible', 'open_now', 'step_all', 'boot_bound'),
+    'reserve-is-not-lent': Control(
+        (PREEMPTIBLE, LENDING), 'who_is_let_in|what_is_kept', 0, _lent_in_full,
+        ('boot_preemptible', 'open_now', 'step_all'),
     ),
     'moved-in-time': Control(
         (RELOCATION,), 'late_only_if', 0, _never_moved,

@@ -231,6 +231,9 @@ class Relocations(loop.Looped):
         :param moving: the hypervisor hostname to which an instance is to be
             migrated now, by its uuid
         """
+        # A server may have to be moved on before its last migration has been
+        # confirmed, which Nova then refuses.
+        before = self._unconfirmed or {}
         if self._unconfirmed is None:
             servers = [*self._nova.servers(status=VERIFY_RESIZE)]
             targets = {
@@ -251,7 +254,9 @@ class Relocations(loop.Looped):
                 continue
             if server.task is not None:
                 unconfirmed.setdefault(server.uuid, target)
-            elif server.status == VERIFY_RESIZE and server.node == target:
+            elif server.status == VERIFY_RESIZE and server.node in (
+                target, before.get(server.uuid), server.metadata.get(MOVING)
+            ):
                 self._nova.confirm_migration(server)
                 unconfirmed[server.uuid] = target
             elif server.uuid not in moving and MOVING in server.metadata:

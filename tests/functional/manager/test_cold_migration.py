@@ -145,6 +145,23 @@ def test_a_move_without_a_mark_is_confirmed(site, server, monkeypatch):
     assert shown(site, server).status == 'ACTIVE'
 
 
+def test_a_server_that_has_to_move_on_is_confirmed_first(
+    site, server, monkeypatch
+):
+    """Nova refuses the next migration until the last one is confirmed."""
+    site.look(NOTICE - LEAD - CHOICE)
+    choose(site, server, site.now)
+    with monkeypatch.context() as late:
+        late.setattr(
+            site.manager.relocations, '_confirm', lambda moving: None
+        )
+        site.look(PAUSE)
+    assert shown(site, server).status == 'VERIFY_RESIZE'
+
+    site.manager.relocations._confirm({server.uuid: 'yet another host'})
+    assert shown(site, server).status == 'ACTIVE'
+
+
 def test_the_resize_of_a_user_is_not_confirmed(site, server):
     """A control: the mark names the host to which the service has moved."""
     site.look(NOTICE - LEAD - CHOICE)
