@@ -109,15 +109,15 @@ class Lendings(loop.Looped):
         self, known: record.Reservation, bound: frozenset[str], now: int
     ) -> None:
         """Lend and recall what is due, and clear what is recalled."""
-        for lease, reservation in _open(self._ledger, known.lease_id):
-            if reservation.id != known.id:
-                continue
+        found = _open(self._ledger, known)
+        if found is not None:
+            lease, reservation = found
             old = new = Lending.decode(reservation.made)
             costs = self._costs(reservation)
             if self._next(self._ledger, lease, reservation, costs, now) != old:
-                new = self._ledger.commit(functools.partial(
-                    self._write, lease.id, reservation.id, costs, now
-                ))
+                new = self._ledger.commit(
+                    functools.partial(self._write, known, costs, now)
+                )
             if (new.lent, new.recalled) != (old.lent, old.recalled):
                 self._notifier.lending(
                     lease, reservation.id, sum(new.lent.values())
@@ -161,8 +161,7 @@ class Lendings(loop.Looped):
 
     def _write(
         self,
-        lease_id: str,
-        reservation_id: str,
+        known: record.Reservation,
         costs: Mapping[str, int],
         now: int,
         tx: PlacingTx,
@@ -171,12 +170,13 @@ class Lendings(loop.Looped):
 
         Nothing is lent of a reservation that is no longer open.
         """
-        for lease, each in _open(tx, lease_id):
-            if each.id == reservation_id:
-                new = self._next(tx, lease, each, costs, now)
-                _put(tx, each, new)
-                return new
-        return Lending()
+        found = _open(tx, known)
+        if found is None:
+            return Lending()
+        lease, reservation = found
+        new = self._next(tx, lease, reservation, costs, now)
+        _put(tx, reservation, new)
+        return new
 
     def _clear(
         self,
@@ -199,13 +199,14 @@ class Lendings(loop.Looped):
             return
 
         def write(tx: PlacingTx) -> None:
-            for _, each in _open(tx, lease.id):
-                new = Lending.decode(each.made).cleared(host.uuid)
-                if each.id == reservation.id and (
-                    # More may have been recalled meanwhile.
-                    new.recalled_at != known.recalled_at
-                ):
-                    _put(tx, each, new)
+            found = _open(tx, reservation)
+            if found is None:
+                return
+            _, current = found
+            new = Lending.decode(current.made)
+            # Another manager may have recalled more on the host meanwhile.
+            if new.recalled.get(host.uuid) == known.recalled[host.uuid]:
+                _put(tx, current, new.cleared(host.uuid))
 
         self._ledger.commit(write)
         LOG.info(
@@ -215,24 +216,29 @@ class Lendings(loop.Looped):
 
 
 def _open(
-    source: Reader, lease_id: str
-) -> list[tuple[Lease, Reservation]]:
-    """Return a lease with each open reservation of it that may lend units.
+    source: Reader, known: record.Reservation | Reservation
+) -> tuple[Lease, Reservation] | None:
+    """Return a reservation as it is now, with its lease, if it may lend units.
 
-    A lease that is gone, or is changing, has none.
+    None if the lease is gone or is changing, or if the reservation is not
+    open.
     """
     try:
-        lease = source.lease(lease_id)
+        lease = source.lease(known.lease_id)
     except exception.LeaseNotFound:
-        return []
+        return None
     if lease.status != states.LEASE_ACTIVE or not lease.is_idle:
-        return []
-    return [
-        (lease, each) for each in lease.reservations
-        if each.demand.is_on_hosts(active=True)
-        and each.status == states.RESERVATION_ACTIVE
-        and (each.lend or lending.LENDING in each.made)
-    ]
+        return None
+    return next(
+        (
+            (lease, each) for each in lease.reservations
+            if each.id == known.id
+            and each.demand.is_on_hosts(active=True)
+            and each.status == states.RESERVATION_ACTIVE
+            and (each.lend or lending.LENDING in each.made)
+        ),
+        None,
+    )
 
 
 def _put(tx: PlacingTx, reservation: Reservation, new: Lending) -> None:
