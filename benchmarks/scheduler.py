@@ -175,7 +175,7 @@ def run(
     for options, asked in (
         ({'devices': 0}, NO_DEVICES), ({'lending': True}, LENT)
     ):
-        say(f'{asked}')
+        say(asked)
         cloud = Cloud(max(sizes), **options)
         with followed(cloud.replica):
             for size in sizes:

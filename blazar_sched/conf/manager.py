@@ -426,16 +426,16 @@ opts = [
         default=900,
         min=0,
         mutable=True,
-        help='Seconds after the start of a lease from which on it lends what '
-        'it does not use: owners boot most servers at the start.',
+        help='Seconds after the start of a lease during which the lease lends '
+        'nothing: owners boot most of their servers at the start.',
     ),
     cfg.IntOpt(
         'lend_notice',
         default=30,
         min=0,
         mutable=True,
-        help='Seconds ahead at which a preemptible server is notified that it '
-        'has to leave what a lease takes back.',
+        help='Seconds from the notification of a preemptible server that uses '
+        'recalled capacity to the removal of the server.',
     ),
     cfg.FloatOpt(
         'lend_interval',

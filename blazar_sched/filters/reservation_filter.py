@@ -72,7 +72,7 @@ def _bound(
     else:
         allocations = _allocations(replica, request, reservation)
         for step in _Allocated, _Open, _NotClosed, _NotLent, _WithRoom:
-            yield step(replica, request, id_, now, allocations)
+            yield step(replica, request, reservation, now, allocations)
 
 
 class _NoHost(steps.Step):
@@ -102,7 +102,6 @@ class _NotDedicated(steps.Step):
 class _ReservedStep(steps.Step):
     """One check of the allocations of the request's reservation.
 
-    :param id_: the reservation
     :param allocations: see `_allocations`
     """
 
@@ -110,13 +109,14 @@ class _ReservedStep(steps.Step):
         self,
         replica: state.Replica,
         request: Request,
-        id_: str,
+        reservation: record.Reservation,
         now: int,
         allocations: Mapping[str, _Allocation],
     ) -> None:
         self._replica = replica
         self._request = request
-        self._id = id_
+        self._reservation = reservation
+        self._id = reservation.id
         self._now = now
         self._allocations = allocations
 
@@ -165,10 +165,9 @@ class _NotClosed(_ReservedStep):
 
 class _NotLent(_ReservedStep):
     def passing(self, host_states: list[HostState]) -> list[HostState]:
-        reservation = self._replica.reservations.get(self._id)
-        if reservation is None or reservation.slot is not None:
+        if self._reservation.slot is not None:
             return host_states
-        return [h for h in host_states if not reservation.away(h.uuid)]
+        return [h for h in host_states if not self._reservation.away(h.uuid)]
 
     def reason(self, host_state: HostState) -> str:
         return (
@@ -211,12 +210,11 @@ class _WithRoom(_ReservedStep):
             self._replica, self._request, host_states
         )
         all_used = _used(self._replica, self._id, self._request.own_id)
-        reservation = self._replica.reservations.get(self._id)
-        slot = (reservation and reservation.slot) or {}
+        slot = self._reservation.slot or {}
         found = {}
         for h in host_states:
             used = all_used[h.uuid]
-            away = 0 if reservation is None else reservation.away(h.uuid)
+            away = self._reservation.away(h.uuid)
             used.update({name: away * n for name, n in slot.items()})
             for other in recent.get(id(h), ()):
                 if other.reservation_id == self._id:

@@ -44,9 +44,7 @@ class Lent(NamedTuple):
 
 
 def _lent(host_uuid: str, lenders: Iterable[record.Reservation]) -> Lent:
-    amounts: Counter[str] = Counter(
-        dict.fromkeys(inventory.RESOURCE_CLASSES, 0)
-    )
+    amounts: Counter[str] = Counter()
     until, whole = window.FOREVER, []
     for lender in lenders:
         if lender.slot is None:

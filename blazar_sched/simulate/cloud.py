@@ -591,7 +591,7 @@ class Cloud:
     def _measure(self, host: Host) -> None:
         """Note how much of what is not used preemptible instances use.
 
-        They are taken to use first what nothing is reserved of.
+        Preemptible instances are counted in unreserved capacity first.
         """
         unused = sum(self._unused[host.uuid].values())
         guests = sum(
@@ -620,21 +620,13 @@ class Cloud:
     def _use(self, allocation: Allocation) -> bool:
         """Boot an instance that fills an allocation; False without room."""
         host = self._by_uuid[allocation.host]
-        size = vcpus, memory_mb, gpus = host.size(allocation)
-        reservation_id = allocation.reservation_id
-        if not host.has_room(*size) or not self._choose(
-            [host.state],
-            scheduler.spec(
-                _user(allocation), vcpus, memory_mb,
-                reservation_id=reservation_id, gpus=gpus,
-            ),
+        if not self.boot_bound(
+            _user(allocation), host.uuid, host.size(allocation),
+            allocation.reservation_id,
         ):
             return False
         if allocation in host.waiting:
             host.waiting.remove(allocation)
-        self._arrive(
-            _user(allocation), Running(self.now, host, *size), reservation_id
-        )
         return True
 
     def _evict(

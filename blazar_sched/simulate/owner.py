@@ -109,9 +109,7 @@ class Owners:
         for at, count in booking.uses or ():
             self._plan(at, functools.partial(self._use, id_, count))
         if self._lends:
-            self._plan(
-                self._there.now + AFTER, functools.partial(self._look, id_)
-            )
+            self._later(AFTER, self._look, id_)
         self._measure(self._open[id_])
 
     def end(self, lease_id: str) -> bool:
@@ -127,6 +125,13 @@ class Owners:
             self._there.measure(uuid_, known.reservation_id, 0)
         return True
 
+    def _later(
+        self, seconds: int, call: Callable[..., None], *arguments: str
+    ) -> None:
+        self._plan(
+            self._there.now + seconds, functools.partial(call, *arguments)
+        )
+
     def _use(self, lease_id: str, units: int) -> None:
         known = self._open.get(lease_id)
         if known is None:
@@ -136,15 +141,9 @@ class Owners:
         if booted < units:
             known.waiting += [self._there.now] * (units - booted)
             self._found.bursts += 1
-            self._plan(
-                self._there.now + RETRY,
-                functools.partial(self._again, lease_id),
-            )
+            self._later(RETRY, self._again, lease_id)
         if self._lends:
-            self._plan(
-                self._there.now + INTERVAL,
-                functools.partial(self._look, lease_id),
-            )
+            self._later(INTERVAL, self._look, lease_id)
         self._measure(known)
 
     def _again(self, lease_id: str) -> None:
@@ -156,10 +155,7 @@ class Owners:
             since = known.waiting.pop(0)
             self._found.owner_waits.append(self._there.now - since)
         if known.waiting:
-            self._plan(
-                self._there.now + RETRY,
-                functools.partial(self._again, lease_id),
-            )
+            self._later(RETRY, self._again, lease_id)
         self._look(lease_id)
         self._measure(known)
 
@@ -188,10 +184,7 @@ class Owners:
         self._tell(lease_id, known, before)
         for host, at in known.lending.recalled_at.items():
             if at == now:
-                self._plan(
-                    now + NOTICE,
-                    functools.partial(self._clear, lease_id, host),
-                )
+                self._later(NOTICE, self._clear, lease_id, host)
 
     def _clear(self, lease_id: str, host: str) -> None:
         """Have preemptible instances leave what was recalled on a host."""
@@ -207,10 +200,7 @@ class Owners:
         )
         self._found.recalled.update(evicted)
         if not is_free:
-            self._plan(
-                self._there.now + RETRY,
-                functools.partial(self._clear, lease_id, host),
-            )
+            self._later(RETRY, self._clear, lease_id, host)
             return
         before = known.lending
         known.lending = before.cleared(host)

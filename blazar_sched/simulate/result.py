@@ -154,9 +154,9 @@ class Result:
     def wait(self, share: float) -> int:
         """Return the seconds that this share of owners' boots at most waited.
 
-        A boot that never found room is left out.
+        A boot that never found room is left out; 0 without a boot.
         """
-        waits = sorted(self.owner_waits)
+        waits = sorted(self.owner_waits) or [0]
         return waits[min(len(waits) - 1, int(share * len(waits)))]
 
     def sum_up_gpus(

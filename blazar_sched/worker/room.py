@@ -98,39 +98,38 @@ class Room:
         admission: Admission,
     ) -> list[HostState]:
         index = self.replica.indexes.main
-        if self.request.preemptible and self.replica.lent:
-            return self.borrowing(index, group, admission.end, amounts)
-        passing = self.replica.present.select(
-            index, group, self.now, admission.end, amounts,
-            self.request.own_id,
+        passing = self.with_borrowed(
+            index, group, self.replica.present.select(
+                index, group, self.now, admission.end, amounts,
+                self.request.own_id,
+            ), admission.end, amounts,
         )
         if not admission.relocates:
             return passing
         return self.paths.with_path(group, passing, amounts, admission.end)
 
-    def borrowing(
+    def with_borrowed(
         self,
         index: ext.TimelineIndex,
         host_states: list[HostState],
+        passing: list[HostState],
         end: int,
         amounts: tuple[int, ...],
     ) -> list[HostState]:
-        """Return the HostStates with room for a preemptible request."""
-        replica, own_id = self.replica, self.request.own_id
-        if index is replica.indexes.main:
-            passing = replica.present.select(
-                index, host_states, self.now, end, amounts, own_id
-            )
-        else:
-            passing = index.select(
-                host_states, self.now, end, amounts, ignore=own_id
-            )
-        if len(passing) == len(host_states):
+        """Return the passing HostStates, and those with room that is lent.
+
+        Only a preemptible request borrows.
+
+        :param passing: the HostStates that have room by themselves
+        """
+        lent = self.replica.lent
+        if not (lent and self.request.preemptible) or (
+            len(passing) == len(host_states)
+        ):
             return passing
         found = {id(h) for h in passing}
         left = [
-            h for h in host_states
-            if h.uuid in replica.lent and id(h) not in found
+            h for h in host_states if h.uuid in lent and id(h) not in found
         ]
         return steps.either(
             host_states, passing, self.with_lent(index, left, end, amounts)
@@ -356,9 +355,9 @@ class RoomBesideRecent(_RoomStep):
 class RoomNow(_RoomStep):
     """Room beside the preemptible instances, at this moment.
 
-    A preemptible instance yields when a window opens, and not to an instance
-    that comes in a window: whatever comes must leave the room that open
-    reservations have and do not lend.
+    A preemptible instance yields when a window opens, but not to an instance
+    that is booted inside the window: a new instance must leave the room that
+    open reservations have and do not lend.
     """
 
     def passing(self, host_states: list[HostState]) -> list[HostState]:
@@ -467,13 +466,12 @@ class ClassRoom(_RoomStep):
         if admission.relocates and total == _total(self._wanted, ()):
             # The relocation path has room for these classes, too.
             return group
-        if self._room.request.preemptible and self._room.replica.lent:
-            return self._room.borrowing(
-                self._index, group, admission.end, total
-            )
-        return self._index.select(
+        passing = self._index.select(
             group, self._room.now, admission.end, total,
             ignore=self._room.request.own_id,
+        )
+        return self._room.with_borrowed(
+            self._index, group, passing, admission.end, total
         )
 
     def reason(self, host_state: HostState) -> str:

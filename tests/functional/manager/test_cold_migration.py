@@ -112,24 +112,29 @@ def test_the_owner_is_notified_once(site, server, monkeypatch):
     assert fields['move_at'] == duration.format_time(latest)
 
 
-def test_a_manager_that_starts_confirms_what_another_one_has_moved(
-    site, server, monkeypatch
-):
+@pytest.fixture
+def unconfirmed(site, server, monkeypatch):
+    """A server that Nova has moved, and that no manager has confirmed yet."""
     site.look(NOTICE - LEAD - CHOICE)
     choose(site, server, site.now)
-    # The manager is killed once Nova has moved the server.
     with monkeypatch.context() as killed:
         killed.setattr(
             site.manager.relocations, '_confirm', lambda moving: None
         )
         site.look(PAUSE)
     assert shown(site, server).status == 'VERIFY_RESIZE'
+    return server
+
+
+def test_a_manager_that_starts_confirms_what_another_one_has_moved(
+    site, unconfirmed
+):
     site.manager.relocations._unconfirmed = None
 
     site.look()
     site.look()
-    assert shown(site, server).status == 'ACTIVE'
-    assert shown(site, server).metadata == {}
+    assert shown(site, unconfirmed).status == 'ACTIVE'
+    assert shown(site, unconfirmed).metadata == {}
 
 
 def test_a_move_without_a_mark_is_confirmed(site, server, monkeypatch):
@@ -145,21 +150,10 @@ def test_a_move_without_a_mark_is_confirmed(site, server, monkeypatch):
     assert shown(site, server).status == 'ACTIVE'
 
 
-def test_a_server_that_has_to_move_on_is_confirmed_first(
-    site, server, monkeypatch
-):
+def test_a_server_that_has_to_move_on_is_confirmed_first(site, unconfirmed):
     """Nova refuses the next migration until the last one is confirmed."""
-    site.look(NOTICE - LEAD - CHOICE)
-    choose(site, server, site.now)
-    with monkeypatch.context() as late:
-        late.setattr(
-            site.manager.relocations, '_confirm', lambda moving: None
-        )
-        site.look(PAUSE)
-    assert shown(site, server).status == 'VERIFY_RESIZE'
-
-    site.manager.relocations._confirm({server.uuid: 'yet another host'})
-    assert shown(site, server).status == 'ACTIVE'
+    site.manager.relocations._confirm({unconfirmed.uuid: 'yet another host'})
+    assert shown(site, unconfirmed).status == 'ACTIVE'
 
 
 def test_the_resize_of_a_user_is_not_confirmed(site, server):
