@@ -16,6 +16,7 @@ with less room may then be missed, which is seldom.
 """
 
 import array
+from collections import Counter
 from collections.abc import Mapping
 import dataclasses
 
@@ -28,6 +29,7 @@ from blazar_sched.domain.window import Window
 from blazar_sched.replica import packing
 from blazar_sched.replica import state
 from blazar_sched.replica.indexes import Indexes
+from blazar_sched.replica.indexes import peaks_of
 
 Path = tuple[Stay, ...]
 
@@ -253,3 +255,31 @@ def _room_until(
     """Return until when the host of an instance has room for the instance."""
     seconds = replica.indexes.horizon(instance, now)
     return FOREVER if seconds == FOREVER else now + seconds
+
+
+def taken_now(
+    replica: state.Replica,
+    host_uuid: str,
+    now: int,
+    ignore: str | None = None,
+) -> Counter[str]:
+    """Return what is taken on a host at this moment.
+
+    The amounts are of RESOURCE_CLASSES, with the unused amounts of open
+    reservations. What reservations lend is taken by preemptible instances
+    alone.
+
+    :param ignore: the uuid of an instance that is not counted
+    """
+    main = replica.indexes.main
+    peaks = peaks_of(
+        main, main.rows([host_uuid]), Window(now, now + 1), ignore
+    )
+    taken = Counter({c: peaks[c][0] for c in inventory.RESOURCE_CLASSES})
+    for uuid in replica.preemptible.get(host_uuid, ()):
+        amounts = replica.instances[uuid].countable()
+        taken.update({c: amounts.get(c, 0) for c in taken})
+    if host_uuid in replica.lent:
+        lent = replica.lent[host_uuid].amounts
+        taken.subtract({c: lent.get(c, 0) for c in taken})
+    return taken

@@ -404,7 +404,10 @@ class Cloud:
         old = self._running[id_]
         target = self._by_uuid[following.host]
         size = old.vcpus, old.memory_mb, old.gpus
-        self.evicted += self._evict(target, size)
+        vcpus, memory_mb = self._unfilled(target, id_)
+        self.evicted += self._evict(target, (
+            old.vcpus + vcpus, old.memory_mb + memory_mb, old.gpus
+        ))
         if not target.has_room(*size):
             return 0
         if self._chances.random() < self._migration_failure:
@@ -510,8 +513,29 @@ class Cloud:
         for allocation in self._allocations[lease_id]:
             host = self._by_uuid[allocation.host]
             self.held[host.uuid].add(allocation.reservation_id)
-            evicted += self._evict(host, host.size(allocation))
+            size = host.size(allocation)
+            if not allocation.whole:
+                size = (*self._unfilled(host), size[2])
+            evicted += self._evict(host, size)
         return evicted
+
+    def _unfilled(
+        self, host: Host, ignore: str | None = None
+    ) -> tuple[int, int]:
+        """Return the vCPUs and MB that are taken on a host, and not in use.
+
+        These are those of open reservations, and of moves that are due.
+
+        :param ignore: the uuid of an instance that is not counted
+        """
+        taken = relocation.taken_now(
+            self._ledger_now(), host.uuid, self.now, ignore
+        )
+        used_mb = host.memory_mb - host.state.free_ram_mb
+        return (
+            max(0, taken[inventory.VCPU] - host.state.vcpus_used),
+            max(0, taken[inventory.MEMORY_MB] - used_mb),
+        )
 
     def units(
         self, asked: Lease

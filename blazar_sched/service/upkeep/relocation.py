@@ -29,14 +29,12 @@ from oslo_log import log
 
 from blazar_sched.domain import duration
 from blazar_sched.domain import exception
-from blazar_sched.domain import inventory
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.relocation import Rules
 from blazar_sched.domain.way import COLD
 from blazar_sched.placing import overload
 from blazar_sched.placing import relocation
-from blazar_sched.replica import packing
 from blazar_sched.replica import state
 from blazar_sched.service import loop
 from blazar_sched.service import metrics
@@ -449,17 +447,20 @@ class Relocations(loop.Looped):
         return self._ledger.commit(work)
 
     def _make_room(self, instance: Instance, target: Host, now: int) -> None:
-        """Preempt the instances that yield on a host, as far as needed."""
-        room = self._ledger.read_replica(
-            lambda replica: replica.present.recorded_room([target.uuid])
+        """Preempt the instances that yield on a host, as far as needed.
+
+        What open reservations keep and do not use needs room, too.
+        """
+        taken = self._ledger.read_replica(
+            lambda replica: relocation.taken_now(
+                replica, target.uuid, now, instance.uuid
+            )
         )
         excess = {
-            name: amount - left
-            for name, amount, left in zip(
-                inventory.RESOURCE_CLASSES,
-                packing.amounts_of(instance.countable()), room, strict=True,
-            )
-            if amount > left
+            name: instance.amounts.get(name, 0) + amount - held.capacity
+            for name, amount in taken.items()
+            if (held := target.inventory.get(name)) is not None
+            and instance.amounts.get(name, 0) + amount > held.capacity
         }
         if not excess:
             return

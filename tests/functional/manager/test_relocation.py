@@ -220,3 +220,21 @@ def test_the_path_of_a_server_ends_when_its_own_lease_does(world):
     world.leases.update(own.id, None, {'end': end + NOTICE})
 
     assert world.ledger.instance(server.uuid).path == ()
+
+
+def test_a_server_that_comes_leaves_the_room_of_an_open_lease(world, slots):
+    """Preemptible servers beside an unused slot have to go for the server."""
+    world.create(
+        slots(1, 1, resource_properties='["==", "$hypervisor_hostname", "b"]'),
+        start='now', end=4 * NOTICE,
+    )
+    world.reserve('c', 'd', start=NOTICE, end=4 * NOTICE)
+    world.run()
+    server = world.boot('a', vcpus=2)
+    guests = [world.boot('b', vcpus=1, preemptible=True) for _ in range(3)]
+    world.reserve('a')
+    world.look(NOTICE - LEAD)
+    world.look(PAUSE)
+    assert world.node(server) == 'b'
+    # One VCPU of four is the slot's.
+    assert sum(g.uuid in world.nova.stored for g in guests) == 1

@@ -91,3 +91,20 @@ def test_each_unit_is_used_once_at_most(absent, late):
         assert late or {at for at, _ in uses} <= {START}
         assert all(START <= at < END for at, _ in uses)
         assert late < 1 or len(uses) in (1, 16)
+
+
+def test_leases_that_start_together_have_room_beside_each_other():
+    """The first start evicts nobody: the second one knows of both leases."""
+    bookings = [
+        dataclasses.replace(
+            each, lease=dataclasses.replace(
+                each.lease, id=f'lease-{n}', reservations=(
+                    dataclasses.replace(each.lease.reservations[0], id=f'{n}'),
+                ),
+            ), uses=((START, 4),),
+        )
+        for n, each in enumerate([slots(4), slots(4)])
+    ]
+    found = played(spot(-HOUR, vcpus=2), bookings=bookings)
+    assert found.evicted == {trace.PREEMPTIBLE: 1}
+    assert found.owner_waits == 8 * [0]
