@@ -36,8 +36,8 @@ MEMBER_ROLES = ['member', 'reader']
 # The versions are public, as everywhere in OpenStack, and so is the OpenAPI
 # document of each version.
 OPEN_PATHS = (
-    '', '/', '/.json', '/versions', '/versions.json', '/openapi',
-    '/openapi.json',
+    '', '/', '/.json', '/versions', '/versions.json', '/v1', '/v1.json',
+    '/openapi', '/openapi.json',
 )
 
 _HEADERS_OF_OTHERS = {'Forwarded', 'Via', 'X-Real-Ip'}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The handler that lists the versions of the API."""
+"""The handlers that show the versions of the API."""
 
 from typing import Any
 
@@ -19,8 +19,19 @@ def list_versions(
     return {'versions': [version(req.prefix)]}
 
 
+def show_version(
+    req: falcon.Request, caller: Caller | None
+) -> dict[str, Any]:
+    """Show the version that is at this path, in the same form."""
+    return {'version': version(req.prefix)}
+
+
 _VERSIONS = Answer(VERSION, 'versions', many=True, as_is=True)
 ROUTES = (
     Route('GET', '/', list_versions, None, _VERSIONS, 300),
     Route('GET', '/versions', list_versions, None, _VERSIONS, 300),
+    Route(
+        'GET', '/v1', show_version, None,
+        Answer(VERSION, 'version', as_is=True),
+    ),
 )

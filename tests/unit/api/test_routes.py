@@ -33,6 +33,7 @@ BLAZAR = {
     ('DELETE', '/v1/floatingips/{floating_ip_id}'): 204,
 }
 OURS = {
+    ('GET', '/v1'): 200,
     ('GET', '/openapi'): 200,
     # The route and the rule of Chameleon's Blazar.
     ('PUT', '/v1/os-hosts/{host_id}/allocation'): 200,
@@ -186,24 +187,20 @@ def test_media_types_are_in_any_case(api, manager, answers, media_type):
 
 
 def test_versions(api):
-    for path in ('/', '/versions'):
+    version = {
+        'id': 'v1.0',
+        'status': 'CURRENT',
+        'min_version': '1.0',
+        'max_version': '1.1',
+        'links': [{'rel': 'self', 'href': 'http://localhost:1234/v1'}],
+    }
+    for path, body in (
+        ('/', {'versions': [version]}),
+        ('/versions', {'versions': [version]}),
+        ('/v1', {'version': version}),
+    ):
         answer = api.simulate_get(path, headers={'Host': 'localhost:1234'})
-        assert answer.json == {
-            'versions': [
-                {
-                    'id': 'v1.0',
-                    'status': 'CURRENT',
-                    'min_version': '1.0',
-                    'max_version': '1.1',
-                    'links': [
-                        {
-                            'rel': 'self',
-                            'href': 'http://localhost:1234/v1',
-                        }
-                    ],
-                }
-            ]
-        }
+        assert answer.json == body
 
 
 @pytest.mark.parametrize(
