@@ -6,6 +6,8 @@ each part, which does not take long; the figures are computed from the peaks
 without the indexes.
 """
 
+from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -22,6 +24,7 @@ from blazar_sched.domain.instance import Stay
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.domain.window import Window
 from blazar_sched.placing.room import count_each
+from blazar_sched.replica import record
 from blazar_sched.replica.catalog import Candidates
 from blazar_sched.replica.indexes import Columns
 from blazar_sched.replica.indexes import Indexes
@@ -37,12 +40,15 @@ class Resource:
 
     `used` is the amount that instances that draw on no reservation have at the
     start of the part, and `reserved` is all other amounts taken at that time;
-    `available` is the amount that may be reserved throughout the part.
+    `lent` is the amount of `reserved` that reservations lend, or None if it is
+    not known. `available` is the amount that may be reserved throughout the
+    part.
     """
 
     resource_class: str
     total: int
     reserved: int
+    lent: int | None
     used: int
     available: int
 
@@ -135,15 +141,26 @@ class HostTable:
         }
 
     def part(
-        self, peaks: PartPeaks, used: Columns, slot: Mapping[str, int] | None
+        self,
+        peaks: PartPeaks,
+        used: Columns,
+        slot: Mapping[str, int] | None,
+        lenders: Iterable[record.Reservation] | None,
     ) -> Part:
         """Compute the figures of a part of a window.
 
         :param peaks: the peaks on these hosts, in this order
         :param used: the amounts of `InstanceUsage` at the start of the part
         :param slot: the amounts of one of the instances that are asked for
+        :param lenders: the reservations that lend units at the start of the
+            part, None if they are not known
         """
         left = self._free(peaks.start)
+        reserved = {
+            name: _reserved(self.totals[name], used[name], left[name])
+            for name in self.resource_classes
+        }
+        lent = None if lenders is None else self._lent(lenders, reserved)
         free = self._reservable(peaks)
         return Part(
             peaks.window.start,
@@ -156,15 +173,45 @@ class HostTable:
                 Resource(
                     name,
                     total=sum(self.totals[name]),
-                    reserved=_count_reserved(
-                        self.totals[name], used[name], left[name]
-                    ),
+                    reserved=sum(reserved[name]),
+                    lent=None if lent is None else lent[name],
                     used=sum(used[name]),
                     available=sum(free[name]),
                 )
                 for name in self.resource_classes
             ],
         )
+
+    def _lent(
+        self,
+        lenders: Iterable[record.Reservation],
+        reserved: Mapping[str, Sequence[int]],
+    ) -> Counter[str]:
+        """Return the reserved amounts that are lent, added up over hosts.
+
+        A host that is lent as a whole is lent with all that is reserved of it.
+        """
+        lent: dict[int, Counter[str]] = defaultdict(Counter)
+        for lender in lenders:
+            for uuid in lender.lent.keys() | lender.recalled.keys():
+                if uuid not in self.positions:
+                    continue
+                position = self.positions[uuid]
+                lent[position].update(
+                    {name: reserved[name][position] for name in reserved}
+                    if lender.slot is None
+                    else {
+                        name: lender.away(uuid) * amount
+                        for name, amount in lender.slot.items()
+                    }
+                )
+        return Counter({
+            name: sum(
+                min(each[name], column[position])
+                for position, each in lent.items()
+            )
+            for name, column in reserved.items()
+        })
 
     def _free(self, peaks: Peaks) -> dict[str, list[int]]:
         """Return the free amounts of each host, 0 for a host taken whole."""
@@ -268,14 +315,14 @@ class InstanceUsage:
                 self._used[name][position] += sign * amount
 
 
-def _count_reserved(
+def _reserved(
     totals: Sequence[int], used: Sequence[int], free: Sequence[int]
-) -> int:
-    """Return the amount that is neither used nor free, added up over hosts.
+) -> list[int]:
+    """Return the amount of each host that is neither used nor free.
 
     A host may have less capacity than the amount used on it.
     """
-    return sum(
+    return [
         total - use - left if use + left < total else 0
         for total, use, left in zip(totals, used, free, strict=True)
-    )
+    ]

@@ -124,6 +124,13 @@ class Entities:
         for (kind, key), entity in image.items():
             self._keep(kind, key, entity)
 
+    def lenders(self) -> Iterator[record.Reservation]:
+        """Yield the reservations of which units are lent or recalled."""
+        for id_ in self.lending:
+            found = self.reservations[id_]
+            if found.lent or found.recalled:
+                yield found
+
     def closing_hosts(self) -> Iterator[Host]:
         """Yield the hosts that have closed windows."""
         return map(self.hosts.__getitem__, self.closing)

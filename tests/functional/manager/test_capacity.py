@@ -49,7 +49,9 @@ class TestCapacity:
         [found] = [
             r for r in part['resources'] if r['resource_class'] == name
         ]
-        return tuple(found.values())[1:]
+        return tuple(
+            found[name] for name in ('total', 'reserved', 'used', 'available')
+        )
 
     @pytest.mark.row('F28')
     def test_leases_are_seen_while_they_last(self, world, get, whole, slots):

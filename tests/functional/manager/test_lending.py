@@ -5,6 +5,7 @@ import pytest
 
 from blazar_sched.domain import exception
 from blazar_sched.domain.lending import Lending
+from blazar_sched.service.manager.timeline import Query
 
 AFTER, NOTICE = 600, 30
 LENGTH, DAY = 7200, 86400
@@ -137,6 +138,92 @@ def test_the_reserve_is_filled_again_without_anybody_leaving(world, whole):
     assert borrowed in left
     assert lending(world, lease).recalled == {}
     assert alive(world, guest) == [True]
+
+
+def vcpus(world, parts=1, **wanted):
+    """Return what is reserved and what is lent of the VCPUs, by part."""
+    return [
+        (each['reserved'], each['lent'])
+        for part in world.manager.capacity.get(
+            'project', parts=parts, **wanted
+        )['parts']
+        for each in part['resources'] if each['resource_class'] == 'VCPU'
+    ]
+
+
+def bars(world, project='project', names=False, **wanted):
+    """Return the share of each bar, and the part of it that is lent."""
+    rows = world.manager.timeline.get(Query(
+        project, names, start=world.now, end=world.now + 60, **wanted
+    ))['timeline']['rows']
+    return sorted(
+        (bar['share'], bar['lent']) for row in rows for bar in row['bars']
+        if bar['kind'] != 'preemptible'
+    )
+
+
+def test_the_capacity_shows_what_is_lent(world, whole, slots):
+    """Only for the present: what is lent later is decided later."""
+    lease = started(world, whole(2, 2, lend=True))
+    [borrowed] = lent(world, lease)
+    assert vcpus(world, parts=2, end=world.now + 10) == [(16, 8), (16, None)]
+    on = f'["==", "$hypervisor_hostname", "{borrowed}"]'
+    assert vcpus(world, resource_properties=on) == [(8, 8)]
+    # Slots of three VCPUs, two on each of two hosts; one is the reserve.
+    started(world, slots(4, 3, lend=True))
+    assert vcpus(world) == [(28, 8 + 3 * 3)]
+    # What is recalled is the owner's once the guests are gone.
+    guest = borrow(world, borrowed)
+    look(world)
+    world.leases.recall(lease.id, lease.project_id)
+    look(world)
+    assert vcpus(world) == [(28, 17)]
+    look(world, NOTICE)
+    look(world, 1)
+    assert alive(world, guest) == [False]
+    assert vcpus(world) == [(28, 9)]
+
+
+def test_the_timeline_shows_what_is_lent_to_owner_and_admin(
+    world, whole, slots
+):
+    started(world, whole(2, 2, lend=True))
+    started(world, slots(3, 2, lend=True, affinity=True))
+    shown = [(0.75, 0.5), (1, 0), (1, 1)]
+    assert bars(world) == shown
+    assert bars(world, 'admin', names=True) == shown
+    others = [(0.75, None), (1, None), (1, None)]
+    assert bars(world, 'other') == others
+    # The rows of groups have the bars of the project alone.
+    assert bars(world, group_by='zone') == [(0.1875, 0.125), (0.5, 0.25)]
+    assert bars(world, 'other', group_by='zone') == []
+
+
+def test_only_the_present_bar_of_a_host_is_lent(world, conf, whole):
+    """Neither the cleaning time nor a former window of the host is."""
+    conf.set_override('cleaning_time', 1, 'manager')
+    lease = started(world, whole(1, 4, lend=True))
+    change = [{'id': lease.reservations[0].id, 'min': 1, 'max': 1}]
+    world.leases.update(lease.id, None, {'reservations': change})
+    world.run()
+    look(world)
+    change[0].update(min=4, max=4)
+    world.leases.update(lease.id, None, {'reservations': change})
+    world.run()
+    look(world)
+    rows = world.manager.timeline.get(Query(
+        'project', True, start=lease.start, end=world.now + 2 * LENGTH
+    ))['timeline']['rows']
+    here = {
+        row['name']: [
+            (bar['kind'], bar['lent']) for bar in row['bars'] if bar['lent']
+        ]
+        for row in rows
+    }
+    assert {name: each for name, each in here.items() if each} == {
+        name: [('lease', 1)] for name in lent(world, lease)
+    }
+    assert len(lent(world, lease)) == 3
 
 
 def test_a_server_that_has_to_go_is_notified_first(world, whole):

@@ -15,6 +15,9 @@ from blazar_sched.service.api.times import WINDOW
 
 _NOT_SHOWN = '; null if the caller may not see it'
 _SHARE = Type({'type': 'number', 'minimum': 0, 'maximum': 1})
+_SHARE_OR_NULL = Type({
+    'type': ['number', 'null'], 'minimum': 0, 'maximum': 1,
+})
 _SHARES = Type({
     'type': ['array', 'null'],
     'items': {'type': 'number', 'minimum': 0, 'maximum': 1},
@@ -37,6 +40,12 @@ _BAR = Object(
     ),
     *WINDOW,
     Field('share', 'Share of the row, of 1', 0.5, _SHARE),
+    Field(
+        'lent',
+        'Part of `share` that the reservation lends to preemptible servers '
+        'now, or that these still use after a recall' + _NOT_SHOWN,
+        0, _SHARE_OR_NULL,
+    ),
     Field(
         'track',
         'Track of the bar in its row, from 0; bars of one track do not '
