@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Leases, and how far a lease can be prolonged."""
+
+from typing import Any
+from typing import Self
+
+from keystoneauth1 import adapter
+from openstack import resource
+
+from blazar_sched.client._base import Resource
+
+
+class Lease(Resource):
+    """A project's contract over one window."""
+
+    resource_key = 'lease'
+    resources_key = 'leases'
+    base_path = '/leases'
+    allow_create = True
+    allow_fetch = True
+    allow_commit = True
+    allow_delete = True
+    allow_list = True
+
+    _query_mapping = resource.QueryParameters(
+        'name', 'status', 'project_id', 'sort', 'fields'
+    )
+
+    #: ID of the user who created the lease.
+    user_id: str = resource.Body('user_id')
+    #: ID of the project that owns the lease.
+    project_id: str = resource.Body('project_id')
+    #: Start of the window.
+    start_date: str = resource.Body('start_date')
+    #: End of the window; None means no end.
+    end_date: str | None = resource.Body('end_date')
+    #: ID of the Keystone trust with which the service acts for the user.
+    trust_id: str | None = resource.Body('trust_id')
+    #: Status of the lease.
+    status: str = resource.Body('status')
+    #: Whether resources of the lease are missing or occupied.
+    degraded: bool = resource.Body('degraded', type=bool)
+    #: ID of the series; None if there is none.
+    series_id: str | None = resource.Body('series_id')
+    #: Local start of the occurrence of the series; None if there is none.
+    occurrence: str | None = resource.Body('occurrence')
+    #: Reservations of the lease, each with the fields of its resource type.
+    reservations: list[dict[str, Any]] = resource.Body(
+        'reservations', type=list
+    )
+    #: Events of the lease.
+    events: list[dict[str, Any]] = resource.Body('events', type=list)
+    #: Time of creation.
+    created_at: str = resource.Body('created_at')
+    #: Time of the last change.
+    updated_at: str | None = resource.Body('updated_at')
+
+    #: Length of the lease, in place of `end_date`: seconds, or as in ``6h``.
+    duration: str | int = resource.Body('duration')
+    #: Last start: the lease begins at the first start that has room.
+    latest_start_date: str = resource.Body('latest_start_date')
+    #: Starts that may be chosen, as ``1h`` or ``09:00 Europe/Berlin``.
+    align: str = resource.Body('align')
+    #: ID of a held offer, which becomes the lease.
+    offer: str = resource.Body('offer')
+    #: Time at which the end of the lease is announced.
+    before_end_date: str | None = resource.Body('before_end_date')
+    #: Whether an update makes the lease end as late as possible.
+    as_far_as_possible: bool = resource.Body('as_far_as_possible')
+    #: A request that is sent again with the same key makes no second lease.
+    idempotency_key: str = resource.Header('Idempotency-Key')
+
+    def recall(self, session: adapter.Adapter) -> Self:
+        """Take back all that the lease lends, and have it lend nothing."""
+        response = session.post(
+            f'{self.base_path}/{self.id}/recall',
+            microversion=self._get_microversion(session),
+        )
+        self._translate_response(response)
+        return self
+
+
+class Extension(Resource):
+    """How far a lease can be prolonged; nothing is reserved."""
+
+    resource_key = 'extension'
+    base_path = '/leases/%(lease_id)s/extension'
+    allow_fetch = True
+
+    #: ID of the lease.
+    lease_id: str = resource.URI('lease_id')
+    #: Latest end with which an update would be accepted; None means no end.
+    end_date: str | None = resource.Body('end_date')
+    #: Why a later end would be refused: ``capacity``, ``policy`` or None.
+    limited_by: str | None = resource.Body('limited_by')
+    #: Position of the reservation that has no room until a later end.
+    reservation: int | None = resource.Body('reservation')
+    #: Number of hosts or instances that have room until a later end.
+    available: int | None = resource.Body('available')
+    #: End at which the search was given up; None if it was not.
+    searched_until: str | None = resource.Body('searched_until')
