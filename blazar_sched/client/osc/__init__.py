@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commands of the `openstack` program, beside those of python-blazarclient."""

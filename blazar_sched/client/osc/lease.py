@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What python-blazarclient cannot ask of a lease."""
+
+import argparse
+
+from osc_lib.command import command
+
+from blazar_sched.client.osc import verb
+from blazar_sched.client.osc.reservation import RESERVATIONS
+from blazar_sched.client.osc.verb import length
+from blazar_sched.client.osc.verb import moment
+from blazar_sched.client.osc.verb import text
+
+ALIGN = text(
+    '--align', 'Starts that may be chosen, as 1h or "09:00 Europe/Berlin"'
+)
+BEFORE_END = moment(
+    '--before-end-date', 'Time at which the end of the lease is announced'
+)
+
+
+class Lease(verb.Noun):
+    """A command about leases."""
+
+    noun = 'lease'
+    hidden = (
+        'align', 'as_far_as_possible', 'before_end_date', 'duration',
+        'events', 'latest_start_date', 'offer',
+    )
+
+
+class Started(Lease, verb.Waiting):
+    """A command that can wait until the lease has started."""
+
+    goal = 'ACTIVE'
+    failures = ('ERROR', 'TERMINATED', 'DELETING')
+
+
+class BookLease(Started, verb.Create):
+    """Create a lease, also without an end, or at the first start with room.
+
+    The same as `reservation lease create` with what version 1.1 of the API
+    adds.
+    """
+
+    options = (
+        verb.NAME,
+        RESERVATIONS,
+        moment('--start-date', 'Start of the lease, now by default'),
+        moment('--end-date', 'End of the lease; none for no end'),
+        length('--duration', 'Length of the lease, in place of the end'),
+        moment(
+            '--latest-start-date',
+            'Last start: the lease begins at the first start that has room',
+        ),
+        ALIGN,
+        BEFORE_END,
+        verb.KEY,
+        verb.DRY_RUN,
+    )
+
+
+class ChangeLease(Lease, verb.Set):
+    """Change a lease, and add or remove reservations.
+
+    The same as `reservation lease set` with what version 1.1 of the API adds.
+    A reservation without an id is added to the lease; id=<id>,remove=true
+    removes a reservation.
+    """
+
+    options = (
+        text('--name', 'New name of the lease'),
+        RESERVATIONS,
+        moment('--start-date', 'New start of the lease'),
+        moment(
+            '--end-date',
+            'New end of the lease; none for no end, now to end the lease and '
+            'keep its record',
+        ),
+        length('--duration', 'New length of the lease'),
+        BEFORE_END,
+        verb.DRY_RUN,
+    )
+
+
+class ExtendLease(Lease, verb.Of, command.ShowOne):
+    """Prolong a lease as far as possible.
+
+    A dry run shows how far that is, and what limits the end.
+    """
+
+    options = (
+        moment('--end-date', 'Latest end, any end by default'), verb.DRY_RUN
+    )
+
+    def take_action(self, parsed_args: argparse.Namespace) -> verb.Columns:
+        lease = self.find(parsed_args.which).id
+        asked = self.read(parsed_args)
+        extend = (
+            self.client.get_lease_extension if asked.pop('dry_run', False)
+            else self.client.extend_lease
+        )
+        return self.show(extend(lease, **asked), parsed_args)
+
+
+class RecallLease(Lease, verb.Of, command.ShowOne):
+    """Take back all that a lease lends, and have the lease lend nothing."""
+
+    def take_action(self, parsed_args: argparse.Namespace) -> verb.Columns:
+        lease = self.find(parsed_args.which).id
+        return self.show(self.call('recall', lease), parsed_args)

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lease requests: leases that wait for room."""
+
+from blazar_sched.client.osc import verb
+from blazar_sched.client.osc.reservation import RESERVATIONS
+from blazar_sched.client.osc.verb import length
+from blazar_sched.client.osc.verb import moment
+from blazar_sched.client.osc.verb import text
+
+
+class LeaseRequest(verb.Noun):
+    """A command about lease requests."""
+
+    noun = 'lease_request'
+    plural = 'lease_requests'
+    columns = ('id', 'name', 'status', 'position', 'priority', 'lease_id')
+    hidden = ('reservations',)
+
+
+class ListLeaseRequest(LeaseRequest, verb.List):
+    """List the lease requests of the project."""
+
+
+class ShowLeaseRequest(LeaseRequest, verb.Show):
+    """Show a lease request, with the start that it may expect."""
+
+
+class CreateLeaseRequest(LeaseRequest, verb.Waiting, verb.Create):
+    """Create a lease at the first start with room, or wait for room."""
+
+    goal = 'BOOKED'
+    failures = ('LAPSED', 'CANCELLED')
+    options = (
+        verb.NAME,
+        RESERVATIONS,
+        length('--duration', 'Length of the lease', required=True),
+        moment('--start-date', 'First start, now by default'),
+        moment('--latest-start-date', 'Last start', required=True),
+        moment(
+            '--wait-until',
+            'Time until which the request waits, the last start by default',
+        ),
+        text(
+            '--priority', 'Priority among the requests, normal by default',
+            choices=('low', 'normal', 'high'),
+        ),
+        ('--flexible', {
+            'action': 'store_true',
+            'help': 'Let the lease be moved for a request of higher priority',
+        }),
+        verb.KEY,
+    )
+
+
+class DeleteLeaseRequest(LeaseRequest, verb.Delete):
+    """Cancel lease requests that wait for room."""
