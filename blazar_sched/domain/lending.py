@@ -9,13 +9,14 @@ the owner's again until the preemptible instances that use it are gone.
 
 from collections.abc import Callable
 from collections.abc import Mapping
+from collections.abc import Sequence
 import dataclasses
 from typing import Any
 from typing import Self
 
 # The key in `made` of a reservation.
 LENDING = 'lending'
-# Seconds for which the greatest number of units that the owner took at once is
+# Seconds for which the numbers of units that the owner took at once are
 # remembered.
 MEMORY = 86400
 
@@ -31,16 +32,16 @@ class Lending:
     :ivar recalled: the recalled units, by host
     :ivar recalled_at: when the recall of each host began, in epoch seconds
     :ivar used: how many units were in use at the last look
-    :ivar burst: the most units that came into use between two looks
-    :ivar burst_at: the time of that look, in epoch seconds
+    :ivar bursts: how many units came into use between two looks, with the
+        time of the second look in epoch seconds: those of which no later
+        number is as large, the oldest first
     """
 
     lent: Units = dataclasses.field(default_factory=dict)
     recalled: Units = dataclasses.field(default_factory=dict)
     recalled_at: Units = dataclasses.field(default_factory=dict)
     used: int = 0
-    burst: int = 0
-    burst_at: int = 0
+    bursts: Sequence[Sequence[int]] = dataclasses.field(default_factory=list)
 
     @classmethod
     def decode(cls, made: Mapping[str, Any]) -> Self:
@@ -59,7 +60,7 @@ class Lending:
     @property
     def reserve(self) -> int:
         """The number of units that stay free for the owner."""
-        return max(1, self.burst)
+        return self.bursts[0][0] if self.bursts else 1
 
     def cleared(self, host: str) -> Self:
         """Return the lending once no other instance uses the recalled units.
@@ -89,10 +90,16 @@ def next_lending(
     :param cost: returns what the recall of a unit of a host costs others
     """
     total = sum(used.values())
-    burst, burst_at = known.burst, known.burst_at
     grown = total - known.used
-    if grown >= max(burst, 1) or now - burst_at >= MEMORY:
-        burst, burst_at = max(grown, 0), now
+    bursts = [
+        [count, at] for count, at in known.bursts
+        if count > grown and now - at < MEMORY
+    ]
+    if grown > 0:
+        bursts.append([grown, now])
+    looked = dataclasses.replace(
+        known, used=total, bursts=bursts
+    )
     # A reservation may have lost hosts or slots in the meantime.
     recalled = {
         h: min(n, units[h]) for h, n in known.recalled.items() if h in units
@@ -102,23 +109,21 @@ def next_lending(
         for h, n in known.lent.items() if h in units
     }
     recalled_at = {h: known.recalled_at[h] for h in recalled}
-    looked = dataclasses.replace(
-        known, used=total, burst=burst, burst_at=burst_at
+    # What is free once the recalls are over, and what is free now.
+    free = {h: n - used.get(h, 0) - lent.get(h, 0) for h, n in units.items()}
+    kept = sum(
+        max(0, n - recalled.get(h, 0)) for h, n in free.items()
     )
-    free = {
-        h: n - used.get(h, 0) - lent.get(h, 0) - recalled.get(h, 0)
-        for h, n in units.items()
-    }
-    kept = sum(n for n in free.values() if n > 0)
-    wanted = looked.reserve - kept - sum(recalled.values())
+    wanted = max(0, looked.reserve - sum(n for n in free.values() if n > 0))
     for h in sorted(lent, key=lambda h: (cost(h), h)):
-        # More is in use than was kept: the owner took units meanwhile.
-        back = min(max(wanted, -free[h]) if lends else lent[h], lent[h])
+        # The owner may have taken lent units: these fill no reserve.
+        taken = max(0, -free[h])
+        back = min(taken + wanted if lends else lent[h], lent[h])
         if back > 0:
             lent[h] -= back
             recalled[h] = recalled.get(h, 0) + back
             recalled_at.setdefault(h, now)
-            wanted -= back
+            wanted -= max(0, back - taken)
     spare = kept - looked.reserve if lends else 0
     for h in sorted(free, key=lambda h: (-free[h], h)):
         given = min(spare, free[h]) if h not in recalled else 0

@@ -79,3 +79,21 @@ def test_what_costs_least_comes_back_first():
     assert found.recalled == {'b': 1}
     assert found.recalled_at == {'b': NOW}
     assert found.lent == {'a': 1, 'c': 1}
+
+
+def test_each_burst_is_remembered_for_a_day():
+    known, units, day = Lending(), {'a': 9}, MEMORY
+    for at, used in (0, 4), (1, 0), (2, 2), (3, 0):
+        known = next_lending(known, units, {'a': used}, at, True, ord)
+    assert known.reserve == 4
+    for at, reserve in (day - 1, 4), (day, 2), (day + 1, 2), (day + 2, 1):
+        known = next_lending(known, units, {'a': 0}, at, True, ord)
+        assert known.reserve == reserve
+
+
+def test_a_lent_unit_that_the_owner_took_fills_no_reserve():
+    """The host with the reserve is lost at the same moment."""
+    known = Lending({'a': 1, 'b': 1}, used=0)
+    units, used = {'a': 1, 'b': 1}, {'b': 1}
+    found = next_lending(known, units, used, NOW, True, 'ba'.index)
+    assert found.recalled == units
