@@ -279,7 +279,7 @@ def taken_now(
     for uuid in replica.preemptible.get(host_uuid, ()):
         amounts = replica.instances[uuid].countable()
         taken.update({c: amounts.get(c, 0) for c in taken})
-    if host_uuid in replica.lent:
-        lent = replica.lent[host_uuid].amounts
-        taken.subtract({c: lent.get(c, 0) for c in taken})
+    lent = replica.lent.get(host_uuid)
+    if lent is not None and now < lent.until:
+        taken.subtract({c: lent.amounts.get(c, 0) for c in taken})
     return taken

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two nova-schedulers and two managers, while a lease lends.
+
+The schedulers decide by replicas of different revisions, and before the
+manager or each other knows of their servers. Afterwards nobody but the owner
+is on what the owner may use.
+"""
+
+import pytest
+
+from blazar_sched.placing import relocation
+from tests.functional.manager.conftest import hosts
+from tests.functional.manager.conftest import instances
+from tests.nova import borrowing
+from tests.nova.borrowing import interleaved
+from tests.nova.borrowing import VCPUS
+
+LENGTH = 7200
+
+
+@pytest.fixture
+def names():
+    return 'abc'
+
+
+@pytest.fixture
+def site(empty_ledger, tmp_path, names):
+    site = borrowing.Site(empty_ledger, tmp_path, names)
+    yield site
+    site.check()
+    site.close()
+
+
+def lends(site, asked):
+    """Book a reservation that lends, and wait until it does."""
+    lease = site.create(
+        {'lend': True, **asked}, start='now', end=LENGTH,
+        project_id=borrowing.OWNER,
+    )
+    site.run()
+    site.look()
+    site.pull()
+    return site.lease(lease).reservations[0]
+
+
+def alive(site, *servers):
+    return [server.uuid in site.nova.stored for server in servers]
+
+
+@pytest.mark.parametrize('first', ['owner', 'guest'])
+def test_the_owner_and_a_guest_come_to_a_host_that_is_just_lent(site, first):
+    """The late scheduler takes the host for the owner's still."""
+    mine = lends(site, {**hosts(3, 3), 'lend': False})
+    late, fresh = site.schedulers
+    site.leases.update(mine.lease_id, None, {'reservations': [
+        {'id': mine.id, 'lend': True},
+    ]})
+    site.look()
+    fresh.pull()
+    [node, _] = site.lent(mine.id)
+    asked = {
+        'owner': (late, {'reservation': mine.id}),
+        'guest': (fresh, {'preemptible': True}),
+    }
+    booted = {}
+    for who in first, *(asked.keys() - {first}):
+        scheduler, kind = asked[who]
+        booted[who] = site.boot(
+            scheduler, vcpus=2, among=[node], arrives=False, **kind
+        )
+        assert booted[who]
+
+    site.settle()
+
+    assert alive(site, booted['owner'], booted['guest']) == [True, False]
+    assert node not in site.lent(mine.id)
+    # The reserve is filled again.
+    assert site.boot(late, vcpus=VCPUS, reservation=mine.id)
+
+
+@pytest.mark.parametrize('point', ['commit', 'vacate'])
+def test_the_owner_takes_the_reserve_while_a_manager_looks(site, point):
+    mine = lends(site, hosts(3, 3))
+    [kept] = set('abc') - set(site.lent(mine.id))
+    guests = [
+        site.boot(site.schedulers[0], among=[node], preemptible=True)
+        for node in site.lent(mine.id)
+    ]
+    site.look()
+
+    def boot():
+        assert site.boot(
+            site.schedulers[1], among=[kept], reservation=mine.id
+        )
+        site.look(manager=site.managers[1])
+
+    with interleaved(site, point, boot) as done:
+        if point == 'vacate':
+            site.leases.recall(mine.lease_id, None)
+        else:
+            site.boot(site.schedulers[0], among=[kept], reservation=mine.id)
+        site.look()
+    assert done
+    site.settle()
+
+    left = {'commit': 1, 'vacate': 0}[point]
+    assert sum(alive(site, *guests)) == left == len(site.lent(mine.id))
+    assert site.lending(mine.id).recalled == {}
+    assert site.boot(site.schedulers[0], vcpus=VCPUS, reservation=mine.id)
+
+
+@pytest.mark.parametrize('names', ['a'])
+def test_the_end_ends_what_is_lent(site):
+    """The lease has ended, and its event is not done yet."""
+    mine = lends(site, instances(4, vcpus=1))
+    [host] = site.lending(mine.id).lent
+    site.clock.now += LENGTH
+    assert site.ledger.read_replica(
+        lambda replica: relocation.taken_now(replica, host, site.now)
+    ).total() == 0
