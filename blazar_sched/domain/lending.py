@@ -8,11 +8,15 @@ the owner's again until the preemptible instances that use it are gone.
 """
 
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 from typing import Any
 from typing import Self
+
+from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.reservation import Reservation
 
 # The key in `made` of a reservation.
 LENDING = 'lending'
@@ -62,6 +66,23 @@ class Lending:
         """The number of units that stay free for the owner."""
         return self.bursts[0][0] if self.bursts else 1
 
+    def within(self, units: Units) -> Self:
+        """Return the part of the lending that is of the given units."""
+        recalled = {
+            h: min(n, units[h]) for h, n in self.recalled.items() if h in units
+        }
+        return dataclasses.replace(
+            self,
+            lent=_some({
+                h: min(n, units[h] - recalled.get(h, 0))
+                for h, n in self.lent.items() if h in units
+            }),
+            recalled=_some(recalled),
+            recalled_at={
+                h: at for h, at in self.recalled_at.items() if h in units
+            },
+        )
+
     def cleared(self, host: str) -> Self:
         """Return the lending once no other instance uses the recalled units.
         """
@@ -69,6 +90,30 @@ class Lending:
             self, recalled=_without(self.recalled, host),
             recalled_at=_without(self.recalled_at, host),
         )
+
+
+def held(
+    reservation: Reservation, allocations: Iterable[Allocation]
+) -> Reservation:
+    """Return a reservation that lends nothing beyond its allocations.
+
+    Where the reservation has lost hosts or slots, others may have them now.
+    """
+    made = reservation.made
+    if LENDING not in made:
+        return reservation
+    units = units_in(reservation, allocations)
+    return dataclasses.replace(reservation, made={
+        **made, **Lending.decode(made).within(units).encode(),
+    })
+
+
+def units_in(
+    reservation: Reservation, allocations: Iterable[Allocation]
+) -> dict[str, int]:
+    """Return the units of the allocations of a reservation."""
+    demand = reservation.demand
+    return {each.host: demand.slots_in(each.amounts) for each in allocations}
 
 
 def next_lending(
@@ -98,17 +143,9 @@ def next_lending(
     if grown > 0:
         bursts.append([grown, now])
     looked = dataclasses.replace(
-        known, used=total, bursts=bursts
+        known.within(units), used=total, bursts=bursts
     )
-    # A reservation may have lost hosts or slots in the meantime.
-    recalled = {
-        h: min(n, units[h]) for h, n in known.recalled.items() if h in units
-    }
-    lent = {
-        h: min(n, units[h] - recalled.get(h, 0))
-        for h, n in known.lent.items() if h in units
-    }
-    recalled_at = {h: known.recalled_at[h] for h in recalled}
+    lent, recalled = {**looked.lent}, {**looked.recalled}
     # What is free once the recalls are over, and what is free now.
     free = {h: n - used.get(h, 0) - lent.get(h, 0) for h, n in units.items()}
     kept = sum(
@@ -122,7 +159,6 @@ def next_lending(
         if back > 0:
             lent[h] -= back
             recalled[h] = recalled.get(h, 0) + back
-            recalled_at.setdefault(h, now)
             wanted -= max(0, back - taken)
     spare = kept - looked.reserve if lends else 0
     for h in sorted(free, key=lambda h: (-free[h], h)):
@@ -131,10 +167,14 @@ def next_lending(
             lent[h] = lent.get(h, 0) + given
             spare -= given
     return dataclasses.replace(
-        looked, lent={h: n for h, n in lent.items() if n},
-        recalled={h: n for h, n in recalled.items() if n},
-        recalled_at={h: at for h, at in recalled_at.items() if recalled[h]},
+        looked, lent=_some(lent), recalled=recalled, recalled_at={
+            h: looked.recalled_at.get(h, now) for h in recalled
+        },
     )
+
+
+def _some(units: Units) -> Units:
+    return {h: n for h, n in units.items() if n}
 
 
 def _without(units: Units, host: str) -> Units:

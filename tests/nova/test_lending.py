@@ -110,6 +110,19 @@ def test_the_owner_takes_the_reserve_while_a_manager_looks(site, point):
 
 
 @pytest.mark.parametrize('names', ['a'])
+def test_slots_that_a_lease_gave_up_are_lent_no_more(site):
+    """Another lease has the slots before the next look of a manager."""
+    mine = lends(site, instances(4, vcpus=1))
+    site.leases.update(mine.lease_id, None, {'reservations': [
+        {'id': mine.id, 'amount': 1},
+    ]})
+    site.create(instances(3, vcpus=1), start='now', end=LENGTH)
+    site.pull()
+
+    assert site.boot(site.schedulers[0], vcpus=2, preemptible=True) is None
+
+
+@pytest.mark.parametrize('names', ['a'])
 def test_the_end_ends_what_is_lent(site):
     """The lease has ended, and its event is not done yet."""
     mine = lends(site, instances(4, vcpus=1))

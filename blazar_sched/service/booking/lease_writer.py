@@ -12,6 +12,7 @@ from oslo_config import cfg
 from blazar_sched.domain import event
 from blazar_sched.domain import exception
 from blazar_sched.domain import lease as lease_rules
+from blazar_sched.domain import lending
 from blazar_sched.domain import plural
 from blazar_sched.domain import states
 from blazar_sched.domain.instance import Instance
@@ -146,6 +147,9 @@ class LeaseWriter:
         elif _grown(held, placed):
             events = event.vacate_again(new.events)
             new = dataclasses.replace(new, events=events)
+        new = dataclasses.replace(new, reservations=tuple(
+            lending.held(r, placed.get(r.id, ())) for r in new.reservations
+        ))
         tx.put_lease(new)
         for reservation_id, allocations in placed.items():
             tx.put_allocations(reservation_id, allocations, now)

@@ -19,6 +19,7 @@ from oslo_log import log
 
 from blazar_sched.domain import event
 from blazar_sched.domain import exception
+from blazar_sched.domain import lending
 from blazar_sched.domain import states
 from blazar_sched.domain import window
 from blazar_sched.domain.allocation import Allocation
@@ -199,9 +200,9 @@ class Healer:
             tx.put_allocations(id_, after, now)
         short = _short_classes(tx, old, placed, now)
         reservations = [
-            _marked(
+            lending.held(_marked(
                 old, each, held[each.id], placed[each.id], short, now
-            ) if each.id in placed else each
+            ), placed[each.id]) if each.id in placed else each
             for each in old.reservations
         ]
         new = dataclasses.replace(
