@@ -122,6 +122,37 @@ def test_slots_that_a_lease_gave_up_are_lent_no_more(site):
     assert site.boot(site.schedulers[0], vcpus=2, preemptible=True) is None
 
 
+def test_two_managers_notify_once(site, monkeypatch):
+    told = []
+    for each in site.managers:
+        monkeypatch.setattr(
+            each.notifier, 'lending', lambda *args: told.append(args[2])
+        )
+    mine = lends(site, hosts(3, 3))
+    site.boot(site.schedulers[0], reservation=mine.id)
+    with interleaved(
+        site, 'commit', lambda: site.look(manager=site.managers[1])
+    ) as done:
+        site.look()
+    assert done
+    assert told == [2, 1]
+
+
+def test_a_lease_that_ends_meanwhile_is_not_told_of(site, monkeypatch):
+    told = []
+    monkeypatch.setattr(
+        site.manager.notifier, 'lending', lambda *args: told.append(args[2])
+    )
+    mine = lends(site, hosts(3, 3))
+    site.boot(site.schedulers[0], reservation=mine.id)
+    with interleaved(
+        site, 'commit', lambda: site.leases.delete(mine.lease_id, None)
+    ) as done:
+        site.look()
+    assert done
+    assert told == [2]
+
+
 @pytest.mark.parametrize('names', ['a'])
 def test_the_end_ends_what_is_lent(site):
     """The lease has ended, and its event is not done yet."""

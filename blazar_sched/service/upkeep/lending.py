@@ -115,7 +115,7 @@ class Lendings(loop.Looped):
             old = new = Lending.decode(reservation.made)
             costs = self._costs(reservation)
             if self._next(self._ledger, lease, reservation, costs, now) != old:
-                new = self._ledger.commit(
+                old, new = self._ledger.commit(
                     functools.partial(self._write, known, costs, now)
                 )
             if (new.lent, new.recalled) != (old.lent, old.recalled):
@@ -165,18 +165,21 @@ class Lendings(loop.Looped):
         costs: Mapping[str, int],
         now: int,
         tx: PlacingTx,
-    ) -> Lending:
-        """Write what a reservation lends from now on, and return it.
+    ) -> tuple[Lending, Lending]:
+        """Write what a reservation lends from now on.
 
-        Nothing is lent of a reservation that is no longer open.
+        Nothing is written of a reservation that is no longer open.
+
+        :returns: what the reservation lent before, and what it lends
         """
         found = _open(tx, known)
         if found is None:
-            return Lending()
+            return Lending(), Lending()
         lease, reservation = found
+        old = Lending.decode(reservation.made)
         new = self._next(tx, lease, reservation, costs, now)
         _put(tx, reservation, new)
-        return new
+        return old, new
 
     def _clear(
         self,
