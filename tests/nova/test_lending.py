@@ -122,6 +122,20 @@ def test_slots_that_a_lease_gave_up_are_lent_no_more(site):
     assert site.boot(site.schedulers[0], vcpus=2, preemptible=True) is None
 
 
+def test_a_closed_host_is_no_reserve(site):
+    mine = lends(site, hosts(3, 3))
+    for node in site.lent(mine.id):
+        assert site.boot(site.schedulers[0], among=[node], preemptible=True)
+    site.manager.maintenances.create({
+        'name': 'rack', 'reason': 'power', 'start': site.now,
+        'end': site.now + LENGTH, 'resource_properties': None,
+        'hosts': [*set('abc') - set(site.lent(mine.id))],
+    }, True, False)
+    site.settle()
+
+    assert site.boot(site.schedulers[0], vcpus=VCPUS, reservation=mine.id)
+
+
 def test_two_managers_notify_once(site, monkeypatch):
     told = []
     for each in site.managers:

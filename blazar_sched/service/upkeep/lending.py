@@ -136,16 +136,22 @@ class Lendings(loop.Looped):
         costs: Mapping[str, int],
         now: int,
     ) -> Lending:
-        """Return what a reservation lends from now on."""
-        demand = reservation.demand
-        allocations = [
+        """Return what a reservation lends from now on.
+
+        A host on which nothing can be booted now has no units.
+        """
+        units = lending.units_in(reservation, (
             each for each, _ in source.allocations(
                 reservation_id=reservation.id
             )
-        ]
+        ))
+        usable = {
+            host.uuid for host in source.hosts([*units])
+            if host.reservable and not host.is_closed(now)
+        }
         return lending.next_lending(
             Lending.decode(reservation.made),
-            {each.host: demand.slots_in(each.amounts) for each in allocations},
+            {host: n for host, n in units.items() if host in usable},
             _used(reservation, source.claiming([reservation.id])), now,
             reservation.lend and self._conf.lend != manager_conf.NEVER
             and lease.start + self._conf.lend_after <= now,
