@@ -8,6 +8,7 @@ the owner's again until the preemptible instances that use it are gone.
 """
 
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -34,7 +35,9 @@ class Lending:
 
     :ivar lent: the lent units, by host
     :ivar recalled: the recalled units, by host
-    :ivar recalled_at: when the recall of each host began, in epoch seconds
+    :ivar recalled_at: since when preemptible instances have had to leave each
+        host, in epoch seconds: because units of the host are recalled, or
+        because the instances use what the host does not lend
     :ivar used: how many units were in use at the last look
     :ivar bursts: how many units came into use between two looks, with the
         time of the second look in epoch seconds: those of which no later
@@ -123,6 +126,7 @@ def next_lending(
     now: int,
     lends: bool,
     cost: Callable[[str], int],
+    strays: Collection[str] = (),
 ) -> Lending:
     """Return what a reservation lends from now on.
 
@@ -133,6 +137,7 @@ def next_lending(
     :param used: the units that are in use
     :param lends: whether anything is to be lent at all
     :param cost: returns what the recall of a unit of a host costs others
+    :param strays: the hosts with preemptible instances beyond what is lent
     """
     total = sum(used.values())
     grown = total - known.used
@@ -161,14 +166,16 @@ def next_lending(
             recalled[h] = recalled.get(h, 0) + back
             wanted -= max(0, back - taken)
     spare = kept - looked.reserve if lends else 0
-    for h in sorted(free, key=lambda h: (-free[h], h)):
+    # An instance need not leave where its host is lent.
+    for h in sorted(free, key=lambda h: (h not in strays, -free[h], h)):
         given = min(spare, free[h]) if h not in recalled else 0
         if given > 0:
             lent[h] = lent.get(h, 0) + given
             spare -= given
+    going = {h for h in strays if lent.get(h, 0) < units.get(h, 0)}
     return dataclasses.replace(
         looked, lent=_some(lent), recalled=recalled, recalled_at={
-            h: looked.recalled_at.get(h, now) for h in recalled
+            h: looked.recalled_at.get(h, now) for h in going | {*recalled}
         },
     )
 

@@ -78,8 +78,8 @@ class Entities:
         # among these reservations by project.
         self.whole: dict[str, set[str]] = defaultdict(set)
         self.magnetic: dict[str, set[str]] = defaultdict(set)
-        # The reservations that lend units or may do so, those among them that
-        # lend units of a host, by host, and what these lend together.
+        # The reservations that may lend units, or have done so; those among
+        # them that lend units of a host, by host; what these lend together.
         self.lending: set[str] = set()
         self._lenders: dict[str, set[str]] = defaultdict(set)
         self.lent: dict[str, Lent] = {}
@@ -201,7 +201,7 @@ class Entities:
         new: record.Reservation | None,
         id_: str,
     ) -> None:
-        if new is not None and (new.lends or new.lent or new.recalled):
+        if new is not None and (new.lends or new.has_lent):
             self.lending.add(id_)
         else:
             self.lending.discard(id_)

@@ -33,7 +33,7 @@ KINDS = (HOST, RESERVATION, ALLOCATION, INSTANCE, LIFETIME_HISTORY)
 # What most of the many reservations lend, in one object.
 _NOTHING: Units = {}
 # The fields of a reservation that are left out where nothing is lent.
-_LENDING = ('lends', 'lent', 'recalled')
+_LENDING = ('lends', 'has_lent', 'lent', 'recalled')
 
 Record = tuple[str, str, dict[str, Any] | None]
 # The kind and key of a record.
@@ -62,7 +62,8 @@ class Reservation:
     reservation's servers. `cleared` holds the uuids of the hosts that the
     start of the reservation has cleared, and `in_the_way` the uuids of the
     servers that stayed on these hosts. `lends` tells whether the reservation
-    may lend units; `lent` and `recalled` are as in domain.lending.
+    may lend units, `has_lent` whether units may have been lent before; `lent`
+    and `recalled` are as in domain.lending.
     """
 
     id: str
@@ -80,6 +81,7 @@ class Reservation:
     cleared: tuple[str, ...] = ()
     in_the_way: tuple[str, ...] = ()
     lends: bool = False
+    has_lent: bool = False
     lent: Units = dataclasses.field(default_factory=lambda: _NOTHING)
     recalled: Units = dataclasses.field(default_factory=lambda: _NOTHING)
 

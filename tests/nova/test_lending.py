@@ -9,10 +9,12 @@ is on what the owner may use.
 import pytest
 
 from blazar_sched.placing import relocation
+from blazar_sched.service.upkeep import lending
 from tests.functional.manager.conftest import hosts
 from tests.functional.manager.conftest import instances
 from tests.nova import borrowing
 from tests.nova.borrowing import interleaved
+from tests.nova.borrowing import NOTICE
 from tests.nova.borrowing import VCPUS
 
 LENGTH = 7200
@@ -45,6 +47,74 @@ def lends(site, asked):
 
 def alive(site, *servers):
     return [server.uuid in site.nova.stored for server in servers]
+
+
+def place_guest_while_recalled(site):
+    """Place a guest on a host that is recalled meanwhile, and cleared."""
+    mine = lends(site, hosts(3, 3))
+    late, fresh = site.schedulers
+    site.leases.recall(mine.lease_id, None)
+    guest = site.boot(
+        late, among=site.lent(mine.id), arrives=False, preemptible=True
+    )
+    assert guest
+    site.look()
+    assert site.lending(mine.id).away == 0
+    fresh.pull()
+    assert site.boot(fresh, preemptible=True) is None
+    site.settle()
+    return mine, guest
+
+
+@pytest.mark.row('F110')
+def test_a_guest_on_a_host_that_was_recalled_meanwhile_leaves(site):
+    mine, guest = place_guest_while_recalled(site)
+    assert alive(site, guest) == [False]
+    for scheduler in [*site.schedulers, site.schedulers[0]]:
+        assert site.boot(scheduler, vcpus=VCPUS, reservation=mine.id)
+
+
+def test_control_such_a_guest_would_stay(site, monkeypatch):
+    monkeypatch.setattr(
+        lending, '_glance',
+        lambda replica, known, now: lending._Glance(known, frozenset(), ()),
+    )
+    _, guest = place_guest_while_recalled(site)
+    assert alive(site, guest) == [True]
+
+
+def test_a_guest_that_came_too_late_is_notified(site):
+    """The notice begins when the manager sees the guest."""
+    mine = lends(site, hosts(3, 3))
+    site.leases.recall(mine.lease_id, None)
+    guest = site.boot(site.schedulers[0], arrives=False, preemptible=True)
+    site.look(60)
+    site.arrive()
+    site.look()
+    assert 'blazar_vacate_at' in site.nova.stored[guest.uuid].metadata
+    site.look(NOTICE - 1)
+    assert alive(site, guest) == [True]
+    site.look(1)
+    assert alive(site, guest) == [False]
+
+
+def test_two_guests_are_given_the_last_lent_slot(site):
+    mine = lends(site, instances(2, vcpus=2, affinity=True))
+    guests = [
+        site.boot(
+            each, vcpus=2, among=site.lent(mine.id), arrives=False,
+            preemptible=True,
+        )
+        for each in site.schedulers
+    ]
+    late, _ = site.schedulers
+    assert all(guests)
+    assert site.boot(late, vcpus=2, reservation=mine.id) is None
+
+    site.settle()
+
+    assert sorted(alive(site, *guests)) == [False, True]
+    assert site.boot(late, vcpus=2, reservation=mine.id)
 
 
 @pytest.mark.parametrize('first', ['owner', 'guest'])

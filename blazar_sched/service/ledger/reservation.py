@@ -17,6 +17,7 @@ from blazar_sched.domain.demand import Instances
 from blazar_sched.domain.demand import Lifetime
 from blazar_sched.domain.demand import PLACED
 from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.lending import LENDING
 from blazar_sched.domain.lending import Lending
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.replica import record
@@ -119,6 +120,7 @@ def to_record(
         cleared=tuple(reserved.made.get('cleared', ())),
         in_the_way=tuple(reserved.made.get('in_the_way', ())),
         lends=reserved.lend,
+        has_lent=LENDING in reserved.made,
         lent=lending.lent,
         recalled=lending.recalled,
     )

@@ -9,9 +9,11 @@ is decided in a commit. See domain.lending.
 from collections import Counter
 from collections import defaultdict
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 import functools
+from typing import NamedTuple
 
 from oslo_config import cfg
 from oslo_log import log
@@ -25,7 +27,9 @@ from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.lending import Lending
 from blazar_sched.domain.reservation import Reservation
+from blazar_sched.placing import relocation
 from blazar_sched.replica import record
+from blazar_sched.replica import state
 from blazar_sched.service import loop
 from blazar_sched.service.bus.notifier import Notifier
 from blazar_sched.service.ledger.ledger import Ledger
@@ -39,8 +43,19 @@ LOG = log.getLogger(__name__)
 # Seconds until the next look at a reservation of which there is nothing new.
 RECHECK = 60
 
-# The record of a reservation, and the uuids of the instances bound to it.
-_Glance = tuple[record.Reservation, frozenset[str]]
+
+class _Glance(NamedTuple):
+    """What the replica has of a reservation.
+
+    :ivar record: the reservation
+    :ivar bound: the uuids of the instances that are bound to it
+    :ivar overfull: the hosts on which preemptible instances seem to use what
+        the reservation does not lend
+    """
+
+    record: record.Reservation
+    bound: frozenset[str]
+    overfull: tuple[str, ...]
 
 
 class Lendings(loop.Looped):
@@ -85,10 +100,7 @@ class Lendings(loop.Looped):
         """
         now = int(self._clock())
         glances = self._ledger.read_replica(lambda replica: {
-            id_: (
-                replica.reservations[id_],
-                frozenset(replica.bound.get(id_, ())),
-            )
+            id_: _glance(replica, replica.reservations[id_], now)
             for id_ in replica.lending
             if replica.reservations[id_].start <= now
         })
@@ -98,35 +110,42 @@ class Lendings(loop.Looped):
         self._objects.each(
             ((id_, id_) for id_, glance in glances.items()
              if self._is_due(id_, glance, now)),
-            lambda id_: self._look(*glances[id_], now), now,
+            lambda id_: self._look(glances[id_], now), now,
         )
 
     def _is_due(self, id_: str, glance: _Glance, now: int) -> bool:
         known, until = self._seen.get(id_, (None, 0))
-        return known != glance or until <= now or bool(glance[0].recalled)
+        return known != glance or until <= now or bool(
+            glance.record.recalled or glance.overfull
+        )
 
-    def _look(
-        self, known: record.Reservation, bound: frozenset[str], now: int
-    ) -> None:
+    def _look(self, glance: _Glance, now: int) -> None:
         """Lend and recall what is due, and clear what is recalled."""
+        known = glance.record
         found = _open(self._ledger, known)
-        if found is not None:
-            lease, reservation = found
-            old = new = Lending.decode(reservation.made)
-            costs = self._costs(reservation)
-            if self._next(self._ledger, lease, reservation, costs, now) != old:
-                old, new = self._ledger.commit(
-                    functools.partial(self._write, known, costs, now)
-                )
-            if (new.lent, new.recalled) != (old.lent, old.recalled):
-                self._notifier.lending(
-                    lease, reservation.id, sum(new.lent.values())
-                )
-            for host in self._ledger.hosts([*new.recalled]):
-                self._clear(lease, reservation, host, new, now)
+        if found is None:
+            return
+        lease, reservation = found
+        next_ = functools.partial(
+            self._next, costs=self._costs(reservation), now=now, strays={
+                host.uuid for host in self._ledger.hosts(glance.overfull)
+                if self._vacater.borrowers(lease, reservation, host, now)
+            },
+        )
+        old = new = Lending.decode(reservation.made)
+        if next_(self._ledger, lease, reservation) != old:
+            old, new = self._ledger.commit(
+                functools.partial(_write, known, next_)
+            )
+        if (new.lent, new.recalled) != (old.lent, old.recalled):
+            self._notifier.lending(
+                lease, reservation.id, sum(new.lent.values())
+            )
+        for host in self._ledger.hosts([*new.recalled_at]):
+            self._clear(lease, reservation, host, new, now)
         begins = known.start + self._conf.lend_after
         again = now + RECHECK if begins <= now else min(now + RECHECK, begins)
-        self._seen[known.id] = (known, bound), again
+        self._seen[known.id] = glance, again
 
     def _next(
         self,
@@ -135,10 +154,13 @@ class Lendings(loop.Looped):
         reservation: Reservation,
         costs: Mapping[str, int],
         now: int,
+        strays: Collection[str],
     ) -> Lending:
         """Return what a reservation lends from now on.
 
         A host on which nothing can be booted now has no units.
+
+        :param strays: see `next_lending`
         """
         units = lending.units_in(reservation, (
             each for each, _ in source.allocations(
@@ -155,7 +177,7 @@ class Lendings(loop.Looped):
             _used(reservation, source.claiming([reservation.id])), now,
             reservation.lend and self._conf.lend != manager_conf.NEVER
             and lease.start + self._conf.lend_after <= now,
-            lambda host: costs.get(host, 0),
+            lambda host: costs.get(host, 0), strays,
         )
 
     def _costs(self, reservation: Reservation) -> dict[str, int]:
@@ -164,28 +186,6 @@ class Lendings(loop.Looped):
             host: replica.preemptible_mb[host]
             for host in replica.indexes.allocations(reservation.id)
         })
-
-    def _write(
-        self,
-        known: record.Reservation,
-        costs: Mapping[str, int],
-        now: int,
-        tx: PlacingTx,
-    ) -> tuple[Lending, Lending]:
-        """Write what a reservation lends from now on.
-
-        Nothing is written of a reservation that is no longer open.
-
-        :returns: what the reservation lent before, and what it lends
-        """
-        found = _open(tx, known)
-        if found is None:
-            return Lending(), Lending()
-        lease, reservation = found
-        old = Lending.decode(reservation.made)
-        new = self._next(tx, lease, reservation, costs, now)
-        _put(tx, reservation, new)
-        return old, new
 
     def _clear(
         self,
@@ -214,7 +214,7 @@ class Lendings(loop.Looped):
             _, current = found
             new = Lending.decode(current.made)
             # Another manager may have recalled more on the host meanwhile.
-            if new.recalled.get(host.uuid) == known.recalled[host.uuid]:
+            if new.recalled.get(host.uuid) == known.recalled.get(host.uuid):
                 _put(tx, current, new.cleared(host.uuid))
 
         self._ledger.commit(write)
@@ -222,6 +222,49 @@ class Lendings(loop.Looped):
             'Lease %s has got back what it lent on host %s', lease.id,
             host.hypervisor_hostname,
         )
+
+
+def _glance(
+    replica: state.Replica, known: record.Reservation, now: int
+) -> _Glance:
+    held = replica.indexes.allocations(known.id).keys()
+    return _Glance(
+        known, frozenset(replica.bound.get(known.id, ())), tuple(sorted(
+            host for host in held & replica.preemptible.keys()
+            if host not in known.recalled and (
+                host not in known.lent if known.slot is None
+                else _is_overfull(replica, host, now)
+            )
+        )),
+    )
+
+
+def _is_overfull(replica: state.Replica, host: str, now: int) -> bool:
+    """Tell whether instances use what open reservations do not lend."""
+    taken = relocation.taken_now(replica, host, now)
+    return any(
+        amount > replica.hosts[host].capacity(c) for c, amount in taken.items()
+    )
+
+
+def _write(
+    known: record.Reservation,
+    next_: Callable[[Reader, Lease, Reservation], Lending],
+    tx: PlacingTx,
+) -> tuple[Lending, Lending]:
+    """Write what a reservation lends from now on.
+
+    Nothing is written of a reservation that is no longer open.
+
+    :returns: what the reservation lent before, and what it lends
+    """
+    found = _open(tx, known)
+    if found is None:
+        return Lending(), Lending()
+    _, reservation = found
+    old, new = Lending.decode(reservation.made), next_(tx, *found)
+    _put(tx, reservation, new)
+    return old, new
 
 
 def _open(
