@@ -11,15 +11,23 @@ from blazar_sched.domain import duration
 TIMELINE, WEIGHERS, PACKING = 'timeline', 'weighers', 'packing'
 PATHS, DISPLACEMENT = 'paths', 'displacement'
 MOVES, HEADROOM, LENDING = 'moves', 'headroom', 'lending'
+LEASES = 'leases'
 PARTS = (
     TIMELINE, WEIGHERS, PACKING, PATHS, DISPLACEMENT, MOVES, HEADROOM, LENDING,
+    LEASES,
 )
 
-# The options that switch off a part.
+# What switches off a part that is no switch of a policy alone.
 _OFF: dict[str, dict[str, Any]] = {
-    PATHS: {'unbounded': 'never'},
-    MOVES: {'relocation_moves': 1},
-    HEADROOM: {'relocation_headroom': 0.0, 'relocation_large_headroom': 0.0},
+    PATHS: {'options': {'unbounded': duration.NEVER}},
+    MOVES: {'options': {'relocation_moves': 1}},
+    HEADROOM: {'options': {
+        'relocation_headroom': 0.0, 'relocation_large_headroom': 0.0,
+    }},
+    # Nothing is kept off for the sake of leases.
+    LEASES: {LEASES: False, 'options': {
+        'unbounded': duration.FOREVER, 'max_backfill_lifetime': 0,
+    }},
 }
 
 
@@ -31,7 +39,8 @@ class Policy:
     parts are on: `timeline`, LifetimeFilter; `weighers`, LeaseGapWeigher;
     `packing`, leases go where the free time around them is the shortest, and
     not to any free host; `displacement`, leases take hosts that instances can
-    leave by relocation paths; `lending`, leases lend what they do not use.
+    leave by relocation paths; `lending`, leases lend what they do not use;
+    `leases`, leases are booked, and instances are not alone.
 
     :param options: options of ``[blazar_sched]`` in place of the scenario's
     """
@@ -43,6 +52,7 @@ class Policy:
     packing: bool = True
     displacement: bool = True
     lending: bool = True
+    leases: bool = True
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
@@ -55,10 +65,9 @@ OURS = Policy('ours')
 def without(part: str) -> Policy:
     """Return the policy of this project with one of PARTS off."""
     name = f'ours without {part}'
-    off: dict[str, Any] = {part: False}
-    if part in _OFF:
-        off = {'options': _OFF[part]}
-    return dataclasses.replace(OURS, name=name, **off)
+    return dataclasses.replace(
+        OURS, name=name, **_OFF.get(part, {part: False})
+    )
 
 
 # The shares of headroom to choose from: for movable instances, and for large

@@ -65,6 +65,8 @@ def simulate(
         scenario.hosts, scenario.pool, policy, options,
         scenario.migration_failure,
     )
+    if not policy.leases:
+        scenario = dataclasses.replace(scenario, bookings=())
     found = result.Result(policy.name, leases=len(scenario.bookings))
     with scheduler.following(there.seen, lambda: there.now, **options):
         _Simulation(scenario, there, found).run(tell)

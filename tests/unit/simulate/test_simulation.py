@@ -151,6 +151,16 @@ def test_a_lease_without_room_is_refused():
         assert played(by=each, bookings=both).refused_leases == ['lease-1']
 
 
+def test_without_leases_only_capacity_refuses_instances():
+    unbounded = instance(START - HOUR, 3 * HOUR, trace.UNBOUNDED)
+    closed, alone = (
+        played(unbounded, by=each, unbounded='never')
+        for each in (policy.OURS, policy.without(policy.LEASES))
+    )
+    assert (closed.leases, closed.refused.total()) == (1, 1)
+    assert (alone.leases, alone.refused.total()) == (0, 0)
+
+
 @pytest.mark.parametrize('by', policy.compared(policy.PARTS))
 def test_windows_may_follow_each_other_at_once(by):
     found = played(
