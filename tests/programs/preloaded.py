@@ -19,6 +19,7 @@ import openstackclient.shell  # noqa: E402
 _HELPS = (
     (blazarclient.shell, ['lease-list', '--help']),
     (openstackclient.shell, ['reservation', 'lease', 'list', '--help']),
+    (openstackclient.shell, ['reservation', 'offer', 'list', '--help']),
     (openstackclient.shell, ['server', 'list', '--help']),
 )
 

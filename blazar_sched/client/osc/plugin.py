@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """What openstackclient reads of a plugin."""
 
+from __future__ import annotations
+
 import argparse
 from typing import cast
-
-from openstackclient.common.clientmanager import ClientManager
+from typing import TYPE_CHECKING
 
 from blazar_sched.client import load
 from blazar_sched.client._proxy import Proxy
+
+if TYPE_CHECKING:
+    # This module imports all plugins.
+    from openstackclient.common.clientmanager import ClientManager
 
 # The plugin of python-blazarclient has the name of the service type.
 API_NAME = 'blazar_sched'

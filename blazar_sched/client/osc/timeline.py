@@ -21,11 +21,15 @@ _ROW = (
     'key', 'name', 'zone', 'hosts', 'available', 'free', 'free_hosts',
     'instances', 'bars', 'bars_left_out',
 )
-# The least width of the drawing, and that of the text above a tick.
+# The least width of the drawing.
 _LEAST = 24
-_TICK = 13
 _HOUR = datetime.timedelta(hours=1)
-_STEPS = [_HOUR * n for n in (1, 2, 3, 6, 12, 24, 48, 168, 336, 720, 2160)]
+_DAY = 24 * _HOUR
+# The distances of two times on the axis, and the width that a time takes.
+_STEPS = [
+    *((_HOUR * n, '|%d %b %H:%M', 15) for n in (1, 2, 3, 6, 12)),
+    *((_DAY * n, '|%d %b', 9) for n in (1, 2, 7, 14, 30, 90)),
+]
 
 
 class ShowTimeline(verb.Command, command.Lister):
@@ -92,14 +96,18 @@ class Canvas:
     def axis(self) -> str:
         """Return the days and the times of day above their places."""
         span = self.end - self.start
-        fitting = self.width // _TICK
-        step = next((s for s in _STEPS if span / s <= fitting), _STEPS[-1])
+        step, form = next(
+            (
+                (step, form) for step, form, width in _STEPS
+                if self.width * step >= span * width
+            ),
+            _STEPS[-1][:2],
+        )
         line = [' '] * self.width
         at = self.start.replace(hour=0, minute=0, second=0)
         while at < self.end:
             if at >= self.start:
-                form = '%d %b' if step >= 24 * _HOUR else '%d %b %H:%M'
-                self._write(line, self._place(at), f'|{at:{form}}')
+                self._write(line, self._place(at), f'{at:{form}}')
             at += step
         return ''.join(line)
 

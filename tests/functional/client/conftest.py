@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Blazar's own client, unmodified: library, `blazar`, `openstack`.
+"""Blazar's own client, unmodified, and the client of this project.
 
-The tests use a real HTTP server on loopback, with the whole service.
+Both have a library, and commands of `openstack`; Blazar's has the program
+`blazar` too. The tests use a real HTTP server on loopback, with the whole
+service.
 """
 
 import json
@@ -10,8 +12,11 @@ import os
 from blazarclient import client as blazarclient
 from keystoneauth1 import session as keystone_session
 from keystoneauth1 import token_endpoint
+import openstack
 import pytest
 
+import blazar_sched.client
+from blazar_sched.service.api import routes
 from blazar_sched.service.api import server
 from tests import programs
 
@@ -28,6 +33,26 @@ PROGRAMS = {
         'names': {},
     },
 }
+# Every operation of the OpenAPI document.
+OPERATIONS = {f'{route.method} {route.path}' for route in routes.ROUTES}
+
+
+def operation(method, path):
+    """Return the operation of a request."""
+    fitting = [
+        known for known, asked in (
+            (each, path.split('/')) for each in OPERATIONS
+        )
+        if known.startswith(f'{method} ')
+        and len(known.split('/')) == len(asked)
+        and all(
+            one.startswith('{') or one == other for one, other in zip(
+                known.split('/')[1:], asked[1:], strict=True
+            )
+        )
+    ]
+    # A path without a variable takes precedence.
+    return min(fitting, key=lambda known: known.count('{'))
 
 
 @pytest.fixture
@@ -47,6 +72,22 @@ def login(endpoint):
             '1', session=keystone_session.Session(auth=auth),
             service_type='reservation',
         )
+
+    return make
+
+
+@pytest.fixture
+def connect(endpoint):
+    """Return the SDK's connection of the user of a token."""
+
+    def make(token='admin', **options):
+        conn = openstack.connect(
+            load_yaml_config=False, load_envvars=False,
+            auth_type='admin_token',
+            auth={'endpoint': endpoint, 'token': token}, **options,
+        )
+        blazar_sched.client.load(conn)
+        return conn
 
     return make
 

@@ -1,0 +1,364 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commands of `openstack` beside those of python-blazarclient."""
+
+import datetime
+from importlib import metadata
+import json
+import logging
+import os
+import pathlib
+import re
+import shlex
+
+import pytest
+
+from blazar_sched.service.api import request_log
+from tests import programs
+from tests.functional.client import conftest
+
+# The operations that commands of python-blazarclient reach.
+BLAZARS = {
+    'GET /v1/leases': 'lease list',
+    'GET /v1/leases/{lease_id}': 'lease show',
+    'DELETE /v1/leases/{lease_id}': 'lease delete',
+    'GET /v1/os-hosts': 'host list',
+    'POST /v1/os-hosts': 'host create',
+    'GET /v1/os-hosts/{host_id}': 'host show',
+    'PUT /v1/os-hosts/{host_id}': 'host set',
+    'DELETE /v1/os-hosts/{host_id}': 'host delete',
+    'GET /v1/os-hosts/allocations': 'allocation list',
+    'GET /v1/os-hosts/{host_id}/allocation': 'allocation show',
+    'GET /v1/os-hosts/properties': 'host property list',
+    'PATCH /v1/os-hosts/properties/{name}': 'host property set',
+    'GET /v1/floatingips': 'floatingip list',
+    'POST /v1/floatingips': 'floatingip create',
+    'GET /v1/floatingips/{floating_ip_id}': 'floatingip show',
+    'DELETE /v1/floatingips/{floating_ip_id}': 'floatingip delete',
+}
+# The operation that each command reaches.
+OURS = {
+    'allocation move': 'PUT /v1/os-hosts/{host_id}/allocation',
+    'capacity show': 'GET /v1/capacity',
+    'flavor list': 'GET /v1/flavors',
+    'lease book': 'POST /v1/leases',
+    'lease change': 'PUT /v1/leases/{lease_id}',
+    'lease extend': 'GET /v1/leases/{lease_id}/extension',
+    'lease recall': 'POST /v1/leases/{lease_id}/recall',
+    'list': 'GET /v1/leases',
+    'maintenance create': 'POST /v1/maintenances',
+    'maintenance delete': 'DELETE /v1/maintenances/{maintenance_id}',
+    'maintenance list': 'GET /v1/maintenances',
+    'maintenance set': 'PUT /v1/maintenances/{maintenance_id}',
+    'maintenance show': 'GET /v1/maintenances/{maintenance_id}',
+    'offer accept': 'POST /v1/leases',
+    'offer delete': 'DELETE /v1/offers/{offer_id}',
+    'offer list': 'GET /v1/offers',
+    'offer search': 'POST /v1/offers',
+    'offer show': 'GET /v1/offers/{offer_id}',
+    'property list': 'GET /v1/properties',
+    'request create': 'POST /v1/requests',
+    'request delete': 'DELETE /v1/requests/{request_id}',
+    'request list': 'GET /v1/requests',
+    'request show': 'GET /v1/requests/{request_id}',
+    'series create': 'POST /v1/series',
+    'series delete': 'DELETE /v1/series/{series_id}',
+    'series list': 'GET /v1/series',
+    'series set': 'PUT /v1/series/{series_id}',
+    'series show': 'GET /v1/series/{series_id}',
+    'timeline show': 'GET /v1/timeline',
+}
+# The operations that need no command.
+REASONS = {
+    'GET /': 'the SDK asks the endpoint in the catalog, which is /v1',
+    'GET /versions': 'the same as GET /',
+    'GET /v1': 'every command asks for the version',
+    'GET /openapi': 'a document about the API, for no user of the service',
+}
+HOST = '--reservation resource_type=physical:host,min=1,max=1'
+BOTH = '--reservation resource_type=physical:host,min=2,max=2'
+DAY = '--start-date "2030-01-01 00:00" --end-date "2030-01-02 00:00"'
+
+
+def commands(group):
+    return {
+        each.name.removeprefix('reservation_').replace('_', ' ')
+        for each in metadata.entry_points(group=group)
+    }
+
+
+def test_every_operation_has_a_command():
+    ours = commands('openstack.blazar_sched.v1')
+    blazars = commands('openstack.reservation.v1')
+    assert ours == OURS.keys()
+    assert set(BLAZARS.values()) <= blazars
+    assert ours & blazars == set()
+    reached = {*OURS.values(), *BLAZARS}
+    assert reached | REASONS.keys() == conftest.OPERATIONS
+    assert reached & REASONS.keys() == set()
+
+
+def test_every_command_is_tried_here():
+    tried = re.findall(
+        r"\b(?:do|read|refused)\(\s*f?'((?:[a-z]+ )?[a-z]+)\b",
+        pathlib.Path(__file__).read_text(),
+    )
+    assert set(OURS) - set(tried) == set()
+
+
+class Program:
+    """The program `openstack`, whose commands reach their operations."""
+
+    def __init__(self, shell, log):
+        self.shell = shell
+        self._log = log
+
+    def run(self, line):
+        self._log.clear()
+        done = self.shell.run(*shlex.split(line))
+        # Blazar's client names its own fault before any output.
+        done.stderr = re.sub('Could not load .*\n', '', done.stderr)
+        return done
+
+    def do(self, line):
+        """Run a command; return what it shows."""
+        done = self.run(line)
+        assert done.returncode == 0, done.stderr
+        name = ' '.join(line.split()[:2])
+        known = OURS.get(name) or OURS.get(line.split()[0])
+        assert known in [
+            conftest.operation(*record.args[1:3])
+            for record in self._log.records
+            if record.name == request_log.__name__
+        ]
+        return done.stdout
+
+    def read(self, line):
+        return json.loads(self.do(f'{line} -f json'))
+
+    def refused(self, line):
+        """Run a command that is refused; return the reason."""
+        done = self.run(line)
+        assert done.returncode != 0, done.stdout
+        return done.stderr
+
+
+@pytest.fixture
+def program(endpoint, tmp_path, caplog):
+    caplog.set_level(logging.INFO, request_log.__name__)
+
+    def make(token='admin', **environ):
+        return Program(
+            conftest.Shell(
+                'openstack', endpoint, tmp_path, OS_TOKEN=token, COLUMNS='80',
+                **environ,
+            ),
+            caplog,
+        )
+
+    return make
+
+
+@pytest.fixture
+def hosts(connect):
+    client = connect().reservation
+    return [client.create_host(name=f'compute-{n}') for n in (1, 2)]
+
+
+def test_a_lease_is_booked_and_changed(program, hosts):
+    openstack = program('alice:p1')
+    asked = openstack.read(f'lease book night {HOST} {DAY} --dry-run --wait')
+    assert asked['status'] == 'PENDING'
+    lease = openstack.read(
+        "lease book night --reservation 'resource_type=physical:host,min=1,"
+        'max=1,on_end=keep,magnetic=true,projects=["p2"]\' --start-date '
+        '"2030-01-01 01:00" --duration 1d --times Europe/Berlin'
+    )
+    assert lease['start_date'] == '2030-01-01T00:00:00Z'
+    assert lease['end_date'] == '2030-01-02T00:00:00Z'
+    [reservation] = openstack.read('list night')
+    assert reservation['hosts'] == ['compute-1']
+    [whole] = lease['reservations']
+    assert (whole['on_end'], whole['magnetic'], whole['projects']) == (
+        'keep', True, ['p2']
+    )
+    changed = openstack.read(
+        'lease change night --name long --end-date none --reservation '
+        f'id={reservation["id"]},on_end=shelve'
+    )
+    assert (changed['name'], changed['end_date']) == ('long', None)
+    assert changed['reservations'][0]['on_end'] == 'shelve'
+    assert openstack.refused(f'lease book day {BOTH} {DAY}') == (
+        'reservations: 2 hosts are needed, 1 is free; 1 would find room\n'
+    )
+    assert openstack.read('list')[0]['lease_id'] == lease['id']
+
+
+def test_a_lease_is_prolonged_as_far_as_possible(program, hosts):
+    openstack = program()
+    openstack.do(f'lease book night {HOST} {DAY}')
+    openstack.do(
+        f'lease book next {BOTH} --start-date "2030-01-05 00:00" '
+        '--end-date "2030-01-06 00:00"'
+    )
+    shown = openstack.do('lease extend night --dry-run')
+    assert '2030-01-05 00:00 UTC' in shown
+    assert '| limited_by     | capacity' in shown
+    done = openstack.run('lease extend night --end-date "2030-01-03 00:00"')
+    assert '| end_date     | 2030-01-03 00:00 UTC' in done.stdout
+    refusal = openstack.refused(f'lease book day {BOTH} {DAY}')
+    assert 'there is room from 2030-01-03 00:00 UTC to' in refusal
+    assert openstack.read('lease recall night')['name'] == 'night'
+
+
+def test_a_lease_that_starts_is_waited_for(program, hosts):
+    openstack = program()
+    done = openstack.run(f'lease book now {HOST} --duration 1h --wait')
+    assert '| status       | ACTIVE' in done.stdout
+    assert re.fullmatch(
+        r'(now: (PENDING|STARTING), \d+ s\n)+now: ACTIVE, \d+ s\n',
+        done.stderr,
+    )
+
+
+def test_an_offer_is_held_and_accepted(program, hosts):
+    openstack = program()
+    first, second = openstack.read(
+        f'offer search {BOTH} --alternative resource_type=physical:host,'
+        'min=3,max=3 --duration 6h --align 1h --limit 2 --hold 5m'
+    )
+    assert second['held_until'] is None
+    assert [each['id'] for each in openstack.read('offer list')] == [
+        first['id']
+    ]
+    shown = openstack.read(f'offer show {first["id"]}')
+    assert shown['start_date'] == first['start_date']
+    lease = openstack.read(f'offer accept {first["id"]} accepted')
+    assert (lease['id'], lease['name']) == (first['id'], 'accepted')
+    [other] = openstack.read(
+        f'offer search {HOST} --duration 6h --limit 1 --hold 5m'
+    )
+    openstack.do(f'offer delete {other["id"]}')
+    assert openstack.read('offer list') == []
+    none = openstack.run(
+        'offer search --reservation resource_type=physical:host,min=9,max=9 '
+        '--duration 1h'
+    )
+    assert none.stderr == (
+        'No offer: 9 hosts are needed, 2 such hosts are registered\n'
+    )
+
+
+def test_a_series_is_booked_and_changed(program, hosts):
+    openstack = program()
+    made = openstack.read(
+        f'series create course {HOST} --rrule "FREQ=WEEKLY;COUNT=3" '
+        '--time-zone UTC --start 2031-01-06T09:00 --duration 8h '
+        '--except 2031-01-13 --if-no-room skip'
+    )
+    assert made['except_dates'] == ['2031-01-13']
+    assert [each['name'] for each in openstack.read('series list')] == [
+        'course'
+    ]
+    changed = openstack.read(
+        'series set course --duration 6h --from 2031-01-06'
+    )
+    assert changed['duration'] == 21600
+    assert openstack.read('series show course')['duration'] == 21600
+    openstack.do('series delete course')
+    assert openstack.read('series list') == []
+
+
+def test_a_request_waits_and_is_cancelled(program, hosts):
+    openstack = program()
+    openstack.do(f'lease book night {BOTH} {DAY}')
+    made = openstack.read(
+        f'request create later {BOTH} --duration 6h '
+        '--start-date "2030-01-01 00:00" '
+        '--latest-start-date "2030-01-01 12:00" --priority low --flexible'
+    )
+    assert (made['status'], made['flexible']) == ('WAITING', True)
+    assert openstack.read('request list')[0]['position'] == 1
+    shown = openstack.do('request show later')
+    assert '| estimate          | 2030-01-02 00:00 UTC' in shown
+    openstack.do('request delete later')
+    assert openstack.read('request list')[0]['status'] == 'CANCELLED'
+    tomorrow = datetime.datetime.now(datetime.UTC) + datetime.timedelta(1)
+    done = openstack.run(
+        f'request create soon {BOTH} --duration 6h --latest-start-date '
+        f'{tomorrow:%Y-%m-%dT%H:%M} --wait -c status'
+    )
+    assert 'BOOKED' in done.stdout
+
+
+def test_a_maintenance_moves_reservations(program, hosts):
+    openstack = program()
+    openstack.do(f'lease book night {HOST} {DAY}')
+    asked = openstack.read(
+        f'maintenance create psu --host compute-1 {DAY} --dry-run'
+    )
+    assert asked['moved'][0]['hosts'] == ['compute-1']
+    assert openstack.read('maintenance list') == []
+    made = openstack.read(
+        f'maintenance create psu --host compute-1 {DAY} --reason "a new psu"'
+    )
+    assert openstack.read('list night')[0]['hosts'] == ['compute-2']
+    changed = openstack.read(
+        'maintenance set psu --end-date "2030-01-03 00:00"'
+    )
+    assert changed['end_date'] == '2030-01-03T00:00:00Z'
+    assert openstack.read('maintenance show psu')['id'] == made['id']
+    openstack.do('maintenance delete psu')
+    assert openstack.read('maintenance list') == []
+    openstack.do('allocation move compute-2 --lease night')
+    assert openstack.read('list night')[0]['hosts'] == ['compute-1']
+
+
+def test_what_there_is_room_for(program, hosts, service):
+    service.manager.flavors.sync()
+    openstack = program()
+    openstack.do(f'lease book night {HOST} {DAY}')
+    window = '--start-date "2030-01-01 12:00" --end-date "2030-01-02 12:00"'
+    parts = openstack.read(
+        f'capacity show {window} --parts 2 --flavor-id m1.small'
+    )
+    assert [part['instances'] for part in parts] == [8, 16]
+    shown = openstack.do(f'capacity show {window} --parts 2')
+    assert re.search(r'2030-01-02 00:00 UTC \| +1 \|.* 16/32 ', shown)
+    assert openstack.read('flavor list')[0]['id'] == 'm1.small'
+    properties = {
+        each['property']: each['values']
+        for each in openstack.read('property list')
+    }
+    assert properties['availability_zone'] == ['nova']
+
+
+def test_the_timeline_is_drawn(program, hosts):
+    openstack = program()
+    openstack.do(f'lease book night {HOST} {DAY}')
+    window = '--start-date "2030-01-01 12:00" --end-date "2030-01-02 12:00"'
+    drawn = openstack.do(f'timeline show {window}').splitlines()
+    assert {len(line) for line in drawn} == {80}
+    [night] = [line for line in drawn if 'compute-1' in line]
+    assert re.fullmatch(r'\| compute-1 \| night=+\] {31,32} \|', night)
+    rows = openstack.read(f'timeline show {window}')
+    assert rows[0]['bars'][0]['name'] == 'night'
+    other = program('bob:p2').do(f'timeline show {window}')
+    assert re.search(r'\| lease-+\]', other)
+
+
+def test_a_mistake_is_explained(program):
+    openstack = program()
+    assert 'must be key=value,key=value, or JSON' in openstack.refused(
+        'lease book night --reservation physical:host'
+    )
+    assert 'Mars is no time zone' in openstack.refused(
+        'timeline show --times Mars'
+    )
+    assert openstack.refused('offer show none') == 'No Offer found for none\n'
+
+
+def test_commands_are_completed():
+    done = programs.run(['openstack', 'complete'], os.environ)
+    assert "cmds_reservation_offer='accept delete list search show'" in (
+        done.stdout
+    )

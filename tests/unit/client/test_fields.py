@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The resources have the fields that the OpenAPI document has."""
+
+from openstack import fields
+import pytest
+
+from blazar_sched.client._proxy import Proxy
+from blazar_sched.client.lease import Extension
+from blazar_sched.client.offer import Offers
+from blazar_sched.client.property import PublicProperties
+from blazar_sched.service.api import microversion
+from blazar_sched.service.api import openapi
+from blazar_sched.service.api import routes
+
+DOCUMENT = openapi.document(routes.ROUTES, microversion.KNOWN[-1])
+RESOURCES = [
+    *Proxy._resource_registry.values(), Extension, Offers, PublicProperties
+]
+# A host has capabilities of any name.
+MORE = {'Host': {'name', 'properties'}}
+
+
+def asked(resource):
+    """Return the fields that requests about a resource may have."""
+    return {
+        name
+        for path, operations in DOCUMENT['paths'].items()
+        for method, each in operations.items()
+        if path.removeprefix('/v1').replace('{host_id}', '%(host_id)s')
+        .split('/{')[0] == resource.base_path
+        and method in ('post', 'put', 'patch') and 'requestBody' in each
+        for name in each['requestBody']['content']['application/json'][
+            'schema'
+        ]['properties']
+    }
+
+
+@pytest.mark.parametrize('resource', RESOURCES, ids=lambda r: r.__name__)
+def test_a_resource_has_every_field(resource):
+    name = resource.__name__
+    shown = set(DOCUMENT['components']['schemas'][name]['properties'])
+    if name == 'Offer':
+        offers = DOCUMENT['components']['schemas']['Offers']['properties']
+        shown |= set(offers['offers']['items']['properties'])
+    wanted = shown | (set() if name == 'Offer' else asked(resource))
+    known = {
+        part.name
+        for _, part in resource._attributes_iterator((fields.Body,))
+    }
+    # Each resource of the SDK has an id and a name.
+    assert known - {'id', 'name'} == (
+        (wanted | MORE.get(name, set())) - {'id', 'name'}
+    )
+
+
+def test_every_object_of_the_document_has_a_resource():
+    assert {
+        name for name in DOCUMENT['components']['schemas']
+        if not name.startswith('Listed')
+    } - {resource.__name__ for resource in RESOURCES} == {'Error', 'Version'}
+
+
+@pytest.mark.parametrize(
+    'name', ['Allocation', 'Lease', 'Property'],
+)
+def test_a_list_can_be_asked_for_what_the_api_has(name):
+    [resource] = [each for each in RESOURCES if each.__name__ == name]
+    path = {'Allocation': '/os-hosts/allocations'}.get(
+        name, resource.base_path
+    )
+    [operation] = [
+        operations['get'] for each, operations in DOCUMENT['paths'].items()
+        if each == f'/v1{path}'
+    ]
+    assert set(resource._query_mapping._mapping) == {
+        each['name'] for each in operation['parameters'] if 'name' in each
+    }
