@@ -128,8 +128,11 @@ export class Finder {
 
   /** Return the reservation of `count`, also with another requirement. */
   reservation(count = this.count, requirement = null) {
-    const properties = { resource_properties: all(
-      this.requirement, requirement) };
+    const properties = {
+      resource_properties: all(this.requirement, requirement),
+      // Without a tick the operator's default applies.
+      ...($('lend').checked && { lend: true }),
+    };
     switch (this.kind) {
       case 'host':
         return { resource_type: 'physical:host', min: count, max: count,

@@ -33,12 +33,26 @@ export const isOver = (lease) => OVER.has(lease.status);
 
 /** Say what a lease or a held offer has, such as "2 hosts". */
 export function content(lease) {
-  const parts = lease.reservations.map((each) => {
-    const count = each.available ?? each.hosts?.length ?? each.amount
-      ?? each.max ?? 1;
-    return amount(Number(count), TYPES[each.resource_type] ?? 'instance');
-  });
-  return parts.join(', ') || 'nothing';
+  return lease.reservations.map(size).join(', ') || 'nothing';
+}
+
+/** Say what a reservation has. */
+function size(each) {
+  const count = each.available ?? each.hosts?.length ?? each.amount
+    ?? each.max ?? 1;
+  return amount(Number(count), TYPES[each.resource_type] ?? 'instance');
+}
+
+const lends = (lease) => lease.reservations.some(({ lend }) => lend);
+
+/** Say what a lease lends, null for nothing. */
+function lending(lease, started) {
+  const said = lease.reservations.filter(({ lend, lent }) => lend || lent)
+    .map((each) => `${each.lent} of ${size(each)}`).join(', ');
+  if (!said) return null;
+  if (!started) return h('p.quiet', {}, 'What is not used will be lent.');
+  const what = lends(lease) ? 'Lent now' : 'Being recalled';
+  return h('p', {}, `${what}: ${said}.`);
 }
 
 /** Say what happens at the end of a lease. */
@@ -56,7 +70,8 @@ function atEnd(lease) {
 /**
  * Show the leases.
  *
- * @param {Object} on `prolong(lease, seconds)`, `end(lease)`, `show(lease)`
+ * @param {Object} on `prolong(lease, seconds)`, `show(lease)`; `recall(lease)`
+ *   and `end(lease, started)`, each with a promise
  */
 export function draw(leases, selected, on) {
   const current = leases.filter((lease) => !isOver(lease))
@@ -124,39 +139,49 @@ function card(lease, isSelected, on) {
     h('progress', {
       max: lease.end - lease.start, 'aria-label': 'Time that has passed',
     }), ' ') : null,
+  lending(lease, started),
   ending(lease),
   h('div.actions', {},
     lease.end === null ? null : h('button', {
       type: 'button', onclick: () => on.prolong(lease, times.HOUR),
       'aria-label': `+1 h: prolong ${lease.name}`,
     }, '+1 h'),
-    ender(lease, started, on)));
+    started && lends(lease) ? twice('Recall', lease, 'Recall all: sure?',
+      () => on.recall(lease)) : null,
+    started ? twice('End now', lease, 'End it: sure?',
+      () => on.end(lease, started))
+      : twice('Cancel', lease, 'Cancel it: sure?',
+        () => on.end(lease, started))));
 }
 
 /** Return a button that has to be pressed twice. */
-function ender(lease, started, on) {
-  const text = started ? 'End now' : 'Cancel';
+function twice(text, lease, question, act) {
   let asked = false;
+  const say = (said, label) => {
+    button.textContent = said;
+    button.setAttribute('aria-label', label);
+    button.classList.toggle('danger', asked);
+  };
+  const forget = () => {
+    asked = false;
+    say(text, `${text}: ${lease.name}`);
+  };
   const button = h('button', {
-    type: 'button', 'aria-label': `${text}: ${lease.name}`,
-    onclick: () => {
-      if (asked) {
-        button.disabled = true;
-        on.end(lease, started);
+    type: 'button',
+    onclick: async () => {
+      if (!asked) {
+        asked = true;
+        say(question, question);
         return;
       }
-      asked = true;
-      button.textContent = started ? 'End it: sure?' : 'Cancel it: sure?';
-      button.setAttribute('aria-label', button.textContent);
-      button.classList.add('danger');
+      forget();
+      button.disabled = true;
+      await act();
+      button.disabled = false;
     },
-    onblur: () => {
-      asked = false;
-      button.textContent = text;
-      button.setAttribute('aria-label', `${text}: ${lease.name}`);
-      button.classList.remove('danger');
-    },
-  }, text);
+    onblur: forget,
+  });
+  forget();
   return button;
 }
 

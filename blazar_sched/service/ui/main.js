@@ -8,7 +8,7 @@ import { Finder } from './finder.js';
 import * as leases from './leases.js';
 import * as offers from './offers.js';
 import { Proposal } from './proposal.js';
-import { kindOf, Rows } from './rows.js';
+import { kindOf, lentOf, Rows } from './rows.js';
 import { SignIn } from './sign_in.js';
 import * as strip from './strip.js';
 import * as table from './table.js';
@@ -376,6 +376,7 @@ class Page {
     leases.draw(this.leases, this.timeline.selected, {
       prolong: (lease, seconds) => this.proposal.prolong(lease, seconds),
       end: (lease, started) => this.proposal.end(lease, started),
+      recall: (lease) => this.proposal.recall(lease),
       show: (lease) => this.focus(lease),
     });
     this.drawOffers();
@@ -440,7 +441,8 @@ function describe(bar) {
   }
   const name = bar.label ? `${bar.label}: ` : '';
   const share = bar.share < 1 ? `, ${Math.round(bar.share * 100)} %` : '';
-  return `${name}${bar.mine ? 'own ' : ''}${kindOf(bar)}${share}\n`
+  return `${name}${bar.mine ? 'own ' : ''}${kindOf(bar)}${share}`
+    + `${lentOf(bar)}\n`
     + `${times.windowOf(bar.start, bar.end)}\n`
     + times.windowInUtc(bar.start, bar.end);
 }

@@ -80,15 +80,19 @@ class Site:
         )
 
     def book(self, token, name, start, end, hosts=1, **values):
-        """Book whole hosts; return the lease."""
+        """Book whole hosts, or another type of reservation; return the lease.
+        """
         answer = self.send(
             'POST', '/leases', token, name=name,
             start_date='now' if start == 0 else iso(self.at(start)),
             end_date=iso(self.at(end)),
-            reservations=[{
-                'resource_type': 'physical:host', 'min': hosts,
-                'max': hosts, **values,
-            }],
+            reservations=[
+                values if 'resource_type' in values
+                else {
+                    'resource_type': 'physical:host', 'min': hosts,
+                    'max': hosts, **values,
+                }
+            ],
         )
         assert answer.status_code == 201, answer.text
         return answer.json()['lease']
