@@ -13,6 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / 'ext'))
 
 extensions = [
     'api_reference',
+    'cliff.sphinxext',
     'myst_parser',
     'name_release',
     'oslo_config.sphinxconfiggen',
@@ -21,6 +22,7 @@ extensions = [
     'oslo_policy.sphinxpolicygen',
     'reno.sphinxext',
     'show_metrics',
+    'sphinx.ext.autodoc',
     'sphinxarg.ext',
 ]
 
@@ -33,6 +35,11 @@ html_theme = 'furo'
 html_static_path = ['../static']
 html_css_files = ['tables.css']
 html_copy_source = False
+
+# The commands are those of `openstack`. Members of the SDK's own classes are
+# described there.
+autoprogram_cliff_application = 'openstack'
+autodoc_default_options = {'members': True}
 
 # Written into the sources when the pages are built, and not kept there.
 config_generator_config_file = [

@@ -11,7 +11,7 @@ from blazar_sched.client.osc import times
 from blazar_sched.client.osc.times import Zone
 
 # The width of the fields of an object in a table.
-_WIDTH = 64
+_WIDTH = 60
 
 
 class Column(columns.FormattableColumn[Any]):

@@ -28,7 +28,7 @@ from blazar_sched.client.osc import times
 Option = tuple[str, dict[str, Any]]
 Columns = tuple[Sequence[str], Sequence[Any]]
 
-NAME: Option = ('name', {'metavar': '<name>'})
+NAME: Option = ('name', {'metavar': '<name>', 'help': 'Name to give'})
 KEY: Option = ('--idempotency-key', {
     'metavar': '<key>',
     'help': 'A request that is sent again with the same key creates nothing',
