@@ -33,13 +33,13 @@ def take(url):
             executable_path=BROWSER, args=['--no-sandbox', '--disable-gpu']
         )
         page = browser.new_page(
-            viewport={'width': 1180, 'height': 800}, locale='en-GB',
+            viewport={'width': 1180, 'height': 830}, locale='en-GB',
             timezone_id='Europe/Berlin',
         )
         page.goto(f'{url}#span=4d')
         page.fill('#fields input[name=user]', 'alice')
         page.click('#enter')
-        page.wait_for_selector('.bar.mine')
+        page.wait_for_selector('.bar.lent')
         page.wait_for_selector('#strip svg')
         # No bar is hovered over.
         page.mouse.move(5, 5)
