@@ -136,13 +136,18 @@ class Noun(Command):
 
 
 class Of(Noun):
-    """A command about one resource, which has a name or an ID."""
+    """A command about a resource, which has a name or an ID.
+
+    :cvar count: '+' for a command about several resources
+    """
+
+    count: ClassVar[str | None] = None
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument(
             'which', metavar=f'<{self.noun.replace("_", "-")}>',
-            help='Name or ID',
+            nargs=self.count, help='Name or ID',
         )
         return parser
 
@@ -183,16 +188,10 @@ class Set(Of, command.ShowOne):
         return self.show(changed, parsed_args)
 
 
-class Delete(Noun):
+class Delete(Of):
     """Deletes resources."""
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        parser.add_argument(
-            'which', metavar=f'<{self.noun.replace("_", "-")}>', nargs='+',
-            help='Names or IDs',
-        )
-        return parser
+    count = '+'
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         for which in parsed_args.which:
