@@ -138,7 +138,7 @@ def sites(draw):
         record.Reservation(
             id=each.reservation_id, lease_id='l', project_id='any',
             resource_type='any', start=each.start, end=each.end,
-            slot=None if each.whole else each.amounts,
+            slot=None if each.whole else each.amounts, has_lent=True,
             **{
                 field: {each.host: count}
                 for field, count in draw(units).items()
