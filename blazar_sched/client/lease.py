@@ -74,7 +74,7 @@ class Lease(Resource):
         """Take back all that the lease lends, and have it lend nothing."""
         response = session.post(
             f'{self.base_path}/{self.id}/recall',
-            microversion=self._get_microversion(session),
+            microversion=self._max_microversion,
         )
         self._translate_response(response)
         return self

@@ -12,7 +12,7 @@ import os
 from blazarclient import client as blazarclient
 from keystoneauth1 import session as keystone_session
 from keystoneauth1 import token_endpoint
-import openstack
+from openstack import connection
 import pytest
 
 import blazar_sched.client
@@ -81,10 +81,9 @@ def connect(endpoint):
     """Return the SDK's connection of the user of a token."""
 
     def make(token='admin', **options):
-        conn = openstack.connect(
-            load_yaml_config=False, load_envvars=False,
-            auth_type='admin_token',
-            auth={'endpoint': endpoint, 'token': token}, **options,
+        auth = token_endpoint.Token(endpoint, token)
+        conn = connection.Connection(
+            session=keystone_session.Session(auth=auth), **options
         )
         blazar_sched.client.load(conn)
         return conn
