@@ -36,6 +36,9 @@ LIFETIME_ON_END = (DELETE, SHELVE, SNAPSHOT)
 # The key in `made` for the reason why the action before the coming end was
 # given up.
 BEFORE_END_FAILED = 'before_end_failed'
+# The key in `made` for the uuids of the hosts that the reservation can leave:
+# see placing.reallocation.
+LEAVABLE = 'leavable'
 # The actions before the end that Blazar has.
 BLAZARS_BEFORE_END = ('', DEFAULT_BEFORE_END, SNAPSHOT)
 

@@ -42,6 +42,19 @@ def overloaded_hosts(replica: state.Replica, now: int) -> list[str]:
     return [host for host in sorted(found) if replica.hosts[host].reservable]
 
 
+def is_overloaded(replica: state.Replica, host: str, now: int) -> bool:
+    """Tell whether a host holds too much at some time from now on.
+
+    O(instances on the host).
+    """
+    return replica.indexes.is_too_small(replica.hosts[host], now) or any(
+        _counts(replica, each, now) and not replica.indexes.has_room(
+            each, Window(now, each.leaves_at)
+        )
+        for each in replica.present.instances_on(host)
+    )
+
+
 def _counts(
     replica: state.Replica, instance: Instance, now: int
 ) -> bool:

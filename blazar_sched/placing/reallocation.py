@@ -31,6 +31,21 @@ from blazar_sched.replica import state
 from blazar_sched.replica.catalog import Candidates
 
 
+def loses(
+    before: Iterable[Allocation], after: Iterable[Allocation]
+) -> bool:
+    """Tell whether allocations are smaller than before."""
+
+    def total(many: Iterable[Allocation]) -> Counter[str]:
+        sums: Counter[str] = Counter()
+        for allocation in many:
+            sums['hosts'] += allocation.whole
+            sums.update(allocation.amounts)
+        return sums
+
+    return not total(before) <= total(after)
+
+
 def reallocate(
     replica: state.Replica,
     lease: Lease,

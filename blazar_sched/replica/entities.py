@@ -83,6 +83,8 @@ class Entities:
         self.lending: set[str] = set()
         self._lenders: dict[str, set[str]] = defaultdict(set)
         self.lent: dict[str, Lent] = {}
+        # The reservations that can leave a host, by host.
+        self.leavable: dict[str, set[str]] = defaultdict(set)
         # The preemptible instances that no reservation has, by host.
         self.preemptible: dict[str, set[str]] = defaultdict(set)
         # Memory of the preemptible instances in MB, by host.
@@ -181,6 +183,8 @@ class Entities:
             _move(self.magnetic, key, _drawn_project(old),
                   _drawn_project(cast(record.Reservation, entity)))
             self._keep_lending(old, cast(record.Reservation, entity), key)
+            _move_all(self.leavable, key, _leavable_hosts(old),
+                      _leavable_hosts(cast(record.Reservation, entity)))
 
     def _keep_host(self, uuid: str, new: Host | None) -> None:
         policy = None if new is None else new.unbounded
@@ -310,6 +314,10 @@ def _hosts_of_others(instance: Instance | None) -> set[str]:
     if instance is None or not inventory.others(instance.amounts):
         return set()
     return {instance.host, *_later_hosts(instance)}
+
+
+def _leavable_hosts(entity: record.Reservation | None) -> set[str]:
+    return set() if entity is None else set(entity.leavable)
 
 
 def _project_of_whole(entity: record.Reservation | None) -> str | None:

@@ -32,8 +32,9 @@ LIFETIME_HISTORY = 'lifetime_history'
 KINDS = (HOST, RESERVATION, ALLOCATION, INSTANCE, LIFETIME_HISTORY)
 # What most of the many reservations lend, in one object.
 _NOTHING: Units = {}
-# The fields of a reservation that are left out where nothing is lent.
-_LENDING = ('lends', 'has_lent', 'lent', 'recalled')
+# The fields of a reservation that are left out where they are empty, as with
+# most reservations.
+_SELDOM = ('lends', 'has_lent', 'lent', 'recalled', 'leavable')
 
 Record = tuple[str, str, dict[str, Any] | None]
 # The kind and key of a record.
@@ -63,7 +64,8 @@ class Reservation:
     start of the reservation has cleared, and `in_the_way` the uuids of the
     servers that stayed on these hosts. `lends` tells whether the reservation
     may lend units, `has_lent` whether units may have been lent before; `lent`
-    and `recalled` are as in domain.lending.
+    and `recalled` are as in domain.lending. `leavable` holds the uuids of the
+    hosts that the reservation can leave: see placing.reallocation.
     """
 
     id: str
@@ -84,6 +86,7 @@ class Reservation:
     has_lent: bool = False
     lent: Units = dataclasses.field(default_factory=lambda: _NOTHING)
     recalled: Units = dataclasses.field(default_factory=lambda: _NOTHING)
+    leavable: tuple[str, ...] = ()
 
     def away(self, host: str) -> int:
         """Return how many units on a host the owner cannot use now."""
@@ -137,6 +140,7 @@ def _reservation(data: dict[str, Any]) -> Reservation:
             'former_projects': tuple(data.get('former_projects', ())),
             'cleared': tuple(data.get('cleared', ())),
             'in_the_way': tuple(data.get('in_the_way', ())),
+            'leavable': tuple(data.get('leavable', ())),
         }
     )
 
@@ -187,7 +191,7 @@ def encode(entity: Entity) -> Record:
     elif isinstance(entity, Reservation):
         data = {
             name: value for name, value in data.items()
-            if value or name not in _LENDING
+            if value or name not in _SELDOM
         }
     return _KIND[type(entity)], key_of(entity), data
 

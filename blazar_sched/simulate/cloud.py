@@ -42,6 +42,9 @@ from blazar_sched.domain.way import COLD
 from blazar_sched.domain.way import NOT
 from blazar_sched.placing import displacement
 from blazar_sched.placing import lease_placing
+from blazar_sched.placing import leavable
+from blazar_sched.placing import overload
+from blazar_sched.placing import reallocation
 from blazar_sched.placing import relocation
 from blazar_sched.placing.options import DEFAULT_OPTIONS
 from blazar_sched.placing.options import Options
@@ -209,6 +212,8 @@ class Cloud:
         self._migration_failure = migration_failure
         self._chances = random.Random(0)
         self.failed_moves = 0
+        # How many leases left a host for an instance.
+        self.reallocated = 0
         self.hosts = [
             _host(number, host) for number, host in enumerate(hosts)
         ]
@@ -221,8 +226,8 @@ class Cloud:
         self._histories: dict[str, LifetimeHistory] = {}
         # Every stay that is over.
         self._stays: list[RecordedStay] = []
-        # The allocations, and the record of the reservation, by the id of the
-        # lease.
+        # The leases, with their allocations and the record of the reservation.
+        self._leases: dict[str, Lease] = {}
         self._allocations: dict[str, list[Allocation]] = {}
         self._reservations: dict[str, record.Reservation] = {}
         # The vCPUs that open reservations do not use, by host and reservation.
@@ -268,10 +273,13 @@ class Cloud:
         if not here:
             return False
         preemptible = asked.kind == trace.PREEMPTIBLE
-        chosen = self._choose(here, scheduler.spec(
+        spec = scheduler.spec(
             id_, vcpus, memory_mb, asked.declared, preemptible, gpus=gpus,
             movable=asked.movable,
-        ))
+        )
+        chosen = self._choose(here, spec)
+        if chosen is None and self._find_leavable():
+            chosen = self._choose(here, spec)
         if chosen is None:
             return False
         end = window.FOREVER
@@ -281,6 +289,7 @@ class Cloud:
             self.now, self._by_uuid[chosen.uuid], vcpus, memory_mb, gpus,
             end, asked.kind, asked.movable, self.now,
         ))
+        self._relieve(chosen.uuid)
         return True
 
     def leave(self, id_: str) -> bool:
@@ -458,6 +467,7 @@ class Cloud:
             return False
         [reservation] = asked.reservations
         allocations = placed[reservation.id]
+        self._leases[asked.id] = asked
         self._allocations[asked.id] = allocations
         slot = None if allocations[0].whole else dict(reservation.demand.slot)
         self._reservations[asked.id] = record.Reservation(
@@ -492,6 +502,53 @@ class Cloud:
             ledger, asked, asked.window, self.now, self._rules, attempt,
             options,
         )
+
+    def _find_leavable(self) -> bool:
+        """Write which hosts leases can leave; tell whether there are any.
+
+        The manager has written this before. Here it is only asked for where
+        nothing else helps, which is the only case in which it counts.
+        """
+        if not (self._relocates and self.policy.reallocation):
+            return False
+        ledger, soon = self._ledger_now(), self.now + self._rules.lead
+        found = leavable.find(
+            ledger, leavable.hosts_to_try(ledger, self.now, soon),
+            [each for each in self._leases.values() if each.start > soon],
+            _POOL_FIRST,
+        )
+        for id_, old in self._reservations.items():
+            hosts = tuple(
+                host for host, ids in found.items() if old.id in ids
+            )
+            if hosts != old.leavable:
+                self._put_reservation(id_, leavable=hosts)
+        return bool(found)
+
+    def _relieve(self, host_uuid: str) -> None:
+        """Move leases off a host that holds too much, as replanning does."""
+        ledger = self._ledger_now()
+        if host_uuid not in ledger.leavable:
+            return
+        here = [
+            (each, id_) for id_, many in self._allocations.items()
+            for each in many if each.host == host_uuid
+        ]
+        for _, id_ in overload.allocations_to_move(
+            ledger, host_uuid, ledger.present.instances_on(host_uuid), here,
+            self.now, (),
+        ):
+            asked = self._leases[id_]
+            [new] = reallocation.reallocate(
+                ledger, asked, asked.window, {host_uuid}, options=_POOL_FIRST
+            ).values()
+            self._tell([
+                *map(record.removal, self._allocations[id_]),
+                *map(record.encode, new),
+            ])
+            self._allocations[id_] = new
+            ledger = self._ledger_now()
+            self.reallocated += 1
 
     def start(self, lease_id: str) -> tuple[list[str], bool]:
         """Start a lease, with an instance of its owner that fills each host.
@@ -580,9 +637,14 @@ class Cloud:
 
     def lend(self, lease_id: str, lending: Lending) -> None:
         """Write what a lease lends from now on."""
-        new = self._reservations[lease_id] = dataclasses.replace(
-            self._reservations[lease_id], lends=True, lent=lending.lent,
+        self._put_reservation(
+            lease_id, lends=True, lent=lending.lent,
             recalled=lending.recalled,
+        )
+
+    def _put_reservation(self, lease_id: str, **changes: Any) -> None:
+        new = self._reservations[lease_id] = dataclasses.replace(
+            self._reservations[lease_id], **changes
         )
         self._tell([record.encode(new)])
 
@@ -630,6 +692,7 @@ class Cloud:
     def end(self, lease_id: str) -> None:
         """Remove the instances of a lease's owner, and the lease."""
         allocations = self._allocations.pop(lease_id)
+        del self._leases[lease_id], self._reservations[lease_id]
         for allocation in allocations:
             host = self._by_uuid[allocation.host]
             if allocation in host.waiting:

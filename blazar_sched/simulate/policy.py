@@ -11,10 +11,10 @@ from blazar_sched.domain import duration
 TIMELINE, WEIGHERS, PACKING = 'timeline', 'weighers', 'packing'
 PATHS, DISPLACEMENT = 'paths', 'displacement'
 MOVES, HEADROOM, LENDING = 'moves', 'headroom', 'lending'
-LEASES = 'leases'
+REALLOCATION, LEASES = 'reallocation', 'leases'
 PARTS = (
     TIMELINE, WEIGHERS, PACKING, PATHS, DISPLACEMENT, MOVES, HEADROOM, LENDING,
-    LEASES,
+    REALLOCATION, LEASES,
 )
 
 # What switches off a part that is no switch of a policy alone.
@@ -40,6 +40,7 @@ class Policy:
     `packing`, leases go where the free time around them is the shortest, and
     not to any free host; `displacement`, leases take hosts that instances can
     leave by relocation paths; `lending`, leases lend what they do not use;
+    `reallocation`, leases that have not started leave hosts for instances;
     `leases`, leases are booked, and instances are not alone.
 
     :param options: options of ``[blazar_sched]`` in place of the scenario's
@@ -52,6 +53,7 @@ class Policy:
     packing: bool = True
     displacement: bool = True
     lending: bool = True
+    reallocation: bool = True
     leases: bool = True
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 

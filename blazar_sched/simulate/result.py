@@ -77,6 +77,8 @@ class Result:
     moved_gib: float = 0.0
     # Live migrations that failed and were tried again.
     failed_moves: int = 0
+    # Leases that left a host for an instance.
+    reallocated: int = 0
     unplanned: int = 0
     gpu_utilisation: float | None = None
     idle_gpu_hours: float | None = None
@@ -230,6 +232,9 @@ def show(results: Sequence[Result]) -> table.Table:
         *(f'{len(each.refused_leases)} of {each.leases}' for each in results),
     )
     row('leases late', *(f'{each.late}' for each in results))
+    row('leases moved for instances', *(
+        f'{each.reallocated:,}' for each in results
+    ))
     row(
         'live migrations',
         *(f'{each.moves:,} ({each.moved_gib:,.0f} GiB)' for each in results),

@@ -72,6 +72,7 @@ def simulate(
         _Simulation(scenario, there, found).run(tell)
     found.evicted.update(there.evicted)
     found.failed_moves = there.failed_moves
+    found.reallocated = there.reallocated
     if stays is not None:
         there.now = scenario.span
         stays += there.stays()

@@ -104,9 +104,54 @@ class Room:
                 self.request.own_id,
             ), admission.end, amounts,
         )
-        if not admission.relocates:
+        if admission.relocates:
+            return self.paths.with_path(group, passing, amounts, admission.end)
+        if passing and not self.request.extra:
             return passing
-        return self.paths.with_path(group, passing, amounts, admission.end)
+        # A host may lack the other resource classes: see ClassRoom.
+        return steps.either(group, passing, self.with_leavable(
+            index, group, admission.end, amounts
+        ))
+
+    def with_leavable(
+        self,
+        index: ext.TimelineIndex,
+        host_states: list[HostState],
+        end: int,
+        amounts: tuple[int, ...],
+    ) -> list[HostState]:
+        """Return the HostStates with room if leases leave the hosts.
+
+        The manager moves the leases once it has the record of the instance,
+        so the leases must not start soon. A preemptible request has no lease
+        moved.
+
+        :param amounts: by the resource classes of the index
+        """
+        leavable = self.replica.leavable
+        if not leavable or self.request.preemptible:
+            return []
+        groups: dict[tuple[str, ...], list[HostState]] = defaultdict(list)
+        for h in host_states:
+            leaving = self._leaving(h.uuid)
+            if leaving:
+                groups[leaving].append(h)
+        return steps.either(host_states, *(
+            self.replica.present.select_with(
+                index, group, self.now, end, amounts, self.request.own_id,
+                [0] * len(amounts) * len(group), leaving,
+            )
+            for leaving, group in groups.items()
+        ))
+
+    def _leaving(self, host: str) -> tuple[str, ...]:
+        """Return the reservations that can leave a host in time."""
+        known = self.replica.reservations
+        soon = self.now + CONF.blazar_sched.relocation_lead
+        return tuple(
+            id_ for id_ in sorted(self.replica.leavable.get(host, ()))
+            if id_ in known and known[id_].start > soon
+        )
 
     def with_borrowed(
         self,
@@ -472,6 +517,8 @@ class ClassRoom(_RoomStep):
         )
         return self._room.with_borrowed(
             self._index, group, passing, admission.end, total
+        ) or self._room.with_leavable(
+            self._index, group, admission.end, total
         )
 
     def reason(self, host_state: HostState) -> str:

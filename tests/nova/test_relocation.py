@@ -20,6 +20,7 @@ import pytest
 from blazar_sched.conf import service as service_conf
 from blazar_sched.domain import exception
 from blazar_sched.domain import pci_alias
+from blazar_sched.domain.flavor import MOVABLE
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.replica import puller
 from blazar_sched.service.clients.nova import Nova
@@ -206,6 +207,17 @@ def test_no_server_runs_where_no_other_host_has_room_afterwards(site):
     server = site.boot(host='c1')
 
     assert server['status'] == 'ERROR'
+
+
+def test_a_lease_leaves_the_only_host_for_a_server_that_is_not_moved(site):
+    lease = site.reserve()
+    [host] = site.hosts_of(lease)
+    fixed = site.cloud.flavor(VCPUS, extra_specs={MOVABLE: 'false'})
+    site.manager.leavable_hosts.step()
+    server = site.boot(flavor=fixed, host=host)
+    assert server['status'] == 'ACTIVE', server.get('fault')
+    wait_for('another host', lambda: site.hosts_of(lease) != {host})
+    assert site.host_of(server) == host
 
 
 def test_a_place_that_is_booked_is_given_to_nobody_else(site):

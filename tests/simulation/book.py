@@ -13,6 +13,7 @@ from blazar_sched.domain import states
 from blazar_sched.domain.demand import INSTANCE_LIFETIME
 from blazar_sched.domain.demand import PHYSICAL_HOST
 from blazar_sched.domain.lending import Lending
+from blazar_sched.domain.reservation import LEAVABLE
 
 _OVER = (states.LEASE_DELETING, states.LEASE_TERMINATED)
 
@@ -93,6 +94,7 @@ class Reservation:
     :ivar trouble: whether an event of the lease was given up
     :ivar slot: the amounts of one instance of the reservation
     :ivar lent: how many instances or hosts are lent, by uuid of the host
+    :ivar leavable: the uuids of the hosts that the reservation can leave
     """
 
     id: str
@@ -119,6 +121,7 @@ class Reservation:
     trouble: bool = False
     slot: dict = dataclasses.field(default_factory=dict)
     lent: dict = dataclasses.field(default_factory=dict)
+    leavable: set = dataclasses.field(default_factory=set)
 
     def is_over(self, at):
         return self.end <= at or self.over_at is not None
@@ -216,6 +219,7 @@ class Book:
         known.before_end = r.demand.before_end
         known.slot = dict(r.demand.slot)
         known.lent = Lending.decode(r.made).lent
+        known.leavable = set(r.made.get(LEAVABLE, ()))
         known.instance_id = getattr(r.demand, 'instance_id', None)
         known.opened |= r.status == states.RESERVATION_ACTIVE
         known.trouble |= any(

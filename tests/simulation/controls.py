@@ -52,6 +52,7 @@ from tests.simulation.features import COLD
 from tests.simulation.features import FAULTS
 from tests.simulation.features import FORCED
 from tests.simulation.features import LARGE
+from tests.simulation.features import LEAVING
 from tests.simulation.features import LENDING
 from tests.simulation.features import LIFETIMES
 from tests.simulation.features import MAGNETIC
@@ -127,6 +128,21 @@ def _lent_in_full():
         )
 
     return mock.patch.object(entities, '_lent', lent)
+
+
+def _all_leases_leave():
+    """A server gets a host that its leases cannot leave."""
+    def passing(self, index, host_states, end, amounts):
+        pending = tuple(
+            each.id for each in self.replica.reservations.values()
+            if each.start > self.now
+        )
+        return self.replica.present.select_with(
+            index, host_states, self.now, end, amounts, self.request.own_id,
+            [0] * len(amounts) * len(host_states), pending,
+        )
+
+    return mock.patch.object(room.Room, 'with_leavable', passing)
 
 
 def _announced_at_the_start():
@@ -735,6 +751,10 @@ ALL = {
     'reserve-is-not-lent': Control(
         (PREEMPTIBLE, LENDING), 'who_is_let_in|what_is_kept', 0, _lent_in_full,
         ('boot_preemptible', 'open_now', 'step_all'),
+    ),
+    'only-some-leases-leave': Control(
+        (RELOCATION, LEAVING), 'who_is_let_in', 3, _all_leases_leave,
+        ('boot_fixed', 'reserve_later'),
     ),
     'moved-in-time': Control(
         (RELOCATION,), 'late_only_if', 0, _never_moved,

@@ -35,6 +35,8 @@ CLOCKS = 'clocks'
 RELOCATION = 'relocation'
 # Servers among these that are stopped to be moved.
 COLD = 'cold'
+# Leases that leave hosts for servers that cannot be moved.
+LEAVING = 'leaving'
 # Hosts that are closed for a time, and vacated ahead.
 MAINTENANCE = 'maintenances'
 # Offers that are held, accepted and deleted.
@@ -63,7 +65,7 @@ ALL = (
 SHARES = {
     RELOCATION: 0.4, OFFERS: 0.4, MAINTENANCE: 0.3, REQUESTS: 0.3, SERIES: 0.3,
     SPARES: 0.3, CLEANING: 0.3, THRESHOLDS: 0.3, RESIZES: 0.3,
-    FAULTS: 0.2, COLD: 0.4, LENDING: 0.4,
+    FAULTS: 0.2, COLD: 0.4, LENDING: 0.4, LEAVING: 0.4,
 }
 
 

@@ -40,7 +40,9 @@ class _Closed:
     reservation_id: str | None = None
 
 
-def levels(world, node, servers, start, end, own=None, borrows=False):
+def levels(
+    world, node, servers, start, end, own=None, borrows=False, leaving=(),
+):
     """Yield (time, amounts in use) for each time in a window.
 
     The times are those at which something is known to change.
@@ -48,6 +50,7 @@ def levels(world, node, servers, start, end, own=None, borrows=False):
     :param servers: the servers that are known on the host
     :param own: the uuid of a server whose later stays are not counted
     :param borrows: whether what reservations lend counts as free
+    :param leaving: the ids of reservations that are not counted
     """
     host = world.cloud.nodes[node].uuid
     stays = {s.uuid: stays_until(world, s) for s in servers}
@@ -55,7 +58,9 @@ def levels(world, node, servers, start, end, own=None, borrows=False):
     later = [
         s for s in later_stays(world, host) if s.uuid not in (own, *here)
     ]
-    for at, taken in _levels(world, node, later, servers, stays, start, end):
+    for at, taken in _levels(
+        world, node, later, servers, stays, start, end, leaving
+    ):
         if borrows:
             taken.subtract(lent(world, node, at))
         yield at, taken
@@ -95,10 +100,13 @@ def later_stays(world, host):
     ]
 
 
-def _levels(world, node, later, servers, stays, start, end):
+def _levels(world, node, later, servers, stays, start, end, leaving=()):
     host = world.cloud.nodes[node].uuid
     booked = [
-        *(a for a in world.book.allocations.values() if a.host == host),
+        *(
+            a for a in world.book.allocations.values()
+            if a.host == host and a.reservation_id not in leaving
+        ),
         *later,
         *(
             _Closed(each.start, each.end)

@@ -41,6 +41,7 @@ from tests.simulation.cloud.cloud import SimulatedCloud
 from tests.simulation.features import AWAY
 from tests.simulation.features import CLEANING
 from tests.simulation.features import COLD
+from tests.simulation.features import LEAVING
 from tests.simulation.features import LENDING
 from tests.simulation.features import MAINTENANCE
 from tests.simulation.features import RELOCATION
@@ -80,6 +81,7 @@ def compare_thresholds(manager):
 
 # What the loops of a manager do in worlds with a feature.
 LOOPS = {
+    LEAVING: lambda m: m.leavable_hosts.step(),
     LENDING: lambda m: m.lendings.step(),
     MAINTENANCE: lambda m: m.maintenances.step(),
     REQUESTS: lambda m: m.lease_requests.step(),

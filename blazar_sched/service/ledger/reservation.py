@@ -19,6 +19,7 @@ from blazar_sched.domain.demand import PLACED
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.lending import LENDING
 from blazar_sched.domain.lending import Lending
+from blazar_sched.domain.reservation import LEAVABLE
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.replica import record
 from blazar_sched.service.ledger import access
@@ -123,6 +124,7 @@ def to_record(
         has_lent=LENDING in reserved.made,
         lent=lending.lent,
         recalled=lending.recalled,
+        leavable=tuple(reserved.made.get(LEAVABLE, ())),
     )
 
 

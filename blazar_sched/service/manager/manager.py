@@ -59,6 +59,7 @@ from blazar_sched.service.upkeep import floating_ip_healing
 from blazar_sched.service.upkeep import healing
 from blazar_sched.service.upkeep import host
 from blazar_sched.service.upkeep import instance_sync
+from blazar_sched.service.upkeep import leavable
 from blazar_sched.service.upkeep import lending
 from blazar_sched.service.upkeep import lifetime
 from blazar_sched.service.upkeep import maintenance
@@ -188,6 +189,9 @@ class Manager:
             conf, self.ledger, nova, self.healer, self.replanner,
             self.notifier, floating_ip_healer,
         )
+        self.leavable_hosts = leavable.LeavableHosts(
+            conf, self.ledger, self.monitor.wake, self.clock
+        )
         self.restorer = restorer.Restorer(
             conf, self.ledger, nova, self.clock, monotonic, self.metrics
         )
@@ -274,6 +278,7 @@ class Manager:
                 lambda: options.host_sync_interval,
             ),
             self.monitor,
+            self.leavable_hosts,
             self.maintenances,
             self.unused,
             self.lendings,

@@ -7,7 +7,6 @@ Allocations on other hosts stay as they are, and no other lease is moved to
 make room. Hosts that can no longer hold all of their leases: see replanning.
 """
 
-from collections import Counter
 from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
@@ -191,7 +190,8 @@ class Healer:
             placing_options.read(self._conf), spares, reduced,
         )
         if only is not None and any(
-            _lost(held[id_], many) for id_, many in placed.items()
+            reallocation.loses(held[id_], many)
+            for id_, many in placed.items()
         ):
             raise exception.NotEnoughHostsAvailable(
                 'no other host has enough capacity', field='reservations'
@@ -370,19 +370,3 @@ def _marked(
         != lease_placing.amounts_by_host(after),
         now,
     )
-
-
-def _lost(
-    before: Iterable[Allocation],
-    after: Iterable[Allocation],
-) -> bool:
-    """Tell whether the allocations are smaller than before."""
-
-    def total(many: Iterable[Allocation]) -> Counter[str]:
-        sums: Counter[str] = Counter()
-        for allocation in many:
-            sums['hosts'] += allocation.whole
-            sums.update(allocation.amounts)
-        return sums
-
-    return not total(before) <= total(after)

@@ -90,6 +90,8 @@ def in_the_way_of(
 ) -> list[str]:
     """Return the ids of the leases that an instance leaves too little for.
 
+    Leases that can leave the host are not in the way.
+
     :param replica: the ledger's replica, at `now`; with the instance
     :param held: the allocations on the instance's host, with their lease ids
     """
@@ -100,9 +102,12 @@ def in_the_way_of(
     if occupied is None or instance.host in own:
         return []
     _, end = occupied
+    leaving = replica.leavable.get(instance.host, ())
     found = set()
     for allocation, lease_id in held:
         start, until = max(now, allocation.start), min(end, allocation.end)
+        if allocation.reservation_id in leaving:
+            continue
         if start < until and not replica.indexes.has_room(
             instance, Window(start, until)
         ):

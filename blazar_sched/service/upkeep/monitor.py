@@ -59,6 +59,10 @@ class Monitor(loop.Looped):
         self._noticed = True
         self._loop.wake()
 
+    def wake(self) -> None:
+        """Heal and replan now."""
+        self._loop.wake()
+
     def step(self) -> float:
         """Look at the hosts and the floating IPs, if due; heal and replan."""
         noticed, self._noticed = self._noticed, False

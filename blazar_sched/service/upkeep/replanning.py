@@ -184,7 +184,7 @@ class Replanner:
             # A lease at risk stays at risk while an event keeps it from
             # moving.
             if new is old and (
-                _is_movable(old, now) or old.id in self._at_risk
+                is_movable(old, now) or old.id in self._at_risk
             ):
                 at_risk[old.id] = old
             self._healer.notify(old, new)
@@ -234,7 +234,7 @@ class Replanner:
             first = going[0]
         allocation, lease_id = first
         old = new = tx.lease(lease_id)
-        if _is_movable(old, now):
+        if is_movable(old, now):
             new = self._moved(tx, old, allocation, now)
         return allocation.reservation_id, old, new
 
@@ -307,6 +307,6 @@ class Replanner:
                 self._healer.heal_lease(lease_id, now, now)
 
 
-def _is_movable(lease: Lease, now: int) -> bool:
+def is_movable(lease: Lease, now: int) -> bool:
     """Tell whether a lease can still be moved to other hosts."""
     return lease.status in _NOT_STARTED and healing.is_healable(lease, now)

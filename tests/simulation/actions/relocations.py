@@ -31,6 +31,30 @@ def boot_lasting(world):
     )
 
 
+@registry.action(12, features.LEAVING)
+def boot_fixed(world):
+    """Boot a server without an end that cannot be moved."""
+    vcpus = world.random.choice(SIZES)
+    world.quietly(world.some_member(), lambda m: m.leavable_hosts.step())
+    world.boot(
+        servers.request(world, specs={MOVABLE: 'false'}, vcpus=vcpus),
+        heard=True,
+    )
+
+
+@registry.action(8, features.LEAVING)
+def reserve_later(world):
+    """Request any host at a time that leaves leases time to move."""
+    start = world.time + 2 * world.setting.lead + world.random.choice(
+        (600, 3600)
+    )
+    leases.ask(world, {
+        'start_date': looks.date(start),
+        'end_date': looks.date(start + world.random.choice((300, 3600))),
+        'reservations': [leases.whole_host(world)],
+    })
+
+
 @registry.action(8, features.RELOCATION)
 def reserve_occupied(world):
     """Request a host on which a server is, or another in its place."""

@@ -42,12 +42,25 @@ def who_is_let_in_leaves_room_for_leases(world):
     servers = [s for s in world.cloud.on(let_in.node) if s is not server]
     for at, taken in occupancy.levels(
         world, let_in.node, servers, int(world.time), end, server.uuid,
-        server.preemptible,
+        server.preemptible, _leaving(world, let_in),
     ):
         taken.update(server.amounts)
         over = {c: n for c, n in taken.items() if n > size[c].capacity}
         if over:
             yield f'{server} is let in, and at {at} {over} are in use'
+
+
+def _leaving(world, let_in):
+    """Return the ids of the reservations that leave the host of a server."""
+    if world.setting is None or _may_go_on(world, let_in):
+        return ()
+    host, soon = world.cloud.nodes[let_in.node].uuid, (
+        world.time + world.setting.lead
+    )
+    return {
+        r.id for r in world.book.reservations.values()
+        if host in r.leavable and r.start > soon
+    }
 
 
 @registry.promise

@@ -7,6 +7,7 @@ import random
 import pytest
 
 from blazar_sched.domain import exception
+from blazar_sched.domain.way import NOT
 from blazar_sched.filters import lifetime_filter
 from blazar_sched.simulate import cloud
 from blazar_sched.simulate import lease
@@ -339,6 +340,27 @@ class TestRelocation:
         return played(*instances, bookings=bookings, hosts=hosts, **{
             'pool': 2, 'unbounded': 'relocate', **self.NO_HEADROOM, **options,
         })
+
+    def test_a_lease_leaves_a_host_for_an_instance_that_is_not_moved(self):
+        """The other host is full until the lease starts."""
+        short = instance(0, START - 2 * HOUR, vcpus=8)
+        fixed = dataclasses.replace(
+            instance(HOUR, SPAN, trace.UNBOUNDED, vcpus=8), movable=NOT
+        )
+        figures = [
+            (found.refused.total(), found.reallocated, found.late)
+            for found in (
+                self.played(
+                    short, fixed, bookings=[whole()], pool=1, by=each,
+                    hosts=[host('a'), trace.Host('b', 8, 32768)],
+                    lease_gap_weight_multiplier=0.0,
+                )
+                for each in (
+                    policy.OURS, policy.without(policy.REALLOCATION)
+                )
+            )
+        ]
+        assert figures == [(0, 1, 0), (1, 0, 0)]
 
     def unbounded(self, count, vcpus, lifetime=SPAN):
         return [

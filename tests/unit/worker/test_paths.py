@@ -302,6 +302,46 @@ def test_no_headroom_is_kept_of_short_lifetimes(option):
     assert passing(replica, states(0), short) == ['c0']
 
 
+def leavable(lease, *on):
+    """Return a lease that can leave some hosts."""
+    of, allocation = lease
+    hosts = tuple(id_of('host', n) for n in on)
+    return dataclasses.replace(of, leavable=hosts), allocation
+
+
+def test_a_lease_leaves_a_host_for_an_instance_that_is_not_moved(option):
+    option('min_preemptible_runtime', HOUR)
+    fixed, hosts = a_request(**FIXED), (a_host(0), a_host(1))
+    for lease, found in ((leased(0), []), (leavable(leased(0), 0), ['c0'])):
+        assert passing(a_replica(*hosts, *lease), states(0), fixed) == found
+    replica = a_replica(*hosts, *leavable(leased(0), 0))
+    # No lease is moved without need.
+    assert passing(replica, states(0, 1), fixed) == ['c1']
+    replica = a_replica(*hosts, *leavable(leased(0, start=900), 0))
+    assert passing(replica, states(0), fixed) == ['c0']
+    preemptible = a_request(preemptible=True, **FIXED)
+    assert passing(replica, states(0), preemptible) == []
+
+
+def test_a_lease_that_starts_soon_or_cannot_leave_is_in_the_way():
+    fixed, hosts = a_request(**FIXED), (a_host(0), a_host(1))
+    soon = leavable(leased(0, start=600), 0)
+    assert passing(a_replica(*hosts, *soon), states(0), fixed) == []
+    elsewhere = leavable(leased(0), 1)
+    assert passing(a_replica(*hosts, *elsewhere), states(0), fixed) == []
+
+
+def test_a_lease_leaves_a_host_for_the_devices_of_an_instance():
+    """Both hosts have the VCPUs, and no device that is not reserved."""
+    hosts = [a_host(0, gpus=1), a_host(1, gpus=1)]
+    of, other = leased(0, gpus=1), leased(1, gpus=1)
+    fixed = a_request(gpus=1)
+    replica = a_replica(*hosts, *of, *other)
+    assert passing(replica, states(0, 1), fixed) == []
+    replica = a_replica(*hosts, *of, *leavable(other, 1))
+    assert passing(replica, states(0, 1), fixed) == ['c1']
+
+
 def test_other_resource_classes_need_a_path_too():
     hosts = [a_host(0, gpus=2), a_host(1, gpus=1)]
     lease = leased(0, gpus=2)

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The hosts that leases which have not started can leave.
+
+Such a lease can leave a host to let an instance in that would be in the way.
+nova-scheduler cannot place a lease, so these hosts are found ahead, all of
+them together: whichever of them get an instance, every lease finds other
+hosts.
+
+The leases are moved on trial, and the replica is restored afterwards.
+"""
+
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Sequence
+import contextlib
+import heapq
+import operator
+
+from blazar_sched.domain.inventory import VCPU
+from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.window import Window
+from blazar_sched.placing import lease_placing
+from blazar_sched.placing import overload
+from blazar_sched.placing import reallocation
+from blazar_sched.placing.options import DEFAULT_OPTIONS
+from blazar_sched.placing.options import Options
+from blazar_sched.replica import record
+from blazar_sched.replica import state
+from blazar_sched.replica.indexes import peaks_of
+
+# The reservations, those that start first, whose hosts are looked at; and the
+# most hosts that are tried, and that are found: no commit waits for long.
+MAX_RESERVATIONS, MAX_TRIED, MAX_FOUND = 200, 8, 4
+
+# The ids of the reservations that can leave a host, by uuid of the host.
+Leavable = dict[str, frozenset[str]]
+
+
+def hosts_to_try(replica: state.Replica, now: int, soon: int) -> list[str]:
+    """Return the hosts to try, those first that were found before.
+
+    Of the others, the hosts with the most VCPUs free now are first.
+
+    O(reservations), and MAX_RESERVATIONS queries of the indexes.
+
+    :param replica: by LedgerAccounting
+    :param soon: the time after which a lease must start in order to leave
+    """
+    pending = heapq.nsmallest(
+        MAX_RESERVATIONS,
+        (each for each in replica.reservations.values() if each.start > soon),
+        key=operator.attrgetter('start'),
+    )
+    hosts = sorted({
+        host for reservation in pending
+        for host in replica.indexes.allocations(reservation.id)
+        if replica.hosts[host].takes_relocated
+        and not overload.is_overloaded(replica, host, now)
+    })
+    main = replica.indexes.main
+    taken = peaks_of(main, main.rows(hosts), Window(now, now + 1))[VCPU]
+    free = {
+        host: replica.hosts[host].capacity(VCPU) - peak
+        for host, peak in zip(hosts, taken, strict=True)
+    }
+    return sorted(
+        hosts, key=lambda h: (h not in replica.leavable, -free[h], h)
+    )[:MAX_TRIED]
+
+
+def find(
+    replica: state.Replica,
+    hosts: Sequence[str],
+    leases: Iterable[Lease],
+    options: Options = DEFAULT_OPTIONS,
+) -> Leavable:
+    """Return the hosts that leases can leave, all of these hosts together.
+
+    The leases leave one host after the other. A host that was left is not
+    taken again, and a host that was taken is not left.
+
+    A reallocation of each lease on each of the hosts.
+
+    :param replica: by LedgerAccounting
+    :param hosts: uuids of the hosts, in the order in which they are tried
+    :param leases: the leases that may leave hosts
+    """
+    on_host: dict[str, list[Lease]] = {host: [] for host in hosts}
+    for lease in leases:
+        held = lease_placing.allocations_of(replica, lease)
+        for host in {a.host for many in held.values() for a in many}:
+            if host in on_host:
+                on_host[host].append(lease)
+    found: Leavable = {}
+    taken: set[str] = set()
+    with contextlib.ExitStack() as left:
+        for host in hosts:
+            if host in taken:
+                continue
+            with contextlib.ExitStack() as trial:
+                put = trial.enter_context(replica.changing())
+                moved = _leave(
+                    replica, put, on_host[host], {*found, host}, options
+                )
+                if moved:
+                    found[host] = frozenset(moved)
+                    taken.update(
+                        each.host for new in moved.values() for each in new
+                    )
+                    left.push(trial.pop_all())
+            if len(found) == MAX_FOUND:
+                break
+    return found
+
+
+def _leave(
+    replica: state.Replica,
+    put: state.Put,
+    leases: Iterable[Lease],
+    hosts: Collection[str],
+    options: Options,
+) -> lease_placing.Allocations | None:
+    """Have leases leave hosts on trial.
+
+    :returns: the allocations that are new, of the reservations that leave, by
+        id; None if one finds too little room
+    """
+    moved: lease_placing.Allocations = {}
+    for lease in leases:
+        held = lease_placing.allocations_of(replica, lease)
+        placed = reallocation.reallocate(
+            replica, lease, lease.window, hosts, options=options
+        )
+        for id_, after in placed.items():
+            if reallocation.loses(held[id_], after):
+                return None
+            if {a.host for a in held[id_]} & {*hosts}:
+                moved[id_] = [a for a in after if a not in held[id_]]
+                put([
+                    *map(record.removal, held[id_]),
+                    *map(record.encode, after),
+                ])
+    return moved

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The loop that finds the hosts which leases that have not started can leave.
+
+nova-scheduler may put an instance on such a host, although a lease will need
+the host. The host then holds too much, and replanning moves the lease. Several
+managers may do the same: only differences are written, and what is written is
+decided in a commit. See placing.leavable.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable
+from collections.abc import Sequence
+import functools
+
+from oslo_config import cfg
+
+from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.reservation import LEAVABLE
+from blazar_sched.placing import leavable
+from blazar_sched.placing import overload
+from blazar_sched.placing.leavable import Leavable
+from blazar_sched.replica import state
+from blazar_sched.service import loop
+from blazar_sched.service.booking import placing_options
+from blazar_sched.service.ledger.ledger import Ledger
+from blazar_sched.service.ledger.tx import PlacingTx
+from blazar_sched.service.upkeep import replanning
+
+# Seconds between two looks at the ledger, and between two searches while the
+# ledger stays the same, or a host holds too much.
+PACE, RECHECK = 5.0, 60
+
+
+class LeavableHosts(loop.Looped):
+    """The hosts that leases which have not started can leave.
+
+    :param wake_replanner: has leases moved off the hosts that hold too much
+    :param clock: returns the time in epoch seconds
+    """
+
+    def __init__(
+        self,
+        conf: cfg.ConfigOpts,
+        ledger: Ledger,
+        wake_replanner: Callable[[], object],
+        clock: Callable[[], float],
+    ) -> None:
+        self._conf = conf
+        self._ledger = ledger
+        self._wake_replanner = wake_replanner
+        self._clock = clock
+        # The revision at the last search, and the time of the next search at
+        # the same revision.
+        self._searched = -1
+        self._next = 0
+        self._loop = loop.Loop('leavable hosts', self.step, lambda: PACE)
+
+    def step(self) -> None:
+        """Write which hosts leases can leave, if that has changed.
+
+        While such a host holds too much, what was found stays valid until the
+        replanner has moved the leases.
+        """
+        now = int(self._clock())
+        revision, excess = self._ledger.read_replica(
+            lambda replica: (replica.revision, _has_excess(replica, now))
+        )
+        if excess:
+            self._wake_replanner()
+        if now < self._next and (excess or revision == self._searched):
+            return
+        self._searched, self._next = revision, now + RECHECK
+        hosts = self._ledger.read_replica(
+            functools.partial(self._hosts_to_try, now=now)
+        )
+        leases = self._ledger.leases_on(hosts, now)
+        found, known = self._ledger.read_replica(lambda replica: (
+            self._find(replica, hosts, leases, now), _known(replica)
+        ))
+        if found != known:
+            self._ledger.commit(functools.partial(self._write, now=now))
+
+    def _write(self, tx: PlacingTx, now: int) -> None:
+        hosts = self._hosts_to_try(tx.replica, now)
+        leases = tx.leases_on(hosts, now)
+        old = _by_reservation(_known(tx.replica))
+        new = _by_reservation(self._find(tx.replica, hosts, leases, now))
+        for id_ in sorted(old.keys() | new.keys()):
+            if old.get(id_) != new.get(id_):
+                lease = tx.lease(tx.replica.reservations[id_].lease_id)
+                [made] = (r.made for r in lease.reservations if r.id == id_)
+                tx.set_reservation_made(
+                    id_, {**made, LEAVABLE: new.get(id_, [])}
+                )
+
+    def _hosts_to_try(self, replica: state.Replica, now: int) -> list[str]:
+        rules = placing_options.rules(self._conf)
+        if rules is None:
+            return []
+        return leavable.hosts_to_try(replica, now, now + rules.lead)
+
+    def _find(
+        self,
+        replica: state.Replica,
+        hosts: Sequence[str],
+        leases: Sequence[Lease],
+        now: int,
+    ) -> Leavable:
+        """Return which of the hosts leases can leave.
+
+        :param leases: the leases on the hosts
+        """
+        rules = placing_options.rules(self._conf)
+        if rules is None:
+            return {}
+        return leavable.find(
+            replica, hosts,
+            (
+                each for each in leases
+                if replanning.is_movable(each, now)
+                and each.start > now + rules.lead
+            ),
+            placing_options.read(self._conf.manager),
+        )
+
+
+def _has_excess(replica: state.Replica, now: int) -> bool:
+    """Tell whether a host that leases can leave holds too much."""
+    return any(
+        overload.is_overloaded(replica, host, now)
+        for host in replica.leavable
+    )
+
+
+def _known(replica: state.Replica) -> Leavable:
+    """Return the hosts that leases can leave, as they were found last."""
+    return {host: frozenset(ids) for host, ids in replica.leavable.items()}
+
+
+def _by_reservation(found: Leavable) -> dict[str, list[str]]:
+    """Return the hosts that each reservation can leave, by its id."""
+    hosts = defaultdict(list)
+    for host, ids in sorted(found.items()):
+        for id_ in ids:
+            hosts[id_].append(host)
+    return hosts

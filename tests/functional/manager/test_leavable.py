@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Leases that leave hosts for servers that cannot be moved."""
+
+import contextlib
+import dataclasses
+import random
+
+import pytest
+
+from blazar_sched.domain import exception
+from tests.functional.manager.conftest import hosts
+from tests.functional.manager.conftest import instances
+from tests.functional.manager.relocating import FEATURES
+from tests.functional.manager.relocating import LEAD
+from tests.functional.manager.relocating import NAMES
+from tests.functional.manager.relocating import NOTICE
+from tests.functional.manager.relocating import RelocatingManager
+from tests.functional.manager.relocating import VCPUS
+from tests.seeds import seeds
+
+FIXED = dataclasses.replace(FEATURES, hint='false')
+DAY = 86400
+# The fewest and the most actions of a history, and how many servers must have
+# got a host that leases leave.
+MIN_ACTIONS, MAX_ACTIONS, ENOUGH = 40, 400, 5
+
+
+@pytest.fixture
+def world(conf):
+    world = RelocatingManager(conf)
+    yield world
+    assert world.ledger.check() == []
+    world.ledger.close()
+
+
+def book(world, count, start=DAY):
+    return world.create(hosts(count, count), start=start, end=start + NOTICE)
+
+
+def search(world):
+    world.manager.leavable_hosts.step()
+
+
+def leavable(world):
+    """Return the names of the hosts that leases can leave."""
+    names = {h.uuid: h.hypervisor_hostname for h in world.ledger.hosts()}
+    return {names[uuid] for uuid in world.ledger.replica.leavable}
+
+
+def hosts_of(world, lease):
+    names = {h.uuid: h.hypervisor_hostname for h in world.ledger.hosts()}
+    return {
+        names[each.host]
+        for each, _ in world.ledger.allocations(lease_id=lease.id)
+    }
+
+
+def boot(world, node):
+    return world.boot(node, features=FIXED)
+
+
+def test_a_lease_leaves_the_host_of_a_server(world):
+    lease = book(world, 2)
+    search(world)
+    assert leavable(world) == hosts_of(world, lease)
+    node = min(leavable(world))
+    server = boot(world, node)
+    search(world)
+    world.manager.replanner.replan()
+
+    assert len(hosts_of(world, lease)) == 2
+    assert node not in hosts_of(world, lease)
+    world.run(DAY)
+    assert world.lease(lease).status == 'ACTIVE'
+    assert not world.lease(lease).degraded
+    assert world.node(server) == node
+
+
+def test_all_hosts_that_are_found_can_be_left_at_once(world):
+    """Two leases of one host could leave their hosts for two others."""
+    leases = [book(world, 1), book(world, 1)]
+    search(world)
+    found = leavable(world)
+    assert len(found) == 2
+    for node in found:
+        boot(world, node)
+    world.manager.replanner.replan()
+    held = [hosts_of(world, lease) for lease in leases]
+    assert held[0] | held[1] == {*NAMES} - found
+
+
+def test_no_server_is_misplaced_where_leases_can_leave(world, caplog):
+    [node] = hosts_of(world, book(world, 1))
+    for search_first in (False, True):
+        caplog.clear()
+        if search_first:
+            search(world)
+        server = boot(world, node)
+        is_reported = 'is in the way of leases' in caplog.text
+        assert is_reported is not search_first
+        del world.nova.stored[server.uuid]
+        world.look()
+
+
+def test_no_more_hosts_are_found_than_leases_can_leave(world):
+    book(world, 3)
+    search(world)
+    assert len(leavable(world)) == 1
+    book(world, 1)
+    search(world)
+    assert leavable(world) == set()
+
+
+def test_what_was_found_stays_until_the_lease_has_moved(world):
+    """Another server on the host has the same lease moved."""
+    lease = book(world, 1)
+    search(world)
+    [node] = leavable(world)
+    world.boot(node, vcpus=2, features=FIXED)
+    before = world.ledger.replica.revision
+    search(world)
+    assert leavable(world) == {node}
+    assert world.ledger.replica.revision == before
+    world.boot(node, vcpus=2, features=FIXED)
+    world.manager.replanner.replan()
+    search(world)
+    assert node not in hosts_of(world, lease) | leavable(world)
+
+
+def test_a_lease_that_starts_soon_leaves_no_host(world):
+    book(world, 1, start=NOTICE)
+    search(world)
+    assert leavable(world)
+    world.clock.now += NOTICE - LEAD
+    world.manager.leavable_hosts.step()
+    assert leavable(world) == set()
+
+
+def test_nothing_is_found_where_no_server_is_relocated(world, conf):
+    book(world, 1)
+    search(world)
+    assert leavable(world)
+    conf.set_override('relocate_instances', False, 'manager')
+    world.clock.now += DAY // 2
+    search(world)
+    assert leavable(world) == set()
+
+
+def test_a_second_manager_writes_nothing(world, conf):
+    book(world, 1)
+    search(world)
+    before = world.ledger.replica.revision
+    world.another(conf).leavable_hosts.step()
+    assert world.ledger.replica.revision == before
+
+
+class History:
+    """Random leases, and servers on the hosts that leases can leave."""
+
+    def __init__(self, world, seed):
+        self.world = world
+        self.random = random.Random(seed)
+        self.leases = {}
+        self.left = 0
+
+    def act(self):
+        self.random.choice([
+            self.book, self.book, self.boot, self.boot, self.cancel,
+            self.delete_server,
+        ])()
+        self.world.look()
+        self.world.manager.replanner.replan()
+        search(self.world)
+        self.world.check_promises()
+        for lease, amounts in self.leases.values():
+            assert self.amounts(lease) == amounts
+
+    def amounts(self, lease):
+        return sum(
+            VCPUS if a.whole else a.amounts['VCPU']
+            for a, _ in self.world.ledger.allocations(lease_id=lease.id)
+        )
+
+    def book(self):
+        start = self.random.randint(1, 4) * DAY
+        count = self.random.randint(1, 2)
+        wanted = self.random.choice([
+            hosts(count, count),
+            instances(self.random.randint(1, 3), vcpus=count),
+        ])
+        with contextlib.suppress(exception.NotEnoughHostsAvailable):
+            lease = self.world.create(wanted, start=start, end=start + DAY)
+            self.leases[lease.id] = lease, self.amounts(lease)
+
+    def cancel(self):
+        if self.leases:
+            lease_id = self.random.choice(sorted(self.leases))
+            self.world.leases.delete(lease_id, 'project')
+            del self.leases[lease_id]
+
+    def boot(self):
+        """Boot a server as large as its host has room for now."""
+        for node in sorted(leavable(self.world))[:self.random.randint(1, 4)]:
+            used = sum(
+                s.amounts['VCPU'] for s in self.world.nova.stored.values()
+                if s.node == node
+            )
+            if used < VCPUS:
+                self.left += 1
+                self.world.add_server(
+                    node, vcpus=VCPUS - used, features=FIXED,
+                    created=self.world.now,
+                )
+
+    def delete_server(self):
+        stored = self.world.nova.stored
+        if stored:
+            del stored[self.random.choice(sorted(stored))]
+
+
+@pytest.mark.parametrize('seed', seeds(10))
+def test_leases_find_other_hosts_whatever_happens(world, seed):
+    history = History(world, seed)
+    for number in range(MAX_ACTIONS):
+        history.act()
+        if number > MIN_ACTIONS and history.left >= ENOUGH:
+            break
+    else:
+        pytest.fail(f'leases left hosts for {history.left} servers only')
