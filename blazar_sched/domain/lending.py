@@ -38,6 +38,7 @@ class Lending:
     :ivar recalled_at: since when preemptible instances have had to leave each
         host, in epoch seconds: because units of the host are recalled, or
         because the instances use what the host does not lend
+    :ivar told: the number of lent units that was notified last
     :ivar used: how many units were in use at the last look
     :ivar bursts: how many units came into use between two looks, with the
         time of the second look in epoch seconds: those of which no later
@@ -47,6 +48,7 @@ class Lending:
     lent: Units = dataclasses.field(default_factory=dict)
     recalled: Units = dataclasses.field(default_factory=dict)
     recalled_at: Units = dataclasses.field(default_factory=dict)
+    told: int = 0
     used: int = 0
     bursts: Sequence[Sequence[int]] = dataclasses.field(default_factory=list)
 
@@ -176,7 +178,7 @@ def next_lending(
     return dataclasses.replace(
         looked, lent=_some(lent), recalled=recalled, recalled_at={
             h: looked.recalled_at.get(h, now) for h in going | {*recalled}
-        },
+        }, told=sum(lent.values()),
     )
 
 

@@ -18,8 +18,11 @@ from nova.scheduler import host_manager
 from blazar_sched import filters
 from blazar_sched.conf import service as service_conf
 from blazar_sched.domain.lending import Lending
+from blazar_sched.service.clients import placement
+from blazar_sched.service.upkeep import lending
 from blazar_sched.worker import process
 from blazar_sched.worker import threads
+from blazar_sched.worker.pending import Pending
 from tests.functional.manager.conftest import ManagerInMemory
 from tests.nova import test_placed
 
@@ -43,6 +46,10 @@ class Scheduler(threads.Worker):
 
     def pull(self):
         self.puller.pull(self.now())
+
+    def forget(self):
+        """Let the time pass after which a placed server counts no more."""
+        self.pending = Pending()
 
     def passing(self, spec, host_states):
         before = process._worker, process._pid
@@ -125,16 +132,27 @@ class Site(ManagerInMemory):
         return found
 
     def claim(self, name, spec):
-        """Claim a server in Placement; tell whether it fits."""
-        used = sum(
-            vcpus for uuid, (node, vcpus) in self.claimed.items()
-            if node == name and (
-                uuid in self.nova.stored or uuid in self.building
-            )
-        )
-        if used + spec.flavor.vcpus > VCPUS:
+        """Claim a server in Placement; tell whether it fits.
+
+        Each server of a reservation takes one unit of the resource class that
+        the hosts of a reservation of instances have.
+        """
+        [bound] = spec.scheduler_hints.get('reservation', [None])
+        there = [
+            (each, vcpus) for uuid, (node, each, vcpus)
+            in self.claimed.items() if node == name
+            and (uuid in self.nova.stored or uuid in self.building)
+        ]
+        if sum(vcpus for _, vcpus in there) + spec.flavor.vcpus > VCPUS:
             return False
-        self.claimed[spec.instance_uuid] = name, spec.flavor.vcpus
+        units = self.placement.children.get(
+            (name, placement.resource_class(bound or ''))
+        )
+        if units is not None and units <= sum(
+            each == bound for each, _ in there
+        ):
+            return False
+        self.claimed[spec.instance_uuid] = name, bound, spec.flavor.vcpus
         return True
 
     def boot(self, scheduler, vcpus=1, among=None, arrives=True, **asked):
@@ -179,9 +197,11 @@ class Site(ManagerInMemory):
     def settle(self):
         """Let all that is under way come to its end."""
         self.arrive()
-        for seconds in 0, NOTICE, 1, 1:
+        for seconds in 0, lending.RECHECK, NOTICE, 1, 1:
             self.look(seconds)
         self.pull()
+        for each in self.schedulers:
+            each.forget()
 
     def lease_of(self, reservation):
         return self.ledger.lease(reservation.lease_id)

@@ -222,6 +222,21 @@ def test_two_managers_notify_once(site, monkeypatch):
     assert told == [2, 1]
 
 
+@pytest.mark.parametrize('names', ['a'])
+def test_what_a_lease_gave_up_is_told_of(site, monkeypatch):
+    told = []
+    monkeypatch.setattr(
+        site.manager.notifier, 'lending', lambda *args: told.append(args[2])
+    )
+    mine = lends(site, instances(4, vcpus=1))
+    site.leases.update(mine.lease_id, None, {'reservations': [
+        {'id': mine.id, 'amount': 2},
+    ]})
+    site.run()
+    site.look()
+    assert told == [3, 1]
+
+
 def test_a_lease_that_ends_meanwhile_is_not_told_of(site, monkeypatch):
     told = []
     monkeypatch.setattr(

@@ -137,10 +137,8 @@ class Lendings(loop.Looped):
             old, new = self._ledger.commit(
                 functools.partial(_write, known, next_)
             )
-        if (new.lent, new.recalled) != (old.lent, old.recalled):
-            self._notifier.lending(
-                lease, reservation.id, sum(new.lent.values())
-            )
+        if new.told != old.told:
+            self._notifier.lending(lease, reservation.id, new.told)
         for host in self._ledger.hosts([*new.recalled_at]):
             self._clear(lease, reservation, host, new, now)
         begins = known.start + self._conf.lend_after
