@@ -140,12 +140,16 @@ class Canvas:
         size = max(1, min(self.width, self._place(end)) - first)
         opening = '[' if start >= self.start else ''
         closing = ']' if end <= self.end else ''
-        name = bar['name'] or bar['kind']
-        share = f' {bar["share"]:.0%}' if bar['share'] < 1 else ''
         inner = max(0, size - len(opening) - len(closing))
         fill = '=' if bar['mine'] else '-'
-        drawn = f'{opening}{f"{name}{share}"[:inner]:{fill}<{inner}}{closing}'
-        self._write(line, first, drawn[:size])
+        share = f' {bar["share"]:.0%}' if bar['share'] < 1 else ''
+        name = f'{bar["name"] or bar["kind"]}{share}'
+        # The name of a narrow bar is behind it, as far as no bar follows.
+        drawn = (
+            f'{opening}{name:{fill}<{inner}}{closing}' if len(name) <= inner
+            else f'{f"{opening}{fill * inner}{closing}"[:size]} {name}'
+        )
+        self._write(line, first, drawn)
 
     def _place(self, at: datetime.datetime) -> int:
         share = (at - self.start) / (self.end - self.start)
