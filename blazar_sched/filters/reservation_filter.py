@@ -194,8 +194,11 @@ class _WithRoom(_ReservedStep):
             for name, left, wanted
             in self._lacking([host_state])[id(host_state)]
         )
+        away = self._reservation.away(host_state.uuid)
+        why = f', beside {away} lent to preemptible instances' if away else ''
         return (
-            f'reservation {self._id} has too little left on the host: {lacks}'
+            f'reservation {self._id} has too little left on the host{why}: '
+            f'{lacks}'
         )
 
     def _lacking(

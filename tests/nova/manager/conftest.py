@@ -42,17 +42,23 @@ def placement(placement_api):
 
 
 @pytest.fixture
-def manager(cloud, nova, placement, tmp_path):
-    """A running manager with an empty ledger.
-
-    The ledger is a new one for each test, not a copy: nova-scheduler knows a
-    ledger by its UUID.
-    """
+def conf(tmp_path):
+    """The configuration of the manager."""
     conf = service_conf.load(files=[])
     url = f'sqlite:///{tmp_path}/ledger.sqlite'
     conf.set_override('connection', url, 'database')
     conf.set_override('transport_url', 'fake://')
     conf.set_override('sync_interval', 1.0, 'manager')
+    return conf
+
+
+@pytest.fixture
+def manager(cloud, nova, placement, conf):
+    """A running manager with an empty ledger.
+
+    The ledger is a new one for each test, not a copy: nova-scheduler knows a
+    ledger by its UUID.
+    """
     manager = Manager(conf, nova, placement)
     manager.ledger.upgrade()
     manager.start()
