@@ -144,12 +144,12 @@ class Canvas:
         fill = '=' if bar['mine'] else '-'
         share = f' {bar["share"]:.0%}' if bar['share'] < 1 else ''
         name = f'{bar["name"] or bar["kind"]}{share}'
-        # The name of a narrow bar is behind it, as far as no bar follows.
+        # The name of a narrow bar is behind it, up to the next bar.
         drawn = (
             f'{opening}{name:{fill}<{inner}}{closing}' if len(name) <= inner
             else f'{f"{opening}{fill * inner}{closing}"[:size]} {name}'
         )
-        self._write(line, first, drawn)
+        self._write(line, first, f'{drawn:<{self.width}}')
 
     def _place(self, at: datetime.datetime) -> int:
         share = (at - self.start) / (self.end - self.start)
