@@ -159,12 +159,26 @@ def program(endpoint, tmp_path, caplog):
 
 
 @pytest.fixture
-def hosts(connect):
+def client(connect):
+    """A client of the SDK, with two hosts."""
     client = connect().reservation
-    return [client.create_host(name=f'compute-{n}') for n in (1, 2)]
+    for n in (1, 2):
+        client.create_host(name=f'compute-{n}')
+    return client
 
 
-def test_a_lease_is_booked_and_changed(program, hosts):
+@pytest.fixture
+def night(client):
+    """The lease night, of one host for one day."""
+    return client.create_lease(
+        name='night', start_date='2030-01-01 00:00',
+        end_date='2030-01-02 00:00', reservations=[
+            {'resource_type': 'physical:host', 'min': 1, 'max': 1}
+        ],
+    )
+
+
+def test_a_lease_is_booked_and_changed(program, client):
     openstack = program('alice:p1')
     asked = openstack.read(f'lease book night {HOST} {DAY} --dry-run --wait')
     assert asked['status'] == 'PENDING'
@@ -193,9 +207,8 @@ def test_a_lease_is_booked_and_changed(program, hosts):
     assert openstack.read('list')[0]['lease_id'] == lease['id']
 
 
-def test_a_lease_is_prolonged_as_far_as_possible(program, hosts):
+def test_a_lease_is_prolonged_as_far_as_possible(program, night):
     openstack = program()
-    openstack.do(f'lease book night {HOST} {DAY}')
     openstack.do(
         f'lease book next {BOTH} --start-date "2030-01-05 00:00" '
         '--end-date "2030-01-06 00:00"'
@@ -210,7 +223,7 @@ def test_a_lease_is_prolonged_as_far_as_possible(program, hosts):
     assert openstack.read('lease recall night')['name'] == 'night'
 
 
-def test_a_lease_that_starts_is_waited_for(program, hosts):
+def test_a_lease_that_starts_is_waited_for(program, client):
     openstack = program()
     done = openstack.run(f'lease book now {HOST} --duration 1h --wait')
     assert '| status       | ACTIVE' in done.stdout
@@ -220,7 +233,7 @@ def test_a_lease_that_starts_is_waited_for(program, hosts):
     )
 
 
-def test_an_offer_is_held_and_accepted(program, hosts):
+def test_an_offer_is_held_and_accepted(program, client):
     openstack = program()
     first, second = openstack.read(
         f'offer search {BOTH} --alternative resource_type=physical:host,'
@@ -234,11 +247,12 @@ def test_an_offer_is_held_and_accepted(program, hosts):
     assert shown['start_date'] == first['start_date']
     lease = openstack.read(f'offer accept {first["id"]} accepted')
     assert (lease['id'], lease['name']) == (first['id'], 'accepted')
-    [other] = openstack.read(
-        f'offer search {HOST} --duration 6h --limit 1 --hold 5m'
-    )
-    openstack.do(f'offer delete {other["id"]}')
-    assert openstack.read('offer list') == []
+    [other, *_] = client.search_offers(
+        reservations=[{'resource_type': 'physical:host', 'min': 1, 'max': 1}],
+        duration='6h', hold='5m',
+    ).offers
+    openstack.do(f'offer delete {other.id}')
+    assert list(client.offers()) == []
     none = openstack.run(
         'offer search --reservation resource_type=physical:host,min=9,max=9 '
         '--duration 1h'
@@ -248,7 +262,7 @@ def test_an_offer_is_held_and_accepted(program, hosts):
     )
 
 
-def test_a_series_is_booked_and_changed(program, hosts):
+def test_a_series_is_booked_and_changed(program, client):
     openstack = program()
     made = openstack.read(
         f'series create course {HOST} --rrule "FREQ=WEEKLY;COUNT=3" '
@@ -265,12 +279,14 @@ def test_a_series_is_booked_and_changed(program, hosts):
     assert changed['duration'] == 21600
     assert openstack.read('series show course')['duration'] == 21600
     openstack.do('series delete course')
-    assert openstack.read('series list') == []
+    assert list(client.series()) == []
 
 
-def test_a_request_waits_and_is_cancelled(program, hosts):
+def test_a_request_waits_and_is_cancelled(program, client, night):
     openstack = program()
-    openstack.do(f'lease book night {BOTH} {DAY}')
+    client.update_lease(night, reservations=[
+        {'id': night.reservations[0]['id'], 'min': 2, 'max': 2}
+    ])
     made = openstack.read(
         f'request create later {BOTH} --duration 6h '
         '--start-date "2030-01-01 00:00" '
@@ -281,7 +297,7 @@ def test_a_request_waits_and_is_cancelled(program, hosts):
     shown = openstack.do('request show later')
     assert '| estimate          | 2030-01-02 00:00 UTC' in shown
     openstack.do('request delete later')
-    assert openstack.read('request list')[0]['status'] == 'CANCELLED'
+    assert client.get_lease_request(made['id']).status == 'CANCELLED'
     tomorrow = datetime.datetime.now(datetime.UTC) + datetime.timedelta(1)
     done = openstack.run(
         f'request create soon {BOTH} --duration 6h --latest-start-date '
@@ -290,9 +306,8 @@ def test_a_request_waits_and_is_cancelled(program, hosts):
     assert 'BOOKED' in done.stdout
 
 
-def test_a_maintenance_moves_reservations(program, hosts):
+def test_a_maintenance_moves_reservations(program, client, night):
     openstack = program()
-    openstack.do(f'lease book night {HOST} {DAY}')
     asked = openstack.read(
         f'maintenance create psu --host compute-1 {DAY} --dry-run'
     )
@@ -301,22 +316,23 @@ def test_a_maintenance_moves_reservations(program, hosts):
     made = openstack.read(
         f'maintenance create psu --host compute-1 {DAY} --reason "a new psu"'
     )
-    assert openstack.read('list night')[0]['hosts'] == ['compute-2']
+    [moved] = client.get_lease(night).reservations
+    assert moved['hosts'] == ['compute-2']
     changed = openstack.read(
         'maintenance set psu --end-date "2030-01-03 00:00"'
     )
     assert changed['end_date'] == '2030-01-03T00:00:00Z'
     assert openstack.read('maintenance show psu')['id'] == made['id']
     openstack.do('maintenance delete psu')
-    assert openstack.read('maintenance list') == []
+    assert list(client.maintenances()) == []
     openstack.do('allocation move compute-2 --lease night')
-    assert openstack.read('list night')[0]['hosts'] == ['compute-1']
+    [moved] = client.get_lease(night).reservations
+    assert moved['hosts'] == ['compute-1']
 
 
-def test_what_there_is_room_for(program, hosts, service):
+def test_what_there_is_room_for(program, client, night, service):
     service.manager.flavors.sync()
     openstack = program()
-    openstack.do(f'lease book night {HOST} {DAY}')
     window = '--start-date "2030-01-01 12:00" --end-date "2030-01-02 12:00"'
     parts = openstack.read(
         f'capacity show {window} --parts 2 --flavor-id m1.small'
@@ -332,9 +348,8 @@ def test_what_there_is_room_for(program, hosts, service):
     assert properties['availability_zone'] == ['nova']
 
 
-def test_the_timeline_is_drawn(program, hosts):
+def test_the_timeline_is_drawn(program, night):
     openstack = program()
-    openstack.do(f'lease book night {HOST} {DAY}')
     window = '--start-date "2030-01-01 12:00" --end-date "2030-01-02 12:00"'
     drawn = openstack.do(f'timeline show {window}').splitlines()
     assert {len(line) for line in drawn} == {80}
