@@ -81,4 +81,6 @@ def draw(random, apart):
         feature for feature, share in SHARES.items()
         if apart[feature].random() < share
     )
+    if RELOCATION not in found:
+        found.discard(LEAVING)
     return frozenset(found)
