@@ -54,8 +54,15 @@ class Lending:
 
     @classmethod
     def decode(cls, made: Mapping[str, Any]) -> Self:
-        """Return what the `made` of a reservation holds."""
-        return cls(**made.get(LENDING, {}))
+        """Return what the `made` of a reservation holds.
+
+        Another version may have written other fields, which are ignored.
+        """
+        known = {field.name for field in dataclasses.fields(cls)}
+        return cls(**{
+            name: value for name, value in made.get(LENDING, {}).items()
+            if name in known
+        })
 
     def encode(self) -> dict[str, Any]:
         """Return the entries of `made`."""

@@ -4,6 +4,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from blazar_sched.domain.lending import LENDING
 from blazar_sched.domain.lending import Lending
 from blazar_sched.domain.lending import MEMORY
 from blazar_sched.domain.lending import next_lending
@@ -97,3 +98,11 @@ def test_a_lent_unit_that_the_owner_took_fills_no_reserve():
     units, used = {'a': 1, 'b': 1}, {'b': 1}
     found = next_lending(known, units, used, NOW, True, 'ba'.index)
     assert found.recalled == units
+
+
+def test_what_another_version_has_written_is_read():
+    known = Lending(lent={'a': 2}, bursts=[[1, NOW]])
+    made = known.encode()
+    made[LENDING]['burst_at'] = NOW
+    del made[LENDING]['told']
+    assert Lending.decode(made) == known
