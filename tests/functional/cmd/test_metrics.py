@@ -14,8 +14,11 @@ SCRIPT = pathlib.Path(sys.executable).with_name('blazar-sched')
 
 
 @pytest.fixture
-def metrics_port():
-    return serving.free_port()
+def metrics_port(port):
+    # The free port of the API may be returned again.
+    while (found := serving.free_port()) == port:
+        pass
+    return found
 
 
 @pytest.fixture
