@@ -615,10 +615,12 @@ def test_an_owner_sees_what_is_lent_and_takes_it_back(site, browse):
     page.keyboard.press('Enter')
     alice.says('idle-run gets back what it lent')
     alice.until(lambda: lent(site) == 0)
+    # The bars and the leases are the answers of two requests.
     alice.until(lambda: look_again(page) and not
                 page.locator('.bar.lent').count())
+    alice.until(lambda: look_again(page) and
+                'Lent' not in page.inner_text('#leases'))
     assert 'idle-run' in page.inner_text('#leases')
-    assert 'Lent' not in page.inner_text('#leases')
     assert page.locator('[aria-label="Recall: idle-run"]').count() == 0
 
 
