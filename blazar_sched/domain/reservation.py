@@ -37,7 +37,7 @@ LIFETIME_ON_END = (DELETE, SHELVE, SNAPSHOT)
 # given up.
 BEFORE_END_FAILED = 'before_end_failed'
 # The key in `made` for the uuids of the hosts that the reservation can leave:
-# see placing.reallocation.
+# see placing.leavable.
 LEAVABLE = 'leavable'
 # The actions before the end that Blazar has.
 BLAZARS_BEFORE_END = ('', DEFAULT_BEFORE_END, SNAPSHOT)

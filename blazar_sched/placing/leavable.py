@@ -51,12 +51,15 @@ def hosts_to_try(replica: state.Replica, now: int, soon: int) -> list[str]:
         (each for each in replica.reservations.values() if each.start > soon),
         key=operator.attrgetter('start'),
     )
-    hosts = sorted({
+    reserved = {
         host for reservation in pending
         for host in replica.indexes.allocations(reservation.id)
+    }
+    hosts = [
+        host for host in reserved
         if replica.hosts[host].takes_relocated
         and not overload.is_overloaded(replica, host, now)
-    })
+    ]
     main = replica.indexes.main
     taken = peaks_of(main, main.rows(hosts), Window(now, now + 1))[VCPU]
     free = {

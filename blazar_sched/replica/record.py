@@ -65,7 +65,7 @@ class Reservation:
     servers that stayed on these hosts. `lends` tells whether the reservation
     may lend units, `has_lent` whether units may have been lent before; `lent`
     and `recalled` are as in domain.lending. `leavable` holds the uuids of the
-    hosts that the reservation can leave: see placing.reallocation.
+    hosts that the reservation can leave: see placing.leavable.
     """
 
     id: str

@@ -57,7 +57,7 @@ class Monitor(loop.Looped):
     def notice(self) -> None:
         """Look at the hosts now."""
         self._noticed = True
-        self._loop.wake()
+        self.wake()
 
     def wake(self) -> None:
         """Heal and replan now."""
