@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reservations of devices, which have child providers of their own."""
 
-import uuid
-
 import pytest
 
 from tests.cloud import account
@@ -33,16 +31,9 @@ def cards(admin, register, placement):
 
 
 @pytest.fixture
-def flavor(admin):
-    """The id of a flavor with a GPU, which all projects may use."""
-    made = admin.sdk.compute.create_flavor(
-        name=f'gpu-{uuid.uuid4()}', vcpus=1, ram=256, disk=1
-    )
-    admin.sdk.compute.create_flavor_extra_specs(
-        made, {f'resources:{GPU}': '1'}
-    )
-    yield made.id
-    admin.sdk.compute.delete_flavor(made)
+def flavor(new_flavor):
+    """The id of a flavor with a GPU."""
+    return new_flavor(**{f'resources:{GPU}': '1'})
 
 
 def book(who, flavor, amount):

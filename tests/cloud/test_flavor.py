@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """``flavor:instance`` on a real cloud."""
 
-import uuid
-
 import pytest
 
 from tests.cloud import person
@@ -13,30 +11,6 @@ from tests.cloud import polling
 def hosts(register):
     register('compute-1')
     register('compute-2')
-
-
-@pytest.fixture
-def new_flavor(admin, demo):
-    """new_flavor(extra specs) -> the id of a flavor in Nova.
-
-    The flavor cannot be reserved before it has its extra specs.
-    """
-    made = []
-
-    def new_flavor(**extra_specs):
-        flavor = admin.sdk.compute.create_flavor(
-            name=str(uuid.uuid4()), vcpus=1, ram=256, disk=1, ephemeral=2,
-            is_public=False,
-        )
-        made.append(flavor)
-        if extra_specs:
-            admin.sdk.compute.create_flavor_extra_specs(flavor, extra_specs)
-        admin.sdk.compute.flavor_add_tenant_access(flavor, demo.project_id)
-        return flavor.id
-
-    yield new_flavor
-    for flavor in made:
-        admin.sdk.compute.delete_flavor(flavor)
 
 
 def book(who, flavor_id, affinity=None):
