@@ -84,7 +84,7 @@ class Proxy(proxy.Proxy):
         return self._get(Lease, lease)
 
     def find_lease(
-        self, name_or_id: str, ignore_missing: bool = False
+        self, name_or_id: str, ignore_missing: bool = True
     ) -> Lease | None:
         """Find a lease by its name or ID.
 
@@ -172,7 +172,7 @@ class Proxy(proxy.Proxy):
         return self._get(Offer, offer)
 
     def find_offer(
-        self, name_or_id: str, ignore_missing: bool = False
+        self, name_or_id: str, ignore_missing: bool = True
     ) -> Offer | None:
         """Find a held offer by its ID."""
         return self._find(Offer, name_or_id, ignore_missing)
@@ -208,7 +208,7 @@ class Proxy(proxy.Proxy):
         return self._get(Series, series)
 
     def find_series(
-        self, name_or_id: str, ignore_missing: bool = False
+        self, name_or_id: str, ignore_missing: bool = True
     ) -> Series | None:
         """Find a series by its name or ID."""
         return self._find(Series, name_or_id, ignore_missing)
@@ -249,7 +249,7 @@ class Proxy(proxy.Proxy):
         return self._get(LeaseRequest, lease_request)
 
     def find_lease_request(
-        self, name_or_id: str, ignore_missing: bool = False
+        self, name_or_id: str, ignore_missing: bool = True
     ) -> LeaseRequest | None:
         """Find a lease request by its name or ID."""
         return self._find(LeaseRequest, name_or_id, ignore_missing)
@@ -278,7 +278,7 @@ class Proxy(proxy.Proxy):
         return self._get(Maintenance, maintenance)
 
     def find_maintenance(
-        self, name_or_id: str, ignore_missing: bool = False
+        self, name_or_id: str, ignore_missing: bool = True
     ) -> Maintenance | None:
         """Find a maintenance by its name or ID."""
         return self._find(Maintenance, name_or_id, ignore_missing)
@@ -322,7 +322,7 @@ class Proxy(proxy.Proxy):
         return self._get(Host, host)
 
     def find_host(
-        self, name_or_id: str, ignore_missing: bool = False
+        self, name_or_id: str, ignore_missing: bool = True
     ) -> Host | None:
         """Find a host by its hypervisor hostname or ID."""
         return self._find(Host, name_or_id, ignore_missing)
@@ -408,7 +408,7 @@ class Proxy(proxy.Proxy):
         return self._get(FloatingIP, floating_ip)
 
     def find_floating_ip(
-        self, name_or_id: str, ignore_missing: bool = False
+        self, name_or_id: str, ignore_missing: bool = True
     ) -> FloatingIP | None:
         """Find a reservable floating IP by its address or ID."""
         return self._find(FloatingIP, name_or_id, ignore_missing)

@@ -205,9 +205,9 @@ def test_a_refusal_has_the_words_of_the_service_and_its_offer(
 def test_leases_are_found_by_their_names(admin):
     lease = admin.create_lease(**NIGHT)
     assert admin.find_lease('night-run').id == lease.id
-    assert admin.find_lease('none', ignore_missing=True) is None
+    assert admin.find_lease('none') is None
     with pytest.raises(exceptions.NotFoundException, match='none'):
-        admin.find_lease('none')
+        admin.find_lease('none', ignore_missing=False)
     admin.create_lease(**NIGHT)
     with pytest.raises(exceptions.DuplicateResource):
         admin.find_lease('night-run')
