@@ -9,11 +9,13 @@ hosts.
 The leases are moved on trial, and the replica is restored afterwards.
 """
 
+from collections import defaultdict
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Sequence
 import contextlib
 import heapq
+import itertools
 import operator
 
 from blazar_sched.domain.inventory import VCPU
@@ -32,8 +34,8 @@ from blazar_sched.replica.indexes import peaks_of
 # most hosts that are tried, and that are found: no commit waits for long.
 MAX_RESERVATIONS, MAX_TRIED, MAX_FOUND = 200, 8, 4
 
-# The ids of the reservations that can leave a host, by uuid of the host.
-Leavable = dict[str, frozenset[str]]
+# The uuids of the hosts that a reservation can leave, by its id.
+Leavable = dict[str, tuple[str, ...]]
 
 
 def hosts_to_try(replica: state.Replica, now: int, soon: int) -> list[str]:
@@ -94,26 +96,35 @@ def find(
         for host in {a.host for many in held.values() for a in many}:
             if host in on_host:
                 on_host[host].append(lease)
-    found: Leavable = {}
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    left: set[str] = set()
     taken: set[str] = set()
-    with contextlib.ExitStack() as left:
+    with contextlib.ExitStack() as trials:
         for host in hosts:
             if host in taken:
                 continue
             with contextlib.ExitStack() as trial:
                 put = trial.enter_context(replica.changing())
                 moved = _leave(
-                    replica, put, on_host[host], {*found, host}, options
+                    replica, put, on_host[host], {*left, host}, options
                 )
                 if moved:
-                    found[host] = frozenset(moved)
-                    taken.update(
-                        each.host for new in moved.values() for each in new
-                    )
-                    left.push(trial.pop_all())
-            if len(found) == MAX_FOUND:
+                    left.add(host)
+                    for id_, new in moved.items():
+                        found[id_].append(host)
+                        taken.update(each.host for each in new)
+                    trials.push(trial.pop_all())
+            if len(left) == MAX_FOUND:
                 break
-    return found
+    return {id_: tuple(sorted(hosts)) for id_, hosts in found.items()}
+
+
+def known(replica: state.Replica) -> Leavable:
+    """Return the hosts that reservations can leave, as found last."""
+    return {
+        id_: replica.reservations[id_].leavable
+        for id_ in {*itertools.chain.from_iterable(replica.leavable.values())}
+    }
 
 
 def _leave(

@@ -518,9 +518,7 @@ class Cloud:
             _POOL_FIRST,
         )
         for id_, old in self._reservations.items():
-            hosts = tuple(
-                host for host, ids in found.items() if old.id in ids
-            )
+            hosts = found.get(old.id, ())
             if hosts != old.leavable:
                 self._put_reservation(id_, leavable=hosts)
         return bool(found)

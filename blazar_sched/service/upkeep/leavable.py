@@ -7,7 +7,6 @@ managers may do the same: only differences are written, and what is written is
 decided in a commit. See placing.leavable.
 """
 
-from collections import defaultdict
 from collections.abc import Callable
 from collections.abc import Sequence
 import functools
@@ -75,7 +74,7 @@ class LeavableHosts(loop.Looped):
         )
         leases = self._ledger.leases_on(hosts, now)
         found, known = self._ledger.read_replica(lambda replica: (
-            self._find(replica, hosts, leases, now), _known(replica)
+            self._find(replica, hosts, leases, now), leavable.known(replica)
         ))
         if found != known:
             self._ledger.commit(functools.partial(self._write, now=now))
@@ -83,14 +82,14 @@ class LeavableHosts(loop.Looped):
     def _write(self, tx: PlacingTx, now: int) -> None:
         hosts = self._hosts_to_try(tx.replica, now)
         leases = tx.leases_on(hosts, now)
-        old = _by_reservation(_known(tx.replica))
-        new = _by_reservation(self._find(tx.replica, hosts, leases, now))
+        old = leavable.known(tx.replica)
+        new = self._find(tx.replica, hosts, leases, now)
         for id_ in sorted(old.keys() | new.keys()):
             if old.get(id_) != new.get(id_):
                 lease = tx.lease(tx.replica.reservations[id_].lease_id)
                 [made] = (r.made for r in lease.reservations if r.id == id_)
                 tx.set_reservation_made(
-                    id_, {**made, LEAVABLE: new.get(id_, [])}
+                    id_, {**made, LEAVABLE: new.get(id_, ())}
                 )
 
     def _hosts_to_try(self, replica: state.Replica, now: int) -> list[str]:
@@ -130,17 +129,3 @@ def _has_excess(replica: state.Replica, now: int) -> bool:
         overload.is_overloaded(replica, host, now)
         for host in replica.leavable
     )
-
-
-def _known(replica: state.Replica) -> Leavable:
-    """Return the hosts that leases can leave, as they were found last."""
-    return {host: frozenset(ids) for host, ids in replica.leavable.items()}
-
-
-def _by_reservation(found: Leavable) -> dict[str, list[str]]:
-    """Return the hosts that each reservation can leave, by its id."""
-    hosts = defaultdict(list)
-    for host, ids in sorted(found.items()):
-        for id_ in ids:
-            hosts[id_].append(host)
-    return hosts
