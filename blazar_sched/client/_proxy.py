@@ -74,10 +74,13 @@ class Proxy(proxy.Proxy):
     def leases(self, **query: Any) -> Generator[Lease, None, None]:
         """List the leases of the project, or of all projects for an admin.
 
-        :param query: `name`, `status`, `project_id`, `sort` as in
-            ``name:asc,end:desc``, `fields`, and `limit`, the size of a page
+        :param query: `name`, `status`, `project_id`, `active_at`, `start_date`
+            and `end_date` of a window that leases overlap, `resource_type`,
+            `host`, `degraded`, `sort` as in ``name:asc,end:desc``, `fields`,
+            and `limit`, the size of a page
         """
-        return self._list(Lease, **query)
+        # The SDK's `_list` has an argument `resource_type` of its own.
+        return Lease.list(self, **query)
 
     def get_lease(self, lease: str | Lease) -> Lease:
         """Get a lease, with its hosts and what remains of its reservations."""

@@ -23,7 +23,8 @@ class Lease(Resource):
     allow_list = True
 
     _query_mapping = resource.QueryParameters(
-        'name', 'status', 'project_id', 'sort', 'fields'
+        'name', 'status', 'project_id', 'active_at', 'start_date', 'end_date',
+        'resource_type', 'host', 'degraded', 'sort', 'fields',
     )
 
     #: ID of the user who created the lease.

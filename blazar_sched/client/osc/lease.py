@@ -23,6 +23,8 @@ class Lease(verb.Noun):
     """A command about leases."""
 
     noun = 'lease'
+    plural = 'leases'
+    columns = ('id', 'name', 'start_date', 'end_date', 'status', 'degraded')
     hidden = (
         'align', 'as_far_as_possible', 'before_end_date', 'duration',
         'events', 'latest_start_date', 'offer',
@@ -80,6 +82,28 @@ class ChangeLease(Lease, verb.Set):
         length('--duration', 'New length of the lease'),
         BEFORE_END,
         verb.DRY_RUN,
+    )
+
+
+class SearchLease(Lease, verb.List):
+    """List the leases that match all of the options.
+
+    The same as `reservation lease list` with what version 1.1 of the API adds.
+    """
+
+    options = (
+        text('--name', 'Name of the leases'),
+        text('--status', 'Status of the leases, as ACTIVE'),
+        text('--project-id', 'ID of the project, for an administrator'),
+        moment('--active-at', 'Time in the window of the leases, as now'),
+        moment('--start-date', 'Time before the end of the leases'),
+        moment('--end-date', 'Time after the start of the leases'),
+        text('--resource-type', 'Type of a reservation, as physical:host'),
+        text('--host', 'Hypervisor hostname of a host of the leases'),
+        ('--degraded', {
+            'action': 'store_true', 'help': 'Leases that are degraded',
+        }),
+        text('--sort', 'Sort keys, as name:asc,end:desc'),
     )
 
 

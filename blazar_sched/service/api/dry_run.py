@@ -4,9 +4,8 @@
 from typing import TypedDict
 
 import falcon
-from oslo_utils import strutils
 
-from blazar_sched.domain import exception
+from blazar_sched.service.api import listing
 from blazar_sched.service.api.schemas.lease import DRY_RUN
 
 
@@ -22,13 +21,4 @@ def argument(req: falcon.Request) -> Argument:
 
     :raises InvalidInput: naming `dry_run`
     """
-    asked = req.params.get(DRY_RUN)
-    if asked is None:
-        return {}
-    try:
-        only_asks = strutils.bool_from_string(asked, strict=True)
-    except ValueError:
-        raise exception.InvalidInput(
-            f'{DRY_RUN} must be true or false', field=DRY_RUN
-        ) from None
-    return {'dry_run': True} if only_asks else {}
+    return {'dry_run': True} if listing.boolean(req, DRY_RUN) else {}

@@ -247,10 +247,29 @@ def _wanted(req: falcon.Request, caller: Caller) -> Body:
         'status': status,
         'sort': listing.sort(req, schemas.SORT_KEYS) or None,
     }
+    if caller.version >= microversion.V1_1:
+        asked |= _filters(req, caller)
     return {
         # A caller who sees only one project cannot list another project.
         'project_id': project_id if caller.scope is None else caller.scope,
         **{k: v for k, v in asked.items() if v is not None},
+    }
+
+
+def _filters(req: falcon.Request, caller: Caller) -> Body:
+    """Return the filters that Blazar does not have."""
+    # Where the instances of a member are is not shown to the member.
+    host = 'host' if caller.scope is None else 'whole_host'
+    now = req.get_param('active_at') == NOW
+    return {
+        'degraded': listing.boolean(req, 'degraded'),
+        'at': NOW if now else listing.time(req, 'active_at'),
+        'after': listing.time(req, 'start_date'),
+        'before': listing.time(req, 'end_date'),
+        'resource_type': listing.text(
+            req, 'resource_type', schemas.MAX_TEXT
+        ),
+        host: listing.text(req, 'host', schemas.MAX_TEXT),
     }
 
 

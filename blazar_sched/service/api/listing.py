@@ -13,6 +13,7 @@ from typing import Any
 from urllib import parse
 
 import falcon
+from oslo_utils import strutils
 
 from blazar_sched.domain import duration
 from blazar_sched.domain import exception
@@ -81,6 +82,22 @@ def time(req: falcon.Request, name: str) -> int | None:
     """
     value = req.get_param(name)
     return None if value is None else duration.parse_time(value, name)
+
+
+def boolean(req: falcon.Request, name: str) -> bool | None:
+    """Return a parameter as true or false, None if absent.
+
+    :raises InvalidInput: naming the parameter
+    """
+    value = req.params.get(name)
+    if value is None:
+        return None
+    try:
+        return bool(strutils.bool_from_string(value, strict=True))
+    except ValueError:
+        raise exception.InvalidInput(
+            f'{name} must be true or false', field=name
+        ) from None
 
 
 def limit(req: falcon.Request) -> int | None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lists of leases, filtered, sorted and paged by the database."""
 
+from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ from blazar_sched.domain import exception
 from blazar_sched.domain import states
 from blazar_sched.domain.lease import Lease
 from blazar_sched.service.ledger import access
+from blazar_sched.service.ledger import allocation
 from blazar_sched.service.ledger import lease
 from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger.byte_string import ByteString
@@ -31,13 +33,13 @@ _Order = Sequence[tuple[sa.ColumnElement[Any], bool]]
 
 def list_(
     connection: sa.Connection,
+    /,
     project_id: str | None = None,
     *,
-    name: str | None = None,
-    status: str | None = None,
     sort: Sequence[tuple[str, bool]] = (),
     limit: int | None = None,
     marker: str | None = None,
+    **filters: Any,
 ) -> list[Lease]:
     """Return leases; a filter that is None does not restrict the result.
 
@@ -48,6 +50,7 @@ def list_(
         updated_at; without sort keys the oldest lease is first
     :param limit: the maximum number of leases
     :param marker: the id of the lease after which the result begins
+    :param filters: values of _FILTERS
     :raises InvalidInput: naming `sort` for an unknown key, `limit` if it is
         below 1, `marker` if the project has no such lease
     """
@@ -56,17 +59,14 @@ def list_(
             f'limit must be at least 1: {limit}', field='limit'
         )
     order = _order(sort)
-    texts = [t for t in (project_id, name, status) if t is not None]
+    asked = {k: v for k, v in filters.items() if v is not None}
+    texts = [t for t in (project_id, *asked.values()) if isinstance(t, str)]
     if not all(map(models.is_text, texts)):
         return []
     mine = models.Lease.status != states.LEASE_CREATING
     if project_id is not None:
         mine = sa.and_(mine, models.Lease.project_id == project_id)
-    conditions = [mine]
-    if name is not None:
-        conditions.append(_KEYS['name'] == name)
-    if status is not None:
-        conditions.append(_KEYS['status'] == status)
+    conditions = [mine, *(_FILTERS[k](v) for k, v in asked.items())]
     if marker is not None:
         values = _values(connection, order, mine, marker)
         conditions.append(_after(order, values))
@@ -76,6 +76,46 @@ def list_(
         [key.desc() if descending else key for key, descending in order],
         limit,
     )
+
+
+def _has(condition: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:
+    """Match the leases with a reservation that matches a condition."""
+    return sa.exists().where(
+        models.Reservation.lease_id == models.Lease.id, condition
+    ).correlate(models.Lease)
+
+
+def _on(host: str, whole: bool) -> sa.ColumnElement[bool]:
+    """Match the reservations that have or had a host, or the whole host."""
+    hosts = sa.select(models.Host.uuid).where(
+        ByteString(models.Host.hypervisor_hostname) == host
+    )
+    return sa.or_(*(
+        sa.exists().where(
+            held.reservation_id == models.Reservation.id,
+            held.host.in_(hosts),
+            held.whole if whole else sa.true(),
+        ).correlate(models.Reservation)
+        for held in allocation.EVER
+    ))
+
+
+# The filters: `at` is a time in the window, `after` a time before the end, and
+# `before` a time after the start. `host` is the hypervisor hostname of a host
+# that the lease has or had, `whole_host` of a host that it does not share.
+_FILTERS: dict[str, Callable[[Any], sa.ColumnElement[bool]]] = {
+    'name': lambda name: _KEYS['name'] == name,
+    'status': lambda status: _KEYS['status'] == status,
+    'degraded': lambda wanted: models.Lease.degraded == wanted,
+    'at': lambda at: sa.and_(models.Lease.start <= at, models.Lease.end > at),
+    'after': lambda at: models.Lease.end > at,
+    'before': lambda at: models.Lease.start < at,
+    'resource_type': lambda wanted: _has(
+        ByteString(models.Reservation.resource_type) == wanted
+    ),
+    'host': lambda host: _has(_on(host, False)),
+    'whole_host': lambda host: _has(_on(host, True)),
+}
 
 
 def _order(sort: Sequence[tuple[str, bool]]) -> _Order:

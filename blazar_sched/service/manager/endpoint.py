@@ -17,6 +17,7 @@ from blazar_sched.domain.flavor import Flavor
 from blazar_sched.domain.floating_ip import FloatingIP
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.lease import NOW
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.replica import wire
 from blazar_sched.service.booking import extension
@@ -162,9 +163,12 @@ class Endpoint:
         limit = min(limit or MAX_ITEMS, MAX_ITEMS)
         found = self._ledger.leases(project_id, limit=limit, **wanted)
         return _page(map(_lease, found), 'id', len(found) == limit)
+        at: int | str | None = None,
 
     def update_lease(
         self,
+        if at is not None:
+            wanted['at'] = int(self._clock()) if at == NOW else at
         lease_id: str,
         project_id: str | None,
         values: Values,

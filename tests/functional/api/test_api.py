@@ -718,6 +718,54 @@ def test_lists(api):
         refused(answer, 400, field)
 
 
+def test_lists_by_window_type_and_host(api):
+    create(
+        api, name='whole', start_date='2030-01-01 00:00',
+        end_date='2030-01-01 10:00',
+    )
+    create(
+        api, name='part', reservations=[instances()],
+        start_date='2030-01-01 10:00', end_date='2030-01-01 20:00',
+    )
+    create(api, BOB, name='bobs', start_date='2030-01-01 20:00',
+           end_date='2030-01-01 21:00')
+
+    def names(headers=ALICE, **query):
+        answer = api.simulate_get(
+            '/v1/leases', params=query, headers={**V1_1, **headers}
+        )
+        assert answer.status_code == 200, answer.text
+        return [x['name'] for x in answer.json['leases']]
+
+    assert names(active_at='2030-01-01 10:00') == ['part']
+    assert names(active_at='now') == []
+    assert names(start_date='2030-01-01 10:00') == ['part']
+    assert names(end_date='2030-01-01T12:00:00+02:00') == ['whole']
+    assert names(start_date='2030-01-01 09:59:59',
+                 end_date='2030-01-01 10:00:01') == ['whole', 'part']
+    assert names(resource_type='virtual:instance') == ['part']
+    assert names(degraded='false', limit=1) == ['whole']
+    assert names(degraded='true') == []
+    # A member does not see which hosts its instances are on.
+    assert names(host='compute-1') + names(host='compute-2') == ['whole']
+    seen = names({}, host='compute-1') + names({}, host='compute-2')
+    assert sorted(seen) == ['bobs', 'part', 'whole']
+    # Version 1.0 ignores the parameter, as Blazar does.
+    old = api.simulate_get(
+        '/v1/leases', query_string='host=none', headers=ALICE
+    )
+    assert len(old.json['leases']) == 2
+    for name, value in (
+        ('active_at', 'x'), ('start_date', '2030'), ('end_date', ''),
+        ('resource_type', 'x' * 256), ('host', ''), ('degraded', 'x'),
+    ):
+        answer = api.simulate_get(
+            '/v1/leases', query_string=f'{name}={value}',
+            headers={**V1_1, **ALICE},
+        )
+        refused(answer, 400, name)
+
+
 @pytest.mark.row('F86')
 def test_a_list_can_be_walked_by_its_links(api):
     ids = [

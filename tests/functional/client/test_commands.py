@@ -44,6 +44,7 @@ OURS = {
     'lease change': 'PUT /v1/leases/{lease_id}',
     'lease extend': 'GET /v1/leases/{lease_id}/extension',
     'lease recall': 'POST /v1/leases/{lease_id}/recall',
+    'lease search': 'GET /v1/leases',
     'list': 'GET /v1/leases',
     'maintenance create': 'POST /v1/maintenances',
     'maintenance delete': 'DELETE /v1/maintenances/{maintenance_id}',
@@ -205,6 +206,22 @@ def test_a_lease_is_booked_and_changed(program, client):
         'reservations: 2 hosts are needed, 1 is free; 1 would find room\n'
     )
     assert openstack.read('list')[0]['lease_id'] == lease['id']
+
+
+def test_leases_are_searched(program, night):
+    openstack = program()
+    window = '--start-date "2030-01-01 23:00" --end-date "2030-01-03 00:00"'
+    for options in (
+        window, '--active-at "2030-01-01 00:00"', '--host compute-1',
+        '--name night --status PENDING --resource-type physical:host',
+    ):
+        [found] = openstack.read(f'lease search {options}')
+        assert (found['name'], found['degraded']) == ('night', False)
+    for options in (
+        '--active-at now', '--host compute-2', '--degraded',
+        '--start-date "2030-01-02 00:00"', '--end-date "2030-01-01 00:00"',
+    ):
+        assert openstack.read(f'lease search {options}') == []
 
 
 def test_a_lease_is_prolonged_as_far_as_possible(program, night):

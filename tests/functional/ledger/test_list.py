@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The database filters, sorts and pages lists, equally on each engine."""
 
+import dataclasses
 import itertools
 import random
 
+import hypothesis
+from hypothesis import strategies as st
 import pytest
 
 from blazar_sched.domain import exception
+from blazar_sched.domain.demand import Hosts
 
 # The order is that of bytes, not that of a language.
 NAMES = [
@@ -131,6 +135,102 @@ def test_filters(store, leases):
     }
     assert len(store.leases(name='a')) == 3
     assert len(store.leases('other')) == 1
+
+
+HOSTS = st.sampled_from([None, None, 'a', 'b', "'"])
+TIMES = st.none() | st.integers(0, 9)
+FILTERS = st.fixed_dictionaries({
+    'project_id': st.sampled_from([None, 'p1', 'p2']),
+    'degraded': st.none() | st.booleans(),
+    'at': TIMES,
+    'after': TIMES,
+    'before': TIMES,
+    'resource_type': st.sampled_from(
+        [None, 'physical:host', 'virtual:instance', 'virtual:instance ', '%']
+    ),
+    'host': HOSTS,
+    'whole_host': HOSTS,
+})
+
+
+@pytest.fixture
+def world(store, nouns):
+    """Leases on hosts, with what each of them is found by."""
+    chance = random.Random(2)
+    hosts = {
+        name: nouns.host(hypervisor_hostname=name) for name in ('a', 'b')
+    }
+    found = []
+
+    def work(tx):
+        for each in hosts.values():
+            tx.put_host(each)
+        for _ in range(40):
+            start = chance.randrange(8)
+            made = nouns.lease(
+                start, chance.randrange(start + 1, 10),
+                project_id=chance.choice(['p1', 'p2']),
+                degraded=chance.random() < .3,
+            )
+            whole = chance.random() < .5
+            if whole:
+                [slots] = made.reservations
+                made = dataclasses.replace(made, reservations=(
+                    dataclasses.replace(slots, demand=Hosts(1, 2)),
+                ))
+            held = chance.sample(sorted(hosts), chance.randrange(3))
+            tx.add_lease(made, [
+                nouns.allocation(
+                    made, hosts[name], whole=whole,
+                    amounts={} if whole else {'VCPU': 1},
+                )
+                for name in held
+            ])
+            found.append((made, whole, held))
+
+    store.commit(work)
+    return found
+
+
+def matches(lease, whole, held, wanted):
+    """Whether a lease is found, one filter after the other."""
+    kind = 'physical:host' if whole else 'virtual:instance'
+    return (
+        wanted['project_id'] in (None, lease.project_id)
+        and wanted['degraded'] in (None, lease.degraded)
+        and (
+            wanted['at'] is None or lease.start <= wanted['at'] < lease.end
+        )
+        and (wanted['after'] is None or wanted['after'] < lease.end)
+        and (wanted['before'] is None or lease.start < wanted['before'])
+        and wanted['resource_type'] in (None, kind)
+        and wanted['host'] in (None, *held)
+        and wanted['whole_host'] in (None, *(held if whole else ()))
+    )
+
+
+def test_any_filters(store, world):
+    @hypothesis.given(FILTERS, st.none() | st.integers(1, 5))
+    @hypothesis.settings(max_examples=60, deadline=None)
+    def check(wanted, limit):
+        expected = [
+            lease.id for lease, whole, held in world
+            if matches(lease, whole, held, wanted)
+        ]
+        assert ids(store.leases(**wanted, limit=limit)) == expected[:limit]
+
+    check()
+
+
+def test_a_past_host_finds_its_lease(store, world):
+    lease, [name] = next(
+        (lease, held) for lease, _, held in world if len(held) == 1
+    )
+    store.commit(lambda tx: tx.put_allocations(
+        lease.reservations[0].id, [], lease.end
+    ))
+    assert lease.id in ids(store.leases(host=name))
+    assert ids(store.leases(host='gone')) == []
 
 
 def test_a_page_of_what_is_filtered(store, leases):

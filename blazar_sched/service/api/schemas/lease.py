@@ -182,6 +182,33 @@ QUERY = (
         'administrator',
         type=text.up_to(MAX_TEXT),
     ),
+    Field(
+        'active_at',
+        'Only leases whose window has this time, which may be `now`',
+        type=DATE, since=microversion.V1_1,
+    ),
+    Field(
+        'start_date', 'Only leases that end after this time', type=DATE,
+        since=microversion.V1_1,
+    ),
+    Field(
+        'end_date', 'Only leases that start before this time', type=DATE,
+        since=microversion.V1_1,
+    ),
+    Field(
+        'resource_type', 'Only leases with a reservation of this type',
+        type=text.up_to(MAX_TEXT), since=microversion.V1_1,
+    ),
+    Field(
+        'host',
+        'Only leases that have or had the host of this hypervisor hostname; '
+        'unless the caller is an administrator, the whole host',
+        type=text.up_to(MAX_TEXT), since=microversion.V1_1,
+    ),
+    Field(
+        'degraded', 'Only leases that are degraded, or that are not',
+        type=BOOLEAN, since=microversion.V1_1,
+    ),
     listing.sort_field(SORT_KEYS),
     *listing.QUERY,
 )
