@@ -45,6 +45,60 @@ export function fill(element, ...children) {
     ...children.flat(3).filter((child) => child != null));
 }
 
+/** Show elements as the children of a list. An element that stays keeps the
+ * focus, and one that replaces another has the focus of its button. */
+export function arrange(list, elements) {
+  const shown = new Set(elements);
+  const focus = list.contains(document.activeElement)
+    ? document.activeElement.getAttribute('aria-label') : null;
+  for (const child of [...list.children]) {
+    if (!shown.has(child)) child.remove();
+  }
+  elements.forEach((element, index) => {
+    if (list.children[index] !== element) {
+      list.insertBefore(element, list.children[index] ?? null);
+    }
+  });
+  if (focus && !list.contains(document.activeElement)) refocus(focus);
+}
+
+/** Put the focus on the button with a label. */
+export function refocus(label) {
+  document.querySelector(
+    `main button[aria-label="${CSS.escape(label)}"]`)?.focus();
+}
+
+/** Return a button that has to be pressed twice, about what has a name. */
+export function twice(text, name, question, act) {
+  let asked = false;
+  const say = (said, label) => {
+    button.textContent = said;
+    button.setAttribute('aria-label', label);
+    button.classList.toggle('danger', asked);
+  };
+  const forget = () => {
+    asked = false;
+    say(text, `${text}: ${name}`);
+  };
+  const button = h('button', {
+    type: 'button',
+    onclick: async () => {
+      if (!asked) {
+        asked = true;
+        say(question, question);
+        return;
+      }
+      forget();
+      button.disabled = true;
+      await act();
+      button.disabled = false;
+    },
+    onblur: forget,
+  });
+  forget();
+  return button;
+}
+
 /** Return the element with an id. */
 export const $ = (id) => document.getElementById(id);
 

@@ -3,6 +3,7 @@
 
 import { newKey } from './api.js';
 import { $, debounced, fill, h } from './dom.js';
+import * as series from './series.js';
 import * as times from './times.js';
 
 const OFFERS = 4;
@@ -14,6 +15,10 @@ const SOON = 60;
 const OLD = times.MINUTE;
 // Seconds for which an offer is held.
 const HOLD = 10 * times.MINUTE;
+// Seconds for which windows are searched, and room is waited for.
+const AHEAD = 90 * times.DAY;
+// The fields that change nothing about the windows.
+const BESIDE = new Set(['name', 'rule', 'times', 'latest']);
 
 /** Return the requirement for all of `requirements`, as the API reads it. */
 export function all(...requirements) {
@@ -46,8 +51,9 @@ export class Finder {
   /**
    * @param {Object} on `search(body, signal)` asks for offers,
    *   `changed()` is told that the capacity of something else is of interest,
-   *   `book(values, key)` books a lease, `hold(body, key, text)` holds the
-   *   offer of a request for offers, each once for a key
+   *   `book(order, key)` books a lease or a series, `hold(body, key, text)`
+   *   holds the offer of a request for offers, `wait(body, key)` makes a lease
+   *   request, each once for a key
    */
   constructor(on) {
     this.on = on;
@@ -56,10 +62,11 @@ export class Finder {
     this.isWaiting = false;
     const form = $('finder');
     form.addEventListener('input', ({ target }) => {
-      // The name changes nothing about the windows.
-      if (target.id === 'name') return;
       if (target.id === 'from') this.from = times.fromInput(target.value);
+      if (target.id === 'latest') this.latest = times.fromInput(target.value);
       this.arrange();
+      if (BESIDE.has(target.id)) return;
+      this.latest = null;
       // What was found is the answer to another question.
       this.running?.abort();
       this.choose(null);
@@ -73,6 +80,9 @@ export class Finder {
     });
     $('hold').textContent = `Hold for ${times.lengthOf(HOLD)}`;
     $('hold').addEventListener('click', () => this.hold(this.offer));
+    $('wait_for').addEventListener('click', () => this.waitFor());
+    fill($('rule'), [['', 'once'], ...series.rules()].map(([value, text]) =>
+      h('option', { value }, text)));
     this.arrange();
   }
 
@@ -80,6 +90,8 @@ export class Finder {
   get noun() { return this.kind === 'host' ? 'host' : 'instance'; }
   get count() { return Number($('count').value); }
   get length() { return times.readLength($('length').value); }
+  /** Return how the lease recurs, '' for once. */
+  get rule() { return series.rule($('rule').value, $('times').value); }
   get name() { return $('name').value.trim() || 'lease'; }
 
   /** Show the fields of the kind of reservation. */
@@ -89,6 +101,7 @@ export class Finder {
     $('value').hidden = $('property').value === '';
     $('operator').hidden = $('property').value === '';
     $('later').hidden = $('when').value !== 'later';
+    $('often').hidden = $('rule').value === '';
     $('length').setAttribute('aria-invalid', String(this.length === null));
   }
 
@@ -173,6 +186,7 @@ export class Finder {
   /** Show times in the zone that is chosen now. */
   redraw() {
     if (this.from) $('from').value = times.toInput(this.from);
+    if (this.latest) $('latest').value = times.toInput(this.latest);
     if (this.offer) this.choices(this.windows, this.offer);
   }
 
@@ -180,6 +194,7 @@ export class Finder {
    * follows. */
   wait(isWaiting) {
     this.isWaiting = isWaiting;
+    $('wait_for').disabled = isWaiting;
     this.choose(isWaiting ? this.offer : null);
   }
 
@@ -194,16 +209,21 @@ export class Finder {
     this.searched = times.now();
     this.running = new AbortController();
     const { from } = this;
-    const later = $('when').value === 'later' && from > times.now();
     try {
       this.show(await this.on.search({
         reservations: [this.reservation()], duration: this.length,
-        limit: OFFERS, ...(later && { start_date: times.iso(from) }),
+        limit: OFFERS, ...this.notBefore,
       }, this.running.signal));
     } catch (error) {
       if (error.name === 'AbortError') return;
       this.say(error.message, 'bad');
     }
+  }
+
+  /** Return the first start that is of interest, as the API has it. */
+  get notBefore() {
+    const later = $('when').value === 'later' && this.from > times.now();
+    return later ? { start_date: times.iso(this.from) } : {};
   }
 
   show({ offers, nearest }) {
@@ -214,6 +234,18 @@ export class Finder {
     this.choose(null);
     if (windows.length) this.choices(windows, windows[0]);
     else this.say(this.unavailable(nearest), 'bad');
+    this.offerToWait(windows[0]?.start);
+  }
+
+  /** Offer to wait for room before the first window, if it is late. */
+  offerToWait(first = Infinity) {
+    const wanted = times.parse(this.notBefore.start_date) ?? times.now();
+    $('wait').hidden = first <= wanted + 2 * SOON;
+    this.waitKey = newKey();
+    // What has been typed for the same question stays.
+    if (this.latest) return;
+    this.latest = Math.min(wanted + AHEAD, first - SOON);
+    $('latest').value = times.toInput(this.latest);
   }
 
   /** Show the windows, of which one is chosen. */
@@ -272,14 +304,32 @@ export class Finder {
     fill($('found'), text);
     $('found').className = kind;
     fill($('others'));
+    $('wait').hidden = true;
+  }
+
+  /** Return what books a lease in a window, or a series from it on: `path`
+   * and `body`. */
+  order(start, end, reservation = this.reservation(), rule = this.rule) {
+    const what = { name: this.name, reservations: [reservation] };
+    return rule
+      ? { path: '/series', body: { ...what, duration: end - start,
+        ...series.recurrence(rule, start) } }
+      : { path: '/leases', body: { ...what, ...dates(start, end) } };
   }
 
   book(offer) {
     const { start, end } = present(offer);
-    this.on.book({
-      name: this.name, ...dates(start, end),
-      reservations: [this.reservation()],
-    }, offer.key);
+    this.on.book(this.order(start, end), offer.key);
+  }
+
+  /** Ask for the first room that there will be. */
+  waitFor() {
+    if (!$('latest').reportValidity()) return;
+    this.on.wait({
+      name: this.name, reservations: [this.reservation()],
+      duration: this.length, ...this.notBefore,
+      latest_start_date: times.iso(this.latest),
+    }, `wait ${this.waitKey} ${this.latest}`);
   }
 
   /** Hold this window; a window that begins now may begin a minute later. */

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The leases of the project: what they have, and what happens at their end.
 
-import { $, fill, h } from './dom.js';
+import { $, arrange, h, twice } from './dom.js';
 import { amount } from './finder.js';
+import * as series from './series.js';
 import * as times from './times.js';
 
 const OVER = new Set(['TERMINATED', 'ERROR']);
@@ -67,40 +68,47 @@ function atEnd(lease) {
   return [...said].join(', then ');
 }
 
+const NOTHING = h('li.empty', {}, 'Nothing is booked. Ask above for what you '
+  + 'need, or drag over free time in the timeline.');
+
 /**
- * Show the leases.
+ * Show the leases; those of a series are in the card of the series.
  *
  * @param {Object} on `prolong(lease, seconds)`, `show(lease)`; `recall(lease)`
- *   and `end(lease, started)`, each with a promise
+ *   and `end(lease, started)`, each with a promise; and as in `series.card`
  */
-export function draw(leases, selected, on) {
+export function draw(leases, allSeries, selected, on) {
   const current = leases.filter((lease) => !isOver(lease))
     .sort((a, b) => a.start - b.start);
   const drawn = new Map();
+  const listed = [];
+  const recurring = new Map(allSeries.map(
+    (each) => [each.id, { each, own: [], inner: [] }]));
   // A card whose button asks whether to end the lease stays as it is.
   const asking = $('leases').querySelector('.danger')?.closest('.card');
   for (const lease of current) {
     const key = JSON.stringify([lease, lease.id === selected,
       lease.start <= times.now(), times.getZone()]);
     const kept = asking?.dataset.lease === lease.id ? asking : null;
-    drawn.set(key,
-      kept ?? cards.get(key) ?? card(lease, lease.id === selected, on));
-    passed(drawn.get(key), lease);
+    const element = kept ?? cards.get(key)
+      ?? card(lease, lease.id === selected, on);
+    drawn.set(key, element);
+    passed(element, lease);
+    const group = recurring.get(lease.series_id);
+    group?.own.push(lease);
+    group?.inner.push(element);
+    if (!group) listed.push([lease.start, element]);
   }
-  const shown = $('leases').children;
-  const same = drawn.size > 0 && drawn.size === shown.length
-    && [...drawn.values()].every((each, index) => each === shown[index]);
   cards = drawn;
-  // An element that is moved loses the focus.
-  if (same) return;
-  const focus = document.activeElement?.getAttribute('aria-label');
-  fill($('leases'), current.length ? [...drawn.values()]
-    : h('li.empty', {}, 'Nothing is booked. Ask above for what you need, or '
-      + 'drag over free time in the timeline.'));
-  if (focus) {
-    [...$('leases').querySelectorAll('button')].find(
-      (button) => button.getAttribute('aria-label') === focus)?.focus();
+  for (const { each, own: [next], inner } of recurring.values()) {
+    listed.push([next?.start ?? Infinity, series.card(each, next
+      ? `${content(next)}, next ${times.windowOf(next.start, next.end)}`
+      : 'No lease is booked.', inner, on)]);
   }
+  series.keep(allSeries);
+  listed.sort(([one], [other]) => one - other);
+  arrange($('leases'),
+    listed.length ? listed.map(([, element]) => element) : [NOTHING]);
 }
 
 // The cards that are shown, by all that they show but for the time that has
@@ -146,43 +154,12 @@ function card(lease, isSelected, on) {
       type: 'button', onclick: () => on.prolong(lease, times.HOUR),
       'aria-label': `+1 h: prolong ${lease.name}`,
     }, '+1 h'),
-    started && lends(lease) ? twice('Recall', lease, 'Recall all: sure?',
+    started && lends(lease) ? twice('Recall', lease.name, 'Recall all: sure?',
       () => on.recall(lease)) : null,
-    started ? twice('End now', lease, 'End it: sure?',
+    started ? twice('End now', lease.name, 'End it: sure?',
       () => on.end(lease, started))
-      : twice('Cancel', lease, 'Cancel it: sure?',
+      : twice('Cancel', lease.name, 'Cancel it: sure?',
         () => on.end(lease, started))));
-}
-
-/** Return a button that has to be pressed twice. */
-function twice(text, lease, question, act) {
-  let asked = false;
-  const say = (said, label) => {
-    button.textContent = said;
-    button.setAttribute('aria-label', label);
-    button.classList.toggle('danger', asked);
-  };
-  const forget = () => {
-    asked = false;
-    say(text, `${text}: ${lease.name}`);
-  };
-  const button = h('button', {
-    type: 'button',
-    onclick: async () => {
-      if (!asked) {
-        asked = true;
-        say(question, question);
-        return;
-      }
-      forget();
-      button.disabled = true;
-      await act();
-      button.disabled = false;
-    },
-    onblur: forget,
-  });
-  forget();
-  return button;
 }
 
 function ending(lease) {

@@ -8,6 +8,7 @@ import { Finder } from './finder.js';
 import * as leases from './leases.js';
 import * as offers from './offers.js';
 import { Proposal } from './proposal.js';
+import * as requests from './requests.js';
 import { kindOf, lentOf, Rows } from './rows.js';
 import { SignIn } from './sign_in.js';
 import * as strip from './strip.js';
@@ -32,6 +33,8 @@ class Page {
     this.session = null;
     this.leases = [];
     this.offers = [];
+    this.requests = [];
+    this.series = [];
     this.hosts = null;
     this.api = new Api({
       expired: () => this.signIn('Your session has ended.'),
@@ -53,7 +56,8 @@ class Page {
       });
     this.finder = new Finder({
       search: (body, signal) => this.api.post('/offers', body, { signal }),
-      book: (values, key) => this.proposal.book(values, key),
+      book: (order, key) => this.proposal.book(order, key),
+      wait: (body, key) => this.proposal.wait(body, key),
       hold: (body, key, text) => this.hold(body, key, text),
       changed: () => this.readCapacity(),
     });
@@ -164,6 +168,8 @@ class Page {
     this.rows.forget();
     this.leases = [];
     this.offers = [];
+    this.requests = [];
+    this.series = [];
     this.drawOffers();
     this.all = [];
     this.hosts = null;
@@ -171,9 +177,10 @@ class Page {
     this.proposal.clear();
     this.timeline.forget();
     strip.draw(null, this.timeline);
-    for (const id of ['now', 'leases', 'table', 'problems', 'hosts',
+    for (const id of ['now', 'leases', 'requests', 'table', 'problems', 'hosts',
       'crossings', 'found', 'others', 'values', 'flavor_id']) fill($(id));
     $('admin').hidden = true;
+    $('editor').close();
   }
 
   // What is read.
@@ -232,7 +239,7 @@ class Page {
     try {
       await Promise.all([
         this.rows.load(this.view, again), this.loadCapacity(),
-        again ? this.loadLeases() : null, again ? this.loadOffers() : null,
+        again ? this.loadOwn() : null,
       ]);
     } catch (error) {
       if (!await this.leaveClass(error)) throw error;
@@ -268,18 +275,23 @@ class Page {
     strip.draw(this.capacity, this.timeline, resourceClass);
   }
 
-  async loadLeases() {
-    const answer = await this.api.get('/leases');
-    this.all = answer.leases.map(leases.read);
-    this.leases = this.all.filter(
-      (lease) => lease.project_id === this.session.project.id);
-  }
-
-  async loadOffers() {
-    const answer = await this.api.get('/offers');
-    this.offers = answer.offers.map(offers.read).filter(
-      (offer) => offer.project_id === this.session.project.id
-        && offer.until > times.now());
+  /** Read what the project has. */
+  async loadOwn() {
+    const token = this.ownAsked = {};
+    const ofProject = (each) => each.project_id === this.session.project.id;
+    const [all, held, recurring, waiting] = await Promise.all(
+      ['leases', 'offers', 'series', 'requests'].map(
+        async (noun) => (await this.api.get(`/${noun}`))[noun]));
+    const estimated = await requests.read(
+      this.api, waiting.filter(ofProject));
+    // What was read later is newer.
+    if (this.ownAsked !== token) return;
+    this.all = all.map(leases.read);
+    this.leases = this.all.filter(ofProject);
+    this.offers = held.map(offers.read).filter(
+      (offer) => ofProject(offer) && offer.until > times.now());
+    this.series = recurring.filter(ofProject);
+    this.requests = estimated;
   }
 
   /** Read the hosts, which only administrators may. */
@@ -293,6 +305,15 @@ class Page {
     } catch (error) {
       if (error.status !== 403) throw error;
     }
+  }
+
+  /** Return the occurrences of a series, also those without room. */
+  async occurrences({ id }) {
+    let found = [];
+    await this.attempt(async () => {
+      found = (await this.api.get(`/series/${id}`)).series.leases;
+    });
+    return found;
   }
 
   refresh() {
@@ -373,11 +394,18 @@ class Page {
 
   draw() {
     if (!this.session) return;
-    leases.draw(this.leases, this.timeline.selected, {
+    leases.draw(this.leases, this.series, this.timeline.selected, {
       prolong: (lease, seconds) => this.proposal.prolong(lease, seconds),
       end: (lease, started) => this.proposal.end(lease, started),
       recall: (lease) => this.proposal.recall(lease),
       show: (lease) => this.focus(lease),
+      changeAll: (series, values, refuse) =>
+        this.proposal.changeAll(series, values, refuse),
+      endAll: (series) => this.proposal.endAll(series),
+      occurrences: (series) => this.occurrences(series),
+    });
+    requests.draw(this.requests, {
+      drop: (request) => this.proposal.drop(request),
     });
     this.drawOffers();
     $('admin').hidden = this.hosts === null;
@@ -419,6 +447,8 @@ class Page {
     this.timeline.select(id);
     this.draw();
     const card = document.querySelector('.card.selected');
+    const series = card?.closest('details');
+    if (series) series.open = true;
     card?.scrollIntoView({ block: 'nearest' });
     card?.querySelector('.name').focus({ preventScroll: true });
   }

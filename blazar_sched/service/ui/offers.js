@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The offers that are held for the project, until they lapse.
 
-import { $, h } from './dom.js';
+import { $, arrange, h } from './dom.js';
 import { content } from './leases.js';
 import * as times from './times.js';
 
@@ -28,17 +28,13 @@ export function draw(offers, selected, on) {
   const list = $('offers');
   const drawn = new Map(offers.map(
     (offer) => [offer.id, cards.get(offer.id) ?? card(offer, on)]));
-  for (const [id, element] of cards) if (!drawn.has(id)) element.remove();
   cards = drawn;
-  offers.forEach((offer, index) => {
+  arrange(list, [...cards.values()]);
+  for (const offer of offers) {
     const element = cards.get(offer.id);
     element.classList.toggle('selected', offer.id === selected);
-    // An element that is moved loses the focus.
-    if (list.children[index] !== element) {
-      list.insertBefore(element, list.children[index] ?? null);
-    }
     passed(element, offer);
-  });
+  }
   list.hidden = offers.length === 0;
 }
 

@@ -6,6 +6,7 @@
 import { newKey } from './api.js';
 import { $, debounced, fill, h } from './dom.js';
 import { amount, dates } from './finder.js';
+import { booked } from './series.js';
 import * as times from './times.js';
 
 // Milliseconds without a move of the pointer after which a dry run is sent.
@@ -55,42 +56,70 @@ export class Proposal {
     const key = newKey();
     const required = requirement(rows);
     const reservation = this.finder.reservation(count, required);
+    const { rule } = this.finder;
+    const order = ({ start, end } = selection) =>
+      this.finder.order(start, end, reservation, rule);
     this.propose({
       ...selection,
       text: amount(count, this.finder.noun),
-      send: (path, signal, { start, end } = selection) => this.api.post(path, {
-        name: this.finder.name, ...dates(start, end),
-        reservations: [reservation],
-      }, { signal, key: `${key} ${start}` }),
+      send: (path, signal, window) => this.api.post(
+        path, order(window).body, { signal, key: `${key} ${window?.start}` }),
+      order,
       // The service chooses the rows, so it does not choose taken rows.
       isElsewhere: !required && rows.some((row) => row.bars.some(
         ({ start, end }) => start < selection.end
           && (end ?? Infinity) > selection.start)),
-      path: '/leases', verb: 'Book', isNamed: true,
+      path: order().path, verb: 'Book', isNamed: true,
     });
   }
 
   /** Book at once what the finder has found. */
-  async book(values, key) {
-    await this.send(() => this.api.post('/leases', values, { key }),
-      `${values.name} is booked.`, (error) => this.refuseBody(error, values));
+  async book(order, key) {
+    const { path, body } = order;
+    await this.send(() => this.api.post(path, body, { key }),
+      (answer) => answer.series ? booked(answer.series)
+        : `${body.name} is booked.`, (error) => this.refuseOrder(error, order));
   }
 
-  /** Show the refusal of a body with dates, and its offer. */
-  refuseBody(error, values) {
-    const start = times.parse(error.body.offer?.start_date);
-    if (!start) {
+  /** Show the refusal of an order, and its offer. */
+  refuseOrder(error, order) {
+    const { path, body } = order;
+    if (path === '/leases' && !error.body?.offer?.start_date) {
       this.tell(error.message, 'bad');
       return;
     }
     const key = newKey();
     this.now = {
-      from: 0, to: 1, text: values.name, verb: 'Book', path: '/leases',
-      send: (path, signal, window) => this.api.post(path, {
-        ...values, ...dates(window.start, window.end),
+      from: 0, to: 1, text: body.name, verb: 'Book', path,
+      order: () => order,
+      send: (_, signal, window) => this.api.post(path, {
+        ...body, ...dates(window.start, window.end),
       }, { signal, key }),
     };
     this.refused(error);
+  }
+
+  /** Ask for the lease that waits for room. */
+  wait(body, key) {
+    return this.send(() => this.api.post('/requests', body, { key }),
+      ({ request: { status, position } }) => status === 'BOOKED'
+        ? `${body.name} is booked: there is room.`
+        : `${body.name} waits for room, at position ${position}.`);
+  }
+
+  drop(request) {
+    return this.send(() => this.api.delete(`/requests/${request.id}`),
+      `${request.name} does not wait any more.`);
+  }
+
+  changeAll(series, values, refuse) {
+    return this.send(() => this.api.put(`/series/${series.id}`, values),
+      (answer) => booked(answer.series), refuse);
+  }
+
+  endAll(series) {
+    return this.send(() => this.api.delete(`/series/${series.id}`),
+      `${series.name} is ended, and its leases to come are cancelled.`);
   }
 
   // Held offers.
@@ -103,20 +132,19 @@ export class Proposal {
         '/offers', body, { key });
       if (!offer) throw new Error('This window has been taken meanwhile.');
       ({ id } = offer);
-    }, done, (error) => this.tell(error.message, 'bad'));
+    }, done);
     return id;
   }
 
   take(offer, name) {
     return this.send(
       () => this.api.post('/leases', { name, offer: offer.id }),
-      `${name} is booked.`, (error) => this.tell(error.message, 'bad'));
+      `${name} is booked.`);
   }
 
   release(offer) {
     return this.send(() => this.api.delete(`/offers/${offer.id}`),
-      'The offer is not held any more.',
-      (error) => this.tell(error.message, 'bad'));
+      'The offer is not held any more.');
   }
 
   // Another end of a lease.
@@ -184,9 +212,11 @@ export class Proposal {
     const { offer } = error.body ?? {};
     const [start, end] = [offer?.start_date, offer?.end_date].map(times.parse);
     this.offer = null;
+    const recurs = this.now.path === '/series';
+    this.skips = recurs && error.status === 409;
     if (this.now.extends && end > this.now.start) {
       this.offer = { start: this.now.start, end };
-    } else if (!this.now.extends && start) {
+    } else if (!this.now.extends && !recurs && start) {
       this.offer = { start, end };
     }
     this.shown(error.message);
@@ -217,6 +247,7 @@ export class Proposal {
       this.verdict === 'yes' ? this.button(verb, this.now, true) : null,
       offer ? this.button(`${verb} ${
         times.windowOf(offer.start, offer.end)} instead`, offer) : null,
+      this.verdict === 'no' && this.skips ? this.skipper(this.now) : null,
       this.closer('Cancel'));
   }
 
@@ -253,38 +284,53 @@ export class Proposal {
     }, text);
   }
 
+  /** Return the button for the occurrences of a series that have room. */
+  skipper({ path, order }) {
+    const key = newKey();
+    return h('button.offer', {
+      type: 'button', onclick: () => this.book({
+        path, body: { ...order().body, if_no_room: 'skip' },
+      }, key),
+    }, 'Book what has room');
+  }
+
   /** Book what is proposed, or the window of an offer. */
   async accept(window) {
     const proposal = this.now;
     const whole = { ...proposal, ...window };
     await this.send(() => proposal.send(proposal.path, undefined, whole),
-      proposal.extends ? `${whole.text} ends ${times.short(whole.end)}.`
-        : `${whole.text} booked.`);
+      (answer) => answer.series ? booked(answer.series)
+        : proposal.extends ? `${whole.text} ends ${times.short(whole.end)}.`
+          : `${whole.text} booked.`, (error) => {
+        this.now = proposal;
+        this.refused(error);
+      });
   }
 
   /** Send a change; tell what was done, or why not; return whether it was
-   * done. One change is sent at a time. */
-  async send(change, done, refused = (error) => this.refused(error)) {
+   * done. One change is sent at a time. `done` may be a function of the
+   * answer. */
+  async send(
+    change, done, refused = (error) => this.tell(error.message, 'bad')) {
     if (this.isSending) return false;
-    this.wait(true);
+    this.busy(true);
     try {
-      await change();
+      const answer = await change();
       this.clear();
-      this.tell(done, 'good');
+      this.tell(typeof done === 'function' ? done(answer) : done, 'good');
       return true;
     } catch (error) {
       if (error.name === 'AbortError') return false;
-      if (error.body) refused(error);
-      else this.tell(error.message, 'bad');
+      refused(error);
       return false;
     } finally {
-      this.wait(false);
+      this.busy(false);
       await this.changed();
     }
   }
 
   /** Have the buttons wait for the answer to a change, and say so. */
-  wait(isSending) {
+  busy(isSending) {
     this.isSending = isSending;
     this.finder.wait(isSending);
     $('main').setAttribute('aria-busy', isSending);
@@ -296,16 +342,14 @@ export class Proposal {
 
   recall(lease) {
     return this.send(() => this.api.post(`/leases/${lease.id}/recall`),
-      `${lease.name} gets back what it lent, and lends nothing from now on.`,
-      (error) => this.tell(error.message, 'bad'));
+      `${lease.name} gets back what it lent, and lends nothing from now on.`);
   }
 
   end(lease, started) {
     return this.send(
       () => started ? this.api.put(`/leases/${lease.id}`, { end_date: 'now' })
         : this.api.delete(`/leases/${lease.id}`),
-      started ? `${lease.name} ends now.` : `${lease.name} is cancelled.`,
-      (error) => this.tell(error.message, 'bad'));
+      started ? `${lease.name} ends now.` : `${lease.name} is cancelled.`);
   }
 }
 

@@ -391,12 +391,14 @@ export class Timeline {
   pull(event, bar) {
     let end = null;
     this.follow(event, ({ clientX }) => {
+      if (end === null && Math.abs(clientX - event.clientX) < SLACK) return;
       end = Math.max(this.snapped(this.timeAt(clientX)),
         Math.max(bar.start, times.now()) + times.MINUTE);
       this.on.pull(bar, end);
     }, (last) => {
-      if (last && end !== null) this.on.pulled(bar, end);
-      else if (end !== null) this.on.cancel();
+      if (end === null) this.on.select(bar);
+      else if (last) this.on.pulled(bar, end);
+      else this.on.cancel();
     });
   }
 

@@ -967,6 +967,7 @@ def test_times_of_inputs_around_a_change_of_clocks(site, browse):
 def test_accessibility(world, browse, width, scheme):
     axe = pathlib.Path(os.environ[main.AXE])
     book_and_lend(world, hosts=2)
+    recur_and_wait(world)
     page = (admin := browse(
         world, viewport={'width': width, 'height': 800}, color_scheme=scheme,
         bypass_csp=True,
@@ -982,6 +983,11 @@ def test_accessibility(world, browse, width, scheme):
     page.wait_for_selector('.card.held')
     page.click('[aria-label="Recall: idle-run"]')
     found += check(page)
+    page.select_option('#rule', label='every day')
+    page.click('#leases summary')
+    page.click('[aria-label="Change all: course"]')
+    found += check(page)
+    page.keyboard.press('Escape')
     page.click('#as_table')
     page.fill('#count', '99')
     page.select_option('#when', 'later')
@@ -989,6 +995,23 @@ def test_accessibility(world, browse, width, scheme):
     assert found == []
     # Nothing is wider than the screen.
     assert page.evaluate('document.documentElement.scrollWidth') <= width
+
+
+def recur_and_wait(site):
+    """Make a series and a lease request of alice."""
+    hosts = [{'resource_type': 'physical:host', 'min': 4, 'max': 4}]
+    start = iso(site.at(90))[:16]
+    for path, values in (
+        ('/series', {
+            'start': start, 'rrule': 'FREQ=DAILY;COUNT=2', 'time_zone': 'UTC',
+        }),
+        ('/requests', {'latest_start_date': iso(site.at(1))}),
+    ):
+        answer = site.send(
+            'POST', path, 'alice:physics', name='course', duration='2h',
+            reservations=hosts, **values,
+        )
+        assert answer.status_code == 201, answer.text
 
 
 def check(page):
