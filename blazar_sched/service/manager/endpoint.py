@@ -157,18 +157,18 @@ class Endpoint:
         self,
         project_id: str | None,
         limit: int | None = None,
+        at: int | str | None = None,
         **wanted: Any,
     ) -> Page:
         """Return a page of leases; see `Reader.leases` for the filters."""
+        if at is not None:
+            wanted['at'] = int(self._clock()) if at == NOW else at
         limit = min(limit or MAX_ITEMS, MAX_ITEMS)
         found = self._ledger.leases(project_id, limit=limit, **wanted)
         return _page(map(_lease, found), 'id', len(found) == limit)
-        at: int | str | None = None,
 
     def update_lease(
         self,
-        if at is not None:
-            wanted['at'] = int(self._clock()) if at == NOW else at
         lease_id: str,
         project_id: str | None,
         values: Values,
