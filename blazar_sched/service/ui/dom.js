@@ -99,6 +99,10 @@ export function twice(text, name, question, act) {
   return button;
 }
 
+/** Return "2 hosts" or "1 instance". */
+export const amount = (count, noun) =>
+  `${count} ${noun}${count === 1 ? '' : 's'}`;
+
 /** Return the element with an id. */
 export const $ = (id) => document.getElementById(id);
 

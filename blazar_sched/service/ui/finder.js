@@ -2,7 +2,8 @@
 // "I need 2 hosts for 4 h": what is needed, and the first windows for it.
 
 import { newKey } from './api.js';
-import { $, debounced, fill, h } from './dom.js';
+import { $, amount, debounced, fill, h } from './dom.js';
+import { AT_END, ids, size } from './leases.js';
 import * as series from './series.js';
 import * as times from './times.js';
 
@@ -18,7 +19,8 @@ const HOLD = 10 * times.MINUTE;
 // Seconds for which windows are searched, and room is waited for.
 const AHEAD = 90 * times.DAY;
 // The fields that change nothing about the windows.
-const BESIDE = new Set(['name', 'rule', 'times', 'latest']);
+const BESIDE = new Set(
+  ['name', 'rule', 'times', 'latest', 'network', 'addresses_count']);
 
 /** Return the requirement for all of `requirements`, as the API reads it. */
 export function all(...requirements) {
@@ -27,17 +29,12 @@ export function all(...requirements) {
   return JSON.stringify(given.length === 1 ? given[0] : ['and', ...given]);
 }
 
-/** Return "2 hosts" or "1 instance". */
-export function amount(count, noun) {
-  return `${count} ${noun}${count === 1 ? '' : 's'}`;
-}
-
 /** Return the dates of a lease in [start, end), which may begin now. */
 export function dates(start, end) {
-  if (start > times.now() + SOON) {
-    return { start_date: times.iso(start), end_date: times.iso(end) };
-  }
-  return { start_date: 'now', end_date: times.iso(end) };
+  return {
+    start_date: start > times.now() + SOON ? times.iso(start) : 'now',
+    end_date: end === null ? null : times.iso(end),
+  };
 }
 
 /** Return a window as of now: a window that has begun keeps its length. */
@@ -59,6 +56,8 @@ export class Finder {
     this.on = on;
     this.search = debounced(() => this.searchNow(), QUIET);
     this.offer = null;
+    // The reservations of the lease beside the one in the form.
+    this.further = [];
     this.isWaiting = false;
     const form = $('finder');
     form.addEventListener('input', ({ target }) => {
@@ -66,13 +65,7 @@ export class Finder {
       if (target.id === 'latest') this.latest = times.fromInput(target.value);
       this.arrange();
       if (BESIDE.has(target.id)) return;
-      this.latest = null;
-      // What was found is the answer to another question.
-      this.running?.abort();
-      this.choose(null);
-      this.say('searching…');
-      this.search();
-      this.on.changed();
+      this.asked();
     });
     form.addEventListener('submit', (event) => {
       event.preventDefault();
@@ -81,9 +74,30 @@ export class Finder {
     $('hold').textContent = `Hold for ${times.lengthOf(HOLD)}`;
     $('hold').addEventListener('click', () => this.hold(this.offer));
     $('wait_for').addEventListener('click', () => this.waitFor());
-    fill($('rule'), [['', 'once'], ...series.rules()].map(([value, text]) =>
-      h('option', { value }, text)));
+    $('and').addEventListener('click', () => {
+      if (this.isComplete) this.add(this.reservation());
+    });
+    $('and_addresses').addEventListener('click', () => this.add({
+      resource_type: 'virtual:floatingip', network_id: $('network').value,
+      amount: $('addresses_count').valueAsNumber,
+    }));
+    const choices = { rule: [['', 'once'], ...series.rules()],
+      on_end: Object.entries(AT_END) };
+    for (const [id, each] of Object.entries(choices)) {
+      fill($(id), each.map(([value, text]) => h('option', { value }, text)));
+    }
     this.arrange();
+  }
+
+  /** Search for what is asked now: what was found answers another question.
+   */
+  asked() {
+    this.latest = null;
+    this.running?.abort();
+    this.choose(null);
+    this.say('searching…');
+    this.search();
+    this.on.changed();
   }
 
   get kind() { return $('kind').value; }
@@ -145,6 +159,8 @@ export class Finder {
       resource_properties: all(this.requirement, requirement),
       // Without a tick the operator's default applies.
       ...($('lend').checked && { lend: true }),
+      on_end: $('on_end').value,
+      ...($('projects').value.trim() && { projects: ids($('projects').value) }),
     };
     switch (this.kind) {
       case 'host':
@@ -159,6 +175,40 @@ export class Finder {
         return { resource_type: 'flavor:instance', amount: count,
           flavor_id: $('flavor_id').value, affinity: null, ...properties };
     }
+  }
+
+  /** Return all reservations, of which those in the form have `count`. */
+  reservations(count, requirement) {
+    return [...this.further, this.reservation(count, requirement)];
+  }
+
+  /** Have another reservation in the lease: the one in the form so far, or
+   * floating IPs. */
+  add(reservation) {
+    this.further = [...this.further, reservation];
+    this.drawFurther();
+  }
+
+  drawFurther() {
+    fill($('further'), this.further.map((each) => h('li', {}, size(each), ' ',
+      h('button.link', {
+        type: 'button', 'aria-label': `Leave out: ${size(each)}`,
+        onclick: () => {
+          this.further = this.further.filter((other) => other !== each);
+          this.drawFurther();
+        },
+      }, 'leave out'))));
+    $('further').hidden = !this.further.length;
+    this.asked();
+  }
+
+  /** Offer the networks with reservable floating IPs. */
+  offerNetworks(floatingIps) {
+    const networks = new Set(
+      floatingIps.map((each) => each.floating_network_id));
+    fill($('network'), [...networks].map((id) =>
+      h('option', { value: id }, id)));
+    $('addresses').hidden = !networks.size;
   }
 
   /** Return the parameters of the capacity that is of interest. */
@@ -211,7 +261,7 @@ export class Finder {
     const { from } = this;
     try {
       this.show(await this.on.search({
-        reservations: [this.reservation()], duration: this.length,
+        reservations: this.reservations(), duration: this.length,
         limit: OFFERS, ...this.notBefore,
       }, this.running.signal));
     } catch (error) {
@@ -309,8 +359,8 @@ export class Finder {
 
   /** Return what books a lease in a window, or a series from it on: `path`
    * and `body`. */
-  order(start, end, reservation = this.reservation(), rule = this.rule) {
-    const what = { name: this.name, reservations: [reservation] };
+  order(start, end, reservations = this.reservations(), rule = this.rule) {
+    const what = { name: this.name, reservations };
     return rule
       ? { path: '/series', body: { ...what, duration: end - start,
         ...series.recurrence(rule, start) } }
@@ -326,7 +376,7 @@ export class Finder {
   waitFor() {
     if (!$('latest').reportValidity()) return;
     this.on.wait({
-      name: this.name, reservations: [this.reservation()],
+      name: this.name, reservations: this.reservations(),
       duration: this.length, ...this.notBefore,
       latest_start_date: times.iso(this.latest),
     }, `wait ${this.waitKey} ${this.latest}`);
@@ -338,7 +388,7 @@ export class Finder {
     const range = isNow ? { latest_start_date: times.iso(start + SOON) }
       : { start_date: times.iso(start), latest_start_date: times.iso(start) };
     this.on.hold({
-      reservations: [this.reservation()], duration: end - start, ...range,
+      reservations: this.reservations(), duration: end - start, ...range,
       limit: 1, hold: HOLD,
     }, `hold ${offer.key}`, `${amount(this.count, this.noun)}, ${times.windowOf(start, end)}, held `
       + `for ${times.lengthOf(HOLD)}.`);

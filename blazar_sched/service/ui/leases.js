@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The leases of the project: what they have, and what happens at their end.
 
-import { $, arrange, h, twice } from './dom.js';
-import { amount } from './finder.js';
+import { $, amount, arrange, fill, h, twice } from './dom.js';
+import { edit } from './editor.js';
 import * as series from './series.js';
 import * as times from './times.js';
 
 const OVER = new Set(['TERMINATED', 'ERROR']);
-const AT_END = {
+// The most leases that have ended that are shown.
+const MAX_ENDED = 50;
+export const AT_END = {
   delete: 'servers are deleted', shelve: 'servers are shelved',
   keep: 'servers stay',
 };
@@ -38,11 +40,14 @@ export function content(lease) {
 }
 
 /** Say what a reservation has. */
-function size(each) {
+export function size(each) {
   const count = each.available ?? each.hosts?.length ?? each.amount
     ?? each.max ?? 1;
   return amount(Number(count), TYPES[each.resource_type] ?? 'instance');
 }
+
+/** Return the ids in a text. */
+export const ids = (text) => text.split(/[\s,]+/).filter(Boolean);
 
 const lends = (lease) => lease.reservations.some(({ lend }) => lend);
 
@@ -111,6 +116,18 @@ export function draw(leases, allSeries, selected, on) {
     listed.length ? listed.map(([, element]) => element) : [NOTHING]);
 }
 
+/** Show the last leases that have ended. */
+export function drawEnded(leases) {
+  const ended = leases.filter(isOver).sort((a, b) => b.end - a.end);
+  $('ended').hidden = !ended.length;
+  $('ended').firstElementChild.textContent = `Ended leases: ${ended.length}`;
+  fill($('ended').lastElementChild, ended.slice(0, MAX_ENDED).map((lease) =>
+    h('li', {}, h('strong', {}, lease.name),
+      ` (${lease.status.toLowerCase()}): ${content(lease)}, `,
+      h('time', times.hover(lease.start),
+        times.windowOf(lease.start, lease.end)))));
+}
+
 // The cards that are shown, by all that they show but for the time that has
 // passed.
 let cards = new Map();
@@ -149,17 +166,93 @@ function card(lease, isSelected, on) {
     }), ' ') : null,
   lending(lease, started),
   ending(lease),
+  sharing(lease),
   h('div.actions', {},
-    lease.end === null ? null : h('button', {
+    lease.end === null ? null : [h('button', {
       type: 'button', onclick: () => on.prolong(lease, times.HOUR),
       'aria-label': `+1 h: prolong ${lease.name}`,
-    }, '+1 h'),
+    }, '+1 h'), h('button', {
+      type: 'button', onclick: () => on.prolongFarthest(lease),
+      'aria-label': `Longest: prolong ${lease.name} as far as possible`,
+    }, 'Longest')],
+    h('button', {
+      type: 'button', onclick: () => change(lease, started, on),
+      'aria-label': `Change: ${lease.name}`,
+    }, 'Change'),
     started && lends(lease) ? twice('Recall', lease.name, 'Recall all: sure?',
       () => on.recall(lease)) : null,
     started ? twice('End now', lease.name, 'End it: sure?',
       () => on.end(lease, started))
       : twice('Cancel', lease.name, 'Cancel it: sure?',
         () => on.end(lease, started))));
+}
+
+/** Show a dialog with what of a lease can be changed. */
+function change(lease, started, on) {
+  const old = {
+    name: lease.name, start: times.toInput(lease.start),
+    end: lease.end === null ? '' : times.toInput(lease.end),
+  };
+  const of = (each) => lease.reservations.length > 1 ? ` (${size(each)})` : '';
+  const fields = lease.reservations.flatMap((each) => {
+    old[`count ${each.id}`] = String(each.max ?? each.amount ?? '');
+    const count = { name: `count ${each.id}`, type: 'number', min: 1,
+      label: `How many${of(each)}`, value: old[`count ${each.id}`] };
+    if (!AT_END[each.on_end] || !each.projects) return [count];
+    old[`on_end ${each.id}`] = each.on_end;
+    old[`projects ${each.id}`] = each.projects.join(', ');
+    return [count, {
+      name: `on_end ${each.id}`, label: `At the end${of(each)}`,
+      value: each.on_end, choices: Object.entries(AT_END),
+    }, {
+      name: `projects ${each.id}`, required: false,
+      label: `Shared with projects, by their ids${of(each)}`,
+      value: old[`projects ${each.id}`],
+    }];
+  });
+  edit(`Change ${lease.name}`, [
+    { name: 'name', label: 'Name', value: old.name, maxlength: 80 },
+    ...(started ? [] : [{ name: 'start', label: 'From', value: old.start,
+      type: 'datetime-local' }]),
+    { name: 'end', label: 'Until (without an end, if empty)', value: old.end,
+      type: 'datetime-local', required: false },
+    ...fields,
+  ], 'Change', (values, refuse) =>
+    on.update(lease, changed(lease, old, values), refuse));
+}
+
+/** Return the changes of a lease, as the API reads them. */
+function changed(lease, old, values) {
+  const has = (name) => values[name] !== undefined
+    && values[name] !== old[name];
+  const iso = (text) => text ? times.iso(times.fromInput(text)) : null;
+  const reservations = lease.reservations.map((each) => {
+    const count = Number(values[`count ${each.id}`]);
+    return {
+      ...(has(`count ${each.id}`) && (each.max === undefined
+        ? { amount: count } : { min: each.min === each.max ? count
+          : Math.min(each.min, count), max: count })),
+      ...(has(`on_end ${each.id}`)
+        && { on_end: values[`on_end ${each.id}`] }),
+      ...(has(`projects ${each.id}`)
+        && { projects: ids(values[`projects ${each.id}`]) }),
+      id: each.id,
+    };
+  }).filter((each) => Object.keys(each).length > 1);
+  return {
+    ...(has('name') && { name: values.name }),
+    ...(has('start') && { start_date: iso(values.start) }),
+    ...(has('end') && { end_date: iso(values.end) }),
+    ...(reservations.length && { reservations }),
+  };
+}
+
+/** Say with whom a lease is shared. */
+function sharing(lease) {
+  const others = new Set(lease.reservations.flatMap(
+    ({ projects }) => projects ?? []));
+  return others.size
+    ? h('p.quiet', {}, `Shared with ${[...others].join(', ')}.`) : null;
 }
 
 function ending(lease) {

@@ -51,6 +51,7 @@ class Page {
         drag: (selection) => this.proposal.drag(selection),
         dropped: () => this.proposal.dropped(),
         pull: (bar, end) => this.proposal.pull(bar, end),
+        shift: (bar, start) => this.proposal.shift(bar, start),
         pulled: () => this.proposal.dropped(),
         cancel: () => this.proposal.clear(),
       });
@@ -194,11 +195,13 @@ class Page {
 
   /** Offer to choose from what there is now. */
   async offer() {
-    const [{ zones, properties }, { flavors }] = await Promise.all(
-      [this.api.get('/properties'), this.api.get('/flavors')]);
+    const [{ zones, properties }, { flavors }, { floatingips }] =
+      await Promise.all(['/properties', '/flavors', '/floatingips'].map(
+        (path) => this.api.get(path)));
     this.finder.offerProperties(properties.map(
       ({ property, values }) => ({ name: property, values })));
     this.finder.offerFlavors(flavors);
+    this.finder.offerNetworks(floatingips);
     this.offerGroups(zones, properties);
     this.offerClasses(properties);
   }
@@ -396,6 +399,10 @@ class Page {
     if (!this.session) return;
     leases.draw(this.leases, this.series, this.timeline.selected, {
       prolong: (lease, seconds) => this.proposal.prolong(lease, seconds),
+      prolongFarthest: (lease) => this.attempt(
+        () => this.proposal.prolongFarthest(lease)),
+      update: (lease, values, refuse) =>
+        this.proposal.update(lease, values, refuse),
       end: (lease, started) => this.proposal.end(lease, started),
       recall: (lease) => this.proposal.recall(lease),
       show: (lease) => this.focus(lease),
@@ -404,6 +411,7 @@ class Page {
       endAll: (series) => this.proposal.endAll(series),
       occurrences: (series) => this.occurrences(series),
     });
+    leases.drawEnded(this.leases);
     requests.draw(this.requests, {
       drop: (request) => this.proposal.drop(request),
     });

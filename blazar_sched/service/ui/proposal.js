@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a drag proposes: a new lease, or another end of a lease. While the
+// What a drag proposes: a new lease, or another window of a lease. While the
 // pointer moves, dry runs tell whether there is room; what is booked in the
 // end is what is shown.
 
 import { newKey } from './api.js';
-import { $, debounced, fill, h } from './dom.js';
-import { amount, dates } from './finder.js';
+import { $, amount, debounced, fill, h } from './dom.js';
+import { dates } from './finder.js';
+import { size } from './leases.js';
 import { booked } from './series.js';
 import * as times from './times.js';
 
 // Milliseconds without a move of the pointer after which a dry run is sent.
 const QUIET = 120;
-const HINT = 'Drag over free time to book it, or the end of an own lease to '
-  + 'prolong it.';
+const HINT = 'Drag over free time to book it, an own lease to come to move it, '
+  + 'or the end of an own lease to prolong it.';
 
 export class Proposal {
   /**
@@ -55,13 +56,14 @@ export class Proposal {
     const count = byHost && hosts ? rows.length : this.finder.count;
     const key = newKey();
     const required = requirement(rows);
-    const reservation = this.finder.reservation(count, required);
+    const reservations = this.finder.reservations(count, required);
     const { rule } = this.finder;
     const order = ({ start, end } = selection) =>
-      this.finder.order(start, end, reservation, rule);
+      this.finder.order(start, end, reservations, rule);
     this.propose({
       ...selection,
-      text: amount(count, this.finder.noun),
+      text: [...this.finder.further.map(size),
+        amount(count, this.finder.noun)].join(', '),
       send: (path, signal, window) => this.api.post(
         path, order(window).body, { signal, key: `${key} ${window?.start}` }),
       order,
@@ -147,25 +149,65 @@ export class Proposal {
       'The offer is not held any more.');
   }
 
-  // Another end of a lease.
+  // Another window of a lease.
 
   /** Propose another end of the lease of a bar. */
   pull(bar, end) {
-    const row = this.timeline.data.findIndex(
-      (each) => each.bars.some((other) => other.id === bar.id));
-    this.propose({
-      start: bar.start, end, from: row, to: row + 1, text: bar.label,
-      path: `/leases/${bar.id}`,
+    this.change(bar, {
+      start: bar.start, end, extends: true,
       send: (path, signal, window = { end }) => this.api.put(path, {
         end_date: times.iso(window.end),
       }, { signal }),
-      verb: end > bar.end ? 'Prolong' : 'Shorten', extends: true,
+      verb: end > bar.end ? 'Prolong' : 'Shorten',
+      said: (window) => `${bar.label} ends ${times.short(window.end)}.`,
+    });
+  }
+
+  /** Propose another start of the lease of a bar that has not started. */
+  shift(bar, start) {
+    const moved = { start, end: bar.end && bar.end + start - bar.start };
+    this.change(bar, {
+      ...moved,
+      send: (path, signal, window = moved) => this.api.put(
+        path, dates(window.start, window.end), { signal }),
+      verb: 'Move',
+      said: (window) => `${bar.label} begins ${times.short(window.start)}.`,
+    });
+  }
+
+  change(bar, proposal) {
+    const row = this.timeline.data.findIndex(
+      (each) => each.bars.some((other) => other.id === bar.id));
+    this.propose({
+      from: row, to: row + 1, text: bar.label, path: `/leases/${bar.id}`,
+      ...proposal,
     });
   }
 
   prolong(lease, seconds) {
     this.pull({ ...lease, label: lease.name }, lease.end + seconds);
     this.dropped(true);
+  }
+
+  /** Propose the latest end that a lease may have, within a year. */
+  async prolongFarthest(lease) {
+    this.clear();
+    const { extension } = await this.api.get(`/leases/${lease.id}/extension`, {
+      end_date: times.iso(Math.max(lease.end, times.now()) + times.YEAR),
+    });
+    const end = times.parse(extension.end_date);
+    if (end <= lease.end) {
+      this.tell(`${lease.name} cannot be prolonged.`, 'bad');
+      return;
+    }
+    this.pull({ ...lease, label: lease.name }, end);
+    await this.dropped();
+  }
+
+  /** Change a lease; `refuse` gets the error of a refusal. */
+  update(lease, values, refuse) {
+    return this.send(() => this.api.put(`/leases/${lease.id}`, values),
+      `${values.name ?? lease.name} is changed.`, refuse);
   }
 
   // Both.
@@ -300,8 +342,7 @@ export class Proposal {
     const whole = { ...proposal, ...window };
     await this.send(() => proposal.send(proposal.path, undefined, whole),
       (answer) => answer.series ? booked(answer.series)
-        : proposal.extends ? `${whole.text} ends ${times.short(whole.end)}.`
-          : `${whole.text} booked.`, (error) => {
+        : proposal.said?.(whole) ?? `${whole.text} booked.`, (error) => {
         this.now = proposal;
         this.refused(error);
       });

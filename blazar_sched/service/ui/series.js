@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Series: leases that recur. The leases of a series are shown as one thing.
 
-import { arrange, h, twice } from './dom.js';
+import { amount, arrange, h, twice } from './dom.js';
 import { edit } from './editor.js';
 import * as times from './times.js';
 
@@ -54,11 +54,9 @@ function words(series) {
 export function booked(series) {
   const found = series.leases.filter((each) => each.lease_id).length;
   const missing = series.leases.length - found;
-  return `${series.name}: ${leases(found)} booked`
+  return `${series.name}: ${amount(found, 'lease')} booked`
     + (missing ? `, ${missing} without room.` : '.');
 }
-
-const leases = (count) => `${count} lease${count === 1 ? '' : 's'}`;
 
 // The cards that are shown, by the id of the series, with what they show.
 let cards = new Map();
@@ -89,7 +87,7 @@ export function card(series, next, inner, on) {
   }
   const { element } = known;
   element.querySelector('.next').textContent = next;
-  element.querySelector('summary').textContent = leases(inner.length);
+  element.querySelector('summary').textContent = amount(inner.length, 'lease');
   arrange(element.querySelector('ul'), inner);
   return element;
 }

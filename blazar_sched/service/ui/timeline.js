@@ -43,14 +43,18 @@ export function stacked(bars) {
   return placed;
 }
 
+/** Tell whether a bar is a lease of the project that has not started. */
+const isMovable = (bar) =>
+  bar?.mine && bar.kind === 'lease' && bar.start > times.now();
+
 export class Timeline {
   /**
    * @param {Object} elements `axis`, `rows` and `sheet`
    * @param {View} view
    * @param {Object} on `describe(bar)` returns the text of a bar;
    *   `select(bar)`, `accept(ghost)`; `drag(selection)`, `dropped(selection)`
-   *   for a selected window; `pull(bar, end)`, `pulled(bar, end)` for the end
-   *   of an own bar; `cancel()`
+   *   for a selected window; `pull(bar, end)` for the end of an own bar,
+   *   `shift(bar, start)` for one that moves, and then `pulled()`; `cancel()`
    */
   constructor({ axis, rows, sheet }, view, on) {
     Object.assign(this, { axis, rows, sheet, view, on });
@@ -323,6 +327,8 @@ export class Timeline {
     if (!inLane || !inside) return;
     if (event.target.closest('.edge')) {
       this.pull(event, element.bar);
+    } else if (isMovable(element?.bar) && event.pointerType !== 'touch') {
+      this.shift(event, element.bar);
     } else if (element?.bar.id) {
       // The focus goes to the card, not to the rows.
       event.preventDefault();
@@ -389,15 +395,27 @@ export class Timeline {
 
   /** Move the end of an own bar. */
   pull(event, bar) {
-    let end = null;
+    this.carry(event, bar, (moved) => this.on.pull(bar, Math.max(
+      this.snapped(bar.end + moved),
+      Math.max(bar.start, times.now()) + times.MINUTE)));
+  }
+
+  /** Move an own bar that has not started. */
+  shift(event, bar) {
+    this.carry(event, bar, (moved) => this.on.shift(
+      bar, Math.max(this.snapped(bar.start + moved), times.now())));
+  }
+
+  /** Call `act(seconds)` while the pointer moves; a click selects the bar. */
+  carry(event, bar, act) {
+    let isMoved = false;
     this.follow(event, ({ clientX }) => {
-      if (end === null && Math.abs(clientX - event.clientX) < SLACK) return;
-      end = Math.max(this.snapped(this.timeAt(clientX)),
-        Math.max(bar.start, times.now()) + times.MINUTE);
-      this.on.pull(bar, end);
+      const pixels = clientX - event.clientX;
+      isMoved ||= Math.abs(pixels) >= SLACK;
+      if (isMoved) act(pixels / this.width * this.view.span);
     }, (last) => {
-      if (end === null) this.on.select(bar);
-      else if (last) this.on.pulled(bar, end);
+      if (!isMoved) this.on.select(bar);
+      else if (last) this.on.pulled();
       else this.on.cancel();
     });
   }

@@ -144,6 +144,7 @@ def test_occurrences_without_room(site, browse):
     page = alice.page
     recur(alice, 'every day', '3')
     page.fill('#length', '1 h')
+    page.wait_for_selector('#book:enabled')
     at = site.at(3)
     alice.drag(alice.point(at, 1), alice.point(at + 2 * HOUR, 1))
     page.wait_for_selector('#proposal .bad')
