@@ -76,7 +76,8 @@ class Proxy(proxy.Proxy):
 
         :param query: `name`, `status`, `project_id`, `active_at`, `start_date`
             and `end_date` of a window that leases overlap, `resource_type`,
-            `host`, `degraded`, `sort` as in ``name:asc,end:desc``, `fields`,
+            `host`, `degraded`, `label` as in ``team:vision``, one or a list,
+            `sort` as in ``name:asc,end:desc``, `fields`,
             and `limit`, the size of a page
         """
         # The SDK's `_list` has an argument `resource_type` of its own.

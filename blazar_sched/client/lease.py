@@ -24,7 +24,7 @@ class Lease(Resource):
 
     _query_mapping = resource.QueryParameters(
         'name', 'status', 'project_id', 'active_at', 'start_date', 'end_date',
-        'resource_type', 'host', 'degraded', 'sort', 'fields',
+        'resource_type', 'host', 'degraded', 'label', 'sort', 'fields',
     )
 
     #: ID of the user who created the lease.
@@ -45,6 +45,8 @@ class Lease(Resource):
     series_id: str | None = resource.Body('series_id')
     #: Local start of the occurrence of the series; None if there is none.
     occurrence: str | None = resource.Body('occurrence')
+    #: Texts by key, by which the lease is found.
+    labels: dict[str, str] = resource.Body('labels', type=dict)
     #: Reservations of the lease, each with the fields of its resource type.
     reservations: list[dict[str, Any]] = resource.Body(
         'reservations', type=list

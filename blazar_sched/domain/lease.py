@@ -18,6 +18,8 @@ from blazar_sched.domain.window import Window
 NOW = 'now'
 # Many clients send whole minutes: the start of this minute counts as now.
 GRACE = 60
+# The values of a lease that can be changed in any status.
+DESCRIBING = {'name', 'labels'}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -25,7 +27,7 @@ class Lease:
     """A lease with its reservations and events, as the ledger holds it.
 
     A lease of a series has the name of its occurrence: the local time of its
-    start, as the series has planned it.
+    start, as the series has planned it. `labels` are as in domain.label.
     """
 
     id: str
@@ -39,6 +41,7 @@ class Lease:
     trust_id: str | None = None
     series_id: str | None = None
     occurrence: str | None = None
+    labels: Mapping[str, str] = dataclasses.field(default_factory=dict)
     reservations: tuple[Reservation, ...] = ()
     events: tuple[Event, ...] = ()
     created_at: int | None = None

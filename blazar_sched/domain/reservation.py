@@ -55,9 +55,10 @@ class Reservation:
     The projects in `projects` may use the reservation beside its own project.
     `on_end` is one of ON_END. A server needs no hint to use a reservation that
     is `magnetic`. What the reservation does not use is lent if `lend`: see
-    domain.lending. `made` holds the ids of what the start of the reservation
-    has created in other services, and what was done before its end: [the
-    action, the lease's `ending`] under BEFORE_END.
+    domain.lending. `labels` are as in domain.label. `made` holds the ids of
+    what the start of the reservation has created in other services, and what
+    was done before its end: [the action, the lease's `ending`] under
+    BEFORE_END.
     """
 
     id: str
@@ -70,6 +71,7 @@ class Reservation:
     on_end: str = DELETE
     magnetic: bool = False
     lend: bool = False
+    labels: Mapping[str, str] = dataclasses.field(default_factory=dict)
     made: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     created_at: int | None = None
     updated_at: int | None = None
@@ -209,10 +211,13 @@ _FOR = {
     # Slots have a flavor of their own, which names the reservation.
     'magnetic': (PHYSICAL_HOST,),
     'lend': ON_HOSTS,
+    'labels': (*ON_HOSTS, FLOATING_IP),
 }
 _USE: dict[str, Callable[[object], object]] = {
     'projects': _read_projects,
     'on_end': _read_on_end,
     'magnetic': functools.partial(_read_boolean, name='magnetic'),
     'lend': functools.partial(_read_boolean, name='lend'),
+    # The API has checked the labels.
+    'labels': lambda labels: labels,
 }

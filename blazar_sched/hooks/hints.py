@@ -13,6 +13,7 @@ from blazar_sched.domain import duration
 from blazar_sched.domain import exception
 from blazar_sched.domain import hints
 from blazar_sched.domain import window
+from blazar_sched.domain.label import hinted
 from blazar_sched.domain.way import read_way
 
 RESERVATION_ID = r'[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}'
@@ -87,8 +88,11 @@ def _check(ours: Mapping[str, str]) -> None:
             field=hints.MOVABLE,
         )
     claim = ours.get(hints.RESERVATION)
-    if claim is not None and not re.fullmatch(RESERVATION_ID, claim):
+    if claim is not None and not (
+        re.fullmatch(RESERVATION_ID, claim) or hinted(claim)
+    ):
         raise exception.InvalidInput(
-            f'{hints.RESERVATION} must be the id of a reservation',
+            f'{hints.RESERVATION} must be the id of a reservation, or '
+            'label:key=value',
             field=hints.RESERVATION,
         )

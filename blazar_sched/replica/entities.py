@@ -3,6 +3,7 @@
 
 from collections import Counter
 from collections import defaultdict
+from collections.abc import Hashable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -11,6 +12,7 @@ import itertools
 from typing import Any
 from typing import cast
 from typing import NamedTuple
+from typing import TypeVar
 
 from blazar_sched.domain import duration
 from blazar_sched.domain import host
@@ -21,6 +23,8 @@ from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.lifetime_history import LifetimeHistory
 from blazar_sched.replica import record
+
+K = TypeVar('K', bound=Hashable)
 
 # The number of ends up to which the ends are not pruned.
 MIN_ENDS = 100
@@ -78,6 +82,8 @@ class Entities:
         # among these reservations by project.
         self.whole: dict[str, set[str]] = defaultdict(set)
         self.magnetic: dict[str, set[str]] = defaultdict(set)
+        # The reservations with a label, by project, key and value.
+        self.labelled: dict[tuple[str, str, str], set[str]] = defaultdict(set)
         # The reservations that may lend units, or have done so; those among
         # them that lend units of a host, by host; what these lend together.
         self.lending: set[str] = set()
@@ -182,6 +188,8 @@ class Entities:
                   _project_of_whole(cast(record.Reservation, entity)))
             _move(self.magnetic, key, _drawn_project(old),
                   _drawn_project(cast(record.Reservation, entity)))
+            _move_all(self.labelled, key, _labels(old),
+                      _labels(cast(record.Reservation, entity)))
             self._keep_lending(old, cast(record.Reservation, entity), key)
             _move_all(self.leavable, key, _leavable_hosts(old),
                       _leavable_hosts(cast(record.Reservation, entity)))
@@ -272,7 +280,7 @@ class Entities:
 
 
 def _move(
-    groups: dict[str, set[str]], uuid: str, was: str | None, now: str | None
+    groups: dict[K, set[str]], uuid: str, was: K | None, now: K | None
 ) -> None:
     """Move a uuid from one group to another; None stands for no group."""
     if now is not None:
@@ -284,7 +292,7 @@ def _move(
 
 
 def _move_all(
-    groups: dict[str, set[str]], uuid: str, was: set[str], now: set[str]
+    groups: dict[K, set[str]], uuid: str, was: set[K], now: set[K]
 ) -> None:
     """Move a uuid from some groups to others."""
     for group in now - was:
@@ -318,6 +326,15 @@ def _hosts_of_others(instance: Instance | None) -> set[str]:
 
 def _leavable_hosts(entity: record.Reservation | None) -> set[str]:
     return set() if entity is None else set(entity.leavable)
+
+
+def _labels(
+    entity: record.Reservation | None,
+) -> set[tuple[str, str, str]]:
+    """Return the labels of a reservation, each with the project."""
+    if entity is None or not entity.labels:
+        return set()
+    return {(entity.project_id, *label) for label in entity.labels.items()}
 
 
 def _project_of_whole(entity: record.Reservation | None) -> str | None:

@@ -30,11 +30,12 @@ ALLOCATION = 'allocation'
 INSTANCE = 'instance'
 LIFETIME_HISTORY = 'lifetime_history'
 KINDS = (HOST, RESERVATION, ALLOCATION, INSTANCE, LIFETIME_HISTORY)
-# What most of the many reservations lend, in one object.
+# What most of the many reservations lend, and their labels, in one object.
 _NOTHING: Units = {}
+_NO_LABELS: dict[str, str] = {}
 # The fields of a reservation that are left out where they are empty, as with
 # most reservations.
-_SELDOM = ('lends', 'has_lent', 'lent', 'recalled', 'leavable')
+_SELDOM = ('lends', 'has_lent', 'lent', 'recalled', 'leavable', 'labels')
 
 Record = tuple[str, str, dict[str, Any] | None]
 # The kind and key of a record.
@@ -65,7 +66,8 @@ class Reservation:
     servers that stayed on these hosts. `lends` tells whether the reservation
     may lend units, `has_lent` whether units may have been lent before; `lent`
     and `recalled` are as in domain.lending. `leavable` holds the uuids of the
-    hosts that the reservation can leave: see placing.leavable.
+    hosts that the reservation can leave: see placing.leavable. `labels` are as
+    in domain.label.
     """
 
     id: str
@@ -87,6 +89,9 @@ class Reservation:
     lent: Units = dataclasses.field(default_factory=lambda: _NOTHING)
     recalled: Units = dataclasses.field(default_factory=lambda: _NOTHING)
     leavable: tuple[str, ...] = ()
+    labels: dict[str, str] = dataclasses.field(
+        default_factory=lambda: _NO_LABELS
+    )
 
     def away(self, host: str) -> int:
         """Return how many units on a host the owner cannot use now."""

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from blazar_sched.domain.demand import PHYSICAL_HOST
 from blazar_sched.domain.instance import Instance
+from blazar_sched.domain.label import hinted
 from blazar_sched.domain.relocation import Features
 from blazar_sched.replica import record
 from blazar_sched.replica import state
@@ -65,7 +66,8 @@ def draws_on(
 ) -> bool:
     """Tell whether a server draws on a reservation.
 
-    A server that names a reservation draws on that reservation alone. Another
+    A server that names a reservation draws on that reservation alone, and one
+    that names a label on the reservation that its record says. Another
     server, unless it is preemptible and may use what the reservation lends,
     draws on a reservation of whole hosts of its own project, on a host
     of the reservation, in any of three cases: the server's record says so;
@@ -79,6 +81,8 @@ def draws_on(
     :param host: the uuid of the server's host if the reservation has the
         host, else None
     """
+    if hinted(server.reservation_id):
+        return known is not None and known.claim == reserved.id
     if server.reservation_id is not None:
         return server.reservation_id == reserved.id and reserved.was_open_to(
             server.project_id
@@ -122,7 +126,9 @@ def claim(
         if reserved.keeps and reserved.end <= now:
             continue
         on = host if host and has(replica, reserved.id, host) else None
-        if draws_on(reserved, server, known, on):
+        if hinted(server.reservation_id) or draws_on(
+            reserved, server, known, on
+        ):
             return reserved
     return None
 
@@ -147,13 +153,31 @@ def _candidates(
     host: str | None,
     now: int,
 ) -> list[record.Reservation]:
-    """Return the reservations that a server may draw on."""
-    named = server.reservation_id
+    """Return the reservations that a server may draw on.
+
+    Of the reservations with the label that a server names, and that were open
+    when the server was created, the one that ends last is first.
+    """
+    label = hinted(server.reservation_id)
+    named = None if label else server.reservation_id
     if named is None and known is not None:
         named = known.claim
     if named is not None:
         reservation = replica.reservations.get(named)
         return [] if reservation is None else [reservation]
+    if label:
+        labelled = replica.labelled.get((server.project_id, *label), ())
+        return sorted(
+            (
+                reservation
+                for reservation in map(
+                    replica.reservations.get, tuple(labelled)
+                )
+                if reservation is not None
+                and reservation.start <= server.created < reservation.end
+            ),
+            key=lambda each: (-each.end, each.id),
+        )
     whole = sorted(replica.whole.get(server.project_id, ()))
     return [
         reservation

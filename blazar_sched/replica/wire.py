@@ -22,7 +22,7 @@ from blazar_sched.domain.instance import Instance
 from blazar_sched.replica import packing
 from blazar_sched.replica import record
 
-WIRE_VERSION = 17
+WIRE_VERSION = 18
 
 # The exchange and topic of the manager. The exchange is named because the
 # default exchange of each side comes from a configuration of its own.

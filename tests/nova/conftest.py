@@ -113,7 +113,7 @@ class Lab:
 
     def reserve(
         self, *names, start=SOON, end=SOON + HOUR, vcpus=0, gpus=0, slots=1,
-        project_id=None, projects=(), magnetic=False,
+        project_id=None, projects=(), magnetic=False, labels=None,
     ):
         """Reserve slots of `vcpus` on hosts, or whole hosts; return the id.
 
@@ -138,6 +138,7 @@ class Lab:
             demand=demand,
             projects=projects,
             magnetic=magnetic,
+            labels=labels or {},
             created_at=self.now,
         )
         noun = Lease(

@@ -46,6 +46,19 @@ class TestWholeHosts:
 
         assert lab.passing(hints={'reservation': mine}) == ['c1']
 
+    def test_a_label_names_an_open_reservation_of_the_project(self, lab):
+        lab.register('c1', 'c2', 'c3')
+        labels = {'team': 'vision: "1"'}
+        lab.reserve('c1', start=-60, labels=labels)
+        lab.reserve('c2', start=-60, end=2 * HOUR, labels=labels)
+        lab.reserve('c3', end=3 * HOUR, labels=labels)
+
+        hints = {'reservation': 'label:team=vision: "1"'}
+        assert lab.passing(hints=hints) == ['c2']
+        for other in ('label:team=vision', 'label:Team=vision: "1"', 'label:'):
+            assert lab.passing(hints={'reservation': other}) == []
+        assert lab.passing(hints=hints, project_id=THEIRS) == []
+
     def test_whole_host_admits_no_other_server(self, lab):
         lab.register('c1')
         lab.reserve('c1', start=-60)

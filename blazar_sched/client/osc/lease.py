@@ -3,6 +3,7 @@
 
 import argparse
 
+from osc_lib.cli import parseractions
 from osc_lib.command import command
 
 from blazar_sched.client.osc import verb
@@ -17,6 +18,15 @@ ALIGN = text(
 BEFORE_END = moment(
     '--before-end-date', 'Time at which the end of the lease is announced'
 )
+
+
+LABELS: verb.Option = ('--label', {
+    'metavar': '<key=value>',
+    'action': parseractions.KeyValueAction,
+    'dest': 'labels',
+    'help': 'Label by which the lease is found, in place of the labels that '
+    'it has (may be repeated)',
+})
 
 
 class Lease(verb.Noun):
@@ -57,6 +67,7 @@ class BookLease(Started, verb.Create):
         ),
         ALIGN,
         BEFORE_END,
+        LABELS,
         verb.KEY,
         verb.DRY_RUN,
     )
@@ -81,6 +92,7 @@ class ChangeLease(Lease, verb.Set):
         ),
         length('--duration', 'New length of the lease'),
         BEFORE_END,
+        LABELS,
         verb.DRY_RUN,
     )
 
@@ -103,6 +115,11 @@ class SearchLease(Lease, verb.List):
         ('--degraded', {
             'action': 'store_true', 'help': 'Leases that are degraded',
         }),
+        text(
+            '--label', 'Label of the leases or of a reservation (may be '
+            'repeated)', metavar='<key=value>', action='append',
+            type=lambda label: label.replace('=', ':', 1),
+        ),
         text('--sort', 'Sort keys, as name:asc,end:desc'),
     )
 

@@ -14,7 +14,7 @@ from blazar_sched.client.osc import verb
 
 _PAIR = re.compile(r',(?=\w+=)')
 # Values that are no text; the API reads numbers in a text itself.
-_JSON = re.compile(r'\[.*\]|true|false|null', re.DOTALL)
+_JSON = re.compile(r'\[.*\]|\{.*\}|true|false|null', re.DOTALL)
 # Requirements are JSON in a text.
 _REQUIREMENTS = ('hypervisor_properties', 'resource_properties')
 

@@ -12,6 +12,7 @@ import microversion_parse
 
 from blazar_sched.domain import duration
 from blazar_sched.domain import exception
+from blazar_sched.domain import label
 from blazar_sched.domain import window
 from blazar_sched.service.api import dry_run
 from blazar_sched.service.api import extension
@@ -129,6 +130,7 @@ def _creation(
         'end': _end(body.get('end_date'), caller.version),
         'before_end': _before_end(body.get('before_end_date')),
         'reservations': reservations,
+        **_labels(body),
         **length,
     }
     more = {**idempotency.argument(req, only_asks), **_offering(caller)}
@@ -151,6 +153,7 @@ def _acceptance(caller: Caller, body: Body) -> Callable[..., Body]:
         'project_id': caller.project_id,
         'user_id': caller.user_id,
         'before_end': _before_end(body.get('before_end_date')),
+        **_labels(body),
     }
     # An offer is accepted once, whatever key the client sends. No key of a
     # client has a line end: see idempotency.argument.
@@ -176,7 +179,7 @@ def update_lease(
     only_asks = dry_run.argument(req)
     body = schemas.read(req.media, schemas.UPDATE, caller.version)
     validation.check_body(schemas.UPDATE, caller.version, body)
-    values = {'name': body['name']} if 'name' in body else {}
+    values = {k: body[k] for k in ('name', 'labels') if k in body}
     if 'reservations' in body:
         values['reservations'] = [
             r if 'id' in r else with_defaults(r, caller.version)
@@ -256,6 +259,14 @@ def _wanted(req: falcon.Request, caller: Caller) -> Body:
     }
 
 
+def _labels(body: Body) -> Body:
+    """Return the labels of a request, if any.
+
+    A request without labels has the idempotency digest that it always had.
+    """
+    return {'labels': body['labels']} if 'labels' in body else {}
+
+
 def _filters(req: falcon.Request, caller: Caller) -> Body:
     """Return the filters that Blazar does not have."""
     # Where the instances of a member are is not shown to the member.
@@ -270,7 +281,24 @@ def _filters(req: falcon.Request, caller: Caller) -> Body:
             req, 'resource_type', schemas.MAX_TEXT
         ),
         host: listing.text(req, 'host', schemas.MAX_TEXT),
+        'labels': _asked_labels(req) or None,
     }
+
+
+def _asked_labels(req: falcon.Request) -> list[list[str]]:
+    """Return the key and the value of each ``label=key:value``.
+
+    :raises InvalidInput: if there are too many, or one has another form
+    """
+    found = [
+        label.parse(each, ':') for each in req.get_param_as_list('label') or ()
+    ]
+    if len(found) > label.MAX_LABELS or None in found:
+        raise exception.InvalidInput(
+            f'label must be key:value, at most {label.MAX_LABELS} times',
+            field='label',
+        )
+    return [list(each) for each in found if each]
 
 
 class _Offering(TypedDict, total=False):

@@ -21,6 +21,7 @@ from blazar_sched.domain.demand import BEFORE_END
 from blazar_sched.domain.demand import DEFAULT_BEFORE_END
 from blazar_sched.domain.demand import ON_HOSTS
 from blazar_sched.domain.event import Event
+from blazar_sched.domain.label import MAX_OF_RESERVATIONS
 from blazar_sched.domain.lease import changed_window
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import DELETE
@@ -63,6 +64,7 @@ class Drafts:
             end=window.end,
             status=states.LEASE_PENDING,
             trust_id=values.get('trust_id'),
+            labels=values.get('labels', {}),
             reservations=_checked(
                 self._new_reservation(id_, values['project_id'], asked, now)
                 for asked in values['reservations']
@@ -88,6 +90,7 @@ class Drafts:
             user_id=values['user_id'],
             status=states.LEASE_PENDING,
             trust_id=values.get('trust_id'),
+            labels=values.get('labels', {}),
             events=plan(self._conf, held.id, held.window, before_end, now),
             updated_at=now,
         )
@@ -106,8 +109,12 @@ class Drafts:
             changed
         :raises InvalidInput: naming the field that is wrong
         """
-        renamed = dataclasses.replace(old, name=values.get('name', old.name))
-        if not set(values) - {'name'}:
+        renamed = dataclasses.replace(
+            old,
+            name=values.get('name', old.name),
+            labels=values.get('labels', old.labels),
+        )
+        if not set(values) - lease_rules.DESCRIBING:
             return renamed
         window = changed_window(old, values, now)
         new = dataclasses.replace(
@@ -147,6 +154,7 @@ class Drafts:
                         dataclasses.replace(
                             known, projects=(), on_end=DELETE, magnetic=False,
                             lend=self._lends_by_default(known.resource_type),
+                            labels={},
                         ),
                         values,
                         now,
@@ -441,7 +449,8 @@ def _checked(
     :param old: the reservations before a change
     :raises InvalidInput: if there are too many reservations; if some
         reservations are not as in `old`, also if their requirements are too
-        large, or if the reservations are shared with too many projects
+        large, or if the reservations are shared with too many projects or
+        have too many labels
     """
     all_ = tuple(reservations)
     if len(all_) > MAX_RESERVATIONS:
@@ -452,6 +461,12 @@ def _checked(
     if any(reservation not in old for reservation in all_):
         demand.check_size(r.demand for r in all_)
         _check_shared(all_)
+        if sum(len(r.labels) for r in all_) > MAX_OF_RESERVATIONS:
+            raise exception.InvalidInput(
+                'the reservations of a lease can have at most '
+                f'{MAX_OF_RESERVATIONS} labels in total',
+                field='labels',
+            )
     return all_
 
 

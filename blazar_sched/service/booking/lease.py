@@ -25,6 +25,7 @@ from blazar_sched.service.booking.lease_writer import end_window
 from blazar_sched.service.booking.search import Booking
 from blazar_sched.service.booking.search import WindowSearch
 from blazar_sched.service.booking.search import with_window
+from blazar_sched.service.bus import notifier
 from blazar_sched.service.bus.notifier import BEFORE_END_STOP
 from blazar_sched.service.enforcement.base import LeaseChange
 from blazar_sched.service.events import shrinking
@@ -236,7 +237,7 @@ class Leases:
         dry_run: bool,
         choose: Choose | None,
     ) -> Lease:
-        if set(values) - {'name'}:
+        if set(values) - lease_rules.DESCRIBING:
             known = self._ledger.owned_lease(lease_id, project_id)
             _check_changeable(known, values)
             self._match(self._bookings.drafts.changed(known, values, now))
@@ -264,6 +265,8 @@ class Leases:
                 )
                 admission.check(tx, change)
                 new = change.lease
+                if _has_moved_notified_end(old, new):
+                    notifier.lease(tx, BEFORE_END_STOP, new)
             return old, new, None
 
         old, new, shrink = admission.commit(work)
@@ -272,9 +275,7 @@ class Leases:
         if shrink is not None:
             old, new, _ = self._shrinker.finish(shrink, admission.commit, work)
         if new != old:
-            self._bookings.announce(changed=[new])
-            if _has_moved_notified_end(old, new):
-                self._bookings.notifier.lease(BEFORE_END_STOP, new)
+            self._runner.wake()
         return new
 
     def end_search(
@@ -437,10 +438,10 @@ def _check_idle(lease: Lease) -> None:
 def _check_changeable(lease: Lease, values: Mapping[str, Any]) -> None:
     _check_idle(lease)
     if lease.status not in (states.LEASE_PENDING, states.LEASE_ACTIVE) and (
-        set(values) - {'name'}
+        set(values) - lease_rules.DESCRIBING
     ):
         raise exception.InvalidStatus(
-            f'a lease that is {lease.status} can only be renamed',
+            f'a lease that is {lease.status} can only be renamed or labelled',
             field='status',
         )
 

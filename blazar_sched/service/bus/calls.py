@@ -91,6 +91,7 @@ class Calls(Protocol):
         resource_type: str | None = None,
         host: str | None = None,
         whole_host: str | None = None,
+        labels: list[list[str]] | None = None,
         sort: list[list[Any]] | None = None,
         limit: int | None = None,
         marker: str | None = None,

@@ -111,6 +111,7 @@ def select(
             trust_id=row.trust_id,
             series_id=row.series_id,
             occurrence=row.occurrence,
+            labels=row.labels,
             reservations=tuple(reservations[row.id]),
             events=tuple(events[row.id]),
             created_at=None if row.created_at < 0 else row.created_at,

@@ -3,6 +3,7 @@
 
 from collections.abc import Callable
 from collections.abc import Sequence
+import json
 from typing import Any
 
 import sqlalchemy as sa
@@ -85,6 +86,20 @@ def _has(condition: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:
     ).correlate(models.Lease)
 
 
+def _labelled(
+    labels: sa.SQLColumnExpression[Any], key: str, value: str
+) -> sa.ColumnElement[bool]:
+    """Match the rows with a label.
+
+    The text of the pair is in no other JSON object of texts: a key has no
+    quotes, and the quotes in a value are escaped. REPLACE compares bytes on
+    every database, unlike LIKE.
+    """
+    text = sa.type_coerce(labels, models.Text)
+    pair = f'{json.dumps(key)}: {json.dumps(value)}'
+    return sa.func.replace(text, pair, '') != text
+
+
 def _on(host: str, whole: bool) -> sa.ColumnElement[bool]:
     """Match the reservations that have or had a host, or the whole host."""
     hosts = sa.select(models.Host.uuid).where(
@@ -103,6 +118,7 @@ def _on(host: str, whole: bool) -> sa.ColumnElement[bool]:
 # The filters: `at` is a time in the window, `after` a time before the end, and
 # `before` a time after the start. `host` is the hypervisor hostname of a host
 # that the lease has or had, `whole_host` of a host that it does not share.
+# `labels` are pairs of a key and a value.
 _FILTERS: dict[str, Callable[[Any], sa.ColumnElement[bool]]] = {
     'name': lambda name: _KEYS['name'] == name,
     'status': lambda status: _KEYS['status'] == status,
@@ -113,6 +129,13 @@ _FILTERS: dict[str, Callable[[Any], sa.ColumnElement[bool]]] = {
     'resource_type': lambda wanted: _has(
         ByteString(models.Reservation.resource_type) == wanted
     ),
+    'labels': lambda labels: sa.and_(*(
+        sa.or_(
+            _labelled(models.Lease.labels, *label),
+            _has(_labelled(models.Reservation.labels, *label)),
+        )
+        for label in labels
+    )),
     'host': lambda host: _has(_on(host, False)),
     'whole_host': lambda host: _has(_on(host, True)),
 }

@@ -57,6 +57,16 @@ class Json(sa.TypeDecorator[Any]):
         return None if value is None else json.loads(value)
 
 
+class Labels(Json):
+    """Labels by key; NULL if there are none, as with most rows."""
+
+    def process_bind_param(self, value: Any, dialect: Any) -> str | None:
+        return super().process_bind_param(value or None, dialect)
+
+    def process_result_value(self, value: str | None, dialect: Any) -> Any:
+        return super().process_result_value(value, dialect) or {}
+
+
 _MYSQL = {'engine': 'InnoDB', 'charset': 'utf8mb4', 'collate': 'utf8mb4_bin'}
 OPTIONS: dict[str, Any] = {
     f'{dialect}_{option}': value
@@ -76,6 +86,7 @@ class Base(orm.DeclarativeBase):
     )
     type_annotation_map = {
         dict[str, Any]: Json,
+        dict[str, str]: Labels,
         list[int]: Json,
         list[str]: Json,
         list[dict[str, Any]]: Json,
@@ -154,6 +165,7 @@ class Lease(Base):
     trust_id: orm.Mapped[str | None]
     series_id: orm.Mapped[str | None] = orm.mapped_column(Id)
     occurrence: orm.Mapped[str | None]
+    labels: orm.Mapped[dict[str, str] | None]
     created_at: orm.Mapped[int]
     updated_at: orm.Mapped[int | None]
 
@@ -301,6 +313,7 @@ class Reservation(Base):
     on_end: orm.Mapped[str]
     magnetic: orm.Mapped[bool]
     lend: orm.Mapped[bool]
+    labels: orm.Mapped[dict[str, str] | None]
     made: orm.Mapped[dict[str, Any]]
     created_at: orm.Mapped[int | None]
     updated_at: orm.Mapped[int | None]

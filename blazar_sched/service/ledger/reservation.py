@@ -45,6 +45,7 @@ def from_row(row: Any) -> Reservation:
         on_end=row.on_end,
         magnetic=row.magnetic,
         lend=row.lend,
+        labels=row.labels,
         made=row.made,
         created_at=row.created_at,
         updated_at=row.updated_at,
@@ -125,6 +126,7 @@ def to_record(
         lent=lending.lent,
         recalled=lending.recalled,
         leavable=tuple(reserved.made.get(LEAVABLE, ())),
+        labels=dict(reserved.labels),
     )
 
 

@@ -766,6 +766,101 @@ def test_lists_by_window_type_and_host(api):
         refused(answer, 400, name)
 
 
+LABELS = {'team': 'vision: "x"', 'run/1.b_c-d': '租🙂' * 127}
+
+
+def test_labels(api):
+    """Two projects with the same labels."""
+    v1_1 = {**V1_1, **ALICE}
+    body = lease(name='mine', labels=LABELS, reservations=[
+        instances(labels={'role': 'db'}), instances(),
+    ])
+    for headers in (v1_1, {**V1_1, **BOB}):
+        answer = api.simulate_post('/v1/leases', json=body, headers=headers)
+        assert answer.status_code == 201, answer.text
+    path = f'/v1/leases/{answer.json["lease"]["id"]}'
+    assert answer.json['lease']['labels'] == LABELS
+    assert [r['labels'] for r in answer.json['lease']['reservations']] == [
+        {'role': 'db'}, {}
+    ]
+    old = api.simulate_get(path, headers=BOB).json['lease']
+    assert 'labels' not in {**old, **old['reservations'][0]}
+
+    def found(*labels, headers=v1_1):
+        listed = api.simulate_get(
+            '/v1/leases', params={'label': list(labels)},
+            params_csv=False, headers=headers,
+        )
+        assert listed.status_code == 200, listed.text
+        return len(listed.json['leases'])
+
+    for label in (
+        'team:vision: "x"', f'run/1.b_c-d:{"租🙂" * 127}', 'role:db'
+    ):
+        assert found(label) == 1
+        assert found(label, headers=V1_1) == 2
+        assert found(label, 'role:web') == 0
+    assert found('team:vision: "x"', 'role:db') == 1
+    for label in ('team:vision', 'Team:vision: "x"', 'role:d_', "role:'"):
+        assert found(label) == 0
+
+    def update(status=200, **values):
+        answer = api.simulate_put(
+            path, json=values, headers={**V1_1, **BOB}
+        )
+        assert answer.status_code == status, answer.text
+        return answer.json.get('lease', answer)
+
+    assert update(name='renamed')['labels'] == LABELS
+    assert update(labels={'a': 'b'})['labels'] == {'a': 'b'}
+    reserved = update(labels={}, reservations=[
+        {'id': old['reservations'][1]['id'], 'labels': {'role': 'web'}}
+    ])
+    assert reserved['labels'] == {}
+    assert [r['labels'] for r in reserved['reservations']] == [
+        {'role': 'db'}, {'role': 'web'}
+    ]
+    # The other lease is as it was.
+    assert found('team:vision: "x"', headers=V1_1) == 1
+
+
+@pytest.mark.parametrize('labels, field', [
+    ({'a:b': 'c'}, 'labels.a:b'),
+    ({'a=b': 'c'}, 'labels.a=b'),
+    ({'': 'c'}, 'labels.'),
+    ({"'": 'c'}, "labels.'"),
+    ({'a' * 65: 'c'}, f'labels.{"a" * 65}'),
+    ({'a': ''}, 'labels.a'),
+    ({'a': 'c' * 256}, 'labels.a'),
+    ({'a': 'c' * 4096}, 'labels.a'),
+    ({'a': 'b\nc'}, 'labels.a'),
+    ({'a': 1}, 'labels.a'),
+    ({str(n): 'c' for n in range(33)}, 'labels'),
+    (['a'], 'labels'),
+])
+def test_labels_of_another_form_are_refused(api, labels, field):
+    for body, where in (
+        (lease(labels=labels), field),
+        (lease(reservations=[instances(labels=labels)]),
+         f'reservations[0].{field}'),
+    ):
+        answer = api.simulate_post('/v1/leases', json=body, headers=V1_1)
+        refused(answer, 400, where)
+
+
+def test_labels_of_a_lease_are_limited_in_total(api):
+    labels = {str(n): 'x' for n in range(26)}
+    answer = api.simulate_post('/v1/leases', headers=V1_1, json=lease(
+        reservations=[instances(labels=labels)] * 4
+    ))
+    refused(answer, 400, 'labels')
+    for query in ('label=team', 'label=a%22:b', '&'.join(['label=a:b'] * 33)):
+        answer = api.simulate_get(
+            '/v1/leases', query_string=query, headers=V1_1
+        )
+        refused(answer, 400, 'label')
+
+
 @pytest.mark.row('F86')
 def test_a_list_can_be_walked_by_its_links(api):
     ids = [

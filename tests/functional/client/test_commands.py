@@ -210,15 +210,19 @@ def test_a_lease_is_booked_and_changed(program, client):
 
 def test_leases_are_searched(program, night):
     openstack = program()
+    changed = openstack.read(
+        'lease change night --label "team=vision: x" --label run=1'
+    )
+    assert changed['labels'] == {'team': 'vision: x', 'run': '1'}
     window = '--start-date "2030-01-01 23:00" --end-date "2030-01-03 00:00"'
     for options in (
-        window, '--active-at "2030-01-01 00:00"', '--host compute-1',
+        window, '--label run=1 --label "team=vision: x"', '--active-at "2030-01-01 00:00"', '--host compute-1',
         '--name night --status PENDING --resource-type physical:host',
     ):
         [found] = openstack.read(f'lease search {options}')
         assert (found['name'], found['degraded']) == ('night', False)
     for options in (
-        '--active-at now', '--host compute-2', '--degraded',
+        '--active-at now', '--host compute-2', '--degraded', '--label run=2',
         '--start-date "2030-01-02 00:00"', '--end-date "2030-01-01 00:00"',
     ):
         assert openstack.read(f'lease search {options}') == []

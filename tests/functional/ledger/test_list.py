@@ -138,6 +138,12 @@ def test_filters(store, leases):
 
 
 HOSTS = st.sampled_from([None, None, 'a', 'b', "'"])
+KEYS = ['a', 'A', 'a.b']
+# Texts that could be taken for others in JSON, in SQL, and in a pattern.
+VALUES = [
+    'b', 'B', '%', "'", '\\', 'x", "a": "b', '"a": "b"', '\\", "a": "b',
+    '租🙂', '🙂' * 255,
+]
 TIMES = st.none() | st.integers(0, 9)
 FILTERS = st.fixed_dictionaries({
     'project_id': st.sampled_from([None, 'p1', 'p2']),
@@ -147,6 +153,9 @@ FILTERS = st.fixed_dictionaries({
     'before': TIMES,
     'resource_type': st.sampled_from(
         [None, 'physical:host', 'virtual:instance', 'virtual:instance ', '%']
+    ),
+    'labels': st.none() | st.lists(
+        st.tuples(st.sampled_from(KEYS), st.sampled_from(VALUES)), max_size=3
     ),
     'host': HOSTS,
     'whole_host': HOSTS,
@@ -171,7 +180,12 @@ def world(store, nouns):
                 start, chance.randrange(start + 1, 10),
                 project_id=chance.choice(['p1', 'p2']),
                 degraded=chance.random() < .3,
+                labels=labels(chance),
             )
+            [slots] = made.reservations
+            made = dataclasses.replace(made, reservations=(
+                dataclasses.replace(slots, labels=labels(chance)),
+            ))
             whole = chance.random() < .5
             if whole:
                 [slots] = made.reservations
@@ -192,6 +206,13 @@ def world(store, nouns):
     return found
 
 
+def labels(chance):
+    return {
+        chance.choice(KEYS): chance.choice(VALUES)
+        for _ in range(chance.randrange(4))
+    }
+
+
 def matches(lease, whole, held, wanted):
     """Whether a lease is found, one filter after the other."""
     kind = 'physical:host' if whole else 'virtual:instance'
@@ -204,6 +225,11 @@ def matches(lease, whole, held, wanted):
         and (wanted['after'] is None or wanted['after'] < lease.end)
         and (wanted['before'] is None or lease.start < wanted['before'])
         and wanted['resource_type'] in (None, kind)
+        and all(
+            lease.labels.get(key) == value
+            or lease.reservations[0].labels.get(key) == value
+            for key, value in wanted['labels'] or ()
+        )
         and wanted['host'] in (None, *held)
         and wanted['whole_host'] in (None, *(held if whole else ()))
     )

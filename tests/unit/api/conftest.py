@@ -98,6 +98,7 @@ def lease():
                 'on_end': 'shelve',
                 'magnetic': True,
                 'lend': False,
+                'labels': {'team': 'vision'},
                 'made': {},
                 'created_at': 1767225600,
                 'updated_at': None,

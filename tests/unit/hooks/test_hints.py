@@ -34,6 +34,7 @@ def added(default='', **said):
     [
         ({}, {}),
         ({'reservation': ID}, {}),
+        ({'reservation': 'label:run/1.b=x: "=🙂"'}, {}),
         ({'lifetime': '2h'}, {'lease_end': '2030-03-17T19:46:40Z'}),
         ({'lifetime': 7200}, {'lease_end': '2030-03-17T19:46:40Z'}),
         (
@@ -132,7 +133,8 @@ BAD = ['', ' ', 'soon', "' OR 1=1 --", '\u0001\u202e', '\ud800', '５００',
 BAD_TEXT = {
     'reservation': [
         *BAD, ID.upper(), f'{{{ID}}}', f'urn:uuid:{ID}', f'{ID}\n',
-        ID.replace('-', ''),
+        ID.replace('-', ''), 'label:', 'label:a', 'label:a=', 'label:=b',
+        'label:a"=b', f'label:a={"b" * 256}', 'a=b', 'Label:a=b',
     ],
     'lease_start': [*BAD, 0, '2030-02-30 00:00', '9999-12-31 23:59'],
     'lease_end': [

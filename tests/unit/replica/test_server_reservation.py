@@ -3,6 +3,8 @@
 
 import dataclasses
 
+import hypothesis
+from hypothesis import strategies as st
 import pytest
 
 from blazar_sched.domain import window
@@ -125,6 +127,59 @@ class TestClaim:
         assert self.claim(replica, on='h2') is None
         assert self.claim(replica, now=END) is None
         assert self.claim(replica, project_id='friend') is None
+
+    @hypothesis.given(
+        st.lists(
+            st.tuples(
+                st.integers(0, 5), st.integers(6, 9),
+                st.sampled_from(['mine', 'another']),
+                st.dictionaries(
+                    st.sampled_from(['a', 'b']), st.sampled_from(['x', 'y'])
+                ),
+            ),
+            max_size=8,
+        ),
+        st.integers(0, 9),
+    )
+    @hypothesis.settings(max_examples=50)
+    def test_a_label_names_the_open_one_that_ends_last(self, made, created):
+        replica = state.Replica(accounting.LedgerAccounting)
+        nouns = [
+            dataclasses.replace(
+                WHOLE, id=f'r{n}', start=start, end=end, project_id=project,
+                labels=labels,
+            )
+            for n, (start, end, project, labels) in enumerate(made)
+        ]
+        self.put(replica, WHOLE, *nouns)
+        found = self.claim(
+            replica, created, created=created, reservation_id='label:a=x'
+        )
+        fitting = [
+            (-r.end, r.id) for r in nouns if r.project_id == 'mine'
+            and r.labels.get('a') == 'x' and r.start <= created < r.end
+        ]
+        assert found == (min(fitting)[1] if fitting else None)
+        # A reservation that loses its labels, or is over, is not named.
+        self.put(replica, *(
+            dataclasses.replace(r, labels={}) for r in nouns
+        ))
+        assert not replica.labelled
+
+    def test_a_server_stays_in_the_reservation_that_its_label_named(
+        self, replica
+    ):
+        named = {'on': None, 'reservation_id': 'label:a=x'}
+        first = dataclasses.replace(WHOLE, labels={'a': 'x'})
+        self.put(replica, first)
+        assert self.claim(replica, **named) == 'r'
+        later = dataclasses.replace(first, id='later', end=END + 1)
+        self.put(replica, known('r'), later)
+        assert self.claim(replica, **{**named, 'on': 'h1'}) == 'r'
+        each = server(reservation_id='label:a=x')
+        assert draws(first, each, known('r'))
+        assert not draws(later, each, known('r'))
+        assert not draws(later, each)
 
     def test_a_record_speaks_on_after_the_window(self, replica):
         """The end of the reservation is late."""

@@ -6,6 +6,7 @@ from typing import Any
 
 from microversion_parse import Version
 
+from blazar_sched.domain import label
 from blazar_sched.domain import state_machine
 from blazar_sched.service.api import listing
 from blazar_sched.service.api import meaning
@@ -81,7 +82,7 @@ _DEFAULT = 'the time that the operator has configured'
 _NAME = Type(text.line(80))
 OFFER = 'offer'
 # The fields of a request that accepts an offer.
-ACCEPTING = ('name', OFFER, 'before_end_date', 'events')
+ACCEPTING = ('name', OFFER, 'before_end_date', 'labels', 'events')
 AS_FAR_AS_POSSIBLE = 'as_far_as_possible'
 _BEFORE_END = 'Time of the `before_end_lease` event'
 _LENGTH = Field(
@@ -116,6 +117,7 @@ _CREATE = Object(
         'before_end_date', _BEFORE_END, type=date_or_null(_DEFAULT),
         required=False,
     ),
+    reservation.LABELS,
     Field(
         'reservations', meaning.RESERVATIONS,
         type=Reservations(reservation.new), required=False,
@@ -133,6 +135,7 @@ _CREATE = Object(
 )
 _UPDATE = Object(
     Field('name', meaning.LEASE_NAME, type=_NAME, required=False),
+    reservation.LABELS,
     Field('start_date', meaning.START, type=DATE, required=False),
     Field('end_date', meaning.END, type=DATE, required=False),
     Field(
@@ -208,6 +211,17 @@ QUERY = (
     Field(
         'degraded', 'Only leases that are degraded, or that are not',
         type=BOOLEAN, since=microversion.V1_1,
+    ),
+    Field(
+        'label',
+        'Only leases that have this label themselves or on a reservation, as '
+        'in `team:vision`; may be repeated',
+        type=Type({
+            'type': 'array',
+            'maxItems': label.MAX_LABELS,
+            'items': {'type': 'string', 'pattern': f'^{label.KEY}:.'},
+        }),
+        since=microversion.V1_1,
     ),
     listing.sort_field(SORT_KEYS),
     *listing.QUERY,

@@ -7,6 +7,7 @@ from typing import Any
 
 from microversion_parse import Version
 
+from blazar_sched.domain import label
 from blazar_sched.domain.reservation import BLAZARS_BEFORE_END
 from blazar_sched.service.api import meaning
 from blazar_sched.service.api.field import BOOLEAN
@@ -24,6 +25,7 @@ from blazar_sched.service.api.validation import Schema
 HOST = 'physical:host'
 VIRTUAL_INSTANCE = 'virtual:instance'
 FLAVOR_INSTANCE = 'flavor:instance'
+FLOATING_IP = 'virtual:floatingip'
 LIFETIME = 'instance:lifetime'
 # The types whose reservations may be shared and may end before their servers.
 ON_HOSTS = (HOST, VIRTUAL_INSTANCE, FLAVOR_INSTANCE)
@@ -123,7 +125,7 @@ PARAMETERS: Mapping[str, tuple[Field, ...]] = {
         RESOURCE_PROPERTIES,
         _BEFORE_END,
     ),
-    'virtual:floatingip': (
+    FLOATING_IP: (
         Field('network_id', meaning.NETWORK, type=floating_ip.NETWORK),
         _AMOUNT,
         Field(
@@ -205,6 +207,22 @@ _SHARED = (
         since=V1_1,
     ),
 )
+LABELS = Field(
+    'labels',
+    'Texts by key, by which the lease or the reservation is found',
+    {'team': 'vision'},
+    Type({
+        'type': 'object',
+        'maxProperties': label.MAX_LABELS,
+        'propertyNames': {
+            'pattern': f'^{label.KEY}$',
+            'x-refusal': 'must be a key of up to 64 letters, digits and ._/-',
+        },
+        'additionalProperties': text.line(label.MAX_VALUE),
+    }),
+    since=V1_1,
+    required=False,
+)
 _MAGNETIC = Field(
     'magnetic',
     'Whether servers use the reservation without a hint; `false` if absent',
@@ -213,9 +231,10 @@ _MAGNETIC = Field(
     since=V1_1,
 )
 USE: Mapping[str, tuple[Field, ...]] = {
-    HOST: (*_SHARED, _MAGNETIC),
-    VIRTUAL_INSTANCE: _SHARED,
-    FLAVOR_INSTANCE: _SHARED,
+    HOST: (*_SHARED, LABELS, _MAGNETIC),
+    VIRTUAL_INSTANCE: (*_SHARED, LABELS),
+    FLAVOR_INSTANCE: (*_SHARED, LABELS),
+    FLOATING_IP: (LABELS,),
 }
 # The fields beside the parameters that an update can change, whatever the
 # resource type.

@@ -17,6 +17,7 @@ from blazar_sched.service.api.field import TEXT_OR_NULL
 from blazar_sched.service.api.field import Type
 from blazar_sched.service.api.microversion import V1_0
 from blazar_sched.service.api.microversion import V1_1
+from blazar_sched.service.api.schemas.reservation import LABELS
 from blazar_sched.service.api.times import CREATED_AT
 from blazar_sched.service.api.times import DATE
 from blazar_sched.service.api.times import STAMPS
@@ -81,6 +82,9 @@ LEASE = Object(
     Field(
         'occurrence', f'{meaning.OCCURRENCE}; null if there is none', None,
         TEXT_OR_NULL, lambda lease: lease.get('occurrence'), since=V1_1,
+    ),
+    dataclasses.replace(
+        LABELS, get=lambda lease: lease.get('labels', {}), required=True
     ),
     Field('reservations', meaning.RESERVATIONS, type=Many(RESERVATION)),
     Field(
