@@ -92,6 +92,15 @@ def _exempt(prefix: str, filter_: str) -> cfg.ListOpt:
     )
 
 
+def _commit_endpoint(name: str, what: str) -> cfg.URIOpt:
+    return cfg.URIOpt(
+        f'external_service_commit_{name}_endpoint',
+        schemes=['http', 'https'],
+        help=f'URL that is called after a lease was {what}. If it is not set, '
+        'nothing is called.',
+    )
+
+
 def _endpoint(name: str, path: str) -> cfg.URIOpt:
     return cfg.URIOpt(
         f'external_service_{name}_endpoint',
@@ -204,12 +213,22 @@ opts = [
     _endpoint('check_create', '/check-create'),
     _endpoint('check_update', '/check-update'),
     _endpoint('on_end', '/on-end'),
+    _commit_endpoint('create', 'created'),
+    _commit_endpoint('update', 'updated'),
     cfg.StrOpt(
         'external_service_token',
         default='',
         secret=True,
         help='Token that is sent to the external service in the header '
         'X-Auth-Token.',
+    ),
+    cfg.StrOpt(
+        'external_service_bearer_token',
+        default='',
+        secret=True,
+        help='Token that is sent to the external service as a bearer token, '
+        'in the header Authorization. It is not sent if '
+        '``external_service_token`` is set.',
     ),
 ]
 

@@ -11,6 +11,7 @@ is asked, and the commit is made.
 from collections.abc import Callable
 from collections.abc import Iterable
 from concurrent import futures
+import functools
 from typing import Any
 from typing import TypeVar
 
@@ -39,10 +40,11 @@ NAMESPACE = 'blazar_sched.enforcement'
 # How often the filters are asked again because the lease was changed in the
 # meantime.
 TRIES = 5
-# The number of threads that notify filters of the end of leases, and the most
-# notifications that may wait for these threads while a service is away.
-_WORKERS = 2
+# One thread notifies the filters: of the end of a lease after its beginning.
+_WORKERS = 1
+# The most notifications that may wait for the thread while a service is away.
 _MAX_WAITING = 1000
+_NOT_TOLD = 'Could not call %s for lease %s'
 
 
 class _NeedsExternalCheck(Exception):
@@ -59,8 +61,8 @@ class _NeedsExternalCheck(Exception):
 class Enforcement:
     """The enabled filters.
 
-    :param pool: the executor of the notifications after the end of a lease; by
-        default threads
+    :param pool: the executor of the notifications after a commit and after the
+        end of a lease; by default a thread
     :raises ValueError: if a filter is not installed, or lacks an option
     """
 
@@ -86,7 +88,7 @@ class Enforcement:
 
         :param dry_run: whether the request is to change nothing
         """
-        return Admission(self._filters, self._ledger, dry_run)
+        return Admission(self._filters, self._ledger, dry_run, self._tell)
 
     def check_limits(
         self,
@@ -125,7 +127,7 @@ class Enforcement:
 
         def tell() -> None:
             for each in told:
-                self._tell(each, lease, held)
+                self._tell(lease, functools.partial(each.on_end, lease, held))
 
         return tell
 
@@ -133,16 +135,12 @@ class Enforcement:
         """Stop, and drop the notifications that are still waiting."""
         self._pool.shutdown(wait=False)
 
-    def _tell(
-        self, filter_: base.Filter, lease: Lease, held: base.Resources
-    ) -> None:
+    def _tell(self, lease: Lease, call: functools.partial[None]) -> None:
         try:
-            self._pool.submit(_tell, filter_, lease, held)
+            self._pool.submit(_tell, lease, call)
         except (futurist.RejectedSubmission, RuntimeError) as e:
-            LOG.warning(
-                'Could not notify %s of the end of lease %s: %s',
-                type(filter_).__name__, lease.id, e,
-            )
+            name = call.func.__qualname__
+            LOG.warning(_NOT_TOLD + ': %s', name, lease.id, e)
 
 
 class Admission:
@@ -158,12 +156,17 @@ class Admission:
         filters: list[base.Filter],
         ledger: Ledger,
         is_dry_run: bool,
+        tell: Callable[[Lease, functools.partial[None]], None],
     ) -> None:
         self.is_dry_run = is_dry_run
+        self._tell = tell
         self._filters = filters
         self._external = [f for f in filters if f.is_external]
         self._ledger = ledger
         self._allowed: LeaseChange | None = None
+        self._current: base.Resources = {}
+        # The lease that the commit writes, and its resources.
+        self._written: tuple[LeaseChange, base.Resources] | None = None
 
     def check(self, tx: PlacingTx, change: LeaseChange) -> None:
         """Return if a lease may be as this commit has written the lease.
@@ -179,8 +182,11 @@ class Admission:
         project = base.Project(tx, lease.project_id)
         for f in self._filters:
             f.check(change, project)
-        if self._external and not self._is_allowed(change):
-            raise _NeedsExternalCheck(change, base.resources_of(tx, lease))
+        if self._external:
+            held = base.resources_of(tx, lease)
+            if not self._is_allowed(change):
+                raise _NeedsExternalCheck(change, held)
+            self._written = change, held
 
     def commit(self, work: Callable[[Any], T]) -> T:
         """Commit as the ledger does, with the approval of the filters.
@@ -191,13 +197,29 @@ class Admission:
         :raises BlazarSchedError: the refusal of a filter
         :raises Unavailable: if other requests keep changing the lease
         """
+        def run(tx: Any) -> T:
+            self._written = None
+            return work(tx)
+
         for _ in range(TRIES):
             try:
-                return self._ledger.commit(work, self.is_dry_run)
+                made = self._ledger.commit(run, self.is_dry_run)
             except _NeedsExternalCheck as e:
                 needed = e
+            else:
+                self._tell_written()
+                return made
             self._check_external(needed.request, needed.held)
         raise exception.Unavailable('the lease changed during each check')
+
+    def _tell_written(self) -> None:
+        if self._written is None or self.is_dry_run:
+            return
+        change, held = self._written
+        for f in self._external:
+            self._tell(change.lease, functools.partial(
+                f.on_commit, change, held, self._current
+            ))
 
     def _is_allowed(self, request: LeaseChange) -> bool:
         # The new lease follows from the request, which stays the same, from
@@ -212,11 +234,10 @@ class Admission:
     def _check_external(
         self, request: LeaseChange, held: base.Resources
     ) -> None:
-        current: base.Resources = {}
         if request.current is not None:
-            current = base.resources_of(self._ledger, request.current)
+            self._current = base.resources_of(self._ledger, request.current)
         for f in self._external:
-            f.check_external(request, held, current)
+            f.check_external(request, held, self._current)
         self._allowed = request
 
 
@@ -238,13 +259,8 @@ def _refuse_missing(names: Iterable[str]) -> None:
     )
 
 
-def _tell(
-    filter_: base.Filter, lease: Lease, held: base.Resources
-) -> None:
+def _tell(lease: Lease, call: functools.partial[None]) -> None:
     try:
-        filter_.on_end(lease, held)
+        call()
     except Exception:
-        LOG.exception(
-            'Could not notify %s of the end of lease %s',
-            type(filter_).__name__, lease.id,
-        )
+        LOG.exception(_NOT_TOLD, call.func.__qualname__, lease.id)

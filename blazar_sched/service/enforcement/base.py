@@ -136,7 +136,8 @@ class Filter:
     :param conf: the configuration of the service
     """
 
-    # Whether the filter implements `check_external` and `on_end`.
+    # Whether the filter implements `check_external` or `on_commit`, and
+    # `on_end`.
     is_external = False
     handles_end = False
 
@@ -162,6 +163,15 @@ class Filter:
             real placement later may be different
         :param current: the resources that the lease has
         :raises BlazarSchedError: if the lease is refused
+        """
+
+    def on_commit(
+        self, request: LeaseChange, held: Resources, current: Resources
+    ) -> None:
+        """Note that a lease was written; an exception is logged.
+
+        :param held: the resources that the lease has got
+        :param current: the resources that the lease had
         """
 
     def on_end(self, lease: Lease, held: Resources) -> None:

@@ -4,7 +4,8 @@
 Each question is a POST of ``context``, ``lease`` and, for an update,
 ``current_lease``. Status 204 allows the request; 403 refuses the request, with
 the reason in ``message``; any other status refuses the request without a
-reason.
+reason. As in StackHPC's Blazar, each lease has the amounts of its resource
+classes, and the service can be notified of what was created and updated.
 """
 
 import datetime
@@ -27,11 +28,15 @@ LOG = log.getLogger(__name__)
 
 # Seconds that the service may take to answer, while a client waits.
 TIMEOUT = 20
-# The most tries to notify the service that a lease is over.
+# The most tries to notify the service of what has happened.
 TRIES = 2
 CHECK_CREATE = 'check_create'
 CHECK_UPDATE = 'check_update'
 ON_END = 'on_end'
+# A service that has no such endpoint would only log errors: these two have no
+# place under the base endpoint.
+COMMIT_CREATE = 'commit_create'
+COMMIT_UPDATE = 'commit_update'
 # The answer's text is only logged: it may not be meant for the user.
 DENIED = 'the external service denied the request'
 _YES = 204
@@ -54,7 +59,10 @@ class ExternalServiceFilter(base.Filter):
         self._keystone = conf[keystone_conf.GROUP]
         self._endpoints = {
             name: endpoint
-            for name in (CHECK_CREATE, CHECK_UPDATE, ON_END)
+            for name in (
+                CHECK_CREATE, CHECK_UPDATE, ON_END,
+                COMMIT_CREATE, COMMIT_UPDATE,
+            )
             if (endpoint := self._endpoint(name))
         }
         if not self._endpoints:
@@ -62,9 +70,7 @@ class ExternalServiceFilter(base.Filter):
                 'ExternalServiceFilter needs [enforcement] '
                 'external_service_base_endpoint'
             )
-        self.is_external = bool(
-            {CHECK_CREATE, CHECK_UPDATE} & set(self._endpoints)
-        )
+        self.is_external = self._endpoints.keys() != {ON_END}
         self.handles_end = ON_END in self._endpoints
 
     def check_external(
@@ -78,18 +84,32 @@ class ExternalServiceFilter(base.Filter):
         :raises ExternalServiceFilter: if the service refuses, with its message
         :raises Unavailable: if the service cannot be reached
         """
-        question, also = CHECK_CREATE, {}
-        if request.current is not None:
-            question = CHECK_UPDATE
-            also = {'current_lease': _lease(request.current, current)}
-        if question in self._endpoints:
-            self._post(question, request.lease, held, also)
+        question = CHECK_UPDATE if request.current else CHECK_CREATE
+        self._post(question, request.lease, held, _also(request, current))
+
+    def on_commit(
+        self,
+        request: base.LeaseChange,
+        held: base.Resources,
+        current: base.Resources,
+    ) -> None:
+        question = COMMIT_UPDATE if request.current else COMMIT_CREATE
+        self._tell(question, request.lease, held, _also(request, current))
 
     def on_end(self, lease: Lease, held: base.Resources) -> None:
-        """Notify the service that a lease is over; on failure, retry once."""
+        self._tell(ON_END, lease, held, {})
+
+    def _tell(
+        self,
+        question: str,
+        lease: Lease,
+        held: base.Resources,
+        also: Document,
+    ) -> None:
+        """Notify the service; on failure, retry once."""
         for _ in range(TRIES):
             try:
-                return self._post(ON_END, lease, held, {})
+                return self._post(question, lease, held, also)
             except exception.BlazarSchedError as e:
                 failed = e
         raise failed
@@ -97,7 +117,7 @@ class ExternalServiceFilter(base.Filter):
     def _endpoint(self, name: str) -> str | None:
         own: str | None = self._conf[f'external_service_{name}_endpoint']
         shared = self._conf.external_service_base_endpoint
-        if own or not shared:
+        if own or not shared or name in (COMMIT_CREATE, COMMIT_UPDATE):
             return own
         return f'{shared.rstrip("/")}/{name.replace("_", "-")}'
 
@@ -108,7 +128,8 @@ class ExternalServiceFilter(base.Filter):
         held: base.Resources,
         also: Document,
     ) -> None:
-        token = self._conf.external_service_token
+        if question not in self._endpoints:
+            return
         try:
             answer = requests.post(
                 self._endpoints[question],
@@ -117,7 +138,7 @@ class ExternalServiceFilter(base.Filter):
                     'lease': _lease(lease, held),
                     **also,
                 },
-                headers={'X-Auth-Token': token} if token else {},
+                headers=self._headers(),
                 timeout=TIMEOUT,
                 allow_redirects=False,
             )
@@ -127,6 +148,13 @@ class ExternalServiceFilter(base.Filter):
             ) from e
         if answer.status_code != _YES:
             raise exception.ExternalServiceFilter(_reason(answer))
+
+    def _headers(self) -> dict[str, str]:
+        if token := self._conf.external_service_token:
+            return {'X-Auth-Token': token}
+        if token := self._conf.external_service_bearer_token:
+            return {'Authorization': f'Bearer {token}'}
+        return {}
 
     def _context(self, lease: Lease) -> Document:
         return {
@@ -152,6 +180,12 @@ def _reason(answer: requests.Response) -> str:
     return DENIED
 
 
+def _also(request: base.LeaseChange, current: base.Resources) -> Document:
+    if request.current is None:
+        return {}
+    return {'current_lease': _lease(request.current, current)}
+
+
 def _lease(lease: Lease, held: base.Resources) -> Document:
     return {
         'id': lease.id,
@@ -166,7 +200,16 @@ def _lease(lease: Lease, held: base.Resources) -> Document:
         'reservations': [
             _reservation(r, held) for r in lease.reservations
         ],
+        'resource_requests': base.amounts(lease, _whole_hosts(lease, held)),
     }
+
+
+def _whole_hosts(lease: Lease, held: base.Resources) -> list[Host]:
+    return [
+        each
+        for r in lease.reservations if r.demand.whole
+        for each in held.get(r.id, ()) if isinstance(each, Host)
+    ]
 
 
 def _reservation(

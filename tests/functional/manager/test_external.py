@@ -54,7 +54,8 @@ class _Handler(server.BaseHTTPRequestHandler):
     def do_POST(self):
         body = self.rfile.read(int(self.headers['Content-Length']))
         question = (
-            self.path, json.loads(body), self.headers.get('X-Auth-Token')
+            self.path, json.loads(body),
+            self.headers.get('X-Auth-Token', self.headers['Authorization']),
         )
         self.service.before_answer(question)
         self.service.asked.put(question)
@@ -146,6 +147,10 @@ def test_a_new_lease_is_asked_about_in_blazars_words(world, service, whole):
             'start_date': '2027-01-15T08:01:40',
             'end_date': '2027-01-15T08:03:20',
             'before_end_date': None,
+            # All of the inventory of a whole host.
+            'resource_requests': {
+                'VCPU': 8, 'MEMORY_MB': 8192, 'DISK_GB': 80,
+            },
         },
     }
 
@@ -168,6 +173,9 @@ def test_a_slot_is_an_allocation(world, service, slots):
     world.create(slots(5, 2))
     [(_, document, _)] = service.questions()
     [reservation] = document['lease']['reservations']
+    assert document['lease']['resource_requests'] == {
+        'VCPU': 10, 'MEMORY_MB': 5 * 512, 'DISK_GB': 5,
+    }
     hosts = [a['hypervisor_hostname'] for a in reservation['allocations']]
     assert len(hosts) == 5
     assert set(hosts) == {'compute-1', 'compute-2'}
@@ -197,6 +205,7 @@ def test_a_floating_ip_is_an_allocation(world, service):
             'reservable': True,
         }
     ]
+    assert document['lease']['resource_requests'] == {}
 
 
 @pytest.mark.row('F78')
@@ -223,6 +232,65 @@ def test_check_update_has_the_current_lease(world, service, whole):
         [reservation] = shown['reservations']
         assert reservation['max'] == count
         assert len(reservation['allocations']) == count
+
+
+class TestCommits:
+    """A service that is notified of what was created and updated."""
+
+    @pytest.fixture
+    def conf(self, conf, service):
+        for name in ('create', 'update'):
+            conf.set_override(
+                f'external_service_commit_{name}_endpoint',
+                f'{service.url}/{name}', 'enforcement',
+            )
+        return conf
+
+    def test_a_lease_is_told_after_its_commit_and_before_its_end(
+        self, world, service
+    ):
+        lease = world.create()
+        world.leases.update(lease.id, None, {'name': 'other'})
+        world.leases.update(lease.id, None, {'end': world.now + 900})
+        world.leases.delete(lease.id, None)
+        told = {}
+        while '/policy/on-end' not in told:
+            path, document, _ = service.next()
+            told[path] = document
+        assert [path for path in told if 'check' not in path] == [
+            '/create', '/update', '/policy/on-end'
+        ]
+        assert told['/create'] == told['/policy/check-create']
+        assert told['/update'] == told['/policy/check-update']
+        ended, updated = told['/policy/on-end'], told['/update']
+        assert ended['lease']['resource_requests'] == (
+            updated['current_lease']['resource_requests']
+        )
+
+    def test_what_is_not_written_is_not_told(self, world, service):
+        values = request(world)
+        world.leases.create(values, dry_run=True)
+        service.answers.append((403, '{"message": "no"}'))
+        with pytest.raises(exception.ExternalServiceFilter):
+            world.create()
+        first = world.leases.create(values, 'k')
+        assert world.leases.create(values, 'k') == first
+        world.manager.enforcement._pool.shutdown()
+        assert [path for path, _, _ in service.questions()] == (
+            ['/policy/check-create'] * 3 + ['/create']
+        )
+
+    def test_a_service_that_fails_then_keeps_the_lease(
+        self, world, service, caplog
+    ):
+        service.answers += [(204, ''), (403, ''), (500, '')]
+        lease = world.create()
+        assert [service.next()[0] for _ in range(3)] == [
+            '/policy/check-create', '/create', '/create'
+        ]
+        world.manager.enforcement._pool.shutdown()
+        assert world.ledger.leases() == [lease]
+        assert f'on_commit for lease {lease.id}' in caplog.text
 
 
 def test_an_open_end_is_null(world, service):
@@ -569,6 +637,13 @@ class TestEndpoints:
         set_('token', '').check_external(_asked(), {}, {})
         [(_, _, token)] = service.questions()
         assert token is None
+
+    def test_a_bearer_token_is_sent_in_its_header(self, set_, service):
+        set_('base_endpoint', service.url)
+        set_('token', '')
+        set_('bearer_token', 'b').check_external(_asked(), {}, {})
+        [(_, _, token)] = service.questions()
+        assert token == 'Bearer b'
 
 
 def _asked():
