@@ -5,6 +5,23 @@ import { $, fill, h } from './dom.js';
 import { content, read } from './leases.js';
 import * as times from './times.js';
 
+// The most leases of other projects to choose from.
+const MAX_LEASES = 500;
+
+/** Show the leases of other projects to choose from, of which one is
+ * `selected`. */
+export function offer(leases, selected) {
+  const list = $('any_lease');
+  // Nobody loses what is being chosen.
+  if (document.activeElement === list) return;
+  const chosen = list.value || selected;
+  fill(list, h('option', { value: '' }, leases.length
+    ? 'Choose a lease' : 'There is none'),
+  leases.slice(0, MAX_LEASES).map((lease) => h('option', {
+    value: lease.id, selected: lease.id === chosen,
+  }, `${lease.name}, project ${lease.project_id}`)));
+}
+
 /** Show the problems of all projects, and the hosts. */
 export function draw(hosts, leases, rows) {
   const bad = leases.map(read).filter(

@@ -10,12 +10,13 @@ import { $, fill, h, refocus } from './dom.js';
  * @param {Array} fields {name, label, value} with `choices` as [value, label],
  *   or with attributes of an <input>
  * @param {function} act gets the values and `refuse(error)`, and returns a
- *   promise of whether it was done
+ *   promise of whether it was done, or of the element that gets the focus
  */
 export function edit(title, fields, verb, act) {
   const dialog = $('editor');
   const opener = document.activeElement?.getAttribute('aria-label');
   const answer = h('p.bad', { role: 'alert' });
+  let next = null;
   const button = h('button.primary', {}, verb);
   const form = h('form', {
     onsubmit: async (event) => {
@@ -30,7 +31,9 @@ export function edit(title, fields, verb, act) {
       answer.textContent = reason;
       button.disabled = false;
       // Another dialog may have been opened meanwhile.
-      if (done && form.isConnected) dialog.close();
+      if (!done || !form.isConnected) return;
+      next = done instanceof Element ? done : null;
+      dialog.close();
     },
   },
   h('h2', { id: 'editor_title' }, title), fields.map(field), answer,
@@ -41,7 +44,8 @@ export function edit(title, fields, verb, act) {
   // What has opened the dialog may have been drawn again.
   dialog.onclose = () => {
     fill(dialog);
-    if (opener) refocus(opener);
+    if (next) next.focus();
+    else if (opener) refocus(opener);
   };
   dialog.showModal();
 }

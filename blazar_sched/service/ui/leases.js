@@ -77,7 +77,8 @@ const NOTHING = h('li.empty', {}, 'Nothing is booked. Ask above for what you '
   + 'need, or drag over free time in the timeline.');
 
 /**
- * Show the leases; those of a series are in the card of the series.
+ * Show the leases; those of a series are in the card of the series, and one
+ * that `isForeign` is among what an administrator looks after.
  *
  * @param {Object} on `prolong(lease, seconds)`, `show(lease)`; `recall(lease)`
  *   and `end(lease, started)`, each with a promise; and as in `series.card`
@@ -87,6 +88,7 @@ export function draw(leases, allSeries, selected, on) {
     .sort((a, b) => a.start - b.start);
   const drawn = new Map();
   const listed = [];
+  const foreign = [];
   const recurring = new Map(allSeries.map(
     (each) => [each.id, { each, own: [], inner: [] }]));
   // A card whose button asks whether to end the lease stays as it is.
@@ -102,8 +104,10 @@ export function draw(leases, allSeries, selected, on) {
     const group = recurring.get(lease.series_id);
     group?.own.push(lease);
     group?.inner.push(element);
-    if (!group) listed.push([lease.start, element]);
+    if (lease.isForeign) foreign.push(element);
+    else if (!group) listed.push([lease.start, element]);
   }
+  arrange($('foreign'), foreign);
   cards = drawn;
   for (const { each, own: [next], inner } of recurring.values()) {
     listed.push([next?.start ?? Infinity, series.card(each, next
@@ -153,6 +157,7 @@ function card(lease, isSelected, on) {
     }, lease.name),
     h(`span.status.${started ? 'active' : 'pending'}`, {},
       lease.status.toLowerCase())),
+  lease.isForeign ? h('p.quiet', {}, `Project ${lease.project_id}`) : null,
   lease.degraded ? h('p.bad', {},
     'Degraded: something is missing or in the way.') : null,
   h('p', {}, `${content(lease)}, `,

@@ -6,6 +6,7 @@ import { Api, Away } from './api.js';
 import { $, debounced, fill, h } from './dom.js';
 import { Finder } from './finder.js';
 import * as leases from './leases.js';
+import * as maintenance from './maintenance.js';
 import * as offers from './offers.js';
 import { Proposal } from './proposal.js';
 import * as requests from './requests.js';
@@ -95,6 +96,11 @@ class Page {
     $('project').addEventListener('change', ({ target }) =>
       this.enter(target.value));
     $('leave').addEventListener('click', () => this.leave());
+    $('show_lease').addEventListener('click', () => {
+      if ($('any_lease').value) this.select($('any_lease').value);
+    });
+    $('plan').addEventListener('click', () => maintenance.plan(
+      (values, refuse) => this.proposal.look(values, refuse, this.all)));
     $('as_table').addEventListener('click', () => this.toggleTable());
     setInterval(() => this.poll(), POLL);
     setInterval(() => this.drawOffers(), TICK);
@@ -178,8 +184,10 @@ class Page {
     this.proposal.clear();
     this.timeline.forget();
     strip.draw(null, this.timeline);
+    leases.drawEnded([]);
     for (const id of ['now', 'leases', 'requests', 'table', 'problems', 'hosts',
-      'crossings', 'found', 'others', 'values', 'flavor_id']) fill($(id));
+      'crossings', 'any_lease', 'foreign', 'maintenances', 'found', 'others',
+      'values', 'flavor_id', 'network']) fill($(id));
     $('admin').hidden = true;
     $('editor').close();
   }
@@ -243,6 +251,7 @@ class Page {
       await Promise.all([
         this.rows.load(this.view, again), this.loadCapacity(),
         again ? this.loadOwn() : null,
+        again && this.hosts ? this.loadMaintenances() : null,
       ]);
     } catch (error) {
       if (!await this.leaveClass(error)) throw error;
@@ -297,17 +306,28 @@ class Page {
     this.requests = estimated;
   }
 
-  /** Read the hosts, which only administrators may. */
-  async loadHosts() {
-    const { project } = this.session;
+  /** Read what only administrators may, null for others. */
+  async readAsAdmin(noun) {
     try {
-      const { hosts } = await this.api.get('/os-hosts');
-      if (project !== this.session?.project) return;
-      this.hosts = hosts;
-      this.draw();
+      return (await this.api.get(`/${noun}`))[noun.replace('os-', '')];
     } catch (error) {
       if (error.status !== 403) throw error;
+      return null;
     }
+  }
+
+  async loadHosts() {
+    const { project } = this.session;
+    const hosts = await this.readAsAdmin('os-hosts');
+    if (!hosts) return;
+    await this.loadMaintenances();
+    if (project !== this.session?.project) return;
+    this.hosts = hosts;
+    this.draw();
+  }
+
+  async loadMaintenances() {
+    this.maintenances = await this.readAsAdmin('maintenances') ?? [];
   }
 
   /** Return the occurrences of a series, also those without room. */
@@ -395,9 +415,18 @@ class Page {
     this.drawTable();
   }
 
+  /** Return the current leases of other projects, for an administrator. */
+  get others() {
+    return this.hosts === null ? [] : this.all.filter((lease) =>
+      lease.project_id !== this.session.project.id && !leases.isOver(lease));
+  }
+
   draw() {
     if (!this.session) return;
-    leases.draw(this.leases, this.series, this.timeline.selected, {
+    const { selected } = this.timeline;
+    const foreign = this.others.filter(({ id }) => id === selected)
+      .map((lease) => ({ ...lease, isForeign: true }));
+    leases.draw([...this.leases, ...foreign], this.series, selected, {
       prolong: (lease, seconds) => this.proposal.prolong(lease, seconds),
       prolongFarthest: (lease) => this.attempt(
         () => this.proposal.prolongFarthest(lease)),
@@ -417,7 +446,13 @@ class Page {
     });
     this.drawOffers();
     $('admin').hidden = this.hosts === null;
-    if (this.hosts) admin.draw(this.hosts, this.all ?? [], this.rows.rows);
+    if (this.hosts) {
+      admin.draw(this.hosts, this.all, this.rows.rows);
+      admin.offer(this.others, selected);
+      maintenance.draw(this.maintenances, {
+        end: (each) => this.proposal.open(each),
+      });
+    }
     this.drawTable();
     this.timeline.measure();
     strip.draw(this.capacity, this.timeline, this.view.resourceClass);

@@ -7,6 +7,7 @@ import { newKey } from './api.js';
 import { $, amount, debounced, fill, h } from './dom.js';
 import { dates } from './finder.js';
 import { size } from './leases.js';
+import { concerned } from './maintenance.js';
 import { booked } from './series.js';
 import * as times from './times.js';
 
@@ -147,6 +148,36 @@ export class Proposal {
   release(offer) {
     return this.send(() => this.api.delete(`/offers/${offer.id}`),
       'The offer is not held any more.');
+  }
+
+  // A maintenance.
+
+  /** Show what a maintenance would concern; return the button that plans it.
+   */
+  async look(body, refuse, leases) {
+    try {
+      const { maintenance } = await this.api.post(
+        '/maintenances?dry_run=true', body);
+      const force = maintenance.in_the_way.length > 0;
+      const button = h(force ? 'button.danger' : 'button.primary', {
+        type: 'button', onclick: () => this.send(
+          () => this.api.post('/maintenances', { ...body, force }),
+          `${body.name} is planned.`),
+      }, force ? 'Plan it all the same' : 'Plan it');
+      this.clear();
+      fill($('proposal'), concerned(maintenance, leases), button,
+        this.closer('Cancel'));
+      return button;
+    } catch (error) {
+      if (error.name !== 'AbortError') refuse(error);
+      return false;
+    }
+  }
+
+  open(maintenance) {
+    return this.send(
+      () => this.api.delete(`/maintenances/${maintenance.id}`),
+      `${maintenance.name} is over, and its hosts are open.`);
   }
 
   // Another window of a lease.

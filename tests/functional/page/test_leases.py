@@ -113,6 +113,9 @@ def test_a_lease_is_prolonged_as_far_as_possible(world, browse):
     alice.until(lambda: 'Ended leases: 1' in page.inner_text('.own'))
     page.click('#ended summary')
     assert 'training-run (terminated): 1 host' in page.inner_text('#ended')
+    page.click('#leave')
+    page.wait_for_selector('#sign_in', state='visible')
+    assert 'training-run' not in alice.text()
 
 
 def lease_of_bob(site):

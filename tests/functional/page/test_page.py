@@ -987,7 +987,12 @@ def test_accessibility(world, browse, width, scheme):
     page.click('#leases summary')
     page.click('#more summary')
     page.click('#and')
-    for name in ('Change all: course', 'Change: night-batch'):
+    page.select_option('#any_lease', index=1)
+    page.click('#show_lease')
+    page.wait_for_selector('#foreign .card')
+    for name in (
+        'Change all: course', 'Change: night-batch', 'Plan a maintenance',
+    ):
         page.click(f'[aria-label="{name}"]')
         found += check(page)
         page.keyboard.press('Escape')
