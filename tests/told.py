@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Receivers of announcements: real mail and web servers on loopback."""
+"""Receivers of announcements: real mail and web servers, and a list."""
 
 import asyncio
 from email import message_from_bytes
@@ -10,6 +10,25 @@ import ssl
 import threading
 
 from aiosmtpd import smtp
+
+
+def notified(manager, monkeypatch, seen=None):
+    """Return the list of the notifications of a manager, which are not sent.
+
+    :param seen: returns what of (event type, payload) is in the list, None for
+        nothing
+    """
+    told = []
+
+    def put(event_type, payload):
+        each = (event_type, payload)
+        if seen is not None:
+            each = seen(*each)
+        if each is not None:
+            told.append(each)
+
+    monkeypatch.setattr(manager.notifier, '_put', put)
+    return told
 
 
 class Mail:

@@ -37,6 +37,7 @@ from blazar_sched.client.property import Property
 from blazar_sched.client.property import PublicProperties
 from blazar_sched.client.series import Series
 from blazar_sched.client.timeline import Timeline
+from blazar_sched.client.webhook import Webhook
 
 _DRY_RUN: dict[str, Any] = {'dry_run': 'true'}
 
@@ -59,6 +60,7 @@ class Proxy(proxy.Proxy):
         'property': Property,
         'series': Series,
         'timeline': Timeline,
+        'webhook': Webhook,
     }
 
     def request(self, *args: Any, **kwargs: Any) -> requests.Response:
@@ -270,6 +272,35 @@ class Proxy(proxy.Proxy):
     ) -> None:
         """Cancel a lease request that waits for room."""
         self._remove(LeaseRequest, lease_request, ignore_missing)
+
+    # ========== Webhooks ==========
+
+    def webhooks(self) -> Generator[Webhook, None, None]:
+        """List the webhooks of the project."""
+        return self._list(Webhook)
+
+    def get_webhook(self, webhook: str | Webhook) -> Webhook:
+        """Get a webhook, and why it fails."""
+        return self._get(Webhook, webhook)
+
+    def find_webhook(
+        self, name_or_id: str, ignore_missing: bool = True
+    ) -> Webhook | None:
+        """Find a webhook by its ID."""
+        return self._find(Webhook, name_or_id, ignore_missing)
+
+    def create_webhook(self, **attrs: Any) -> Webhook:
+        """Create a webhook; only the answer has its secret.
+
+        :param attrs: attributes of the :class:`Webhook`
+        """
+        return self._post(Webhook, False, attrs)
+
+    def delete_webhook(
+        self, webhook: str | Webhook, ignore_missing: bool = True
+    ) -> None:
+        """Delete a webhook, with the notifications that wait for it."""
+        self._remove(Webhook, webhook, ignore_missing)
 
     # ========== Maintenances ==========
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Group ``webhook``: the receivers of notices, chosen by the operator.
+"""Group ``webhook``: the receivers of notices.
 
-Only the operator sets the URL: with a URL of a user, the service would call
-whatever address it can reach.
+Only the operator sets the URLs of this group. The URLs of the webhooks of
+projects are called at public addresses only, as the service would otherwise
+call whatever address it can reach.
 """
 
 from oslo_config import cfg
@@ -34,11 +35,19 @@ opts = [
         help='Key of the HMAC-SHA256 of the request body, which is sent in '
         'hexadecimal in the header X-Signature. Empty disables the header.',
     ),
+    cfg.ListOpt(
+        'allowed_networks',
+        default=[],
+        help='Networks, as ``10.1.0.0/16``, to whose addresses the webhooks '
+        'of projects may send although the addresses are not public. Anyone '
+        'who may create a webhook can have requests sent to these networks.',
+    ),
     cfg.FloatOpt(
         'timeout',
         default=10.0,
         min=0.1,
-        help='Seconds to wait for a response of a URL. If none arrives, the '
+        help='Seconds to wait for a response of a URL, or of the webhook of '
+        'a project. If none arrives, the '
         'request is repeated; see [manager] event_max_retries for the event '
         'before the end of a lease.',
     ),

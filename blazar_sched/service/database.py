@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from oslo_config import cfg
 
+from blazar_sched.domain.notification import Notification
 from blazar_sched.service.ledger import ledger
 from blazar_sched.service.metrics import Metrics
 
@@ -12,11 +13,13 @@ from blazar_sched.service.metrics import Metrics
 def open_ledger(
     conf: cfg.ConfigOpts,
     on_change: Callable[[int], object] | None = None,
+    notify: Callable[[Notification], object] | None = None,
     metrics: Metrics | None = None,
 ) -> ledger.Ledger:
     """Return the ledger of the [database] group, without any query.
 
     :param on_change: called with the revision of each commit of a change
+    :param notify: called with each notification of a commit
     :param metrics: the metrics that count commits and conflicts
     :raises oslo_config.cfg.Error: if no database has such a URL
     """
@@ -25,6 +28,7 @@ def open_ledger(
             conf.database.connection,
             conf.database.max_retries,
             on_change=on_change,
+            notify=notify,
             metrics=metrics,
             overcommit=conf.manager.overcommit_reservations,
             relocating=conf.manager.relocate_instances,

@@ -35,6 +35,7 @@ from blazar_sched.service.api import series
 from blazar_sched.service.api import timeline
 from blazar_sched.service.api import validation
 from blazar_sched.service.api import version
+from blazar_sched.service.api import webhook
 from blazar_sched.service.api.caller import Caller
 from blazar_sched.service.api.caller import Manager
 from blazar_sched.service.api.route import Answer
@@ -67,6 +68,7 @@ ROUTES = (
     *series.ROUTES,
     *maintenance.ROUTES,
     *lease_request.ROUTES,
+    *webhook.ROUTES,
     *host.ROUTES,
     *allocation.ROUTES,
     *property.ROUTES,

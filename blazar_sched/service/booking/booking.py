@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The booking of leases: what all kinds of bookings have in common.
 
-A booker drafts a lease. In its commit, the lease is placed, checked and
-written; after the commit, the owner is notified and the runner of events is
-woken. A booker adds to this only what is its own.
+A booker drafts a lease. In its commit, the lease is placed, checked, written
+and notified of; after the commit, the runner of events is woken. A booker adds
+to this only what is its own.
 """
 
 from collections.abc import Callable
-from collections.abc import Iterable
 
 from oslo_config import cfg
 
@@ -16,10 +15,8 @@ from blazar_sched.service import resources
 from blazar_sched.service.booking.draft import Drafts
 from blazar_sched.service.booking.idempotency import Key
 from blazar_sched.service.booking.lease_writer import LeaseWriter
-from blazar_sched.service.bus.notifier import LEASE_CREATE
+from blazar_sched.service.bus import notifier
 from blazar_sched.service.bus.notifier import LEASE_DELETE
-from blazar_sched.service.bus.notifier import LEASE_UPDATE
-from blazar_sched.service.bus.notifier import Notifier
 from blazar_sched.service.enforcement import Admission
 from blazar_sched.service.enforcement import Enforcement
 from blazar_sched.service.enforcement.base import LeaseChange
@@ -28,7 +25,7 @@ from blazar_sched.service.events.trust import Trusts
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.tx import PlacingTx
 
-# A function to call after a commit, which notifies of a removed lease.
+# A function to call after a commit that has removed a lease.
 Removed = Callable[[], None]
 
 
@@ -44,7 +41,6 @@ class Bookings:
         ledger: Ledger,
         drivers: resources.Drivers,
         runner: Runner,
-        notifier: Notifier,
         enforcement: Enforcement,
         trusts: Trusts,
         clock: Callable[[], float],
@@ -53,7 +49,6 @@ class Bookings:
         self.ledger = ledger
         self.drivers = drivers
         self.runner = runner
-        self.notifier = notifier
         self.enforcement = enforcement
         self.clock = clock
         self.drafts = Drafts(conf, drivers)
@@ -86,7 +81,7 @@ class Bookings:
 
         lease, is_new = admission.commit(work)
         if is_new and not admission.is_dry_run:
-            self.announce([lease])
+            self.runner.wake()
         return lease
 
     def add(
@@ -117,26 +112,16 @@ class Bookings:
     def remove(self, tx: PlacingTx, lease: Lease) -> Removed:
         """Remove a lease that has nothing in other services but a trust.
 
-        :returns: the function that notifies of the removal, and deletes the
-            trust; to be called after the commit
+        :returns: the function that notifies the filters of the removal, and
+            deletes the trust; to be called after the commit
         """
         ended = self.enforcement.ending(tx, lease)
         tx.discard_trust(lease.trust_id)
         tx.delete_lease(lease.id)
+        notifier.lease(tx, LEASE_DELETE, lease)
 
         def removed() -> None:
             ended()
-            self.notifier.lease(LEASE_DELETE, lease)
             self._trusts.delete(lease.trust_id)
 
         return removed
-
-    def announce(
-        self, new: Iterable[Lease] = (), changed: Iterable[Lease] = ()
-    ) -> None:
-        """Notify of leases that were committed, and have due events done."""
-        for lease in new:
-            self.notifier.lease(LEASE_CREATE, lease)
-        for lease in changed:
-            self.notifier.lease(LEASE_UPDATE, lease)
-        self.runner.wake()

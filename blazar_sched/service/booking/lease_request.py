@@ -51,6 +51,7 @@ from blazar_sched.service.booking.search import Booking
 from blazar_sched.service.booking.search import check_on_hosts
 from blazar_sched.service.booking.search import SECONDS
 from blazar_sched.service.booking.search import WindowSearch
+from blazar_sched.service.bus import notifier
 from blazar_sched.service.bus.notifier import REQUEST_BOOK
 from blazar_sched.service.bus.notifier import REQUEST_CREATE
 from blazar_sched.service.bus.notifier import REQUEST_DELETE
@@ -75,21 +76,14 @@ MAX_START_RANGE = 366 * 86400
 # The namespace of the ids that follow from idempotency keys.
 _NAMESPACE = uuid.UUID('3b0c5a52-6d2e-4c7b-9a0e-5f2a1c4d7e90')
 
+# The notification that a request waits no more, by its status.
+_ENDED = {
+    states.REQUEST_BOOKED: REQUEST_BOOK,
+    states.REQUEST_LAPSED: REQUEST_LAPSE,
+    states.REQUEST_CANCELLED: REQUEST_DELETE,
+}
+
 _Shown = dict[str, Any]
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Booked:
-    """A request that was booked, with its lease.
-
-    :param moved: the requests whose leases were moved, with these leases
-    """
-
-    request: LeaseRequest
-    lease: Lease
-    moved: list[tuple[LeaseRequest, Lease]] = dataclasses.field(
-        default_factory=list
-    )
 
 
 class LeaseRequests(loop.Looped):
@@ -108,7 +102,6 @@ class LeaseRequests(loop.Looped):
         self._conf = bookings.conf.manager
         self._bookings = bookings
         self._ledger = bookings.ledger
-        self._notifier = bookings.notifier
         self._enforcement = bookings.enforcement
         self._requests = RequestSearch(bookings, search)
         self._search = search
@@ -147,7 +140,6 @@ class LeaseRequests(loop.Looped):
             self._check(new, now)
             made, is_new = self._ledger.write(lambda tx: self._add(tx, new))
             if is_new:
-                self._notifier.lease_request(REQUEST_CREATE, made)
                 self._book_first(made, now)
         return self.get(made.id, None, anew=False)
 
@@ -195,7 +187,7 @@ class LeaseRequests(loop.Looped):
         """
         now = self._bookings.now()
 
-        def work(tx: Tx) -> LeaseRequest:
+        def work(tx: Tx) -> None:
             request = tx.lease_request(request_id, project_id)
             if not request.is_waiting:
                 raise exception.InvalidStatus(
@@ -203,10 +195,9 @@ class LeaseRequests(loop.Looped):
                     'cancelled',
                     field='status',
                 )
-            return _ended(tx, request, states.REQUEST_CANCELLED, now)
+            _ended(tx, request, states.REQUEST_CANCELLED, now)
 
-        cancelled = self._ledger.write(work)
-        self._notifier.lease_request(REQUEST_DELETE, cancelled)
+        self._ledger.write(work)
         self.search_again()
 
     def step(self) -> float:
@@ -289,18 +280,16 @@ class LeaseRequests(loop.Looped):
             )
         new = dataclasses.replace(new, number=tx.last_request_number() + 1)
         tx.put_lease_request(new)
+        notifier.lease_request(tx, REQUEST_CREATE, new)
         return new, True
 
     def _lapse(self, late: LeaseRequest, now: int) -> None:
-        def work(tx: Tx) -> LeaseRequest | None:
+        def work(tx: Tx) -> None:
             request = tx.lease_request(late.id, None)
-            if not request.is_waiting:
-                return None
-            return _ended(tx, request, states.REQUEST_LAPSED, now)
+            if request.is_waiting:
+                _ended(tx, request, states.REQUEST_LAPSED, now)
 
-        lapsed = self._ledger.write(work)
-        if lapsed is not None:
-            self._notifier.lease_request(REQUEST_LAPSE, lapsed)
+        self._ledger.write(work)
 
     def _book_first(self, request: LeaseRequest, now: int) -> None:
         """Book the lease of a new request, if there is room.
@@ -393,17 +382,10 @@ class LeaseRequests(loop.Looped):
         except exception.Conflict as e:
             LOG.warning('Lease request %s waits: %s', request.id, e)
             return False
-        if booked is None:
+        if not booked:
             return False
-        self._announce(booked)
+        self._bookings.runner.wake()
         return True
-
-    def _announce(self, booked: _Booked) -> None:
-        self._notifier.lease_request(REQUEST_BOOK, booked.request)
-        self._bookings.announce([booked.lease])
-        for request, lease in booked.moved:
-            self._notifier.lease_request(REQUEST_MOVE, request)
-            self._bookings.announce(changed=[lease])
 
     def _make_room(
         self,
@@ -448,8 +430,8 @@ class LeaseRequests(loop.Looped):
                     moving=[each for each, _ in leaving], starts=starts,
                     now=now,
                 ))
-                if booked is not None:
-                    self._announce(booked)
+                if booked:
+                    self._bookings.runner.wake()
                     return True
             break
         return False
@@ -536,30 +518,28 @@ class LeaseRequests(loop.Looped):
         moving: Sequence[RequestedLease],
         starts: Sequence[int],
         now: int,
-    ) -> _Booked | None:
+    ) -> bool:
         """Write the lease of a request, and the moved leases.
 
         :param moving: the leases to move
         :param starts: the start of the request, and those of the moved leases
-        :returns: None if the leases have changed meanwhile, or as `_put`
+        :returns: False if the leases have changed meanwhile, or as `_put`
         :raises NotEnoughHostsAvailable: if one of the leases finds no room
             any more
         """
         movable = self._movable(tx, requested.request, now)
         if any(each not in movable for each in moving):
-            return None
+            return False
         held = [
             self._bookings.writer.release(tx, each.lease, now)
             for each in moving
         ]
-        booked = self._put(tx, requested, seen, lambda tx: starts[0], now)
-        if booked is None:
-            return None
-        moved = [
-            (each.request, self._move(tx, each.lease, before, at, now))
-            for each, before, at in zip(moving, held, starts[1:], strict=True)
-        ]
-        return dataclasses.replace(booked, moved=moved)
+        if not self._put(tx, requested, seen, lambda tx: starts[0], now):
+            return False
+        for each, before, at in zip(moving, held, starts[1:], strict=True):
+            notifier.lease_request(tx, REQUEST_MOVE, each.request)
+            self._move(tx, each.lease, before, at, now)
+        return True
 
     def _move(
         self,
@@ -568,7 +548,7 @@ class LeaseRequests(loop.Looped):
         held: lease_placing.Allocations,
         start: int,
         now: int,
-    ) -> Lease:
+    ) -> None:
         """Place a lease that was released anew at a start.
 
         :param held: the allocations that the lease had
@@ -580,7 +560,6 @@ class LeaseRequests(loop.Looped):
             self._enforcement.check_limits(tx, change)
         except exception.LimitExceeded as e:
             raise exception.NotEnoughHostsAvailable(str(e)) from e
-        return change.lease
 
     def _put(
         self,
@@ -589,10 +568,10 @@ class LeaseRequests(loop.Looped):
         seen: Set[str],
         booking: Booking[int | None],
         now: int,
-    ) -> _Booked | None:
+    ) -> bool:
         """Write the lease of a request, and what has become of the request.
 
-        :returns: None if the request cannot be booked now: it waits no more,
+        :returns: False if the request cannot be booked now: it waits no more,
             another request has come ahead of it, or there is no room
         """
         request = tx.lease_request(requested.request.id, None)
@@ -600,15 +579,15 @@ class LeaseRequests(loop.Looped):
             each.turn < request.turn and each.id not in seen
             for each in tx.waiting_requests()
         ):
-            return None
+            return False
         start = booking(tx)
         if start is None:
-            return None
+            return False
         lease = self._bookings.add(
             tx, self._requests.lease(request, start, now), now
         )
-        ended = _ended(tx, request, states.REQUEST_BOOKED, now, lease.id)
-        return _Booked(ended, lease)
+        _ended(tx, request, states.REQUEST_BOOKED, now, lease.id)
+        return True
 
 
 def _new(
@@ -653,13 +632,13 @@ def _ended(
     status: str,
     now: int,
     lease_id: str | None = None,
-) -> LeaseRequest:
-    """Write that a request waits no more; return the request."""
+) -> None:
+    """Write that a request waits no more, and notify of it."""
     ended = dataclasses.replace(
         request, status=status, lease_id=lease_id, updated_at=now
     )
     tx.put_lease_request(ended)
-    return ended
+    notifier.lease_request(tx, _ENDED[status], ended)
 
 
 def _shown(

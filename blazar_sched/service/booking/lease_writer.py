@@ -27,6 +27,9 @@ from blazar_sched.replica import state
 from blazar_sched.service import resources
 from blazar_sched.service.booking import placing_options
 from blazar_sched.service.booking.draft import Drafts
+from blazar_sched.service.bus import notifier
+from blazar_sched.service.bus.notifier import LEASE_CREATE
+from blazar_sched.service.bus.notifier import LEASE_UPDATE
 from blazar_sched.service.enforcement.base import LeaseChange
 from blazar_sched.service.ledger.tx import PlacingTx
 
@@ -37,7 +40,7 @@ Placed = tuple[Lease, lease_placing.Allocations, list[Instance]]
 class LeaseWriter:
     """Places leases on hosts, and writes them with their allocations.
 
-    Each method is a part of the caller's commit: nothing is notified of.
+    Each method is a part of the caller's commit, and of what it notifies.
     """
 
     def __init__(
@@ -71,10 +74,12 @@ class LeaseWriter:
         for lease, _, displaced in new:
             _put_paths(tx, displaced)
             self._book(tx, lease, lease.window)
+            notifier.lease(tx, LEASE_CREATE, lease)
 
     def add_started(self, tx: PlacingTx, lease: Lease) -> None:
         """Write the new lease of a server that is on its host already."""
         tx.add_lease(lease, ())
+        notifier.lease(tx, LEASE_CREATE, lease)
 
     def release(
         self, tx: PlacingTx, lease: Lease, now: int
@@ -112,6 +117,7 @@ class LeaseWriter:
             tx.put_allocations(reservation_id, allocations, now)
         _put_paths(tx, displaced)
         self._book(tx, new, new.window)
+        notifier.lease(tx, LEASE_UPDATE, new)
         return LeaseChange(new, old, now, placed, held)
 
     def change(
@@ -132,6 +138,7 @@ class LeaseWriter:
         held = lease_placing.allocations_of(tx.replica, old)
         if new.window == old.window and not changed:
             tx.put_lease(new)
+            notifier.lease(tx, LEASE_UPDATE, new)
             return LeaseChange(new, old, now, held, held)
         settled = _settled(old, new, left)
         placed, displaced = self.place_changed(tx.replica, old, new, now, left)
@@ -155,6 +162,7 @@ class LeaseWriter:
             tx.put_allocations(reservation_id, allocations, now)
         _put_paths(tx, displaced)
         self._book(tx, new, new.left(now), settled)
+        notifier.lease(tx, LEASE_UPDATE, new)
         return LeaseChange(new, old, now, placed, held)
 
     def place_changed(

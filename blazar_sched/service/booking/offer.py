@@ -23,6 +23,8 @@ from blazar_sched.service.booking.search import Booking
 from blazar_sched.service.booking.search import LeaseWindow
 from blazar_sched.service.booking.search import Windows
 from blazar_sched.service.booking.search import WindowSearch
+from blazar_sched.service.bus import notifier
+from blazar_sched.service.bus.notifier import LEASE_CREATE
 from blazar_sched.service.enforcement.base import LeaseChange
 from blazar_sched.service.ledger.reader import Reader
 from blazar_sched.service.ledger.tx import PlacingTx
@@ -147,6 +149,7 @@ class Offers:
             lease = self._bookings.drafts.accepted(held, values, now)
             placed = lease_placing.allocations_of(tx.replica, held)
             tx.put_lease(lease)
+            notifier.lease(tx, LEASE_CREATE, lease)
             admission.check(tx, LeaseChange(lease, None, now, placed))
             return lease
 

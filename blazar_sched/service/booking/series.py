@@ -34,6 +34,7 @@ from blazar_sched.service.booking import idempotency
 from blazar_sched.service.booking.booking import Bookings
 from blazar_sched.service.booking.booking import Removed
 from blazar_sched.service.booking.lease_writer import Placed
+from blazar_sched.service.bus import notifier
 from blazar_sched.service.bus.notifier import SERIES_AT_RISK
 from blazar_sched.service.bus.notifier import SERIES_FAILED
 from blazar_sched.service.enforcement.base import LeaseChange
@@ -71,12 +72,10 @@ _OF_THE_RULE = {'rrule', 'start', 'time_zone'}
 class _Booked:
     """What a commit has done for a series.
 
-    :param leases: the new leases
     :param missing: the occurrences for which there is no room since now
     """
 
     shown: _Shown
-    leases: list[Lease]
     missing: list[str]
 
 
@@ -100,7 +99,6 @@ class AllSeries(loop.Looped):
         self._conf = bookings.conf.manager
         self._bookings = bookings
         self._ledger = bookings.ledger
-        self._notifier = bookings.notifier
         # Whether the last step has left occurrences to the next step.
         self._more = False
         # The ledger's revision when a missing occurrence was last tried, by
@@ -108,7 +106,9 @@ class AllSeries(loop.Looped):
         self._tried: dict[str, int] = {}
         self._objects = loop.Objects[Series](
             'series', metrics,
-            lambda failing: self._notifier.series(SERIES_FAILED, failing, []),
+            lambda failing: self._ledger.write(
+                lambda tx: notifier.series(tx, SERIES_FAILED, failing, [])
+            ),
         )
         self._waiting = loop.Objects[Series]('series without room', metrics)
         self._loop = loop.Loop('series', self.step)
@@ -156,13 +156,13 @@ class AllSeries(loop.Looped):
         def work(tx: PlacingTx) -> _Booked:
             made = idempotency.series_of(tx, new)
             if made is not None:
-                return _Booked(_shown(tx, made, now), [], [])
+                return _Booked(_shown(tx, made, now), [])
             self._check_number(tx, new)
             return self._book(tx, new, due, now, left_out)
 
         booked = self._ledger.commit(work, dry_run)
         if not dry_run:
-            self._announce(booked)
+            self._bookings.runner.wake()
             # The loop books the occurrences for which one commit is too short.
             self._loop.wake()
         return booked.shown
@@ -220,7 +220,7 @@ class AllSeries(loop.Looped):
             )
             if values.keys() <= _OF_NO_LEASE:
                 tx.put_series(new)
-                return _Booked(_shown(tx, new, now), [], []), []
+                return _Booked(_shown(tx, new, now), []), []
             at = _first_change(new, since, now)
             return self._change(tx, known, new, at, now, _left_out(new))
 
@@ -228,7 +228,7 @@ class AllSeries(loop.Looped):
         if not dry_run:
             for each in removed:
                 each()
-            self._announce(booked)
+            self._bookings.runner.wake()
             self._loop.wake()
         return booked.shown
 
@@ -348,12 +348,15 @@ class AllSeries(loop.Looped):
             known = tx.one_series(series.id)
             if known != series:
                 # Another manager has booked, or the series was changed.
-                return _Booked({}, [], []), []
-            if changing:
-                return self._change(
-                    tx, known, known, at, now, _LEFT_OUT_LATER
-                )
-            return self._book(tx, known, due, now, _LEFT_OUT_LATER), []
+                return _Booked({}, []), []
+            done = (
+                self._change(tx, known, known, at, now, _LEFT_OUT_LATER)
+                if changing
+                else (self._book(tx, known, due, now, _LEFT_OUT_LATER), [])
+            )
+            if missing := done[0].missing:
+                notifier.series(tx, SERIES_AT_RISK, known, missing)
+            return done
 
         booked, removed = self._commit_later(series, work)
         for each in removed:
@@ -367,7 +370,6 @@ class AllSeries(loop.Looped):
                 'Could not book the occurrences %s of series %s',
                 ', '.join(booked.missing), series.id,
             )
-            self._notifier.series(SERIES_AT_RISK, series, booked.missing)
 
     def _to_retry(self, known: Iterable[Series], now: int) -> Iterator[Series]:
         """Yield the series whose missing occurrences are to be tried again.
@@ -429,7 +431,7 @@ class AllSeries(loop.Looped):
 
         def work(tx: PlacingTx) -> tuple[_Booked, Sequence[Removed]]:
             if tx.one_series(series.id) != claimed:
-                return _Booked({}, [], []), []
+                return _Booked({}, []), []
             booked = self._book(
                 tx, claimed, dataclasses.replace(due, missing=missing), now,
                 _LEFT_OUT_LATER,
@@ -447,8 +449,8 @@ class AllSeries(loop.Looped):
         try:
             booked, removed = self._ledger.commit(work)
         except exception.SeriesNotFound:
-            return _Booked({}, [], []), []
-        self._announce(booked)
+            return _Booked({}, []), []
+        self._bookings.runner.wake()
         return booked, removed
 
     def _check_number(self, tx: PlacingTx, new: Series) -> None:
@@ -458,10 +460,6 @@ class AllSeries(loop.Looped):
                 f'a project may have at most {most} series',
                 field='rrule',
             )
-
-    def _announce(self, booked: _Booked) -> None:
-        if booked.leases:
-            self._bookings.announce(booked.leases)
 
     def _searched(
         self, series: Series, due: _Due, now: int, left_out: _Errors
@@ -533,7 +531,7 @@ class AllSeries(loop.Looped):
         )
         tx.put_series(new)
         return _Booked(
-            _shown(tx, new, now), [lease for lease, _, _ in made],
+            _shown(tx, new, now),
             [name for name in missing if name not in series.missing],
         )
 

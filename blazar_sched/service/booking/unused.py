@@ -20,6 +20,7 @@ from blazar_sched.domain.reservation import Reservation
 from blazar_sched.service import loop
 from blazar_sched.service.booking.booking import Bookings
 from blazar_sched.service.booking.lease import Leases
+from blazar_sched.service.bus import notifier
 from blazar_sched.service.bus.notifier import LEASE_UNUSED
 from blazar_sched.service.ledger.reader import Reader
 from blazar_sched.service.ledger.tx import PlacingTx
@@ -78,8 +79,6 @@ class Unused(loop.Looped):
                 notified_at = self._ledger.commit(
                     lambda tx: _note_use(tx, lease.id, now)
                 )
-                if notified_at == now:
-                    self._bookings.notifier.lease(LEASE_UNUSED, lease)
             due = (
                 notified_at is not None
                 and notified_at + self._conf.unused_notice <= now
@@ -118,8 +117,8 @@ class Unused(loop.Looped):
 def _note_use(tx: PlacingTx, lease_id: str, now: int) -> int | None:
     """Note that a lease is not used in full, or that it is used.
 
-    :returns: when the owner was notified, `now` if that is to be done; None
-        if the lease is used in full, or is changing
+    :returns: when the owner was notified, `now` if that is done now; None if
+        the lease is used in full, or is changing
     """
     lease = tx.lease(lease_id)
     if lease.status != states.LEASE_ACTIVE or not lease.is_idle:
@@ -130,7 +129,10 @@ def _note_use(tx: PlacingTx, lease_id: str, now: int) -> int | None:
     for r in _watched(lease):
         made = {k: v for k, v in r.made.items() if k != _NOTIFIED_AT}
         tx.set_reservation_made(r.id, {**made, **note})
-    return note.get(_NOTIFIED_AT)
+    notified_at = note.get(_NOTIFIED_AT)
+    if notified_at == now:
+        notifier.lease(tx, LEASE_UNUSED, lease)
+    return notified_at
 
 
 def _notified_at(lease: Lease) -> int | None:

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Notifications about leases, hosts and servers.
 
+A notification of a lease, a series or a lease request belongs to the commit of
+a change: it is added to the commit, and sent once the change is committed.
+
 Notifications are sent with oslo.messaging, where
 [oslo_messaging_notifications] names a driver, with Blazar's publisher, level,
 event types and payload. Where Blazar has no event type, the type is this
@@ -10,6 +13,7 @@ lost. The log has a line for each notification, whether or not it is sent.
 """
 
 import collections
+from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,16 +22,20 @@ from oslo_context import context
 from oslo_log import log
 import oslo_messaging
 
+from blazar_sched.domain import event
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.lease_request import LeaseRequest
 from blazar_sched.domain.maintenance import Maintenance
+from blazar_sched.domain.notification import Notification
+from blazar_sched.domain.notification import Payload
 from blazar_sched.domain.series import Series
 from blazar_sched.domain.threshold import Threshold
 from blazar_sched.service import loop
 from blazar_sched.service.bus import payload as payloads
 from blazar_sched.service.bus import rpc
+from blazar_sched.service.ledger.tx import Tx
 
 LOG = log.getLogger(__name__)
 
@@ -66,6 +74,18 @@ REQUEST_BOOK = 'request.book'
 REQUEST_MOVE = 'request.move'
 REQUEST_LAPSE = 'request.lapse'
 REQUEST_DELETE = 'request.delete'
+# The types that webhooks of projects can have.
+OF_PROJECTS = (
+    LEASE_CREATE, f'{LEASE_CREATE}{ERROR}', LEASE_UPDATE, LEASE_DELETE,
+    *(
+        f'{LEASE_EVENT}{each}{suffix}'
+        for each in event.OF_LEASE for suffix in ('', ERROR)
+    ),
+    BEFORE_END_STOP, LEASE_DEGRADED, LEASE_HEALED, LEASE_AT_RISK,
+    LEASE_UNUSED, LEASE_LENDING, LEASE_MAINTENANCE, SERIES_AT_RISK,
+    SERIES_FAILED, REQUEST_CREATE, REQUEST_BOOK, REQUEST_MOVE, REQUEST_LAPSE,
+    REQUEST_DELETE,
+)
 # The number of free hosts or instances is below a threshold, and no longer.
 CAPACITY_LOW = 'capacity.low'
 CAPACITY_RECOVERED = 'capacity.recovered'
@@ -131,49 +151,9 @@ class Notifier(loop.Looped):
         ] = collections.deque(maxlen=MAX_WAITING)
         self._loop = loop.Loop('notifier', self.step)
 
-    def lease(self, event_type: str, lease: Lease) -> None:
-        """Queue a notification of a lease, with an `event_type` from above.
-
-        A held offer is not a lease yet: no notification is sent.
-        """
-        if not lease.is_offer:
-            is_degraded = event_type == LEASE_DEGRADED
-            form = payloads.degraded if is_degraded else payloads.lease
-            self._put(event_type, form(lease))
-
-    def maintenance(
-        self, event_type: str, lease: Lease, maintenance: Maintenance
-    ) -> None:
-        """Queue a notification of a lease that a maintenance concerns.
-
-        No notification of a held offer is sent, as in `lease`.
-
-        :param event_type: from above
-        """
-        if not lease.is_offer:
-            self._put(event_type, payloads.maintenance(lease, maintenance))
-
-    def lending(self, lease: Lease, reservation_id: str, lent: int) -> None:
-        """Queue a notification of what a reservation lends from now on.
-
-        :param lent: the number of hosts or instances
-        """
-        self._put(
-            LEASE_LENDING, payloads.lending(lease, reservation_id, lent)
-        )
-
-    def series(
-        self, event_type: str, series: Series, occurrences: Sequence[str]
-    ) -> None:
-        """Queue a notification of a series; `event_type` is from above.
-
-        :param occurrences: the names of the occurrences that are meant
-        """
-        self._put(event_type, payloads.series(series, occurrences))
-
-    def lease_request(self, event_type: str, request: LeaseRequest) -> None:
-        """Queue a notification of a lease request; the type is from above."""
-        self._put(event_type, payloads.lease_request(request))
+    def notify(self, notification: Notification) -> None:
+        """Queue a notification of a change that was committed."""
+        self._put(notification.event_type, notification.payload())
 
     def threshold(self, threshold: Threshold) -> None:
         """Queue a notification that a threshold was crossed."""
@@ -232,6 +212,67 @@ class Notifier(loop.Looped):
             self.lost += 1
         self._waiting.append((context.get_current(), event_type, payload))
         self._loop.wake()
+
+
+def lease(tx: Tx, event_type: str, lease: Lease) -> None:
+    """Notify of a lease, with an `event_type` from above.
+
+    A held offer is not a lease yet: no notification is sent.
+    """
+    is_degraded = event_type == LEASE_DEGRADED
+    form = payloads.degraded if is_degraded else payloads.lease
+    _of_lease(tx, event_type, lease, lambda: form(lease))
+
+
+def maintenance(
+    tx: Tx, event_type: str, lease: Lease, maintenance: Maintenance
+) -> None:
+    """Notify of a lease that a maintenance concerns, as `lease`."""
+    _of_lease(
+        tx, event_type, lease,
+        lambda: payloads.maintenance(lease, maintenance),
+    )
+
+
+def lending(tx: Tx, lease: Lease, reservation_id: str, lent: int) -> None:
+    """Notify of what a reservation lends from now on.
+
+    :param lent: the number of hosts or instances
+    """
+    _of_lease(
+        tx, LEASE_LENDING, lease,
+        lambda: payloads.lending(lease, reservation_id, lent),
+    )
+
+
+def series(
+    tx: Tx, event_type: str, series: Series, occurrences: Sequence[str]
+) -> None:
+    """Notify of a series; `event_type` is from above.
+
+    :param occurrences: the names of the occurrences that are meant
+    """
+    tx.notifications.append(Notification(
+        event_type, series.project_id,
+        lambda: payloads.series(series, occurrences),
+    ))
+
+
+def lease_request(tx: Tx, event_type: str, request: LeaseRequest) -> None:
+    """Notify of a lease request; the type is from above."""
+    tx.notifications.append(Notification(
+        event_type, request.project_id,
+        lambda: payloads.lease_request(request),
+    ))
+
+
+def _of_lease(
+    tx: Tx, event_type: str, lease: Lease, payload: Callable[[], Payload]
+) -> None:
+    if not lease.is_offer:
+        tx.notifications.append(
+            Notification(event_type, lease.project_id, payload)
+        )
 
 
 def threshold_event(threshold: Threshold) -> str:

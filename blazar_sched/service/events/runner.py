@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from concurrent import futures
 import contextlib
 import dataclasses
+import functools
 import math
 
 import futurist
@@ -352,7 +353,9 @@ class Runner:
                     event, lease, mine, tried, write.reasons
                 )
             ended = self._transitions.ending(event, lease)
-            self._finish(event, mine, states.EVENT_DONE, write)
+            self._finish(event, mine, states.EVENT_DONE, functools.partial(
+                transition.conclude, write=write, event=event, before=lease
+            ))
         except (claim.ClaimLost, _Stopping):
             LOG.warning('Left %s to another manager', _name(event))
             self._finish(event, mine, states.EVENT_UNDONE)
@@ -373,7 +376,6 @@ class Runner:
             })) or 'none',
         )
         self._attempts.forget(event)
-        self._transitions.notify(event, lease)
         ended()
         return True
 
@@ -496,12 +498,15 @@ class Runner:
             event,
             mine,
             states.EVENT_ERROR,
-            lambda tx: transition.fail(
-                tx, lease, int(self._clock()), reasons
+            functools.partial(
+                transition.conclude,
+                write=lambda tx: transition.fail(
+                    tx, lease, int(self._clock()), reasons
+                ),
+                event=event, before=lease, suffix=notifier.ERROR,
             ),
         )
         self._attempts.forget(event)
-        self._transitions.notify(event, lease, notifier.ERROR)
         return True
 
     def _remember(self, event: Event) -> Attempted:

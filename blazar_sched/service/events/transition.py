@@ -32,11 +32,11 @@ from blazar_sched.domain.reservation import Reservation
 from blazar_sched.service.before_end import base as before_end
 from blazar_sched.service.before_end import NOTHING
 from blazar_sched.service.before_end import requested_action
+from blazar_sched.service.bus import notifier
 from blazar_sched.service.bus.notifier import LEASE_DEGRADED
 from blazar_sched.service.bus.notifier import LEASE_DELETE
 from blazar_sched.service.bus.notifier import LEASE_EVENT
 from blazar_sched.service.bus.notifier import LEASE_HEALED
-from blazar_sched.service.bus.notifier import Notifier
 from blazar_sched.service.enforcement import Enforcement
 from blazar_sched.service.events import trust
 from blazar_sched.service.ledger.ledger import Ledger
@@ -100,13 +100,11 @@ class Transitions:
         self,
         conf: cfg.ConfigOpts,
         ledger: Ledger,
-        notifier: Notifier,
         trusts: trust.Trusts,
         enforcement: Enforcement,
     ) -> None:
         self._conf = conf.manager
         self._ledger = ledger
-        self._notifier = notifier
         self._trusts = trusts
         self._enforcement = enforcement
         self._do = {
@@ -146,33 +144,6 @@ class Transitions:
             self._trusts.delete(lease.trust_id)
 
         return end
-
-    def notify(
-        self, event: Event, before: Lease, suffix: str = ''
-    ) -> None:
-        """Notify of an event that is over, and of the changes of its lease.
-
-        :param before: the lease of the event, as it was before the event
-        """
-        try:
-            lease = self._ledger.lease(before.id)
-        except exception.BlazarSchedError:
-            # The lease was deleted, or the database is away.
-            lease = before
-        self._notifier.lease(
-            f'{LEASE_EVENT}{event.event_type}{suffix}', lease
-        )
-        if lease.degraded != before.degraded:
-            self._notifier.lease(
-                LEASE_DEGRADED
-                if lease.degraded
-                else LEASE_HEALED,
-                lease,
-            )
-        if event.event_type == END_LEASE and not suffix and (
-            before.status == states.LEASE_DELETING
-        ):
-            self._notifier.lease(LEASE_DELETE, lease)
 
     def _vacate_hosts(
         self, lease: Lease, steps: Steps, now: int
@@ -420,3 +391,26 @@ def _set_reservations(
             state_machine.RESERVATION, reservation.status
         ):
             tx.set_reservation_status(reservation.id, status, now)
+
+
+def conclude(
+    tx: Tx, write: Write, event: Event, before: Lease, suffix: str = ''
+) -> None:
+    """Write the outcome of an event that is over, and notify of the changes.
+
+    :param before: the lease of the event, as it was before the event
+    """
+    write(tx)
+    try:
+        lease = tx.lease(before.id)
+    except exception.LeaseNotFound:
+        lease = before
+    notifier.lease(tx, f'{LEASE_EVENT}{event.event_type}{suffix}', lease)
+    if lease.degraded != before.degraded:
+        notifier.lease(
+            tx, LEASE_DEGRADED if lease.degraded else LEASE_HEALED, lease
+        )
+    if event.event_type == END_LEASE and not suffix and (
+        before.status == states.LEASE_DELETING
+    ):
+        notifier.lease(tx, LEASE_DELETE, lease)

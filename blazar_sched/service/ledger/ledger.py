@@ -30,6 +30,7 @@ from oslo_log import log
 import sqlalchemy as sa
 
 from blazar_sched.domain import exception
+from blazar_sched.domain.notification import Notification
 from blazar_sched.replica import record
 from blazar_sched.replica import state
 from blazar_sched.service import faults
@@ -40,6 +41,7 @@ from blazar_sched.service.ledger import reader
 from blazar_sched.service.ledger import retry
 from blazar_sched.service.ledger import snapshot
 from blazar_sched.service.ledger import tx
+from blazar_sched.service.ledger import webhook
 from blazar_sched.service.ledger import writer
 from blazar_sched.service.metrics import COMMIT_SECONDS
 from blazar_sched.service.metrics import CONFLICTS
@@ -70,6 +72,7 @@ class Ledger(reader.Reader):
     :param on_change: called with each revision that this ledger has
         committed, soon after the commit; an exception that the callback
         raises is logged
+    :param notify: called with each notification of a commit, likewise
     :param metrics: the metrics that count commits and conflicts
     :param overcommit: whether reservations may overcommit hosts
     :param relocating: whether instances may be relocated
@@ -81,6 +84,7 @@ class Ledger(reader.Reader):
         max_retries: int = 10,
         sleep: Callable[[float], object] = time.sleep,
         on_change: Callable[[int], object] | None = None,
+        notify: Callable[[Notification], object] | None = None,
         metrics: Metrics | None = None,
         overcommit: bool = True,
         relocating: bool = False,
@@ -91,6 +95,7 @@ class Ledger(reader.Reader):
         self._max_retries = max_retries
         self._sleep = sleep
         self._on_change = on_change
+        self._notify = notify
         self._overcommit = overcommit
         self._relocating = relocating
         self._metrics = metrics or service_metrics.new()
@@ -189,9 +194,11 @@ class Ledger(reader.Reader):
         if dry_run:
             return self.dry_run(work)
         with self._measured():
-            result, revision = self._retry(lambda: self._commit(work))
+            result, revision, told = self._retry(lambda: self._commit(work))
         if revision is not None:
-            self._announce(revision)
+            _call(self._on_change, revision)
+        for each in told:
+            _call(self._notify, each)
         return result
 
     def write(self, work: Callable[[tx.Tx], T]) -> T:
@@ -203,7 +210,10 @@ class Ledger(reader.Reader):
         :raises Unavailable: if conflicts do not end
         """
         with self._measured():
-            return self._retry(lambda: self._write(work))
+            result, told = self._retry(lambda: self._write(work))
+        for each in told:
+            _call(self._notify, each)
+        return result
 
     def dry_run(
         self,
@@ -296,8 +306,10 @@ class Ledger(reader.Reader):
 
     def _commit(
         self, work: Callable[[tx.PlacingTx], T]
-    ) -> tuple[T, int | None]:
-        """Return the result of the work, and the revision if there is one."""
+    ) -> tuple[T, int | None, list[Notification]]:
+        """Return the result of the work, the revision if there is one, and
+        the notifications.
+        """
         with self._lock:
             replica = self._load()
             with self._to_write.connect() as connection:
@@ -306,18 +318,24 @@ class Ledger(reader.Reader):
                 with tx.attempt(connection, replica) as attempt:
                     result = _try(work, attempt)
                 change.write(connection, revision, attempt.records)
+                webhook.queue(connection, attempt.notifications, time.time())
                 self._finish(connection, revision)
             if not attempt.records:
-                return result, None
+                return result, None, attempt.notifications
             self._apply(revision, attempt.records)
-        return result, revision
+        return result, revision, attempt.notifications
 
-    def _write(self, work: Callable[[tx.Tx], T]) -> T:
+    def _write(
+        self, work: Callable[[tx.Tx], T]
+    ) -> tuple[T, list[Notification]]:
+        """Return the result of the work, and the notifications."""
         with self._lock, self._to_write.connect() as connection:
             revision = self._take(connection, 0)
-            result = work(tx.Tx(connection))
+            attempt = tx.Tx(connection)
+            result = work(attempt)
+            webhook.queue(connection, attempt.notifications, time.time())
             self._finish(connection, revision)
-        return result
+        return result, attempt.notifications
 
     @contextlib.contextmanager
     def _measured(self) -> Iterator[None]:
@@ -419,13 +437,6 @@ class Ledger(reader.Reader):
             LOG.exception('Could not update the replica, dropping the replica')
             self.replica = None
 
-    def _announce(self, revision: int) -> None:
-        try:
-            if self._on_change is not None:
-                self._on_change(revision)
-        except Exception:
-            LOG.exception('Could not announce revision %d', revision)
-
     def _prune(self, last: int) -> int:
         """Delete a slice of the revisions up to `last`; return its size."""
         with self._to_write.connect() as connection:
@@ -437,6 +448,15 @@ class Ledger(reader.Reader):
         with self._to_write.connect() as connection:
             writer.drop(connection, before, self._writer)
             retry.commit(connection)
+
+
+def _call(announce: Callable[[T], object] | None, what: T) -> None:
+    """Announce what was committed; an error does not undo the commit."""
+    try:
+        if announce is not None:
+            announce(what)
+    except Exception:
+        LOG.exception('Could not announce %s', what)
 
 
 def _tables(connection: sa.Connection) -> str | None:

@@ -256,6 +256,40 @@ class Threshold(Base):
     post_at: orm.Mapped[int | None]
 
 
+class Webhook(Base):
+    __tablename__ = 'webhook'
+
+    id: orm.Mapped[str] = orm.mapped_column(Id, primary_key=True)
+    project_id: orm.Mapped[str] = orm.mapped_column(index=True)
+    url: orm.Mapped[str] = orm.mapped_column(Text)
+    events: orm.Mapped[list[str]]
+    secret: orm.Mapped[str]
+    created_at: orm.Mapped[int]
+    due_at: orm.Mapped[int] = orm.mapped_column(index=True)
+    failures: orm.Mapped[int]
+    failing_since: orm.Mapped[int | None]
+    error: orm.Mapped[str | None]
+    disabled: orm.Mapped[str | None]
+
+
+class WebhookDelivery(Base):
+    """A notification that waits for a webhook, in the order of the commits."""
+
+    __tablename__ = 'webhook_delivery'
+    __table_args__ = (
+        sa.Index(None, 'webhook_id', 'commit', 'position'),
+        OPTIONS,
+    )
+
+    id: orm.Mapped[str] = orm.mapped_column(Id, primary_key=True)
+    webhook_id: orm.Mapped[str] = orm.mapped_column(
+        sa.ForeignKey('webhook.id')
+    )
+    commit: orm.Mapped[int]
+    position: orm.Mapped[int] = orm.mapped_column(sa.Integer)
+    body: orm.Mapped[str] = orm.mapped_column(Text)
+
+
 class IdempotencyKey(Base):
     """An idempotency key of a client, with the digest of its request.
 

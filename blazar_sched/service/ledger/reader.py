@@ -25,6 +25,7 @@ from blazar_sched.service.ledger import threshold
 from blazar_sched.service.ledger import timeline
 from blazar_sched.service.ledger import trust
 from blazar_sched.service.ledger import use
+from blazar_sched.service.ledger import webhook
 
 
 class Reader(
@@ -52,6 +53,7 @@ class Reader(
     timeline.Reads,
     trust.Reads,
     use.Reads,
+    webhook.Reads,
 ):
     """All queries of the ledger, answered with domain objects.
 

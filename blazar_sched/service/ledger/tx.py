@@ -12,6 +12,7 @@ from blazar_sched import ext
 from blazar_sched.domain import exception
 from blazar_sched.domain.allocation import Allocation
 from blazar_sched.domain.instance import Instance
+from blazar_sched.domain.notification import Notification
 from blazar_sched.replica import record
 from blazar_sched.replica import state
 from blazar_sched.service.ledger import allocation
@@ -33,6 +34,7 @@ from blazar_sched.service.ledger import series
 from blazar_sched.service.ledger import shelved_server
 from blazar_sched.service.ledger import threshold
 from blazar_sched.service.ledger import trust
+from blazar_sched.service.ledger import webhook
 
 # The kinds of records that say what is allocated.
 _PROMISES = (record.RESERVATION, record.ALLOCATION)
@@ -57,12 +59,19 @@ class Tx(
     shelved_server.Writes,
     threshold.Writes,
     trust.Writes,
+    webhook.Writes,
     reader.Reader,
 ):
     """An attempt at a commit; reads see the attempt's earlier writes.
 
+    `notifications` holds what is notified of once the attempt is committed.
+
     :raises RuntimeError: by a write of which replicas need a record
     """
+
+    def __init__(self, connection: sa.Connection) -> None:
+        super().__init__(connection)
+        self.notifications: list[Notification] = []
 
     def _note(self, records: list[record.Record]) -> None:
         if records:

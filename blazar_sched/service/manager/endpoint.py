@@ -39,6 +39,7 @@ from blazar_sched.service.upkeep import host
 from blazar_sched.service.upkeep import instance_sync
 from blazar_sched.service.upkeep import lending
 from blazar_sched.service.upkeep import maintenance
+from blazar_sched.service.upkeep import webhook
 
 LOG = log.getLogger(__name__)
 
@@ -70,6 +71,7 @@ class Endpoint:
         timeline: timeline.Timeline,
         flavors: flavor_sync.Flavors,
         lendings: lending.Lendings,
+        webhooks: webhook.Webhooks,
         clock: clock.Clock,
     ) -> None:
         self._ledger = ledger
@@ -101,6 +103,10 @@ class Endpoint:
         self.get_maintenance = maintenances.get
         self.update_maintenance = maintenances.update
         self.delete_maintenance = maintenances.delete
+        self.create_webhook = webhooks.create
+        self.list_webhooks = _owned(webhooks.list)
+        self.get_webhook = webhooks.get
+        self.delete_webhook = webhooks.delete
         self.list_lease_requests = _owned(lease_requests.list)
         self.get_lease_request = lease_requests.get
         self.cancel_lease_request = lease_requests.cancel

@@ -67,6 +67,7 @@ from blazar_sched.service.upkeep import monitor
 from blazar_sched.service.upkeep import relocation
 from blazar_sched.service.upkeep import replanning
 from blazar_sched.service.upkeep import restorer
+from blazar_sched.service.upkeep import webhook
 
 LOG = log.getLogger(__name__)
 
@@ -112,6 +113,7 @@ class Manager:
         placing_options.read(conf.manager)
         self._conf = conf
         self._bus = rpc.transport(conf)
+        self.notifier = notifier.Notifier(conf)
         self._fanout = fanout.Fanout(self._bus, lambda: self.ledger.id)
         self.metrics = metrics or service_metrics.new()
         self.clock = Clock(
@@ -119,9 +121,8 @@ class Manager:
             self.metrics,
         )
         self.ledger = database.open_ledger(
-            conf, self._fanout.announce, self.metrics
+            conf, self._fanout.announce, self.notifier.notify, self.metrics
         )
-        self.notifier = notifier.Notifier(conf)
         self._gauges = gauges.Gauges(
             conf, self.ledger, self.notifier, self.clock,
             lambda: self._loops, lambda: self.thresholds.free,
@@ -135,15 +136,15 @@ class Manager:
             self.ledger, self.services.keystone, self.clock, self.metrics
         )
         transitions = transition.Transitions(
-            conf, self.ledger, self.notifier, self.trusts, self.enforcement
+            conf, self.ledger, self.trusts, self.enforcement
         )
         self.runner = Runner(
             conf, self.ledger, drivers, transitions, self.clock, monotonic,
             lambda: self.instances.wake(), pool, self.metrics,
         )
         self.bookings = Bookings(
-            conf, self.ledger, drivers, self.runner, self.notifier,
-            self.enforcement, self.trusts, self.clock,
+            conf, self.ledger, drivers, self.runner, self.enforcement,
+            self.trusts, self.clock,
         )
         lifetimes = lifetime.Lifetimes(
             self.bookings, nova, self.services.aliases
@@ -171,15 +172,14 @@ class Manager:
             self.services.freepool, self.clock,
         )
         self.healer = healing.Healer(
-            conf, self.ledger, self.notifier, self.runner.wake, self.clock,
-            self.metrics,
+            conf, self.ledger, self.runner.wake, self.clock, self.metrics
         )
         self.replanner = replanning.Replanner(
-            self.ledger, self.healer, self.notifier, self.clock, self.metrics
+            self.ledger, self.healer, self.clock, self.metrics
         )
         self.maintenances = maintenance.Maintenances(
             conf, self.ledger, self.healer, self.services.vacater,
-            self.notifier, self.runner.wake, self.clock, self.metrics,
+            self.runner.wake, self.clock, self.metrics,
         )
         floating_ip_healer = floating_ip_healing.Healer(
             self.ledger, self.services.neutron, self.healer, self.clock,
@@ -196,8 +196,7 @@ class Manager:
             conf, self.ledger, nova, self.clock, monotonic, self.metrics
         )
         self.lendings = lending.Lendings(
-            conf, self.ledger, self.services.vacater, self.notifier,
-            self.clock, self.metrics,
+            conf, self.ledger, self.services.vacater, self.clock, self.metrics
         )
         self.floating_ips = floating_ip.FloatingIPs(
             self.ledger, self.services.neutron, self.clock
@@ -207,6 +206,9 @@ class Manager:
             conf, self.ledger, self.capacity, self.notifier, self.clock,
             self.metrics,
         )
+        self.webhooks = webhook.Webhooks(
+            conf, self.ledger, self.clock, monotonic, pool
+        )
         self.timeline = timeline.Timeline(
             conf, self.ledger, self.capacity, self.clock
         )
@@ -215,7 +217,7 @@ class Manager:
             self.floating_ips, self.capacity, self.offers, self.series,
             self.extensions, self.maintenances, self.lease_requests,
             self.instances, self.timeline, self.flavors, self.lendings,
-            self.clock,
+            self.webhooks, self.clock,
         )
         self.endpoint = rpc.Counted(end_point, self.metrics)
         self._worker_endpoint = rpc.Counted(
@@ -285,6 +287,7 @@ class Manager:
             self.series,
             self.lease_requests,
             self.thresholds,
+            self.webhooks,
             self.runner,
             self.restorer,
             self.trusts,

@@ -169,9 +169,10 @@ class Healer:
                 tx.put_floating_ip_allocations(
                     reservation_id, ids, old.left(now)
                 )
+            healing.notify(tx, old, new)
             return new
 
-        self._healer.notify(old, self._ledger.write(work))
+        self._healer.wake(old, self._ledger.write(work))
 
 
 class _View:

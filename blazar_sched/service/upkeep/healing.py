@@ -29,11 +29,12 @@ from blazar_sched.placing import overload
 from blazar_sched.placing import reallocation
 from blazar_sched.service import loop
 from blazar_sched.service.booking import placing_options
+from blazar_sched.service.bus import notifier
 from blazar_sched.service.bus.notifier import LEASE_DEGRADED
 from blazar_sched.service.bus.notifier import LEASE_HEALED
-from blazar_sched.service.bus.notifier import Notifier
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.tx import PlacingTx
+from blazar_sched.service.ledger.tx import Tx
 from blazar_sched.service.metrics import Metrics
 
 LOG = log.getLogger(__name__)
@@ -57,14 +58,12 @@ class Healer:
         self,
         conf: cfg.ConfigOpts,
         ledger: Ledger,
-        notifier: Notifier,
         wake_runner: Callable[[], object],
         clock: Callable[[], float],
         metrics: Metrics,
     ) -> None:
         self._conf = conf.manager
         self._ledger = ledger
-        self._notifier = notifier
         self._wake_runner = wake_runner
         self._clock = clock
         self._objects = loop.Objects[str]('healing', metrics)
@@ -122,9 +121,11 @@ class Healer:
                     field='status',
                 )
             ids = {a.reservation_id for a, _ in held}
-            return old, self.move(tx, old, {host.uuid}, now, ids)
+            new = self.move(tx, old, {host.uuid}, now, ids)
+            notify(tx, old, new)
+            return old, new
 
-        self.notify(*self._ledger.commit(work))
+        self.wake(*self._ledger.commit(work))
 
     def _ailing(self, now: int, until: int) -> list[str]:
         """Return the ids of the leases that have lost allocations."""
@@ -154,11 +155,11 @@ class Healer:
             old = tx.lease(lease_id)
             if old.start > until or not is_healable(old, now):
                 return old, old
-            return old, self.move(
-                tx, old, _failed(tx, old), now, spares=True
-            )
+            new = self.move(tx, old, _failed(tx, old), now, spares=True)
+            notify(tx, old, new)
+            return old, new
 
-        self.notify(*self._ledger.commit(work))
+        self.wake(*self._ledger.commit(work))
 
     def move(
         self,
@@ -235,21 +236,20 @@ class Healer:
         minutes: int = self._conf.healing_interval
         return now + 60 * minutes if minutes else window.FOREVER
 
-    def notify(self, old: Lease, new: Lease) -> None:
-        """Notify of what a commit changed in a lease, and wake the runner.
+    def wake(self, old: Lease, new: Lease) -> None:
+        """Have done what is due since a commit has changed a lease."""
+        if new != old:
+            self._wake_runner()
 
-        A held offer is not a lease yet: no notification is sent.
-        """
-        if new == old or new.is_offer:
-            return
-        if new.degraded and not (
-            old.degraded and _lacking(new) <= _lacking(old)
-        ):
-            LOG.warning('Lease %s is degraded: capacity was lost', new.id)
-            self._notifier.lease(LEASE_DEGRADED, new)
-        else:
-            self._notifier.lease(LEASE_HEALED, new)
-        self._wake_runner()
+
+def notify(tx: Tx, old: Lease, new: Lease) -> None:
+    """Notify of what a commit changes in a lease, if anything."""
+    if new == old:
+        return
+    falls_short = new.degraded and not (
+        old.degraded and _lacking(new) <= _lacking(old)
+    )
+    notifier.lease(tx, LEASE_DEGRADED if falls_short else LEASE_HEALED, new)
 
 
 def is_healable(lease: Lease, now: int) -> bool:

@@ -31,7 +31,7 @@ from blazar_sched.placing import relocation
 from blazar_sched.replica import record
 from blazar_sched.replica import state
 from blazar_sched.service import loop
-from blazar_sched.service.bus.notifier import Notifier
+from blazar_sched.service.bus import notifier
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.reader import Reader
 from blazar_sched.service.ledger.tx import PlacingTx
@@ -69,14 +69,12 @@ class Lendings(loop.Looped):
         conf: cfg.ConfigOpts,
         ledger: Ledger,
         vacater: vacating.Vacater,
-        notifier: Notifier,
         clock: Callable[[], float],
         metrics: Metrics,
     ) -> None:
         self._conf = conf.manager
         self._ledger = ledger
         self._vacater = vacater
-        self._notifier = notifier
         self._clock = clock
         # What the replica had of each reservation at its last look, and the
         # time of the next look if that stays so, by id.
@@ -137,8 +135,6 @@ class Lendings(loop.Looped):
             old, new = self._ledger.commit(
                 functools.partial(_write, known, next_)
             )
-        if new.told != old.told:
-            self._notifier.lending(lease, reservation.id, new.told)
         for host in self._ledger.hosts([*new.recalled_at]):
             self._clear(lease, reservation, host, new, now)
         begins = known.start + self._conf.lend_after
@@ -259,9 +255,11 @@ def _write(
     found = _open(tx, known)
     if found is None:
         return Lending(), Lending()
-    _, reservation = found
+    lease, reservation = found
     old, new = Lending.decode(reservation.made), next_(tx, *found)
     _put(tx, reservation, new)
+    if new.told != old.told:
+        notifier.lending(tx, lease, reservation.id, new.told)
     return old, new
 
 

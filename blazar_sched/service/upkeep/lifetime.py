@@ -36,7 +36,7 @@ from blazar_sched.replica import state
 from blazar_sched.service.booking import draft
 from blazar_sched.service.booking.booking import Bookings
 from blazar_sched.service.booking.booking import Removed
-from blazar_sched.service.bus import notifier as notifications
+from blazar_sched.service.bus import notifier
 from blazar_sched.service.bus.notifier import LEASE_CREATE
 from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.nova import Server
@@ -60,7 +60,7 @@ class Written:
     See `Lifetimes.follow`.
 
     :param made: the new leases
-    :param gone: the leases that were deleted, each with its notification
+    :param gone: the leases that were deleted, each with what remains to do
     :param refused: the leases that were not made, each with the reason: the
         lease found no room, or exceeds a limit of the project
     :param early: the servers that are on a host ahead of their start: (start,
@@ -180,7 +180,7 @@ class Lifetimes:
                 'Created lease %s of server %s', lease.id, _instance_id(lease)
             )
         if written.made:
-            self._bookings.announce(written.made)
+            self._bookings.runner.wake()
         for lease, removed in written.gone:
             LOG.info(
                 'Deleted lease %s of server %s', lease.id, _instance_id(lease)
@@ -226,9 +226,9 @@ class Lifetimes:
             'refused: %s',
             server.uuid, server.project_id, lease.start, lease.end, reason,
         )
-        self._bookings.notifier.lease(
-            f'{LEASE_CREATE}{notifications.ERROR}', lease
-        )
+        self._ledger.write(lambda tx: notifier.lease(
+            tx, f'{LEASE_CREATE}{notifier.ERROR}', lease
+        ))
         self._nova.delete_servers([server])
 
     def _new(self, server: Server, now: int) -> Lease:

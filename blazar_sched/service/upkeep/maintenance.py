@@ -28,7 +28,6 @@ from blazar_sched.domain import states
 from blazar_sched.domain.allocation import Allocation
 from blazar_sched.domain.host import ClosedWindow
 from blazar_sched.domain.host import Host
-from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.maintenance import CHANGING
 from blazar_sched.domain.maintenance import Maintenance
 from blazar_sched.domain.maintenance import NO_ROOM
@@ -36,10 +35,10 @@ from blazar_sched.domain.maintenance import SERVERS
 from blazar_sched.replica import state
 from blazar_sched.service import loop
 from blazar_sched.service import metrics
+from blazar_sched.service.bus import notifier
 from blazar_sched.service.bus.notifier import LEASE_DEGRADED
 from blazar_sched.service.bus.notifier import LEASE_HEALED
 from blazar_sched.service.bus.notifier import LEASE_MAINTENANCE
-from blazar_sched.service.bus.notifier import Notifier
 from blazar_sched.service.clients.nova import Server
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.reader import Reader
@@ -58,22 +57,6 @@ _NAMED = 5
 _Shown = dict[str, Any]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Outcome:
-    """What a commit has done for a maintenance.
-
-    :param leases: the leases that had allocations on the hosts in the window,
-        each before and after the commit
-    :param restored: the leases that the maintenance no longer concerns, each
-        before and after the commit
-    """
-
-    maintenance: Maintenance
-    shown: _Shown
-    leases: list[tuple[Lease, Lease]]
-    restored: list[tuple[Lease, Lease]]
-
-
 class Maintenances(loop.Looped):
     """The operations on maintenances, and the loop that vacates hosts.
 
@@ -87,7 +70,6 @@ class Maintenances(loop.Looped):
         ledger: Ledger,
         healer: Healer,
         vacater: Vacater,
-        notifier: Notifier,
         wake_runner: Callable[[], object],
         clock: Callable[[], float],
         metrics_: Metrics,
@@ -96,7 +78,6 @@ class Maintenances(loop.Looped):
         self._ledger = ledger
         self._healer = healer
         self._vacater = vacater
-        self._notifier = notifier
         self._wake_runner = wake_runner
         self._clock = clock
         self._metrics = metrics_
@@ -138,7 +119,7 @@ class Maintenances(loop.Looped):
         )
         _check_end(new, now)
 
-        def work(tx: PlacingTx) -> _Outcome:
+        def work(tx: PlacingTx) -> _Shown:
             hosts = _chosen(tx, values)
             made = dataclasses.replace(
                 new, hosts=tuple(host.uuid for host in hosts)
@@ -169,19 +150,18 @@ class Maintenances(loop.Looped):
         """
         now = int(self._clock())
 
-        def work(tx: PlacingTx) -> _Outcome:
+        def work(tx: PlacingTx) -> _Shown:
             old = tx.maintenance(maintenance_id)
             new = _changed(old, values, now)
             before = _affected(tx, old, now)
-            outcome = self._close(
+            shown = self._close(
                 tx, new, force or dry_run, now,
                 moves=not old.window.includes(new.window),
             )
             held = {id_ for _, id_ in _affected(tx, new, now)}
             gone = {id_ for _, id_ in before} - held
-            return dataclasses.replace(
-                outcome, restored=_restore(tx, gone, now)
-            )
+            _restore(tx, gone, now)
+            return shown
 
         return self._write(work, dry_run)
 
@@ -192,14 +172,15 @@ class Maintenances(loop.Looped):
         """
         now = int(self._clock())
 
-        def work(tx: PlacingTx) -> list[tuple[Lease, Lease]]:
+        def work(tx: PlacingTx) -> None:
             old = tx.maintenance(maintenance_id)
             held = {id_ for _, id_ in _affected(tx, old, now)}
             _set_hosts(tx, old, None, now)
             tx.delete_maintenance(old.id)
-            return _restore(tx, held, now)
+            _restore(tx, held, now)
 
-        self._announce_restored(self._ledger.commit(work))
+        self._ledger.commit(work)
+        self._wake_runner()
 
     def get(self, maintenance_id: str) -> _Shown:
         """Return a maintenance with the leases that are in its way now.
@@ -272,7 +253,7 @@ class Maintenances(loop.Looped):
         ):
             return
 
-        def work(tx: PlacingTx) -> list[tuple[Lease, Lease]]:
+        def work(tx: PlacingTx) -> None:
             over = [h for h in tx.replica.closing_hosts() if is_over(h)]
             held = {
                 lease_id
@@ -287,34 +268,19 @@ class Maintenances(loop.Looped):
                         each for each in host.maintenances if each.end > now
                     ),
                 ))
-            return _restore(tx, held, now)
+            _restore(tx, held, now)
 
-        self._announce_restored(self._ledger.commit(work))
+        self._ledger.commit(work)
+        self._wake_runner()
 
     def _write(
-        self, work: Callable[[PlacingTx], _Outcome], dry_run: bool
+        self, work: Callable[[PlacingTx], _Shown], dry_run: bool
     ) -> _Shown:
-        """Commit a new or changed maintenance, and notify of the changes."""
-        commit = self._ledger.dry_run if dry_run else self._ledger.commit
-        outcome: _Outcome = commit(work)
+        """Commit a new or changed maintenance."""
+        shown = self._ledger.commit(work, dry_run)
         if not dry_run:
-            for old, new in outcome.leases:
-                self._notifier.maintenance(
-                    LEASE_MAINTENANCE, new, outcome.maintenance
-                )
-                if new.degraded and not old.degraded:
-                    self._notifier.lease(LEASE_DEGRADED, new)
-            self._announce_restored(outcome.restored)
             self._wake_runner()
-        return outcome.shown
-
-    def _announce_restored(
-        self, leases: Iterable[tuple[Lease, Lease]]
-    ) -> None:
-        for old, new in leases:
-            if old.degraded and not new.degraded:
-                self._notifier.lease(LEASE_HEALED, new)
-        self._wake_runner()
+        return shown
 
     def _close(
         self,
@@ -323,7 +289,7 @@ class Maintenances(loop.Looped):
         force: bool,
         now: int,
         moves: bool = True,
-    ) -> _Outcome:
+    ) -> _Shown:
         """Write a maintenance, and move reservations off its hosts.
 
         :param moves: whether reservations are to leave the hosts
@@ -349,8 +315,12 @@ class Maintenances(loop.Looped):
             _set_hosts(tx, new, new.on_host, now)
         shown = self._shown(tx, new, now, in_the_way)
         shown['moved'] = _with_names(tx, moved)
-        leases = [(old, tx.lease(id_)) for id_, old in before.items()]
-        return _Outcome(new, shown, leases, [])
+        for id_, old in before.items():
+            lease = tx.lease(id_)
+            notifier.maintenance(tx, LEASE_MAINTENANCE, lease, new)
+            if lease.degraded and not old.degraded:
+                notifier.lease(tx, LEASE_DEGRADED, lease)
+        return shown
 
     def _leave_all(
         self,
@@ -557,12 +527,8 @@ def _set_hosts(
 
 def _restore(
     tx: PlacingTx, lease_ids: Iterable[str], now: int
-) -> list[tuple[Lease, Lease]]:
-    """Bring the `degraded` flag of leases up to date, once hosts are open.
-
-    :returns: each changed lease, before and after
-    """
-    changed = []
+) -> None:
+    """Bring the `degraded` flag of leases up to date, once hosts are open."""
     for lease_id in sorted(lease_ids):
         old = tx.lease(lease_id)
         if not old.degraded or not healing.is_healable(old, now):
@@ -583,8 +549,8 @@ def _restore(
             )
         if new != old:
             tx.put_lease(dataclasses.replace(new, updated_at=now))
-            changed.append((old, new))
-    return changed
+        if not new.degraded:
+            notifier.lease(tx, LEASE_HEALED, new)
 
 
 def closing(

@@ -29,8 +29,8 @@ from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.window import Window
 from blazar_sched.placing import overload
 from blazar_sched.service import loop
+from blazar_sched.service.bus import notifier
 from blazar_sched.service.bus.notifier import LEASE_AT_RISK
-from blazar_sched.service.bus.notifier import Notifier
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.metrics import Metrics
@@ -58,13 +58,11 @@ class Replanner:
         self,
         ledger: Ledger,
         healer: healing.Healer,
-        notifier: Notifier,
         clock: Callable[[], float],
         metrics: Metrics,
     ) -> None:
         self._ledger = ledger
         self._healer = healer
-        self._notifier = notifier
         self._clock = clock
         self._objects = loop.Objects[str]('replanning', metrics)
         # The ids of the leases that were reported to be at risk.
@@ -115,7 +113,9 @@ class Replanner:
                     'Lease %s is at risk: its hosts lack capacity or do not '
                     'suit it any more', lease.id,
                 )
-                self._notifier.lease(LEASE_AT_RISK, lease)
+                self._ledger.write(functools.partial(
+                    notifier.lease, event_type=LEASE_AT_RISK, lease=lease
+                ))
         self._at_risk = {lease.id for lease in leases}
 
     def _unsuited_allocations(
@@ -187,7 +187,7 @@ class Replanner:
                 is_movable(old, now) or old.id in self._at_risk
             ):
                 at_risk[old.id] = old
-            self._healer.notify(old, new)
+            self._healer.wake(old, new)
         return at_risk
 
     def _take_off(
@@ -236,6 +236,7 @@ class Replanner:
         old = new = tx.lease(lease_id)
         if is_movable(old, now):
             new = self._moved(tx, old, allocation, now)
+            healing.notify(tx, old, new)
         return allocation.reservation_id, old, new
 
     def _moved(

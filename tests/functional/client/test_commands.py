@@ -67,6 +67,10 @@ OURS = {
     'series set': 'PUT /v1/series/{series_id}',
     'series show': 'GET /v1/series/{series_id}',
     'timeline show': 'GET /v1/timeline',
+    'webhook create': 'POST /v1/webhooks',
+    'webhook delete': 'DELETE /v1/webhooks/{webhook_id}',
+    'webhook list': 'GET /v1/webhooks',
+    'webhook show': 'GET /v1/webhooks/{webhook_id}',
 }
 # The operations that need no command.
 REASONS = {
@@ -325,6 +329,21 @@ def test_a_request_waits_and_is_cancelled(program, client, night):
         f'{tomorrow:%Y-%m-%dT%H:%M} --wait -c status'
     )
     assert 'BOOKED' in done.stdout
+
+
+def test_a_webhook_shows_its_secret_once(program, client):
+    openstack = program()
+    made = openstack.read(
+        'webhook create https://example.org/leases --event "lease.*" '
+        '--event request.book'
+    )
+    assert made['secret'].startswith('whsec_')
+    assert made['events'] == ['lease.*', 'request.book']
+    [listed] = openstack.read('webhook list')
+    assert listed['url'] == 'https://example.org/leases'
+    assert openstack.read(f'webhook show {made["id"]}')['secret'] is None
+    openstack.do(f'webhook delete {made["id"]}')
+    assert list(client.webhooks()) == []
 
 
 def test_a_maintenance_moves_reservations(program, client, night):

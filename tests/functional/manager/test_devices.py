@@ -15,6 +15,7 @@ from blazar_sched.domain.provider import Units
 from blazar_sched.placing import overload
 from blazar_sched.service.manager import timeline
 from blazar_sched.service.upkeep import replanning
+from tests.told import notified
 
 GPU = 'CUSTOM_PCI_10DE_20B0'
 ALIASES = [
@@ -379,10 +380,9 @@ class TestReservation:
     def test_devices_that_become_unlike_are_healed(
         self, world, add, flavors, monkeypatch
     ):
-        told = []
-        monkeypatch.setattr(
-            world.manager.notifier, 'lease',
-            lambda kind, lease: told.append((kind, lease.id)),
+        told = notified(
+            world.manager, monkeypatch,
+            lambda kind, payload: (kind, payload['lease_id']),
         )
         flavors(
             any={f'resources:{GPU}': '1'},
@@ -415,9 +415,9 @@ class TestReservation:
         host = add('a', 2, ('CUSTOM_FAST',))
         lease = world.create(gpus(1, 'fast'), start='now', end=900)
         world.run()
-        monkeypatch.setattr(
-            world.manager.notifier, 'lease',
-            lambda kind, lease: told.append((kind, lease.id)),
+        told = notified(
+            world.manager, monkeypatch,
+            lambda kind, payload: (kind, payload['lease_id']),
         )
         world.placement.put_below(host.uuid, 'a-0', {GPU: ONE})
         add('b', 2, ('CUSTOM_FAST',))
@@ -471,9 +471,9 @@ class TestReservation:
             ) for start, end in ((300, 400), ('now', 200))
         )
         world.run()
-        monkeypatch.setattr(
-            world.manager.notifier, 'lease',
-            lambda kind, lease: told.append((kind, lease.id)),
+        told = notified(
+            world.manager, monkeypatch,
+            lambda kind, payload: (kind, payload['lease_id']),
         )
         if place == 'host':
             world.placement.traits_[host.uuid] = ()
@@ -682,10 +682,9 @@ class TestSeveralReasons:
         host = add('a', 2)
         lease = world.create(gpus(2), start='now', end=300)
         world.run()
-        told = []
-        monkeypatch.setattr(
-            world.manager.notifier, 'lease',
-            lambda kind, lease: told.append((kind, lease.id)),
+        told = notified(
+            world.manager, monkeypatch,
+            lambda kind, payload: (kind, payload['lease_id']),
         )
         for minutes, times in ((2, 1), (3, 1), (20, 1), (2, 2)):
             until = datetime.datetime.fromtimestamp(
@@ -867,10 +866,9 @@ def test_the_owner_of_an_offer_is_notified_of_a_lost_gpu_as_of_a_lease(
     world, add, flavors, monkeypatch
 ):
     host = add('a', 2)
-    told = []
-    monkeypatch.setattr(
-        world.manager.notifier, 'lease',
-        lambda kind, lease: told.append((kind, lease.status)),
+    told = notified(
+        world.manager, monkeypatch,
+        lambda kind, payload: (kind, payload['status']),
     )
     [offer] = world.manager.offers.hold({
         'project_id': 'project', 'user_id': 'user',
@@ -903,10 +901,10 @@ def test_a_series_without_its_flavor_lists_what_is_missing(
     conf.set_override('series_horizon', 3600, 'manager')
     world.begin(conf)
     add('a', 2)
-    told = []
-    monkeypatch.setattr(
-        world.manager.notifier, 'series',
-        lambda kind, series, names: told.append((kind, len(names))),
+    told = notified(
+        world.manager, monkeypatch, lambda kind, payload: (
+            kind, len(payload['occurrences']),
+        ) if kind.startswith('series.') else None,
     )
     made = world.manager.series.create({
         'name': 'course', 'project_id': 'project', 'user_id': 'user',

@@ -24,6 +24,7 @@ from tests.standins.neutron import refusal
 from tests.standins.neutron import SUBNET
 from tests.standins.rest import answer
 from tests.standins.rest import Trouble
+from tests.told import notified
 
 ONE, TWO, THREE = (f'203.0.113.{n}' for n in (101, 102, 103))
 
@@ -990,10 +991,9 @@ class TestHealingPending:
     def test_degraded_and_healed_leases_are_notified(
         self, world, registered, monkeypatch
     ):
-        told = []
-        monkeypatch.setattr(
-            world.manager.notifier, 'lease',
-            lambda type_, lease: told.append((type_, lease.degraded)),
+        told = notified(
+            world.manager, monkeypatch,
+            lambda type_, payload: (type_, payload['degraded']),
         )
         world.create(addresses(2))
         for address in (ONE, TWO):

@@ -13,6 +13,7 @@ import pytest
 from blazar_sched.domain import exception
 from blazar_sched.domain import inventory
 from tests.seeds import seeds
+from tests.told import notified
 
 HOUR = 3600
 
@@ -409,12 +410,12 @@ class TestOthers:
     def test_failures_and_degraded_leases_are_notified(
         self, world, monkeypatch
     ):
-        told = []
-        for kind in ('host', 'lease'):
-            monkeypatch.setattr(
-                world.manager.notifier, kind,
-                lambda event_type, noun: told.append((event_type, noun.id)),
-            )
+        told = notified(
+            world.manager, monkeypatch, lambda event_type, payload: (
+                event_type,
+                payload['lease_id' if 'lease_id' in payload else 'host_id'],
+            ),
+        )
         world.add_host('a')
         host = world.host('a').id
         lease = world.create()

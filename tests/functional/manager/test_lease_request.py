@@ -17,6 +17,7 @@ from blazar_sched.service.booking.lease_request import MAX_MOVED_LEASES
 from blazar_sched.service.booking.lease_request import REST
 from blazar_sched.service.booking.search import SECONDS
 from tests.seeds import seeds
+from tests.told import notified
 
 LOW, NORMAL, HIGH = range(len(PRIORITIES))
 
@@ -466,14 +467,14 @@ class TestFlexible:
     """The leases of flexible requests make room for higher priorities."""
 
     @pytest.fixture
-    def told(self, requests, monkeypatch):
-        told = []
-        for name in 'lease_request', 'lease':
-            monkeypatch.setattr(
-                requests._notifier, name,
-                lambda event_type, each: told.append((event_type, each.id)),
-            )
-        return told
+    def told(self, world, monkeypatch):
+        return notified(
+            world.manager, monkeypatch, lambda event_type, payload: (
+                event_type,
+                payload['request_id' if 'request_id' in payload else
+                        'lease_id'],
+            ),
+        )
 
     @pytest.fixture
     def moves(self, world, requests):
@@ -494,7 +495,7 @@ class TestFlexible:
         high = ask(latest=100, priority=HIGH)
         assert (high['status'], moves(high), moves(low)) == ('BOOKED', 0, 100)
         assert told[-4:] == [
-            ('request.book', high['id']), ('lease.create', high['lease_id']),
+            ('lease.create', high['lease_id']), ('request.book', high['id']),
             ('request.move', low['id']), ('lease.update', low['lease_id']),
         ]
         # The events move with the lease.
@@ -789,12 +790,10 @@ def test_a_request_is_kept_as_long_as_its_lease(world, requests, ask):
 def test_each_change_of_a_lease_request_is_notified(
     world, conf, requests, full, ask, monkeypatch
 ):
-    told = []
-    monkeypatch.setattr(
-        requests._notifier, 'lease_request',
-        lambda event_type, request: told.append(
-            (event_type, request.id, request.status)
-        ),
+    told = notified(
+        world.manager, monkeypatch, lambda event_type, payload: (
+            event_type, payload['request_id'], payload['status'],
+        ) if event_type.startswith('request.') else None,
     )
     first, second, third = ask(until=150), ask(), ask()
     requests.cancel(second['id'], None)

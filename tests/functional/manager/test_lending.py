@@ -6,6 +6,7 @@ import pytest
 from blazar_sched.domain import exception
 from blazar_sched.domain.lending import Lending
 from blazar_sched.service.manager.timeline import Query
+from tests.told import notified
 
 AFTER, NOTICE = 600, 30
 LENGTH, DAY = 7200, 86400
@@ -286,10 +287,10 @@ def test_a_recall_frees_all(world, kind, whole, slots):
 
 
 def test_the_operator_is_told_what_is_lent(world, whole, monkeypatch):
-    told = []
-    monkeypatch.setattr(
-        world.manager.notifier, 'lending',
-        lambda lease, reservation, lent: told.append((lease.id, lent)),
+    told = notified(
+        world.manager, monkeypatch, lambda kind, payload: (
+            payload['lease_id'], payload['lent'],
+        ) if kind == 'lease.lending' else None,
     )
     lease = started(world, whole(3, 3, lend=True))
     look(world)

@@ -80,8 +80,9 @@ class Story:
 
         return call
 
-    def tell(self, notifier, lease, reservation_id, lent):
-        self.told.append(lent)
+    def tell(self, notifier, event_type, payload):
+        if event_type == 'lease.lending':
+            self.told.append(payload['lent'])
 
     def play(self):
         lease = self.world.create(self.asked, start='now', end=90_000)
@@ -211,7 +212,7 @@ def play(empty_ledger, tmp_path, monkeypatch):
             conf.set_override(name, value, 'manager')
         story = Story(conf, kind, fatal)
         monkeypatch.setattr(
-            Notifier, 'lending', lambda *args: story.tell(*args)
+            Notifier, '_put', lambda *args: story.tell(*args)
         )
         faults.arm(story.hit)
         try:

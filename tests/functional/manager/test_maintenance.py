@@ -13,6 +13,7 @@ from blazar_sched.domain.event import Claim
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.service.bus import notifier
 from tests.functional.manager.managed_cloud import NotifyingCloud
+from tests.told import notified
 
 LEAD, NOTICE = 600, 120
 
@@ -42,14 +43,12 @@ def close(world):
 @pytest.fixture
 def told(world, monkeypatch):
     """The leases whose owners were notified of a maintenance."""
-    told = []
-    monkeypatch.setattr(
-        world.manager.notifier, 'maintenance',
-        lambda type_, lease, maintenance: told.append(
-            (type_, lease.id, lease.degraded, maintenance.reason)
-        ),
+    return notified(
+        world.manager, monkeypatch, lambda type_, payload: (
+            type_, payload['lease_id'], payload['degraded'],
+            payload['maintenance']['reason'],
+        ) if type_ == notifier.LEASE_MAINTENANCE else None,
     )
-    return told
 
 
 class TestClosedHost:

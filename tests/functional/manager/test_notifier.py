@@ -10,6 +10,7 @@ import pytest
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import window
+from blazar_sched.domain.notification import Notification
 from blazar_sched.service.bus import notifier as bus_notifier
 from blazar_sched.service.bus.notifier import HOST_FAILURE
 from blazar_sched.service.bus.notifier import Notifier
@@ -259,10 +260,7 @@ class TestSending:
     def test_the_oldest_give_way(self, loud, conf, monkeypatch):
         monkeypatch.setattr(bus_notifier, 'MAX_WAITING', 2)
         notifier = Notifier(conf)
-        loud.add_host('a')
-        lease = loud.create()
-        sent(loud)
         for name in 'abc':
-            notifier.lease(name, lease)
+            notifier.notify(Notification(name, 'project', dict))
         notifier.step()
         assert types(loud) == ['b', 'c']

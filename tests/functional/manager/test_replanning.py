@@ -17,6 +17,7 @@ from blazar_sched.domain.inventory import Inventory
 from blazar_sched.placing import overload
 from blazar_sched.service.bus import notifier
 from tests.seeds import seeds
+from tests.told import notified
 
 HOUR = 3600
 GPU = 'CUSTOM_GPU'
@@ -80,14 +81,12 @@ def set_events(world):
 @pytest.fixture
 def told(world, monkeypatch):
     """The notifications of leases, but for those of their events."""
-    told = []
-
-    def lease(event_type, noun):
-        if not event_type.startswith(notifier.LEASE_EVENT):
-            told.append((event_type, noun.id))
-
-    monkeypatch.setattr(world.manager.notifier, 'lease', lease)
-    return told
+    return notified(
+        world.manager, monkeypatch, lambda event_type, payload: (
+            event_type, payload['lease_id'],
+        ) if event_type.startswith('lease.')
+        and not event_type.startswith(notifier.LEASE_EVENT) else None,
+    )
 
 
 def step(world):

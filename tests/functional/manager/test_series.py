@@ -20,6 +20,7 @@ from blazar_sched.service.booking.series import AllSeries
 from blazar_sched.service.ledger import tx
 from tests.functional.manager.relocating import RelocatingManager
 from tests.seeds import seeds
+from tests.told import notified as notifications
 
 HOUR, DAY = 3600, 86400
 HORIZON = 10 * DAY
@@ -278,10 +279,10 @@ def test_a_counted_series_ends(world, create):
 def test_an_occurrence_without_room_is_booked_once_there_is(
     world, whole, create, monkeypatch
 ):
-    told = []
-    monkeypatch.setattr(
-        world.manager.notifier, 'series',
-        lambda kind, series, names: told.append((kind, names)),
+    told = notifications(
+        world.manager, monkeypatch, lambda kind, payload: (
+            kind, payload['occurrences'],
+        ) if kind.startswith('series.') else None,
     )
     made = create()
     other = book_all(world, whole, 11)
@@ -411,12 +412,11 @@ def test_the_number_of_series_is_limited(world, conf, create):
 @pytest.fixture
 def notified(world, monkeypatch):
     """The notifications of series, each with the series' id."""
-    told = []
-    monkeypatch.setattr(
-        world.manager.notifier, 'series',
-        lambda kind, series, names: told.append((kind, series.id)),
+    return notifications(
+        world.manager, monkeypatch, lambda kind, payload: (
+            kind, payload['series_id'],
+        ) if kind.startswith('series.') else None,
     )
-    return told
 
 
 def test_a_rule_that_fails_later_stops_no_other_series(

@@ -4,6 +4,7 @@
 import pytest
 
 from blazar_sched.domain import exception
+from tests import told
 
 AFTER, NOTICE = 600, 300
 LENGTH = 7200
@@ -29,12 +30,11 @@ def world(world):
 @pytest.fixture
 def notified(world, monkeypatch):
     """The ids of the leases of each notification ``lease.unused``."""
-    found = []
-    monkeypatch.setattr(
-        world.manager.notifier, 'lease',
-        lambda kind, lease: kind == 'lease.unused' and found.append(lease.id),
+    return told.notified(
+        world.manager, monkeypatch, lambda kind, payload: (
+            payload['lease_id'] if kind == 'lease.unused' else None
+        ),
     )
-    return found
 
 
 def started(world, *reservations):

@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Webhooks: what is told to the receivers that projects name.
+
+A commit writes its notifications for the webhooks of their projects; see
+ledger.webhook. They are sent in the order of the commits, one request at a
+time for each webhook, by the manager that has claimed the webhook. A manager
+that is killed leaves a claim that expires: another manager goes on then, and
+repeats what the first has sent since its claim.
+"""
+
+from collections.abc import Callable
+from collections.abc import Mapping
+from concurrent import futures
+import dataclasses
+import ipaddress
+from typing import Any
+import uuid
+
+import futurist
+from oslo_config import cfg
+from oslo_log import log
+
+from blazar_sched.conf import webhook as webhook_conf
+from blazar_sched.domain import exception
+from blazar_sched.domain import plural
+from blazar_sched.domain import webhook
+from blazar_sched.domain.webhook import Delivery
+from blazar_sched.domain.webhook import Webhook
+from blazar_sched.service import faults
+from blazar_sched.service import loop
+from blazar_sched.service.bus import notifier
+from blazar_sched.service.clients import receiver
+from blazar_sched.service.ledger.ledger import Ledger
+from blazar_sched.service.ledger.tx import Tx
+
+LOG = log.getLogger(__name__)
+
+# The number of webhooks to which one manager sends at a time, each of another
+# project, and the number that a step looks at.
+WORKERS = 16
+MAX_DUE = 1000
+# For how many seconds, and how many notifications, a webhook keeps a worker.
+TURN = 20
+MAX_SENT = 500
+# The seconds for which a name server may be slow.
+SLACK = 60
+
+_Shown = dict[str, Any]
+
+
+class Webhooks(loop.Looped):
+    """The operations on webhooks, and the loop that sends notifications.
+
+    :param clock: returns the time in epoch seconds
+    :param monotonic: returns monotonic seconds
+    :param pool: the executor of the requests; by default threads
+    :raises ValueError: if an allowed network is none
+    """
+
+    def __init__(
+        self,
+        conf: cfg.ConfigOpts,
+        ledger: Ledger,
+        clock: Callable[[], float],
+        monotonic: Callable[[], float],
+        pool: futures.Executor | None = None,
+    ) -> None:
+        self._conf = conf[webhook_conf.GROUP]
+        self._allowed = [
+            ipaddress.ip_network(each) for each in self._conf.allowed_networks
+        ]
+        self._ledger = ledger
+        self._clock = clock
+        self._monotonic = monotonic
+        self._pool = pool or futurist.ThreadPoolExecutor(WORKERS)
+        # The projects to whose webhooks this manager is sending.
+        self._busy: set[str] = set()
+        self._loop = loop.Loop('webhooks', self.step)
+
+    def create(self, values: Mapping[str, Any]) -> _Shown:
+        """Create a webhook; return the webhook with its secret.
+
+        :param values: `project_id`, `url` and `events`
+        :raises InvalidInput: naming the field that is wrong
+        :raises MaxWebhooks: if the project has too many webhooks
+        """
+        receiver.check_url(values['url'], self._allowed)
+        for each in values['events']:
+            if not any(webhook.matches(each, t) for t in notifier.OF_PROJECTS):
+                raise exception.InvalidInput(
+                    f'events: there is no notification {each}', field='events'
+                )
+        new = Webhook(
+            str(uuid.uuid4()), values['project_id'], values['url'],
+            tuple(dict.fromkeys(values['events'])), webhook.new_secret(),
+            int(self._clock()),
+        )
+
+        def work(tx: Tx) -> None:
+            if len(tx.webhooks(new.project_id)) >= webhook.MAX_WEBHOOKS:
+                raise exception.MaxWebhooks(
+                    'a project may have '
+                    f'{plural.counted(webhook.MAX_WEBHOOKS, "webhook")} at '
+                    'most',
+                    field='url',
+                )
+            tx.put_webhook(new)
+
+        self._ledger.write(work)
+        return dataclasses.asdict(new)
+
+    def list(self, project_id: str | None) -> list[_Shown]:
+        """Return the webhooks of a project, or all, by id, without secrets."""
+        return [_shown(each) for each in self._ledger.webhooks(project_id)]
+
+    def get(self, webhook_id: str, project_id: str | None) -> _Shown:
+        """Return a webhook without its secret.
+
+        :raises WebhookNotFound: if the project has no such webhook
+        """
+        return _shown(self._ledger.webhook(webhook_id, project_id))
+
+    def delete(self, webhook_id: str, project_id: str | None) -> None:
+        """Delete a webhook; no request is sent after the current one.
+
+        :raises WebhookNotFound: if the project has no such webhook
+        """
+        self._ledger.write(
+            lambda tx: tx.delete_webhook(webhook_id, project_id)
+        )
+
+    def step(self) -> None:
+        """Give workers the webhooks that are due, one of each project."""
+        now = int(self._clock())
+        claim = now + TURN + int(self._conf.timeout) + SLACK
+        for due in self._ledger.due_webhooks(now, MAX_DUE):
+            if len(self._busy) >= WORKERS:
+                break
+            if due.project_id in self._busy:
+                continue
+            claimed = dataclasses.replace(due, due_at=claim)
+            if self._ledger.write(
+                lambda tx: tx.change_webhook(due, claimed)  # noqa: B023
+            ):
+                self._busy.add(due.project_id)
+                self._pool.submit(self._take_turn, claimed)
+
+    def stop(self) -> None:
+        """Take no further step, and leave the rest to other managers."""
+        super().stop()
+        self._pool.shutdown(wait=False)
+
+    def _take_turn(self, claimed: Webhook) -> None:
+        try:
+            self._send_all(claimed)
+        except Exception:
+            # Another turn begins when the claim expires.
+            LOG.exception('Could not send to webhook %s', claimed.id)
+        finally:
+            self._busy.discard(claimed.project_id)
+            self._loop.wake()
+
+    def _send_all(self, claimed: Webhook) -> None:
+        """Send what waits for a webhook, until a request fails."""
+        until = self._monotonic() + TURN
+        sent: list[str] = []
+        last: Delivery | None = None
+        error, gone = None, False
+        while (
+            error is None and len(sent) < MAX_SENT
+            and self._monotonic() < until
+            and (last := self._ledger.next_delivery(claimed, last))
+        ):
+            error, gone = self._send(claimed, last)
+            if error is None:
+                sent.append(last.id)
+            faults.point('webhook:sent')
+        new = claimed.after(int(self._clock()), error, gone)
+        if error is not None:
+            LOG.warning(
+                'Could not send to webhook %s of project %s: %s%s',
+                claimed.id, claimed.project_id, error,
+                f'; the webhook is disabled: {new.disabled}'
+                if new.disabled else '',
+            )
+        self._ledger.write(lambda tx: tx.change_webhook(claimed, new, sent))
+
+    def _send(
+        self, claimed: Webhook, delivery: Delivery
+    ) -> tuple[str | None, bool]:
+        """Send a notification.
+
+        :returns: the error, None if there is none; and whether the receiver
+            wants no notification any more
+        """
+        now = int(self._clock())
+        headers = {
+            'Content-Type': 'application/json',
+            'User-Agent': 'blazar-sched',
+            'webhook-id': delivery.id,
+            'webhook-timestamp': str(now),
+            'webhook-signature': webhook.sign(
+                claimed.secret, delivery.id, now, delivery.body
+            ),
+        }
+        try:
+            status = receiver.post(
+                claimed.url, headers, delivery.body, self._conf.timeout,
+                self._allowed,
+            )
+        except exception.Unavailable as e:
+            return str(e), False
+        if 200 <= status < 300:
+            return None, False
+        return f'the receiver has answered {status}', status == 410
+
+
+def _shown(found: Webhook) -> _Shown:
+    return {**dataclasses.asdict(found), 'secret': None}

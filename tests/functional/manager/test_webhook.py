@@ -1,0 +1,394 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Webhooks of projects, with real receivers on loopback."""
+
+import base64
+import contextlib
+import hashlib
+import hmac
+import json
+import socket
+import threading
+
+import futurist
+import pytest
+
+from blazar_sched.domain import exception
+from blazar_sched.domain import webhook as rules
+from blazar_sched.service import faults
+from tests import told
+from tests import waiting
+
+
+@pytest.fixture
+def near(conf, request):
+    """A world whose webhooks may send to loopback."""
+    conf.set_override('allowed_networks', ['127.0.0.0/8'], 'webhook')
+    conf.set_override('timeout', 5, 'webhook')
+    world = request.getfixturevalue('world')
+    world.add_host('a')
+    world.add_host('b')
+    in_turn(world.manager)
+    return world
+
+
+def in_turn(manager):
+    """Have a manager send in the thread of the step."""
+    manager.webhooks._pool = futurist.SynchronousExecutor()
+    return manager
+
+
+@pytest.fixture
+def hook():
+    hook = told.Hook()
+    yield hook
+    hook.stop()
+
+
+@pytest.fixture
+def crash():
+    """crash(name) -> end the work at this point, as a kill would."""
+
+    def crash(name):
+        def end(at):
+            if at == name:
+                faults.arm(None)
+                raise RuntimeError('killed')
+
+        faults.arm(end)
+
+    yield crash
+    faults.arm(None)
+
+
+def register(world, url, *events, project='project'):
+    return world.manager.webhooks.create({
+        'project_id': project, 'url': url, 'events': events or ['lease.*'],
+    })
+
+
+def send(world, manager=None, seconds=0):
+    world.clock.now += seconds
+    (manager or world.manager).webhooks.step()
+
+
+def told_to(hook):
+    """Return what was posted since the last call: (type, id of the lease)."""
+    bodies = [json.loads(body) for _, _, body in hook.requests()]
+    return [(b['type'], b['data']['lease_id']) for b in bodies]
+
+
+def shown(world, webhook):
+    return world.manager.webhooks.get(webhook['id'], 'project')
+
+
+def test_a_lease_from_its_creation_to_its_end(near, hook):
+    made = register(near, hook.url)
+    lease = near.create(before_end=near.now + 150)
+    for _ in range(5):
+        near.run()
+        near.clock.now += 50
+    near.leases.delete(lease.id, None)
+    near.leases.update(near.create(end=900).id, None, {'name': 'other'})
+    send(near)
+    posted = told_to(hook)
+    assert [t for t, id_ in posted if id_ == lease.id] == [
+        'lease.create', 'lease.event.start_lease',
+        'lease.event.before_end_lease', 'lease.event.end_lease',
+        'lease.delete',
+    ]
+    assert [t for t, _ in posted[5:]] == ['lease.create', 'lease.update']
+    send(near)
+    assert hook.requests() == []
+    assert shown(near, made)['error'] is None
+
+
+def test_a_request_is_signed(near, hook):
+    made = register(near, hook.url)
+    near.create()
+    send(near)
+    [(path, headers, body)] = hook.requests()
+    id_, at = headers['webhook-id'], headers['webhook-timestamp']
+    key = base64.b64decode(made['secret'].removeprefix('whsec_'))
+    signed = hmac.new(key, f'{id_}.{at}.'.encode() + body, hashlib.sha256)
+    assert headers['webhook-signature'] == (
+        f'v1,{base64.b64encode(signed.digest()).decode()}'
+    )
+    assert (path, int(at)) == ('/soon', near.now)
+    content = json.loads(body)
+    assert content.keys() == {'type', 'timestamp', 'data'}
+    assert content['data']['status'] == 'PENDING'
+    assert shown(near, made)['secret'] is None
+
+
+def test_the_signature_is_that_of_standard_webhooks():
+    assert rules.sign(
+        'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw',
+        'msg_p5jXN8AQM9LWM0D4loKWxJek', 1614265330, '{"test": 2432232314}',
+    ) == 'v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE='
+
+
+@pytest.mark.parametrize('status', [500, 302, 429])
+def test_each_notification_waits_for_the_one_before(near, hook, status):
+    made = register(near, hook.url)
+    hook.answers = [204, status, status]
+    lease = near.create()
+    for name in 'ab':
+        near.leases.update(lease.id, None, {'name': name})
+    send(near)
+    first, failed = hook.requests()
+    assert shown(near, made)['failures'] == 1
+    assert str(status) in shown(near, made)['error']
+    send(near)
+    assert hook.requests() == []
+    send(near, seconds=1)
+    [again] = hook.requests()
+    assert again[1]['webhook-id'] == failed[1]['webhook-id']
+    send(near, seconds=1)
+    assert hook.requests() == []
+    send(near, seconds=1)
+    names = [json.loads(b)['data']['name'] for *_, b in hook.requests()]
+    assert names == ['a', 'b']
+    assert shown(near, made)['failures'] == 0
+    # The redirect was not followed.
+    assert {first[0], failed[0], again[0]} == {'/soon'}
+
+
+def test_only_the_project_is_told(near, hook):
+    other = register(near, hook.url, project='other')
+    mine = register(near, hook.url, 'lease.update')
+    lease = near.create()
+    near.leases.update(lease.id, None, {'name': 'other'})
+    send(near)
+    assert told_to(hook) == [('lease.update', lease.id)]
+    for call in (near.manager.webhooks.get, near.manager.webhooks.delete):
+        with pytest.raises(exception.WebhookNotFound):
+            call(other['id'], 'project')
+    assert [w['id'] for w in near.manager.webhooks.list('project')] == [
+        mine['id']
+    ]
+
+
+def test_a_refused_change_and_a_dry_run_are_not_told(near, hook):
+    register(near, hook.url)
+    near.create(start='now')
+    with pytest.raises(exception.NotEnoughHostsAvailable):
+        near.create(*[{
+            'resource_type': 'physical:host', 'min': 2, 'max': 2,
+        }])
+    near.leases.create({
+        'name': 'dry', 'project_id': 'project', 'user_id': 'user',
+        'start': near.now + 1000, 'end': near.now + 2000, 'before_end': None,
+        'reservations': [],
+    }, dry_run=True)
+    send(near)
+    assert [t for t, _ in told_to(hook)] == ['lease.create']
+
+
+def test_what_was_committed_is_sent_by_another_manager(near, hook, crash):
+    register(near, hook.url)
+    crash('commit:after')
+    with contextlib.suppress(Exception):
+        near.create()
+    near.manager.stop()
+    other = in_turn(near.begin(near.manager._conf))
+    send(near, other)
+    [(event_type, _)] = told_to(hook)
+    assert event_type == 'lease.create'
+
+
+def test_a_manager_that_ends_after_the_request_repeats(near, hook, crash):
+    register(near, hook.url)
+    lease = near.create()
+    near.leases.update(lease.id, None, {'name': 'other'})
+    crash('webhook:sent')
+    send(near)
+    assert [t for t, _ in told_to(hook)] == ['lease.create']
+    other = in_turn(near.another(near.manager._conf))
+    send(near, other)
+    assert hook.requests() == []
+    send(near, other, seconds=200)
+    assert [t for t, _ in told_to(hook)] == ['lease.create', 'lease.update']
+    other.stop()
+
+
+@pytest.mark.parametrize('seconds, times', [(0, 1), (200, 2)])
+def test_one_of_two_managers_sends(near, hook, seconds, times):
+    """Unless the claim is over, which shows that the managers do overlap."""
+    register(near, hook.url)
+    near.create()
+    other = in_turn(near.another(near.manager._conf))
+    faults.arm(lambda at: (
+        faults.arm(None), send(near, other, seconds)
+    ) if at == 'webhook:sent' else None)
+    try:
+        send(near)
+    finally:
+        faults.arm(None)
+    assert len(hook.requests()) == times
+    other.stop()
+
+
+def test_nothing_is_sent_to_a_deleted_webhook(near, hook):
+    made = register(near, hook.url)
+    for each in range(3):
+        near.create(start=1000 * each + 1000, end=1000 * each + 2000)
+    faults.arm(lambda at: (
+        faults.arm(None),
+        near.manager.webhooks.delete(made['id'], 'project'),
+    ) if at == 'webhook:sent' else None)
+    try:
+        send(near)
+    finally:
+        faults.arm(None)
+    assert len(hook.requests()) == 1
+    send(near, seconds=1000)
+    assert hook.requests() == []
+
+
+class TestDisabled:
+    def test_by_410(self, near, hook):
+        made = register(near, hook.url)
+        hook.answers = [410]
+        near.create()
+        send(near)
+        near.create(start=1000, end=2000)
+        send(near, seconds=5000)
+        assert len(hook.requests()) == 1
+        assert shown(near, made)['disabled'] == 'gone'
+
+    def test_by_failing_for_a_day(self, near, hook):
+        made = register(near, hook.url)
+        hook.answers = [500] * 100
+        near.create(start=200_000, end=300_000)
+        pauses = 0
+        while shown(near, made)['disabled'] is None:
+            send(near, seconds=3600)
+            pauses += 1
+        assert (pauses, shown(near, made)['disabled']) == (25, 'failing')
+
+    def test_by_too_many_that_wait(self, near, hook, monkeypatch):
+        monkeypatch.setattr(rules, 'MAX_WAITING', 2)
+        made = register(near, hook.url)
+        lease = near.create()
+        for name in 'ab':
+            near.leases.update(lease.id, None, {'name': name})
+        send(near)
+        assert hook.requests() == []
+        assert shown(near, made)['disabled'] == 'full'
+
+
+class TestRefused:
+    @pytest.mark.parametrize('url', [
+        'http://127.0.0.1/', 'http://[::1]:8774/', 'http://10.0.0.1/x',
+        'https://169.254.169.254/latest', 'http://[::ffff:127.0.0.1]/',
+        'http://[64:ff9b::7f00:1]/', 'http://[2002:7f00:1::]/',
+        'http://[fe80::1]/', 'http://0.0.0.0/', 'http://224.0.0.1/',
+        'http://100.64.0.1/', 'http://192.0.2.1/', 'ftp://example.org/',
+        'http://user:word@example.org/', 'http://example.org/#part',
+        'http:///nowhere', 'http://example.org:99999/', 'https://[::1/',
+        'http://example.org/a b', 'http://ex\u00e4mple.org/', 'example.org',
+    ])
+    def test_a_url(self, world, url):
+        with pytest.raises(exception.InvalidInput) as refused:
+            register(world, url)
+        assert refused.value.field == 'url'
+
+    def test_a_name_of_a_private_address(self, world, hook):
+        """The name is looked up for each request."""
+        in_turn(world.manager)
+        made = register(world, hook.url.replace('127.0.0.1', 'localhost'))
+        world.add_host('a')
+        world.create()
+        send(world)
+        assert hook.requests() == []
+        assert shown(world, made)['error'] == (
+            'the receiver has no public address'
+        )
+
+    def test_an_unknown_type(self, world):
+        with pytest.raises(exception.InvalidInput) as refused:
+            register(world, 'https://example.org', 'lease.*', 'lease.creat')
+        assert refused.value.field == 'events'
+
+    def test_too_many(self, world):
+        for _ in range(rules.MAX_WEBHOOKS):
+            register(world, 'https://example.org')
+        with pytest.raises(exception.MaxWebhooks):
+            register(world, 'https://example.org')
+        register(world, 'https://example.org', project='other')
+
+
+@contextlib.contextmanager
+def receiver(serve):
+    """Yield the URL of a server that calls serve(socket) for a connection."""
+    def accept():
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = listening.accept()
+                with connection, contextlib.suppress(OSError):
+                    serve(connection)
+
+    with socket.create_server(('127.0.0.1', 0)) as listening:
+        threading.Thread(target=accept, daemon=True).start()
+        yield f'http://127.0.0.1:{listening.getsockname()[1]}/'
+        listening.shutdown(socket.SHUT_RDWR)
+
+
+def endless(connection):
+    """Answer with 1 GB, of which a manager must not read much."""
+    connection.recv(100_000)
+    connection.sendall(
+        b'HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n'
+    )
+    for _ in range(1000):
+        connection.sendall(bytes(1_000_000))
+    raise AssertionError('all of the body was read')
+
+
+def dripping(connection):
+    """Send a byte of an endless header now and then."""
+    connection.sendall(b'HTTP/1.1 200 OK\r\nX: ')
+    while True:
+        connection.sendall(b'x')
+        if over.wait(0.05):
+            return
+
+
+over = threading.Event()
+
+
+def test_the_body_of_a_response_is_not_read(near):
+    with receiver(endless) as url:
+        made = register(near, url)
+        near.create()
+        send(near)
+    assert shown(near, made)['error'] is None
+
+
+def test_a_response_that_takes_for_ever_is_given_up(near, conf):
+    conf.set_override('timeout', 0.5, 'webhook')
+    over.clear()
+    with receiver(dripping) as url:
+        made = register(near, url)
+        near.create()
+        send(near)
+        over.set()
+    assert shown(near, made)['error'] == 'the receiver is unreachable'
+
+
+def test_a_receiver_that_hangs_delays_no_other_project(near, conf, hook):
+    hang = threading.Event()
+    conf.set_override('timeout', waiting.PATIENCE, 'webhook')
+    near.manager.webhooks._pool = futurist.ThreadPoolExecutor(4)
+    with receiver(lambda connection: hang.wait()) as url:
+        for _ in range(3):
+            register(near, url)
+        register(near, hook.url, project='other')
+        near.create()
+        near.create(project_id='other')
+        near.manager.webhooks.step()
+        hook.asked.get(timeout=waiting.PATIENCE)
+        # The manager itself goes on.
+        near.run(150)
+        hang.set()
+    waiting.until(lambda: not near.manager.webhooks._busy)
