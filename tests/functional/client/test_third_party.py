@@ -324,6 +324,26 @@ def test_azimuth_shows_its_user_that_the_cloud_is_full(service):
     assert '500 instances are needed' in answer.json['error_message']
 
 
+@pytest.mark.row('F106')
+def test_azimuth_deletes_its_lease(service, active):
+    # The operator sends these headers with each request.
+    headers = {
+        **ALICE, 'Content-Type': 'application/json',
+        'X-OpenStack-Nova-API-Version': '2.61',
+    }
+    answer = service.api.simulate_delete(
+        f'/v1/leases/{active["id"]}', headers=headers
+    )
+    assert answer.status_code == 204
+    for _ in range(300):
+        left = service.api.simulate_get('/v1/leases', headers=headers)
+        if left.json == {'leases': []}:
+            break
+        time.sleep(0.1)
+    else:
+        raise AssertionError(left.json)
+
+
 def test_the_splitter_reads_what_1_0_shows(service, active):
     for _ in range(300):
         service.manager.notifier.step()
