@@ -500,18 +500,25 @@ class Proxy(proxy.Proxy):
         res: resource.ResourceT,
         status: str,
         failures: list[str] | None = None,
-        interval: float = 2,
+        interval: float | None = None,
         wait: float | None = None,
         callback: Callable[[int], None] | None = None,
     ) -> resource.ResourceT:
         """Wait until a lease, lease request or maintenance has a status.
 
         :param failures: statuses from which the other is not reached
-        :param interval: seconds between two requests
+        :param interval: seconds between two requests, 2 if None; for a lease,
+            seconds after which a request is answered even though the lease
+            has none of the statuses yet, 30 if None
         :param wait: seconds after which it is given up, None for never
         :raises ResourceFailure: if the resource has a status of `failures`
         :raises ResourceTimeout: after `wait` seconds
         """
+        if isinstance(res, Lease):
+            return res.wait_for(
+                self, status, failures or ['ERROR'], interval or 30, wait,
+                callback or (lambda progress: None),
+            )
         return resource.wait_for_status(
             self, res, status, failures, interval, wait, callback=callback
         )

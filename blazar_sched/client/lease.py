@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Leases, and how far a lease can be prolonged."""
 
+from collections.abc import Callable
+import time
 from typing import Any
 from typing import Self
 
 from keystoneauth1 import adapter
+from openstack import exceptions
 from openstack import resource
+from openstack import utils
 
 from blazar_sched.client._base import Resource
 
@@ -70,8 +74,39 @@ class Lease(Resource):
     before_end_date: str | None = resource.Body('before_end_date')
     #: Whether an update makes the lease end as late as possible.
     as_far_as_possible: bool = resource.Body('as_far_as_possible')
+    #: Seconds after which a wait for a status may be continued.
+    retry_after: int = resource.Header('Retry-After', type=int)
     #: A request that is sent again with the same key makes no second lease.
     idempotency_key: str = resource.Header('Idempotency-Key')
+
+    def wait_for(
+        self,
+        session: adapter.Adapter,
+        status: str,
+        failures: list[str],
+        timeout: float,
+        wait: float | None,
+        callback: Callable[[int], None],
+    ) -> Self:
+        """Wait for a status as `Proxy.wait_for_status` does."""
+        wanted = [status, *failures]
+        for _ in utils.iterate_timeout(
+            wait, f'Lease {self.id} is not {status}', wait=0
+        ):
+            if self.status == status:
+                return self
+            if self.status in failures:
+                raise exceptions.ResourceFailure(
+                    f'Lease {self.id} is {self.status}'
+                )
+            callback(0)
+            self.fetch(
+                session, wait_for=','.join(wanted),
+                timeout=min(60, max(1, int(timeout))),
+            )
+            if self.status not in wanted:
+                time.sleep(self.retry_after)
+        raise AssertionError
 
     def recall(self, session: adapter.Adapter) -> Self:
         """Take back all that the lease lends, and have it lend nothing."""

@@ -58,7 +58,9 @@ opts = [
         default=16,
         min=1,
         help='Maximum number of requests that the API processes at the same '
-        'time. Further requests wait for a free thread.',
+        'time. Further requests wait for a free thread. A quarter of the '
+        'threads may be used by requests that wait until a lease has a '
+        'status, half of these by requests of one project.',
     ),
     cfg.IntOpt(
         'max_connections',

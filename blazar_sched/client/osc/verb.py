@@ -246,7 +246,8 @@ class Waiting(Noun):
         tell()
         try:
             return self.client.wait_for_status(
-                found, self.goal, list(self.failures), callback=tell
+                found, self.goal, list(self.failures), interval=2,
+                callback=tell,
             )
         finally:
             tell()

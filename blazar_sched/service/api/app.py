@@ -11,6 +11,7 @@ from blazar_sched.service.api import offer
 from blazar_sched.service.api import policies
 from blazar_sched.service.api import policy
 from blazar_sched.service.api import routes
+from blazar_sched.service.api import waiting
 
 
 class RequestChecks:
@@ -44,5 +45,8 @@ def application(
     )
     errors.register(app)
     offer.register(app)
-    routes.add_to(app, manager, policy.Enforcer(conf, policies.list_rules()))
+    routes.add_to(
+        app, manager, policy.Enforcer(conf, policies.list_rules()),
+        waiting.Waiting(conf.api.threads),
+    )
     return app

@@ -9,6 +9,7 @@ from typing import Protocol
 import microversion_parse
 from oslo_context import context
 
+from blazar_sched.service.api.waiting import Waiting
 from blazar_sched.service.bus.calls import Calls
 
 
@@ -30,8 +31,8 @@ class Caller:
     `version` is the version of `microversion.VERSIONS` that the caller uses.
     `require` passes if the caller may do what a rule of the policy names, and
     raises NotAuthorized otherwise. `manager` is called in the caller's name.
-    `has_project` tells whether Keystone has a project of an id, None where no
-    Keystone is asked.
+    `waiting` has the requests that wait. `has_project` tells whether Keystone
+    has a project of an id, None where no Keystone is asked.
     """
 
     context: context.RequestContext
@@ -39,6 +40,7 @@ class Caller:
     is_admin: bool
     version: microversion_parse.Version
     require: Callable[[str], None]
+    waiting: Waiting
     has_project: Callable[[str], bool] | None = None
 
     @property

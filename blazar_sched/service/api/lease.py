@@ -24,6 +24,7 @@ from blazar_sched.service.api import reservation
 from blazar_sched.service.api import times
 from blazar_sched.service.api import trust
 from blazar_sched.service.api import validation
+from blazar_sched.service.api import waiting
 from blazar_sched.service.api.caller import Caller
 from blazar_sched.service.api.collection import Collection
 from blazar_sched.service.api.field import described
@@ -44,6 +45,7 @@ from blazar_sched.service.api.views.lease import LEASE
 from blazar_sched.service.api.views.lease import LISTED_LEASE
 from blazar_sched.service.api.views.reservation import RESERVATION
 from blazar_sched.service.api.views.version import LINKS
+from blazar_sched.service.api.waiting import Early
 
 NOW = 'now'
 DEFAULT = 'default'
@@ -74,13 +76,28 @@ def list_leases(req: falcon.Request, caller: Caller) -> Body:
 
 def show_lease(
     req: falcon.Request, caller: Caller, lease_id: str
-) -> Body:
-    """Show a lease; from 1.1 on with its hosts and its remaining servers."""
-    return caller.manager.get_lease(
-        lease_id=lease_id,
-        project_id=caller.scope,
-        use=caller.version >= microversion.V1_1,
+) -> Body | Early:
+    """Show a lease; from 1.1 on with its hosts and its remaining servers.
+
+    With `wait_for` the answer comes once the lease has the status, after
+    `timeout` seconds, or at once if too many requests wait already. Unless the
+    lease had the status, the answer has the header Retry-After.
+    """
+    get = functools.partial(
+        caller.manager.get_lease, lease_id=lease_id, project_id=caller.scope
     )
+    if caller.version < microversion.V1_1:
+        return get()
+    wait = waiting.asked(req, schemas.STATUSES)
+    if wait is None:
+        return get(use=True)
+    retry_after = caller.waiting.until(
+        wait, caller.project_id, lambda: str(get()['status'])
+    )
+    lease = get(use=True)
+    if lease['status'] in wait.statuses:
+        return lease
+    return Early(lease, retry_after)
 
 
 def create_lease(req: falcon.Request, caller: Caller) -> Body:
@@ -426,7 +443,7 @@ ROUTES = (
     ),
     Route(
         'GET', _ONE, show_lease, LEASES.readable, Answer(LEASE, 'lease'),
-        variable=LEASES.id,
+        variable=LEASES.id, query=schemas.WAITING_QUERY,
     ),
     LEASES.to_update(
         update_lease, schemas.UPDATE, query=schemas.CHANGING_QUERY,

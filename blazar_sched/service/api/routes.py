@@ -35,6 +35,7 @@ from blazar_sched.service.api import series
 from blazar_sched.service.api import timeline
 from blazar_sched.service.api import validation
 from blazar_sched.service.api import version
+from blazar_sched.service.api import waiting
 from blazar_sched.service.api import webhook
 from blazar_sched.service.api.caller import Caller
 from blazar_sched.service.api.caller import Manager
@@ -81,12 +82,13 @@ ROUTES = (
 
 
 def add_to(
-    app: errors.App, manager: Manager, enforcer: policy.Enforcer
+    app: errors.App, manager: Manager, enforcer: policy.Enforcer,
+    waits: waiting.Waiting,
 ) -> None:
     """Add ROUTES to `app`, with handlers that call `manager`."""
     responders: dict[str, dict[str, Callable[..., None]]] = defaultdict(dict)
     for route in ROUTES:
-        respond = _responder(route, manager, enforcer)
+        respond = _responder(route, manager, enforcer, waits)
         responders[route.path][f'on_{route.method.lower()}'] = respond
         if route.method == 'GET':
             # HEAD has the response of GET without the body.
@@ -96,7 +98,8 @@ def add_to(
 
 
 def _responder(
-    route: Route, manager: Manager, enforcer: policy.Enforcer
+    route: Route, manager: Manager, enforcer: policy.Enforcer,
+    waits: waiting.Waiting,
 ) -> Callable[..., None]:
     def respond(
         req: falcon.Request, resp: falcon.Response, **variables: str
@@ -126,6 +129,7 @@ def _responder(
                 enforcer.is_admin(ctxt),
                 version,
                 functools.partial(enforcer.authorize, ctxt),
+                waits,
                 req.env.get(auth.HAS_PROJECT),
             )
         found = route.handler(req, caller, **variables)
@@ -138,6 +142,9 @@ def _responder(
             if found.body is None or etag.any_known(req):
                 resp.status = falcon.HTTP_304
                 return
+            found = found.body
+        if isinstance(found, waiting.Early):
+            resp.set_header('Retry-After', str(found.retry_after))
             found = found.body
         if route.answer is not None:
             resp.media = route.answer.show(found, version)

@@ -19,6 +19,7 @@ from blazar_sched.service.api.field import Type
 from blazar_sched.service.api.schemas import reservation
 from blazar_sched.service.api.schemas import text
 from blazar_sched.service.api.validation import Schema
+from blazar_sched.service.api.waiting import MAX_TIMEOUT
 
 # The format informs readers of the OpenAPI document: the domain parses times.
 _DATE: Schema = {
@@ -225,6 +226,19 @@ QUERY = (
     ),
     listing.sort_field(SORT_KEYS),
     *listing.QUERY,
+)
+WAITING_QUERY = (
+    Field(
+        'wait_for',
+        'Statuses, as in `ACTIVE,ERROR`: the response waits for one of them',
+        type=Type({'type': 'string', 'format': 'statuses'}),
+        since=microversion.V1_1,
+    ),
+    Field(
+        'timeout', 'Seconds for which the response waits at most',
+        type=Type({'type': 'integer', 'minimum': 1, 'maximum': MAX_TIMEOUT}),
+        since=microversion.V1_1,
+    ),
 )
 # The query parameter that asks for a response without any change.
 DRY_RUN = 'dry_run'
