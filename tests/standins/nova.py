@@ -121,7 +121,10 @@ class NovaApi:
             elif host := place(server):
                 server[_NODE], server['status'] = host, 'ACTIVE'
 
-    def _hypervisors(self, hypervisor_hostname_pattern=''):
+    def _hypervisors(self, hypervisor_hostname_pattern='', marker=None):
+        if marker is not None:
+            # All are on the first page.
+            return answer(200, {'hypervisors': []})
         found = [
             {
                 'id': uuid_of(name),
@@ -199,7 +202,7 @@ class NovaApi:
         if server['status'] not in _RUNNING:
             return answer(409)
         change(server['metadata'])
-        return answer(200, {})
+        return answer(200, {'metadata': server['metadata']})
 
     def _list_flavors(self, **query):
         # There are only those of reservations, which the client leaves out.
@@ -227,7 +230,7 @@ class NovaApi:
         if (pair in self.access) is adds:
             return answer(409 if adds else 404)
         self.access ^= {pair}
-        return answer(200, {})
+        return answer(200, {'flavor_access': []})
 
     def _delete_flavor(self, id_):
         self.access = {pair for pair in self.access if pair[0] != id_}
@@ -278,7 +281,7 @@ class NovaApi:
         del self.aggregates[int(id_)]
         return answer(200)
 
-    def _list_server_groups(self, offset, all_projects=None):
+    def _list_server_groups(self, offset=0, all_projects=None):
         found = [
             group
             for group in self.server_groups.values()

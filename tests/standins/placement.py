@@ -32,7 +32,7 @@ class PlacementApi:
 
     def placement_routes(self):
         return (
-            ('PUT', '/resource_classes/(.+)', self._create_class),
+            ('POST', '/resource_classes', self._create_class),
             ('GET', '/resource_classes/(.+)', self._show_class),
             ('DELETE', '/resource_classes/(.+)', self._delete_class),
             ('GET', '/resource_providers', self._find_providers),
@@ -91,10 +91,10 @@ class PlacementApi:
         ]
         return child
 
-    def _create_class(self, name):
-        if name in self.classes:
-            return answer(204)
-        self.classes.add(name)
+    def _create_class(self, body):
+        if body['name'] in self.classes:
+            return answer(409)
+        self.classes.add(body['name'])
         return answer(201)
 
     def _show_class(self, name):
@@ -137,10 +137,11 @@ class PlacementApi:
     def _create_provider(self, body):
         if any(p['name'] == body['name'] for p in self.providers.values()):
             return answer(409)
+        id_ = str(uuid.uuid4())
         self._add_provider(
-            body['name'], body['parent_provider_uuid'], {}, str(uuid.uuid4())
+            body['name'], body['parent_provider_uuid'], {}, id_
         )
-        return answer(200, {})
+        return answer(200, {'uuid': id_, **body})
 
     def _delete(self, id_):
         return answer(204 if self.providers.pop(id_, None) else 404)

@@ -110,15 +110,8 @@ class ServedCloud(CloudApi):
 def _has_effect(method: str, path: str, answer: requests.Response) -> bool:
     if method == 'GET' or not answer.ok:
         return False
-    if path.endswith('/os-extra_specs'):
-        # Sets the same once more.
-        return False
-    # A class that is there is answered 204.
-    return not (
-        method == 'PUT'
-        and path.startswith('/resource_classes/')
-        and answer.status_code == 204
-    )
+    # Extra specs are set to the same once more.
+    return not path.endswith('/os-extra_specs')
 
 
 def _what(path: str, body: Body, answer: requests.Response) -> str:

@@ -2,16 +2,18 @@
 """Client of Glance, as far as images of servers need it."""
 
 import functools
+from typing import TYPE_CHECKING
 
 from keystoneauth1 import adapter
 from oslo_log import log
 
 from blazar_sched.service.clients import rest
 
+if TYPE_CHECKING:
+    from openstack.image.v2._proxy import Proxy
+
 LOG = log.getLogger(__name__)
 
-# The content type of changes of an image in Glance.
-_PATCH = {'Content-Type': 'application/openstack-images-v2.1-json-patch'}
 _FORBIDDEN = 403
 _NOT_FOUND = 404
 
@@ -27,8 +29,8 @@ class Glance:
         self._api = api
 
     @functools.cached_property
-    def _images(self) -> adapter.Adapter:
-        images: adapter.Adapter = rest.connect(self._api, 'image')
+    def _images(self) -> 'Proxy':
+        images: Proxy = rest.connect(self._api, 'image')
         return images
 
     def give_image(self, image_id: str, project_id: str) -> None:
@@ -40,12 +42,10 @@ class Glance:
         :raises Unavailable: if Glance does not answer
         """
         with rest.tolerating(_NOT_FOUND):
-            url = f'/images/{image_id}'
-            if self._images.get(url).json().get('owner') == project_id:
-                return
-            owner = {'op': 'replace', 'path': '/owner', 'value': project_id}
+            image = self._images.get_image(image_id)
             with rest.tolerating(_FORBIDDEN) as refusals:
-                self._images.patch(url, json=[owner], headers=_PATCH)
+                # Nothing is sent if the project is the owner.
+                self._images.update_image(image, owner_id=project_id)
             for refusal in refusals:
                 LOG.warning(
                     'Image %s cannot be given to project %s: %s',

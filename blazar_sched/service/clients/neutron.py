@@ -9,12 +9,11 @@ All creations and removals in this module are idempotent.
 
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Mapping
 import dataclasses
 import functools
 from typing import Any
-from typing import NotRequired
 from typing import TYPE_CHECKING
-from typing import TypedDict
 from urllib import parse
 
 from keystoneauth1 import adapter
@@ -42,16 +41,6 @@ class FloatingIP:
     tags: tuple[str, ...]
 
 
-class _Shown(TypedDict):
-    """What is read of a floating IP as Neutron shows it."""
-
-    id: str
-    floating_ip_address: str
-    project_id: str
-    description: NotRequired[str | None]
-    tags: NotRequired[list[str]]
-
-
 class Neutron:
     """A client of the network API.
 
@@ -71,21 +60,21 @@ class Neutron:
 
     def subnets(self, network_id: str) -> list[Subnet]:
         """Return the subnets of a network, none if it is not external."""
-        external = {'id': network_id, 'router:external': 'True'}
-        if not list(self._list('networks', **external)):
+        network = self._network
+        if not any(network.networks(id=network_id, is_router_external=True)):
             return []
         return [
             Subnet(
-                id=found['id'],
-                network_id=found['network_id'],
-                cidr=found['cidr'],
-                gateway=found['gateway_ip'],
+                id=found.id,
+                network_id=found.network_id,
+                cidr=found.cidr,
+                gateway=found.gateway_ip,
                 pools=tuple(
                     (pool['start'], pool['end'])
-                    for pool in found['allocation_pools']
+                    for pool in found.allocation_pools
                 ),
             )
-            for found in self._list('subnets', network_id=network_id)
+            for found in network.subnets(network_id=network_id)
         ]
 
     def floating_ips(self, **filters: str) -> list[FloatingIP]:
@@ -107,8 +96,8 @@ class Neutron:
     def has_quota(self, project_id: str) -> bool:
         """Return whether a project's quota allows another floating IP."""
         # The SDK does not quote the id.
-        url = f'/quotas/{parse.quote(project_id, safe="")}/details'
-        quota = self._network.get(url).json()['quota']['floatingip']
+        id_ = parse.quote(project_id, safe='')
+        quota = self._network.get_quota(id_, details=True).floating_ips
         allowed: bool = quota['limit'] < 0 or (
             quota['used'] + quota['reserved'] < quota['limit']
         )
@@ -125,22 +114,20 @@ class Neutron:
         :raises Conflict: if the project's quota allows no other floating IP
         """
         asked = {
+            'floating_network_id': network_id,
             'floating_ip_address': address,
             'project_id': project_id,
             'description': description,
         }
         with rest.tolerating(400, 404, 409) as refusals:
-            body = {'floating_network_id': network_id, **asked}
-            answer = self._network.post(
-                '/floatingips', json={'floatingip': body}
-            )
-            return _floating_ip(answer.json()['floatingip'])
+            made = self._network.create_ip(**asked)
+            return _floating_ip(made.to_dict(original_names=True))
         if _error(refusals[0]) == 'OverQuota':
             raise exception.Conflict(
                 f'the quota of project {project_id} allows no other floating '
                 'IP'
             )
-        found = self.floating_ips(floating_network_id=network_id, **asked)
+        found = self.floating_ips(**asked)
         return found[0] if found else None
 
     def tag_floating_ip(
@@ -153,7 +140,7 @@ class Neutron:
         """
         for tag in tags:
             if tag not in floating_ip.tags:
-                # The SDK does not quote the tag.
+                # The SDK's proxy replaces all tags, also those of others.
                 name = parse.quote(tag, safe='')
                 self._network.put(f'/floatingips/{floating_ip.id}/tags/{name}')
 
@@ -177,7 +164,7 @@ class Neutron:
         return rest.pages(self._network, f'/{what}', what, **filters)
 
 
-def _floating_ip(found: _Shown) -> FloatingIP:
+def _floating_ip(found: Mapping[str, Any]) -> FloatingIP:
     return FloatingIP(
         id=found['id'],
         address=found['floating_ip_address'],

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from collections.abc import Mapping
 import dataclasses
 import functools
+from typing import TYPE_CHECKING
 from typing import TypedDict
 
 from keystoneauth1 import adapter
@@ -21,8 +22,10 @@ from blazar_sched.domain.inventory import Inventory
 from blazar_sched.domain.provider import Units
 from blazar_sched.service.clients import rest
 
+if TYPE_CHECKING:
+    from openstack.placement.v1._proxy import Proxy
+
 MICROVERSION = '1.29'
-_CREATED = 201
 # The number of attempts at a change while other changes of the same provider
 # come first.
 MAX_TRIES = 20
@@ -82,10 +85,11 @@ class Placement:
 
     def __init__(self, api: adapter.Adapter | None) -> None:
         self._api = api
+        self._turns = rest.Turns()
 
     @functools.cached_property
-    def _placement(self) -> adapter.Adapter:
-        placement: adapter.Adapter = rest.connect(
+    def _placement(self) -> 'Proxy':
+        placement: Proxy = rest.connect(
             self._api, 'placement', MICROVERSION
         )
         return placement
@@ -161,12 +165,12 @@ class Placement:
 
         :raises Unavailable: also if the class appears and disappears
         """
-        url = f'/resource_classes/{name}'
         for _ in range(MAX_TRIES):
-            if self._placement.put(url).status_code == _CREATED:
+            with rest.tolerating(409):
+                self._placement.create_resource_class(name=name)
                 return
             with rest.tolerating(404):
-                self._placement.get(url)
+                self._placement.get_resource_class(name)
                 return
         raise exception.Unavailable(
             f'Placement did not create resource class {name}'
@@ -175,7 +179,7 @@ class Placement:
     def delete_resource_class(self, name: str) -> None:
         """Ensure that a custom resource class does not exist."""
         with rest.tolerating(404):
-            self._placement.delete(f'/resource_classes/{name}')
+            self._placement.delete_resource_class(name)
 
     def set_inventory(
         self, parent: str, hostname: str, name: str, total: int
@@ -192,7 +196,9 @@ class Placement:
             held[name] = held.get(name, _Inventory()) | fixed
 
         child = self.create_child(parent, hostname)
-        if self._change_inventories(child, change) is not True:
+        with self._turns.of(hostname):
+            changed = self._change_inventories(child, change)
+        if changed is not True:
             raise exception.Unavailable(
                 f'Placement refused an inventory of {total} {name} for '
                 f'{hostname}'
@@ -206,9 +212,10 @@ class Placement:
         child = self._find_child(hostname)
         if child is None:
             return True
-        changed = self._change_inventories(
-            child, lambda held: held.pop(name, None)
-        )
+        with self._turns.of(hostname):
+            changed = self._change_inventories(
+                child, lambda held: held.pop(name, None)
+            )
         # A removed child provider has lost all of its inventory.
         return changed is not False
 
@@ -317,10 +324,12 @@ class Placement:
         child = self._find_child(hostname)
         if child is not None:
             return child
-        body = {'name': _child(hostname), 'parent_provider_uuid': parent}
         # Another lease that starts on the host may come first: 409.
         with rest.tolerating(409):
-            self._placement.post('/resource_providers', json=body)
+            made = self._placement.create_resource_provider(
+                name=_child(hostname), parent_provider_id=parent
+            )
+            return str(made.id)
         child = self._find_child(hostname)
         if child is None:
             raise exception.Unavailable(

@@ -6,10 +6,12 @@ because the same action may work later. A request that times out may have had
 its effect, so all requests must be repeatable.
 """
 
+import collections
 from collections.abc import Callable
 from collections.abc import Iterator
 import contextlib
 import contextvars
+import threading
 from typing import Any
 
 from keystoneauth1 import adapter
@@ -31,8 +33,8 @@ _TOO_MANY_REQUESTS = 429
 # The option group of a service type, where the group has a different name.
 GROUPS = {'compute': 'nova', 'identity': 'keystone', 'network': 'neutron'}
 
-# The options of an adapter that the SDK's proxy of the same service has too.
-_OPTIONS = (
+# The options of an adapter that other clients of the same service have too.
+OPTIONS = (
     'connect_retry_delay',
     'endpoint_override',
     'interface',
@@ -65,6 +67,33 @@ def begin_request() -> None:
     check = _guard.get()
     if check is not None:
         check()
+
+
+class Turns:
+    """Turns of the threads that change the same host in another service.
+
+    The service refuses a change that overtakes another, and each repetition
+    takes the service's time from all others.
+    """
+
+    # Seconds to wait: a service that hangs keeps no thread longer from its
+    # own time-out.
+    PATIENCE = 2.0
+
+    def __init__(self) -> None:
+        self._locks: dict[str, threading.Lock]
+        self._locks = collections.defaultdict(threading.Lock)
+
+    @contextlib.contextmanager
+    def of(self, host: str) -> Iterator[None]:
+        """Wait until no other thread changes a host, or for a short time."""
+        lock = self._locks[host]
+        taken = lock.acquire(timeout=self.PATIENCE)
+        try:
+            yield
+        finally:
+            if taken:
+                lock.release()
 
 
 class Refusal(Exception):
@@ -201,6 +230,23 @@ def beside(
     )
 
 
+def required(api: adapter.Adapter | None, service: str) -> adapter.Adapter:
+    """Return `api`, if there is a cloud whose catalog has the service.
+
+    :raises Unavailable: if not, or if there is no answer
+    """
+    if api is None:
+        group = GROUPS.get(service, service)
+        raise exception.Unavailable(
+            f'no {service} service is configured: [{group}] auth_type is not '
+            'set'
+        )
+    with reaching(service):
+        if not api.get_endpoint(service_type=service):
+            raise exception.Unavailable(f'the catalog has no {service}')
+    return api
+
+
 def connect(
     api: adapter.Adapter | None, service: str, microversion: str | None = None
 ) -> Any:
@@ -215,20 +261,13 @@ def connect(
     from openstack.connection import Connection
     from openstack.exceptions import SDKException
 
-    if api is None:
-        group = GROUPS.get(service, service)
-        raise exception.Unavailable(
-            f'no {service} service is configured: [{group}] auth_type is not '
-            'set'
-        )
+    api = required(api, service)
     options: dict[str, Any] = {
-        f'{service}_{name}': getattr(api, name) for name in _OPTIONS
+        f'{service}_{name}': getattr(api, name) for name in OPTIONS
     }
     options[f'{service}_default_microversion'] = microversion
     try:
         with reaching(service):
-            if not api.get_endpoint(service_type=service):
-                raise exception.Unavailable(f'the catalog has no {service}')
             cloud = Connection(
                 session=api.session, region_name=api.region_name, **options
             )

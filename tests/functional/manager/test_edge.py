@@ -35,7 +35,7 @@ WHERE = {
     'meets a proxy': 'GET .*',
     'another has done it': 'DELETE .*',
     'conflicts': (
-        'POST /flavors|POST /os-aggregates|POST /resource_providers'
+        'POST /flavors|POST /os-aggregates|POST /resource_[a-z]+'
         '|DELETE /servers/.*|DELETE /resource_classes/.*|PUT /allocations/.*'
     ),
     'is overtaken': 'PUT /resource_providers/.*',
@@ -297,8 +297,8 @@ def test_a_class_that_placement_only_says_is_there_is_made(site):
     placement = Placement(site.cloud)
     unlucky = iter([True])
     site.cloud.meddle = lambda method, path: (
-        Trouble(False, answer(204))
-        if method == 'PUT' and next(unlucky, False)
+        Trouble(False, answer(409))
+        if method == 'POST' and next(unlucky, False)
         else None
     )
     placement.create_resource_class('CUSTOM_X')
@@ -308,7 +308,7 @@ def test_a_class_that_placement_only_says_is_there_is_made(site):
 
 def test_a_class_that_is_never_made_is_not_waited_for(site):
     site.cloud.meddle = lambda method, path: (
-        Trouble(False, answer(204)) if method == 'PUT' else None
+        Trouble(False, answer(409)) if method == 'POST' else None
     )
     with pytest.raises(exception.Unavailable, match='CUSTOM_X'):
         Placement(site.cloud).create_resource_class('CUSTOM_X')

@@ -3,6 +3,7 @@
 
 import json
 
+from novaclient.v2 import hypervisors
 import pytest
 
 from blazar_sched.service.clients.nova import hypervisor
@@ -30,16 +31,20 @@ def test_a_driver_may_say_nothing(shown):
 
 def _read(shown):
     return hypervisor._hypervisor(
-        {
-            'id': 'b1f5d6c4-0000-4000-8000-000000000000',
-            'hypervisor_hostname': 'compute-1',
-            'hypervisor_type': 'QEMU',
-            'hypervisor_version': 8002000,
-            'service': {'host': 'compute-1'},
-            'state': 'up',
-            'status': 'enabled',
-            **shown,
-        },
+        hypervisors.Hypervisor(
+            None,
+            {
+                'id': 'b1f5d6c4-0000-4000-8000-000000000000',
+                'hypervisor_hostname': 'compute-1',
+                'hypervisor_type': 'QEMU',
+                'hypervisor_version': 8002000,
+                'service': {'host': 'compute-1'},
+                'state': 'up',
+                'status': 'enabled',
+                **shown,
+            },
+            loaded=True,
+        ),
         {},
         {},
     )

@@ -28,16 +28,9 @@ class Aggregates(Compute):
 
     def aggregates(self) -> list[Aggregate]:
         """Return all host aggregates, because Nova has no filter."""
-        found = rest.pages(self._compute, '/os-aggregates', 'aggregates')
         return [
-            Aggregate(
-                id=shown['id'],
-                name=shown['name'],
-                hosts=tuple(shown['hosts']),
-                metadata=shown['metadata'],
-                uuid=shown['uuid'],
-            )
-            for shown in found
+            Aggregate(a.id, a.name, tuple(a.hosts), a.metadata, a.uuid)
+            for a in self._nova.aggregates.list()
         ]
 
     def aggregate(self, name: str) -> Aggregate | None:
@@ -56,8 +49,8 @@ class Aggregates(Compute):
         with rest.tolerating(409):
             # The answer saves a search in the list of all aggregates, which
             # may be long.
-            new = self._compute.create_aggregate(name=name)
-            made = Aggregate(int(new.id), name, (), {}, new.uuid)
+            new = self._nova.aggregates.create(name, None)
+            made = Aggregate(new.id, name, (), {}, new.uuid)
         made = made or self.aggregate(name)
         if made is None:
             raise exception.Unavailable(
@@ -74,24 +67,20 @@ class Aggregates(Compute):
         self, aggregate: Aggregate, metadata: Mapping[str, str | None]
     ) -> None:
         """Set metadata of an aggregate; a value of None deletes the key."""
-        self._compute.post(
-            f'/os-aggregates/{aggregate.id}/action',
-            json={'set_metadata': {'metadata': dict(metadata)}},
-        )
+        self._nova.aggregates.set_metadata(aggregate.id, dict(metadata))
 
     def add_to_aggregate(self, aggregate: Aggregate, host: str) -> None:
         """Ensure that the host of a nova-compute is in an aggregate."""
         if host not in aggregate.hosts:
-            with rest.tolerating(409):
-                self._compute.add_host_to_aggregate(str(aggregate.id), host)
+            # Nova tells Placement too, which it tries four times.
+            with self._turns.of(host), rest.tolerating(409):
+                self._nova.aggregates.add_host(aggregate.id, host)
 
     def remove_from_aggregate(self, aggregate: Aggregate, host: str) -> None:
         """Ensure that the host of a nova-compute is not in an aggregate."""
         if host in aggregate.hosts:
-            with rest.tolerating(404):
-                self._compute.remove_host_from_aggregate(
-                    str(aggregate.id), host
-                )
+            with self._turns.of(host), rest.tolerating(404):
+                self._nova.aggregates.remove_host(aggregate.id, host)
 
     def delete_aggregate(self, name: str) -> None:
         """Ensure that a host aggregate is deleted, whatever hosts it has."""
@@ -101,4 +90,4 @@ class Aggregates(Compute):
         for host in found.hosts:
             self.remove_from_aggregate(found, host)
         with rest.tolerating(404):
-            self._compute.delete_aggregate(str(found.id))
+            self._nova.aggregates.delete(found.id)

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
 import json
-from typing import NotRequired
-from typing import TypedDict
+from typing import TYPE_CHECKING
 import uuid
 
 from oslo_utils import uuidutils
@@ -18,6 +17,10 @@ from blazar_sched.domain.way import read_way
 from blazar_sched.domain.way import weakest
 from blazar_sched.service.clients import rest
 from blazar_sched.service.clients.nova.aggregate import Aggregates
+from blazar_sched.service.clients.nova.compute import pages
+
+if TYPE_CHECKING:
+    from novaclient.v2.hypervisors import Hypervisor as Shown
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -40,23 +43,6 @@ class Hypervisor:
     movable: str = LIVE
 
 
-class _Service(TypedDict):
-    host: str
-
-
-class _Shown(TypedDict):
-    """What is read of a hypervisor as Nova shows it."""
-
-    id: str
-    hypervisor_hostname: str
-    hypervisor_type: str
-    hypervisor_version: int
-    service: _Service
-    state: str
-    status: str
-    cpu_info: NotRequired[Mapping[str, object] | str | None]
-
-
 class Hypervisors(Aggregates):
     """The part of the Nova client that handles hypervisors."""
 
@@ -66,12 +52,12 @@ class Hypervisors(Aggregates):
         :raises HostNotFound: if there is no such hypervisor
         :raises Conflict: if several hypervisors have the name
         """
-        known: list[_Shown] = []
+        known: list[Shown] = []
         # Nova answers 400 to a name that cannot be a hostname.
         with rest.tolerating(400, 404):
-            known += self._hypervisors(hypervisor_hostname_pattern=name)
-        found = [h for h in known if h['hypervisor_hostname'] == name] or [
-            h for h in known if h['service']['host'] == name
+            known += self._nova.hypervisors.search(name, detailed=True)
+        found = [h for h in known if h.hypervisor_hostname == name] or [
+            h for h in known if h.service['host'] == name
         ] or self._of_id(name)
         if not found:
             raise exception.HostNotFound(
@@ -81,10 +67,10 @@ class Hypervisors(Aggregates):
             raise exception.Conflict(
                 f'Nova knows {len(found)} hypervisors {name!r}', field='name'
             )
-        zones = self._zones(host=found[0]['service']['host'])
+        zones = self._zones(host=found[0].service['host'])
         return _hypervisor(found[0], zones, self._ways())
 
-    def _of_id(self, id_: str) -> list[_Shown]:
+    def _of_id(self, id_: str) -> list['Shown']:
         """Return the hypervisor with an id, as Nova shows it.
 
         :returns: a list, empty if there is no such hypervisor
@@ -92,28 +78,19 @@ class Hypervisors(Aggregates):
         if not uuidutils.is_uuid_like(id_):
             return []
         with rest.tolerating(404):
-            answer = self._compute.get(f'/os-hypervisors/{uuid.UUID(id_)}')
-            return [answer.json()['hypervisor']]
+            return [self._nova.hypervisors.get(str(uuid.UUID(id_)))]
         return []
 
     def hypervisors(self) -> Iterator[Hypervisor]:
         """Yield every hypervisor."""
         zones, ways = self._zones(), self._ways()
-        for shown in self._hypervisors():
+        for shown in pages(self._nova.hypervisors.list):
             yield _hypervisor(shown, zones, ways)
 
-    def _hypervisors(self, **query: str) -> Iterator[_Shown]:
-        return rest.pages(
-            self._compute, '/os-hypervisors/detail', 'hypervisors', **query
-        )
-
-    def _zones(self, **filters: str) -> dict[str, str]:
+    def _zones(self, host: str | None = None) -> dict[str, str]:
         """Return the availability zones of nova-compute services by host."""
-        services = rest.pages(
-            self._compute, '/os-services', 'services',
-            binary='nova-compute', **filters,
-        )
-        return {s['host']: s['zone'] for s in services}
+        services = self._nova.services.list(host=host, binary='nova-compute')
+        return {each.host: each.zone for each in services}
 
     def _ways(self) -> dict[str, str]:
         """Return how servers are moved by host, where an aggregate says so.
@@ -130,18 +107,20 @@ class Hypervisors(Aggregates):
 
 
 def _hypervisor(
-    shown: _Shown, zones: Mapping[str, str], ways: Mapping[str, str]
+    shown: 'Shown',
+    zones: Mapping[str, str],
+    ways: Mapping[str, str],
 ) -> Hypervisor:
-    host = shown['service']['host']
+    host = shown.service['host']
     return Hypervisor(
-        uuid=shown['id'],
-        hostname=shown['hypervisor_hostname'],
+        uuid=shown.id,
+        hostname=shown.hypervisor_hostname,
         host=host,
-        type=shown['hypervisor_type'],
-        version=shown['hypervisor_version'],
-        cpu_info=_cpu_info(shown.get('cpu_info')),
+        type=shown.hypervisor_type,
+        version=shown.hypervisor_version,
+        cpu_info=_cpu_info(getattr(shown, 'cpu_info', None)),
         availability_zone=zones.get(host, ''),
-        up=(shown['state'], shown['status']) == ('up', 'enabled'),
+        up=(shown.state, shown.status) == ('up', 'enabled'),
         movable=ways.get(host, LIVE),
     )
 

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Client of Nova's servers."""
 
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
+from typing import Concatenate
 from typing import Literal
 from typing import NotRequired
+from typing import ParamSpec
 from typing import TypedDict
 
 from oslo_log import log
@@ -28,6 +31,7 @@ from blazar_sched.service.clients.glance import Glance
 from blazar_sched.service.clients.nova.compute import Compute
 
 LOG = log.getLogger(__name__)
+P = ParamSpec('P')
 
 # The first microversion that shows scheduler hints.
 MICROVERSION = '2.100'
@@ -163,7 +167,7 @@ class Servers(Compute):
         :raises Unavailable: if Nova does not answer
         """
         with rest.tolerating(404):
-            actions = self._compute.server_actions(
+            actions = self._nova.instance_action.list(
                 server.uuid, changes_since=duration.format_time(since)
             )
             # An action that has failed has a message.
@@ -184,9 +188,8 @@ class Servers(Compute):
         refused = []
         for server in servers:
             none = False
-            _log(server, 'delete')
             with rest.tolerating(404), rest.tolerating(409) as conflicts:
-                self._compute.delete_server(server.uuid)
+                _request(server, self._nova.servers.delete)
             if conflicts:
                 refused.append(server.uuid)
         if refused:
@@ -209,10 +212,12 @@ class Servers(Compute):
                 continue
             none = False
             # Nova may be configured to leave shelved servers on their hosts.
+            nova = self._nova.servers
             shelved = server.status == 'SHELVED'
-            action = 'shelveOffload' if shelved else 'shelve'
             with rest.tolerating(404, 409):
-                self._act_on(server, {action: None})
+                _request(
+                    server, nova.shelve_offload if shelved else nova.shelve
+                )
         return none
 
     def unshelve_server(self, server: Server) -> None:
@@ -222,7 +227,7 @@ class Servers(Compute):
         being unshelved.
         """
         with rest.tolerating(404, 409):
-            self._act_on(server, {'unshelve': None})
+            _request(server, self._nova.servers.unshelve)
 
     def migrate_server(
         self,
@@ -239,13 +244,12 @@ class Servers(Compute):
         :param way: LIVE or COLD, as in domain.way
         :returns: False if Nova does not attempt the migration
         """
-        target: dict[str, str | None] = {'host': service_name}
-        if way == COLD:
-            action = {'migrate': target}
-        else:
-            action = {'os-migrateLive': target | {'block_migration': 'auto'}}
+        nova = self._nova.servers
         with rest.tolerating(400, 404, 409):
-            self._act_on(server, action)
+            if way == COLD:
+                _request(server, nova.migrate, service_name)
+            else:
+                _request(server, nova.live_migrate, service_name, 'auto')
             return True
         return False
 
@@ -255,7 +259,7 @@ class Servers(Compute):
         Nothing happens to a server without the status VERIFY_RESIZE.
         """
         with rest.tolerating(400, 404, 409):
-            self._act_on(server, {'confirmResize': None})
+            _request(server, self._nova.servers.confirm_resize)
 
     def set_server_metadata(
         self, server: Server, metadata: Mapping[str, str | None]
@@ -268,10 +272,10 @@ class Servers(Compute):
         given = {k: v for k, v in metadata.items() if v is not None}
         if given:
             with rest.tolerating(403, 404, 409):
-                self._compute.set_server_metadata(server.uuid, **given)
+                self._nova.servers.set_meta(server.uuid, given)
         for key in metadata.keys() - given:
             with rest.tolerating(404, 409):
-                self._compute.delete_server_metadata(server.uuid, [key])
+                self._nova.servers.delete_meta(server.uuid, [key])
 
     def create_image(
         self, server: Server, name: str, metadata: Mapping[str, str]
@@ -308,23 +312,22 @@ class Servers(Compute):
             return True
         if 'SAVING' in known:
             return False
-        image = {'name': name, 'metadata': mark}
         with rest.tolerating(404):
-            self._act_on(server, {'createImage': image})
+            _request(server, self._nova.servers.create_image, name, mark)
         return False
 
-    def _act_on(self, server: Server, action: Mapping[str, object]) -> None:
-        # The SDK fetches the image that an action creates, and live-migrates
-        # under an older microversion.
-        _log(server, *action)
-        self._compute.post(f'/servers/{server.uuid}/action', json=action)
 
-
-def _log(server: Server, action: str) -> None:
+def _request(
+    server: Server,
+    action: Callable[Concatenate[str, P], object],
+    *args: P.args,
+    **kwargs: P.kwargs,
+) -> None:
     LOG.info(
-        'Requesting %s of server %s of project %s on host %s', action,
-        server.uuid, server.project_id, server.node,
+        'Requesting %s of server %s of project %s on host %s',
+        action.__name__, server.uuid, server.project_id, server.node,
     )
+    action(server.uuid, *args, **kwargs)
 
 
 def image_mark(reservation_id: str, ending: str) -> dict[str, str]:

@@ -2,11 +2,13 @@
 """Client of Nova's server groups."""
 
 from collections.abc import Iterator
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 from blazar_sched.service.clients import rest
 from blazar_sched.service.clients.nova.compute import Compute
+
+if TYPE_CHECKING:
+    from novaclient.v2.server_groups import ServerGroup as Shown
 
 
 class ServerGroups(Compute):
@@ -18,34 +20,29 @@ class ServerGroups(Compute):
         :returns: the server group's id; None if the project may have no
             server group, or no more server groups
         """
-        for shown in self._server_groups({}):
-            if shown['name'] == name:
-                return str(shown['id'])
+        for shown in self._server_groups():
+            if shown.name == name:
+                return shown.id
         with rest.tolerating(403):
-            new = self._compute.create_server_group(name=name, policy=policy)
-            return str(new.id)
+            return self._nova.server_groups.create(name, policy).id
         return None
 
     def delete_server_group(self, name: str) -> None:
         """Ensure that no project has a server group with a name."""
         # All pages are read first: a deletion would shift the next pages.
-        for shown in list(self._server_groups({'all_projects': 'true'})):
-            if shown['name'] == name:
+        for shown in list(self._server_groups(all_projects=True)):
+            if shown.name == name:
                 with rest.tolerating(404):
-                    self._compute.delete_server_group(shown['id'])
+                    self._nova.server_groups.delete(shown.id)
 
     def _server_groups(
-        self, query: Mapping[str, str]
-    ) -> Iterator[Mapping[str, Any]]:
+        self, all_projects: bool = False
+    ) -> Iterator['Shown']:
+        # Nova has no marker here, and may return fewer server groups than
+        # requested.
         offset = 0
-        while True:
-            answer = self._compute.get(
-                '/os-server-groups', params={**query, 'offset': offset}
-            )
-            page = answer.json()['server_groups']
+        while page := self._nova.server_groups.list(
+            all_projects, offset=offset
+        ):
             yield from page
-            # Nova gives no links here, and may return fewer server groups
-            # than requested.
-            if not page:
-                return
             offset += len(page)

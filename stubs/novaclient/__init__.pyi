@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+# The types of what is used of python-novaclient, which has none itself.

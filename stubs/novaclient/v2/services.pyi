@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+class Service:
+    host: str
+    zone: str
+
+class ServiceManager:
+    def list(self, host: str | None, binary: str) -> list[Service]: ...
