@@ -92,7 +92,7 @@ export function draw(leases, allSeries, selected, on) {
   const recurring = new Map(allSeries.map(
     (each) => [each.id, { each, own: [], inner: [] }]));
   // A card whose button asks whether to end the lease stays as it is.
-  const asking = $('leases').querySelector('.danger')?.closest('.card');
+  const asking = document.querySelector('.cards .danger')?.closest('.card');
   for (const lease of current) {
     const key = JSON.stringify([lease, lease.id === selected,
       lease.start <= times.now(), times.getZone()]);
@@ -200,7 +200,10 @@ function change(lease, started, on) {
   };
   const of = (each) => lease.reservations.length > 1 ? ` (${size(each)})` : '';
   const fields = lease.reservations.flatMap((each) => {
-    old[`count ${each.id}`] = String(each.max ?? each.amount ?? '');
+    const most = each.max ?? each.amount;
+    // The lifetime of a server has no number.
+    if (most === undefined) return [];
+    old[`count ${each.id}`] = String(most);
     const count = { name: `count ${each.id}`, type: 'number', min: 1,
       label: `How many${of(each)}`, value: old[`count ${each.id}`] };
     if (!AT_END[each.on_end] || !each.projects) return [count];

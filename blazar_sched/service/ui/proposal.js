@@ -226,6 +226,8 @@ export class Proposal {
     const { extension } = await this.api.get(`/leases/${lease.id}/extension`, {
       end_date: times.iso(Math.max(lease.end, times.now()) + times.YEAR),
     });
+    // Something else may have been proposed meanwhile.
+    if (this.now || this.isSending) return;
     const end = times.parse(extension.end_date);
     if (end <= lease.end) {
       this.tell(`${lease.name} cannot be prolonged.`, 'bad');
@@ -306,7 +308,8 @@ export class Proposal {
       const kind = { yes: 'yes', no: 'no' }[this.verdict] ?? 'wait';
       const said = { yes: 'room', no: 'no room' }[this.verdict] ?? '…';
       ghosts.push({ start, end, from, to, kind,
-        label: `${text}, ${times.lengthOf(end - start)}: ${said}` });
+        label: end === null ? `${text}: ${said}`
+          : `${text}, ${times.lengthOf(end - start)}: ${said}` });
     }
     if (offer) {
       ghosts.push({ ...offer, from, to, kind: 'offer', offer: true,

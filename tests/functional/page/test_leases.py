@@ -43,6 +43,7 @@ def test_a_lease_to_come_is_moved_by_its_bar(world, browse):
         'document.activeElement.textContent'
     ) == 'night-batch')
     # What has started is not moved.
+    page.wait_for_selector('#book:enabled')
     x, y = middle(page, 'training-run')
     alice.drag((x, y), (x + 90, y))
     assert page.locator('.ghost').count() == 0
@@ -96,6 +97,7 @@ def test_a_lease_is_prolonged_as_far_as_possible(world, browse):
     alice = browse(world)
     alice.sign_in()
     page = alice.page
+    shown = page.locator('.card', has_text='night-batch').inner_text()
     page.focus('[aria-label^="Longest: prolong night-batch"]')
     page.keyboard.press('Enter')
     alice.says('there is room')
@@ -103,7 +105,9 @@ def test_a_lease_is_prolonged_as_far_as_possible(world, browse):
     alice.says('night-batch ends')
     assert lease(world, 'night-batch')['end_date'] == lease_of_bob(world)
 
-    # It has no further room.
+    # It has no further room, once the card shows the new end.
+    card = page.locator('.card', has_text='night-batch')
+    alice.until(lambda: card.inner_text() != shown)
     page.click('[aria-label^="Longest: prolong night-batch"]')
     alice.says('night-batch cannot be prolonged')
     # A lease that is over is among the leases that have ended.
@@ -158,3 +162,21 @@ def test_a_lease_of_several_reservations(site, browse):
     for each in hosts, instances:
         assert sorted(each['projects']) == ['biology', 'chemistry']
         assert each['on_end'] == 'keep'
+
+
+def test_a_late_answer_gives_way(world, browse):
+    """The user drags while the service looks how far a lease can go."""
+    alice = browse(world)
+    alice.sign_in()
+    page = alice.page
+    waiting = []
+    page.route('**/extension?*', lambda route: waiting.append(route))
+    page.click('[aria-label^="Longest: prolong night-batch"]')
+    alice.until(lambda: waiting)
+    at = world.at(42)
+    alice.drag(alice.point(at, 1), alice.point(at + 5 * HOUR, 1))
+    alice.says('1 host')
+    with page.expect_response('**/extension?*'):
+        waiting[0].continue_()
+    alice.says('there is room')
+    assert 'night-batch' not in page.inner_text('#proposal')

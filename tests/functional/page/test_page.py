@@ -937,6 +937,7 @@ def test_a_series_around_the_change_of_clocks(site, browse, name, hours):
     units = page.locator('#axis .unit').all_inner_texts()
     assert units[1].endswith(f' · {hours} h')
     # The list says the same.
+    page.click('#leases summary')
     said = page.locator('.card time').all_inner_texts()
     assert [re.findall(r'\d\d:\d\d', text) for text in said] == [
         ['06:00', '12:00'], ['06:00', '12:00'],
