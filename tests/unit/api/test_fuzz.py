@@ -25,7 +25,7 @@ KEYS = st.sampled_from(
         'reservations', 'resource_type', 'min', 'max', 'vcpus', 'memory_mb',
         'disk_gb', 'amount', 'affinity', 'hypervisor_properties',
         'resource_properties', 'before_end', 'private', 'hold', 'unbounded',
-        'projects', 'on_end', 'magnetic', 'network_id',
+        'projects', 'on_end', 'magnetic', 'labels', 'network_id',
         'required_floatingips',
         'floating_network_id', 'floating_ip_address',
     ]
@@ -64,7 +64,7 @@ RESERVATIONS = st.lists(
                 'amount', 'affinity', 'hypervisor_properties',
                 'resource_properties', 'before_end', 'flavor_id',
                 'network_id', 'required_floatingips', 'projects', 'on_end',
-                'magnetic', 'remove',
+                'magnetic', 'labels', 'remove',
             ),
             LEAVES,
         ),

@@ -117,8 +117,8 @@ def test_each_version_has_its_own(api):
     old = properties['1.0']['reservations']['items']['oneOf'][0]
     new = properties['1.1']['reservations']['items']['oneOf'][0]
     assert set(new['properties']) - set(old['properties']) == {
-        'projects', 'on_end', 'magnetic', 'lend', 'lent', 'hosts',
-        'before_end_failed',
+        'projects', 'on_end', 'magnetic', 'lend', 'lent', 'labels',
+        'hosts', 'before_end_failed',
     }
 
 
