@@ -152,19 +152,23 @@ def change(
 ) -> bool:
     """Write what a try has changed, unless the webhook has changed meanwhile.
 
+    A webhook that is disabled stays so, and loses all notifications.
+
     :param delivered: the ids of the notifications that were sent, which are
-        deleted in any case; a disabled webhook loses all notifications
+        deleted in any case
     :returns: whether the webhook was changed
     """
     table = models.WebhookDelivery
-    connection.execute(sa.delete(table).where(
-        table.webhook_id == old.id if new.disabled else table.id.in_(delivered)
-    ))
-    return connection.execute(
+    changed = connection.execute(
         sa.update(models.Webhook)
-        .where(_is(old))
+        .where(_is(old), _ENABLED)
         .values(rows.columns(new, events=list(new.events)))
     ).rowcount == 1
+    connection.execute(sa.delete(table).where(
+        table.webhook_id == old.id if changed and new.disabled
+        else table.id.in_(delivered)
+    ))
+    return changed
 
 
 def delete(

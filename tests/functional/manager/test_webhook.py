@@ -277,6 +277,26 @@ class TestDisabled:
         assert shown(near, made)['disabled'] == 'full'
 
 
+    def test_while_it_is_sent_to(self, near, hook, monkeypatch):
+        monkeypatch.setattr(rules, 'MAX_WAITING', 2)
+        made = register(near, hook.url)
+        lease = near.create()
+
+        def fill(at):
+            if at == 'webhook:sent':
+                faults.arm(None)
+                for name in 'ab':
+                    near.leases.update(lease.id, None, {'name': name})
+
+        faults.arm(fill)
+        try:
+            send(near)
+        finally:
+            faults.arm(None)
+        assert len(hook.requests()) == 1
+        assert shown(near, made)['disabled'] == 'full'
+
+
 class TestRefused:
     @pytest.mark.parametrize('url', [
         'http://127.0.0.1/', 'http://[::1]:8774/', 'http://10.0.0.1/x',
