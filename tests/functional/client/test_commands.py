@@ -220,7 +220,8 @@ def test_leases_are_searched(program, night):
     assert changed['labels'] == {'team': 'vision: x', 'run': '1'}
     window = '--start-date "2030-01-01 23:00" --end-date "2030-01-03 00:00"'
     for options in (
-        window, '--label run=1 --label "team=vision: x"', '--active-at "2030-01-01 00:00"', '--host compute-1',
+        window, '--label run=1 --label "team=vision: x"', '--host compute-1',
+        '--active-at "2030-01-01 00:00"',
         '--name night --status PENDING --resource-type physical:host',
     ):
         [found] = openstack.read(f'lease search {options}')
