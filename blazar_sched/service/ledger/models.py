@@ -60,6 +60,8 @@ class Json(sa.TypeDecorator[Any]):
 class Labels(Json):
     """Labels by key; NULL if there are none, as with most rows."""
 
+    cache_ok = True
+
     def process_bind_param(self, value: Any, dialect: Any) -> str | None:
         return super().process_bind_param(value or None, dialect)
 

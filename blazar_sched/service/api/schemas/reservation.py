@@ -218,7 +218,9 @@ LABELS = Field(
             'pattern': f'^{label.KEY}$',
             'x-refusal': 'must be a key of up to 64 letters, digits and ._/-',
         },
-        'additionalProperties': text.line(label.MAX_VALUE),
+        'additionalProperties': described(
+            'Value of the label', text.line(label.MAX_VALUE)
+        ),
     }),
     since=V1_1,
     required=False,
