@@ -19,12 +19,14 @@ READ = {
     'blazar:leases:get', 'blazar:floatingips:get', 'blazar:capacity:get',
     'blazar:offers:get', 'blazar:series:get', 'blazar:timeline:get',
     'blazar:properties:get', 'blazar:requests:get', 'blazar:flavors:get',
+    'blazar:webhooks:get',
 }
 WRITE = READ | {
     'blazar:leases:post', 'blazar:leases:put', 'blazar:leases:delete',
     'blazar:offers:post', 'blazar:offers:delete',
     'blazar:series:post', 'blazar:series:put', 'blazar:series:delete',
     'blazar:requests:post', 'blazar:requests:delete',
+    'blazar:webhooks:post', 'blazar:webhooks:delete',
 }
 # The calls that are about the project of the caller, whoever calls.
 OF_ONE_PROJECT = {
