@@ -276,7 +276,6 @@ class TestDisabled:
         assert hook.requests() == []
         assert shown(near, made)['disabled'] == 'full'
 
-
     def test_while_it_is_sent_to(self, near, hook, monkeypatch):
         monkeypatch.setattr(rules, 'MAX_WAITING', 2)
         made = register(near, hook.url)
