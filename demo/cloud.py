@@ -45,6 +45,7 @@ from nova.tests import fixtures as nova_fixtures  # noqa: E402
 from nova.tests.fixtures import notifications  # noqa: E402
 from nova.tests.functional import fixtures as functional_fixtures  # noqa: E402
 from nova.tests.functional.api import client  # noqa: E402
+from openstack.service_description import ServiceDescription  # noqa: E402
 from oslo_db import exception as db_exception  # noqa: E402
 from oslo_db.sqlalchemy import exc_filters  # noqa: E402
 import oslo_messaging  # noqa: E402
@@ -55,6 +56,9 @@ from blazar_sched.service.clients.rest import Session  # noqa: E402
 from blazar_sched.worker import process  # noqa: E402
 
 Server = dict[str, Any]
+
+# Nova's fixture replaces this while a cloud is up.
+_make_proxy: Callable[[Any, Any], Any] = ServiceDescription._make_proxy
 
 ENABLED_FILTERS = (
     'ComputeFilter',
@@ -234,6 +238,19 @@ class _Nova(test.TestCase):
             ),
         ):
             super().setUp()
+        novas = ServiceDescription._make_proxy
+        # Nova's fixture makes a bare adapter of Placement in place of the
+        # SDK's proxy, which Nova does not need.
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'openstack.service_description.ServiceDescription'
+                '._make_proxy',
+                lambda description, connection: (
+                    _make_proxy if isinstance(connection.session, Session)
+                    else novas
+                )(description, connection),
+            )
+        )
         # The bus in memory drops the messages of all transports of the process
         # when one transport is cleaned up: Nova would wait for an answer in
         # vain after the restart of nova-scheduler's worker.
