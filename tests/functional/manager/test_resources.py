@@ -276,7 +276,7 @@ class TestImage:
 
         def make(id_, body):
             images.append({'status': 'ACTIVE', **body['createImage']})
-            return answer(202, {})
+            return answer(202, {'image_id': 'of-the-server'})
 
         return Nova(
             Service(
