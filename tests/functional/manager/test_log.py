@@ -87,7 +87,7 @@ def test_the_life_of_a_lease(cloud, call, told):
 
     context._request_store.__dict__.clear()
     cloud.run(100)
-    done, started = told()
+    started, done = told()
     assert re.fullmatch(
         r'Manager \S+-\d+ has done event start_lease of lease ID in 0\.0 s, '
         r'on hosts: [ab]', done
@@ -105,7 +105,7 @@ def test_the_life_of_a_lease(cloud, call, told):
     )
     cloud.cloud.settle()
     cloud.run(10)
-    done, ended = told()
+    ended, done = told()
     assert re.search(r'done event end_lease of lease ID in 10\.0 s', done)
     assert ended == (
         'lease.event.end_lease: ' + of_lease.format('5:00', 'TERMINATED')
