@@ -119,6 +119,14 @@ CALLS = (
      lambda c, m: c.update_maintenance(m['work'], reason='a new one')),
     ('DELETE /v1/maintenances/{maintenance_id}', '',
      lambda c, m: c.delete_maintenance(m['work'])),
+    ('POST /v1/webhooks', 'webhook', lambda c, _: c.create_webhook(
+        url='https://hooks.example/', events=['lease.*']
+    )),
+    ('GET /v1/webhooks', '', lambda c, _: list(c.webhooks())),
+    ('GET /v1/webhooks/{webhook_id}', '',
+     lambda c, m: c.get_webhook(m['webhook'])),
+    ('DELETE /v1/webhooks/{webhook_id}', '',
+     lambda c, m: c.delete_webhook(m['webhook'])),
     ('DELETE /v1/os-hosts/{host_id}', '',
      lambda c, _: c.delete_host(c.create_host(name='compute-3'))),
 )
