@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lease requests in SQL, also those that wait no more."""
 
+import functools
+
 import sqlalchemy as sa
 
 from blazar_sched.domain import exception
@@ -9,6 +11,8 @@ from blazar_sched.domain.lease_request import LeaseRequest
 from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger import rows
+
+_of = functools.partial(rows.of_project, models.LeaseRequest)
 
 _WAITING = models.LeaseRequest.status == states.REQUEST_WAITING
 
@@ -77,16 +81,6 @@ def put(connection: sa.Connection, new: LeaseRequest) -> None:
     rows.replace(
         connection, models.LeaseRequest, models.LeaseRequest.id == new.id,
         [rows.columns(new)],
-    )
-
-
-def _of(
-    project_id: str | None, *conditions: sa.ColumnElement[bool]
-) -> sa.ColumnElement[bool]:
-    if project_id is None:
-        return sa.and_(sa.true(), *conditions)
-    return sa.and_(
-        models.LeaseRequest.project_id == project_id, *conditions
     )
 
 

@@ -27,6 +27,21 @@ def select(
     return connection.execute(query.order_by(key)).mappings().all()
 
 
+def of_project(
+    model: type[models.Base],
+    project_id: str | None,
+    *conditions: sa.ColumnElement[bool],
+) -> sa.ColumnElement[bool]:
+    """Return the condition for rows that meet `conditions`.
+
+    :param project_id: the project of the rows, None for all projects
+    """
+    if project_id is None:
+        return sa.and_(sa.true(), *conditions)
+    owner = sa.inspect(model).columns['project_id']
+    return sa.and_(owner == project_id, *conditions)
+
+
 def add(
     connection: sa.Connection,
     model: type[models.Base],

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Series in SQL, and the leases that belong to a series."""
 
+import functools
+
 import sqlalchemy as sa
 
 from blazar_sched.domain import exception
@@ -10,6 +12,8 @@ from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import lease
 from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger import rows
+
+_of = functools.partial(rows.of_project, models.Series)
 
 
 def get(
@@ -68,14 +72,6 @@ def delete(connection: sa.Connection, series_id: str) -> None:
         .where(models.Lease.series_id == series_id)
         .values(series_id=None, occurrence=None)
     )
-
-
-def _of(
-    project_id: str | None, *conditions: sa.ColumnElement[bool]
-) -> sa.ColumnElement[bool]:
-    if project_id is None:
-        return sa.and_(sa.true(), *conditions)
-    return sa.and_(models.Series.project_id == project_id, *conditions)
 
 
 def _select(

@@ -9,6 +9,7 @@ from collections.abc import Collection
 from collections.abc import Sequence
 import dataclasses
 import datetime
+import functools
 import json
 import uuid
 
@@ -23,6 +24,8 @@ from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger import rows
 
+_of = functools.partial(rows.of_project, models.Webhook)
+
 _ENABLED = models.Webhook.disabled.is_(None)
 
 
@@ -34,9 +37,9 @@ def get(
     :raises WebhookNotFound: if the project has no such webhook
     """
     if models.is_id(webhook_id):
-        for found in list_(connection, project_id):
-            if found.id == webhook_id:
-                return found
+        condition = models.Webhook.id == webhook_id
+        for found in _select(connection, _of(project_id, condition)):
+            return found
     raise exception.WebhookNotFound(f'webhook {webhook_id} not found')
 
 
@@ -44,11 +47,7 @@ def list_(
     connection: sa.Connection, project_id: str | None = None
 ) -> list[Webhook]:
     """Return the webhooks by id, of the project `project_id` if given."""
-    return _select(
-        connection,
-        sa.true() if project_id is None
-        else models.Webhook.project_id == project_id,
-    )
+    return _select(connection, _of(project_id))
 
 
 def due(connection: sa.Connection, now: int, limit: int) -> list[Webhook]:
