@@ -238,18 +238,26 @@ class Healer:
 
     def wake(self, old: Lease, new: Lease) -> None:
         """Have done what is due since a commit has changed a lease."""
-        if new != old:
-            self._wake_runner()
+        if new == old:
+            return
+        if _degrades(old, new) and not new.is_offer:
+            LOG.warning('Lease %s is degraded: capacity was lost', new.id)
+        self._wake_runner()
 
 
 def notify(tx: Tx, old: Lease, new: Lease) -> None:
     """Notify of what a commit changes in a lease, if anything."""
-    if new == old:
-        return
-    falls_short = new.degraded and not (
+    if new != old:
+        notifier.lease(
+            tx, LEASE_DEGRADED if _degrades(old, new) else LEASE_HEALED, new
+        )
+
+
+def _degrades(old: Lease, new: Lease) -> bool:
+    """Tell whether a change degrades a lease, or degrades it further."""
+    return new.degraded and not (
         old.degraded and _lacking(new) <= _lacking(old)
     )
-    notifier.lease(tx, LEASE_DEGRADED if falls_short else LEASE_HEALED, new)
 
 
 def is_healable(lease: Lease, now: int) -> bool:
