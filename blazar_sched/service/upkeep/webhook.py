@@ -9,6 +9,7 @@ repeats what the first has sent since its claim.
 """
 
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Mapping
 from concurrent import futures
 import dataclasses
@@ -139,9 +140,7 @@ class Webhooks(loop.Looped):
             if due.project_id in self._busy:
                 continue
             claimed = dataclasses.replace(due, due_at=claim)
-            if self._ledger.write(
-                lambda tx: tx.change_webhook(due, claimed)  # noqa: B023
-            ):
+            if self._change(due, claimed):
                 self._busy.add(due.project_id)
                 self._pool.submit(self._take_turn, claimed)
 
@@ -183,7 +182,14 @@ class Webhooks(loop.Looped):
                 f'; the webhook is disabled: {new.disabled}'
                 if new.disabled else '',
             )
-        self._ledger.write(lambda tx: tx.change_webhook(claimed, new, sent))
+        self._change(claimed, new, sent)
+
+    def _change(
+        self, old: Webhook, new: Webhook, sent: Collection[str] = ()
+    ) -> bool:
+        return self._ledger.write(
+            lambda tx: tx.change_webhook(old, new, sent)
+        )
 
     def _send(
         self, claimed: Webhook, delivery: Delivery
