@@ -9,6 +9,7 @@ setup runs before any test module is imported.
 import importlib.util
 import logging
 import os
+import zlib
 
 import pytest
 
@@ -18,6 +19,28 @@ os.environ.setdefault('OS_NOVA_DISABLE_EVENTLET_PATCHING', '1')
 
 if importlib.util.find_spec('nova') is not None:
     import nova.tests.functional  # noqa: F401
+
+
+# The marks of the tests that `.ci/run` plays a share of.
+COSTLY = ('cloud', 'more', 'page', 'services')
+
+
+def pytest_collection_modifyitems(config, items):
+    """Keep the share of the costly tests that BLAZAR_SCHED_SHARE names.
+
+    `2/4` keeps each test whose checksum modulo 4 is 2, so every test is in one
+    of the shares 0/4 to 3/4.
+    """
+    number, _, shares = os.environ.get('BLAZAR_SCHED_SHARE', '0/1').partition(
+        '/'
+    )
+    kept, left = [], []
+    for item in items:
+        mine = zlib.crc32(item.nodeid.encode()) % int(shares) == int(number)
+        costly = any(map(item.get_closest_marker, COSTLY))
+        (kept if mine or not costly else left).append(item)
+    items[:] = kept
+    config.hook.pytest_deselected(items=left)
 
 
 @pytest.fixture
