@@ -94,6 +94,7 @@ def test_hosts_have_the_capacity_that_placement_hands_out(bare_cloud, read):
     placement.delete(f'/resource_providers/{child}')
 
 
+@pytest.mark.more
 def test_kinds_of_servers_that_exist(bare_cloud, boot, read):
     yields = bare_cloud.flavor(extra_specs={'blazar:preemptible': 'true'})
     day = bare_cloud.flavor(2, 1024, extra_specs={'blazar:lifetime': '1d'})
@@ -132,6 +133,7 @@ def test_kinds_of_servers_that_exist(bare_cloud, boot, read):
     } == {(0, 1800)}
 
 
+@pytest.mark.more
 def test_deleted_and_shelved_servers(bare_cloud, boot, read, monkeypatch):
     monkeypatch.setattr(nova_history, '_BUILD', 0)
     bare_cloud.configure(shelved_offload_time=0, group='DEFAULT')

@@ -581,6 +581,7 @@ class TestNotReservable:
 class TestBoots:
     """The table asks nova-scheduler; a boot has the same result."""
 
+    @pytest.mark.more
     def test_of_each_kind(self, lab):
         lab.register('c1', 'c2')
         mine = lab.reserve('c1', start=-60, vcpus=4)

@@ -48,6 +48,7 @@ def test_without_its_mend_a_fault_is_found(player, name):
     pytest.fail(f'{name} is not missed within {SEARCHED} seeds')
 
 
+@pytest.mark.more
 def test_a_seed_is_played_the_same_anywhere(player):
     """A seed is played the same in a process with another hash seed."""
     script = (
