@@ -2,6 +2,7 @@
 """Leases, and how far a lease can be prolonged."""
 
 from collections.abc import Callable
+import math
 import time
 from typing import Any
 from typing import Self
@@ -90,6 +91,7 @@ class Lease(Resource):
     ) -> Self:
         """Wait for a status as `Proxy.wait_for_status` does."""
         wanted = [status, *failures]
+        until = time.monotonic() + (math.inf if wait is None else wait)
         for _ in utils.iterate_timeout(
             wait, f'Lease {self.id} is not {status}', wait=0
         ):
@@ -100,9 +102,10 @@ class Lease(Resource):
                     f'Lease {self.id} is {self.status}'
                 )
             callback(0)
+            left = until - time.monotonic()
             self.fetch(
                 session, wait_for=','.join(wanted),
-                timeout=min(60, max(1, int(timeout))),
+                timeout=max(1, int(min(60, timeout, left))),
             )
             if self.status not in wanted:
                 time.sleep(self.retry_after)

@@ -3,6 +3,7 @@
 
 import subprocess
 import sys
+import time
 from urllib import parse
 
 import openstack
@@ -270,6 +271,14 @@ def test_a_lease_is_waited_for(admin):
     assert active.reservations[0]['hosts'] == ['compute-1']
     ended = admin.update_lease(lease, end_date='now')
     admin.wait_for_status(ended, 'TERMINATED', interval=0.1, wait=60)
+
+
+def test_a_wait_ends_before_the_request_that_it_repeats(admin):
+    lease = admin.create_lease(**NIGHT)
+    begin = time.monotonic()
+    with pytest.raises(exceptions.ResourceTimeout):
+        admin.wait_for_status(lease, 'ACTIVE', interval=60, wait=1)
+    assert time.monotonic() - begin < 30
 
 
 def test_capabilities_of_a_host_are_set_and_deleted(admin):
