@@ -30,6 +30,7 @@ from blazar_sched.client.host import Host
 from blazar_sched.client.lease import Extension
 from blazar_sched.client.lease import Lease
 from blazar_sched.client.lease_request import LeaseRequest
+from blazar_sched.client.limit import Limit
 from blazar_sched.client.maintenance import Maintenance
 from blazar_sched.client.offer import Offer
 from blazar_sched.client.offer import Offers
@@ -55,6 +56,7 @@ class Proxy(proxy.Proxy):
         'host': Host,
         'lease': Lease,
         'lease_request': LeaseRequest,
+        'limit': Limit,
         'maintenance': Maintenance,
         'offer': Offer,
         'property': Property,
@@ -488,6 +490,13 @@ class Proxy(proxy.Proxy):
             rows += timeline.rows
         timeline.rows = rows
         return timeline
+
+    def limits(self, **query: Any) -> Generator[Limit, None, None]:
+        """List the limits of the project, with what its leases use of them.
+
+        :param query: `project_id` of another project, for an admin
+        """
+        return self._list(Limit, **query)
 
     def flavors(self) -> Generator[Flavor, None, None]:
         """List the flavors of Nova that the project may use, by name."""

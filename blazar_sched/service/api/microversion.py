@@ -25,8 +25,9 @@
   which wait until a lease finds room (``/v1/requests``),
 - the capacity of a window (``/v1/capacity``), the timeline of hosts
   (``/v1/timeline``), the properties that requirements can name
-  (``/v1/properties``) and the flavors that reservations can name
-  (``/v1/flavors``), for every user,
+  (``/v1/properties``), the flavors that reservations can name
+  (``/v1/flavors``), and the limits of the project (``/v1/limits``), for every
+  user,
 - maintenances (``/v1/maintenances``), and further settings of hosts, such as
   ``spare``,
 - times with a time zone.

@@ -25,6 +25,7 @@ from blazar_sched.service.api import floating_ip
 from blazar_sched.service.api import host
 from blazar_sched.service.api import lease
 from blazar_sched.service.api import lease_request
+from blazar_sched.service.api import limit
 from blazar_sched.service.api import maintenance
 from blazar_sched.service.api import microversion
 from blazar_sched.service.api import offer
@@ -75,6 +76,7 @@ ROUTES = (
     *property.ROUTES,
     *floating_ip.ROUTES,
     *capacity.ROUTES,
+    *limit.ROUTES,
     *timeline.ROUTES,
     *flavor.ROUTES,
     *offer.ROUTES,

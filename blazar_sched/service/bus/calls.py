@@ -136,6 +136,9 @@ class Calls(Protocol):
     ) -> Values: ...
 
     @_reading
+    def list_limits(self, *, project_id: str) -> Page: ...
+
+    @_reading
     def get_timeline(
         self,
         *,

@@ -11,6 +11,7 @@ is asked, and the commit is made.
 from collections.abc import Callable
 from collections.abc import Iterable
 from concurrent import futures
+import dataclasses
 import functools
 from typing import Any
 from typing import TypeVar
@@ -108,6 +109,19 @@ class Enforcement:
             project = project or base.Project(source, change.project_id)
             for f in self._filters:
                 f.check(change, project)
+
+    def limits(self, project_id: str) -> list[dict[str, Any]]:
+        """Return the limits of the filters, with what a project uses.
+
+        A project that is exempt from a filter has no limits of the filter.
+        """
+        project = base.Project(self._ledger, project_id)
+        return [
+            dataclasses.asdict(each)
+            | ({'limit': base.NO_LIMIT} if f.exempts(project_id) else {})
+            for f in self._filters
+            for each in f.limits(project)
+        ]
 
     def ending(
         self, source: reader.Reader, lease: Lease

@@ -31,6 +31,23 @@ NO_LIMIT = -1
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Limit:
+    """A limit, with what the leases of a project use of it.
+
+    :param name: the name of the option
+    :param unit: what is counted, or the resource class
+    :param limit: the largest number, NO_LIMIT for any
+    :param used: the number as a commit counts it, None for a limit of each
+        lease
+    """
+
+    name: str
+    unit: str
+    limit: int
+    used: float | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class LeaseChange:
     """A lease to be written, new or changed.
 
@@ -72,7 +89,7 @@ class Project:
 
     def __init__(self, source: reader.Reader, project_id: str) -> None:
         self._source = source
-        self._id = project_id
+        self.id = project_id
         # The leases that the commit has placed since, with their hosts.
         self._added: dict[str, tuple[Lease, Sequence[str]]] = {}
         self._known_hosts: dict[str, Host] = {}
@@ -82,11 +99,12 @@ class Project:
         """Count a lease that the commit is yet to write."""
         self._added[lease.id] = lease, _whole(placed)
 
-    def others(self, lease: Lease) -> list[Lease]:
-        """Return the leases of the project but one."""
+    def others(self, lease: Lease | None = None) -> list[Lease]:
+        """Return the leases of the project, but the given one if any."""
         added = [each for each, _ in self._added.values()]
         return [
-            each for each in (*self._leases, *added) if each.id != lease.id
+            each for each in (*self._leases, *added)
+            if lease is None or each.id != lease.id
         ]
 
     def amounts(self, lease: Lease) -> Counter[str]:
@@ -109,13 +127,13 @@ class Project:
 
     @functools.cached_property
     def _leases(self) -> list[Lease]:
-        found: list[Lease] = self._source.open_leases(self._id)
+        found: list[Lease] = self._source.open_leases(self.id)
         return found
 
     @functools.cached_property
     def _whole_hosts(self) -> dict[str, list[str]]:
         found = defaultdict(list)
-        for lease_id, host in self._source.whole_hosts(self._id):
+        for lease_id, host in self._source.whole_hosts(self.id):
             found[lease_id].append(host)
         # All at once, rather than the hosts of each lease.
         self._hosts([host for hosts in found.values() for host in hosts])
@@ -140,6 +158,9 @@ class Filter:
     # `on_end`.
     is_external = False
     handles_end = False
+    # The beginning of the name of the option with the projects that the
+    # filter never refuses.
+    exempt = ''
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         self._conf = conf[enforcement_conf.GROUP]
@@ -153,6 +174,26 @@ class Filter:
 
         :raises BlazarSchedError: if the lease is refused
         """
+
+    def limits(self, project: Project) -> Iterable[Limit]:
+        """Return the limits by which `check` refuses leases of a project.
+
+        A filter without figures has none. Projects that are exempt are not
+        considered.
+        """
+        return ()
+
+    def exempts(self, project_id: str) -> bool:
+        """Return whether the filter never refuses leases of a project."""
+        return bool(self.exempt) and project_id in self._conf[
+            f'{self.exempt}_exempt_project_ids'
+        ]
+
+    def _limit(
+        self, name: str, unit: str, used: float | None = None
+    ) -> Limit:
+        """Return the limit of an option."""
+        return Limit(name, unit, self._conf[name], used)
 
     def check_external(
         self, request: LeaseChange, held: Resources, current: Resources

@@ -2,6 +2,7 @@
 """A limit on the number of leases of a project."""
 
 from blazar_sched.domain import exception
+from blazar_sched.domain.lease import Lease
 from blazar_sched.service.enforcement import base
 
 
@@ -10,6 +11,12 @@ class MaxLeasesFilter(base.Filter):
 
     The leases of servers' own lifetimes do not count once they have started.
     """
+
+    exempt = 'max_leases'
+
+    def limits(self, project: base.Project) -> list[base.Limit]:
+        used = _count(project)
+        return [self._limit('max_leases_per_project', 'leases', used)]
 
     def check(self, request: base.LeaseChange, project: base.Project) -> None:
         """Refuse a new lease that exceeds the limit.
@@ -20,17 +27,18 @@ class MaxLeasesFilter(base.Filter):
         if (
             request.current is not None
             or most == base.NO_LIMIT
-            or request.project_id in self._conf.max_leases_exempt_project_ids
+            or self.exempts(request.project_id)
         ):
             return
         base.limit(
             exception.MaxLeases,
             most,
-            1 + sum(
-                lease.is_limited
-                for lease in project.others(request.lease)
-            ),
+            1 + _count(project, request.lease),
             0,
             'a project may have {most} leases at most',
             'project_id',
         )
+
+
+def _count(project: base.Project, but: Lease | None = None) -> int:
+    return sum(lease.is_limited for lease in project.others(but))

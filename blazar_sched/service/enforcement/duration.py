@@ -8,14 +8,17 @@ from blazar_sched.service.enforcement import base
 class MaxLeaseDurationFilter(base.Filter):
     """A filter that limits the seconds from a lease's start to its end."""
 
+    exempt = 'max_lease_duration'
+
+    def limits(self, project: base.Project) -> list[base.Limit]:
+        return [self._limit('max_lease_duration', 'seconds')]
+
     def check(self, request: base.LeaseChange, project: base.Project) -> None:
         """Refuse a lease that lasts too long.
 
         :raises MaxLeaseDuration: naming end_date
         """
-        if request.project_id in (
-            self._conf.max_lease_duration_exempt_project_ids
-        ):
+        if self.exempts(request.project_id):
             return
         base.limit(
             exception.MaxLeaseDuration,

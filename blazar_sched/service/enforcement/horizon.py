@@ -8,13 +8,21 @@ from blazar_sched.service.enforcement import base
 class MaxHorizonFilter(base.Filter):
     """A filter that limits the seconds from now to a lease's start and end."""
 
+    exempt = 'max_horizon'
+
+    def limits(self, project: base.Project) -> list[base.Limit]:
+        return [
+            self._limit('max_start_horizon', 'seconds'),
+            self._limit('max_end_horizon', 'seconds'),
+        ]
+
     def check(self, request: base.LeaseChange, project: base.Project) -> None:
         """Refuse a lease that is too far ahead.
 
         :raises MaxStartHorizon: naming start_date
         :raises MaxEndHorizon: naming end_date
         """
-        if request.project_id in self._conf.max_horizon_exempt_project_ids:
+        if self.exempts(request.project_id):
             return
         lease, current, now = request.lease, request.current, request.now
         base.limit(

@@ -11,6 +11,8 @@ from blazar_sched.service.enforcement import base
 
 _FIELD = 'reservations'
 _HOUR = 3600
+# What is counted, where a limit is not of a resource class.
+_WEIGHT, _WEIGHT_HOURS = 'weight', 'weight x hours'
 
 
 class _Size:
@@ -38,11 +40,41 @@ class _Size:
             self.seconds[name] += amount * duration
 
 
+def _used(project: base.Project, but: Lease | None = None) -> _Size:
+    """Return the size of the leases of a project, but one if given."""
+    used = _Size()
+    for lease in project.others(but):
+        used.add(lease, project.amounts(lease))
+    return used
+
+
 class MaxResourcesFilter(base.Filter):
     """A filter that limits the amounts of resource classes, and their weight.
 
     The limits apply to each lease and to all leases of a project.
     """
+
+    exempt = 'max_resources'
+
+    def limits(self, project: base.Project) -> list[base.Limit]:
+        used = _used(project)
+        weight = float(self._weight(used.amounts))
+        hours = float(self._weight(used.seconds) / _HOUR)
+        return [
+            *self._by_class('max_resources_per_lease', None),
+            *self._by_class('max_resources_per_project', used.amounts),
+            self._limit('max_weight_per_lease', _WEIGHT),
+            self._limit('max_weight_per_project', _WEIGHT, weight),
+            self._limit('max_weight_hours_per_project', _WEIGHT_HOURS, hours),
+        ]
+
+    def _by_class(
+        self, name: str, used: Counter[str] | None
+    ) -> list[base.Limit]:
+        return [
+            base.Limit(name, unit, most, None if used is None else used[unit])
+            for unit, most in self._conf[name].items()
+        ]
 
     def check(
         self, request: base.LeaseChange, project: base.Project
@@ -54,7 +86,7 @@ class MaxResourcesFilter(base.Filter):
         :raises MaxWeightHours: if the lease asks for too much weight x hours
         """
         conf = self._conf
-        if request.project_id in conf.max_resources_exempt_project_ids:
+        if self.exempts(request.project_id):
             return
         lease, current = request.lease, request.current
         new = base.amounts(lease, project.hosts_of(request.placed))
@@ -73,9 +105,7 @@ class MaxResourcesFilter(base.Filter):
         )
         if limits == ({}, base.NO_LIMIT, base.NO_LIMIT):
             return
-        others = _Size()
-        for other in project.others(lease):
-            others.add(other, project.amounts(other))
+        others = _used(project, lease)
         self._check(
             others.plus(lease, new), others.plus(current, old),
             *limits, 'the leases of a project',

@@ -10,19 +10,21 @@ from blazar_sched.service.enforcement import base
 _FIELD = 'reservations'
 
 
-def _hosts(lease: Lease | None) -> int:
-    """Return how many whole hosts a lease may get."""
+def _hosts(*leases: Lease | None) -> int:
+    """Return how many whole hosts leases may get."""
     return sum(
         r.demand.most
-        for r in (lease.reservations if lease else ())
+        for lease in leases if lease
+        for r in lease.reservations
         if r.demand.whole
     )
 
 
-def _instances(lease: Lease | None) -> int:
+def _instances(*leases: Lease | None) -> int:
     return sum(
         r.demand.most
-        for r in (lease.reservations if lease and lease.is_limited else ())
+        for lease in leases if lease and lease.is_limited
+        for r in lease.reservations
         if r.demand.slot
     )
 
@@ -33,13 +35,26 @@ class MaxSizeFilter(base.Filter):
     The limits apply to each lease and to all leases of a project.
     """
 
+    exempt = 'max_size'
+
+    def limits(self, project: base.Project) -> list[base.Limit]:
+        leases = project.others()
+        return [
+            self._limit('max_hosts_per_lease', 'hosts'),
+            self._limit('max_instances_per_lease', 'instances'),
+            self._limit('max_hosts_per_project', 'hosts', _hosts(*leases)),
+            self._limit(
+                'max_instances_per_project', 'instances', _instances(*leases)
+            ),
+        ]
+
     def check(self, request: base.LeaseChange, project: base.Project) -> None:
         """Refuse a lease that asks for too much.
 
         :raises MaxHosts: if the lease asks for too many hosts
         :raises MaxInstances: if the lease asks for too many instances
         """
-        if request.project_id in self._conf.max_size_exempt_project_ids:
+        if self.exempts(request.project_id):
             return
         self._check_lease(request)
         limits = (
@@ -70,8 +85,8 @@ class MaxSizeFilter(base.Filter):
     def _check_project(
         self, request: base.LeaseChange, others: Iterable[Lease]
     ) -> None:
-        hosts = sum(map(_hosts, others))
-        instances = sum(map(_instances, others))
+        hosts = _hosts(*others)
+        instances = _instances(*others)
         base.limit(
             exception.MaxHosts,
             self._conf.max_hosts_per_project,

@@ -20,6 +20,7 @@ from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.lease import NOW
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.replica import wire
+from blazar_sched.service import enforcement
 from blazar_sched.service.booking import extension
 from blazar_sched.service.booking import lease
 from blazar_sched.service.booking import lease_request
@@ -72,6 +73,7 @@ class Endpoint:
         flavors: flavor_sync.Flavors,
         lendings: lending.Lendings,
         webhooks: webhook.Webhooks,
+        enforcement: enforcement.Enforcement,
         clock: clock.Clock,
     ) -> None:
         self._ledger = ledger
@@ -87,6 +89,7 @@ class Endpoint:
         self._hosts = hosts
         self._floating_ips = floating_ips
         self._timeline = timeline
+        self._enforcement = enforcement
         self._clock = clock
 
         self.delete_lease = leases.delete
@@ -195,6 +198,9 @@ class Endpoint:
         lease = self._leases.recall(lease_id, project_id)
         self._lendings.wake()
         return _lease(lease)
+
+    def list_limits(self, project_id: str) -> Page:
+        return {'items': self._enforcement.limits(project_id), 'next': None}
 
     def get_timeline(self, known: list[str], **wanted: Any) -> Values:
         """Return a page of the timeline; see `timeline.Query` for the rest."""

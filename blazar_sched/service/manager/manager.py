@@ -217,7 +217,7 @@ class Manager:
             self.floating_ips, self.capacity, self.offers, self.series,
             self.extensions, self.maintenances, self.lease_requests,
             self.instances, self.timeline, self.flavors, self.lendings,
-            self.webhooks, self.clock,
+            self.webhooks, self.enforcement, self.clock,
         )
         self.endpoint = rpc.Counted(end_point, self.metrics)
         self._worker_endpoint = rpc.Counted(

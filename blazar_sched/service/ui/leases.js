@@ -132,6 +132,15 @@ export function drawEnded(leases) {
         times.windowOf(lease.start, lease.end)))));
 }
 
+/** Show the limits of the project with what is used of them. */
+export function drawLimits(limits) {
+  $('limits').textContent = limits
+    .filter(({ limit, used }) => limit >= 0 && used !== null)
+    .map(({ unit, limit, used }) =>
+      `${Number(used.toFixed(1))} of ${limit} ${unit}`)
+    .join(', ');
+}
+
 // The cards that are shown, by all that they show but for the time that has
 // passed.
 let cards = new Map();

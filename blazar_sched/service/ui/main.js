@@ -185,6 +185,7 @@ class Page {
     this.timeline.forget();
     strip.draw(null, this.timeline);
     leases.drawEnded([]);
+    leases.drawLimits([]);
     for (const id of ['now', 'leases', 'requests', 'table', 'problems', 'hosts',
       'crossings', 'any_lease', 'foreign', 'maintenances', 'found', 'others',
       'values', 'flavor_id', 'network']) fill($(id));
@@ -291,8 +292,8 @@ class Page {
   async loadOwn() {
     const token = this.ownAsked = {};
     const ofProject = (each) => each.project_id === this.session.project.id;
-    const [all, held, recurring, waiting] = await Promise.all(
-      ['leases', 'offers', 'series', 'requests'].map(
+    const [all, held, recurring, waiting, limits] = await Promise.all(
+      ['leases', 'offers', 'series', 'requests', 'limits'].map(
         async (noun) => (await this.api.get(`/${noun}`))[noun]));
     const estimated = await requests.read(
       this.api, waiting.filter(ofProject));
@@ -304,6 +305,7 @@ class Page {
       (offer) => ofProject(offer) && offer.until > times.now());
     this.series = recurring.filter(ofProject);
     this.requests = estimated;
+    leases.drawLimits(limits);
   }
 
   /** Read what only administrators may, null for others. */

@@ -45,6 +45,7 @@ OURS = {
     'lease extend': 'GET /v1/leases/{lease_id}/extension',
     'lease recall': 'POST /v1/leases/{lease_id}/recall',
     'lease search': 'GET /v1/leases',
+    'limit list': 'GET /v1/limits',
     'list': 'GET /v1/leases',
     'maintenance create': 'POST /v1/maintenances',
     'maintenance delete': 'DELETE /v1/maintenances/{maintenance_id}',
@@ -387,6 +388,19 @@ def test_what_there_is_room_for(program, client, night, service):
         for each in openstack.read('property list')
     }
     assert properties['availability_zone'] == ['nova']
+
+
+@pytest.mark.parametrize('options', [
+    '[enforcement]\nenabled_filters = MaxLeasesFilter\n'
+    'max_leases_per_project = 5\n'
+])
+def test_limits_are_listed(program, client):
+    program('alice:p1').do(f'lease book night {HOST} {DAY}')
+    [limit] = program().read('limit list --project-id p1')
+    assert limit == {
+        'name': 'max_leases_per_project', 'unit': 'leases', 'limit': 5,
+        'used': 1,
+    }
 
 
 def test_the_timeline_is_drawn(program, night):

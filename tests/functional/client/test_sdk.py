@@ -51,6 +51,7 @@ CALLS = (
      lambda c, m: c.delete_floating_ip(m['ip'])),
     ('GET /v1/flavors', '', lambda c, _: list(c.flavors())),
     ('GET /v1/capacity', '', lambda c, _: c.get_capacity(parts=2)),
+    ('GET /v1/limits', '', lambda c, _: list(c.limits(project_id='p2'))),
     ('GET /v1/timeline', '', lambda c, _: c.get_timeline()),
     ('POST /v1/offers', 'found', lambda c, _: c.search_offers(
         reservations=[HOST], duration='1h', start_date='2030-01-01 00:00',

@@ -3,6 +3,8 @@
 
 import datetime
 
+import pytest
+
 from tests.functional.page.conftest import HOUR
 from tests.standins.neutron import NETWORK
 
@@ -120,6 +122,27 @@ def test_a_lease_is_prolonged_as_far_as_possible(world, browse):
     page.click('#leave')
     page.wait_for_selector('#sign_in', state='visible')
     assert 'training-run' not in alice.text()
+
+
+@pytest.mark.parametrize('options', [
+    '[enforcement]\nenabled_filters = MaxLeaseDurationFilter,MaxLeasesFilter,'
+    'MaxResourcesFilter\nmax_leases_per_project = 5\n'
+    'max_lease_duration = 900000\nresource_weights = VCPU:0.1\n'
+    'max_weight_hours_per_project = 200\n'
+])
+def test_limits_are_one_line_with_what_is_used(world, browse):
+    alice = browse(world)
+    alice.sign_in()
+    page = alice.page
+    # Two leases of 10 h, each of a host with 16 VCPUs.
+    assert page.inner_text('#limits') == (
+        '2 of 5 leases, 32 of 200 weight x hours'
+    )
+    page.click('#book')
+    alice.until(lambda: page.inner_text('#limits').startswith('3 of 5'))
+    page.click('#leave')
+    page.wait_for_selector('#sign_in', state='visible')
+    assert 'of 5 leases' not in alice.text()
 
 
 def lease_of_bob(site):

@@ -387,6 +387,10 @@ def answers(
         'create_floating_ip': floating_ip,
         'delete_floating_ip': None,
         'get_capacity': capacity,
+        'list_limits': [{
+            'name': 'max_leases_per_project', 'unit': 'leases', 'limit': 5,
+            'used': 3,
+        }],
         'get_timeline': timeline,
         'list_public_properties': {
             'zones': ['nova'],

@@ -38,6 +38,7 @@ OURS = {
     # The route and the rule of Chameleon's Blazar.
     ('PUT', '/v1/os-hosts/{host_id}/allocation'): 200,
     ('GET', '/v1/capacity'): 200,
+    ('GET', '/v1/limits'): 200,
     ('GET', '/v1/timeline'): 200,
     ('GET', '/v1/properties'): 200,
     ('GET', '/v1/requests'): 200,
@@ -107,7 +108,7 @@ def test_rules_have_blazars_names():
         'blazar:requests:get', 'blazar:requests:post',
         'blazar:requests:prioritize', 'blazar:requests:delete',
         'blazar:timeline:get', 'blazar:timeline:get_names',
-        'blazar:properties:get', 'blazar:flavors:get',
+        'blazar:properties:get', 'blazar:flavors:get', 'blazar:limits:get',
         'blazar:maintenances:get', 'blazar:maintenances:post',
         'blazar:maintenances:put', 'blazar:maintenances:delete',
         'blazar:webhooks:get', 'blazar:webhooks:post',
