@@ -34,6 +34,7 @@ from blazar_sched.client.limit import Limit
 from blazar_sched.client.maintenance import Maintenance
 from blazar_sched.client.offer import Offer
 from blazar_sched.client.offer import Offers
+from blazar_sched.client.product import Product
 from blazar_sched.client.property import Property
 from blazar_sched.client.property import PublicProperties
 from blazar_sched.client.series import Series
@@ -59,6 +60,7 @@ class Proxy(proxy.Proxy):
         'limit': Limit,
         'maintenance': Maintenance,
         'offer': Offer,
+        'product': Product,
         'property': Property,
         'series': Series,
         'timeline': Timeline,
@@ -497,6 +499,14 @@ class Proxy(proxy.Proxy):
         :param query: `project_id` of another project, for an admin
         """
         return self._list(Limit, **query)
+
+    def products(self, **query: Any) -> Generator[Product, None, None]:
+        """List the operator's products, with how much is free in a window.
+
+        :param query: `start_date` and `end_date`, by default now and a day
+            after the start
+        """
+        return self._list(Product, **query)
 
     def flavors(self) -> Generator[Flavor, None, None]:
         """List the flavors of Nova that the project may use, by name."""

@@ -4,6 +4,7 @@
 from oslo_config import cfg
 from oslo_config import types
 
+from blazar_sched.conf import product
 from blazar_sched.conf import relocation
 from blazar_sched.conf import threshold
 from blazar_sched.domain import host
@@ -446,6 +447,7 @@ opts = [
         'after which the reserve of a lease is filled again.',
     ),
     threshold.opt,
+    product.opt,
     cfg.IntOpt(
         'max_held_offers',
         default=5,

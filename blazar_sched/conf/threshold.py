@@ -5,78 +5,45 @@ import json
 from typing import Any
 import uuid
 
-import jsonschema
 from oslo_config import cfg
-from oslo_config import types
 
-from blazar_sched.domain import exception
-from blazar_sched.domain import requirements
+from blazar_sched.conf.json_objects import JsonObjects
+from blazar_sched.conf.json_objects import LINE
+from blazar_sched.conf.json_objects import MAX_INT
+from blazar_sched.conf.json_objects import requirement
 from blazar_sched.domain.threshold import Threshold
 
-_MAX_INT = 2**31 - 1
-# A line that each database can store.
-_LINE = {
-    'type': 'string', 'maxLength': 255,
-    'pattern': r'^[^\x00-\x1f\x7f\ud800-\udfff]+\Z',
-}
 _DEFAULTS: dict[str, Any] = {
     'project_id': '', 'resource_properties': [], 'flavor_id': None,
     'within': 0,
 }
-_VALIDATOR = jsonschema.Draft202012Validator({
-    'type': 'object',
+_SCHEMA = {
     'properties': {
-        'name': _LINE,
-        'below': {'type': 'integer', 'minimum': 1, 'maximum': _MAX_INT},
-        'within': {'type': 'integer', 'minimum': 0, 'maximum': _MAX_INT},
+        'name': LINE,
+        'below': {'type': 'integer', 'minimum': 1, 'maximum': MAX_INT},
+        'within': {'type': 'integer', 'minimum': 0, 'maximum': MAX_INT},
         'resource_properties': {'type': 'array'},
-        'flavor_id': _LINE,
-        'project_id': _LINE,
+        'flavor_id': LINE,
+        'project_id': LINE,
     },
     'required': ['name', 'below'],
-    'additionalProperties': False,
-})
+}
 
 
-class _Type(types.MultiString):
-    """JSON objects, each of which is read as a threshold."""
-
-    def __call__(self, value: Any) -> Any:
-        """Return the threshold of a text; the default is read already.
-
-        :returns: None for an empty text, as a sample of the option has it
-        :raises ValueError: if the text is no threshold
-        """
-        if not isinstance(value, str):
-            return value
-        if not value:
-            return None
-        try:
-            return _read(json.loads(value))
-        except (ValueError, exception.InvalidInput) as e:
-            raise ValueError(f'{value[:200]!r} is no threshold: {e}') from e
-
-
-def _read(values: Any) -> Threshold:
+def _read(values: dict[str, Any]) -> Threshold:
     """Return the threshold with these fields.
 
-    :raises ValueError: naming the field that is wrong
     :raises InvalidInput: if the requirement is wrong
     """
-    for error in _VALIDATOR.iter_errors(values):
-        raise ValueError(': '.join((*error.path, error.message)))
     fields = {**_DEFAULTS, **values}
-    properties = fields['resource_properties']
-    text = json.dumps(properties) if properties else ''
-    requirements.parse(text, 'resource_properties')
-    fields['resource_properties'] = text
+    fields['resource_properties'] = requirement(fields['resource_properties'])
     id_ = uuid.uuid5(uuid.NAMESPACE_OID, json.dumps(fields, sort_keys=True))
     return Threshold(id=str(id_), **fields)
 
 
 opt = cfg.MultiOpt(
     'capacity_threshold',
-    item_type=_Type(),
+    item_type=JsonObjects('threshold', _SCHEMA, _read),
     default=[],
     mutable=True,
     help='Number of free hosts, or of free instances of a flavor, below which '

@@ -16,6 +16,10 @@ REQUIREMENT = text(
     '--resource-properties',
     'Requirement that the hosts meet, as \'["==", "$gpu", "a100"]\'',
 )
+WINDOW = (
+    moment('--start-date', 'Start of the window, now by default'),
+    moment('--end-date', 'End of the window, a day later by default'),
+)
 _PART = ('start_date', 'end_date', 'hosts', 'instances')
 
 
@@ -27,8 +31,7 @@ class ShowCapacity(verb.Command, command.Lister):
     """
 
     options = (
-        moment('--start-date', 'Start of the window, now by default'),
-        moment('--end-date', 'End of the window, a day later by default'),
+        *WINDOW,
         text('--parts', 'Number of parts, 1 by default', type=int),
         REQUIREMENT,
         text(

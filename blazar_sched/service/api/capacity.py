@@ -28,20 +28,30 @@ def show_capacity(req: falcon.Request, caller: Caller) -> Body:
     into parts. The available capacity of a part is what a lease over that part
     alone could get, but for the operator's cleaning time.
     """
-    start = req.get_param('start_date', default=lease.NOW)
     properties = req.get_param('resource_properties', default='')
     requirement.check(caller, properties, 'resource_properties')
     return caller.manager.get_capacity(
         project_id=caller.project_id,
-        start=(
-            start if start == lease.NOW
-            else duration.parse_time(start, 'start_date')
-        ),
-        end=listing.time(req, 'end_date'),
+        **window(req),
         parts=listing.number(req, 'parts', schemas.MAX_PARTS) or 1,
         resource_properties=properties,
         flavor_id=listing.text(req, 'flavor_id', schemas.MAX_FLAVOR_ID),
     )
+
+
+def window(req: falcon.Request) -> dict[str, Any]:
+    """Return the start and the end of a query.
+
+    :raises InvalidInput: naming the parameter that is wrong
+    """
+    start = req.get_param('start_date', default=lease.NOW)
+    return {
+        'start': (
+            start if start == lease.NOW
+            else duration.parse_time(start, 'start_date')
+        ),
+        'end': listing.time(req, 'end_date'),
+    }
 
 
 ROUTES = (

@@ -26,7 +26,8 @@
 - the capacity of a window (``/v1/capacity``), the timeline of hosts
   (``/v1/timeline``), the properties that requirements can name
   (``/v1/properties``), the flavors that reservations can name
-  (``/v1/flavors``), and the limits of the project (``/v1/limits``), for every
+  (``/v1/flavors``), the products that the operator publishes
+  (``/v1/products``), and the limits of the project (``/v1/limits``), for every
   user,
 - maintenances (``/v1/maintenances``), and further settings of hosts, such as
   ``spare``,

@@ -31,6 +31,7 @@ from blazar_sched.service.api import microversion
 from blazar_sched.service.api import offer
 from blazar_sched.service.api import openapi
 from blazar_sched.service.api import policy
+from blazar_sched.service.api import product
 from blazar_sched.service.api import property
 from blazar_sched.service.api import series
 from blazar_sched.service.api import timeline
@@ -77,6 +78,7 @@ ROUTES = (
     *floating_ip.ROUTES,
     *capacity.ROUTES,
     *limit.ROUTES,
+    *product.ROUTES,
     *timeline.ROUTES,
     *flavor.ROUTES,
     *offer.ROUTES,

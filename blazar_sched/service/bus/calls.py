@@ -136,6 +136,11 @@ class Calls(Protocol):
     ) -> Values: ...
 
     @_reading
+    def list_products(
+        self, *, project_id: str, start: int | str, end: int | None
+    ) -> Page: ...
+
+    @_reading
     def list_limits(self, *, project_id: str) -> Page: ...
 
     @_reading

@@ -12,6 +12,7 @@ from typing import Any
 
 from blazar_sched.domain import lease
 from blazar_sched.domain import requirements
+from blazar_sched.domain.demand import Demand
 from blazar_sched.domain.demand import FLAVOR_INSTANCE
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.instance import Stay
@@ -70,8 +71,7 @@ class Capacity:
         :raises InvalidInput: naming the parameter that is wrong
         """
         now = int(self._clock())
-        start = lease.soon(start, now, 'start_date')
-        window = Window(start, start + DAY if end is None else end)
+        window = self.window(start, end, now)
         query = self._query(project_id, resource_properties, flavor_id)
 
         def read(replica: state.Replica, part: Window) -> _Snapshot:
@@ -98,6 +98,21 @@ class Capacity:
             'parts': [dataclasses.asdict(part) for part in found],
         }
 
+    @staticmethod
+    def window(start: int | str, end: int | None, now: int) -> Window:
+        """Return the window of a request.
+
+        :raises InvalidInput: naming the parameter that is wrong
+        """
+        start = lease.soon(start, now, 'start_date')
+        return Window(start, start + DAY if end is None else end)
+
+    def free(
+        self, project_id: str, demand: Demand, window: Window, now: int
+    ) -> int:
+        """Return how many hosts or instances of a demand are free."""
+        return self._count(_of_demand(project_id, demand), window, now)
+
     def count(
         self,
         project_id: str,
@@ -112,8 +127,10 @@ class Capacity:
         :raises InvalidInput: as `get`
         """
         now = int(self._clock())
-        window = Window(now, now + max(1, seconds))
         query = self._query(project_id, resource_properties, flavor_id)
+        return self._count(query, Window(now, now + max(1, seconds)), now)
+
+    def _count(self, query: '_HostQuery', window: Window, now: int) -> int:
         snapshot = self._ledger.read_replica(
             lambda replica: query.read(replica, window, now)
         )
@@ -132,10 +149,7 @@ class Capacity:
                 },
                 project_id,
             )
-            return _HostQuery(
-                project_id, demand.requirement(), demand.slot,
-                demand.request_groups(),
-            )
+            return _of_demand(project_id, demand)
         return _HostQuery(
             project_id,
             requirements.parse(resource_properties, 'resource_properties'),
@@ -183,6 +197,13 @@ class _HostQuery:
         return _Snapshot(
             candidates, capacity.query(replica.indexes, candidates, window)
         )
+
+
+def _of_demand(project_id: str, demand: Demand) -> _HostQuery:
+    return _HostQuery(
+        project_id, demand.requirement(), demand.slot or None,
+        demand.request_groups(),
+    )
 
 
 class _Calculator:

@@ -32,6 +32,7 @@ from blazar_sched.service.events import clock
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.manager import capacity
 from blazar_sched.service.manager import feed
+from blazar_sched.service.manager import product
 from blazar_sched.service.manager import timeline
 from blazar_sched.service.upkeep import flavor_sync
 from blazar_sched.service.upkeep import floating_ip
@@ -74,6 +75,7 @@ class Endpoint:
         lendings: lending.Lendings,
         webhooks: webhook.Webhooks,
         enforcement: enforcement.Enforcement,
+        products: product.Products,
         clock: clock.Clock,
     ) -> None:
         self._ledger = ledger
@@ -90,6 +92,7 @@ class Endpoint:
         self._floating_ips = floating_ips
         self._timeline = timeline
         self._enforcement = enforcement
+        self._products = products
         self._clock = clock
 
         self.delete_lease = leases.delete
@@ -201,6 +204,9 @@ class Endpoint:
 
     def list_limits(self, project_id: str) -> Page:
         return {'items': self._enforcement.limits(project_id), 'next': None}
+
+    def list_products(self, **wanted: Any) -> Page:
+        return {'items': self._products.list(**wanted), 'next': None}
 
     def get_timeline(self, known: list[str], **wanted: Any) -> Values:
         """Return a page of the timeline; see `timeline.Query` for the rest."""

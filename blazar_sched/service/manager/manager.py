@@ -47,6 +47,7 @@ from blazar_sched.service.events.runner import Runner
 from blazar_sched.service.manager import capacity
 from blazar_sched.service.manager import endpoint
 from blazar_sched.service.manager import gauges
+from blazar_sched.service.manager import product
 from blazar_sched.service.manager import threshold
 from blazar_sched.service.manager import timeline
 from blazar_sched.service.metrics import Metrics
@@ -202,6 +203,9 @@ class Manager:
             self.ledger, self.services.neutron, self.clock
         )
         self.capacity = capacity.Capacity(self.ledger, drivers, self.clock)
+        self.products = product.Products(
+            conf, drivers, self.capacity, self.clock
+        )
         self.thresholds = threshold.Thresholds(
             conf, self.ledger, self.capacity, self.notifier, self.clock,
             self.metrics,
@@ -217,7 +221,7 @@ class Manager:
             self.floating_ips, self.capacity, self.offers, self.series,
             self.extensions, self.maintenances, self.lease_requests,
             self.instances, self.timeline, self.flavors, self.lendings,
-            self.webhooks, self.enforcement, self.clock,
+            self.webhooks, self.enforcement, self.products, self.clock,
         )
         self.endpoint = rpc.Counted(end_point, self.metrics)
         self._worker_endpoint = rpc.Counted(

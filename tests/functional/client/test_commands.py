@@ -57,6 +57,7 @@ OURS = {
     'offer list': 'GET /v1/offers',
     'offer search': 'POST /v1/offers',
     'offer show': 'GET /v1/offers/{offer_id}',
+    'product list': 'GET /v1/products',
     'property list': 'GET /v1/properties',
     'request create': 'POST /v1/requests',
     'request delete': 'DELETE /v1/requests/{request_id}',
@@ -401,6 +402,16 @@ def test_limits_are_listed(program, client):
         'name': 'max_leases_per_project', 'unit': 'leases', 'limit': 5,
         'used': 1,
     }
+
+
+@pytest.mark.parametrize('options', [
+    '[manager]\nproduct = {"name": "host", "resource_type": "physical:host"}'
+])
+def test_products_are_listed(program, night):
+    [product] = program().read(f'product list {DAY}')
+    assert (product['name'], product['free']) == ('host', 1)
+    [product] = program().read('product list')
+    assert product['free'] == 2
 
 
 def test_the_timeline_is_drawn(program, night):

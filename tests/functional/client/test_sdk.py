@@ -51,6 +51,9 @@ CALLS = (
      lambda c, m: c.delete_floating_ip(m['ip'])),
     ('GET /v1/flavors', '', lambda c, _: list(c.flavors())),
     ('GET /v1/capacity', '', lambda c, _: c.get_capacity(parts=2)),
+    ('GET /v1/products', '', lambda c, _: list(
+        c.products(end_date='2030-01-01 00:00')
+    )),
     ('GET /v1/limits', '', lambda c, _: list(c.limits(project_id='p2'))),
     ('GET /v1/timeline', '', lambda c, _: c.get_timeline()),
     ('POST /v1/offers', 'found', lambda c, _: c.search_offers(

@@ -387,6 +387,11 @@ def answers(
         'create_floating_ip': floating_ip,
         'delete_floating_ip': None,
         'get_capacity': capacity,
+        'list_products': [{
+            'name': 'a100', 'description': '', 'free': 3,
+            'resource_type': 'physical:host', 'parameters': {},
+            'max_duration': 604800, 'max_units': None,
+        }],
         'list_limits': [{
             'name': 'max_leases_per_project', 'unit': 'leases', 'limit': 5,
             'used': 3,

@@ -19,7 +19,7 @@ READ = {
     'blazar:leases:get', 'blazar:floatingips:get', 'blazar:capacity:get',
     'blazar:offers:get', 'blazar:series:get', 'blazar:timeline:get',
     'blazar:properties:get', 'blazar:requests:get', 'blazar:flavors:get',
-    'blazar:webhooks:get', 'blazar:limits:get',
+    'blazar:webhooks:get', 'blazar:limits:get', 'blazar:products:get',
 }
 WRITE = READ | {
     'blazar:leases:post', 'blazar:leases:put', 'blazar:leases:delete',
@@ -31,7 +31,7 @@ WRITE = READ | {
 # The calls that are about the project of the caller, whoever calls.
 OF_ONE_PROJECT = {
     'get_capacity', 'get_timeline', 'list_public_properties', 'list_flavors',
-    'list_limits',
+    'list_limits', 'list_products',
 }
 ALL = {route.rule.name for route in routes.ROUTES if route.rule}
 # Keystone adds implied roles.

@@ -10,12 +10,15 @@ from blazar_sched.service.api.schemas.reservation import REQUIREMENT
 
 MAX_PARTS = 200
 MAX_FLAVOR_ID = 255
-QUERY = (
+WINDOW = (
     Field('start_date', 'Start of the window, now if absent', type=DATE),
     Field(
         'end_date', 'End of the window, a day after the start if absent',
         type=DATE,
     ),
+)
+QUERY = (
+    *WINDOW,
     Field(
         'parts',
         'Number of parts of the window, as equal as whole seconds allow; at '
