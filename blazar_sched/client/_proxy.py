@@ -23,6 +23,7 @@ from openstack import resource
 import requests
 
 from blazar_sched.client.allocation import Allocation
+from blazar_sched.client.calendar import Calendar
 from blazar_sched.client.capacity import Capacity
 from blazar_sched.client.flavor import Flavor
 from blazar_sched.client.floating_ip import FloatingIP
@@ -51,6 +52,7 @@ class Proxy(proxy.Proxy):
 
     _resource_registry = {
         'allocation': Allocation,
+        'calendar': Calendar,
         'capacity': Capacity,
         'flavor': Flavor,
         'floating_ip': FloatingIP,
@@ -305,6 +307,38 @@ class Proxy(proxy.Proxy):
     ) -> None:
         """Delete a webhook, with the notifications that wait for it."""
         self._remove(Webhook, webhook, ignore_missing)
+
+    # ========== Calendars ==========
+
+    def calendars(self) -> Generator[Calendar, None, None]:
+        """List the calendars of the project."""
+        return self._list(Calendar)
+
+    def get_calendar(self, calendar: str | Calendar) -> Calendar:
+        """Get a calendar, without its link."""
+        return self._get(Calendar, calendar)
+
+    def find_calendar(
+        self, name_or_id: str, ignore_missing: bool = True
+    ) -> Calendar | None:
+        """Find a calendar by its name or ID.
+
+        :raises DuplicateResource: if several calendars have the name
+        """
+        return self._find(Calendar, name_or_id, ignore_missing)
+
+    def create_calendar(self, **attrs: Any) -> Calendar:
+        """Create a calendar; only the answer has its link.
+
+        :param attrs: the `name`
+        """
+        return self._post(Calendar, False, attrs)
+
+    def delete_calendar(
+        self, calendar: str | Calendar, ignore_missing: bool = True
+    ) -> None:
+        """Delete a calendar: its link is not valid any more."""
+        self._remove(Calendar, calendar, ignore_missing)
 
     # ========== Maintenances ==========
 

@@ -94,6 +94,10 @@ class MaxWaitingRequests(LimitExceeded):
     """The project would have too many waiting lease requests."""
 
 
+class MaxCalendars(LimitExceeded):
+    """The project would have too many calendars."""
+
+
 class MaxWebhooks(LimitExceeded):
     """The project would have too many webhooks."""
 
@@ -128,6 +132,10 @@ class OfferNotFound(NotFound):
 
 class LeaseRequestNotFound(NotFound):
     """There is no such lease request, or it belongs to another project."""
+
+
+class CalendarNotFound(NotFound):
+    """There is no such calendar, or it belongs to another project."""
 
 
 class WebhookNotFound(NotFound):

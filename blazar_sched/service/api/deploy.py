@@ -14,6 +14,7 @@ from blazar_sched.conf import service as service_conf
 from blazar_sched.service import metrics as service_metrics
 from blazar_sched.service.api import app
 from blazar_sched.service.api import auth
+from blazar_sched.service.api import calendar
 from blazar_sched.service.api import caller
 from blazar_sched.service.api import errors
 from blazar_sched.service.api import health
@@ -81,6 +82,8 @@ def deploy(
         request_log.RequestLog,
         # Serves the web page, which loads without a token.
         functools.partial(page.Page, conf=conf),
+        # Answers at the links of calendars, which have tokens of their own.
+        functools.partial(calendar.Links, conf=conf, manager=manager),
         # Refuses versions of the API that do not exist, and names the version
         # in every response of the layers below, also to an unknown caller.
         microversion.Microversion,

@@ -10,6 +10,7 @@ from wsgiref import types as wsgi
 
 from falcon import routing
 
+from blazar_sched.service.api import calendar
 from blazar_sched.service.api import health
 from blazar_sched.service.api import page
 from blazar_sched.service.api import routes
@@ -35,7 +36,7 @@ class RequestMetrics:
         # never reaches Falcon's router.
         self._router = routing.CompiledRouter()
         paths = {route.path for route in routes.ROUTES}
-        for path in paths.union({health.PATH}, page.ROUTES):
+        for path in paths.union({health.PATH, calendar.LINK}, page.ROUTES):
             self._router.add_route(path, types.SimpleNamespace())
 
     def __call__(

@@ -17,6 +17,7 @@ from microversion_parse import Version
 from blazar_sched.domain import exception
 from blazar_sched.service.api import allocation
 from blazar_sched.service.api import auth
+from blazar_sched.service.api import calendar
 from blazar_sched.service.api import capacity
 from blazar_sched.service.api import errors
 from blazar_sched.service.api import etag
@@ -72,6 +73,7 @@ ROUTES = (
     *maintenance.ROUTES,
     *lease_request.ROUTES,
     *webhook.ROUTES,
+    *calendar.ROUTES,
     *host.ROUTES,
     *allocation.ROUTES,
     *property.ROUTES,

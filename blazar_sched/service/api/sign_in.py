@@ -76,7 +76,7 @@ class Attempts:
                 )
         if not self._free.acquire(blocking=False):
             raise exception.TooManyRequests(
-                'too many users are signing in; try again in a moment'
+                'too many such requests are in progress; try again in a moment'
             )
         try:
             yield

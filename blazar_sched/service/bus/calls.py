@@ -257,6 +257,25 @@ class Calls(Protocol):
         self, *, webhook_id: str, project_id: str | None
     ) -> None: ...
 
+    def create_calendar(self, *, values: Values) -> Values: ...
+
+    @_reading
+    def list_calendars(
+        self, *, project_id: str | None, marker: str | None = None
+    ) -> Page: ...
+
+    @_reading
+    def get_calendar(
+        self, *, calendar_id: str, project_id: str | None
+    ) -> Values: ...
+
+    def delete_calendar(
+        self, *, calendar_id: str, project_id: str | None
+    ) -> None: ...
+
+    @_reading
+    def read_calendar(self, *, digest: str) -> Values: ...
+
     @repeatable('idempotency_key')
     def create_lease_request(
         self, *, values: Values, idempotency_key: str | None = None

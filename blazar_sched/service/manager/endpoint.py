@@ -30,6 +30,7 @@ from blazar_sched.service.bus.calls import Page
 from blazar_sched.service.bus.calls import Values
 from blazar_sched.service.events import clock
 from blazar_sched.service.ledger.ledger import Ledger
+from blazar_sched.service.manager import calendar
 from blazar_sched.service.manager import capacity
 from blazar_sched.service.manager import feed
 from blazar_sched.service.manager import product
@@ -76,6 +77,7 @@ class Endpoint:
         webhooks: webhook.Webhooks,
         enforcement: enforcement.Enforcement,
         products: product.Products,
+        calendars: calendar.Calendars,
         clock: clock.Clock,
     ) -> None:
         self._ledger = ledger
@@ -93,6 +95,7 @@ class Endpoint:
         self._timeline = timeline
         self._enforcement = enforcement
         self._products = products
+        self._calendars = calendars
         self._clock = clock
 
         self.delete_lease = leases.delete
@@ -113,6 +116,10 @@ class Endpoint:
         self.list_webhooks = _owned(webhooks.list)
         self.get_webhook = webhooks.get
         self.delete_webhook = webhooks.delete
+        self.create_calendar = calendars.create
+        self.list_calendars = _owned(calendars.list)
+        self.get_calendar = calendars.get
+        self.delete_calendar = calendars.delete
         self.list_lease_requests = _owned(lease_requests.list)
         self.get_lease_request = lease_requests.get
         self.cancel_lease_request = lease_requests.cancel
@@ -211,6 +218,11 @@ class Endpoint:
     def get_timeline(self, known: list[str], **wanted: Any) -> Values:
         """Return a page of the timeline; see `timeline.Query` for the rest."""
         return self._timeline.get(timeline.Query(**wanted), known)
+
+    def read_calendar(self, digest: str) -> Values:
+        """Return the calendar of a token, with its leases as `items`."""
+        found, leases = self._calendars.read(digest)
+        return {'name': found.name, **_page(map(_entry, leases), 'id')}
 
     def search_offers(self, values: Values) -> Values:
         self._learn_flavors(values)
@@ -416,6 +428,16 @@ def _lease(lease: Lease) -> Values:
     values['reservations'] = [_reservation(r) for r in lease.reservations]
     values['events'] = [_event(e) for e in lease.events]
     return values
+
+
+def _entry(lease: Lease) -> Values:
+    """Return what a calendar shows of a lease."""
+    return {
+        name: getattr(lease, name)
+        for name in (
+            'id', 'name', 'start', 'end', 'status', 'created_at', 'updated_at'
+        )
+    }
 
 
 def _reservation(reservation: Reservation) -> Values:

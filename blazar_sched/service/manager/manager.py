@@ -44,6 +44,7 @@ from blazar_sched.service.events import transition
 from blazar_sched.service.events import trust
 from blazar_sched.service.events.clock import Clock
 from blazar_sched.service.events.runner import Runner
+from blazar_sched.service.manager import calendar
 from blazar_sched.service.manager import capacity
 from blazar_sched.service.manager import endpoint
 from blazar_sched.service.manager import gauges
@@ -213,6 +214,7 @@ class Manager:
         self.webhooks = webhook.Webhooks(
             conf, self.ledger, self.clock, monotonic, pool
         )
+        self.calendars = calendar.Calendars(self.ledger, self.clock)
         self.timeline = timeline.Timeline(
             conf, self.ledger, self.capacity, self.clock
         )
@@ -221,7 +223,8 @@ class Manager:
             self.floating_ips, self.capacity, self.offers, self.series,
             self.extensions, self.maintenances, self.lease_requests,
             self.instances, self.timeline, self.flavors, self.lendings,
-            self.webhooks, self.enforcement, self.products, self.clock,
+            self.webhooks, self.enforcement, self.products, self.calendars,
+            self.clock,
         )
         self.endpoint = rpc.Counted(end_point, self.metrics)
         self._worker_endpoint = rpc.Counted(

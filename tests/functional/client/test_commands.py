@@ -69,6 +69,10 @@ OURS = {
     'series set': 'PUT /v1/series/{series_id}',
     'series show': 'GET /v1/series/{series_id}',
     'timeline show': 'GET /v1/timeline',
+    'calendar create': 'POST /v1/calendars',
+    'calendar delete': 'DELETE /v1/calendars/{calendar_id}',
+    'calendar list': 'GET /v1/calendars',
+    'calendar show': 'GET /v1/calendars/{calendar_id}',
     'webhook create': 'POST /v1/webhooks',
     'webhook delete': 'DELETE /v1/webhooks/{webhook_id}',
     'webhook list': 'GET /v1/webhooks',
@@ -347,6 +351,17 @@ def test_a_webhook_shows_its_secret_once(program, client):
     assert openstack.read(f'webhook show {made["id"]}')['secret'] is None
     openstack.do(f'webhook delete {made["id"]}')
     assert list(client.webhooks()) == []
+
+
+def test_a_calendar_shows_its_link_once(program, client):
+    openstack = program()
+    made = openstack.read('calendar create team')
+    assert made['url'].endswith('.ics')
+    [listed] = openstack.read('calendar list')
+    assert listed['name'] == 'team'
+    assert openstack.read('calendar show team')['url'] is None
+    openstack.do('calendar delete team')
+    assert list(client.calendars()) == []
 
 
 def test_a_maintenance_moves_reservations(program, client, night):

@@ -132,6 +132,13 @@ CALLS = (
      lambda c, m: c.get_webhook(m['webhook'])),
     ('DELETE /v1/webhooks/{webhook_id}', '',
      lambda c, m: c.delete_webhook(m['webhook'])),
+    ('POST /v1/calendars', 'calendar',
+     lambda c, _: c.create_calendar(name='team')),
+    ('GET /v1/calendars', '', lambda c, _: list(c.calendars())),
+    ('GET /v1/calendars/{calendar_id}', '',
+     lambda c, m: c.get_calendar(m['calendar'])),
+    ('DELETE /v1/calendars/{calendar_id}', '',
+     lambda c, m: c.delete_calendar(m['calendar'])),
     ('DELETE /v1/os-hosts/{host_id}', '',
      lambda c, _: c.delete_host(c.create_host(name='compute-3'))),
 )

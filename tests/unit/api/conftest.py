@@ -356,9 +356,21 @@ def webhook():
 
 
 @pytest.fixture
+def calendar():
+    """A calendar as the manager returns it."""
+    return {
+        'id': 'b1f5d6c4-0000-4000-8000-00000000000d',
+        'project_id': 'p1',
+        'name': 'team',
+        'digest': '0' * 64,
+        'created_at': 1767225600,
+    }
+
+
+@pytest.fixture
 def answers(
     lease, host, floating_ip, capacity, offer, series, timeline, maintenance,
-    lease_request, webhook,
+    lease_request, webhook, calendar,
 ):
     """The responses of a manager without faults, by method."""
     return {
@@ -426,6 +438,10 @@ def answers(
         'get_webhook': webhook,
         'create_webhook': webhook,
         'delete_webhook': None,
+        'list_calendars': [calendar],
+        'get_calendar': calendar,
+        'create_calendar': calendar,
+        'delete_calendar': None,
         'list_offers': [offer],
         'get_offer': offer,
         'delete_offer': None,
@@ -472,6 +488,7 @@ def requests():
         ('POST', '/v1/webhooks'): {
             'url': 'https://example.org/leases', 'events': ['lease.*'],
         },
+        ('POST', '/v1/calendars'): {'name': 'team'},
         ('POST', '/v1/os-hosts'): {'name': 'compute-1'},
         ('PUT', '/v1/os-hosts/{host_id}'): {'gpu': 'true'},
         ('PUT', '/v1/os-hosts/{host_id}/allocation'): {'lease_id': 'l1'},
@@ -487,6 +504,7 @@ def requests():
                 lease_id='l1', host_id='7', name='gpu', floating_ip_id='f1',
                 offer_id='o1', request_id='r1', series_id='s1',
                 maintenance_id='m1', webhook_id='w1',
+                calendar_id='c1',
             ),
             bodies.get((route.method, route.path)),
         )

@@ -20,6 +20,7 @@ READ = {
     'blazar:offers:get', 'blazar:series:get', 'blazar:timeline:get',
     'blazar:properties:get', 'blazar:requests:get', 'blazar:flavors:get',
     'blazar:webhooks:get', 'blazar:limits:get', 'blazar:products:get',
+    'blazar:calendars:get',
 }
 WRITE = READ | {
     'blazar:leases:post', 'blazar:leases:put', 'blazar:leases:delete',
@@ -27,6 +28,7 @@ WRITE = READ | {
     'blazar:series:post', 'blazar:series:put', 'blazar:series:delete',
     'blazar:requests:post', 'blazar:requests:delete',
     'blazar:webhooks:post', 'blazar:webhooks:delete',
+    'blazar:calendars:post', 'blazar:calendars:delete',
 }
 # The calls that are about the project of the caller, whoever calls.
 OF_ONE_PROJECT = {

@@ -56,6 +56,10 @@ OURS = {
     ('POST', '/v1/webhooks'): 201,
     ('GET', '/v1/webhooks/{webhook_id}'): 200,
     ('DELETE', '/v1/webhooks/{webhook_id}'): 204,
+    ('GET', '/v1/calendars'): 200,
+    ('POST', '/v1/calendars'): 201,
+    ('GET', '/v1/calendars/{calendar_id}'): 200,
+    ('DELETE', '/v1/calendars/{calendar_id}'): 204,
     ('GET', '/v1/maintenances'): 200,
     ('POST', '/v1/maintenances'): 201,
     ('GET', '/v1/maintenances/{maintenance_id}'): 200,
@@ -115,6 +119,8 @@ def test_rules_have_blazars_names():
         'blazar:maintenances:put', 'blazar:maintenances:delete',
         'blazar:webhooks:get', 'blazar:webhooks:post',
         'blazar:webhooks:delete',
+        'blazar:calendars:get', 'blazar:calendars:post',
+        'blazar:calendars:delete',
     }
     assert names - ours == {
         'admin',
