@@ -14,10 +14,11 @@ opts = [
     cfg.URIOpt(
         'url',
         schemes=['http', 'https'],
-        help='URL to which a lease is sent by HTTP POST before its end, in '
-        'the format of the notification lease.event.before_end_lease. If it '
-        'is not set, the API rejects reservations with ``before_end`` set to '
-        '``webhook``.',
+        help='URL to which a lease is sent by HTTP POST once it has started, '
+        'or before its end, in the format of the notification '
+        'lease.event.before_end_lease, with the type of the event in '
+        '``event_type``. If it is not set, the API rejects reservations with '
+        '``on_start`` or ``before_end`` set to ``webhook``.',
     ),
     cfg.URIOpt(
         'capacity_url',

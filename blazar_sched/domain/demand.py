@@ -38,6 +38,8 @@ PLACED = (*ON_HOSTS, INSTANCE_LIFETIME)
 # its value DEFAULT_BEFORE_END leaves that choice to the operator.
 BEFORE_END = 'before_end'
 DEFAULT_BEFORE_END = 'default'
+# The parameter that says what is done once the lease has started.
+ON_START = 'on_start'
 
 D = TypeVar('D')
 
@@ -56,6 +58,7 @@ class Demand:
     :ivar affinity: True for one host for all instances, False for one host
         for each instance, None for any hosts
     :ivar before_end: the action that is requested before the end
+    :ivar on_start: the action that is requested once the lease has started
     """
 
     __slots__ = ()
@@ -65,6 +68,7 @@ class Demand:
     slot: Mapping[str, int] = {}
     affinity: bool | None = None
     before_end: str = ''
+    on_start: str = ''
 
     @property
     def resource_type(self) -> str:
@@ -208,6 +212,7 @@ class Hosts(Demand):
     hypervisor_properties: str = ''
     resource_properties: str = ''
     before_end: str = DEFAULT_BEFORE_END
+    on_start: str = ''
 
     @property
     def asked(self) -> Sequence[str]:
@@ -215,7 +220,7 @@ class Hosts(Demand):
 
     @property
     def needs(self) -> Self:
-        return dataclasses.replace(self, before_end='')
+        return dataclasses.replace(self, before_end='', on_start='')
 
     @property
     def kind(self) -> Self:
@@ -240,7 +245,7 @@ class Hosts(Demand):
             'max': self.most,
             'hypervisor_properties': self.hypervisor_properties,
             'resource_properties': self.resource_properties,
-            BEFORE_END: self.before_end,
+            **_encoded_actions(self),
         }
 
 
@@ -302,6 +307,7 @@ class Slots(Instances):
     flavor: Flavor | None = None
     asked_properties: str = ''
     before_end: str = DEFAULT_BEFORE_END
+    on_start: str = ''
 
     @property
     def resource_type(self) -> str:
@@ -313,7 +319,7 @@ class Slots(Instances):
 
     @property
     def needs(self) -> Self:
-        return dataclasses.replace(self, before_end='')
+        return dataclasses.replace(self, before_end='', on_start='')
 
     @property
     def kind(self) -> Self:
@@ -335,7 +341,7 @@ class Slots(Instances):
             'amount': self.amount,
             'affinity': self.affinity,
             'resource_properties': self.resource_properties,
-            BEFORE_END: self.before_end,
+            **_encoded_actions(self),
         }
         size = self.size
         if self.flavor is None:
@@ -432,7 +438,7 @@ def decode(resource_type: str, parameters: Mapping[str, Any]) -> Demand:
         return Hosts(
             parameters['min'], parameters['max'],
             get('hypervisor_properties', ''), get('resource_properties', ''),
-            get(BEFORE_END, DEFAULT_BEFORE_END),
+            *_decoded_actions(parameters),
         )
     if resource_type in INSTANCES:
         return _decode_slots(resource_type, parameters)
@@ -474,7 +480,7 @@ def _decode_slots(resource_type: str, parameters: Mapping[str, Any]) -> Slots:
     return Slots(
         slot, parameters['amount'], parameters.get('affinity'), required,
         _decoded_groups(parameters), flavor, asked,
-        parameters.get(BEFORE_END, DEFAULT_BEFORE_END),
+        *_decoded_actions(parameters),
     )
 
 
@@ -490,6 +496,18 @@ def check_size(demands: Iterable[Demand]) -> None:
     """
     requirements.check_together(
         (text for each in demands for text in each.asked), 'reservations'
+    )
+
+
+def _encoded_actions(demand: Demand) -> dict[str, str]:
+    on_start = {ON_START: demand.on_start} if demand.on_start else {}
+    return {BEFORE_END: demand.before_end, **on_start}
+
+
+def _decoded_actions(parameters: Mapping[str, Any]) -> tuple[str, str]:
+    return (
+        parameters.get(BEFORE_END, DEFAULT_BEFORE_END),
+        parameters.get(ON_START, ''),
     )
 
 

@@ -12,6 +12,7 @@ from blazar_sched.domain.window import FOREVER
 from blazar_sched.domain.window import Window
 
 START_LEASE = 'start_lease'
+AFTER_START_LEASE = 'after_start_lease'
 BEFORE_END_LEASE = 'before_end_lease'
 END_LEASE = 'end_lease'
 VACATE_HOSTS = 'vacate_hosts'
@@ -20,7 +21,9 @@ LAPSE_OFFER = 'lapse_offer'
 
 # The events of a lease, in the order in which they are done, also at one
 # instant.
-OF_LEASE = (VACATE_HOSTS, START_LEASE, BEFORE_END_LEASE, END_LEASE)
+OF_LEASE = (
+    VACATE_HOSTS, START_LEASE, AFTER_START_LEASE, BEFORE_END_LEASE, END_LEASE
+)
 ORDER = (*OF_LEASE, LAPSE_OFFER)
 # The events of a lease that Blazar has.
 BLAZARS = (BEFORE_END_LEASE, END_LEASE, START_LEASE)
@@ -83,6 +86,7 @@ def plan(
     now: int,
     old: Iterable[Event] = (),
     vacate: int | None = None,
+    after_start: bool = False,
 ) -> tuple[Event, ...]:
     """Return the events of a lease; an event that is not moved is unchanged.
 
@@ -91,8 +95,11 @@ def plan(
 
     :param before_end: when the owner is notified of the end, None for never
     :param vacate: when the lease's hosts begin to be vacated, None for never
+    :param after_start: whether something is done once the lease has started
     """
     times = {START_LEASE: window.start}
+    if after_start:
+        times[AFTER_START_LEASE] = window.start
     if vacate is not None:
         times[VACATE_HOSTS] = vacate
     if before_end is not None:

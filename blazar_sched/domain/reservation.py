@@ -19,6 +19,7 @@ from blazar_sched.domain.demand import FLOATING_IP
 from blazar_sched.domain.demand import INSTANCE_LIFETIME
 from blazar_sched.domain.demand import INSTANCES
 from blazar_sched.domain.demand import ON_HOSTS
+from blazar_sched.domain.demand import ON_START
 from blazar_sched.domain.demand import PHYSICAL_HOST
 from blazar_sched.domain.demand import VIRTUAL_INSTANCE
 
@@ -33,9 +34,9 @@ ON_END = (DELETE, SHELVE, KEEP)
 SNAPSHOT = 'snapshot'
 LIFETIME_ON_END = (DELETE, SHELVE, SNAPSHOT)
 
-# The key in `made` for the reason why the action before the coming end was
-# given up.
-BEFORE_END_FAILED = 'before_end_failed'
+# The keys in `made` for the reasons why the actions at the start, and before
+# the coming end, were given up.
+FAILED = {ON_START: 'on_start_failed', BEFORE_END: 'before_end_failed'}
 # The key in `made` for the uuids of the hosts that the reservation can leave:
 # see placing.leavable.
 LEAVABLE = 'leavable'
@@ -58,7 +59,7 @@ class Reservation:
     domain.lending. `labels` are as in domain.label. `made` holds the ids of
     what the start of the reservation has created in other services, and what
     was done before its end: [the action, the lease's `ending`] under
-    BEFORE_END.
+    BEFORE_END; likewise under ON_START, with the start.
     """
 
     id: str

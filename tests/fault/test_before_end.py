@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A manager is killed while it announces the end of a lease."""
+"""A manager is killed while it announces the start or the end of a lease."""
 
 import signal
 import time
@@ -112,3 +112,29 @@ def test_repeated_notice_of_an_end_has_the_same_key(
     keys = [h['Idempotency-Key'] for _, h, _ in place.hook.requests()]
     assert (len(ids), len(keys)) == (mails, posts)
     assert (len(set(ids)), len(set(keys))) == (1, 1)
+
+
+@pytest.mark.parametrize(('crash_at', 'posts'), [
+    ('start_lease:finished', 1),
+    ('after_start_lease:claimed', 1),
+    ('webhook:asked', 2),
+    ('after_start_lease:worked', 1),
+])
+def test_a_start_is_announced_whatever_is_killed(place, crash_at, posts):
+    first = place.start(**{faults.VARIABLE: crash_at})
+    lease = place.asked.leases.create({
+        'name': 'lease', 'project_id': 'project', 'user_id': 'user',
+        'start': 'now', 'end': int(time.time()) + HOUR, 'before_end': None,
+        'reservations': [{**SLOT, 'on_start': 'webhook'}],
+    })
+    assert first.wait() == -signal.SIGKILL
+    place.start()
+    wait_for(
+        'after_start_lease',
+        lambda: any(
+            e.event_type == event.AFTER_START_LEASE and e.status == 'DONE'
+            for e in place.asked.ledger.lease(lease.id).events
+        ),
+    )
+    keys = [h['Idempotency-Key'] for _, h, _ in place.hook.requests()]
+    assert (len(keys), len(set(keys))) == (posts, 1)

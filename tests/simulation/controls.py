@@ -264,9 +264,9 @@ def _counted_twice():
 
 def _copied_by_hint():
     """Only servers with a hint are copied before the end of a reservation."""
-    real = on_hosts.OnHostsResource.before_end
+    real = on_hosts.OnHostsResource.act
 
-    def before_end(self, part):
+    def act(self, part, when):
         find = self._servers.find
 
         def hinted(*args):
@@ -277,11 +277,9 @@ def _copied_by_hint():
             ]
 
         with mock.patch.object(self._servers, 'find', hinted):
-            return real(self, part)
+            return real(self, part, when)
 
-    return mock.patch.object(
-        on_hosts.OnHostsResource, 'before_end', before_end
-    )
+    return mock.patch.object(on_hosts.OnHostsResource, 'act', act)
 
 
 def _records_stay():

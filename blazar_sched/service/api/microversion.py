@@ -13,8 +13,8 @@
 - further projects that may use a reservation (``projects``), what happens to
   the servers of a reservation at its end (``on_end``), servers that use a
   reservation without a hint (``magnetic``), ``before_end`` for reservations of
-  instances and with further actions, and why the action was not done
-  (``before_end_failed``),
+  instances and with further actions, ``on_start``, and why the action was not
+  done (``before_end_failed``, ``on_start_failed``),
 - the hosts of a reservation (``hosts``), the number of servers that a
   reservation still takes (``remaining``), the reserved flavor
   (``source_flavor_id``), and ``vacate_hosts`` events,

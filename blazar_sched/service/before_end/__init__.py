@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The actions that reservations request before the end of a lease.
+"""The actions that reservations request, most before the end of a lease.
 
 Actions are found by their entry points: see `base.Action`, the base class of
 actions. Any package can add an action by an entry point in NAMESPACE, named as
@@ -17,8 +17,10 @@ from blazar_sched.domain import exception
 from blazar_sched.domain import states
 from blazar_sched.domain.demand import BEFORE_END
 from blazar_sched.domain.demand import DEFAULT_BEFORE_END
+from blazar_sched.domain.demand import Demand
+from blazar_sched.domain.demand import ON_START
 from blazar_sched.domain.lease import Lease
-from blazar_sched.domain.reservation import BEFORE_END_FAILED
+from blazar_sched.domain.reservation import FAILED
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.service import entry_points
 from blazar_sched.service.before_end import base
@@ -57,45 +59,54 @@ class Actions:
         }
         _check_default(self._actions, conf)
 
-    def check(self, asked: object, known: object = None) -> None:
-        """Return if a reservation may request an action; refuse it otherwise.
+    def check(self, demand: Demand, known: Demand | None = None) -> None:
+        """Return if a reservation may request its actions; refuse otherwise.
 
-        :param known: the action that the reservation has requested before,
-            which always stays allowed
+        :param known: the demand of the reservation so far, whose actions
+            always stay allowed
         :raises InvalidInput: if there is no action of that name, or if the
             operator has not set an option that the action needs
         """
-        names = (NOTHING, DEFAULT_BEFORE_END, *sorted(self._actions))
-        if asked not in names:
-            raise exception.InvalidInput(
-                f'before_end must be one of {", ".join(map(repr, names))}',
-                field=BEFORE_END,
-            )
-        action = self._actions.get(str(asked))
-        if asked != known and action and action.missing_option(self._conf):
-            raise exception.InvalidInput(
-                f'before_end {asked!r} is not configured in this cloud',
-                field=BEFORE_END,
-            )
+        at_start = (n for n, each in self._actions.items() if each.at_start)
+        for when, names in (
+            (BEFORE_END, (DEFAULT_BEFORE_END, *sorted(self._actions))),
+            (ON_START, sorted(at_start)),
+        ):
+            asked = getattr(demand, when)
+            allowed = (NOTHING, *names)
+            if asked not in allowed:
+                raise exception.InvalidInput(
+                    f'{when} must be one of {", ".join(map(repr, allowed))}',
+                    field=when,
+                )
+            if asked != getattr(known, when, None) and (
+                action := self._actions.get(asked)
+            ) and action.missing_option(self._conf):
+                raise exception.InvalidInput(
+                    f'{when} {asked!r} is not configured in this cloud',
+                    field=when,
+                )
 
     def act(
         self,
+        when: str,
         lease: Lease,
         reservation: Reservation,
         servers: base.Servers,
     ) -> str | None:
-        """Do a reservation's action, unless it was done for this end.
+        """Do a reservation's action, unless it was done for this end or start.
 
+        :param when: ON_START or BEFORE_END
         :returns: what the action still waits for, None if it waits for nothing
         :raises Unavailable: if the action is to be tried again
         :raises Impossible: if the action cannot be done any more
         """
-        name = requested_action(self._conf.manager, reservation)
+        name = requested_action(self._conf.manager, reservation, when)
         if name == NOTHING:
             return None
         lacking = _why_unavailable(self._actions, name, self._conf)
         if lacking:
-            raise exception.Unavailable(f'before_end {name!r}: {lacking}')
+            raise exception.Unavailable(f'{when} {name!r}: {lacking}')
         action = self._actions[name]
         together = [reservation]
         if action.once:
@@ -103,20 +114,25 @@ class Actions:
                 r
                 for r in lease.reservations
                 if r.status == states.RESERVATION_ACTIVE
-                and requested_action(self._conf.manager, r) == name
+                and requested_action(self._conf.manager, r, when) == name
             ]
-        done = [name, lease.ending]
+        starts = when == ON_START
+        done = [name, str(lease.start) if starts else lease.ending]
         if reservation is not together[0] or any(
-            r.made.get(BEFORE_END) == done for r in together
+            r.made.get(when) == done for r in together
         ):
             return None
-        waiting = action.act(lease, reservation, servers)
+        if starts:
+            waiting = action.start(lease)
+        else:
+            waiting = action.act(lease, reservation, servers)
         if waiting is None:
-            self._note(together, done)
+            self._note(when, together, done)
         return waiting
 
     def _note(
         self,
+        when: str,
         reservations: Iterable[Reservation],
         done: Sequence[str],
     ) -> None:
@@ -124,15 +140,17 @@ class Actions:
 
         def work(tx: Tx) -> None:
             for r in reservations:
-                made = {**r.made, BEFORE_END: done}
-                made.pop(BEFORE_END_FAILED, None)
+                made = {**r.made, when: done}
+                made.pop(FAILED[when], None)
                 tx.set_reservation_made(r.id, made)
 
         self._ledger.write(work)
 
 
 def requested_action(
-    conf: cfg.ConfigOpts.GroupAttr, reservation: Reservation
+    conf: cfg.ConfigOpts.GroupAttr,
+    reservation: Reservation,
+    when: str = BEFORE_END,
 ) -> str:
     """Return the name of the action that a reservation requests.
 
@@ -140,8 +158,9 @@ def requested_action(
     lifetime.
 
     :param conf: the manager's group of options
+    :param when: ON_START or BEFORE_END
     """
-    name = reservation.demand.before_end
+    name = getattr(reservation.demand, when)
     return str(conf.before_end if name == DEFAULT_BEFORE_END else name)
 
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The base class of the actions that are done before a lease's end."""
+"""The base class of the actions that are done for a lease.
+
+Most are done before the end of the lease, some once it has started.
+"""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -34,6 +37,8 @@ class Action:
     # the lease request the action. Then the action need not find out by itself
     # whether it was done.
     once = False
+    # Whether `start` does the action once a lease has started.
+    at_start = False
 
     def __init__(
         self,
@@ -70,4 +75,8 @@ class Action:
         :raises Impossible: if the action cannot be done any more, saying what
             cannot be done
         """
+        return None
+
+    def start(self, lease: Lease) -> str | None:
+        """Do the action once a lease has started, otherwise as `act`."""
         return None

@@ -20,6 +20,7 @@ from blazar_sched.domain import states
 from blazar_sched.domain.demand import BEFORE_END
 from blazar_sched.domain.demand import DEFAULT_BEFORE_END
 from blazar_sched.domain.demand import ON_HOSTS
+from blazar_sched.domain.demand import ON_START
 from blazar_sched.domain.event import Event
 from blazar_sched.domain.label import MAX_OF_RESERVATIONS
 from blazar_sched.domain.lease import changed_window
@@ -54,7 +55,10 @@ class Drafts:
         window = lease_rules.new_window(values, now)
         id_ = str(uuid.uuid4())
         before_end = values['before_end']
-        events = plan(self._conf, id_, window, before_end, now)
+        after_start = any(
+            each.get(ON_START) for each in values['reservations']
+        )
+        events = plan(self._conf, id_, window, before_end, now, after_start)
         new = Lease(
             id=id_,
             name=values['name'],
@@ -91,7 +95,10 @@ class Drafts:
             status=states.LEASE_PENDING,
             trust_id=values.get('trust_id'),
             labels=values.get('labels', {}),
-            events=plan(self._conf, held.id, held.window, before_end, now),
+            events=plan(
+                self._conf, held.id, held.window, before_end, now,
+                _acts_on_start(held.reservations),
+            ),
             updated_at=now,
         )
         if before_end == DEFAULT:
@@ -117,13 +124,14 @@ class Drafts:
         if not set(values) - lease_rules.DESCRIBING:
             return renamed
         window = changed_window(old, values, now)
+        reservations = self._changed_reservations(
+            old, values.get('reservations', ()), now
+        )
         new = dataclasses.replace(
             renamed,
             start=window.start,
             end=window.end,
-            reservations=self._changed_reservations(
-                old, values.get('reservations', ()), now
-            ),
+            reservations=reservations,
             events=event.plan(
                 old.id,
                 window,
@@ -133,9 +141,10 @@ class Drafts:
                 old.vacate
                 if window.start == old.start
                 else _vacate(self._conf, window, now),
+                _acts_on_start(reservations),
             ),
         )
-        _check_before_end(old, new)
+        _check_actions(old, new)
         _check_announced(new, old)
         return self._announced_late(old, new, now)
 
@@ -332,12 +341,14 @@ def plan(
     window: Window,
     before_end: int | str | None,
     now: int,
+    after_start: bool = False,
 ) -> tuple[Event, ...]:
     """Return the events of a new lease.
 
     :param conf: the manager's group of options
     :param before_end: when the owner is notified of the end; None for never,
         DEFAULT for the operator's setting
+    :param after_start: whether something is done once the lease has started
     :raises InvalidInput: if `before_end` is not inside the window
     """
     return event.plan(
@@ -346,7 +357,12 @@ def plan(
         _before_end(conf, before_end, window),
         now,
         vacate=_vacate(conf, window, now),
+        after_start=after_start,
     )
+
+
+def _acts_on_start(reservations: Iterable[Reservation]) -> bool:
+    return any(r.demand.on_start for r in reservations)
 
 
 def _before_end(
@@ -368,17 +384,20 @@ def _before_end(
     return asked
 
 
-def _check_before_end(old: Lease, new: Lease) -> None:
-    """Refuse a change of a reservation's before_end once it was done."""
-    if _is_undone(new):
-        return
-    known = {r.id: r.demand.before_end for r in old.reservations}
-    for r in new.reservations:
-        if r.demand.before_end != known.get(r.id, r.demand.before_end):
-            raise exception.CantUpdateParameter(
-                'before_end cannot be changed after its action was done',
-                field=BEFORE_END,
-            )
+def _check_actions(old: Lease, new: Lease) -> None:
+    """Refuse a change of a reservation's action once it was done."""
+    known = {r.id: r.demand for r in old.reservations}
+    for when, is_open in (
+        (BEFORE_END, _is_undone(new)),
+        (ON_START, old.status == states.LEASE_PENDING),
+    ):
+        for r in () if is_open else new.reservations:
+            before = known.get(r.id, r.demand)
+            if getattr(r.demand, when) != getattr(before, when):
+                raise exception.CantUpdateParameter(
+                    f'{when} cannot be changed after its action was done',
+                    field=when,
+                )
 
 
 def _is_undone(lease: Lease) -> bool:

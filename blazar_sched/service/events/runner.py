@@ -501,7 +501,7 @@ class Runner:
             functools.partial(
                 transition.conclude,
                 write=lambda tx: transition.fail(
-                    tx, lease, int(self._clock()), reasons
+                    tx, event, lease, int(self._clock()), reasons
                 ),
                 event=event, before=lease, suffix=notifier.ERROR,
             ),

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
+import functools
 from typing import Any
 
 from oslo_config import cfg
@@ -19,6 +20,8 @@ from blazar_sched.domain import exception
 from blazar_sched.domain import state_machine
 from blazar_sched.domain import states
 from blazar_sched.domain.demand import BEFORE_END
+from blazar_sched.domain.demand import ON_START
+from blazar_sched.domain.event import AFTER_START_LEASE
 from blazar_sched.domain.event import BEFORE_END_LEASE
 from blazar_sched.domain.event import END_LEASE
 from blazar_sched.domain.event import Event
@@ -27,7 +30,7 @@ from blazar_sched.domain.event import START_LEASE
 from blazar_sched.domain.event import VACATE_HOSTS
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.lending import LENDING
-from blazar_sched.domain.reservation import BEFORE_END_FAILED
+from blazar_sched.domain.reservation import FAILED
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.service.before_end import base as before_end
 from blazar_sched.service.before_end import NOTHING
@@ -51,6 +54,8 @@ LOG = log.getLogger(__name__)
 Write = Callable[[Tx], object]
 # A driver and the part that the driver acts on, for each reservation.
 Steps = Iterable[tuple[base.Resource, base.Part]]
+
+_Do = Callable[[Lease, Steps, int], 'Write | Waiting']
 
 # The status of a lease while an event of the lease is in progress.
 _MEANWHILE = {
@@ -107,10 +112,11 @@ class Transitions:
         self._ledger = ledger
         self._trusts = trusts
         self._enforcement = enforcement
-        self._do = {
+        self._do: dict[str, _Do] = {
             VACATE_HOSTS: self._vacate_hosts,
             START_LEASE: self._start_lease,
-            BEFORE_END_LEASE: self._before_end_lease,
+            AFTER_START_LEASE: functools.partial(self._act, ON_START),
+            BEFORE_END_LEASE: functools.partial(self._act, BEFORE_END),
             END_LEASE: self._end_lease,
             LAPSE_OFFER: self._lapse_offer,
         }
@@ -200,19 +206,19 @@ class Transitions:
 
         return write
 
-    def _before_end_lease(
-        self, lease: Lease, steps: Steps, now: int
+    def _act(
+        self, when: str, lease: Lease, steps: Steps, now: int
     ) -> Write | Waiting:
         waiting, failed, impossible = {}, {}, {}
         # Every part is acted on before reporting that one part has failed.
         for driver, part in steps:
             reservation = part.reservation
             if reservation.status != states.RESERVATION_ACTIVE:
-                if now < lease.end and self._is_to_start(reservation):
+                if now < lease.end and self._is_to_start(when, reservation):
                     waiting[reservation.id] = 'the start is not done'
                 continue
             try:
-                still = driver.before_end(part)
+                still = driver.act(part, when)
                 if still is not None:
                     waiting[reservation.id] = still
             except exception.Unavailable as e:
@@ -229,14 +235,14 @@ class Transitions:
             raise Failed(impossible, final=True)
         return lambda tx: None
 
-    def _is_to_start(self, reservation: Reservation) -> bool:
+    def _is_to_start(self, when: str, reservation: Reservation) -> bool:
         """Tell whether the action of a reservation has to wait for its start.
 
         A start that was given up is tried again while the lease is active.
         """
         return (
             reservation.status == states.RESERVATION_PENDING
-            and requested_action(self._conf, reservation) != NOTHING
+            and requested_action(self._conf, reservation, when) != NOTHING
         )
 
     def _end_lease(
@@ -326,16 +332,16 @@ def begin(
 
 
 def fail(
-    tx: Tx, lease: Lease, now: int, reasons: Reasons
+    tx: Tx, event: Event, lease: Lease, now: int, reasons: Reasons
 ) -> None:
     """Put a lease in ERROR, or flag it if the state machine forbids ERROR.
 
-    :param reasons: the reasons, of the reservations whose before_end action
-        was not done
+    :param reasons: the reasons, of the reservations whose action was not done
     """
+    when = ON_START if event.event_type == AFTER_START_LEASE else BEFORE_END
     for r in lease.reservations:
         if r.id in reasons:
-            failed = {BEFORE_END_FAILED: reasons[r.id]}
+            failed = {FAILED[when]: reasons[r.id]}
             tx.set_reservation_made(r.id, {**r.made, **failed})
     if states.LEASE_ERROR not in state_machine.allowed(
         state_machine.LEASE, lease.status
@@ -348,7 +354,7 @@ def fail(
 
 def _done(reservation: Reservation) -> dict[str, Any]:
     """Return the `made` entries that a reservation keeps when restarted."""
-    names = (BEFORE_END, BEFORE_END_FAILED, LENDING)
+    names = (*FAILED, *FAILED.values(), LENDING)
     return {k: v for k, v in reservation.made.items() if k in names}
 
 
@@ -365,7 +371,7 @@ def _is_degraded(
         return r.missing_resources if told is None else told
 
     return any(outcome.degraded for outcome in opened.values()) or any(
-        missing(r) or BEFORE_END_FAILED in r.made
+        missing(r) or not r.made.keys().isdisjoint(FAILED.values())
         for r in lease.reservations
     )
 

@@ -191,8 +191,11 @@ class Resource:
         """
         return Opened()
 
-    def before_end(self, part: Part) -> str | None:
-        """Do the action that the reservation requests ahead of its end.
+    def act(self, part: Part, when: str) -> str | None:
+        """Do the action that the reservation requests.
+
+        :param when: ON_START once the lease has started, BEFORE_END ahead of
+            its end
 
         :returns: what the action still waits for, None if it waits for
             nothing; otherwise the method is called again

@@ -17,6 +17,7 @@ from blazar_sched.domain import pci_alias
 from blazar_sched.domain.demand import BEFORE_END
 from blazar_sched.domain.demand import DEFAULT_BEFORE_END
 from blazar_sched.domain.demand import Demand
+from blazar_sched.domain.demand import ON_START
 from blazar_sched.domain.demand import Slots
 from blazar_sched.domain.flavor import Flavor
 from blazar_sched.domain.request_group import RequestGroups
@@ -31,6 +32,7 @@ _DEFAULTS = {
     'affinity': None,
     'resource_properties': '',
     BEFORE_END: DEFAULT_BEFORE_END,
+    ON_START: '',
 }
 
 
@@ -52,7 +54,7 @@ class FlavorResource(slots.SlotsResource):
         known = demand.of_kind(Slots)
         parameters = known.encode()
         asked = _check({
-            **{name: parameters[name] for name in _DEFAULTS},
+            **{k: v for k, v in parameters.items() if k in _DEFAULTS},
             'resource_properties': known.asked_properties,
             **changes,
         })
@@ -144,7 +146,7 @@ def _freeze(
             extra_specs=extra_specs,
             projects=None if flavor.projects is None else (),
         ),
-        asked['resource_properties'], asked[BEFORE_END],
+        asked['resource_properties'], asked[BEFORE_END], asked[ON_START],
     )
 
 

@@ -19,6 +19,7 @@ from blazar_sched.domain.demand import BEFORE_END
 from blazar_sched.domain.demand import decode
 from blazar_sched.domain.demand import DEFAULT_BEFORE_END
 from blazar_sched.domain.demand import Demand
+from blazar_sched.domain.demand import ON_START
 from blazar_sched.domain.demand import PHYSICAL_HOST
 from blazar_sched.domain.host import DEDICATED
 from blazar_sched.domain.host import Host
@@ -43,6 +44,7 @@ _DEFAULTS = {
     'hypervisor_properties': '',
     'resource_properties': '',
     BEFORE_END: DEFAULT_BEFORE_END,
+    ON_START: '',
 }
 
 

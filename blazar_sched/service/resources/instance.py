@@ -8,6 +8,7 @@ from blazar_sched.domain.demand import BEFORE_END
 from blazar_sched.domain.demand import decode
 from blazar_sched.domain.demand import DEFAULT_BEFORE_END
 from blazar_sched.domain.demand import Demand
+from blazar_sched.domain.demand import ON_START
 from blazar_sched.domain.demand import VIRTUAL_INSTANCE
 from blazar_sched.service.resources import slots
 from blazar_sched.service.resources.parameters import check_integer
@@ -22,6 +23,7 @@ _DEFAULTS = {
     'affinity': None,
     'resource_properties': '',
     BEFORE_END: DEFAULT_BEFORE_END,
+    ON_START: '',
 }
 # The minimum values that Nova requires of a flavor, and at least one instance.
 _MINIMUM = {'vcpus': 1, 'memory_mb': 1, 'disk_gb': 0, 'amount': 1}

@@ -30,7 +30,7 @@ class OnHostsResource(base.Resource):
         :raises InvalidInput: naming the parameter that is wrong
         """
         new = self._read(parameters, project_id)
-        self._before_end.check(new.before_end)
+        self._before_end.check(new)
         return new
 
     def update(
@@ -45,10 +45,10 @@ class OnHostsResource(base.Resource):
         :raises InvalidInput: naming the parameter that is wrong
         """
         new = self._changed(demand, changes, project_id)
-        self._before_end.check(new.before_end, demand.before_end)
+        self._before_end.check(new, demand)
         return new
 
-    def before_end(self, part: Part) -> str | None:
+    def act(self, part: Part, when: str) -> str | None:
         """Do the action that the reservation requests.
 
         See `service.before_end`.
@@ -56,13 +56,14 @@ class OnHostsResource(base.Resource):
         lease, reservation = part.lease, part.reservation
         held = part.held
         return self._before_end.act(
+            when,
             lease,
             reservation,
             lambda: self._servers.find(lease, reservation, held),
         )
 
     def _read(self, parameters: Mapping[str, Any], project_id: str) -> Demand:
-        """Return the demand of a request, with before_end as requested.
+        """Return the demand of a request, with the actions as requested.
 
         :raises InvalidInput: naming the parameter that is wrong
         """

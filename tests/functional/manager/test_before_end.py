@@ -340,6 +340,7 @@ class TestWebhook:
             SECRET.encode(), body, hashlib.sha256
         ).hexdigest()
         posted = json.loads(body)
+        assert posted.pop('event_type') == 'lease.event.before_end_lease'
         assert posted.keys() == notified.keys()
         same = posted.keys() - {'events', 'reservations'}
         assert {k: posted[k] for k in same} == {k: notified[k] for k in same}
@@ -394,6 +395,129 @@ def test_each_end_has_its_own_key(world, mail, hook, slots, action):
         headers['Idempotency-Key'] for _, headers, _ in hook.requests()
     ]
     assert len(keys) == len(set(keys)) == 2
+
+
+class TestOnStart:
+    def started(self, world, lease):
+        return status(world, lease, 'after_start_lease')
+
+    def test_the_webhook_is_told_once_the_lease_has_started(
+        self, world, hook, ask, slots
+    ):
+        lease = world.create(
+            ask(on_start='webhook'), slots(on_start='webhook'), start=100,
+            end=500,
+        )
+        world.run(50)
+        assert hook.requests() == []
+        world.run(50)
+        [(_, headers, body)] = hook.requests()
+        posted = json.loads(body)
+        assert posted['event_type'] == 'lease.event.after_start_lease'
+        assert posted['status'] == 'ACTIVE'
+        assert posted['lease_id'] == lease.id
+        assert self.started(world, lease) == 'DONE'
+        world.run(100)
+        assert hook.requests() == []
+
+    def test_it_is_told_of_the_start_and_of_the_end(self, world, hook, slots):
+        lease = active(
+            world, slots(on_start='webhook', before_end='webhook')
+        )
+        world.run(50)
+        keys = [h['Idempotency-Key'] for _, h, _ in hook.requests()]
+        assert len(keys) == len(set(keys)) == 2
+        world.run(150)
+        assert world.lease(lease).status == 'TERMINATED'
+
+    def test_nothing_is_the_default(self, world, hook, ask):
+        lease = active(world, ask())
+        assert hook.requests() == []
+        assert 'after_start_lease' not in {
+            e.event_type for e in lease.events
+        }
+
+    def test_a_failure_is_repeated_and_keeps_no_lease_from_its_start(
+        self, world, hook, slots
+    ):
+        hook.answers = [500]
+        lease = active(world, slots(on_start='webhook'))
+        assert lease.status == 'ACTIVE'
+        assert self.started(world, lease) == 'UNDONE'
+        world.leases.update(lease.id, None, {'end': lease.end + 100})
+        world.run(10)
+        assert self.started(world, lease) == 'DONE'
+        [first, again] = hook.requests()
+        assert first[1]['Idempotency-Key'] == again[1]['Idempotency-Key']
+
+    def test_a_failure_for_too_long_is_told_by_the_lease(
+        self, told_conf, world, hook, slots
+    ):
+        told_conf.set_override('event_max_retries', 1, 'manager')
+        told_conf.set_override('event_retry_interval', 0.25, 'manager')
+        world.begin(told_conf)
+        hook.answers = [500] * 5
+        lease = active(world, slots(on_start='webhook'))
+        world.run(10)
+        lease = world.lease(lease)
+        assert self.started(world, lease) == 'ERROR'
+        assert (lease.status, lease.degraded) == ('ACTIVE', True)
+        assert '500' in lease.reservations[0].made['on_start_failed']
+        world.run(300)
+        assert world.lease(lease).status == 'TERMINATED'
+
+    def test_the_start_done_again_is_not_told_again(self, world, hook, slots):
+        lease = active(world, slots(on_start='webhook'))
+        assert len(hook.requests()) == 1
+        world.leases.update(lease.id, None, {
+            'reservations': [slots(1, on_start='webhook')]
+        })
+        world.run(10)
+        assert hook.requests() == []
+        assert self.started(world, lease) == 'DONE'
+
+    def test_it_moves_with_the_start(self, world, hook, slots):
+        lease = world.create(slots(on_start='webhook'), start=100, end=500)
+        world.leases.update(lease.id, None, {'start': world.now + 200})
+        world.run(100)
+        assert hook.requests() == []
+        world.run(100)
+        assert len(hook.requests()) == 1
+
+    def test_it_can_be_changed_until_the_start(self, world, hook, slots):
+        lease = world.create(slots(), start=100, end=500)
+        id_ = lease.reservations[0].id
+
+        def change(action):
+            world.leases.update(lease.id, None, {
+                'reservations': [{'id': id_, 'on_start': action}]
+            })
+
+        change('webhook')
+        change('')
+        change('webhook')
+        world.run(100)
+        assert len(hook.requests()) == 1
+        with pytest.raises(exception.CantUpdateParameter) as refused:
+            change('')
+        assert refused.value.field == 'on_start'
+        change('webhook')
+
+    @pytest.mark.parametrize('action', ['email', 'snapshot', 'default', 5])
+    def test_an_action_that_none_has_is_refused(self, world, ask, action):
+        with pytest.raises(exception.InvalidInput) as refused:
+            world.create(ask(on_start=action))
+        assert refused.value.field == 'on_start'
+        assert world.ledger.leases() == []
+
+    def test_a_webhook_that_is_not_configured_is_refused(
+        self, bare, request, slots
+    ):
+        world = request.getfixturevalue('world')
+        bare.set_override('url', None, 'webhook')
+        with pytest.raises(exception.InvalidInput) as refused:
+            world.create(slots(on_start='webhook'))
+        assert refused.value.field == 'on_start'
 
 
 class TestOnce:

@@ -551,7 +551,8 @@ class TestBeforeEnd:
         """The reservations whose driver was called, in order."""
         told = []
 
-        def before_end(part):
+        def act(part, when):
+            assert when == 'before_end'
             assert {a.host for a in part.allocations} <= set(part.hosts)
             if world.nova.failures:
                 world.nova.failures -= 1
@@ -560,7 +561,7 @@ class TestBeforeEnd:
 
         for resource_type in ('physical:host', 'virtual:instance'):
             driver = world.runner._drivers[resource_type]
-            monkeypatch.setattr(driver, 'before_end', before_end)
+            monkeypatch.setattr(driver, 'act', act)
         return told
 
     def test_each_reservation_once(self, world, told, whole, slots):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The before_end of a reservation in each version of the API."""
+"""The before_end and on_start of a reservation in each version of the API."""
 
 import pytest
 
@@ -131,6 +131,24 @@ def test_newer_version_shows_why_the_action_was_not_done(
             )
         else:
             assert 'before_end_failed' not in reservation
+
+
+@pytest.mark.parametrize('asked', ON_HOSTS)
+def test_only_the_newer_version_has_on_start(ask, manager, known, asked):
+    body = {
+        'name': 'lease', 'end_date': '2030-01-01 01:00', 'events': [],
+        'reservations': [{**asked, 'on_start': 'webhook'}],
+    }
+    known(asked, on_start='webhook')
+    assert ask('POST', OURS, body, '/v1/leases').status_code == 201
+    method, sent = manager.calls[-1]
+    assert sent['values']['reservations'][0]['on_start'] == 'webhook'
+    refused = ask('POST', BLAZARS, body, '/v1/leases')
+    assert refused.status_code == 400
+    assert 'on_start' in refused.json['error_message']
+    for version, shown in (OURS, 'webhook'), (BLAZARS, None):
+        [reservation] = ask('GET', version).json['lease']['reservations']
+        assert reservation.get('on_start') == shown
 
 
 def test_no_other_reservation_shows_any(ask, known):

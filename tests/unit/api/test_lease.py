@@ -753,7 +753,7 @@ def test_from_1_1_on_times_have_their_zone_and_use_and_hosts_are_shown(
     assert reservation['magnetic'] is True
     assert set(reservation) - set(old) == {
         'projects', 'on_end', 'magnetic', 'lend', 'lent', 'labels',
-        'hosts', 'before_end_failed',
+        'hosts', 'before_end_failed', 'on_start', 'on_start_failed',
     }
 
 

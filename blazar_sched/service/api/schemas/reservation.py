@@ -67,6 +67,7 @@ SIZE = (
 
 LEND = 'lend'
 BEFORE_END = 'before_end'
+ON_START = 'on_start'
 _DEFAULT = 'default'
 
 
@@ -95,6 +96,17 @@ _BEFORE_END = Field(
     V1_1,
 )
 
+_ON_START = Field(
+    ON_START,
+    'Action once the lease has started: no action, if empty; `webhook` sends '
+    'a request to a service of the operator; the operator may have further '
+    'actions',
+    '',
+    Type({'type': 'string', 'maxLength': 64, 'default': ''}),
+    lambda r: r['parameters'].get(ON_START, ''),
+    V1_1,
+)
+
 # The parameters of this package's own resource types. The manager checks
 # whether another package has a driver for a resource type, and that driver
 # checks its parameters.
@@ -111,9 +123,11 @@ PARAMETERS: Mapping[str, tuple[Field, ...]] = {
         RESOURCE_PROPERTIES,
         _BLAZARS_BEFORE_END,
         _BEFORE_END,
+        _ON_START,
     ),
     VIRTUAL_INSTANCE: (
-        *SIZE, _AMOUNT, _AFFINITY, RESOURCE_PROPERTIES, _BEFORE_END
+        *SIZE, _AMOUNT, _AFFINITY, RESOURCE_PROPERTIES, _BEFORE_END,
+        _ON_START,
     ),
     FLAVOR_INSTANCE: (
         # The id of a flavor in Nova, which may be any text.
@@ -124,6 +138,7 @@ PARAMETERS: Mapping[str, tuple[Field, ...]] = {
         _AFFINITY,
         RESOURCE_PROPERTIES,
         _BEFORE_END,
+        _ON_START,
     ),
     FLOATING_IP: (
         Field('network_id', meaning.NETWORK, type=floating_ip.NETWORK),

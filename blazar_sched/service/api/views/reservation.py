@@ -81,11 +81,19 @@ def _common(resource_type: Schema) -> tuple[Field, ...]:
     )
 
 
-_FAILED = Field(
-    'before_end_failed',
-    'Why the action of `before_end` was not done for the coming end; null if '
-    'the action was done or is still to be done',
-    None, TEXT_OR_NULL, lambda r: r['made'].get('before_end_failed'), V1_1,
+_FAILED = (
+    Field(
+        'before_end_failed',
+        'Why the action of `before_end` was not done for the coming end; null '
+        'if the action was done or is still to be done',
+        None, TEXT_OR_NULL, lambda r: r['made'].get('before_end_failed'), V1_1,
+    ),
+    Field(
+        'on_start_failed',
+        'Why the action of `on_start` was not done; null if the action was '
+        'done or is still to be done',
+        None, TEXT_OR_NULL, lambda r: r['made'].get('on_start_failed'), V1_1,
+    ),
 )
 _LENT = Field(
     'lent',
@@ -118,7 +126,7 @@ _REMAINING = Field(
 # and the fields about its use.
 _FURTHER: Mapping[str, tuple[Field, ...]] = {
     schemas.HOST: (
-        _FAILED,
+        *_FAILED,
         _LENT,
         # Hosts that other reservations use too are not shown to an owner.
         Field(
@@ -129,7 +137,7 @@ _FURTHER: Mapping[str, tuple[Field, ...]] = {
         ),
     ),
     schemas.VIRTUAL_INSTANCE: (
-        *_INSTANCES, _FAILED, _LENT, _REMAINING
+        *_INSTANCES, *_FAILED, _LENT, _REMAINING
     ),
     schemas.FLAVOR_INSTANCE: (
         Field(
@@ -148,7 +156,7 @@ _FURTHER: Mapping[str, tuple[Field, ...]] = {
             'source_flavor_id', meaning.RESERVED_FLAVOR,
             get=_parameter('flavor_id'), since=V1_1,
         ),
-        _FAILED,
+        *_FAILED,
         _LENT,
         _REMAINING,
     ),
