@@ -10,7 +10,7 @@ refusal, and changes nothing.
 
 A request that is refused raises an exception of `openstack.exceptions`, whose
 ``details`` are the words of the service. The whole answer, which may have an
-``offer``, is ``response.json()`` of the exception.
+``offer`` and what is ``in_the_way``, is ``response.json()`` of the exception.
 """
 
 from collections.abc import Callable

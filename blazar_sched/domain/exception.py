@@ -167,7 +167,8 @@ class NotEnoughHostsAvailable(Conflict):
         instances that the window has room for, and `reservation` the position
         in the lease of the reservation that lacks room; `start` and `end` are
         those of another window in which the whole lease finds room, None if no
-        such window is known
+        such window is known; `in_the_way` says what takes the hosts, and
+        `in_the_way_left_out` how many entries are left out there
     """
 
     def __init__(

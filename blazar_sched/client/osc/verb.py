@@ -272,15 +272,48 @@ def _names(options: Iterable[Option]) -> list[str]:
     ]
 
 
+def _obstacles(answer: dict[str, Any], zone: times.Zone) -> str:
+    """Return what a refusal says to be in the way."""
+    words = [_obstacle(each, zone) for each in answer['in_the_way']]
+    if answer['in_the_way_left_out']:
+        words.append(f'{answer["in_the_way_left_out"]} more')
+    return ', '.join(words)
+
+
+def _obstacle(each: dict[str, Any], zone: times.Zone) -> str:
+    id_ = each['lease_id'] or each['server_id']
+    words: str = each['kind']
+    if each['name'] or id_:
+        names = (each['name'], f'({id_})' if id_ else None)
+        words = ' '.join(filter(None, (
+            'your' if each['mine'] else None, words, *names,
+        )))
+    elif words in ('lease', 'server'):
+        words += 's of other projects'
+    count = each['hosts']
+    words += f' on {each["host"] or f"{count} host" + "s" * (count > 1)}'
+    if each['end_date']:
+        words += f' until {times.show(each["end_date"], zone)}'
+    return words
+
+
 def _refusal(error: sdk_exceptions.SDKException, zone: times.Zone) -> str:
-    """Return the words of the service, with its offer, if it has refused."""
+    """Return the words of the service, if it has refused.
+
+    The words include what is in the way, and the offer.
+    """
     response = getattr(error, 'response', None)
     if response is None:
         return str(error)
     words = str(response.reason)
     try:
-        offer = response.json()['offer']
-    except (ValueError, LookupError, TypeError):
+        answer = dict(response.json())
+    except (ValueError, TypeError):
+        return words
+    if answer.get('in_the_way'):
+        words += f'; in the way: {_obstacles(answer, zone)}'
+    offer = answer.get('offer')
+    if offer is None:
         return words
     if offer['available']:
         words += f'; {offer["available"]} would find room'

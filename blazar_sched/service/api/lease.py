@@ -20,6 +20,7 @@ from blazar_sched.service.api import idempotency
 from blazar_sched.service.api import listing
 from blazar_sched.service.api import meaning
 from blazar_sched.service.api import microversion
+from blazar_sched.service.api import requirement
 from blazar_sched.service.api import reservation
 from blazar_sched.service.api import times
 from blazar_sched.service.api import trust
@@ -320,11 +321,17 @@ def _asked_labels(req: falcon.Request) -> list[list[str]]:
 
 class _Offering(TypedDict, total=False):
     offering: bool
+    names: bool
 
 
 def _offering(caller: Caller) -> _Offering:
-    """Return the argument that adds an offer to a refusal for lack of room."""
-    return {'offering': True} if caller.version >= microversion.V1_1 else {}
+    """Return the arguments that add an offer to a refusal for lack of room.
+
+    The refusal says what is in the way, too, as far as the caller may see it.
+    """
+    if caller.version < microversion.V1_1:
+        return {}
+    return {'offering': True, 'names': requirement.sees_host_names(caller)}
 
 
 def _start(text: str | None) -> int | str:

@@ -18,8 +18,8 @@
 - the hosts of a reservation (``hosts``), the number of servers that a
   reservation still takes (``remaining``), the reserved flavor
   (``source_flavor_id``), and ``vacate_hosts`` events,
-- dry runs (``dry_run``), and what there is room for if a request is refused
-  for lack of room (``offer``),
+- dry runs (``dry_run``), and what there is room for and what is in the way if
+  a request is refused for lack of room (``offer``, ``in_the_way``),
 - the search for windows in which a lease would find room, and offers that are
   held (``/v1/offers``), series of leases (``/v1/series``), and lease requests,
   which wait until a lease finds room (``/v1/requests``),

@@ -25,6 +25,7 @@ from blazar_sched.service.api.rule import PROJECT_READER_OR_ADMIN
 from blazar_sched.service.api.schemas import offer as schemas
 from blazar_sched.service.api.schemas.reservation import with_defaults
 from blazar_sched.service.api.views.offer import HELD_OFFER
+from blazar_sched.service.api.views.offer import IN_THE_WAY
 from blazar_sched.service.api.views.offer import OFFER
 from blazar_sched.service.api.views.offer import OFFERS
 
@@ -91,11 +92,18 @@ def _refuse(
     errors.refuse(
         req, resp, error, params, 400 if version < microversion.V1_1 else None
     )
+    if version < microversion.V1_1:
+        return
     # The offer is incomplete if no search for a start was made.
     offer = getattr(error, 'offer', None) or {}
     known = {offer.get('start'), offer.get('available')} - {None}
-    if version >= microversion.V1_1 and 'start' in offer and known:
+    if 'start' in offer and known:
         resp.media['offer'] = OFFER.show(offer, version)
+    if offer.get('in_the_way'):
+        resp.media |= {
+            each.name: each.type.show(offer[each.name], version)
+            for each in IN_THE_WAY
+        }
 
 
 HELD_OFFERS = Collection(

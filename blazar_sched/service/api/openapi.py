@@ -24,6 +24,7 @@ from blazar_sched.service.api.field import Type
 from blazar_sched.service.api.route import Answer
 from blazar_sched.service.api.route import Route
 from blazar_sched.service.api.validation import Schema
+from blazar_sched.service.api.views.offer import IN_THE_WAY
 from blazar_sched.service.api.views.offer import OFFER
 
 Document = dict[str, Any]
@@ -68,6 +69,7 @@ ERROR = Object(
         'lack of room; nothing is reserved for the offer',
         type=OFFER, since=microversion.V1_1, required=False,
     ),
+    *IN_THE_WAY,
     name='Error',
     meaning='The reason why a request is refused',
 )

@@ -30,8 +30,8 @@ Body = dict[str, Any]
 GET_NAMES = Rule(
     'blazar:timeline:get_names', ADMIN,
     'See all hosts, the names of hosts, private properties, and the leases '
-    'and servers of all projects in the timeline. From 1.1 on, name hosts in '
-    'the requirements of any request.',
+    'and servers of all projects in the timeline, and in the refusals of '
+    'leases. From 1.1 on, name hosts in the requirements of any request.',
 )
 
 

@@ -10,6 +10,7 @@ from blazar_sched.service.api import dry_run
 from blazar_sched.service.api import idempotency
 from blazar_sched.service.api import meaning
 from blazar_sched.service.api import microversion
+from blazar_sched.service.api import requirement
 from blazar_sched.service.api import reservation
 from blazar_sched.service.api import times
 from blazar_sched.service.api import validation
@@ -48,6 +49,7 @@ def create_series(req: falcon.Request, caller: Caller) -> Body:
             'if_no_room': REFUSE,
             **_values(caller, body),
         },
+        names=requirement.sees_host_names(caller),
         **only_asks,
         **idempotency.argument(req, bool(only_asks)),
     )

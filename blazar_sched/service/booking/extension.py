@@ -62,6 +62,7 @@ class Extensions:
         values: Mapping[str, Any],
         dry_run: bool = False,
         offering: bool = False,
+        names: bool = False,
     ) -> Lease:
         """Change a lease to end as late as possible, by ``values['end']``.
 
@@ -80,7 +81,8 @@ class Extensions:
                 return {'end': found.end if later else asked}
 
             return self._leases.update(
-                lease_id, project_id, values, dry_run, offering, choose_end
+                lease_id, project_id, values, dry_run, offering, choose_end,
+                names,
             )
 
         return self._settle(

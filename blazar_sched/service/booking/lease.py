@@ -22,6 +22,7 @@ from blazar_sched.service.booking.booking import Bookings
 from blazar_sched.service.booking.booking import Removed
 from blazar_sched.service.booking.end_search import EndSearch
 from blazar_sched.service.booking.lease_writer import end_window
+from blazar_sched.service.booking.obstacle import with_obstacles
 from blazar_sched.service.booking.search import Booking
 from blazar_sched.service.booking.search import WindowSearch
 from blazar_sched.service.booking.search import with_window
@@ -73,6 +74,7 @@ class Leases:
         key: str | None = None,
         offering: bool = False,
         dry_run: bool = False,
+        names: bool = False,
     ) -> Lease:
         """Place and record a new lease.
 
@@ -83,9 +85,11 @@ class Leases:
             a repeated request with the same values is answered with the lease
             that the first request created
         :param offering: whether a refusal for lack of capacity carries an
-            offer
+            offer, and what is in the way
         :param dry_run: return the answer that the request would get now, and
             change nothing
+        :param names: whether a refusal may name hosts, and the leases of all
+            projects
         :raises InvalidInput: naming the field that is wrong
         :raises NotEnoughHostsAvailable: if a reservation finds no room
         :raises TooManyRequests: if a start is to be searched for, and too many
@@ -115,8 +119,13 @@ class Leases:
         except exception.NotEnoughHostsAvailable as e:
             if not offering:
                 raise
+            refusal = with_obstacles(
+                self._bookings, e, earliest, earliest.window, now, names
+            )
             # The refusal may be raised as it is, and is no cause of itself.
-            raise self._search.with_start(e, earliest, now) from e.__cause__
+            raise self._search.with_start(
+                refusal, earliest, now
+            ) from e.__cause__
         return lease if dry_run else self.opened(lease, now)
 
     def opened(self, lease: Lease, now: int) -> Lease:
@@ -173,6 +182,7 @@ class Leases:
         dry_run: bool = False,
         offering: bool = False,
         choose: Choose | None = None,
+        names: bool = False,
     ) -> Lease:
         """Change a lease: apply the whole request, or nothing.
 
@@ -186,9 +196,10 @@ class Leases:
         :param dry_run: return the answer that the request would get now;
             change nothing and call no other service
         :param offering: whether a refusal for lack of capacity carries an
-            offer
+            offer, and what is in the way
         :param choose: called ahead of the change, in its commit: returns more
             values, in place of those in `values`, or refuses the change
+        :param names: as for `create`
         :raises LeaseNotFound: if the project has no such lease
         :raises InvalidStatus: if the lease is already changing, or is over
         :raises CantUpdateParameter: if the requested change is no longer
@@ -212,7 +223,7 @@ class Leases:
             if not offering:
                 raise
             raise self._with_end(
-                e, lease_id, project_id, values, now
+                e, lease_id, project_id, values, now, names
             ) from e.__cause__
 
     def recall(self, lease_id: str, project_id: str | None) -> Lease:
@@ -326,14 +337,19 @@ class Leases:
         project_id: str | None,
         values: Mapping[str, Any],
         now: int,
+        names: bool,
     ) -> exception.NotEnoughHostsAvailable:
         """Return the refusal of a changed lease with the last end with room.
 
-        No end is offered where the change would also be refused without a
-        later end, or to a lease that has more than resources on hosts.
+        The refusal also says what is in the way. No end is offered where the
+        change would also be refused without a later end, or to a lease that
+        has more than resources on hosts.
         """
         old = self._ledger.owned_lease(lease_id, project_id)
         new = self._bookings.drafts.changed(old, values, now)
+        refusal = with_obstacles(
+            self._bookings, refusal, new, new.left(now), now, names
+        )
         active = old.status == states.LEASE_ACTIVE
         end = old.end
         if end < new.end and all(

@@ -28,12 +28,14 @@ from blazar_sched.domain.series import Recurrence
 from blazar_sched.domain.series import REFUSE
 from blazar_sched.domain.series import Series
 from blazar_sched.domain.window import FOREVER
+from blazar_sched.domain.window import Window
 from blazar_sched.service import loop
 from blazar_sched.service.booking import draft
 from blazar_sched.service.booking import idempotency
 from blazar_sched.service.booking.booking import Bookings
 from blazar_sched.service.booking.booking import Removed
 from blazar_sched.service.booking.lease_writer import Placed
+from blazar_sched.service.booking.obstacle import with_obstacles
 from blazar_sched.service.bus import notifier
 from blazar_sched.service.bus.notifier import SERIES_AT_RISK
 from blazar_sched.service.bus.notifier import SERIES_FAILED
@@ -118,6 +120,7 @@ class AllSeries(loop.Looped):
         values: Mapping[str, Any],
         key: str | None = None,
         dry_run: bool = False,
+        names: bool = False,
     ) -> _Shown:
         """Create a series, and book its occurrences up to the horizon.
 
@@ -125,6 +128,7 @@ class AllSeries(loop.Looped):
             a repeated request with the same values is answered with the series
             that the first request created
         :param dry_run: answer as otherwise, and change nothing
+        :param names: as for `Leases.create`
         :raises InvalidInput: naming the field that is wrong
         :raises NotEnoughHostsAvailable: if an occurrence has no room, unless
             the series skips such occurrences
@@ -151,6 +155,19 @@ class AllSeries(loop.Looped):
         new.recurrence.check_start(now)
         new.recurrence.check(now)
         left_out = _left_out(new)
+        try:
+            booked = self._create(new, now, left_out, dry_run)
+        except exception.NotEnoughHostsAvailable as e:
+            raise self._explained(e, new, now, names) from e.__cause__
+        if not dry_run:
+            self._bookings.runner.wake()
+            # The loop books the occurrences for which one commit is too short.
+            self._loop.wake()
+        return booked.shown
+
+    def _create(
+        self, new: Series, now: int, left_out: _Errors, dry_run: bool
+    ) -> _Booked:
         due = self._searched(new, self._due(new, now), now, left_out)
 
         def work(tx: PlacingTx) -> _Booked:
@@ -160,12 +177,25 @@ class AllSeries(loop.Looped):
             self._check_number(tx, new)
             return self._book(tx, new, due, now, left_out)
 
-        booked = self._ledger.commit(work, dry_run)
-        if not dry_run:
-            self._bookings.runner.wake()
-            # The loop books the occurrences for which one commit is too short.
-            self._loop.wake()
-        return booked.shown
+        return self._ledger.commit(work, dry_run)
+
+    def _explained(
+        self,
+        refusal: exception.NotEnoughHostsAvailable,
+        series: Series,
+        now: int,
+        names: bool,
+    ) -> exception.NotEnoughHostsAvailable:
+        """Return the refusal of an occurrence with what is in its way."""
+        name = (refusal.offer or {}).get('occurrence')
+        if name is None:
+            return refusal
+        start = series.recurrence.instant(name, 'start')
+        window = Window(start, start + series.duration)
+        lease = self._draft(series, Occurrence(name, window), now)
+        return with_obstacles(
+            self._bookings, refusal, lease, window, now, names
+        )
 
     def get(self, series_id: str, project_id: str | None) -> _Shown:
         """Return a series with its occurrences.
@@ -556,8 +586,13 @@ class AllSeries(loop.Looped):
                 source, LeaseChange(lease, None, now, new[1]), project
             )
         except _LEFT_OUT as e:
+            more = dict(e.kwargs)
+            if 'offer' in more:
+                more['offer'] = {
+                    **more['offer'], 'occurrence': occurrence.name
+                }
             raise type(e)(
-                f'occurrence {occurrence.name}: {e.args[0]}', field=e.field
+                f'occurrence {occurrence.name}: {e.args[0]}', **more
             ) from e
         return new
 

@@ -70,6 +70,7 @@ class Calls(Protocol):
         idempotency_key: str | None = None,
         offering: bool = False,
         dry_run: bool = False,
+        names: bool = False,
     ) -> Values: ...
 
     @_reading
@@ -107,6 +108,7 @@ class Calls(Protocol):
         dry_run: bool = False,
         offering: bool = False,
         as_far_as_possible: bool = False,
+        names: bool = False,
     ) -> Values: ...
 
     def recall_lease(
@@ -191,6 +193,7 @@ class Calls(Protocol):
         values: Values,
         idempotency_key: str | None = None,
         dry_run: bool = False,
+        names: bool = False,
     ) -> Values: ...
 
     @repeatable('dry_run')

@@ -150,11 +150,12 @@ class Endpoint:
         idempotency_key: str | None = None,
         offering: bool = False,
         dry_run: bool = False,
+        names: bool = False,
     ) -> Values:
         self._learn_flavors(values)
-        return _lease(
-            self._leases.create(values, idempotency_key, offering, dry_run)
-        )
+        return _lease(self._leases.create(
+            values, idempotency_key, offering, dry_run, names
+        ))
 
     def get_lease(
         self, lease_id: str, project_id: str | None, use: bool = False
@@ -194,15 +195,16 @@ class Endpoint:
         dry_run: bool = False,
         offering: bool = False,
         as_far_as_possible: bool = False,
+        names: bool = False,
     ) -> Values:
         self._learn_flavors(values)
         update = (
             self._extensions.update if as_far_as_possible
             else self._leases.update
         )
-        return _lease(
-            update(lease_id, project_id, values, dry_run, offering)
-        )
+        return _lease(update(
+            lease_id, project_id, values, dry_run, offering, names=names
+        ))
 
     def recall_lease(self, lease_id: str, project_id: str | None) -> Values:
         lease = self._leases.recall(lease_id, project_id)
@@ -242,9 +244,10 @@ class Endpoint:
         values: Values,
         idempotency_key: str | None = None,
         dry_run: bool = False,
+        names: bool = False,
     ) -> Values:
         self._learn_flavors(values)
-        return self._series.create(values, idempotency_key, dry_run)
+        return self._series.create(values, idempotency_key, dry_run, names)
 
     def update_series(
         self,

@@ -1054,7 +1054,8 @@ def test_no_lease_is_a_fault_of_ours(
 
 @pytest.mark.row('F29')
 def test_a_refusal_offers_a_window_that_has_room(api):
-    create(api)
+    """It also says what is in the way: to an admin, on which host."""
+    made = create(api)
 
     def ask(version, **values):
         return api.simulate_post(
@@ -1066,7 +1067,23 @@ def test_a_refusal_offers_a_window_that_has_room(api):
     refused(ask('reservation 1.0'), 400, 'NotEnoughHostsAvailable')
     said = ask('reservation 1.1').json
     offer = said.pop('offer')
+    [own] = said.pop('in_the_way')
+    assert said.pop('in_the_way_left_out') == 0
     assert set(said) == ENVELOPE
+    assert own == {
+        'kind': 'lease', 'mine': True, 'name': made['name'],
+        'lease_id': made['id'], 'server_id': None, 'host': None, 'hosts': 1,
+        'end_date': '2030-01-01T01:00:00Z',
+    }
+    path = '/v1/leases?dry_run=true'
+    for token, seen in (
+        ('bob:p2', {'mine': False, 'name': None, 'lease_id': None}),
+        ('admin:p2', {'mine': False, 'host': 'compute-1'}),
+    ):
+        answer = api.simulate_post(
+            path, json=lease(), headers={**V1_1, 'X-Auth-Token': token}
+        )
+        assert answer.json['in_the_way'] == [{**own, **seen}]
     assert offer == {
         'reservation': 0,
         'available': 0,

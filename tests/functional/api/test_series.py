@@ -157,6 +157,10 @@ def test_a_series_without_room_is_refused(api, series):
     refused = create(api, reservations=[{**HOST, 'min': 2, 'max': 2}])
     assert refused.status_code == 409
     assert f'occurrence {FIRST}T09:00' in refused.json['error_message']
+    [mine] = refused.json['in_the_way']
+    assert (mine['lease_id'], mine['hosts'], mine['host']) == (
+        series['leases'][0]['lease_id'], 1, None
+    )
     skipping = create(
         api, reservations=[{**HOST, 'min': 2, 'max': 2}], if_no_room='skip'
     )

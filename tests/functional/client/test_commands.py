@@ -213,7 +213,8 @@ def test_a_lease_is_booked_and_changed(program, client):
     assert (changed['name'], changed['end_date']) == ('long', None)
     assert changed['reservations'][0]['on_end'] == 'shelve'
     assert openstack.refused(f'lease book day {BOTH} {DAY}') == (
-        'reservations: 2 hosts are needed, 1 is free; 1 would find room\n'
+        'reservations: 2 hosts are needed, 1 is free; in the way: your lease '
+        f'long ({lease["id"]}) on 1 host; 1 would find room\n'
     )
     assert openstack.read('list')[0]['lease_id'] == lease['id']
 

@@ -205,7 +205,7 @@ def test_a_refusal_has_the_words_of_the_service_and_its_offer(
     admin, connect
 ):
     alice = connect('alice:p1').reservation
-    alice.create_lease(**NIGHT)
+    lease = alice.create_lease(**NIGHT)
     with pytest.raises(
         exceptions.ConflictException, match='2 hosts are needed, 1 is free'
     ) as caught:
@@ -213,7 +213,9 @@ def test_a_refusal_has_the_words_of_the_service_and_its_offer(
     assert caught.value.details == (
         'reservations: 2 hosts are needed, 1 is free'
     )
-    assert caught.value.response.json()['offer']['available'] == 1
+    answer = caught.value.response.json()
+    assert answer['offer']['available'] == 1
+    assert [each['lease_id'] for each in answer['in_the_way']] == [lease.id]
     with pytest.raises(exceptions.ForbiddenException, match='policy'):
         list(alice.hosts())
     # A program that does without resources gets the words too.

@@ -3,8 +3,11 @@
 
 from operator import itemgetter
 
+from blazar_sched.domain.host import MAINTENANCE
+from blazar_sched.placing import timeline
 from blazar_sched.service.api import meaning
 from blazar_sched.service.api import microversion
+from blazar_sched.service.api.field import BOOLEAN
 from blazar_sched.service.api.field import Field
 from blazar_sched.service.api.field import INTEGER
 from blazar_sched.service.api.field import INTEGER_OR_NULL
@@ -42,6 +45,50 @@ OFFER = Object(
         'End of that window; for a change, the latest end with room; null if '
         'there is none',
         None, DATE, itemgetter('end'),
+    ),
+)
+_NOT_SHOWN = '; null if the caller may not see it, or if there is none'
+_OBSTACLE = Object(
+    Field(
+        'kind',
+        'What takes the hosts: `lease`, `offer` (a held offer), `server` (a '
+        'server without a lease), `maintenance`, or `closed` (the host has '
+        'not come yet, or is gone)',
+        timeline.LEASE,
+        Type({'enum': [
+            timeline.LEASE, timeline.OFFER, timeline.SERVER,
+            MAINTENANCE, timeline.CLOSED,
+        ]}),
+    ),
+    Field('mine', 'Whether the project of the lease has it', True, BOOLEAN),
+    Field(
+        'name', 'Name of the lease or of the maintenance' + _NOT_SHOWN,
+        'night-run', TEXT_OR_NULL,
+    ),
+    Field('lease_id', meaning.LEASE_ID + _NOT_SHOWN, _ID, TEXT_OR_NULL),
+    Field('server_id', 'ID of the server' + _NOT_SHOWN, None, TEXT_OR_NULL),
+    Field(
+        'host', 'Name of the host; null unless the caller may see the names '
+        'of hosts', None, TEXT_OR_NULL,
+    ),
+    Field('hosts', 'Number of the hosts', 1, INTEGER),
+    Field(
+        'end_date', 'End, the last one if there are several; null if there is '
+        'none', 1767232800, DATE, itemgetter('end'),
+    ),
+)
+IN_THE_WAY = (
+    Field(
+        'in_the_way',
+        'What takes hosts in the requested window, if a lease is refused for '
+        'lack of room: for a caller that may see the names of hosts, on each '
+        'host; else for each lease and server of the project and for each '
+        'maintenance, and for those of all other projects together',
+        type=Many(_OBSTACLE), since=microversion.V1_1, required=False,
+    ),
+    Field(
+        'in_the_way_left_out', 'Number of entries that `in_the_way` leaves '
+        'out', 0, INTEGER, since=microversion.V1_1, required=False,
     ),
 )
 
