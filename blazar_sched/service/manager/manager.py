@@ -183,13 +183,13 @@ class Manager:
             conf, self.ledger, self.healer, self.services.vacater,
             self.runner.wake, self.clock, self.metrics,
         )
-        floating_ip_healer = floating_ip_healing.Healer(
-            self.ledger, self.services.neutron, self.healer, self.clock,
-            self.metrics,
-        )
         self.monitor = monitor.Monitor(
             conf, self.ledger, nova, self.healer, self.replanner,
-            self.notifier, floating_ip_healer,
+            self.notifier,
+            floating_ip_healing.Healer(
+                self.ledger, self.services.neutron, self.healer, self.clock,
+                self.metrics,
+            ),
         )
         self.leavable_hosts = leavable.LeavableHosts(
             conf, self.ledger, self.monitor.wake, self.clock
