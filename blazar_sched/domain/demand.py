@@ -297,8 +297,9 @@ class Instances(Demand):
 class Slots(Instances):
     """Slots, for the servers of a flavor that the reservation has.
 
-    :ivar flavor: Nova's flavor as it was when it was reserved; None for slots
-        of VCPU, MEMORY_MB and DISK_GB that the request itself names
+    :ivar flavor: Nova's flavor as it was when it was reserved; None, or
+        without an id, for slots of VCPU, MEMORY_MB and DISK_GB that the
+        request itself names
     :ivar asked_properties: the requirement of the request, as JSON text;
         `resource_properties` is made of it and, without `groups`, of the
         traits of the flavor
@@ -311,7 +312,7 @@ class Slots(Instances):
 
     @property
     def resource_type(self) -> str:
-        return FLAVOR_INSTANCE if self.flavor else VIRTUAL_INSTANCE
+        return FLAVOR_INSTANCE if self.size.id else VIRTUAL_INSTANCE
 
     @property
     def asked(self) -> Sequence[str]:
@@ -344,11 +345,16 @@ class Slots(Instances):
             **_encoded_actions(self),
         }
         size = self.size
-        if self.flavor is None:
+        if not size.id:
+            further = {
+                'ephemeral_gb': size.ephemeral_gb,
+                'extra_specs': dict(size.extra_specs),
+            }
             return {
                 'vcpus': size.vcpus,
                 'memory_mb': size.memory_mb,
                 'disk_gb': size.disk_gb,
+                **{name: value for name, value in further.items() if value},
                 **common,
             }
         return {
@@ -472,11 +478,18 @@ def _decode_slots(resource_type: str, parameters: Mapping[str, Any]) -> Slots:
         asked = parameters['asked_properties']
         slot = parameters['resources']
     else:
+        ephemeral_gb = parameters.get('ephemeral_gb', 0)
         slot = {
             inventory.VCPU: parameters['vcpus'],
             inventory.MEMORY_MB: parameters['memory_mb'],
-            inventory.DISK_GB: parameters['disk_gb'],
+            inventory.DISK_GB: parameters['disk_gb'] + ephemeral_gb,
         }
+        extra_specs = parameters.get('extra_specs', {})
+        if ephemeral_gb or extra_specs:
+            flavor = Flavor(
+                '', '', parameters['vcpus'], parameters['memory_mb'],
+                parameters['disk_gb'], ephemeral_gb, extra_specs=extra_specs,
+            )
     return Slots(
         slot, parameters['amount'], parameters.get('affinity'), required,
         _decoded_groups(parameters), flavor, asked,

@@ -38,6 +38,17 @@ SHELVE, DELETE = 'shelve', 'delete'
 # RESERVATION: servers keep what their flavor said when they were booted.
 _BLAZARS = 'aggregate_instance_extra_specs:reservation'
 
+# The extra specs that a reservation may give its own flavor: none that this
+# service sets or reads, that ask Placement for more than the size, or that
+# choose hosts, as all without a scope do.
+EXTRA_SPEC = (
+    r'(?!(blazar|lifecycle|capabilities|aggregate_instance_extra_specs|accel|'
+    r'pci_passthrough):|(resources|trait)[^:]*:|'
+    r'hw:(cpu_policy|emulator_threads_policy|pmem|mem_encryption)$)'
+    r'[A-Za-z0-9_.-]{1,64}:[A-Za-z0-9_.: -]{1,128}'
+)
+MAX_EXTRA_SPECS = 32
+
 _RESOURCES = 'resources'
 _TRAIT = 'trait'
 # A prefix, the suffix of a numbered group, and a resource class or trait.

@@ -446,7 +446,7 @@ ROUTES = (
     ),
     LEASES.to_create(
         create_lease, schemas.CREATE, query=schemas.CHANGING_QUERY,
-        headers=HEADERS, also=(reservation.SHARE,),
+        headers=HEADERS, also=reservation.RULES,
     ),
     Route(
         'GET', _ONE, show_lease, LEASES.readable, Answer(LEASE, 'lease'),
@@ -454,7 +454,7 @@ ROUTES = (
     ),
     LEASES.to_update(
         update_lease, schemas.UPDATE, query=schemas.CHANGING_QUERY,
-        also=(reservation.SHARE,),
+        also=reservation.RULES,
     ),
     Route(
         'DELETE', _ONE, delete_lease, LEASES.writable('delete'),

@@ -88,7 +88,7 @@ ROUTES = (
     ),
     LEASE_REQUESTS.to_create(
         create_lease_request, schemas.CREATE, headers=HEADERS,
-        also=(PRIORITIZE, reservation.SHARE),
+        also=(PRIORITIZE, *reservation.RULES),
     ),
     LEASE_REQUESTS.to_show(
         'Show a lease request, with the start that it may expect.',

@@ -120,7 +120,7 @@ ROUTES = (
     Route(
         'POST', HELD_OFFERS.path, search_offers, HELD_OFFERS.writable('post'),
         Answer(OFFERS), since=HELD_OFFERS.since, body=schemas.SEARCH,
-        also=(reservation.SHARE,),
+        also=reservation.RULES,
     ),
     HELD_OFFERS.to_show(
         'Show a held offer.', lambda manager: manager.get_offer

@@ -98,7 +98,7 @@ ROUTES = (
     ),
     ALL_SERIES.to_create(
         create_series, schemas.CREATE, query=lease_schemas.CHANGING_QUERY,
-        headers=HEADERS, also=(reservation.SHARE,),
+        headers=HEADERS, also=reservation.RULES,
     ),
     ALL_SERIES.to_show(
         'Show a series, with its occurrences.',
@@ -106,7 +106,7 @@ ROUTES = (
     ),
     ALL_SERIES.to_update(
         update_series, schemas.UPDATE, query=lease_schemas.CHANGING_QUERY,
-        also=(reservation.SHARE,),
+        also=reservation.RULES,
     ),
     ALL_SERIES.to_delete(
         'Delete a series with its leases that have not started.',

@@ -7,8 +7,10 @@ message of the library is no help.
 
 from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 import difflib
+import re
 from typing import Any
 
 import jsonschema
@@ -31,10 +33,20 @@ def _is_integer(checker: object, value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
+def _pattern(
+    checker: object, pattern: str, value: object, schema: Schema
+) -> Iterator[jsonschema.ValidationError]:
+    # Python's `$` also matches before a line end at the end.
+    exact = pattern.removesuffix('$') + r'\Z' * pattern.endswith('$')
+    if isinstance(value, str) and not re.search(exact, value):
+        yield jsonschema.ValidationError(f'{value!r} does not match {pattern}')
+
+
 # validators.extend has no type annotations.
 _extend: Any = validators.extend
 _Strict = _extend(
     jsonschema.Draft202012Validator,
+    validators={'pattern': _pattern},
     type_checker=jsonschema.Draft202012Validator.TYPE_CHECKER.redefine(
         'integer', _is_integer
     ),

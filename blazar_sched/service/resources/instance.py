@@ -15,10 +15,12 @@ from blazar_sched.service.resources.parameters import check_integer
 from blazar_sched.service.resources.parameters import check_names
 from blazar_sched.service.resources.parameters import check_requirement
 
-_DEFAULTS = {
+_DEFAULTS: dict[str, Any] = {
     'vcpus': None,
     'memory_mb': None,
     'disk_gb': None,
+    'ephemeral_gb': 0,
+    'extra_specs': {},
     'amount': None,
     'affinity': None,
     'resource_properties': '',
@@ -26,7 +28,9 @@ _DEFAULTS = {
     ON_START: '',
 }
 # The minimum values that Nova requires of a flavor, and at least one instance.
-_MINIMUM = {'vcpus': 1, 'memory_mb': 1, 'disk_gb': 0, 'amount': 1}
+_MINIMUM = {
+    'vcpus': 1, 'memory_mb': 1, 'disk_gb': 0, 'ephemeral_gb': 0, 'amount': 1,
+}
 
 
 class InstanceResource(slots.SlotsResource):
@@ -36,6 +40,8 @@ class InstanceResource(slots.SlotsResource):
         complete = check_names(parameters, _DEFAULTS)
         for name, minimum in _MINIMUM.items():
             check_integer(complete, name, minimum)
+        disks = complete['disk_gb'] + complete['ephemeral_gb']
+        check_integer({'ephemeral_gb': disks}, 'ephemeral_gb', 0)
         slots.check_affinity(complete)
         check_requirement(complete, 'resource_properties')
         return decode(VIRTUAL_INSTANCE, complete)

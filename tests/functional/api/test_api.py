@@ -826,9 +826,98 @@ def test_labels(api):
     assert found('team:vision: "x"', headers=V1_1) == 1
 
 
+SPECS = {'hw:mem_page_size': 'large', 'os:secure_boot': 'required'}
+
+
+def test_flavor_of_a_reservation_has_ephemeral_disk_and_extra_specs(service):
+    api = service.api
+    api.simulate_post('/v1/os-hosts', json={'name': 'compute-1'})
+    admin = {**V1_1, 'X-Auth-Token': 'admin:p1'}
+    body = lease(reservations=[instances(
+        disk_gb=1, ephemeral_gb='5', amount=2, extra_specs=SPECS
+    )])
+    # 1.0 ignores both, as Blazar does.
+    old = api.simulate_post('/v1/leases', json=body, headers=ALICE)
+    [allocation] = service.manager.ledger.allocations()
+    assert allocation[0].amounts['DISK_GB'] == 2
+    api.simulate_delete(
+        f'/v1/leases/{old.json["lease"]["id"]}', headers=ALICE
+    )
+    answer = api.simulate_post(
+        '/v1/leases', json=body, headers={**V1_1, **ALICE}
+    )
+    refused(answer, 403, 'blazar:leases:extra_specs')
+    answer = api.simulate_post('/v1/leases', json=body, headers=admin)
+    assert answer.status_code == 201, answer.text
+    [made] = answer.json['lease']['reservations']
+    assert (made['disk_gb'], made['ephemeral_gb']) == (1, 5)
+    assert made['extra_specs'] == SPECS
+    [allocation] = service.manager.ledger.allocations()
+    assert allocation[0].amounts['DISK_GB'] == 12
+    path = f'/v1/leases/{made["lease_id"]}'
+    old = api.simulate_get(path, headers=ALICE).json['lease']
+    assert not {'ephemeral_gb', 'extra_specs'} & set(old['reservations'][0])
+
+    def change(headers=admin, **values):
+        return api.simulate_put(path, headers=headers, json={
+            'reservations': [{'id': made['id'], **values}]
+        })
+
+    # What the request does not name stays; the whole disk has to find room.
+    [changed] = change({**V1_1, **ALICE}, disk_gb=2).json['lease'][
+        'reservations'
+    ]
+    assert changed == {
+        **made, 'disk_gb': 2, 'updated_at': changed['updated_at']
+    }
+    assert change(ephemeral_gb=10**6).status_code == 409
+    refused(change(ephemeral_gb=2**31 - 1), 400, 'ephemeral_gb')
+    [changed] = change(ephemeral_gb=0, extra_specs={}).json['lease'][
+        'reservations'
+    ]
+    assert (changed['ephemeral_gb'], changed['extra_specs']) == (0, {})
+
+
+@pytest.mark.parametrize('extra_specs, field', [
+    *(
+        ({key: '1'}, f'extra_specs.{key}') for key in (
+            'resources:VGPU', 'resources1:VCPU', 'resources_A:VCPU',
+            'trait:CUSTOM_A', 'trait9:CUSTOM_A', 'blazar:reservation',
+            'blazar:preemptible', 'lifecycle:preemptable',
+            'aggregate_instance_extra_specs:reservation',
+            'capabilities:hypervisor_type', 'pci_passthrough:alias',
+            'accel:device_profile', 'hw:cpu_policy', 'hw:pmem', 'group_policy',
+            'noscope', '', 'hw:', ':a', 'hw:ü', 'hw:a=b', 'hw:a\n',
+            f'hw:{"x" * 129}',
+        )
+    ),
+    ({'hw:a': ''}, 'extra_specs.hw:a'),
+    ({'hw:a': 'x' * 256}, 'extra_specs.hw:a'),
+    ({'hw:a': 1}, 'extra_specs.hw:a'),
+    ({'hw:a': None}, 'extra_specs.hw:a'),
+    ({f'hw:{n}': 'x' for n in range(33)}, 'extra_specs'),
+    ([], 'extra_specs'),
+    (None, 'extra_specs'),
+    ('hw:a=b', 'extra_specs'),
+])
+def test_invalid_extra_specs_are_refused(api, extra_specs, field):
+    body = lease(reservations=[instances(extra_specs=extra_specs)])
+    answer = api.simulate_post('/v1/leases', json=body, headers=V1_1)
+    message = refused(answer, 400)['error_message']
+    assert message.startswith(f'reservations[0].{field}'[:64])
+
+
+@pytest.mark.parametrize('ephemeral', [-1, 1.5, None, [], True, 2**31, 'x'])
+def test_invalid_ephemeral_disk_is_refused(api, ephemeral):
+    body = lease(reservations=[instances(ephemeral_gb=ephemeral)])
+    answer = api.simulate_post('/v1/leases', json=body, headers=V1_1)
+    refused(answer, 400, 'reservations[0].ephemeral_gb')
+
+
 @pytest.mark.parametrize('labels, field', [
     ({'a:b': 'c'}, 'labels.a:b'),
     ({'a=b': 'c'}, 'labels.a=b'),
+    ({'a\n': 'c'}, 'labels.a'),
     ({'': 'c'}, 'labels.'),
     ({"'": 'c'}, "labels.'"),
     ({'a' * 65: 'c'}, f'labels.{"a" * 65}'),

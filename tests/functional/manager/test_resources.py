@@ -311,7 +311,9 @@ class TestInstance:
     def test_flavor_and_inventory_in_the_window_only(self, world, slots):
         for name in 'ab':
             world.add_host(name, vcpus=4)
-        lease = world.create(slots(3, vcpus=2))
+        lease = world.create(slots(
+            3, vcpus=2, ephemeral_gb=3, extra_specs={'hw:rng': 'x'}
+        ))
         id_ = lease.reservations[0].id
         class_ = resource_class(id_)
         assert class_ == 'CUSTOM_RESERVATION_' + id_.upper().replace('-', '_')
@@ -326,8 +328,10 @@ class TestInstance:
                 vcpus=2,
                 memory_mb=512,
                 disk_gb=1,
+                ephemeral_gb=3,
                 extra_specs={
-                    'blazar:reservation': id_, f'resources:{class_}': '1'
+                    'blazar:reservation': id_, f'resources:{class_}': '1',
+                    'hw:rng': 'x',
                 },
             )
         }

@@ -89,24 +89,26 @@ def test_every_rule_names_the_routes_that_ask_it():
         (r.method, r.path, r.rule.name) for r in routes.ROUTES if r.rule
     }
     # The policy is checked once the body is known.
-    shares = {
-        ('POST', '/v1/leases', 'blazar:leases:share'),
-        ('PUT', '/v1/leases/{lease_id}', 'blazar:leases:share'),
-        ('POST', '/v1/offers', 'blazar:leases:share'),
-        ('POST', '/v1/series', 'blazar:leases:share'),
-        ('PUT', '/v1/series/{series_id}', 'blazar:leases:share'),
-        ('POST', '/v1/requests', 'blazar:leases:share'),
-        ('POST', '/v1/requests', 'blazar:requests:prioritize'),
+    reserves = {
+        (method, path, rule)
+        for method, path in (
+            ('POST', '/v1/leases'), ('PUT', '/v1/leases/{lease_id}'),
+            ('POST', '/v1/offers'), ('POST', '/v1/series'),
+            ('PUT', '/v1/series/{series_id}'), ('POST', '/v1/requests'),
+        )
+        for rule in ('blazar:leases:share', 'blazar:leases:extra_specs')
     }
+    prioritizes = {('POST', '/v1/requests', 'blazar:requests:prioritize')}
     # The policy decides how much of the response is shown.
     names = {('GET', '/v1/timeline', 'blazar:timeline:get_names')}
-    assert documented == asked | shares | names
+    assert documented == asked | reserves | prioritizes | names
 
 
 def test_rules_have_blazars_names():
     names = {rule.name for rule in policies.list_rules()}
     ours = {
-        'blazar:capacity:get', 'blazar:leases:share', 'blazar:offers:get',
+        'blazar:capacity:get', 'blazar:leases:share',
+        'blazar:leases:extra_specs', 'blazar:offers:get',
         'blazar:offers:post', 'blazar:offers:delete',
         'blazar:series:get', 'blazar:series:post', 'blazar:series:put',
         'blazar:series:delete',

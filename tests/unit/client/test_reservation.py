@@ -22,6 +22,9 @@ from blazar_sched.client.osc.reservation import parse
           'affinity': None}),
         ('affinity=True,before_end=,flavor_id=42',
          {'affinity': 'True', 'before_end': '', 'flavor_id': '42'}),
+        ('ephemeral_gb=3,extra_specs={"hw:a": "b", "os:c": "d"},vcpus=1',
+         {'ephemeral_gb': '3', 'extra_specs': {'hw:a': 'b', 'os:c': 'd'},
+          'vcpus': '1'}),
         ('{"min": 1, "projects": []}', {'min': 1, 'projects': []}),
     ],
 )  # fmt: skip

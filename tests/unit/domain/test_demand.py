@@ -47,6 +47,11 @@ DEFAULT = requirements.parse('["==", "$kind", "cheap"]', 'x')
 @pytest.mark.parametrize('resource_type, parameters', [
     ('physical:host', HOSTS),
     ('virtual:instance', SLOTS),
+    (
+        'virtual:instance',
+        {**SLOTS, 'ephemeral_gb': 3, 'extra_specs': {'hw:a': 'b'}},
+    ),
+    ('virtual:instance', {**SLOTS, 'extra_specs': {'hw:a': 'b'}}),
     ('flavor:instance', FLAVOR),
     ('flavor:instance', {**FLAVOR, 'groups': GROUPS}),
     ('instance:lifetime', LIFETIME),
@@ -72,6 +77,10 @@ def test_the_slot_of_a_demand_is_what_one_instance_takes():
     found = demand.decode('virtual:instance', SLOTS)
     assert found.slot == {'VCPU': 2, 'MEMORY_MB': 512, 'DISK_GB': 0}
     assert found.slots_in({'VCPU': 7, 'MEMORY_MB': 9999}) == 3
+    found = demand.decode(
+        'virtual:instance', {**SLOTS, 'disk_gb': 5, 'ephemeral_gb': 3}
+    )
+    assert found.slot['DISK_GB'] == 8
     assert demand.decode('flavor:instance', FLAVOR).slot == {
         'VCPU': 2, 'CUSTOM_GPU': 1,
     }

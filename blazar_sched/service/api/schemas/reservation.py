@@ -7,6 +7,7 @@ from typing import Any
 
 from microversion_parse import Version
 
+from blazar_sched.domain import flavor
 from blazar_sched.domain import label
 from blazar_sched.domain.reservation import BLAZARS_BEFORE_END
 from blazar_sched.service.api import meaning
@@ -63,6 +64,34 @@ SIZE = (
     Field('vcpus', 'VCPUs of each instance', type=_COUNT),
     Field('memory_mb', 'Memory of each instance, in MB', type=_COUNT),
     Field('disk_gb', 'Disk of each instance, in GB', type=_COUNT_OR_NONE),
+)
+_EPHEMERAL = Field(
+    'ephemeral_gb',
+    'Ephemeral disk of each instance, in GB, beside `disk_gb`; 0 if absent',
+    type=Type({
+        'type': 'integer', 'minimum': 0, 'maximum': _MAX_COUNT, 'default': 0,
+    }),
+    get=lambda r: r['parameters'].get('ephemeral_gb', 0),
+    since=V1_1,
+)
+EXTRA_SPECS = Field(
+    'extra_specs',
+    'Extra specs of the flavor of the reservation; none if absent',
+    type=Type({
+        'type': 'object',
+        'default': {},
+        'maxProperties': flavor.MAX_EXTRA_SPECS,
+        'propertyNames': {
+            'pattern': f'^{flavor.EXTRA_SPEC}$',
+            'x-refusal': 'must be a key with a scope, and none that the '
+            'service sets or that chooses resources or hosts',
+        },
+        'additionalProperties': described(
+            'Value of the extra spec', text.line(255)
+        ),
+    }),
+    get=lambda r: r['parameters'].get('extra_specs', {}),
+    since=V1_1,
 )
 
 LEND = 'lend'
@@ -126,8 +155,8 @@ PARAMETERS: Mapping[str, tuple[Field, ...]] = {
         _ON_START,
     ),
     VIRTUAL_INSTANCE: (
-        *SIZE, _AMOUNT, _AFFINITY, RESOURCE_PROPERTIES, _BEFORE_END,
-        _ON_START,
+        *SIZE, _EPHEMERAL, EXTRA_SPECS, _AMOUNT, _AFFINITY,
+        RESOURCE_PROPERTIES, _BEFORE_END, _ON_START,
     ),
     FLAVOR_INSTANCE: (
         # The id of a flavor in Nova, which may be any text.
@@ -339,7 +368,9 @@ def _known(version: Version) -> Schema:
     }
 
 
-_WHOLE_NUMBERS = ('min', 'max', 'vcpus', 'memory_mb', 'disk_gb', 'amount')
+_WHOLE_NUMBERS = (
+    'min', 'max', 'vcpus', 'memory_mb', 'disk_gb', 'ephemeral_gb', 'amount',
+)
 _AFFINITIES = {
     '': None,
     'none': None,
@@ -396,6 +427,8 @@ def of_blazar(reservation: Any) -> Any:
         _CHANGED_USE,
     )
     names = {'id', 'resource_type', *(field.name for field in fields)}
+    # Clients of Nectar's fork send these fields to any Blazar.
+    names -= {_EPHEMERAL.name, EXTRA_SPECS.name}
     read = {k: v for k, v in reservation.items() if k in names}
     if 'id' in read and read['id'] == read.get('flavor_id'):
         del read['flavor_id']
