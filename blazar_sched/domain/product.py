@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """A product: what an operator publishes for reservations."""
 
+from collections import Counter
+from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
+import itertools
 from typing import Any
 
 from blazar_sched.domain.demand import PHYSICAL_HOST
+from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.window import Window
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -35,3 +40,26 @@ class Product:
         if self.resource_type == PHYSICAL_HOST:
             return {**self.parameters, 'min': amount, 'max': amount}
         return {**self.parameters, 'amount': amount, 'affinity': None}
+
+
+def units(lease: Lease | None) -> Counter[str]:
+    """Return the units that a lease has of each product."""
+    found: Counter[str] = Counter()
+    for each in lease.reservations if lease else ():
+        if each.product:
+            found[each.product] += each.demand.most
+    return found
+
+
+def peak(booked: Iterable[tuple[Window, int]]) -> int:
+    """Return the most units that are booked at the same time.
+
+    :param booked: windows that overlap one window, with their units: where
+        several of them overlap, they do so in that window too
+    """
+    steps = sorted(
+        step
+        for window, count in booked
+        for step in ((window.start, count), (window.end, -count))
+    )
+    return max(itertools.accumulate(count for _, count in steps), default=0)

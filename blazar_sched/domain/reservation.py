@@ -56,7 +56,8 @@ class Reservation:
     The projects in `projects` may use the reservation beside its own project.
     `on_end` is one of ON_END. A server needs no hint to use a reservation that
     is `magnetic`. What the reservation does not use is lent if `lend`: see
-    domain.lending. `labels` are as in domain.label. `made` holds the ids of
+    domain.lending. `labels` are as in domain.label. `product` is the name of a
+    product, '' for none. `made` holds the ids of
     what the start of the reservation has created in other services, and what
     was done before its end: [the action, the lease's `ending`] under
     BEFORE_END; likewise under ON_START, with the start.
@@ -73,6 +74,7 @@ class Reservation:
     magnetic: bool = False
     lend: bool = False
     labels: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    product: str = ''
     made: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     created_at: int | None = None
     updated_at: int | None = None

@@ -6,12 +6,14 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
+import functools
 from typing import Any
 import uuid
 
 from oslo_config import cfg
 
 from blazar_sched.conf import manager as manager_conf
+from blazar_sched.conf import product as product_conf
 from blazar_sched.domain import demand
 from blazar_sched.domain import event
 from blazar_sched.domain import exception
@@ -36,6 +38,9 @@ from blazar_sched.service import resources
 
 DEFAULT = 'default'
 MAX_RESERVATIONS = 100
+PRODUCT = 'product'
+# A new reservation has one of these.
+NEW = {'resource_type', PRODUCT}
 
 
 class Drafts:
@@ -45,6 +50,7 @@ class Drafts:
         self, conf: cfg.ConfigOpts, drivers: resources.Drivers
     ) -> None:
         self._conf = conf.manager
+        self._products = functools.partial(product_conf.products, conf)
         self._drivers = drivers
 
     def new(self, values: Mapping[str, Any], now: int) -> Lease:
@@ -184,7 +190,8 @@ class Drafts:
         values: Mapping[str, Any],
         now: int,
     ) -> Reservation:
-        parameters = dict(values)
+        parameters = self._sized(values, project_id)
+        product = parameters.pop(PRODUCT, '')
         resource_type = parameters.pop('resource_type', None)
         driver = self._drivers[resource_type]
         use = {
@@ -196,9 +203,31 @@ class Drafts:
             lease_id=lease_id,
             status=states.RESERVATION_PENDING,
             demand=driver.validate(parameters, project_id),
+            product=product,
             created_at=now,
             **use,
         )
+
+    def _sized(
+        self, values: Mapping[str, Any], project_id: str
+    ) -> dict[str, Any]:
+        """Return the values of a reservation, with those of its product.
+
+        :raises InvalidInput: if the project has no such product
+        """
+        name = values.get(PRODUCT)
+        if name is None:
+            return dict(values)
+        product = self._products().get(name)
+        if product is None or not product.is_open_to(project_id):
+            raise exception.InvalidInput(
+                f'product {name[:64]!r} not found', field=PRODUCT
+            )
+        return {
+            **{k: v for k, v in values.items() if k != 'amount'},
+            'resource_type': product.resource_type,
+            **product.asked(values['amount']),
+        }
 
     def _take_use(
         self, resource_type: str, values: dict[str, Any]
@@ -279,7 +308,7 @@ class Drafts:
     ) -> tuple[Reservation, ...]:
         by_id = {r.id: r for r in old.reservations}
         for values in changes:
-            if 'id' not in values and 'resource_type' in values:
+            if 'id' not in values and values.keys() & NEW:
                 new = self._new_reservation(
                     old.id, old.project_id, values, now
                 )
@@ -313,8 +342,10 @@ class Drafts:
         now: int,
     ) -> Reservation:
         changes = {
-            k: v for k, v in values.items() if k not in ('id', 'remove')
+            k: v for k, v in self._sized(values, lease.project_id).items()
+            if k not in ('id', 'remove')
         }
+        is_sized = changes.pop(PRODUCT, None) == old.product
         if changes.pop('resource_type', old.resource_type) != (
             old.resource_type
         ):
@@ -332,6 +363,12 @@ class Drafts:
             ),
             **use,
         )
+        if old.product and not is_sized and new.demand.kind != old.demand.kind:
+            raise exception.CantUpdateParameter(
+                f'the reservation is of {old.product}: only the number of '
+                'units can be changed',
+                field='reservations',
+            )
         return new if new == old else dataclasses.replace(new, updated_at=now)
 
 

@@ -28,6 +28,7 @@ from blazar_sched.domain import states
 from blazar_sched.domain.lease import Lease
 from blazar_sched.service import entry_points
 from blazar_sched.service.enforcement import base
+from blazar_sched.service.enforcement import product
 from blazar_sched.service.enforcement.base import LeaseChange
 from blazar_sched.service.ledger import reader
 from blazar_sched.service.ledger.ledger import Ledger
@@ -264,7 +265,8 @@ def _load(conf: cfg.ConfigOpts) -> list[base.Filter]:
         on_load_failure_callback=entry_points.refuse,
         on_missing_entrypoints_callback=_refuse_missing,
     )
-    return [each.plugin(conf) for each in found]
+    filters = [each.plugin(conf) for each in found]
+    return [product.ProductFilter(conf), *filters]
 
 
 def _refuse_missing(names: Iterable[str]) -> None:

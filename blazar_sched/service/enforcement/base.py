@@ -19,7 +19,9 @@ from blazar_sched.domain.demand import Addresses
 from blazar_sched.domain.floating_ip import FloatingIP
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.product import units
 from blazar_sched.domain.window import FOREVER
+from blazar_sched.domain.window import Window
 from blazar_sched.placing.lease_placing import Allocations
 from blazar_sched.service.ledger import reader
 
@@ -105,6 +107,24 @@ class Project:
         return [
             each for each in (*self._leases, *added)
             if lease is None or each.id != lease.id
+        ]
+
+    def booked(
+        self, product: str, lease: Lease
+    ) -> list[tuple[Window, int]]:
+        """Return the units of a product in the window of a lease.
+
+        Those of all projects are returned, but not those of the lease.
+        """
+        booked = self._source.units(product, lease.window)
+        booked += [
+            (each.id, each.window, units(each)[product])
+            for each, _ in self._added.values()
+        ]
+        return [
+            (window, count)
+            for id_, window, count in booked
+            if id_ != lease.id and window.overlaps(lease.window)
         ]
 
     def amounts(self, lease: Lease) -> Counter[str]:

@@ -360,6 +360,7 @@ class Reservation(Base):
     magnetic: orm.Mapped[bool]
     lend: orm.Mapped[bool]
     labels: orm.Mapped[dict[str, str] | None]
+    product: orm.Mapped[str | None] = orm.mapped_column(Name, index=True)
     made: orm.Mapped[dict[str, Any]]
     created_at: orm.Mapped[int | None]
     updated_at: orm.Mapped[int | None]

@@ -205,7 +205,7 @@ class Manager:
         )
         self.capacity = capacity.Capacity(self.ledger, drivers, self.clock)
         self.products = product.Products(
-            conf, drivers, self.capacity, self.clock
+            conf, self.ledger, drivers, self.capacity, self.clock
         )
         self.thresholds = threshold.Thresholds(
             conf, self.ledger, self.capacity, self.notifier, self.clock,

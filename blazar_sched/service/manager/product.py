@@ -10,9 +10,11 @@ from oslo_config import cfg
 from blazar_sched.conf import product as product_conf
 from blazar_sched.domain import exception
 from blazar_sched.domain import lease
+from blazar_sched.domain.product import peak
 from blazar_sched.domain.product import Product
 from blazar_sched.domain.window import Window
 from blazar_sched.service import resources
+from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.manager.capacity import Capacity
 
 
@@ -25,11 +27,13 @@ class Products:
     def __init__(
         self,
         conf: cfg.ConfigOpts,
+        ledger: Ledger,
         drivers: resources.Drivers,
         capacity: Capacity,
         clock: Callable[[], float],
     ) -> None:
         self._conf = conf
+        self._ledger = ledger
         self._drivers = drivers
         self._capacity = capacity
         self._clock = clock
@@ -67,4 +71,10 @@ class Products:
         except exception.InvalidInput:
             return 0
         free = self._capacity.free(project_id, demand, window, now)
-        return min(free, product.max_units or free)
+        if product.max_units is None:
+            return free
+        booked = peak(
+            (each, count)
+            for _, each, count in self._ledger.units(product.name, window)
+        )
+        return max(0, min(free, product.max_units - booked))

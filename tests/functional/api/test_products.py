@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The operator's products, with the real manager and ledger."""
 
+from concurrent import futures
+import datetime
 import json
+import time
 
 import pytest
 
@@ -24,6 +27,7 @@ PRODUCTS = [
     {
         'name': 'half', 'resource_type': 'virtual:instance', 'vcpus': 8,
         'memory_mb': 1024, 'disk_gb': 1, 'projects': ['p1'],
+        'max_duration': 86400,
     },
     {
         'name': 'gone', 'resource_type': 'flavor:instance',
@@ -107,3 +111,206 @@ def test_an_invalid_query_is_refused_by_field(api, query, field):
     answer = api.simulate_get('/v1/products', params=query, headers=ALICE)
     assert answer.status_code == 400
     assert answer.json['error_message'].startswith(field)
+
+
+def reserve(api, product, amount=1, headers=ALICE, day=DAY, **more):
+    return book(
+        api, headers, day, product=product, amount=amount, **more
+    )
+
+
+def refused(answer, status, name, message):
+    assert answer.status_code == status, answer.text
+    assert answer.json['error_name'] == name
+    assert message in answer.json['error_message']
+
+
+def change(api, lease, reservation=None, headers=ALICE, **values):
+    if reservation is not None:
+        [known] = lease['reservations']
+        values['reservations'] = [{'id': known['id'], **reservation}]
+    return api.simulate_put(
+        f'/v1/leases/{lease["id"]}', headers=headers, json=values
+    )
+
+
+def test_a_product_is_reserved_by_its_name(api):
+    lease = reserve(
+        api, 'rack 7', on_end='keep', magnetic=True, labels={'a': 'b'}
+    ).json['lease']
+    [shown] = lease['reservations']
+    assert (shown['product'], shown['resource_type']) == (
+        'rack 7', 'physical:host'
+    )
+    assert (shown['min'], shown['max'], shown['resource_properties']) == (
+        1, 1, '["==", "$rack", "7"]'
+    )
+    assert (shown['on_end'], shown['magnetic'], shown['labels']) == (
+        'keep', True, {'a': 'b'}
+    )
+    refused(
+        reserve(api, 'rack 7', headers=BOB), 409, 'NotEnoughHostsAvailable',
+        '1 host is needed, 0 are free',
+    )
+    [half] = reserve(api, 'half', 2).json['lease']['reservations']
+    assert (half['amount'], half['vcpus'], half['product']) == (2, 8, 'half')
+    [plain] = book(
+        api, resource_type='flavor:instance', flavor_id='m1.small', amount=1,
+        day={'start_date': '2031-01-01 00:00', 'duration': '1h'},
+    ).json['lease']['reservations']
+    assert plain['product'] is None
+
+
+@pytest.mark.parametrize(
+    ('reservation', 'headers', 'message'),
+    [
+        ({'product': 'none', 'amount': 1}, ALICE, "product 'none' not found"),
+        ({'product': 'half', 'amount': 1}, BOB, "product 'half' not found"),
+        ({'product': 'é' * 99, 'amount': 1}, ALICE, 'not found'),
+        ({'product': 'small'}, ALICE, 'amount'),
+        ({'product': 'small', 'amount': 0}, ALICE, 'amount'),
+        ({'product': 7, 'amount': 1}, ALICE, 'product'),
+        ({'product': None, 'amount': 1}, ALICE, 'product'),
+        ({'product': 'small', 'amount': 1, 'vcpus': 64}, ALICE, 'vcpus'),
+        ({'product': 'small', 'amount': 1, 'magnetic': True}, ALICE,
+         'magnetic is not allowed'),
+        ({'product': 'gone', 'amount': 1}, ALICE, "flavor 'none' not found"),
+    ],
+)
+def test_a_wrong_product_is_refused_by_field(
+    api, reservation, headers, message
+):
+    answer = book(api, headers, **reservation)
+    refused(answer, 400, 'InvalidInput', message)
+    assert api.simulate_get(
+        '/v1/leases', headers=ADMIN
+    ).json['leases'] == []
+
+
+@pytest.mark.row('F76')
+def test_the_longest_duration_holds_for_every_change(api):
+    long = {**DAY, 'end_date': '2030-01-02 00:00:01'}
+    for day in (long, {**DAY, 'end_date': None}):
+        refused(
+            reserve(api, 'rack 7', day=day), 400, 'MaxLeaseDuration',
+            'a lease of rack 7 may last at most 86400 seconds',
+        )
+    lease = reserve(api, 'rack 7').json['lease']
+    refused(
+        change(api, lease, end_date='2030-01-03 00:00'), 400,
+        'MaxLeaseDuration', 'rack 7',
+    )
+    # A long lease of something else cannot get it either.
+    other = reserve(api, 'small', day=long).json['lease']
+    refused(
+        change(api, other, reservations=[{'product': 'half', 'amount': 1}]),
+        400, 'MaxLeaseDuration', 'half',
+    )
+    extended = api.simulate_put(
+        f'/v1/leases/{lease["id"]}', headers=ALICE,
+        json={'end_date': '2030-02-01 00:00', 'as_far_as_possible': True},
+    )
+    assert extended.json['error_name'] == 'MaxLeaseDuration'
+
+
+@pytest.mark.row('F76')
+def test_all_projects_share_the_units_of_a_time(api):
+    lease = reserve(api, 'small', 3).json['lease']
+    assert free(api, BOB)['small'] == 1
+    refused(
+        reserve(api, 'small', 2, BOB), 400, 'MaxUnits',
+        'there are at most 4 of small at a time, 3 are taken',
+    )
+    assert reserve(api, 'small', 1, BOB).status_code == 201
+    assert free(api)['small'] == 0
+    # At another time they are free.
+    after = {'start_date': '2030-01-02 00:00', 'end_date': '2030-01-03 00:00'}
+    assert reserve(api, 'small', 4, BOB, after).status_code == 201
+    refused(
+        change(api, lease, {'amount': 4}), 400, 'MaxUnits', '1 are taken'
+    )
+    refused(
+        change(api, lease, end_date='2030-01-02 01:00'), 400, 'MaxUnits',
+        '4 are taken',
+    )
+    assert change(api, lease, {'amount': 2}).status_code == 200
+    api.simulate_delete(f'/v1/leases/{lease["id"]}', headers=ALICE)
+    assert free(api)['small'] == 3
+
+
+def test_a_reservation_stays_of_the_size_of_its_product(api):
+    lease = reserve(api, 'half').json['lease']
+    for changes in (
+        {'vcpus': 1}, {'resource_properties': '[">", "$vcpus", "1"]'},
+        {'affinity': True},
+    ):
+        refused(
+            change(api, lease, changes), 409, 'CantUpdateParameter',
+            'the reservation is of half',
+        )
+    shown = change(api, lease, {'amount': 2, 'on_end': 'keep'}).json['lease']
+    assert shown['reservations'][0]['amount'] == 2
+
+
+def test_a_lease_request_waits_for_units(api):
+    lease = reserve(api, 'small', 4, BOB).json['lease']
+    made = api.simulate_post('/v1/requests', headers=ALICE, json={
+        'name': 'later', 'duration': '1h',
+        'start_date': '2030-01-01 00:00',
+        'latest_start_date': '2030-01-01 06:00',
+        'reservations': [{'product': 'small', 'amount': 1}],
+    })
+    assert made.json['request']['status'] == 'WAITING', made.text
+    api.simulate_delete(f'/v1/leases/{lease["id"]}', headers=BOB)
+    path = f'/v1/requests/{made.json["request"]["id"]}'
+    end = time.monotonic() + 60
+    while (
+        found := api.simulate_get(path, headers=ALICE).json['request']
+    )['status'] == 'WAITING' and time.monotonic() < end:
+        time.sleep(0.1)
+    assert found['status'] == 'BOOKED'
+
+
+def test_offers_and_series_can_name_a_product(api):
+    asked = [{'product': 'rack 7', 'amount': 1}]
+    found = api.simulate_post('/v1/offers', headers=ALICE, json={
+        'reservations': asked, 'duration': '1h', 'hold': '5m',
+        'start_date': '2030-01-01 00:00',
+    }).json['offers'][0]
+    assert free(api)['rack 7'] == 0
+    lease = api.simulate_post('/v1/leases', headers=ALICE, json={
+        'name': 'run', 'offer': found['id'],
+    }).json['lease']
+    assert lease['reservations'][0]['product'] == 'rack 7'
+    first = datetime.date.today() + datetime.timedelta(days=2)
+    values = {
+        'name': 'course', 'rrule': 'FREQ=DAILY;COUNT=2', 'time_zone': 'UTC',
+        'start': f'{first}T09:00', 'duration': '1h', 'reservations': asked,
+    }
+    made = api.simulate_post('/v1/series', headers=ALICE, json=values)
+    assert made.status_code == 201, made.text
+    series = made.json['series']
+    ids = [each['lease_id'] for each in series['leases']]
+    assert len(ids) == 2
+    # The same reservations again replace no lease.
+    same = api.simulate_put(
+        f'/v1/series/{series["id"]}', headers=ALICE,
+        json={'reservations': asked},
+    )
+    assert [each['lease_id'] for each in same.json['series']['leases']] == ids
+    refused(
+        api.simulate_post('/v1/series', headers=BOB, json={
+            **values, 'duration': '2d', 'rrule': 'FREQ=WEEKLY;COUNT=2',
+            'start': f'{first + datetime.timedelta(days=7)}T09:00',
+        }),
+        400, 'MaxLeaseDuration', 'rack 7',
+    )
+
+
+def test_units_are_not_exceeded_by_leases_at_the_same_time(api):
+    def create(_):
+        return reserve(api, 'small', 1).status_code
+
+    with futures.ThreadPoolExecutor(4) as pool:
+        made = list(pool.map(create, range(12)))
+    assert sorted(made) == [201] * 4 + [400] * 8

@@ -428,6 +428,10 @@ def test_products_are_listed(program, night):
     assert (product['name'], product['free']) == ('host', 1)
     [product] = program().read('product list')
     assert product['free'] == 2
+    lease = program().read(
+        'lease book other --reservation product=host,amount=1 --duration 1h'
+    )
+    assert lease['reservations'][0]['product'] == 'host'
 
 
 def test_the_timeline_is_drawn(program, night):

@@ -99,6 +99,7 @@ def lease():
                 'magnetic': True,
                 'lend': False,
                 'labels': {'team': 'vision'},
+                'product': '',
                 'made': {},
                 'created_at': 1767225600,
                 'updated_at': None,

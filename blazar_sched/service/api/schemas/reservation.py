@@ -282,6 +282,18 @@ USE: Mapping[str, tuple[Field, ...]] = {
     FLAVOR_INSTANCE: (*_SHARED, LABELS),
     FLOATING_IP: (LABELS,),
 }
+# The fields of a new reservation of a product, those required first.
+_OF_PRODUCT = (
+    Field(
+        'product',
+        'Name of a product that the operator publishes, in place of the '
+        'resource type and its size',
+        'a100', Type(text.line(255)),
+    ),
+    Field('amount', 'Number of hosts or instances', 2, _COUNT),
+    _BEFORE_END,
+    *USE[HOST],
+)
 # The fields beside the parameters that an update can change, whatever the
 # resource type.
 _CHANGED_USE = (
@@ -302,7 +314,22 @@ _CHANGED_USE = (
 
 
 def new(version: Version) -> Schema:
-    """Describe a new reservation."""
+    """Describe a new reservation; from 1.1 on, possibly of a product."""
+    if version < V1_1:
+        return _of_any_type(version)
+    return {
+        'if': {'required': ['product']},
+        'then': {
+            'type': 'object',
+            'required': [field.name for field in _OF_PRODUCT[:2]],
+            'properties': properties(_OF_PRODUCT, version),
+            'additionalProperties': False,
+        },
+        'else': _of_any_type(version),
+    }
+
+
+def _of_any_type(version: Version) -> Schema:
     return {
         'type': 'object',
         'required': ['resource_type'],
@@ -455,7 +482,7 @@ def with_defaults(
 
     A reservation that 1.0 makes lends nothing.
     """
-    type_ = reservation['resource_type']
+    type_ = reservation.get('resource_type', '')
     fields = PARAMETERS.get(type_, ())
     defaults = {
         name: schema['default']

@@ -95,6 +95,10 @@ _FAILED = (
         None, TEXT_OR_NULL, lambda r: r['made'].get('on_start_failed'), V1_1,
     ),
 )
+_PRODUCT = Field(
+    'product', 'Name of the product that was reserved, null for none',
+    None, TEXT_OR_NULL, lambda r: r['product'] or None, V1_1,
+)
 _LENT = Field(
     'lent',
     'Number of hosts or instances that preemptible servers may use now, or '
@@ -126,6 +130,7 @@ _REMAINING = Field(
 # and the fields about its use.
 _FURTHER: Mapping[str, tuple[Field, ...]] = {
     schemas.HOST: (
+        _PRODUCT,
         *_FAILED,
         _LENT,
         # Hosts that other reservations use too are not shown to an owner.
@@ -137,7 +142,7 @@ _FURTHER: Mapping[str, tuple[Field, ...]] = {
         ),
     ),
     schemas.VIRTUAL_INSTANCE: (
-        *_INSTANCES, *_FAILED, _LENT, _REMAINING
+        *_INSTANCES, _PRODUCT, *_FAILED, _LENT, _REMAINING
     ),
     schemas.FLAVOR_INSTANCE: (
         Field(
@@ -156,6 +161,7 @@ _FURTHER: Mapping[str, tuple[Field, ...]] = {
             'source_flavor_id', meaning.RESERVED_FLAVOR,
             get=_parameter('flavor_id'), since=V1_1,
         ),
+        _PRODUCT,
         *_FAILED,
         _LENT,
         _REMAINING,
