@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Group ``email``: messages to the creator of a lease before its end."""
+"""Group ``email``: messages to people, such as the creator of a lease."""
 
 from oslo_config import cfg
 
@@ -40,6 +40,14 @@ opts = [
         secret=True,
         help='Password for the login to the SMTP server. Only used if '
         '``username`` is set.',
+    ),
+    cfg.ListOpt(
+        'allowed_domains',
+        default=[],
+        help='Domains, as ``example.org``, to whose addresses the webhooks of '
+        'projects may send messages. Anyone who may create a webhook can have '
+        'messages about leases sent to any address of these domains. If it is '
+        'empty, or ``smtp_host`` is not set, no webhook sends messages.',
     ),
     cfg.FloatOpt(
         'timeout',

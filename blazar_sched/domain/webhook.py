@@ -10,12 +10,19 @@ import secrets
 # The most webhooks of a project, and the most characters of a URL.
 MAX_WEBHOOKS = 5
 MAX_URL = 2048
+# The beginning of a URL that is the address of a person.
+MAILTO = 'mailto:'
+# The seconds between two messages to a person, on average, and the most
+# messages in a row.
+MAIL_PAUSE = 60
+MAX_MAILS = 10
 # The most notifications that wait for a webhook.
 MAX_WAITING = 10_000
 # The longest pause between two tries, and for how long tries may fail, in
 # seconds.
 MAX_PAUSE = 3600
 MAX_FAILING = 86400
+MAX_ERROR = 255
 
 # Why a webhook is disabled: the receiver has answered 410; it has failed for
 # too long; too many notifications wait for it.
@@ -54,19 +61,28 @@ class Webhook:
     def wants(self, event_type: str) -> bool:
         return any(matches(each, event_type) for each in self.events)
 
+    @property
+    def mail_to(self) -> str | None:
+        """The address of a person, None for a URL of a receiver."""
+        is_mail = self.url.startswith(MAILTO)
+        return self.url.removeprefix(MAILTO) if is_mail else None
+
     def after(
-        self, now: int, error: str | None, gone: bool = False
+        self, now: int, sent: int, error: str | None, gone: bool = False
     ) -> 'Webhook':
-        """Return the webhook as it is after a try.
+        """Return the webhook as it is after tries, of which the last may fail.
 
         The pause between two tries doubles each time.
 
+        :param sent: the number of notifications that were sent
         :param error: why the try failed, None if it was successful
         :param gone: whether the receiver wants no notification any more
         """
         if error is None:
+            pause = MAIL_PAUSE * sent if self.mail_to else 0
             return dataclasses.replace(
-                self, due_at=now, failures=0, failing_since=None, error=None
+                self, due_at=now + pause, failures=0, failing_since=None,
+                error=None,
             )
         since = now if self.failing_since is None else self.failing_since
         late = FAILING if now - since >= MAX_FAILING else None
@@ -75,7 +91,7 @@ class Webhook:
             due_at=now + min(2 ** min(self.failures, 12), MAX_PAUSE),
             failures=self.failures + 1,
             failing_since=since,
-            error=error,
+            error=error[:MAX_ERROR],
             disabled=GONE if gone else late,
         )
 

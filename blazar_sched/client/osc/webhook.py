@@ -25,7 +25,10 @@ class CreateWebhook(Webhook, verb.Create):
     """Create a webhook; its secret is shown once."""
 
     options = (
-        ('url', {'metavar': '<url>', 'help': 'URL of the receiver'}),
+        ('url', {
+            'metavar': '<url>',
+            'help': 'URL of the receiver, or mailto:<address>',
+        }),
         text(
             '--event', 'Type of the notifications, as lease.degraded or '
             'lease.* (may be repeated)', action='append', dest='events',

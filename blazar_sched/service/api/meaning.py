@@ -40,7 +40,10 @@ MAINTENANCE_ID = 'ID of the maintenance'
 CALENDAR_ID = 'ID of the calendar'
 CALENDAR_NAME = 'Name of the calendar, which programs show'
 WEBHOOK_ID = 'ID of the webhook'
-WEBHOOK_URL = 'URL to which the notifications are posted'
+WEBHOOK_URL = (
+    'URL to which the notifications are posted, or `mailto:` and the e-mail '
+    'address to which they are sent'
+)
 WEBHOOK_EVENTS = (
     'Types of the notifications, as `lease.degraded`; `lease.*` means all '
     'types that begin with `lease.`'

@@ -13,7 +13,9 @@ from collections.abc import Collection
 from collections.abc import Mapping
 from concurrent import futures
 import dataclasses
+from email import headerregistry
 import ipaddress
+import json
 from typing import Any
 import uuid
 
@@ -21,7 +23,9 @@ import futurist
 from oslo_config import cfg
 from oslo_log import log
 
+from blazar_sched.conf import email as email_conf
 from blazar_sched.conf import webhook as webhook_conf
+from blazar_sched.domain import event
 from blazar_sched.domain import exception
 from blazar_sched.domain import plural
 from blazar_sched.domain import webhook
@@ -30,6 +34,7 @@ from blazar_sched.domain.webhook import Webhook
 from blazar_sched.service import faults
 from blazar_sched.service import loop
 from blazar_sched.service.bus import notifier
+from blazar_sched.service.clients import mail
 from blazar_sched.service.clients import receiver
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.tx import Tx
@@ -45,6 +50,20 @@ TURN = 20
 MAX_SENT = 500
 # The seconds for which a name server may be slow.
 SLACK = 60
+
+# What a message to a person says in its subject; otherwise the type.
+_SAID = {
+    notifier.LEASE_CREATE: 'the lease was created',
+    notifier.LEASE_UPDATE: 'the lease was changed or moved',
+    notifier.LEASE_DELETE: 'the lease was deleted',
+    f'{notifier.LEASE_EVENT}{event.START_LEASE}': 'the lease has started',
+    f'{notifier.LEASE_EVENT}{event.BEFORE_END_LEASE}': 'the lease ends soon',
+    f'{notifier.LEASE_EVENT}{event.END_LEASE}': 'the lease has ended',
+    notifier.LEASE_DEGRADED: 'the lease is degraded',
+    notifier.LEASE_HEALED: 'the lease is not degraded any more',
+    notifier.LEASE_AT_RISK: 'the lease is at risk',
+    notifier.LEASE_UNUSED: 'the lease is not used in full',
+}
 
 _Shown = dict[str, Any]
 
@@ -66,6 +85,7 @@ class Webhooks(loop.Looped):
         monotonic: Callable[[], float],
         pool: futures.Executor | None = None,
     ) -> None:
+        self._all = conf
         self._conf = conf[webhook_conf.GROUP]
         self._allowed = [
             ipaddress.ip_network(each) for each in self._conf.allowed_networks
@@ -85,7 +105,10 @@ class Webhooks(loop.Looped):
         :raises InvalidInput: naming the field that is wrong
         :raises MaxWebhooks: if the project has too many webhooks
         """
-        receiver.check_url(values['url'], self._allowed)
+        if values['url'].startswith(webhook.MAILTO):
+            self._address(values['url'].removeprefix(webhook.MAILTO))
+        else:
+            receiver.check_url(values['url'], self._allowed)
         for each in values['events']:
             if not any(webhook.matches(each, t) for t in notifier.OF_PROJECTS):
                 raise exception.InvalidInput(
@@ -163,10 +186,11 @@ class Webhooks(loop.Looped):
         """Send what waits for a webhook, until a request fails."""
         until = self._monotonic() + TURN
         sent: list[str] = []
+        most = webhook.MAX_MAILS if claimed.mail_to else MAX_SENT
         last: Delivery | None = None
         error, gone = None, False
         while (
-            error is None and len(sent) < MAX_SENT
+            error is None and len(sent) < most
             and self._monotonic() < until
             and (last := self._ledger.next_delivery(claimed, last))
         ):
@@ -174,7 +198,7 @@ class Webhooks(loop.Looped):
             if error is None:
                 sent.append(last.id)
             faults.point('webhook:sent')
-        new = claimed.after(int(self._clock()), error, gone)
+        new = claimed.after(int(self._clock()), len(sent), error, gone)
         if error is not None:
             LOG.warning(
                 'Could not send to webhook %s of project %s: %s%s',
@@ -200,6 +224,8 @@ class Webhooks(loop.Looped):
             wants no notification any more
         """
         now = int(self._clock())
+        if claimed.mail_to is not None:
+            return self._mail(claimed, claimed.mail_to, delivery), False
         headers = {
             'Content-Type': 'application/json',
             'User-Agent': 'blazar-sched',
@@ -219,6 +245,51 @@ class Webhooks(loop.Looped):
         if 200 <= status < 300:
             return None, False
         return f'the receiver has answered {status}', status == 410
+
+    def _mail(
+        self, claimed: Webhook, address: str, delivery: Delivery
+    ) -> str | None:
+        """Send a notification to a person; return the error, if any."""
+        content = json.loads(delivery.body)
+        event_type, data = content['type'], content['data']
+        said = _SAID.get(event_type, event_type)
+        lines = [
+            *(
+                f'{key}: {value}' for key, value in data.items()
+                if not isinstance(value, list | dict)
+            ),
+            '',
+            f'Project {claimed.project_id} has asked for this message, by the '
+            f'webhook {claimed.id}.',
+        ]
+        try:
+            mail.send(
+                self._all, self._address(address),
+                f'{data["name"]}: {said}', lines, delivery.id,
+            )
+        except (exception.InvalidInput, exception.Unavailable) as e:
+            return str(e)
+        return None
+
+    def _address(self, text: str) -> headerregistry.Address:
+        """Return an address to which the operator lets webhooks send.
+
+        :raises InvalidInput: naming `url`
+        """
+        found = mail.address(text)
+        options = self._all[email_conf.GROUP]
+        if found is None or found.addr_spec != text or not text.isascii():
+            raise exception.InvalidInput(
+                'url must have one e-mail address after mailto:', field='url'
+            )
+        if not options.smtp_host or found.domain.lower() not in (
+            each.lower() for each in options.allowed_domains
+        ):
+            raise exception.InvalidInput(
+                'url has an e-mail address to which this cloud sends nothing',
+                field='url',
+            )
+        return found
 
 
 def _shown(found: Webhook) -> _Shown:

@@ -296,6 +296,111 @@ class TestDisabled:
         assert shown(near, made)['disabled'] == 'full'
 
 
+@pytest.fixture
+def letters(near, conf):
+    """A mail server, to whose addresses at example.org messages are sent."""
+    server = told.Mail()
+    for name, value in {
+        'smtp_host': '127.0.0.1', 'smtp_port': server.port, 'timeout': 5.0,
+        'allowed_domains': ['Example.org', 'example.net'],
+    }.items():
+        conf.set_override(name, value, 'email')
+    yield server
+    server.stop()
+
+
+class TestMail:
+    def test_a_person_is_told_of_a_lease(self, near, letters):
+        made = register(
+            near, 'mailto:alice@example.org', 'lease.event.start_lease',
+            'lease.degraded', 'lease.update',
+        )
+        lease = near.create(name='night=?utf-8?q?=0d=0aX:=20y?=')
+        near.run(100)
+        send(near)
+        [(recipients, message)] = letters.messages
+        assert recipients == ['alice@example.org']
+        assert message['Subject'] == (
+            'night= ?utf-8?q?=0d=0aX:=20y?=: the lease has started'
+        )
+        assert message['Auto-Submitted'] == 'auto-generated'
+        text = message.get_content().splitlines()
+        assert f'lease_id: {lease.id}' in text
+        assert 'status: ACTIVE' in text
+        assert made['id'] in text[-1]
+        assert shown(near, made)['error'] is None
+
+    def test_a_message_that_is_refused_is_sent_again(self, near, letters):
+        made = register(near, 'mailto:alice@example.org')
+        letters.answers = ['451 ' + 'later ' * 60]
+        near.create()
+        send(near)
+        assert letters.messages == []
+        assert 'later' in shown(near, made)['error']
+        assert shown(near, made)['failures'] == 1
+        send(near, seconds=1)
+        assert len(letters.messages) == 1
+
+    def test_the_next_manager_repeats_with_the_same_id(
+        self, near, letters, crash
+    ):
+        register(near, 'mailto:alice@example.org')
+        near.create()
+        crash('webhook:sent')
+        send(near)
+        send(near, seconds=200)
+        [first, again] = [m['Message-ID'] for _, m in letters.messages]
+        assert first == again
+
+    def test_many_changes_send_few_messages(self, near, letters):
+        """Ten in a row, and one a minute on average."""
+        register(near, 'mailto:alice@example.org')
+        lease = near.create()
+        for name in range(30):
+            near.leases.update(lease.id, None, {'name': str(name)})
+        send(near)
+        send(near, seconds=599)
+        assert len(letters.messages) == 10
+        send(near, seconds=1)
+        assert len(letters.messages) == 20
+        assert [m['Subject'].split(':')[0] for _, m in letters.messages] == [
+            'lease', *map(str, range(19))
+        ]
+
+    def test_the_operator_takes_a_domain_back(self, near, letters, conf):
+        made = register(near, 'mailto:alice@example.net')
+        conf.set_override('allowed_domains', ['example.org'], 'email')
+        near.create()
+        send(near)
+        assert letters.messages == []
+        assert 'sends nothing' in shown(near, made)['error']
+
+    @pytest.mark.parametrize('url', [
+        'mailto:alice@example.com', 'mailto:alice@sub.example.org',
+        'mailto:alice@example.org,bob@example.com', 'mailto:',
+        'mailto:alice@example.org?bcc=bob@example.com', 'mailto:alice',
+        'mailto:alice@example.org\nBcc: bob@example.com',
+        'mailto:alice@example.com@example.org', 'mailto: alice@example.org',
+        'mailto:alice%40example.com@example.org ', 'mailto:@example.org',
+        'mailto:\u00e4@example.org', 'mailto:a(b)@example.org',
+        'mailto:<alice@example.org>', 'MAILTO:alice@example.org',
+    ])
+    def test_an_address_is_refused(self, near, letters, url):
+        with pytest.raises(exception.InvalidInput) as refused:
+            register(near, url)
+        assert refused.value.field == 'url'
+        assert near.manager.webhooks.list(None) == []
+
+    @pytest.mark.parametrize('option', ['smtp_host', 'allowed_domains'])
+    def test_nothing_is_sent_unless_the_operator_says_so(
+        self, near, letters, conf, option
+    ):
+        conf.clear_override(option, 'email')
+        with pytest.raises(exception.InvalidInput) as refused:
+            register(near, 'mailto:alice@example.org')
+        assert refused.value.field == 'url'
+
+
 class TestRefused:
     @pytest.mark.parametrize('url', [
         'http://127.0.0.1/', 'http://[::1]:8774/', 'http://10.0.0.1/x',
