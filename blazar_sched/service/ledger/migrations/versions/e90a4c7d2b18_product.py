@@ -5,7 +5,7 @@ from alembic import op
 import sqlalchemy as sa
 
 revision = 'e90a4c7d2b18'
-down_revision = 'c27be31f6a04'
+down_revision = 'f1c90d7ab358'
 
 
 def upgrade() -> None:
