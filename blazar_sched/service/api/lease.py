@@ -136,10 +136,9 @@ def _creation(
         raise exception.InvalidInput(
             'reservations is missing', field='reservations'
         )
-    reservations = [
+    reservations = reservation.read(caller, [
         with_defaults(r, caller.version) for r in body.get('reservations', ())
-    ]
-    reservation.check(caller, reservations)
+    ])
     values = {
         'name': body['name'],
         'project_id': caller.project_id,
@@ -199,11 +198,14 @@ def update_lease(
     validation.check_body(schemas.UPDATE, caller.version, body)
     values = {k: body[k] for k in ('name', 'labels') if k in body}
     if 'reservations' in body:
-        values['reservations'] = [
-            r if 'id' in r else with_defaults(r, caller.version)
-            for r in body['reservations']
-        ]
-        reservation.check(caller, values['reservations'], lease_id)
+        values['reservations'] = reservation.read(
+            caller,
+            [
+                r if 'id' in r else with_defaults(r, caller.version)
+                for r in body['reservations']
+            ],
+            lease_id,
+        )
         if caller.version < microversion.V1_1:
             values['reservations'] = _keep_before_end(
                 caller, lease_id, values['reservations']

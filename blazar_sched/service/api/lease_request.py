@@ -48,8 +48,9 @@ def create_lease_request(req: falcon.Request, caller: Caller) -> Body:
     priority = PRIORITIES.index(body.get('priority', NORMAL))
     if priority > PRIORITIES.index(NORMAL):
         caller.require(PRIORITIZE.name)
-    reservations = [with_defaults(each) for each in body['reservations']]
-    reservation.check(caller, reservations)
+    reservations = reservation.read(
+        caller, [with_defaults(each) for each in body['reservations']]
+    )
     start = body.get('start_date', NOW)
     latest_start = times.read_time(body, 'latest_start_date')
     wait_until = times.read_time(body, 'wait_until')

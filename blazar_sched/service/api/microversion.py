@@ -15,8 +15,9 @@
   reservation without a hint (``magnetic``), ``before_end`` for reservations of
   instances and with further actions, ``on_start``, and why the action was not
   done (``before_end_failed``, ``on_start_failed``),
-- ephemeral disk and extra specs of the flavor of a ``virtual:instance``
-  (``ephemeral_gb``, ``extra_specs``),
+- reservations that name ``hosts`` to choose from, and ephemeral disk and extra
+  specs of the flavor of a ``virtual:instance`` (``ephemeral_gb``,
+  ``extra_specs``),
 - the hosts of a reservation (``hosts``), the number of servers that a
   reservation still takes (``remaining``), the reserved flavor
   (``source_flavor_id``), and ``vacate_hosts`` events,

@@ -42,13 +42,11 @@ def search_offers(req: falcon.Request, caller: Caller) -> Body:
     body = schemas.plain(req.media)
     validation.check_body(schemas.SEARCH, caller.version, body)
     alternatives = [
-        [with_defaults(each) for each in reservations]
+        reservation.read(caller, list(map(with_defaults, reservations)))
         for reservations in (
             body['reservations'], *body.get('alternatives', ())
         )
     ]
-    for reservations in alternatives:
-        reservation.check(caller, reservations)
     start = body.get('start_date', NOW)
     hold = times.read_duration(body, 'hold')
     values = {

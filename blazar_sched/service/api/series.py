@@ -80,9 +80,9 @@ def _values(caller: Caller, body: Body) -> Body:
     if 'except' in body:
         values['except_dates'] = body['except']
     if 'reservations' in body:
-        reservations = [with_defaults(each) for each in body['reservations']]
-        reservation.check(caller, reservations)
-        values['reservations'] = reservations
+        values['reservations'] = reservation.read(
+            caller, [with_defaults(each) for each in body['reservations']]
+        )
     return values
 
 

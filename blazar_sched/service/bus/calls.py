@@ -335,6 +335,11 @@ class Calls(Protocol):
     def list_public_properties(self, *, project_id: str) -> Values: ...
 
     @_reading
+    def list_unknown_hosts(
+        self, *, names: list[str], project_id: str | None
+    ) -> list[str]: ...
+
+    @_reading
     def list_unknown_properties(
         self, *, names: list[str], private: bool, project_id: str | None
     ) -> list[str]: ...

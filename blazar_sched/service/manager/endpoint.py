@@ -127,6 +127,7 @@ class Endpoint:
         self.reallocate = healer.reallocate
         self.list_public_properties = hosts.public_properties
         self.list_unknown_properties = hosts.unknown_properties
+        self.list_unknown_hosts = hosts.unknown_hosts
         self.update_property = hosts.update_property
         self.delete_floating_ip = floating_ips.delete
         self.snapshot = ledger.snapshot

@@ -453,6 +453,19 @@ class Hosts:
         left = self._ledger.read_replica(unknown)
         return [name for name in names if name in left | hidden]
 
+    def unknown_hosts(
+        self, names: Iterable[str], project_id: str | None
+    ) -> list[str]:
+        """Return the names that no host has that is open to a project.
+
+        :param project_id: None for all hosts
+        """
+        known = self._ledger.read_replica(lambda replica: {
+            host.hypervisor_hostname for host in
+            replica.catalog.visible(requirements.ANY, project_id)
+        })
+        return [name for name in names if name not in known]
+
     def update_property(self, name: str, private: bool) -> dict[str, Any]:
         """Set whether a capability's name is shown to non-administrators.
 

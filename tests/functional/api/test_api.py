@@ -43,6 +43,9 @@ def lease(**values):
     }
 
 
+HOST = {'resource_type': 'physical:host', 'min': 1, 'max': 1}
+
+
 def instances(**parameters):
     return {
         'resource_type': 'virtual:instance',
@@ -912,6 +915,120 @@ def test_invalid_ephemeral_disk_is_refused(api, ephemeral):
     body = lease(reservations=[instances(ephemeral_gb=ephemeral)])
     answer = api.simulate_post('/v1/leases', json=body, headers=V1_1)
     refused(answer, 400, 'reservations[0].ephemeral_gb')
+
+
+class TestNamedHosts:
+    ADMIN = {**V1_1, 'X-Auth-Token': 'admin:p1'}
+
+    @pytest.fixture
+    def api(self, service):
+        """A cloud of three hosts, of which one is for p2 alone."""
+        for n, more in (1, {}), (2, {'gpu': 'yes'}), (3, {'projects': ['p2']}):
+            answer = service.api.simulate_post(
+                '/v1/os-hosts', json={'name': f'compute-{n}', **more}
+            )
+            assert answer.status_code == 201, answer.text
+        return service.api
+
+    @pytest.fixture
+    def book(self, api):
+        def book(reservation, hosts, headers=self.ADMIN, **values):
+            body = lease(reservations=[{
+                **reservation, 'hosts': hosts, **values
+            }])
+            return api.simulate_post('/v1/leases', headers=headers, json=body)
+
+        return book
+
+    @pytest.mark.parametrize('path, more', [
+        ('leases', {'end_date': '2030-01-01 01:00'}),
+        ('offers', {'duration': '1h'}),
+        ('requests', {
+            'duration': '1h', 'start_date': '2030-01-01 00:00',
+            'latest_start_date': '2030-01-02 00:00',
+        }),
+        ('series', {
+            'rrule': 'FREQ=DAILY;COUNT=2', 'time_zone': 'UTC',
+            'start': '2030-01-01T00:00', 'duration': '1h',
+        }),
+    ])
+    def test_name_that_the_caller_may_not_know_is_no_host(
+        self, api, path, more
+    ):
+        """A host of another project, and to a member any host."""
+        for token, name in (
+            ('admin:p1', 'compute-3'), ('admin:p1', 'compute-9'),
+            ('alice:p1', 'compute-1'), ('alice:p1', 'compute-9'),
+        ):
+            named = {'name': 'n'} if path != 'offers' else {}
+            answer = api.simulate_post(
+                f'/v1/{path}', headers={**V1_1, 'X-Auth-Token': token},
+                json={**named, **more, 'reservations': [
+                    HOST, {**HOST, 'hosts': [name]},
+                ]},
+            )
+            refused(
+                answer, 400,
+                f"reservations[1].hosts: there is no host '{name}'",
+            )
+
+    def test_only_named_hosts_are_chosen(self, api, book):
+        made = book(HOST, ['compute-2'], max=2)
+        assert made.status_code == 201, made.text
+        path = f'/v1/leases/{made.json["lease"]["id"]}'
+
+        def shown():
+            answer = api.simulate_get(path, headers=self.ADMIN)
+            return answer.json['lease']['reservations'][0]
+
+        assert shown()['hosts'] == ['compute-2']
+        assert json.loads(shown()['resource_properties']) == [
+            'in', '$hypervisor_hostname', 'compute-2'
+        ]
+        answer = book(HOST, ['compute-2'])
+        assert answer.status_code == 409
+        assert [each['host'] for each in answer.json['in_the_way']] == [
+            'compute-2'
+        ]
+        # The hosts also have to be as required.
+        both, gpu = ['compute-1', 'compute-2'], '["==", "$gpu", "yes"]'
+        for properties, status in (gpu, 409), (f'["not", {gpu}]', 201):
+            answer = book(
+                instances(), both, resource_properties=properties
+            )
+            assert answer.status_code == status, answer.text
+        # A change replaces what was required.
+        for hosts, status in (['compute-9'], 400), (['compute-1'], 409):
+            answer = api.simulate_put(path, headers=self.ADMIN, json={
+                'reservations': [{'id': shown()['id'], 'hosts': hosts}]
+            })
+            assert answer.status_code == status, answer.text
+        answer = api.simulate_put(path, headers=self.ADMIN, json={
+            'end_date': '2030-01-02 02:00', 'start_date': '2030-01-02 01:00',
+            'reservations': [{'id': shown()['id'], 'hosts': ['compute-1']}],
+        })
+        assert answer.status_code == 200, answer.text
+        assert shown()['hosts'] == ['compute-1']
+
+    @pytest.mark.parametrize('hosts', [
+        [], [''], ['compute-1', 'compute-1'], 'compute-1', None, [1], {},
+        ['x' * 256], [str(n) for n in range(51)], ['a\n'],
+    ])
+    def test_invalid_hosts_are_refused(self, book, hosts):
+        refused(book(HOST, hosts), 400, 'reservations[0].hosts')
+
+    def test_blazars_version_names_no_hosts(self, book):
+        refused(
+            book(HOST, ['compute-1'], ALICE), 400,
+            'reservations[0].hosts needs OpenStack-API-Version',
+        )
+
+    def test_malformed_requirement_beside_hosts_is_refused(self, book):
+        for text in '["==", "$a", "b"], ["==", "$c", "d"]', '["x"]', '[':
+            refused(
+                book(HOST, ['compute-1'], resource_properties=text), 400,
+                'reservations[0].resource_properties',
+            )
 
 
 @pytest.mark.parametrize('labels, field', [

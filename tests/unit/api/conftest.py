@@ -393,6 +393,7 @@ def answers(
         'list_allocations': [{'host_id': '7', 'reservations': []}],
         'reallocate': None,
         'list_properties': [],
+        'list_unknown_hosts': [],
         'list_unknown_properties': [],
         'update_property': {'property': 'gpu', 'private': True},
         'list_floating_ips': [floating_ip],

@@ -292,12 +292,29 @@ _OF_PRODUCT = (
     ),
     Field('amount', 'Number of hosts or instances', 2, _COUNT),
     _BEFORE_END,
+    _ON_START,
     *USE[HOST],
+)
+# What only requests have: in an answer, `hosts` are those that were chosen.
+_HOSTS = (
+    Field(
+        'hosts',
+        'Hypervisor hostnames of the only hosts to choose from, which are put '
+        'into `resource_properties`; for callers that may see the names of '
+        'hosts',
+        ['compute-1'],
+        Type({
+            'type': 'array', 'minItems': 1, 'maxItems': 50,
+            'uniqueItems': True, 'items': text.line(255),
+        }),
+        since=V1_1,
+    ),
 )
 # The fields beside the parameters that an update can change, whatever the
 # resource type.
 _CHANGED_USE = (
     *USE[HOST],
+    *_HOSTS,
     Field(
         'on_end',
         'What happens to the servers when the reservation ends',
@@ -342,6 +359,7 @@ def _of_any_type(version: Version) -> Schema:
 def _of_type(resource_type: str, version: Version) -> Schema:
     """Describe the other fields of a reservation of `resource_type`."""
     parameters = properties(PARAMETERS[resource_type], version)
+    hosts = _HOSTS if resource_type in ON_HOSTS else ()
     return {
         'if': {'properties': {'resource_type': {'const': resource_type}}},
         'then': {
@@ -349,6 +367,7 @@ def _of_type(resource_type: str, version: Version) -> Schema:
                 'resource_type': {},
                 **parameters,
                 **properties(USE.get(resource_type, ()), version),
+                **properties(hosts, version),
             },
             'required': [
                 name
