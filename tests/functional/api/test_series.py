@@ -169,6 +169,23 @@ def test_a_series_without_room_is_refused(api, series):
     } == {None}
 
 
+def test_change_that_leaves_out_a_parameter_sets_its_default(api):
+    size = {
+        'resource_type': 'virtual:instance', 'vcpus': 1, 'memory_mb': 1,
+        'disk_gb': 1, 'amount': 1,
+    }
+    made = create(api, reservations=[
+        {**size, 'ephemeral_gb': 5, 'before_end': ''},
+    ]).json['series']
+    answer = change(api, made, reservations=[size])
+    assert answer.status_code == 200, answer.text
+    for each in answer.json['series']['leases']:
+        lease = get(api, f'leases/{each["lease_id"]}').json['lease']
+        [reservation] = lease['reservations']
+        assert reservation['ephemeral_gb'] == 0
+        assert reservation['before_end'] == 'default'
+
+
 def test_a_deleted_series_leaves_nothing(api, series):
     path = f'/v1/series/{series["id"]}'
     assert api.simulate_delete(path, headers=BOB).status_code == 404

@@ -505,7 +505,7 @@ def with_defaults(
     fields = PARAMETERS.get(type_, ())
     defaults = {
         name: schema['default']
-        for name, schema in properties(fields, V1_0).items()
+        for name, schema in properties(fields, version).items()
         if 'default' in schema
     }
     if version < V1_1 and type_ in ON_HOSTS:
