@@ -162,9 +162,11 @@ class Processes:
         log = self._log(texts[0])
         return self._keep(_Forked(log, environment, _serve, texts))
 
-    def fork(self, target: Callable[..., Any], *args: Any) -> Process:
+    def fork(
+        self, target: Callable[..., Any], *args: Any, **environment: str
+    ) -> Process:
         return self._keep(
-            _Forked(self._log(target.__name__), {}, target, *args)
+            _Forked(self._log(target.__name__), environment, target, *args)
         )
 
     def spawn(self, module: str, *args: object) -> Process:
