@@ -205,15 +205,15 @@ class Filter:
 
     def exempts(self, project_id: str) -> bool:
         """Return whether the filter never refuses leases of a project."""
-        return bool(self.exempt) and project_id in self._conf[
-            f'{self.exempt}_exempt_project_ids'
-        ]
+        return bool(self.exempt) and project_id in getattr(
+            self._conf, f'{self.exempt}_exempt_project_ids'
+        )
 
     def _limit(
         self, name: str, unit: str, used: float | None = None
     ) -> Limit:
         """Return the limit of an option."""
-        return Limit(name, unit, self._conf[name], used)
+        return Limit(name, unit, getattr(self._conf, name), used)
 
     def check_external(
         self, request: LeaseChange, held: Resources, current: Resources

@@ -73,7 +73,7 @@ class MaxResourcesFilter(base.Filter):
     ) -> list[base.Limit]:
         return [
             base.Limit(name, unit, most, None if used is None else used[unit])
-            for unit, most in self._conf[name].items()
+            for unit, most in getattr(self._conf, name).items()
         ]
 
     def check(
