@@ -53,6 +53,15 @@ opts = [
         '``auth_strategy = keystone`` users sign in on the page: the API then '
         'asks the Keystone of [keystone] for their tokens.',
     ),
+    cfg.BoolOpt(
+        'public_products',
+        default=False,
+        help='Whether ``/v1/products`` is also answered without a token, with '
+        'the products that every project may reserve, and how much of them is '
+        'free. Such an answer is kept for 5 seconds, and each API makes at '
+        'most one new answer a second; other requests without a token are '
+        'refused until then.',
+    ),
     cfg.IntOpt(
         'threads',
         default=16,

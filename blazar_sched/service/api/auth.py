@@ -21,6 +21,7 @@ import webob.exc
 
 from blazar_sched.replica import limited_log
 from blazar_sched.service.api import errors
+from blazar_sched.service.api import public
 from blazar_sched.service.api import request_id
 from blazar_sched.service.api import trust
 from blazar_sched.service.clients import keystone as keystone_client
@@ -44,6 +45,31 @@ _HEADERS_OF_OTHERS = {'Forwarded', 'Via', 'X-Real-Ip'}
 _NAME = re.compile(r'[A-Za-z0-9._@-]{1,64}')
 
 
+class _Open:
+    """Tells which requests need no token.
+
+    A request of public.PATHS, where the operator permits this, gets a context
+    without a project and without roles.
+    """
+
+    def __init__(self, conf: cfg.ConfigOpts) -> None:
+        self._paths = public.PATHS if conf.api.public_products else ()
+        self._public = public.Public()
+
+    def __call__(self, environ: wsgi.WSGIEnvironment) -> bool:
+        path = environ['PATH_INFO']
+        if path in self._paths and 'HTTP_X_AUTH_TOKEN' not in environ:
+            environ[public.PUBLIC] = self._public
+            environ[CONTEXT] = context.RequestContext(
+                user_id='',
+                project_id='',
+                request_id=environ[request_id.LOCAL],
+                global_request_id=environ.get(request_id.GLOBAL),
+            )
+            return True
+        return path in OPEN_PATHS
+
+
 class NoAuth:
     """A layer that trusts the token: ``user:project``, or ``user`` for both.
 
@@ -58,6 +84,7 @@ class NoAuth:
     ) -> None:
         self._application = application
         self._hosts = {'localhost', conf.api.host.lower()}
+        self._is_open = _Open(conf)
 
     def __call__(
         self, environ: wsgi.WSGIEnvironment, start_response: wsgi.StartResponse
@@ -73,7 +100,7 @@ class NoAuth:
                 f'machine are answered, not a request with the header {sign}',
             )
             return refusal(environ, start_response)
-        if environ['PATH_INFO'] in OPEN_PATHS:
+        if self._is_open(environ):
             return self._application(environ, start_response)
         token = environ.get('HTTP_X_AUTH_TOKEN', '')
         user, _, project = token.partition(':')
@@ -154,13 +181,14 @@ class Keystone(auth_token.AuthProtocol):
             return application(environ, start_response)
 
         self._open = application
+        self._is_open = _Open(conf)
         self._failure_log = limited_log.LimitedLog(LOG)
         super().__init__(identified, {'oslo_config_config': conf})
 
     def __call__(
         self, environ: wsgi.WSGIEnvironment, start_response: wsgi.StartResponse
     ) -> Iterable[bytes]:
-        if environ['PATH_INFO'] in OPEN_PATHS:
+        if self._is_open(environ):
             return self._open(environ, start_response)
         answer: Iterable[bytes] = super().__call__(environ, start_response)
         return answer

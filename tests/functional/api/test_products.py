@@ -6,6 +6,7 @@ import datetime
 import json
 import time
 
+from falcon import testing
 import pytest
 
 V1_1 = {'OpenStack-API-Version': 'reservation 1.1'}
@@ -314,3 +315,60 @@ def test_units_are_not_exceeded_by_leases_at_the_same_time(api):
     with futures.ThreadPoolExecutor(4) as pool:
         made = list(pool.map(create, range(12)))
     assert sorted(made) == [201] * 4 + [400] * 8
+
+
+class TestWithoutToken:
+    @pytest.fixture
+    def options(self, options):
+        return f'{options}[api]\npublic_products = true\n'
+
+    def ask(self, api, headers=V1_1, **query):
+        return api.simulate_get('/v1/products', headers=headers, params=query)
+
+    def test_products_of_all_projects_are_shown(self, service, api):
+        reserve(api, 'small', 3)
+        stranger = testing.TestClient(
+            service.api.app, headers={'Host': 'localhost'}
+        )
+        answer = self.ask(stranger, **DAY)
+        assert answer.status_code == 200, answer.text
+        # compute-2 is for p1 alone.
+        assert {
+            each['name']: each['free'] for each in answer.json['products']
+        } == {'rack 7': 0, 'small': 1, 'gone': 0}
+        assert 'compute' not in answer.text
+
+        # The manager is asked once, whatever strangers ask then.
+        reserve(api, 'small', 1, BOB)
+        assert self.ask(stranger, **DAY).json == answer.json
+        for n in range(10):
+            refused(
+                self.ask(stranger, start_date=f'2031-01-01 00:0{n}'), 429,
+                'TooManyRequests', 'without a token',
+            )
+        assert self.ask(stranger, start_date='2031').status_code == 400
+        # A user's figures are new, and a wrong token is no stranger's.
+        assert free(api)['small'] == 0
+        assert self.ask(
+            stranger, {**V1_1, 'X-Auth-Token': ''}
+        ).status_code == 401
+
+    def test_nothing_else_is_open(self, service, api):
+        stranger = testing.TestClient(
+            service.api.app, headers={'Host': 'localhost', **V1_1}
+        )
+        for method, path in (
+            ('GET', '/v1/leases'), ('GET', '/v1/capacity'),
+            ('GET', '/v1/products/'), ('GET', '/v1/limits'),
+            ('GET', '/v1/products/x'),
+        ):
+            answer = stranger.simulate_request(method, path)
+            assert answer.status_code == 401, path
+        assert stranger.simulate_post('/v1/products').status_code == 405
+
+
+def test_without_the_option_a_token_is_needed(service, api):
+    stranger = testing.TestClient(
+        service.api.app, headers={'Host': 'localhost', **V1_1}
+    )
+    assert stranger.simulate_get('/v1/products').status_code == 401
