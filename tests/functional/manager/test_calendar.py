@@ -2,16 +2,17 @@
 """The calendars of projects, as programs read them at their links."""
 
 import datetime
+import json
 import logging
 
 import icalendar
+import oslo_messaging
 import pytest
 import vobject
 
 from blazar_sched.domain import calendar as rules
 from blazar_sched.domain import window
 from blazar_sched.service.api import deploy
-from blazar_sched.service.bus import rpc
 from tests import loopback
 
 V1_1 = {'OpenStack-API-Version': 'reservation 1.1'}
@@ -19,15 +20,28 @@ ALICE = {**V1_1, 'X-Auth-Token': 'alice:project'}
 BOB = {**V1_1, 'X-Auth-Token': 'bob:other'}
 
 
+class Near:
+    """A manager without its loops: the tests say which events are done."""
+
+    def __init__(self, manager):
+        self._endpoint = manager.endpoint
+
+    def call(self, ctxt, method, **kwargs):
+        try:
+            answer = getattr(self._endpoint, method)(ctxt, **kwargs)
+        except oslo_messaging.ExpectedException as e:
+            raise e.exc_info[1] from e
+        return json.loads(json.dumps(answer))
+
+    def check(self):
+        pass
+
+
 @pytest.fixture
 def api(conf, world):
     conf.set_override('auth_strategy', 'noauth', 'api')
-    world.manager.start()
     world.add_host('a')
-    client = rpc.Client(rpc.transport(conf), timeout=20)
-    client.connect()
-    yield loopback.client(deploy.deploy(conf, client))
-    world.manager.stop()
+    return loopback.client(deploy.deploy(conf, Near(world.manager)))
 
 
 @pytest.fixture
