@@ -12,6 +12,7 @@ from collections.abc import Iterable
 import contextlib
 import http.client
 import ipaddress
+import re
 import socket
 import ssl
 import threading
@@ -26,11 +27,17 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 # The most addresses of a receiver that are tried.
 MAX_ADDRESSES = 4
 _PORTS = {'http': 80, 'https': 443}
-# Addresses that a gateway translates to IPv4: NAT64, 6to4 and Teredo.
+# The public addresses of IPv6: all others are local, not assigned, or
+# translated to IPv4. So are those of 6to4 and Teredo.
+_PUBLIC = ipaddress.ip_network('2000::/3')
 _TRANSLATED = [
-    ipaddress.ip_network(text)
-    for text in ('64:ff9b::/96', '64:ff9b:1::/48', '2002::/16', '2001::/32')
+    ipaddress.ip_network(text) for text in ('2002::/16', '2001::/32')
 ]
+# A status that ends a response, unlike those of 1xx. The bytes of a line, and
+# the lines, in which it must be found.
+_STATUS = re.compile(rb'HTTP/1\.[01] ([2-9][0-9]{2})[ \r\n]')
+_MAX_LINE = 8192
+_MAX_LINES = 100
 
 
 def check_url(url: str, allowed: Iterable[Network]) -> None:
@@ -40,13 +47,13 @@ def check_url(url: str, allowed: Iterable[Network]) -> None:
     """
     try:
         parts = parse.urlsplit(url)
-        host, _ = parts.hostname, parts.port
+        host, port = parts.hostname, parts.port
     except ValueError as e:
         raise exception.InvalidInput(f'url: {e}', field='url') from e
     if (
         parts.scheme not in _PORTS or not host or parts.fragment
-        or '@' in parts.netloc or not url.isascii() or not url.isprintable()
-        or ' ' in url
+        or port == 0 or '@' in parts.netloc or not url.isascii()
+        or not url.isprintable() or ' ' in url
     ):
         raise exception.InvalidInput(
             'url must be an http or https URL of ASCII characters, without a '
@@ -75,6 +82,7 @@ def is_allowed(address: Address, allowed: Iterable[Network]) -> bool:
         return True
     return (
         address.is_global and not address.is_multicast
+        and (address.version == 4 or address in _PUBLIC)
         and not any(address in network for network in _TRANSLATED)
     )
 
@@ -96,7 +104,7 @@ def post(
     parts = parse.urlsplit(url)
     host = str(parts.hostname)
     port = parts.port or _PORTS[parts.scheme]
-    target = parts._replace(scheme='', netloc='').geturl() or '/'
+    target = (parts.path or '/') + (f'?{parts.query}' if parts.query else '')
     connection = http.client.HTTPConnection(host, port)
     try:
         sock = _connect(_addresses(host, port, allowed), until)
@@ -117,18 +125,31 @@ def post(
                     'POST', target, body.encode(),
                     {'Host': parts.netloc, **headers},
                 )
-                status = connection.getresponse().status
-                # A response that was cut off looks like a whole one.
-                _left(until)
-                return status
+                return _status(sock)
             finally:
                 timer.cancel()
                 connection.close()
                 sock.close()
     except (OSError, ValueError, http.client.HTTPException) as e:
         raise exception.Unavailable(
-            'the receiver is unreachable', detail=str(e)
+            'the receiver has no valid certificate'
+            if isinstance(e, ssl.SSLCertVerificationError)
+            else 'the receiver is unreachable',
+            detail=str(e),
         ) from e
+
+
+def _status(sock: socket.socket) -> int:
+    """Return the status of a response, of which no more is read.
+
+    :raises HTTPException: if there is none
+    """
+    with sock.makefile('rb') as response:
+        for _ in range(_MAX_LINES):
+            found = _STATUS.match(response.readline(_MAX_LINE))
+            if found:
+                return int(found[1])
+    raise http.client.BadStatusLine('the response has no status')
 
 
 def _addresses(

@@ -241,7 +241,10 @@ class Webhooks(loop.Looped):
                 self._allowed,
             )
         except exception.Unavailable as e:
-            return str(e), False
+            # The project is not told what the receiver, or a name server, has
+            # answered.
+            LOG.info('Webhook %s: %s', claimed.id, e)
+            return str(e.args[0]), False
         if 200 <= status < 300:
             return None, False
         return f'the receiver has answered {status}', status == 410

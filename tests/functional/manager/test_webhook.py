@@ -410,7 +410,9 @@ class TestRefused:
         'http://100.64.0.1/', 'http://192.0.2.1/', 'ftp://example.org/',
         'http://user:word@example.org/', 'http://example.org/#part',
         'http:///nowhere', 'http://example.org:99999/', 'https://[::1/',
-        'http://example.org/a b', 'http://ex\u00e4mple.org/', 'example.org',
+        'http://[fec0::1]/', 'http://[::7f00:1]/', 'http://[::ffff:0:7f00:1]/',
+        'http://example.org:0/', 'http://example.org/a b',
+        'http://ex\u00e4mple.org/', 'example.org',
     ])
     def test_a_url(self, world, url):
         with pytest.raises(exception.InvalidInput) as refused:
@@ -470,10 +472,9 @@ def endless(connection):
 
 
 def dripping(connection):
-    """Send a byte of an endless header now and then."""
-    connection.sendall(b'HTTP/1.1 200 OK\r\nX: ')
+    """Send a byte of an endless status line now and then."""
     while True:
-        connection.sendall(b'x')
+        connection.sendall(b'HTTP/1.1')
         if over.wait(0.05):
             return
 
@@ -498,6 +499,51 @@ def test_a_response_that_takes_for_ever_is_given_up(near, conf):
         send(near)
         over.set()
     assert shown(near, made)['error'] == 'the receiver is unreachable'
+
+
+@pytest.mark.parametrize('response, accepts', [
+    (b'HTTP/1.1 103 Early\r\nLink: </a>\r\n\r\nHTTP/1.1 204 No\r\n', True),
+    (b'HTTP/1.1 100 Continue\r\n\r\n' * 10_000, False),
+    (b'X' * 10_000_000, False),
+    (b'HTTP/1.1 20', False),
+    (b'220 mail.internal ESMTP\r\n', False),
+    (b'', False),
+])
+def test_a_response_has_a_status_near_its_beginning(near, response, accepts):
+    def respond(connection):
+        connection.recv(100_000)
+        connection.sendall(response)
+
+    with receiver(respond) as url:
+        made = register(near, url)
+        near.create()
+        send(near)
+    # The project does not learn what another service has answered.
+    assert shown(near, made)['error'] == (
+        None if accepts else 'the receiver is unreachable'
+    )
+
+
+def test_a_url_may_have_a_query_without_a_path(near, hook):
+    register(near, hook.url.replace('/soon', '?key=1'))
+    near.create()
+    send(near)
+    assert [path for path, *_ in hook.requests()] == ['/?key=1']
+
+
+@pytest.mark.parametrize('host', [
+    '2130706433', '0x7f.1', '0177.0.0.1', '127.1', '127.0.0.1.', 'LOCALHOST',
+    'localhost.', '[::ffff:7f00:1]', '[::1]', '0', '[::]',
+])
+def test_no_form_of_a_local_address_is_sent_to(world, hook, host):
+    port = hook.url.rpartition(':')[2]
+    with contextlib.suppress(exception.InvalidInput):
+        register(world, f'http://{host}:{port}')
+    in_turn(world.manager)
+    world.add_host('a')
+    world.create()
+    send(world)
+    assert hook.requests() == []
 
 
 def test_a_receiver_that_hangs_delays_no_other_project(near, conf, hook):
