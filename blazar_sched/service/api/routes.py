@@ -12,7 +12,6 @@ import re
 import types
 
 import falcon
-from microversion_parse import Version
 from oslo_context import context
 
 from blazar_sched.domain import exception
@@ -44,6 +43,7 @@ from blazar_sched.service.api import waiting
 from blazar_sched.service.api import webhook
 from blazar_sched.service.api.caller import Caller
 from blazar_sched.service.api.caller import Manager
+from blazar_sched.service.api.field import Field
 from blazar_sched.service.api.route import Answer
 from blazar_sched.service.api.route import Route
 from blazar_sched.service.api.rule import Rule
@@ -184,7 +184,7 @@ def _logged_id(variables: dict[str, str]) -> str | None:
 
 
 def _check_query(route: Route, req: falcon.Request) -> None:
-    """Refuse an unknown query parameter, or one of a newer version.
+    """Refuse a parameter that is unknown, of a newer version, or repeated.
 
     A request with a misspelt dry_run would be executed otherwise, and a list
     with a misspelt filter would be the list of everything. A request of 1.0
@@ -196,15 +196,20 @@ def _check_query(route: Route, req: falcon.Request) -> None:
     if route.method == 'GET' and version < microversion.V1_1:
         return
     known = _parameters(route)
-    for name in req.params:
+    for name, value in req.params.items():
         shown = name[:_MAX_SHOWN]
         if name not in known:
             raise exception.InvalidInput(
                 f'{shown} {_why_refused(name, route)}', field=shown
             )
-        if version < known[name]:
+        if version < known[name].since:
             raise exception.InvalidInput(
-                microversion.needed(name, known[name]), field=name
+                microversion.needed(name, known[name].since), field=name
+            )
+        schema = known[name].type.schema(version)
+        if isinstance(value, list) and schema.get('type') != 'array':
+            raise exception.InvalidInput(
+                f'{name} must be given once', field=name
             )
 
 
@@ -220,6 +225,6 @@ def _why_refused(name: str, route: Route) -> str:
     return f'is only supported by {supporting}'
 
 
-def _parameters(route: Route) -> dict[str, Version]:
-    """Return the query parameters of a route, with their first versions."""
-    return {field.name: field.since for field in route.query}
+def _parameters(route: Route) -> dict[str, Field]:
+    """Return the query parameters of a route, by name."""
+    return {field.name: field for field in route.query}

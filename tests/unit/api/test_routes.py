@@ -346,6 +346,23 @@ def test_a_read_with_an_unknown_parameter_is_refused(
         assert answer.status_code == 200
 
 
+@pytest.mark.parametrize('path, query, name', [
+    ('/v1/leases', 'name=a&name=b', 'name'),
+    ('/v1/leases', 'active_at=now&active_at=2030-01-01', 'active_at'),
+    ('/v1/leases/l1', 'wait_for=ACTIVE&wait_for=ERROR', 'wait_for'),
+])
+def test_a_parameter_that_is_repeated_is_refused(
+    api, manager, path, query, name
+):
+    answer = api.simulate_get(
+        path, query_string=query,
+        headers={'OpenStack-API-Version': 'reservation 1.1'},
+    )
+    assert answer.status_code == 400
+    assert answer.json['error_message'] == f'{name} must be given once'
+    assert manager.calls == []
+
+
 def test_a_parameter_of_a_newer_version_is_refused(api, manager):
     answer = api.simulate_delete('/v1/leases/l1', params={'dry_run': 'true'})
     assert answer.status_code == 400
