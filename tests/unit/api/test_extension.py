@@ -118,7 +118,8 @@ def test_an_update_as_far_as_possible(
     answer = update(api, query=query, **body)
     assert answer.status_code == 200, answer.text
     assert manager.calls == [('update_lease', {
-        'lease_id': 'l1', 'project_id': 'p1', 'offering': True,
+        'lease_id': 'l1', 'project_id': 'p1',
+        'offering': True, 'names': False,
         'values': {'name': 'longer', 'end': end}, **sent, **dry_run,
     })]
 

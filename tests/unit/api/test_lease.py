@@ -690,7 +690,9 @@ def test_from_1_1_on_reservations_come_and_go(api, manager, lease):
     answer = api.simulate_put('/v1/leases/l1', json=asked, headers=V1_1)
     assert answer.status_code == 200, answer.text
     [(_, sent)] = manager.calls
-    whole = {**HOST_RESERVATION, 'max': 1, 'before_end': 'default'}
+    whole = {
+        **HOST_RESERVATION, 'max': 1, 'before_end': 'default', 'on_start': '',
+    }
     assert sent['values'] == {
         'reservations': [whole, gone, {'id': 'r2', 'min': 3}]
     }
@@ -753,7 +755,7 @@ def test_from_1_1_on_times_have_their_zone_and_use_and_hosts_are_shown(
     assert reservation['magnetic'] is True
     assert set(reservation) - set(old) == {
         'projects', 'on_end', 'magnetic', 'lend', 'lent', 'labels',
-        'hosts', 'before_end_failed', 'on_start', 'on_start_failed',
+        'hosts', 'before_end_failed', 'on_start', 'on_start_failed', 'product',
     }
 
 
