@@ -69,6 +69,13 @@ class Lease(Resource):
     latest_start_date: str = resource.Body('latest_start_date')
     #: Starts that may be chosen, as ``1h`` or ``09:00 Europe/Berlin``.
     align: str = resource.Body('align')
+    #: Lists of reservations, each of which would do instead.
+    alternatives: list[list[dict[str, Any]]] = resource.Body(
+        'alternatives', type=list
+    )
+    #: Position of the reservations that are booked: 0 for `reservations`, then
+    #: those of `alternatives`.
+    alternative: int = resource.Body('alternative', type=int)
     #: ID of a held offer, which becomes the lease.
     offer: str = resource.Body('offer')
     #: Time at which the end of the lease is announced.

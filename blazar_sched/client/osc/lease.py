@@ -7,6 +7,7 @@ from osc_lib.cli import parseractions
 from osc_lib.command import command
 
 from blazar_sched.client.osc import verb
+from blazar_sched.client.osc.reservation import ALTERNATIVES
 from blazar_sched.client.osc.reservation import RESERVATIONS
 from blazar_sched.client.osc.verb import length
 from blazar_sched.client.osc.verb import moment
@@ -36,8 +37,8 @@ class Lease(verb.Noun):
     plural = 'leases'
     columns = ('id', 'name', 'start_date', 'end_date', 'status', 'degraded')
     hidden = (
-        'align', 'as_far_as_possible', 'before_end_date', 'duration',
-        'events', 'latest_start_date', 'offer',
+        'align', 'alternatives', 'as_far_as_possible', 'before_end_date',
+        'duration', 'events', 'latest_start_date', 'offer',
     )
 
 
@@ -58,6 +59,7 @@ class BookLease(Started, verb.Create):
     options = (
         verb.NAME,
         RESERVATIONS,
+        ALTERNATIVES,
         moment('--start-date', 'Start of the lease, now by default'),
         moment('--end-date', 'End of the lease; none for no end'),
         length('--duration', 'Length of the lease, in place of the end'),

@@ -10,7 +10,7 @@ from osc_lib.command import command
 
 from blazar_sched.client.osc import lease
 from blazar_sched.client.osc import verb
-from blazar_sched.client.osc.reservation import parse
+from blazar_sched.client.osc.reservation import ALTERNATIVES
 from blazar_sched.client.osc.reservation import RESERVATIONS
 from blazar_sched.client.osc.verb import length
 from blazar_sched.client.osc.verb import moment
@@ -43,14 +43,7 @@ class SearchOffer(verb.Command, command.Lister):
 
     options = (
         RESERVATIONS,
-        ('--alternative', {
-            'metavar': '<key=value>[,<key=value>...]',
-            'action': 'append',
-            'nargs': '+',
-            'dest': 'alternatives',
-            'type': parse,
-            'help': 'Reservations that would do instead (may be repeated)',
-        }),
+        ALTERNATIVES,
         length('--duration', 'Least length of the lease', required=True),
         length('--max-duration', 'Greatest length of the lease'),
         moment('--start-date', 'First start, now by default'),

@@ -50,6 +50,14 @@ RESERVATIONS: verb.Option = ('--reservation', {
     'help': 'Reservation, as in resource_type=physical:host,min=1,max=2 (may '
     'be repeated)',
 })
+ALTERNATIVES: verb.Option = ('--alternative', {
+    'metavar': '<key=value>[,<key=value>...]',
+    'action': 'append',
+    'nargs': '+',
+    'dest': 'alternatives',
+    'type': parse,
+    'help': 'Reservations that would do instead (may be repeated)',
+})
 
 
 class ListReservation(verb.Command, command.Lister):

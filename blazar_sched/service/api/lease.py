@@ -139,7 +139,7 @@ def _creation(
     reservations = reservation.read(caller, [
         with_defaults(r, caller.version) for r in body.get('reservations', ())
     ])
-    values = {
+    values: Body = {
         'name': body['name'],
         'project_id': caller.project_id,
         'user_id': caller.user_id,
@@ -150,6 +150,17 @@ def _creation(
         **_labels(body),
         **length,
     }
+    if 'alternatives' in body:
+        if 'latest_start' in values:
+            raise exception.InvalidInput(
+                'alternatives cannot be searched for a start: use one of '
+                'alternatives and latest_start_date, or search for offers',
+                field='alternatives',
+            )
+        values['alternatives'] = [
+            reservation.read(caller, list(map(with_defaults, each)))
+            for each in body['alternatives']
+        ]
     more = {**idempotency.argument(req, only_asks), **_offering(caller)}
     return _call(caller.manager.create_lease, values, more)
 

@@ -15,9 +15,10 @@
   reservation without a hint (``magnetic``), ``before_end`` for reservations of
   instances and with further actions, ``on_start``, and why the action was not
   done (``before_end_failed``, ``on_start_failed``),
-- reservations that name ``hosts`` to choose from, and ephemeral disk and extra
-  specs of the flavor of a ``virtual:instance`` (``ephemeral_gb``,
-  ``extra_specs``),
+- leases of the first of several lists of reservations that has room
+  (``alternatives``), reservations that name ``hosts`` to choose from, and
+  ephemeral disk and extra specs of the flavor of a ``virtual:instance``
+  (``ephemeral_gb``, ``extra_specs``),
 - the hosts of a reservation (``hosts``), the number of servers that a
   reservation still takes (``remaining``), the reserved flavor
   (``source_flavor_id``), and ``vacate_hosts`` events,

@@ -22,6 +22,7 @@ from blazar_sched.service.api.route import Answer
 from blazar_sched.service.api.route import Route
 from blazar_sched.service.api.rule import PROJECT_MEMBER_OR_ADMIN
 from blazar_sched.service.api.rule import PROJECT_READER_OR_ADMIN
+from blazar_sched.service.api.schemas import lease as lease_schemas
 from blazar_sched.service.api.schemas import offer as schemas
 from blazar_sched.service.api.schemas.reservation import with_defaults
 from blazar_sched.service.api.views.offer import HELD_OFFER
@@ -39,7 +40,7 @@ def search_offers(req: falcon.Request, caller: Caller) -> Body:
     names. Nothing is reserved, unless the request asks to hold an offer: then
     the room of the first offer is reserved until the offer lapses.
     """
-    body = schemas.plain(req.media)
+    body = lease_schemas.plain(req.media)
     validation.check_body(schemas.SEARCH, caller.version, body)
     alternatives = [
         reservation.read(caller, list(map(with_defaults, reservations)))

@@ -3,6 +3,7 @@
 
 from collections.abc import Callable
 from collections.abc import Mapping
+import contextlib
 import dataclasses
 import math
 from typing import Any
@@ -79,7 +80,9 @@ class Leases:
         """Place and record a new lease.
 
         With `latest_start` in `values`, the lease begins at the first start
-        in the range that has room.
+        in the range that has room. With `alternatives`, lists of reservations,
+        the first of these that has room is booked if the `reservations` have
+        none.
 
         :param key: the idempotency key of the request, unique in its project:
             a repeated request with the same values is answered with the lease
@@ -103,15 +106,29 @@ class Leases:
         if made is not None:
             return made
         now = self._bookings.now()
-        earliest = self._bookings.drafts.new(values, now)
-        self._match(earliest)
+        earliest, *others = (
+            self._bookings.drafts.new({**values, 'reservations': shape}, now)
+            for shape in _shapes(values)
+        )
+        for each in earliest, *others:
+            self._match(each)
         admission = self._bookings.enforcement.admission(dry_run)
+
+        def add_first(tx: PlacingTx, lease: Lease) -> Lease:
+            try:
+                return self._bookings.add(tx, lease, now, admission)
+            except exception.NotEnoughHostsAvailable:
+                # The lease was not written: see `add`.
+                for each in others:
+                    with contextlib.suppress(
+                        exception.NotEnoughHostsAvailable
+                    ):
+                        return self._bookings.add(tx, each, now, admission)
+                raise
 
         def book(draft: Draft) -> Lease:
             return self._bookings.once(
-                asked,
-                lambda tx: self._bookings.add(tx, draft(tx), now, admission),
-                admission,
+                asked, lambda tx: add_first(tx, draft(tx)), admission
             )
 
         try:
@@ -127,6 +144,23 @@ class Leases:
                 refusal, earliest, now
             ) from e.__cause__
         return lease if dry_run else self.opened(lease, now)
+
+    def alternative(
+        self, lease: Lease, values: Mapping[str, Any]
+    ) -> int | None:
+        """Return which reservations of a request a lease has, by position.
+
+        :returns: 0 for `reservations`, then those of `alternatives`; None if
+            the lease was changed meanwhile
+        """
+        now = self._bookings.now()
+        return next(
+            (
+                number for number, asked in enumerate(_shapes(values))
+                if self._bookings.drafts.is_as_requested(lease, asked, now)
+            ),
+            None,
+        )
 
     def opened(self, lease: Lease, now: int) -> Lease:
         """Return a lease that was committed, as opened if it opens now.
@@ -425,6 +459,11 @@ class Leases:
             if self._runner.stopping:
                 return
             self._wait(DELETE_WAIT)
+
+
+def _shapes(values: Mapping[str, Any]) -> list[Any]:
+    """Return the lists of reservations of a request, in their order."""
+    return [values['reservations'], *values.get('alternatives', ())]
 
 
 def _has_group(reservation: Reservation) -> bool:

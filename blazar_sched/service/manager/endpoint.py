@@ -154,9 +154,13 @@ class Endpoint:
         names: bool = False,
     ) -> Values:
         self._learn_flavors(values)
-        return _lease(self._leases.create(
+        made = self._leases.create(
             values, idempotency_key, offering, dry_run, names
-        ))
+        )
+        shown = _lease(made)
+        if 'alternatives' in values:
+            shown['alternative'] = self._leases.alternative(made, values)
+        return shown
 
     def get_lease(
         self, lease_id: str, project_id: str | None, use: bool = False

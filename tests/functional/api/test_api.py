@@ -917,6 +917,86 @@ def test_invalid_ephemeral_disk_is_refused(api, ephemeral):
     refused(answer, 400, 'reservations[0].ephemeral_gb')
 
 
+class TestAlternatives:
+    @pytest.fixture
+    def ask(self, api):
+        """A cloud with one host: ask(*lists, **values) for a lease."""
+
+        def ask(first, *others, headers=ALICE, query='', **values):
+            return api.simulate_post(
+                f'/v1/leases{query}', headers={**V1_1, **headers},
+                json=lease(
+                    reservations=first, alternatives=others, **values
+                ),
+            )
+
+        return ask
+
+    def test_first_that_has_room_is_booked(self, api, ask):
+        shapes = (
+            [{**HOST, 'min': 2, 'max': 2}],
+            [instances(vcpus=99)],
+            [instances(ephemeral_gb=1, disk_gb=1)],
+            [instances(disk_gb=1)],
+        )
+        key = {**ALICE, 'Idempotency-Key': 'once'}
+        answer = ask(*shapes, query='?dry_run=true')
+        assert answer.json['lease']['alternative'] == 2
+        for _ in range(2):
+            made = ask(*shapes, headers=key)
+            assert made.status_code == 201, made.text
+            assert made.json['lease']['alternative'] == 2
+        [reservation] = made.json['lease']['reservations']
+        assert reservation['ephemeral_gb'] == 1
+        [shown] = api.simulate_get(
+            '/v1/leases', headers={**V1_1, **ALICE}
+        ).json['leases']
+        assert shown == {
+            k: v for k, v in made.json['lease'].items() if k != 'alternative'
+        }
+        # What is preferred comes first.
+        answer = ask([instances()], [instances()])
+        assert answer.json['lease']['alternative'] == 0
+
+    def test_refusal_is_that_of_the_first_list(self, api, ask):
+        assert ask([HOST], [instances()]).json['lease']['alternative'] == 0
+        answer = ask([instances(amount=2)], [HOST])
+        assert answer.status_code == 409
+        assert '2 instances are needed' in answer.json['error_message']
+        assert answer.json['in_the_way'][0]['mine'] is True
+
+    @pytest.mark.parametrize('values, field', [
+        ({'alternatives': [[HOST]] * 6}, 'alternatives'),
+        ({'alternatives': [[]]}, 'alternatives[0]'),
+        ({'alternatives': [HOST]}, 'alternatives[0]'),
+        ({'alternatives': None}, 'alternatives'),
+        ({'alternatives': 'x'}, 'alternatives'),
+        ({'alternatives': [[{**HOST, 'min': 0}]]}, 'alternatives[0][0].min'),
+        ({'alternatives': [[{**HOST, 'min': 2}]]}, 'max'),
+        (
+            {
+                'alternatives': [[HOST]], 'end_date': None, 'duration': '1h',
+                'latest_start_date': '2030-01-02 00:00',
+            },
+            'alternatives',
+        ),
+    ])
+    def test_invalid_alternatives_are_refused(self, api, values, field):
+        body = lease(**values)
+        if values.get('duration'):
+            del body['end_date']
+        answer = api.simulate_post(
+            '/v1/leases', headers={**V1_1, **ALICE}, json=body
+        )
+        refused(answer, 400, field)
+        answer = api.simulate_get('/v1/leases', headers=ALICE)
+        assert answer.json['leases'] == []
+
+    def test_alternatives_need_the_same_rights(self, ask):
+        answer = ask([HOST], [instances(extra_specs=SPECS)])
+        refused(answer, 403, 'blazar:leases:extra_specs')
+
+
 class TestNamedHosts:
     ADMIN = {**V1_1, 'X-Auth-Token': 'admin:p1'}
 

@@ -217,6 +217,12 @@ def test_a_lease_is_booked_and_changed(program, client):
         f'long ({lease["id"]}) on 1 host; 1 would find room\n'
     )
     assert openstack.read('list')[0]['lease_id'] == lease['id']
+    other = openstack.read(
+        f'lease book other {BOTH} --alternative '
+        f'resource_type=physical:host,min=3,max=3 '
+        f'--alternative resource_type=physical:host,min=1,max=1 {DAY}'
+    )
+    assert other['alternative'] == 2
 
 
 def test_leases_are_searched(program, night):

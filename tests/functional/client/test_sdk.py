@@ -216,6 +216,11 @@ def test_a_refusal_has_the_words_of_the_service_and_its_offer(
     answer = caught.value.response.json()
     assert answer['offer']['available'] == 1
     assert [each['lease_id'] for each in answer['in_the_way']] == [lease.id]
+    other = alice.create_lease(**{
+        **NIGHT, 'reservations': [BOTH],
+        'alternatives': [NIGHT['reservations']],
+    })
+    assert other.alternative == 1
     with pytest.raises(exceptions.ForbiddenException, match='policy'):
         list(alice.hosts())
     # A program that does without resources gets the words too.

@@ -79,6 +79,27 @@ class Reservations(Type):
         }
 
 
+class _Lists(Type):
+    """Lists of new reservations, at most `most`."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+
+    def schema(self, version: Version) -> Schema:
+        return {
+            'type': 'array', 'maxItems': self._most,
+            'items': Reservations(reservation.new, least=1).schema(version),
+        }
+
+
+def alternatives(most: int) -> Field:
+    return Field(
+        'alternatives',
+        'Lists of reservations, each of which would do instead',
+        type=_Lists(most), required=False, since=microversion.V1_1,
+    )
+
+
 _DEFAULT = 'the time that the operator has configured'
 _NAME = Type(text.line(80))
 OFFER = 'offer'
@@ -128,6 +149,7 @@ _CREATE = Object(
         type=Reservations(reservation.new), since=microversion.V1_1,
         required=False,
     ),
+    alternatives(5),
     # Blazar's clients always send the list, nearly always empty.
     Field(
         'events', f'{meaning.EVENTS}; must be empty in a request',
@@ -255,12 +277,16 @@ CHANGING_QUERY = (
 
 def plain(document: Any) -> Any:
     """Return `document` with values of reservations in the schema's form."""
-    if not isinstance(document, dict) or 'reservations' not in document:
+    if not isinstance(document, dict):
         return document
-    return {
-        **document,
-        'reservations': reservation.plain_all(document['reservations']),
-    }
+    plain = dict(document)
+    if 'reservations' in plain:
+        plain['reservations'] = reservation.plain_all(plain['reservations'])
+    if isinstance(plain.get('alternatives'), list):
+        plain['alternatives'] = list(
+            map(reservation.plain_all, plain['alternatives'])
+        )
+    return plain
 
 
 def read(

@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The schema of a request for offers."""
 
-from typing import Any
-
-from microversion_parse import Version
-
 from blazar_sched.service.api import meaning
 from blazar_sched.service.api import validation
 from blazar_sched.service.api.field import Field
@@ -19,7 +15,6 @@ from blazar_sched.service.api.schemas.lease import Reservations
 
 MAX_OFFERS = 20
 DEFAULT_OFFERS = 6
-MAX_ALTERNATIVES = 10
 EARLIEST = 'earliest'
 BEST = [EARLIEST, 'longest', 'most']
 # The least distance between the starts of two offers.
@@ -28,24 +23,9 @@ DEFAULT_DISTANCE = '1h'
 _RESERVATIONS = Reservations(reservation.new, least=1)
 
 
-class _Alternatives(Type):
-    """Lists of reservations."""
-
-    def schema(self, version: Version) -> validation.Schema:
-        return {
-            'type': 'array',
-            'maxItems': MAX_ALTERNATIVES,
-            'items': _RESERVATIONS.schema(version),
-        }
-
-
 _SEARCH = Object(
     Field('reservations', meaning.RESERVATIONS, type=_RESERVATIONS),
-    Field(
-        'alternatives',
-        'Lists of reservations, each of which would do instead',
-        type=_Alternatives({}), required=False,
-    ),
+    lease.alternatives(10),
     Field('duration', 'Least length of the lease', type=DURATION),
     Field(
         'max_duration',
@@ -93,14 +73,3 @@ _SEARCH = Object(
     ),
 )
 SEARCH = validation.by_version(_SEARCH.schema)
-
-
-def plain(document: Any) -> Any:
-    """Return `document` with values of reservations in the schema's form."""
-    read = lease.plain(document)
-    alternatives = isinstance(read, dict) and read.get('alternatives')
-    if not isinstance(alternatives, list):
-        return read
-    return {
-        **read, 'alternatives': list(map(reservation.plain_all, alternatives))
-    }

@@ -10,6 +10,7 @@ from blazar_sched.domain import state_machine
 from blazar_sched.service.api import meaning
 from blazar_sched.service.api.field import BOOLEAN
 from blazar_sched.service.api.field import Field
+from blazar_sched.service.api.field import INTEGER
 from blazar_sched.service.api.field import Item
 from blazar_sched.service.api.field import Many
 from blazar_sched.service.api.field import Object
@@ -85,6 +86,14 @@ LEASE = Object(
     ),
     dataclasses.replace(
         LABELS, get=lambda lease: lease.get('labels', {}), required=True
+    ),
+    Field(
+        'alternative',
+        'Position of the reservations that are booked: 0 for `reservations`, '
+        'then those of `alternatives`; only in the answer to a request with '
+        '`alternatives`',
+        0, INTEGER, lambda lease: lease.get('alternative'), V1_1,
+        required=False,
     ),
     Field('reservations', meaning.RESERVATIONS, type=Many(RESERVATION)),
     Field(
