@@ -28,6 +28,12 @@ LABELS: verb.Option = ('--label', {
     'help': 'Label by which the lease is found, in place of the labels that '
     'it has (may be repeated)',
 })
+NO_LABELS: verb.Option = ('--no-label', {
+    'action': 'store_const',
+    'const': {},
+    'dest': 'labels',
+    'help': 'Remove all labels of the lease',
+})
 
 
 class Lease(verb.Noun):
@@ -95,6 +101,7 @@ class ChangeLease(Lease, verb.Set):
         length('--duration', 'New length of the lease'),
         BEFORE_END,
         LABELS,
+        NO_LABELS,
         verb.DRY_RUN,
     )
 

@@ -244,6 +244,8 @@ def test_leases_are_searched(program, night):
         '--start-date "2030-01-02 00:00"', '--end-date "2030-01-01 00:00"',
     ):
         assert openstack.read(f'lease search {options}') == []
+    changed = openstack.read('lease change night --no-label')
+    assert changed['labels'] == {}
 
 
 def test_a_lease_is_prolonged_as_far_as_possible(program, night):
