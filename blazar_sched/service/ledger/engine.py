@@ -99,7 +99,9 @@ def _create(url: str, patient: bool) -> tuple[sa.Engine, sa.Engine]:
         connect_args.pop('read_timeout', None)
     if name == 'sqlite':
         engine = sa.create_engine(
-            url, connect_args=connect_args, max_overflow=-1
+            url, connect_args=connect_args, max_overflow=-1,
+            # They may have the secret of a webhook, and would be logged.
+            hide_parameters=True,
         )
         event.listen(engine, 'do_connect', _create_file)
         event.listen(engine, 'connect', _connect_sqlite)
@@ -111,6 +113,7 @@ def _create(url: str, patient: bool) -> tuple[sa.Engine, sa.Engine]:
             isolation_level='REPEATABLE READ',
             max_overflow=50,
             pool_pre_ping=True,
+            hide_parameters=True,
         )
         event.listen(engine, 'handle_error', _give_up_outside_of_cluster)
     return engine, engine.execution_options(**_WRITE_OPTIONS[name])

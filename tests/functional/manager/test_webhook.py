@@ -120,6 +120,15 @@ def test_a_request_is_signed(near, hook):
     assert shown(near, made)['secret'] is None
 
 
+def test_an_error_of_the_database_has_no_secret(world):
+    made = rules.Webhook('id', 'project', 'https://x', (), 'whsec_', 0)
+    with pytest.raises(Exception, match='UNIQUE') as failed:
+        world.ledger.write(
+            lambda tx: (tx.put_webhook(made), tx.put_webhook(made))
+        )
+    assert 'whsec_' not in str(failed.value)
+
+
 def test_the_signature_is_that_of_standard_webhooks():
     assert rules.sign(
         'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw',
