@@ -106,6 +106,20 @@ def draws_on(
     )
 
 
+def will_draw_on(
+    replica: state.Replica, reserved: record.Reservation, server: Server
+) -> bool:
+    """Tell whether a server names a reservation by a label, not recorded yet.
+
+    The reservation may end before the server's record is there.
+    """
+    return (
+        server.uuid not in replica.instances
+        and hinted(server.reservation_id) is not None
+        and claim(replica, server, None, server.created) == reserved
+    )
+
+
 def claim(
     replica: state.Replica, server: Server, host: str | None, now: int
 ) -> record.Reservation | None:

@@ -115,6 +115,8 @@ class Finder:
                 for server, host in servers
                 if server_reservation.draws_on(
                     reservation, server, known.get(server.uuid), host
+                ) or server_reservation.will_draw_on(
+                    replica, reservation, server
                 )
             ]
 

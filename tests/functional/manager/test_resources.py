@@ -97,6 +97,32 @@ class TestHost:
         assert set(world.nova.stored) == kept
         assert world.lease(lease).status == 'TERMINATED'
 
+    def test_the_end_deletes_a_server_of_its_label_without_a_record(
+        self, world, whole
+    ):
+        """The record of a server that was created shortly before is late."""
+        for name in 'ab':
+            world.add_host(name)
+        world.create(whole(labels={'run': '7'}), start='now')
+        world.create(
+            whole(labels={'run': '7', 'long': '1'}), start=50, end=900
+        )
+        world.run()
+
+        def add(label, project_id='project', created=0):
+            return world.add_server(
+                'a', project_id, reservation_id=f'label:{label}',
+                created=world.now + created,
+            ).uuid
+
+        add('run=7')
+        kept = {add('run=8'), add('run=7', 'other'), add('run=7', created=-1)}
+        world.run(50)
+        kept |= {add('run=7'), add('long=1')}
+        world.run(150)
+        world.run(1)
+        assert set(world.nova.stored) == kept
+
     def test_an_aggregate_has_the_hosts_in_the_window_only(
         self, world, whole
     ):
