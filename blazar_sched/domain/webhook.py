@@ -18,9 +18,10 @@ MAIL_PAUSE = 60
 MAX_MAILS = 10
 # The most notifications that wait for a webhook.
 MAX_WAITING = 10_000
-# The longest pause between two tries, and for how long tries may fail, in
-# seconds.
+# The longest pause between two tries, also of a receiver that answers, and for
+# how long tries may fail, in seconds.
 MAX_PAUSE = 3600
+MAX_PAUSE_OF_REFUSED = 60
 MAX_FAILING = 86400
 MAX_ERROR = 255
 
@@ -68,15 +69,21 @@ class Webhook:
         return self.url.removeprefix(MAILTO) if is_mail else None
 
     def after(
-        self, now: int, sent: int, error: str | None, gone: bool = False
+        self,
+        now: int,
+        sent: int,
+        error: str | None,
+        gone: bool = False,
+        most: int = MAX_PAUSE,
     ) -> 'Webhook':
-        """Return the webhook as it is after tries, of which the last may fail.
+        """Return the webhook as it is after a turn.
 
-        The pause between two tries doubles each time.
+        The pause between two turns that fail doubles each time.
 
         :param sent: the number of notifications that were sent
-        :param error: why the try failed, None if it was successful
+        :param error: why a request failed, None if none did
         :param gone: whether the receiver wants no notification any more
+        :param most: the longest pause in seconds
         """
         if error is None:
             pause = MAIL_PAUSE * sent if self.mail_to else 0
@@ -84,11 +91,11 @@ class Webhook:
                 self, due_at=now + pause, failures=0, failing_since=None,
                 error=None,
             )
-        since = now if self.failing_since is None else self.failing_since
+        since = now if sent else self.failing_since or now
         late = FAILING if now - since >= MAX_FAILING else None
         return dataclasses.replace(
             self,
-            due_at=now + min(2 ** min(self.failures, 12), MAX_PAUSE),
+            due_at=now + min(2 ** min(self.failures, 12), most),
             failures=self.failures + 1,
             failing_since=since,
             error=error[:MAX_ERROR],
@@ -103,6 +110,8 @@ class Delivery:
     :param commit: the number of the commit that made the notification
     :param position: the position among the notifications of the commit
     :param body: the body of the request, JSON
+    :param subject: the id of the lease, lease request or series
+    :param refused_at: when the receiver has first refused the notification
     """
 
     id: str
@@ -110,6 +119,8 @@ class Delivery:
     commit: int
     position: int
     body: str
+    subject: str
+    refused_at: int | None = None
 
 
 def matches(pattern: str, event_type: str) -> bool:

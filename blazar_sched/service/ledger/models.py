@@ -290,6 +290,8 @@ class WebhookDelivery(Base):
     commit: orm.Mapped[int]
     position: orm.Mapped[int] = orm.mapped_column(sa.Integer)
     body: orm.Mapped[str] = orm.mapped_column(Text)
+    subject: orm.Mapped[str] = orm.mapped_column(Id)
+    refused_at: orm.Mapped[int | None]
 
 
 class Calendar(Base):

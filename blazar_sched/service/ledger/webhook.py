@@ -26,6 +26,9 @@ from blazar_sched.service.ledger import rows
 
 _of = functools.partial(rows.of_project, models.Webhook)
 
+# The fields with the subject of a notification. That of a lease request may
+# have a lease, too.
+_SUBJECTS = ('request_id', 'series_id', 'lease_id')
 _ENABLED = models.Webhook.disabled.is_(None)
 
 
@@ -58,25 +61,24 @@ def due(connection: sa.Connection, now: int, limit: int) -> list[Webhook]:
     waiting = sa.exists().where(
         models.WebhookDelivery.webhook_id == models.Webhook.id
     )
-    ids = connection.scalars(
-        sa.select(models.Webhook.id)
+    return _read(connection.execute(
+        sa.select(models.Webhook)
         .where(_ENABLED, models.Webhook.due_at <= now, waiting)
         .order_by(models.Webhook.due_at, models.Webhook.id)
         .limit(limit)
-    ).all()
-    found = {
-        each.id: each
-        for each in _select(connection, models.Webhook.id.in_(ids))
-    }
-    return [found[id_] for id_ in ids]
+    ).mappings().all())
 
 
 def next_delivery(
-    connection: sa.Connection, claimed: Webhook, last: Delivery | None
+    connection: sa.Connection,
+    claimed: Webhook,
+    last: Delivery | None,
+    refused: Collection[Delivery],
 ) -> Delivery | None:
     """Return the next notification of a webhook that is still claimed.
 
     :param last: the last notification that was sent, None for the first
+    :param refused: the notifications whose subjects are left out
     """
     table = models.WebhookDelivery
     later = sa.true() if last is None else sa.or_(
@@ -86,7 +88,10 @@ def next_delivery(
     row = connection.execute(
         sa.select(table)
         .join(models.Webhook)
-        .where(_is(claimed), _ENABLED, later)
+        .where(
+            _is(claimed), _ENABLED, later,
+            table.subject.not_in({each.subject for each in refused}),
+        )
         .order_by(table.commit, table.position)
         .limit(1)
     ).mappings().first()
@@ -111,20 +116,19 @@ def queue(
         return
     commit = connection.execute(sa.select(models.Ledger.commits)).scalar_one()
     at = datetime.datetime.fromtimestamp(now, datetime.UTC).isoformat()
-    bodies = [
-        json.dumps(
-            {'type': n.event_type, 'timestamp': at, 'data': n.payload()}
+    shown = [
+        (
+            json.dumps({'type': n.event_type, 'timestamp': at, 'data': data}),
+            next((data[key] for key in _SUBJECTS if key in data), ''),
         )
-        for n in told
+        for n, data in ((each, each.payload()) for each in told)
     ]
     for hook in hooks:
         new = [
             rows.columns(Delivery(
-                str(uuid.uuid4()), hook.id, commit, position, body
+                str(uuid.uuid4()), hook.id, commit, position, *shown[position]
             ))
-            for position, (n, body) in enumerate(
-                zip(told, bodies, strict=True)
-            )
+            for position, n in enumerate(told)
             if n.project_id == hook.project_id and hook.wants(n.event_type)
         ]
         if new and _count(connection, hook) + len(new) > rules.MAX_WAITING:
@@ -148,13 +152,15 @@ def change(
     old: Webhook,
     new: Webhook,
     delivered: Collection[str] = (),
+    refused: Collection[Delivery] = (),
 ) -> bool:
-    """Write what a try has changed, unless the webhook has changed meanwhile.
+    """Write what a turn has changed, unless the webhook has changed meanwhile.
 
     A webhook that is disabled stays so, and loses all notifications.
 
     :param delivered: the ids of the notifications that were sent, which are
         deleted in any case
+    :param refused: the notifications that the receiver has refused
     :returns: whether the webhook was changed
     """
     table = models.WebhookDelivery
@@ -163,6 +169,11 @@ def change(
         .where(_is(old), _ENABLED)
         .values(rows.columns(new, events=list(new.events)))
     ).rowcount == 1
+    for each in refused:
+        connection.execute(
+            sa.update(table).where(table.id == each.id)
+            .values(refused_at=each.refused_at)
+        )
     connection.execute(sa.delete(table).where(
         table.webhook_id == old.id if changed and new.disabled
         else table.id.in_(delivered)
@@ -204,9 +215,12 @@ def _is(known: Webhook) -> sa.ColumnElement[bool]:
 def _select(
     connection: sa.Connection, condition: sa.ColumnElement[bool]
 ) -> list[Webhook]:
+    return _read(rows.select(connection, models.Webhook, condition))
+
+
+def _read(found: Sequence[sa.RowMapping]) -> list[Webhook]:
     return [
-        Webhook(**{**row, 'events': tuple(row['events'])})
-        for row in rows.select(connection, models.Webhook, condition)
+        Webhook(**{**row, 'events': tuple(row['events'])}) for row in found
     ]
 
 

@@ -3,7 +3,8 @@
 
 A commit writes its notifications for the webhooks of their projects; see
 ledger.webhook. They are sent in the order of the commits, one request at a
-time for each webhook, by the manager that has claimed the webhook. A manager
+time for each webhook, by the manager that has claimed the webhook. One that is
+refused holds up those of its own lease, lease request or series. A manager
 that is killed leaves a claim that expires: another manager goes on then, and
 repeats what the first has sent since its claim.
 """
@@ -48,6 +49,11 @@ MAX_DUE = 1000
 # For how many seconds, and how many notifications, a webhook keeps a worker.
 TURN = 20
 MAX_SENT = 500
+# After how many refused notifications a turn ends, and at which statuses: they
+# and no status, are not about one notification.
+MAX_REFUSED = 10
+_GONE = 410
+_OF_ALL = (None, _GONE, 429, 503)
 # The seconds for which a name server may be slow.
 SLACK = 60
 
@@ -183,22 +189,32 @@ class Webhooks(loop.Looped):
             self._loop.wake()
 
     def _send_all(self, claimed: Webhook) -> None:
-        """Send what waits for a webhook, until a request fails."""
+        """Send what waits for a webhook, and is not behind a refused one."""
         until = self._monotonic() + TURN
         sent: list[str] = []
         most = webhook.MAX_MAILS if claimed.mail_to else MAX_SENT
+        refused: list[Delivery] = []
         last: Delivery | None = None
-        error, gone = None, False
+        error: str | None = None
+        status: int | None = 200
         while (
-            error is None and len(sent) < most
-            and self._monotonic() < until
-            and (last := self._ledger.next_delivery(claimed, last))
+            status not in _OF_ALL and len(sent) < most
+            and len(refused) < MAX_REFUSED and self._monotonic() < until
+            and (last := self._ledger.next_delivery(claimed, last, refused))
         ):
-            error, gone = self._send(claimed, last)
-            if error is None:
+            failure, status = self._send(claimed, last)
+            error = failure or error
+            if failure is None:
                 sent.append(last.id)
+            elif status not in _OF_ALL:
+                refused.append(last)
             faults.point('webhook:sent')
-        new = claimed.after(int(self._clock()), len(sent), error, gone)
+        now = int(self._clock())
+        new = claimed.after(
+            now, len(sent), error, status == _GONE,
+            webhook.MAX_PAUSE if status in _OF_ALL
+            else webhook.MAX_PAUSE_OF_REFUSED,
+        )
         if error is not None:
             LOG.warning(
                 'Could not send to webhook %s of project %s: %s%s',
@@ -206,26 +222,42 @@ class Webhooks(loop.Looped):
                 f'; the webhook is disabled: {new.disabled}'
                 if new.disabled else '',
             )
-        self._change(claimed, new, sent)
+        refused = [
+            dataclasses.replace(each, refused_at=each.refused_at or now)
+            for each in refused
+        ]
+        for each in refused:
+            if now - (each.refused_at or now) >= webhook.MAX_FAILING:
+                LOG.warning(
+                    'Webhook %s has refused notification %s for too long',
+                    claimed.id, each.id,
+                )
+                sent.append(each.id)
+        self._change(claimed, new, sent, refused)
 
     def _change(
-        self, old: Webhook, new: Webhook, sent: Collection[str] = ()
+        self,
+        old: Webhook,
+        new: Webhook,
+        sent: Collection[str] = (),
+        refused: Collection[Delivery] = (),
     ) -> bool:
         return self._ledger.write(
-            lambda tx: tx.change_webhook(old, new, sent)
+            lambda tx: tx.change_webhook(old, new, sent, refused)
         )
 
     def _send(
         self, claimed: Webhook, delivery: Delivery
-    ) -> tuple[str | None, bool]:
+    ) -> tuple[str | None, int | None]:
         """Send a notification.
 
-        :returns: the error, None if there is none; and whether the receiver
-            wants no notification any more
+        :returns: the error, None if there is none; and the status of the
+            response, None if there is no response
         """
         now = int(self._clock())
         if claimed.mail_to is not None:
-            return self._mail(claimed, claimed.mail_to, delivery), False
+            failure = self._mail(claimed, claimed.mail_to, delivery)
+            return failure, None if failure else 200
         headers = {
             'Content-Type': 'application/json',
             'User-Agent': 'blazar-sched',
@@ -244,10 +276,10 @@ class Webhooks(loop.Looped):
             # The project is not told what the receiver, or a name server, has
             # answered.
             LOG.info('Webhook %s: %s', claimed.id, e)
-            return str(e.args[0]), False
+            return str(e.args[0]), None
         if 200 <= status < 300:
-            return None, False
-        return f'the receiver has answered {status}', status == 410
+            return None, status
+        return f'the receiver has answered {status}', status
 
     def _mail(
         self, claimed: Webhook, address: str, delivery: Delivery

@@ -162,6 +162,53 @@ def test_each_notification_waits_for_the_one_before(near, hook, status):
     assert {first[0], failed[0], again[0]} == {'/soon'}
 
 
+def test_a_refused_notification_holds_up_its_own_lease_alone(near, hook):
+    """And is given up after a day, while the receiver accepts others."""
+    made = register(near, hook.url)
+    leases = [near.create(start=s, end=s + 100) for s in (200_000, 300_000)]
+    near.leases.update(leases[0].id, None, {'name': 'other'})
+    hook.answers = [400]
+    send(near)
+    first, second = told_to(hook)
+    assert (first[1], second[1]) == (leases[0].id, leases[1].id)
+    assert '400' in shown(near, made)['error']
+    for hour in range(24):
+        hook.answers = [500, 204]
+        near.leases.update(leases[1].id, None, {'name': f'{hour}'})
+        send(near, seconds=3600)
+        assert told_to(hook) == [first, ('lease.update', leases[1].id)]
+        assert shown(near, made)['disabled'] is None
+    send(near, seconds=60)
+    assert told_to(hook) == [('lease.update', leases[0].id)]
+    assert shown(near, made)['error'] is None
+
+
+def test_the_leases_of_which_one_is_refused_are_retried_in_a_minute(
+    near, hook
+):
+    """However long the receiver has refused; ten at a time."""
+    register(near, hook.url)
+    for n in range(12):
+        near.create(start=1000 * n + 200_000, end=1000 * n + 201_000)
+    for seconds in (0, 1, 2, 4, 8, 16, 32, 60, 60):
+        hook.answers = [500] * 12
+        send(near, seconds=seconds)
+        assert len(hook.requests()) == 10
+    hook.answers = []
+    send(near, seconds=60)
+    assert len(told_to(hook)) == 12
+
+
+@pytest.mark.parametrize('status', [429, 503])
+def test_a_receiver_that_is_busy_gets_one_request(near, hook, status):
+    register(near, hook.url)
+    for n in range(3):
+        near.create(start=1000 * n + 1000, end=1000 * n + 2000)
+    hook.answers = [status]
+    send(near)
+    assert len(hook.requests()) == 1
+
+
 def test_only_the_project_is_told(near, hook):
     other = register(near, hook.url, project='other')
     mine = register(near, hook.url, 'lease.update')

@@ -48,7 +48,9 @@ def upgrade() -> None:
         sa.Column('webhook_id', ID, nullable=False),
         sa.Column('commit', sa.BigInteger, nullable=False),
         sa.Column('position', sa.Integer, nullable=False),
+        sa.Column('subject', ID, nullable=False),
         sa.Column('body', TEXT, nullable=False),
+        sa.Column('refused_at', sa.BigInteger),
         sa.PrimaryKeyConstraint('id', name='pk_webhook_delivery'),
         sa.ForeignKeyConstraint(
             ['webhook_id'], ['webhook.id'],
