@@ -229,6 +229,7 @@ class Cloud:
         # The leases, with their allocations and the record of the reservation.
         self._leases: dict[str, Lease] = {}
         self._allocations: dict[str, list[Allocation]] = {}
+        self._leavable: leavable.Leavable = {}
         self._reservations: dict[str, record.Reservation] = {}
         # The vCPUs that open reservations do not use, by host and reservation.
         self._unused: dict[str, dict[str, int]] = {}
@@ -277,6 +278,8 @@ class Cloud:
             id_, vcpus, memory_mb, asked.declared, preemptible, gpus=gpus,
             movable=asked.movable,
         )
+        # What was found for the instance before is out of date.
+        self._write_leavable({})
         chosen = self._choose(here, spec)
         if chosen is None and self._find_leavable():
             chosen = self._choose(here, spec)
@@ -506,8 +509,8 @@ class Cloud:
     def _find_leavable(self) -> bool:
         """Write which hosts leases can leave; tell whether there are any.
 
-        The manager has written this before. Here it is only asked for where
-        nothing else helps, which is the only case in which it counts.
+        The manager writes this after each change. Here it is only asked for
+        where nothing else helps, which is the only case in which it counts.
         """
         if not (self._relocates and self.policy.reallocation):
             return False
@@ -517,11 +520,17 @@ class Cloud:
             [each for each in self._leases.values() if each.start > soon],
             _POOL_FIRST,
         )
+        self._write_leavable(found)
+        return bool(found)
+
+    def _write_leavable(self, found: leavable.Leavable) -> None:
+        if found == self._leavable:
+            return
+        self._leavable = found
         for id_, old in self._reservations.items():
             hosts = found.get(old.id, ())
             if hosts != old.leavable:
                 self._put_reservation(id_, leavable=hosts)
-        return bool(found)
 
     def _relieve(self, host_uuid: str) -> None:
         """Move leases off a host that holds too much, as replanning does."""

@@ -362,6 +362,28 @@ class TestRelocation:
         ]
         assert figures == [(0, 1, 0), (1, 0, 0)]
 
+    def test_no_lease_leaves_a_host_once_the_other_hosts_are_reserved(self):
+        """The second lease could leave its host before the third was booked.
+        """
+        large = [trace.Host(name, 8, 32768) for name in 'cd']
+        short = instance(0, START - 2 * HOUR, vcpus=8)
+        first, second = (
+            dataclasses.replace(
+                instance(at, SPAN, trace.UNBOUNDED, vcpus=8), movable=NOT
+            )
+            for at in (HOUR, 3 * HOUR)
+        )
+        found = self.played(
+            short, short, first, second, pool=2,
+            hosts=[host('a'), host('b'), *large],
+            bookings=[
+                whole(), whole(number=1), whole(at=2 * HOUR, number=2)
+            ],
+            lease_gap_weight_multiplier=0.0,
+        )
+        assert (found.refused.total(), found.reallocated) == (1, 1)
+        assert (found.refused_leases, found.late) == ([], 0)
+
     def unbounded(self, count, vcpus, lifetime=SPAN):
         return [
             instance(0, lifetime, trace.UNBOUNDED, vcpus) for _ in range(count)
