@@ -207,7 +207,11 @@ def test_on_sqlite_it_is_the_managers_own(new_member):
 @pytest.fixture
 def members(tmp_path, database_on, cloud):
     """Two running managers on one ledger, with two hosts."""
-    site = Deployment(tmp_path, database_on('mysql'), cloud=cloud.url)
+    # Long enough to be renewed by a process that waits for a core.
+    site = Deployment(
+        tmp_path, database_on('mysql'), cloud=cloud.url,
+        event_claim_seconds=10,
+    )
     members = [Member(site), Member(site)]
     for name in cloud.hosts:
         members[0].manager.hosts.create(name, {})
