@@ -87,8 +87,8 @@ class Waiting:
         self._most = threads // _THREADS
         self._lock = threading.Lock()
         self._by_project: Counter[str] = Counter()
-        # When the last of the requests without a place is to be repeated.
-        self._last = 0.0
+        # When the last request of a project without a place is to be repeated.
+        self._last: dict[str, float] = {}
 
     def until(
         self, wait: Wait, project_id: str, status: Callable[[], str]
@@ -103,7 +103,7 @@ class Waiting:
         end = time.monotonic() + wait.timeout
         with self._place(project_id) as has_place:
             if wait.alone or not has_place:
-                return self._later()
+                return self._later(project_id)
             while status() not in wait.statuses:
                 left = end - time.monotonic()
                 if left <= 0:
@@ -111,16 +111,18 @@ class Waiting:
                 time.sleep(min(_PAUSE, left))
         return 0
 
-    def _later(self) -> int:
+    def _later(self, project_id: str) -> int:
         """Return the seconds after which the caller's repetition is due.
 
-        The more requests there are, the later each of them is repeated.
+        The more requests a project has, the later each of them is repeated.
         """
         with self._lock:
             now = time.monotonic()
-            due = max(now + _LATER, self._last + _APART)
-            self._last = min(due, now + MAX_TIMEOUT)
-            return round(self._last - now)
+            last = self._last.get(project_id, 0.0)
+            due = min(max(now + _LATER, last + _APART), now + MAX_TIMEOUT)
+            self._last = {k: v for k, v in self._last.items() if v > now}
+            self._last[project_id] = due
+            return round(due - now)
 
     @contextlib.contextmanager
     def _place(self, project_id: str) -> Iterator[bool]:

@@ -95,6 +95,18 @@ def test_few_requests_wait_and_the_others_are_answered_at_once():
     assert ask('other', timeout=1) == 0
 
 
+def test_a_thousand_requests_of_a_project_delay_its_own_repetitions_alone():
+    requests = waiting.Waiting(4)
+    wait = waiting.Wait(['ACTIVE'], 60, alone=True)
+
+    def ask(project):
+        return requests.until(wait, project, str)
+
+    own = [ask('p1') for _ in range(1000)]
+    assert own == sorted(own)
+    assert (own[0], 40 < own[-1] <= 60, ask('p2')) == (5, True, 5)
+
+
 def test_the_only_thread_of_a_process_does_not_wait(show, pending):
     asked = show(pending['alice:p1'], threads=False, wait_for='ACTIVE')
     assert seen(asked) == ('PENDING', '5')
