@@ -97,7 +97,8 @@ class Lease(Resource):
         callback: Callable[[int], None],
     ) -> Self:
         """Wait for a status as `Proxy.wait_for_status` does."""
-        wanted = [status, *failures]
+        # The SDK's own wait for a status ignores case, too.
+        status, *failures = wanted = [s.upper() for s in (status, *failures)]
         until = time.monotonic() + (math.inf if wait is None else wait)
         for _ in utils.iterate_timeout(
             wait, f'Lease {self.id} is not {status}', wait=0

@@ -288,7 +288,7 @@ def test_a_lease_is_waited_for(admin):
     assert active.status == 'ACTIVE'
     assert active.reservations[0]['hosts'] == ['compute-1']
     ended = admin.update_lease(lease, end_date='now')
-    admin.wait_for_status(ended, 'TERMINATED', interval=0.1, wait=60)
+    admin.wait_for_status(ended, 'terminated', interval=0.1, wait=60)
 
 
 def test_a_wait_ends_before_the_request_that_it_repeats(admin):
