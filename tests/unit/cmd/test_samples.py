@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from blazar_sched.conf import nova as nova_conf
+from blazar_sched.conf import product as product_conf
 from blazar_sched.conf import scheduler as scheduler_conf
 from blazar_sched.conf import service as service_conf
 from blazar_sched.conf import threshold as threshold_conf
@@ -109,6 +110,8 @@ def test_the_sample_says_what_is_so_by_default(sample, tmp_path):
     # An option that may be repeated is shown with one empty value.
     thresholds = threshold_conf.thresholds(conf)
     set_to['manager', 'capacity_threshold'] = thresholds, []
+    products = product_conf.products(conf)
+    set_to['manager', 'product'] = products, {}
     set_to['nova', 'pci_alias'] = nova_conf.pci_aliases(conf), {}
     assert {k: v for k, v in set_to.items() if v[0] != v[1]} == {}
 
