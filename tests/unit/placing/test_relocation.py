@@ -114,11 +114,15 @@ class World:
         )
 
     def until(self, name, start):
-        """Return the time until which a host has room from a start on."""
+        """Return the time until which a host has room from a start on.
+
+        Room until the end of the instance is room for ever.
+        """
+        last = min(LAST, self.instance.end)
         at = start
-        while at < LAST and self.has_room(name, at):
+        while at < last and self.has_room(name, at):
             at += 1
-        return FOREVER if at == LAST else at
+        return FOREVER if at >= last else at
 
     def is_reachable(self, name, start, leave_after, moves, shortest):
         """Tell whether any path leads from a host to the end.
