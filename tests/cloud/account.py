@@ -96,10 +96,15 @@ class Placement:
         )
         return str(made['uuid'])
 
-    def remove(self, provider: str) -> bool:
-        """Delete a provider; tell whether the provider is gone."""
-        path = f'/resource_providers/{provider}'
-        return self._placement.delete(path).status_code in (204, 404)
+    def empty(self, provider: str) -> bool:
+        """Delete the inventories of a provider; tell whether they are gone.
+
+        Without a provider that nova-compute knows, all builds would fail until
+        nova-compute reads the providers again.
+        """
+        path = f'/resource_providers/{provider}/inventories'
+        answer = self._placement.delete(path, microversion='1.5')
+        return bool(answer.status_code == 204)
 
     def used_by(self, consumer: str, resource_class: str) -> dict[str, int]:
         """Return how much a consumer uses of a class, by provider."""

@@ -24,10 +24,10 @@ def cards(admin, register, placement):
     for host in HOSTS:
         register(host)
     yield made
-    # A provider in use cannot be deleted.
+    # An inventory in use cannot be deleted.
     account.clear(admin)
     for provider in made:
-        polling.until(lambda each=provider: placement.remove(each))
+        polling.until(lambda each=provider: placement.empty(each))
 
 
 @pytest.fixture
