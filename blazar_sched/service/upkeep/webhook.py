@@ -49,10 +49,11 @@ MAX_DUE = 1000
 # For how many seconds, and how many notifications, a webhook keeps a worker.
 TURN = 20
 MAX_SENT = 500
-# After how many refused notifications a turn ends, and at which statuses: they
-# and no status, are not about one notification.
+# After so many refused notifications a turn ends.
 MAX_REFUSED = 10
 _GONE = 410
+# A turn also ends at these statuses of a response, and without a response:
+# they concern the receiver, and not one notification.
 _OF_ALL = (None, _GONE, 429, 503)
 # The seconds for which a name server may be slow.
 SLACK = 60
@@ -254,10 +255,27 @@ class Webhooks(loop.Looped):
         :returns: the error, None if there is none; and the status of the
             response, None if there is no response
         """
+        try:
+            if claimed.mail_to is None:
+                status = self._post(claimed, delivery)
+            else:
+                self._mail(claimed, claimed.mail_to, delivery)
+                status = 200
+        except (exception.InvalidInput, exception.Unavailable) as e:
+            # The project is not told what the receiver, or a name server, has
+            # answered: that is the detail.
+            LOG.info('Webhook %s: %s', claimed.id, e)
+            return str(e.args[0]), None
+        if 200 <= status < 300:
+            return None, status
+        return f'the receiver has answered {status}', status
+
+    def _post(self, claimed: Webhook, delivery: Delivery) -> int:
+        """Post a notification to a receiver; return the status.
+
+        :raises Unavailable: if the receiver sends no response
+        """
         now = int(self._clock())
-        if claimed.mail_to is not None:
-            failure = self._mail(claimed, claimed.mail_to, delivery)
-            return failure, None if failure else 200
         headers = {
             'Content-Type': 'application/json',
             'User-Agent': 'blazar-sched',
@@ -267,24 +285,19 @@ class Webhooks(loop.Looped):
                 claimed.secret, delivery.id, now, delivery.body
             ),
         }
-        try:
-            status = receiver.post(
-                claimed.url, headers, delivery.body, self._conf.timeout,
-                self._allowed,
-            )
-        except exception.Unavailable as e:
-            # The project is not told what the receiver, or a name server, has
-            # answered.
-            LOG.info('Webhook %s: %s', claimed.id, e)
-            return str(e.args[0]), None
-        if 200 <= status < 300:
-            return None, status
-        return f'the receiver has answered {status}', status
+        return receiver.post(
+            claimed.url, headers, delivery.body, self._conf.timeout,
+            self._allowed,
+        )
 
     def _mail(
         self, claimed: Webhook, address: str, delivery: Delivery
-    ) -> str | None:
-        """Send a notification to a person; return the error, if any."""
+    ) -> None:
+        """Send a notification to a person.
+
+        :raises InvalidInput: if the operator permits the address no longer
+        :raises Unavailable: if the mail server does not accept the message
+        """
         content = json.loads(delivery.body)
         event_type, data = content['type'], content['data']
         said = _SAID.get(event_type, event_type)
@@ -297,14 +310,10 @@ class Webhooks(loop.Looped):
             f'Project {claimed.project_id} has asked for this message, by the '
             f'webhook {claimed.id}.',
         ]
-        try:
-            mail.send(
-                self._all, self._address(address),
-                f'{data["name"]}: {said}', lines, delivery.id,
-            )
-        except (exception.InvalidInput, exception.Unavailable) as e:
-            return str(e)
-        return None
+        mail.send(
+            self._all, self._address(address),
+            f'{data["name"]}: {said}', lines, delivery.id,
+        )
 
     def _address(self, text: str) -> headerregistry.Address:
         """Return an address to which the operator lets webhooks send.
