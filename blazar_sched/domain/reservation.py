@@ -57,10 +57,10 @@ class Reservation:
     `on_end` is one of ON_END. A server needs no hint to use a reservation that
     is `magnetic`. What the reservation does not use is lent if `lend`: see
     domain.lending. `labels` are as in domain.label. `product` is the name of a
-    product, '' for none. `made` holds the ids of
-    what the start of the reservation has created in other services, and what
-    was done before its end: [the action, the lease's `ending`] under
-    BEFORE_END; likewise under ON_START, with the start.
+    product, '' for none. `made` holds the ids of what the start of the
+    reservation has created in other services, and the actions that were done:
+    [the action, the lease's `ending`] under BEFORE_END, and [the action, the
+    start of the lease] under ON_START.
     """
 
     id: str

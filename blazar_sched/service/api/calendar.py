@@ -2,8 +2,8 @@
 """Calendars: the handlers of the links, and what is at a link.
 
 Programs that read calendars cannot send a token of Keystone: whoever knows the
-link of a calendar reads the calendar. The token in the link is known to its
-owners only: the manager and the log have the digest, and nothing.
+link of a calendar reads the calendar. The manager gets the digest of the token
+in the link, and the log has neither.
 """
 
 from collections.abc import Iterable

@@ -28,7 +28,7 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 MAX_ADDRESSES = 4
 _PORTS = {'http': 80, 'https': 443}
 # The public addresses of IPv6: all others are local, not assigned, or
-# translated to IPv4. So are those of 6to4 and Teredo.
+# translated to IPv4, as the addresses of 6to4 and Teredo are.
 _PUBLIC = ipaddress.ip_network('2000::/3')
 _TRANSLATED = [
     ipaddress.ip_network(text) for text in ('2002::/16', '2001::/32')

@@ -114,7 +114,7 @@ class Project:
     ) -> list[tuple[Window, int]]:
         """Return the units of a product in the window of a lease.
 
-        Those of all projects are returned, but not those of the lease.
+        The units of the other leases of all projects are returned.
         """
         booked = self._source.units(product, lease.window)
         booked += [

@@ -100,7 +100,7 @@ def _create(url: str, patient: bool) -> tuple[sa.Engine, sa.Engine]:
     if name == 'sqlite':
         engine = sa.create_engine(
             url, connect_args=connect_args, max_overflow=-1,
-            # They may have the secret of a webhook, and would be logged.
+            # Parameters may have the secret of a webhook: never log them.
             hide_parameters=True,
         )
         event.listen(engine, 'do_connect', _create_file)

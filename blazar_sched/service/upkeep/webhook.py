@@ -3,10 +3,10 @@
 
 A commit writes its notifications for the webhooks of their projects; see
 ledger.webhook. They are sent in the order of the commits, one request at a
-time for each webhook, by the manager that has claimed the webhook. One that is
-refused holds up those of its own lease, lease request or series. A manager
-that is killed leaves a claim that expires: another manager goes on then, and
-repeats what the first has sent since its claim.
+time for each webhook, by the manager that has claimed the webhook. A refused
+notification holds up the notifications of its own lease, lease request or
+series. A manager that is killed leaves a claim that expires: another manager
+goes on then, and repeats what the first has sent since its claim.
 """
 
 from collections.abc import Callable

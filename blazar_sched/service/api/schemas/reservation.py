@@ -295,7 +295,7 @@ _OF_PRODUCT = (
     _ON_START,
     *USE[HOST],
 )
-# What only requests have: in an answer, `hosts` are those that were chosen.
+# The fields of requests alone: in a response, `hosts` are the chosen hosts.
 _HOSTS = (
     Field(
         'hosts',
