@@ -22,6 +22,7 @@ from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.window import Window
 from blazar_sched.placing import displacement
 from blazar_sched.placing import lease_placing
+from blazar_sched.placing import leavable
 from blazar_sched.placing.options import Options
 from blazar_sched.replica import state
 from blazar_sched.service import resources
@@ -63,6 +64,7 @@ class LeaseWriter:
 
     def write(self, tx: PlacingTx, new: Sequence[Placed]) -> None:
         """Write new leases with what `place` has returned for each."""
+        _forget_leavable(tx)
         tx.add_leases(
             [lease for lease, _, _ in new],
             (
@@ -115,6 +117,7 @@ class LeaseWriter:
         tx.put_lease(new)
         for reservation_id, allocations in placed.items():
             tx.put_allocations(reservation_id, allocations, now)
+        _forget_leavable(tx)
         _put_paths(tx, displaced)
         self._book(tx, new, new.window)
         notifier.lease(tx, LEASE_UPDATE, new)
@@ -160,6 +163,7 @@ class LeaseWriter:
         tx.put_lease(new)
         for reservation_id, allocations in placed.items():
             tx.put_allocations(reservation_id, allocations, now)
+        _forget_leavable(tx)
         _put_paths(tx, displaced)
         self._book(tx, new, new.left(now), settled)
         notifier.lease(tx, LEASE_UPDATE, new)
@@ -284,6 +288,17 @@ def _put_paths(tx: PlacingTx, displaced: Iterable[Instance]) -> None:
     """Write the paths of the instances that a lease displaces."""
     for each in displaced:
         tx.put_instance(each)
+
+
+def _forget_leavable(tx: PlacingTx) -> None:
+    """Clear the hosts that leases can leave.
+
+    The room to which the leases would move may be reserved now, and
+    nova-scheduler must not count on that room: upkeep finds the hosts anew.
+    """
+    known = leavable.known(tx.replica)
+    if known:
+        tx.set_leavable_hosts(dict.fromkeys(known, ()))
 
 
 def _needs(lease: Lease) -> list[Reservation]:

@@ -4,6 +4,7 @@
 from collections import defaultdict
 from collections.abc import Collection
 from collections.abc import Mapping
+from collections.abc import Sequence
 import itertools
 from typing import Any
 
@@ -304,6 +305,27 @@ def set_made(
     return [] if before == after else list(map(record.encode, after.values()))
 
 
+def set_leavable(
+    connection: sa.Connection, found: Mapping[str, Sequence[str]]
+) -> list[record.Record]:
+    """Write the hosts that reservations can leave; return the records.
+
+    :param found: the uuids of the hosts, by the id of each reservation to
+        write
+    """
+    made = connection.execute(
+        sa.select(models.Reservation.id, models.Reservation.made)
+        .where(models.Reservation.id.in_(found))
+    ).all()
+    return [
+        each
+        for id_, old in made
+        for each in set_made(
+            connection, id_, {**old, LEAVABLE: found[id_]}
+        )
+    ]
+
+
 def set_status(
     connection: sa.Connection,
     reservation_id: str,
@@ -374,5 +396,6 @@ class Reads(access.Reads):
 class Writes(access.Writes):
     """The changes of single reservations."""
 
+    set_leavable_hosts = access.noted(set_leavable)
     set_reservation_made = access.noted(set_made)
     set_reservation_status = access.noted(set_status)

@@ -14,7 +14,6 @@ import functools
 from oslo_config import cfg
 
 from blazar_sched.domain.lease import Lease
-from blazar_sched.domain.reservation import LEAVABLE
 from blazar_sched.placing import leavable
 from blazar_sched.placing import overload
 from blazar_sched.placing.leavable import Leavable
@@ -84,13 +83,10 @@ class LeavableHosts(loop.Looped):
         leases = tx.leases_on(hosts, now)
         old = leavable.known(tx.replica)
         new = self._find(tx.replica, hosts, leases, now)
-        for id_ in sorted(old.keys() | new.keys()):
-            if old.get(id_) != new.get(id_):
-                lease = tx.lease(tx.replica.reservations[id_].lease_id)
-                [made] = (r.made for r in lease.reservations if r.id == id_)
-                tx.set_reservation_made(
-                    id_, {**made, LEAVABLE: new.get(id_, ())}
-                )
+        tx.set_leavable_hosts({
+            id_: new.get(id_, ()) for id_ in old.keys() | new.keys()
+            if old.get(id_) != new.get(id_)
+        })
 
     def _hosts_to_try(self, replica: state.Replica, now: int) -> list[str]:
         rules = placing_options.rules(self._conf)

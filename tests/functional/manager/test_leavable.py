@@ -111,6 +111,24 @@ def test_no_more_hosts_are_found_than_leases_can_leave(world):
     assert leavable(world) == set()
 
 
+@pytest.mark.parametrize('change', ['book', 'update'])
+def test_no_host_stays_leavable_once_a_lease_takes_room(world, change):
+    """A lease may take the only host to which another lease can move."""
+    later = book(world, 1, start=3 * DAY)
+    book(world, len(NAMES) - 1)
+    search(world)
+    assert leavable(world)
+    if change == 'book':
+        book(world, 1)
+    else:
+        world.leases.update(later.id, None, {
+            'start': world.now + DAY, 'end': world.now + DAY + NOTICE,
+        })
+    assert leavable(world) == set()
+    search(world)
+    assert leavable(world) == set()
+
+
 def test_what_was_found_stays_until_the_lease_has_moved(world):
     """Another server on the host has the same lease moved."""
     lease = book(world, 1)
