@@ -84,7 +84,7 @@ class Outside:
 
     def _post(self, url, data, headers, **kwargs):
         body, key = json.loads(data), headers['Idempotency-Key']
-        if 'event_type' in body:
+        if 'payload' in body:
             self._take_crossing(body, key)
         else:
             self._take(WEBHOOK, body['lease_id'], key, body['end_date'])
