@@ -292,7 +292,7 @@ class Vacater:
         for server, host_uuid in others:
             record = known.get(server.uuid)
             if record is None:
-                server = _unrecorded(server, claims[server.uuid])
+                server = _unrecorded(server, *claims[server.uuid])
             else:
                 server = dataclasses.replace(
                     server,
@@ -305,15 +305,17 @@ class Vacater:
 
     def _claims(
         self, servers: Collection[tuple[Server, str]], now: int
-    ) -> dict[str, ReservationRecord | None]:
+    ) -> dict[str, tuple[ReservationRecord | None, Instance | None]]:
         """Return the reservations that servers draw on, by server uuid.
 
         :param servers: each server with the uuid of its host
+        :returns: each with the record of the server on another host, if any
         """
         return self._ledger.read_replica(
             lambda replica: {
-                server.uuid: server_reservation.claim(
-                    replica, server, host, now
+                server.uuid: (
+                    server_reservation.claim(replica, server, host, now),
+                    replica.instances.get(server.uuid),
                 )
                 for server, host in servers
             }
@@ -600,11 +602,18 @@ def _end(
 
 
 def _unrecorded(
-    server: Server, claim: ReservationRecord | None
+    server: Server, claim: ReservationRecord | None, elsewhere: Instance | None
 ) -> Server:
-    """Return a server without a record, as its future record describes it."""
+    """Return a server without a record, as its future record describes it.
+
+    :param elsewhere: the record of the server on the host that the server has
+        left; its end may have changed since the server was booted
+    """
     if claim is None:
-        return dataclasses.replace(server, reservation_id=None)
+        end = server.end
+        if elsewhere is not None and elsewhere.claim is None:
+            end = elsewhere.end
+        return dataclasses.replace(server, end=end, reservation_id=None)
     return dataclasses.replace(
         server,
         end=window.FOREVER if claim.keeps else claim.end,

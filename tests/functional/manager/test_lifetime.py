@@ -679,6 +679,21 @@ class TestExtend:
         with pytest.raises(exception.NotEnoughHostsAvailable):
             world.create(whole(), start=HOUR, end=2 * HOUR)
 
+    def test_extension_counts_where_the_server_has_moved(
+        self, world, host, whole
+    ):
+        """A lease starts on the new host before the move is recorded."""
+        world.add_host('b')
+        server, lease = made(world, end=HOUR)
+        self.extend(world, lease, lease.end + 5 * HOUR)
+        other = world.create(
+            whole(), start=2 * HOUR, end=3 * HOUR, project_id='other'
+        )
+        change(world, server, node='b')
+        world.run(2 * HOUR)
+        assert shown(world, server).status == 'ACTIVE'
+        assert world.lease(other).degraded
+
     def test_lifetime_lease_can_always_be_shortened(self, world, host, whole):
         server, lease = made(world, end=2 * HOUR)
         self.extend(world, lease, world.now + HOUR)
