@@ -16,6 +16,7 @@ import dataclasses
 from typing import Any
 from typing import Self
 
+from blazar_sched.domain import fields
 from blazar_sched.domain.allocation import Allocation
 from blazar_sched.domain.reservation import Reservation
 
@@ -54,15 +55,8 @@ class Lending:
 
     @classmethod
     def decode(cls, made: Mapping[str, Any]) -> Self:
-        """Return what the `made` of a reservation holds.
-
-        Another version may have written other fields, which are ignored.
-        """
-        known = {field.name for field in dataclasses.fields(cls)}
-        return cls(**{
-            name: value for name, value in made.get(LENDING, {}).items()
-            if name in known
-        })
+        """Return what the `made` of a reservation holds."""
+        return fields.build(cls, made.get(LENDING, {}))
 
     def encode(self) -> dict[str, Any]:
         """Return the entries of `made`."""

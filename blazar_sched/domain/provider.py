@@ -14,6 +14,7 @@ from typing import Any
 
 import os_resource_classes as orc
 
+from blazar_sched.domain import fields
 from blazar_sched.domain import inventory
 from blazar_sched.domain.inventory import Inventory
 
@@ -120,7 +121,10 @@ def decode(data: Iterable[Mapping[str, Any]]) -> tuple[Providers, ...]:
         Providers(
             each['count'],
             tuple(each['traits']),
-            {name: Units(**held) for name, held in each['units'].items()},
+            {
+                name: fields.build(Units, held)
+                for name, held in each['units'].items()
+            },
         )
         for each in data
     )

@@ -12,6 +12,7 @@ import dataclasses
 import sys
 from typing import Any
 
+from blazar_sched.domain import fields
 from blazar_sched.domain import inventory
 from blazar_sched.domain import provider
 from blazar_sched.domain import reservation
@@ -117,17 +118,18 @@ Entity = Host | Reservation | Allocation | Instance | LifetimeHistory
 
 def _host(data: dict[str, Any]) -> Host:
     held = {
-        resource_class: Inventory(**figures)
+        resource_class: fields.build(Inventory, figures)
         for resource_class, figures in data['inventory'].items()
     }
-    return Host(
-        **{
+    return fields.build(
+        Host, {
             **data,
             'inventory': held,
             'projects': tuple(data['projects']),
             'traits': tuple(data['traits']),
             'maintenances': tuple(
-                ClosedWindow(**each) for each in data.get('maintenances', ())
+                fields.build(ClosedWindow, each)
+                for each in data.get('maintenances', ())
             ),
             'providers': provider.decode(data.get('providers', ())),
         }
@@ -136,8 +138,8 @@ def _host(data: dict[str, Any]) -> Host:
 
 def _reservation(data: dict[str, Any]) -> Reservation:
     # There are very many reservations, of few projects.
-    return Reservation(
-        **{
+    return fields.build(
+        Reservation, {
             **data,
             'project_id': sys.intern(data['project_id']),
             'resource_type': sys.intern(data['resource_type']),
@@ -152,16 +154,16 @@ def _reservation(data: dict[str, Any]) -> Reservation:
 
 def _instance(data: dict[str, Any]) -> Instance:
     path = tuple(Stay(*stay) for stay in data.get('path', ()))
-    return Instance(**{**data, 'path': path})
+    return fields.build(Instance, {**data, 'path': path})
 
 
 _DECODE: dict[str, Callable[[dict[str, Any]], Entity]] = {
     HOST: _host,
     RESERVATION: _reservation,
-    ALLOCATION: lambda data: Allocation(**data),
+    ALLOCATION: lambda data: fields.build(Allocation, data),
     INSTANCE: _instance,
-    LIFETIME_HISTORY: lambda data: LifetimeHistory(
-        **{**data, 'counts': tuple(data['counts'])}
+    LIFETIME_HISTORY: lambda data: fields.build(
+        LifetimeHistory, {**data, 'counts': tuple(data['counts'])}
     ),
 }
 _KIND = {
@@ -222,10 +224,9 @@ def _fields(entity: Any) -> dict[str, Any]:
 
 
 def decode(kind: str, data: dict[str, Any]) -> Entity:
-    """Build the entity that `data` describes.
+    """Build the entity that `data` describes; unknown fields are ignored.
 
-    :raises ValueError: if the kind is unknown or the fields are not those of
-        the kind
+    :raises ValueError: if the kind is unknown, or fields are missing or wrong
     """
     try:
         entity = _DECODE[kind](data)

@@ -154,7 +154,7 @@ def read_hosts(path: str) -> frozenset[str]:
 def _header(ledger: str, revision: int) -> dict[str, Any]:
     return {
         'format': FORMAT,
-        'version': wire.WIRE_VERSION,
+        **wire.FORMAT,
         'ledger': ledger,
         'revision': revision,
     }
@@ -221,16 +221,17 @@ def _check(file: IO[bytes]) -> tuple[int, int]:
 def _snapshot(file: IO[bytes], length: int, written_at: int) -> Snapshot:
     header = json.loads(file.readline())
     try:
-        if (header['format'], header['version']) != (
-            FORMAT, wire.WIRE_VERSION
-        ):
-            raise SnapshotError('the file has another version')
+        if header['format'] != FORMAT:
+            raise SnapshotError('the file has another format')
+        wire.require_readable(header['version'], header['oldest'])
         return Snapshot(
             str(header['ledger']),
             int(header['revision']),
             written_at,
             _items(file, length),
         )
+    except wire.WireVersionError as e:
+        raise SnapshotError('the file has another version') from e
     except (KeyError, TypeError) as e:
         raise SnapshotError(f'not a header: {e}') from e
 

@@ -263,7 +263,8 @@ class Replica(Entities):
         image: Image = {}
         for kind, key, data in records:
             if kind not in record.KINDS:
-                raise ValueError(f'unknown kind of record {kind!r}')
+                # A newer version has more kinds.
+                continue
             if data is None:
                 image[kind, key] = None
                 continue

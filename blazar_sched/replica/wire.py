@@ -22,7 +22,10 @@ from blazar_sched.domain.instance import Instance
 from blazar_sched.replica import packing
 from blazar_sched.replica import record
 
-WIRE_VERSION = 18
+# The version of this format, and the oldest version that reads this format and
+# that this program reads: see CONTRIBUTING for when each is raised.
+WIRE_VERSION = 19
+OLDEST_WIRE_VERSION = 19
 
 # The exchange and topic of the manager. The exchange is named because the
 # default exchange of each side comes from a configuration of its own.
@@ -76,8 +79,29 @@ def versions() -> dict[str, Any]:
     }
 
 
+# The fields that every page has.
+FORMAT = {'version': WIRE_VERSION, 'oldest': OLDEST_WIRE_VERSION}
+
+
 class WireVersionError(ValueError):
-    """A page in another version of the wire format."""
+    """A page in a version of the wire format that cannot be read."""
+
+
+def require_readable(version: int, oldest: int) -> None:
+    """Refuse a version of the wire format that this program does not read.
+
+    :param oldest: the oldest version that reads that version
+    :raises WireVersionError: saying what must be upgraded
+    """
+    if version >= OLDEST_WIRE_VERSION and oldest <= WIRE_VERSION:
+        return
+    older = version < WIRE_VERSION
+    raise WireVersionError(
+        f"the manager's wire version {version} is "
+        f'{"older" if older else "newer"} than ours, {WIRE_VERSION}: '
+        'upgrade blazar-sched where '
+        f'{"the manager" if older else "nova-scheduler"} runs'
+    )
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -144,7 +168,7 @@ def changes_page(
 ) -> Page:
     """Build a page of changes; `revision` None asks for a snapshot."""
     return {
-        'version': WIRE_VERSION,
+        **FORMAT,
         'ledger': ledger,
         'since': since,
         'revision': revision,
@@ -162,7 +186,7 @@ def snapshot_page(
 ) -> Page:
     """Build a page of a snapshot; `next_` None marks the last page."""
     return {
-        'version': WIRE_VERSION,
+        **FORMAT,
         'ledger': ledger,
         'revision': revision,
         'after': after,
@@ -174,7 +198,7 @@ def snapshot_page(
 def instance_page(instance: Instance) -> Page:
     """Build a page of one instance record."""
     return {
-        'version': WIRE_VERSION,
+        **FORMAT,
         'record': list(record.encode(instance)),
     }
 
@@ -182,7 +206,7 @@ def instance_page(instance: Instance) -> Page:
 def parse_instance(page: object) -> Instance:
     """Read a page of one instance record.
 
-    :raises WireVersionError: if the page is of another version
+    :raises WireVersionError: if the version of the page is not readable
     :raises ValueError: if the page is malformed
     """
     page = _checked(page)
@@ -196,7 +220,7 @@ def parse_instance(page: object) -> Instance:
 def parse_changes(page: object) -> Changes:
     """Read a page of changes.
 
-    :raises WireVersionError: if the page is of another version
+    :raises WireVersionError: if the version of the page is not readable
     :raises ValueError: if the page is malformed
     """
     page = _checked(page)
@@ -232,7 +256,7 @@ def parse_changes(page: object) -> Changes:
 def parse_snapshot(page: object) -> Snapshot:
     """Read a page of a snapshot.
 
-    :raises WireVersionError: if the page is of another version
+    :raises WireVersionError: if the version of the page is not readable
     :raises ValueError: if the page is malformed
     """
     page = _checked(page)
@@ -254,20 +278,16 @@ def item(value: object) -> packing.Item:
 
 
 def _checked(page: object) -> Page:
-    """Return the page, which must be an object of our version."""
+    """Return the page, which must be an object of a version that is read."""
     if not isinstance(page, dict):
         raise ValueError('the page is not an object')
     version = page.get('version')
     if type(version) is not int:
         raise ValueError('the page has no version')
-    if version != WIRE_VERSION:
-        older = version < WIRE_VERSION
-        raise WireVersionError(
-            f"the manager's wire version {version} is "
-            f'{"older" if older else "newer"} than ours, {WIRE_VERSION}: '
-            'upgrade blazar-sched where '
-            f'{"the manager" if older else "nova-scheduler"} runs'
-        )
+    oldest = page.get('oldest', version)
+    if type(oldest) is not int:
+        raise ValueError('oldest is not a version')
+    require_readable(version, oldest)
     return page
 
 

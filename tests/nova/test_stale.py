@@ -77,7 +77,7 @@ def silence():
 
 def other_version():
     page = wire.changes_page('x', 0, 0, [], 0)
-    return page | {'version': wire.WIRE_VERSION + 1}
+    return page | {'oldest': wire.WIRE_VERSION + 1}
 
 
 def is_stale():
@@ -149,7 +149,7 @@ def damage(path, monkeypatch):
 
 
 def become_another_version(path, monkeypatch):
-    monkeypatch.setattr(wire, 'WIRE_VERSION', wire.WIRE_VERSION + 1)
+    monkeypatch.setattr(wire, 'OLDEST_WIRE_VERSION', wire.WIRE_VERSION + 1)
 
 
 def lose(path, monkeypatch):

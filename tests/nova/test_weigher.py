@@ -247,7 +247,7 @@ class TestNothingToSay:
         gaps.cloud.configure(max_age=1)
         gaps.end_point.answer = lambda: wire.changes_page(
             'x', 0, 0, [], 0
-        ) | {'version': wire.WIRE_VERSION + 1}
+        ) | {'oldest': wire.WIRE_VERSION + 1}
         cloud.wait_for('stale', lambda: process.current()[1])
 
         gaps.boot()

@@ -8,6 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from blazar_sched.domain import exception
+from blazar_sched.domain import fields
 from blazar_sched.domain import inventory
 from blazar_sched.domain import provider
 from blazar_sched.domain.host import ClosedWindow
@@ -34,7 +35,7 @@ def from_row(row: Any) -> Host:
         cpu_info=row.cpu_info,
         availability_zone=row.availability_zone,
         inventory={
-            resource_class: Inventory(**figures)
+            resource_class: fields.build(Inventory, figures)
             for resource_class, figures in row.inventory.items()
         },
         hold=row.hold,
@@ -51,7 +52,9 @@ def from_row(row: Any) -> Host:
         capabilities=row.capabilities,
         available_from=row.available_from,
         available_until=row.available_until,
-        maintenances=tuple(ClosedWindow(**each) for each in row.maintenances),
+        maintenances=tuple(
+            fields.build(ClosedWindow, each) for each in row.maintenances
+        ),
         created_at=row.created_at,
         updated_at=row.updated_at,
     )

@@ -279,7 +279,7 @@ def test_a_ledger_that_holds_such_a_sum(
 
 
 @pytest.mark.parametrize('spoil', [
-    {'colour': 'red'}, {'inventory': {VCPU: {'total': 1, 'colour': 'red'}}},
+    {'traits': 7}, {'inventory': {VCPU: {'amount': 1}}},
 ])
 def test_a_record_of_another_version(
     store, open_ledger, database, nouns, host, spoil

@@ -219,8 +219,8 @@ class TestBook:
         assert not record(world, server).building
 
     @pytest.mark.parametrize('page', [
-        None, {}, {'version': wire.WIRE_VERSION + 1},
-        {'version': wire.WIRE_VERSION, 'record': ['instance', 'i', {}]},
+        None, {}, {**wire.FORMAT, 'oldest': wire.WIRE_VERSION + 1},
+        {**wire.FORMAT, 'record': ['instance', 'i', {}]},
     ])
     def test_an_unreadable_announcement_is_ignored(self, world, page):
         world.manager.endpoint.book_instance({}, page=page, placed_at=0)

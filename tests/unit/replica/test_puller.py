@@ -343,7 +343,7 @@ def test_another_version_only_lets_it_age(
     pulled.pull(0)
     ledger.commit(make.host('h9'))
     wire.tampering = lambda method, kwargs: {
-        'version': WIRE_VERSION + version
+        'version': WIRE_VERSION + version, 'oldest': WIRE_VERSION + version
     }
     clock.at += 50
     with pytest.raises(puller.Unanswered, match='upgrade'):
@@ -383,7 +383,6 @@ GARBAGE = {
     'nowhere': lambda page: page | {
         'revision': page['since'], 'newest': page['since'] + 1, 'records': [],
     },
-    'unknown kind': lambda page: page | {'records': [['planet', 'x', {}]]},
     'unknown field': lambda page: page | {'records': [['host', 'x', {}]]},
     'text for a number': lambda page: page | {
         'records': [['instance', 'x', {
@@ -558,7 +557,7 @@ class Managers:
             alike = [a for m, a in self.answers if m == method]
             return alike[number % len(alike)]
         if fault == 'other version':
-            return answer | {'version': WIRE_VERSION - 1}
+            return answer | {'oldest': WIRE_VERSION + 1}
         if fault in GARBAGE and method == 'changes':
             return GARBAGE[fault](answer)
         return answer

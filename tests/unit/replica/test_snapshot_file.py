@@ -13,6 +13,7 @@ import pytest
 from blazar_sched.replica import files
 from blazar_sched.replica import record
 from blazar_sched.replica import snapshot_file
+from blazar_sched.replica import wire
 
 LEDGER = '5bb0ef43-3d64-4a4a-9b5c-6a6d3b1d7c35'
 WRITTEN_AT = 1_900_000_000
@@ -76,6 +77,19 @@ def test_damaged_anywhere_is_refused(path):
             file.write(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1:])
         with pytest.raises(snapshot_file.SnapshotError):
             read(path)
+
+
+@pytest.mark.parametrize('version', [
+    {'version': wire.WIRE_VERSION + 1, 'oldest': wire.WIRE_VERSION},
+    {'version': wire.OLDEST_WIRE_VERSION, 'oldest': 1},
+])
+def test_a_version_that_this_version_reads_is_read(
+    path, items, monkeypatch, version
+):
+    monkeypatch.setattr(snapshot_file.wire, 'FORMAT', version)
+    snapshot_file.write(path, LEDGER, 5, WRITTEN_AT, items)
+
+    assert read(path)[:2] == (LEDGER, 5)
 
 
 def test_another_version_is_refused(path, monkeypatch):
@@ -171,7 +185,7 @@ class TestRefresh:
         assert read(path)[2] == WRITTEN_AT
 
     def test_another_version_is_left_alone(self, path, monkeypatch):
-        monkeypatch.setattr(snapshot_file.wire, 'WIRE_VERSION', 1)
+        monkeypatch.setattr(snapshot_file.wire, 'FORMAT', {'version': 1})
 
         assert not snapshot_file.refresh(path, LEDGER, 5, WRITTEN_AT + 60)
 

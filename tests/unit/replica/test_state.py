@@ -1,12 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """A replica has the content of its records, in whatever way they came."""
 
+import dataclasses
+
 from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
 import pytest
 
 from blazar_sched.domain import window
+from blazar_sched.domain.host import ClosedWindow
+from blazar_sched.domain.lifetime_history import LifetimeHistory
+from blazar_sched.domain.provider import Providers
+from blazar_sched.domain.provider import Units
 from blazar_sched.replica import accounting
 from blazar_sched.replica import entities
 from blazar_sched.replica import packing
@@ -78,9 +84,7 @@ def test_drops_a_host_with_all_that_was_on_it(scheduler, make):
 
 
 BAD = [
-    ('planet', 'x', {}),
     ('host', 'h2', {}),
-    ('host', 'h2', {'uuid': 'h2', 'colour': 'red'}),
     ('reservation', 'r2', {'id': 'r2', 'project_id': 7}),
     ('instance', 'i1', {
         'uuid': 'i1', 'host': 'nowhere', 'project_id': 'p1',
@@ -110,6 +114,51 @@ def test_bad_record_changes_nothing(scheduler, make, bad):
     after = sorted(scheduler.items()), scheduler.indexes.main.generation
     assert after == before
     assert scheduler.revision == 1
+
+
+def newer(value):
+    """Return data of records as the next version may write the data."""
+    if isinstance(value, dict) and all(isinstance(k, str) for k in value):
+        # The keys of the other dictionaries are resource classes or hosts.
+        more = {'colour': ['red']} if value.keys() & FIELDS else {}
+        return {k: newer(v) for k, v in value.items()} | more
+    if isinstance(value, list | tuple):
+        return [newer(each) for each in value]
+    return value
+
+
+FIELDS = {'uuid', 'id', 'total', 'start', 'capacity'}
+
+
+def test_what_the_next_version_adds_changes_nothing(
+    scheduler, make, as_items
+):
+    host = make.host('h1')
+    host = dataclasses.replace(
+        host, maintenances=(ClosedWindow(50, 60),),
+        providers=(Providers(2, ('T',), {'VGPU': Units(4, 1, 4, 1)}),),
+    )
+    records = encoded(
+        host,
+        make.reservation('r1'),
+        make.instance('i1', 'h1', end=5),
+        make.allocation('a1', 'h1', vcpus=3),
+        LifetimeHistory('l1'),
+    )
+    of_next = [
+        *((kind, key, newer(data)) for kind, key, data in records),
+        ('planet', 'x', {'id': 'x'}), ('planet', 'y', None),
+    ]
+    assert sum('colour' in str(each) for each in of_next) == 5
+    other = state.Replica(accounting.SchedulerAccounting)
+    copy = state.Replica(accounting.SchedulerAccounting)
+
+    other.apply(1, records)
+    scheduler.apply(1, of_next)
+    copy.load(1, *packing.split(of_next))
+
+    assert list(scheduler.items()) == list(other.items()) == list(copy.items())
+    assert scheduler.hosts['h1'] == host
 
 
 def test_what_is_on_an_unknown_host_is_left_out_of_a_full_copy(

@@ -67,6 +67,16 @@ def test_another_version_is_refused_saying_what_to_do(parse, step, told):
         parse({'version': wire.WIRE_VERSION + step})
 
 
+@pytest.mark.parametrize('step, oldest', [(1, 0), (7, -1), (0, -3)])
+def test_a_version_that_this_version_reads_is_read(step, oldest):
+    page = wire.changes_page(LEDGER, 3, 5, [('host', 'h', None)] * 2, 9) | {
+        'version': wire.WIRE_VERSION + step, 'fields': 'of the next version',
+        'oldest': wire.WIRE_VERSION + oldest,
+    }
+
+    assert wire.parse_changes(page).revision == 5
+
+
 @pytest.mark.parametrize('version', [None, '4', True, 4.0])
 @pytest.mark.parametrize('parse', [wire.parse_changes, wire.parse_snapshot])
 def test_no_version_is_malformed(parse, version):

@@ -566,9 +566,9 @@ class TestPlacedInstance:
         assert set(self.counted(mine)) == {'h2'}
 
     @pytest.mark.parametrize('page', [
-        {'version': wire.WIRE_VERSION + 1}, {'version': wire.WIRE_VERSION},
+        {**wire.FORMAT, 'oldest': wire.WIRE_VERSION + 1}, wire.FORMAT,
         None, 'text',
-        {'version': wire.WIRE_VERSION, 'record': ['host', 'h', {}]},
+        {**wire.FORMAT, 'record': ['host', 'h', {}]},
     ])
     def test_an_unreadable_announcement_is_ignored(self, workers, page):
         mine, other = workers
