@@ -149,25 +149,31 @@ class Ledger(reader.Reader):
         self._tables = self._run(_tables)
 
     def require_unchanged(self) -> None:
-        """Refuse to work on tables that were upgraded since their check.
+        """Refuse to work on tables that an upgrade has made unusable.
 
         :raises NotUpgraded: saying what to do
         """
         self._run(self._check_tables)
 
     def _check_tables(self, connection: sa.Connection) -> None:
-        if self._tables is not None and self._tables != (
-            found := _tables(connection)
-        ):
+        if self._tables is None:
+            return
+        found = _tables(connection)
+        if found == self._tables:
+            return
+        from blazar_sched.service.ledger import migrations
+
+        if not migrations.can_use(found):
             raise exception.NotUpgraded(
                 f'the tables are at migration {found}, and this program knows '
                 f'{self._tables}: upgrade blazar-sched on this node'
             )
+        self._tables = found
 
     def _take(self, connection: sa.Connection, step: int) -> int:
         """Lock the ledger's row; see change.take.
 
-        :raises NotUpgraded: if the tables are of another version by now
+        :raises NotUpgraded: as `require_unchanged` does
         """
         revision = change.take(connection, step)
         self._check_tables(connection)

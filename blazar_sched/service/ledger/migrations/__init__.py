@@ -3,9 +3,17 @@
 
 A change of models.py needs a new migration in versions/. A test compares the
 tables that all migrations create with the models.
+
+The revision of a migration is ``NUMBER-OLDEST-NAME``: the number of the
+migration in the chain, and the oldest number such that a program whose own
+newest migration has this number can use the tables. A migration that only adds
+what such programs leave alone keeps the `OLDEST` of the migration before. The
+migrations before the first release have other revisions.
 """
 
 from collections.abc import Callable
+from collections.abc import Sequence
+import re
 import threading
 
 from alembic import command
@@ -34,6 +42,7 @@ _LOCK = {
     ),
 }
 _LOCK['mariadb'] = _LOCK['mysql']
+_NUMBERS = re.compile(r'(\d{4})-(\d{4})-\w+')
 # Alembic keeps the state of an upgrade in a module, for one thread at a time.
 _alembic = threading.Lock()
 
@@ -45,11 +54,30 @@ def _settings() -> config.Config:
 
 
 def is_current(connection: sa.Connection) -> bool:
-    """Tell whether the tables are those of this version.
+    """Tell whether this version can use the tables.
 
-    :raises NotUpgraded: if the tables are of a newer or unreleased version
+    :raises NotUpgraded: if the tables are of an unreleased version, or of a
+        newer version that has removed what this version uses
     """
-    return _revision(connection) == _scripts().get_current_head()
+    return can_use(_revision(connection))
+
+
+def can_use(revision: str | None) -> bool:
+    """Tell whether this version can use the tables at a migration."""
+    known = _known()
+    return revision == known[0] or _is_newer(revision, known)
+
+
+def _is_newer(revision: str | None, known: Sequence[str]) -> bool:
+    """Tell whether a migration is newer, and keeps what this version uses.
+
+    :param known: the migrations of this version
+    """
+    numbers = _NUMBERS.fullmatch(revision or '')
+    return (
+        numbers is not None and revision not in known
+        and int(numbers[2]) <= len(known) < int(numbers[1])
+    )
 
 
 def upgrade(
@@ -57,10 +85,12 @@ def upgrade(
 ) -> tuple[str | None, str | None]:
     """Run the migrations that the database lacks.
 
+    Newer tables that this version can use are left as they are.
+
     :param sleep: called with the seconds to wait for another upgrade
     :returns: the migration that the tables were at, None without tables, and
         the migration that the tables are at now
-    :raises NotUpgraded: if the tables are of a newer or unreleased version
+    :raises NotUpgraded: as `is_current` does
     :raises Unavailable: if another upgrade goes on for too long
     """
     settings = _settings()
@@ -71,7 +101,8 @@ def upgrade(
             _lock(connection, lock, sleep)
         try:
             before = _revision(connection)
-            command.upgrade(settings, 'head')
+            if not _is_newer(before, _known()):
+                command.upgrade(settings, 'head')
             after = _revision(connection)
             connection.commit()
         finally:
@@ -94,24 +125,27 @@ def _lock(
     )
 
 
-def _scripts() -> script.ScriptDirectory:
-    return script.ScriptDirectory.from_config(_settings())
+def _known() -> list[str]:
+    """Return the migrations of this version, the newest first."""
+    scripts = script.ScriptDirectory.from_config(_settings())
+    return [each.revision for each in scripts.walk_revisions()]
 
 
 def _revision(connection: sa.Connection) -> str | None:
     """Return the migration that the tables are at, None without tables.
 
-    :raises NotUpgraded: if this version does not have the migration
+    :raises NotUpgraded: if this version does not have the migration, and
+        cannot use the tables
     """
     context = migration.MigrationContext.configure(connection)
     found = context.get_current_revision()
-    scripts = _scripts()
-    if found is not None and found not in {
-        each.revision for each in scripts.walk_revisions()
-    }:
+    known = _known()
+    if found is not None and found not in known and not _is_newer(
+        found, known
+    ):
         raise exception.NotUpgraded(
             f'the tables are at migration {found}, which this program '
-            f'({scripts.get_current_head()}) does not have: a newer version '
+            f'({known[0]}) does not have: a newer version '
             'or an unreleased version made them. Install the newer version, '
             'restore the backup, or make a new database'
         )
