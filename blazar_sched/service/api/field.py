@@ -76,7 +76,8 @@ class Field:
     required: bool = True
 
     def value(self, item: Item) -> Any:
-        return item[self.name] if self.get is None else self.get(item)
+        # A manager of an older version does not send a newer field.
+        return item.get(self.name) if self.get is None else self.get(item)
 
 
 def of_version(fields: Iterable[Field], version: Version) -> list[Field]:

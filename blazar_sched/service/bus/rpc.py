@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 import contextlib
 import functools
+import inspect
 import os
 import socket
 import threading
@@ -265,7 +266,8 @@ class Counted:
     """An endpoint whose calls are counted and timed.
 
     The log has a line for each refusal, with the reason, and for each change
-    that a client of the API has requested.
+    that a client of the API has requested. An API of the next version may pass
+    more arguments, of which None means what this version does.
 
     :param version: the version of the calls
     :param methods: the methods that can be called, None for all
@@ -302,6 +304,7 @@ class Counted:
         outcome = service_metrics.FAILED
         faults.point(f'{name}:called')
         try:
+            _require_known(name, kwargs)
             answer = method(**kwargs)
             faults.point(f'{name}:answering')
             outcome = service_metrics.ANSWERED
@@ -318,6 +321,21 @@ class Counted:
         finally:
             self._metrics.of(CALL_SECONDS, name, outcome).observe(
                 time.monotonic() - began
+            )
+
+
+def _require_known(name: str, kwargs: dict[str, object]) -> None:
+    """Remove the arguments that a call does not have in this version.
+
+    :raises Unavailable: if such an argument is not None
+    """
+    call = getattr(calls.Calls, name, None)
+    if call is None:
+        return
+    for unknown in kwargs.keys() - inspect.signature(call).parameters.keys():
+        if kwargs.pop(unknown) is not None:
+            raise exception.Unavailable(
+                f'{unknown}: not all managers are upgraded yet'
             )
 
 
@@ -433,10 +451,10 @@ class _Dispatcher(oslo_messaging.RPCDispatcher):
             oslo_messaging.NoSuchMethod, oslo_messaging.UnsupportedVersion
         ) as e:
             version = incoming.message.get('version')
-            if version == VERSION:
-                raise
             LOG.warning('Refused a call of RPC version %s: %s', version, e)
             raise exception.Unavailable(
+                f'{incoming.message.get("method")}: not all managers are '
+                'upgraded yet' if version == VERSION else
                 f'the manager is of another version ({VERSION}) than this API '
                 f'({version})'
             ) from e
