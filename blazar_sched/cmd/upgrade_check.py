@@ -8,10 +8,12 @@ warning.
 
 from collections.abc import Callable
 from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
 import functools
 import os
 import sys
+from typing import Any
 from typing import TypeVar
 
 from oslo_config import cfg
@@ -23,17 +25,22 @@ from oslo_upgradecheck import upgradecheck
 from blazar_sched import ext
 from blazar_sched.cmd import bus_check
 from blazar_sched.cmd import credentials
+from blazar_sched.cmd import worker_query
 from blazar_sched.conf import relocation as relocation_conf
 from blazar_sched.conf import scheduler as scheduler_conf
 from blazar_sched.conf import service as service_conf
 from blazar_sched.domain import exception
 from blazar_sched.domain.duration import NEVER
 from blazar_sched.domain.duration import RELOCATE
+from blazar_sched.replica import wire
 from blazar_sched.service import before_end
 from blazar_sched.service import database
+from blazar_sched.service.bus import rpc
 from blazar_sched.service.ledger import ledger
 
 NOVA_CONFIG_FILE = '/etc/nova/nova.conf'
+# The seconds in which running processes respond.
+WAIT = 3.0
 # The exit status of an error that is not a check result, as in
 # oslo.upgradecheck.
 ERROR = 255
@@ -315,6 +322,27 @@ class Checks(upgradecheck.UpgradeCommands):
                 'A transport_url in blazar-sched.conf or nova.conf is invalid.'
             )
 
+    def _processes(self) -> upgradecheck.Result:
+        """Check which running processes this version does not work with."""
+        if self._is_elsewhere:
+            return _success('Skipped: this node has no blazar-sched.conf.')
+        try:
+            answers = worker_query.ask(self._conf, WAIT, wire.REPORT_METHOD)
+        except (cfg.Error, exception.Unavailable) as e:
+            return _success(f'Skipped: {e}.')
+        blocking = [
+            f'{name} ({body.get("part", "scheduler")} of version '
+            f'{body.get("version", "unknown")})'
+            for name, body in answers if not _works_with(body)
+        ]
+        return _warning(
+            'These processes do not work beside this version, so follow the '
+            'steps of the release notes: ' + ', '.join(blocking) + '.'
+        ) if blocking else _success(
+            f'All of {len(answers)} processes that responded work beside this '
+            'version.'
+        )
+
     def _placement_results(self) -> upgradecheck.Result:
         if self._nova is None:
             return _skipped()
@@ -356,6 +384,7 @@ class Checks(upgradecheck.UpgradeCommands):
         ('Configuration', _configuration),
         ('Timeline index', _index),
         ('Database', _database),
+        ('Running processes', _processes),
         ('Credentials', _credentials),
         ('Policy file is not JSON', _policy),
         ('Default action before the end', _before_end),
@@ -368,6 +397,15 @@ class Checks(upgradecheck.UpgradeCommands):
         ('Placement result limit', _placement_results),
         ('Nova notifications', _notifications),
     ))
+
+
+def _works_with(body: Mapping[str, Any]) -> object:
+    """Tell whether the process of a report works beside this version."""
+    known, of_calls = body.get('wire', 0), body.get('rpc', rpc.VERSION)
+    return (
+        known >= wire.OLDEST_WIRE_VERSION
+        and of_calls.split('.')[0] == rpc.VERSION.split('.')[0]
+    )
 
 
 def _skipped() -> upgradecheck.Result:

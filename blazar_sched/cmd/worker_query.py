@@ -26,17 +26,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def query(
     args: argparse.Namespace, method: str, **what: Any
 ) -> list[tuple[str, Any]]:
-    """Ask the workers, with the options of `add_arguments`.
+    """Ask the workers, with the options of `add_arguments`: see `ask`."""
+    return ask(service.configuration(args), args.wait, method, **what)
 
-    See service.bus.schedulers.
 
+def ask(
+    conf: cfg.ConfigOpts, wait: float, method: str, **what: Any
+) -> list[tuple[str, Any]]:
+    """Ask the workers: see service.bus.schedulers.
+
+    :param wait: seconds to wait for responses
     :raises oslo_config.cfg.Error: if no transport_url is set
     :raises Unavailable: if the bus does not answer
     """
     from blazar_sched.service.bus import rpc
     from blazar_sched.service.bus import schedulers
 
-    conf = service.configuration(args)
     bus = rpc.transport(conf)
     # By default oslo.messaging would use a RabbitMQ on this machine.
     at = conf.get_location('transport_url')
@@ -45,4 +50,4 @@ def query(
             '[DEFAULT] transport_url is not set: without a message bus no '
             'worker can be asked'
         )
-    return schedulers.query(bus, args.wait, method, **what)
+    return schedulers.query(bus, wait, method, **what)

@@ -14,7 +14,11 @@ import pytest
 from blazar_sched import ext
 from blazar_sched.cmd import main
 from blazar_sched.cmd import upgrade_check
+from blazar_sched.cmd import worker_query
+from blazar_sched.domain import exception
 from blazar_sched.domain.host import Host
+from blazar_sched.replica import wire
+from blazar_sched.service.bus import rpc
 from blazar_sched.service.ledger import ledger
 
 SUCCESS, WARNING, FAILURE = range(3)
@@ -52,6 +56,7 @@ RESULTS = 'Placement result limit'
 NOTIFICATIONS = 'Nova notifications'
 BUSES = 'Message buses'
 RELOCATION = 'Relocation'
+PROCESSES = 'Running processes'
 OF_NOVA = {
     FILTERS, WEIGHERS, OPTIONS, RELOCATION, BUSES, RESULTS, NOTIFICATIONS,
 }
@@ -104,6 +109,21 @@ def elsewhere(monkeypatch, tmp_path):
     monkeypatch.setattr(ext, 'is_compiled', lambda: True)
 
 
+@pytest.fixture(autouse=True)
+def reports(monkeypatch):
+    """The reports of running processes; None without a message bus."""
+    found = []
+
+    def ask(conf, wait, method):
+        assert method == wire.REPORT_METHOD
+        if not found:
+            raise exception.Unavailable('the message bus is unreachable')
+        return found
+
+    monkeypatch.setattr(worker_query, 'ask', ask)
+    return found
+
+
 def command(config, *more):
     return [
         'status', 'upgrade', 'check', '--config-file', str(config),
@@ -131,7 +151,8 @@ def replace(path, old, new):
     path.write_text(text.replace(old, new))
 
 
-def test_what_the_readme_says_is_all_right(check):
+def test_what_the_readme_says_is_all_right(check, reports):
+    reports.append(('worker', report(wire.WIRE_VERSION)))
     status, checks = check()
     assert status == SUCCESS
     assert {result for result, _ in checks.values()} == {SUCCESS}
@@ -163,8 +184,44 @@ def test_a_node_without_nova_is_all_right(check):
     status, checks = check(files=())
     assert status == SUCCESS
     skipped = {c for c, (_, said) in checks.items() if 'Skipped' in said}
-    assert skipped == OF_NOVA
+    assert skipped == OF_NOVA | {PROCESSES}
     assert 'none.conf' in checks[FILTERS][1]
+
+
+def report(wire_version, rpc_version=None, part=None):
+    found = {'version': '0.0.7', 'wire': wire_version}
+    if part:
+        found |= {'part': part, 'rpc': rpc_version}
+    return found
+
+
+def test_processes_that_work_beside_this_version_are_all_right(
+    check, reports
+):
+    major = rpc.VERSION.split('.')[0]
+    reports += [
+        ('a', report(wire.OLDEST_WIRE_VERSION)),
+        ('b', report(wire.WIRE_VERSION + 1)),
+        ('c', report(wire.WIRE_VERSION, f'{major}.9', 'api')),
+    ]
+    assert check()[1][PROCESSES][0] == SUCCESS
+
+
+@pytest.mark.parametrize('blocking', [
+    report(wire.OLDEST_WIRE_VERSION - 1),
+    report(wire.WIRE_VERSION, '1.0', 'manager'),
+    {'stale': True},
+])
+def test_a_process_that_blocks_the_upgrade_is_named(check, reports, blocking):
+    reports += [('good', report(wire.WIRE_VERSION)), ('bad-17', blocking)]
+    status, checks = check()
+    assert status == WARNING
+    result, details = checks[PROCESSES]
+    assert result == WARNING
+    part = blocking.get('part', 'scheduler')
+    version = blocking.get('version', 'unknown')
+    assert f'bad-17 ({part} of version {version})' in details
+    assert 'good' not in details
 
 
 def test_a_node_with_a_scheduler_alone_is_all_right(
@@ -183,7 +240,7 @@ def test_a_node_with_a_scheduler_alone_is_all_right(
     assert {
         c['check'] for c in checks if 'Skipped' in (c['details'] or '')
     } == {
-        'Database', 'Credentials', RELOCATION, BUSES, RESULTS,
+        'Database', PROCESSES, 'Credentials', RELOCATION, BUSES, RESULTS,
     }
     # For example, a new ledger.
     assert list(empty.iterdir()) == []
