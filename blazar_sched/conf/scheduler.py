@@ -76,8 +76,9 @@ opts = [
         default=10.0,
         min=0,
         help='Seconds after the start of a worker for which requests wait for '
-        'the first copy of the ledger, from the snapshot file or from a '
-        'manager. After that ``on_stale`` applies until there is a copy.',
+        'the first copy of the ledger from a manager; at most 2 seconds if '
+        'the snapshot file has a copy. After that ``on_stale`` applies until '
+        'there is a copy.',
     ),
     cfg.StrOpt(
         'unbounded',

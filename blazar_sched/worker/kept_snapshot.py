@@ -31,26 +31,22 @@ class KeptSnapshot:
         # Whether the file was unusable.
         self._is_bad = False
 
-    def load(self, now: int) -> bool:
+    def load(self, now: int) -> None:
         """Load the file, if there is a usable file.
 
         :param now: epoch seconds
-        :returns: whether the puller has a fresh copy by this
         """
         path = CONF.blazar_sched.snapshot_path
         if not path:
-            return False
+            return
         try:
             with snapshot_file.reading(path) as kept:
                 self._start_from(kept, now)
         except FileNotFoundError:
-            return False
+            pass
         except (ValueError, OSError) as e:
             self._is_bad = True
             LOG.warning('Ignoring the snapshot file %s: %s', path, e)
-            return False
-        copy = self._puller.copy
-        return copy is not None and self._puller.is_fresh(copy)
 
     def _start_from(self, kept: snapshot_file.Snapshot, now: int) -> None:
         if kept.written_at > now:

@@ -44,6 +44,8 @@ scheduler.register(CONF)
 # Seconds to wait for one RPC response.
 RPC_TIMEOUT = 10
 STOP_TIMEOUT = 2.0
+# Seconds for which requests wait for the changes since the snapshot file.
+CATCH_UP = 2.0
 # The most seconds by which the clock of the node may differ from the clock of
 # the managers before this is logged.
 MAX_CLOCK_DIFFERENCE = 5
@@ -93,10 +95,11 @@ class Worker:
         # The hosts to take as reservable without a copy; None: unknown.
         self._listed_hosts: frozenset[str] | None = None
         self._started_at = float('-inf')
-        # Set once the snapshot file has supplied a fresh copy, or the
-        # manager has been asked as well.
-        self._tried = threading.Event()
+        # Set once the snapshot file has been read, and once the manager has
+        # been asked.
+        self._read, self._tried = threading.Event(), threading.Event()
         if copy is not None:
+            self._read.set()
             self._tried.set()
         self._stopping = threading.Event()
         # Set when the ledger may have changes to pull.
@@ -119,6 +122,7 @@ class Worker:
     def stop(self) -> None:
         """Stop the threads; a puller that waits for a response ends later."""
         self._stopping.set()
+        self._read.set()
         self._tried.set()
         self._news.set()
         self._unsettled.set()
@@ -156,11 +160,21 @@ class Worker:
         """Wait until the snapshot file and the manager have been tried.
 
         The wait is at most start_timeout seconds, counted from the start of
-        the worker, for all requests together.
+        the worker, for all requests together. With a copy from the snapshot
+        file, which may lack the newest leases, the wait is shorter.
         """
-        if not self._tried.is_set():
-            until = self._started_at + CONF.blazar_sched.start_timeout
-            self._tried.wait(max(0, until - time.monotonic()))
+        if self._tried.is_set():
+            return
+        longest = CONF.blazar_sched.start_timeout
+        self._read.wait(self._left_of(longest))
+        copy = self.puller.copy
+        if copy is not None and self.puller.is_fresh(copy):
+            longest = min(longest, CATCH_UP)
+        self._tried.wait(self._left_of(longest))
+
+    def _left_of(self, seconds: float) -> float:
+        """Return what is left of some seconds since the start."""
+        return max(0, self._started_at + seconds - time.monotonic())
 
     def reservable_hosts(self) -> Collection[str] | None:
         """Return the uuids of the hosts known as reservable.
@@ -172,8 +186,8 @@ class Worker:
         return self._listed_hosts if replica is None else replica.hosts
 
     def _run(self) -> None:
-        if self._snapshot.load(self.now()):
-            self._tried.set()
+        self._snapshot.load(self.now())
+        self._read.set()
         while not self._stopping.is_set():
             self._news.clear()
             pause = self._turn()

@@ -187,7 +187,7 @@ class TestTables:
         for newer, oldest, works in (
             (1, 0, True), (2, 0, True), (2, -1, True), (3, 1, False),
         ):
-            name = f'{number + newer:04}-{number + oldest:04}-next'
+            name = f'{number + newer:04}_{number + oldest:04}_next'
             with world.ledger._to_write.begin() as connection:
                 connection.execute(sa.text(
                     f"UPDATE alembic_version SET version_num = '{name}'"

@@ -4,7 +4,7 @@
 A change of models.py needs a new migration in versions/. A test compares the
 tables that all migrations create with the models.
 
-The revision of a migration is ``NUMBER-OLDEST-NAME``: the number of the
+The revision of a migration is ``NUMBER_OLDEST_NAME``: the number of the
 migration in the chain, and the oldest number such that a program whose own
 newest migration has this number can use the tables. A migration that only adds
 what such programs leave alone keeps the `OLDEST` of the migration before. The
@@ -42,7 +42,7 @@ _LOCK = {
     ),
 }
 _LOCK['mariadb'] = _LOCK['mysql']
-_NUMBERS = re.compile(r'(\d{4})-(\d{4})-\w+')
+_NUMBERS = re.compile(r'(\d{4})_(\d{4})_\w+')
 # Alembic keeps the state of an upgrade in a module, for one thread at a time.
 _alembic = threading.Lock()
 
