@@ -8,13 +8,16 @@ without it, and in the demo Nova must be imported before oslo.messaging.
 import argparse
 from collections.abc import Callable
 from collections.abc import Sequence
+import contextlib
 import functools
 import gc
 import logging
+import math
 import os
 import queue
 import signal
 import sys
+import time
 from typing import NoReturn
 from typing import Protocol
 
@@ -30,6 +33,8 @@ PAUSE = 2.0
 # The number of further objects after which garbage is collected.
 COLLECT_AFTER = 50_000
 
+# The most seconds until a signal is handled.
+WAKE_UP = 1.0
 ENDS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -127,18 +132,21 @@ class _Signals:
         self._caught.put(number)
 
     def end(
-        self, reload: Callable[[], object], timeout: float | None = None
+        self, reload: Callable[[], object], timeout: float = math.inf
     ) -> bool:
         """Wait until the process is to end; return whether it is to end.
 
         :param reload: called at each SIGHUP
         """
-        try:
-            while self._caught.get(timeout=timeout) not in ENDS:
+        until = time.monotonic() + timeout
+        while (left := until - time.monotonic()) > 0:
+            # Python calls the handler of a signal in this thread, once the
+            # thread runs: a wait without an end could miss a signal.
+            with contextlib.suppress(queue.Empty):
+                if self._caught.get(timeout=min(left, WAKE_UP)) in ENDS:
+                    return True
                 reload()
-        except queue.Empty:
-            return False
-        return True
+        return False
 
 
 def _reload(conf: cfg.ConfigOpts, args: Sequence[str]) -> None:
