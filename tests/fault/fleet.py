@@ -32,6 +32,7 @@ class Schedulers:
         processes: Processes,
         bus: str,
         workers: int,
+        root: pathlib.Path | None,
     ) -> None:
         self._folder = folder / 'workers'
         self._folder.mkdir()
@@ -42,11 +43,12 @@ class Schedulers:
         )
         self._processes = processes
         self._count = workers
-        self.start()
+        self.start(root)
 
-    def start(self) -> None:
+    def start(self, root: pathlib.Path | None = None) -> None:
         self.master = self._processes.spawn(
-            'tests.fault.scheduler', self._config, self._folder, self._count
+            'tests.fault.scheduler', self._config, self._folder, self._count,
+            root=root,
         )
 
     def pids(self) -> list[int]:
@@ -80,6 +82,8 @@ class Fleet:
 
     `running` has a process for each manager and then for each API.
 
+    :param root: the directory of another version of the package, for all
+        processes
     :param manager: options of that group
     """
 
@@ -93,6 +97,7 @@ class Fleet:
         managers: int = 1,
         apis: int = 1,
         workers: int = 1,
+        root: pathlib.Path | None = None,
         **manager: object,
     ) -> None:
         site = Deployment(folder, database, bus, cloud.url, **manager)
@@ -106,8 +111,10 @@ class Fleet:
             ('api', site.file(f'api-{n}', port=port))
             for n, port in enumerate(self.ports)
         ]
-        self.running = [self._start(*command) for command in self._commands]
-        self.schedulers = Schedulers(folder, processes, bus, workers)
+        self.running = [
+            self._start(*command, root) for command in self._commands
+        ]
+        self.schedulers = Schedulers(folder, processes, bus, workers, root)
         wait_for('an answer', self._answers)
         for name in cloud.hosts:
             answer = requests.post(
@@ -128,16 +135,24 @@ class Fleet:
         except requests.RequestException:
             return False
 
-    def _start(self, name: str, path: pathlib.Path) -> Process:
-        return self._processes.start(name, '--config-file', path)
+    def _start(
+        self, name: str, path: pathlib.Path, root: pathlib.Path | None = None
+    ) -> Process:
+        argv = name, '--config-file', path
+        if root is None:
+            return self._processes.start(*argv)
+        return self._processes.spawn('tests.fault.command', *argv, root=root)
 
     def has_started(self) -> bool:
         """Tell whether all started processes are ready."""
-        return all('Started' in p.log.read_text() for p in self.running)
+        return all(
+            p.log.exists() and 'Started' in p.log.read_text()
+            for p in self.running
+        )
 
-    def start(self, number: int) -> None:
+    def start(self, number: int, root: pathlib.Path | None = None) -> None:
         """Restart a process of `running` that has ended."""
-        self.running[number] = self._start(*self._commands[number])
+        self.running[number] = self._start(*self._commands[number], root)
 
     @contextlib.contextmanager
     def at_work(

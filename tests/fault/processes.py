@@ -18,6 +18,7 @@ import threading
 from typing import Any
 
 PATIENCE = 240
+ROOT = pathlib.Path(__file__).parents[2]
 
 _context = multiprocessing.get_context('forkserver')
 # Starting a process polls all others, and an exit status can be read only
@@ -119,15 +120,28 @@ class _Forked(Process):
 
 
 class _Spawned(Process):
-    """A new process of ``python -m module *args``, which shares nothing."""
+    """A new process of ``python -m module *args``, which shares nothing.
 
-    def __init__(self, log: pathlib.Path, module: str, *args: str) -> None:
+    :param root: the directory of another version of the package
+    """
+
+    def __init__(
+        self, log: pathlib.Path, root: pathlib.Path | None, module: str,
+        *args: str,
+    ) -> None:
         super().__init__(log)
+        path = [str(root), str(ROOT)] if root else [str(ROOT)]
         with log.open('ab') as file:
             self._process = subprocess.Popen(
                 [sys.executable, '-m', module, *args],
                 stdout=file,
                 stderr=file,
+                # The directory in which Python starts comes before the path.
+                cwd=log.parent,
+                env={
+                    **os.environ, 'PYTHONPATH': os.pathsep.join(path),
+                    'BLAZAR_SCHED_REQUIRE_EXTENSION': '',
+                },
             )
         self.pid = self._process.pid
 
@@ -169,9 +183,12 @@ class Processes:
             _Forked(self._log(target.__name__), environment, target, *args)
         )
 
-    def spawn(self, module: str, *args: object) -> Process:
+    def spawn(
+        self, module: str, *args: object, root: pathlib.Path | None = None
+    ) -> Process:
+        """Start a module, of the version of the package in `root`."""
         return self._keep(
-            _Spawned(self._log(module), module, *map(str, args))
+            _Spawned(self._log(module), root, module, *map(str, args))
         )
 
     def _log(self, name: str) -> pathlib.Path:
