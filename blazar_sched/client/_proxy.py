@@ -40,6 +40,7 @@ from blazar_sched.client.property import Property
 from blazar_sched.client.property import PublicProperties
 from blazar_sched.client.series import Series
 from blazar_sched.client.timeline import Timeline
+from blazar_sched.client.usage import Usage
 from blazar_sched.client.webhook import Webhook
 
 _DRY_RUN: dict[str, Any] = {'dry_run': 'true'}
@@ -66,6 +67,7 @@ class Proxy(proxy.Proxy):
         'property': Property,
         'series': Series,
         'timeline': Timeline,
+        'usage': Usage,
         'webhook': Webhook,
     }
 
@@ -541,6 +543,14 @@ class Proxy(proxy.Proxy):
             after the start
         """
         return self._list(Product, **query)
+
+    def usage(self, **query: Any) -> Generator[Usage, None, None]:
+        """List what reservations have reserved, used and lent, in hours.
+
+        :param query: `start_date`, `end_date`, `group_by` (names of
+            attributes, separated by commas), and `project_id` for an admin
+        """
+        return self._list(Usage, **query)
 
     def flavors(self) -> Generator[Flavor, None, None]:
         """List the flavors of Nova that the project may use, by name."""

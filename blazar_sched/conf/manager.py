@@ -507,7 +507,25 @@ opts = [
         'requests, series and maintenances that have been over for as long '
         'are deleted, too, at most 10,000 leases in each '
         '``prune_interval``. 0, the default, keeps everything: leases that '
-        'are over need space in the database only, and reports may need them.',
+        'are over need space in the database only. Reports of the usage do '
+        'not need them: see ``keep_usage``.',
+    ),
+    cfg.FloatOpt(
+        'usage_interval',
+        default=300.0,
+        min=1.0,
+        mutable=True,
+        help='Seconds between two measurements of the usage of reservations, '
+        'for the report of ``GET /v1/reports/usage``. A server counts from '
+        'the measurement before the one that finds it in the reservation.',
+    ),
+    cfg.IntOpt(
+        'keep_usage',
+        default=3 * 366 * 86400,
+        min=0,
+        mutable=True,
+        help='Seconds for which the usage of a day is kept, also after its '
+        'leases were deleted; 0 keeps everything. The default is three years.',
     ),
 ]
 

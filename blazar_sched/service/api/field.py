@@ -76,8 +76,11 @@ class Field:
     required: bool = True
 
     def value(self, item: Item) -> Any:
+        if self.get is not None:
+            return self.get(item)
         # A manager of an older version does not send a newer field.
-        return item.get(self.name) if self.get is None else self.get(item)
+        is_oldest = self.since == microversion.V1_0
+        return item[self.name] if is_oldest else item.get(self.name)
 
 
 def of_version(fields: Iterable[Field], version: Version) -> list[Field]:

@@ -31,8 +31,9 @@
   (``/v1/timeline``), the properties that requirements can name
   (``/v1/properties``), the flavors that reservations can name
   (``/v1/flavors``), the products that the operator publishes
-  (``/v1/products``) and reservations of a product, and the limits of the
-  project (``/v1/limits``), for every user,
+  (``/v1/products``) and reservations of a product, and the limits
+  (``/v1/limits``) and the usage (``/v1/reports/usage``) of the project, for
+  every user,
 - maintenances (``/v1/maintenances``), and further settings of hosts, such as
   ``spare``,
 - times with a time zone.

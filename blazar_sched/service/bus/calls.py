@@ -146,6 +146,16 @@ class Calls(Protocol):
     def list_limits(self, *, project_id: str) -> Page: ...
 
     @_reading
+    def list_usage(
+        self,
+        *,
+        project_id: str | None,
+        start: int | None,
+        end: int | None,
+        group_by: list[str],
+    ) -> Page: ...
+
+    @_reading
     def get_timeline(
         self,
         *,

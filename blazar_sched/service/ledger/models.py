@@ -480,6 +480,31 @@ class PastAllocation(Base):
     whole: orm.Mapped[bool]
 
 
+class Usage(Base):
+    """The usage of a reservation on a day, kept after its lease.
+
+    No column refers to another table.
+    """
+
+    __tablename__ = 'usage'
+    __table_args__ = (sa.Index(None, 'project_id', 'day'), OPTIONS)
+
+    reservation_id: orm.Mapped[str] = orm.mapped_column(Id, primary_key=True)
+    day: orm.Mapped[int] = orm.mapped_column(
+        primary_key=True, autoincrement=False, index=True
+    )
+    lease_id: orm.Mapped[str] = orm.mapped_column(Id)
+    project_id: orm.Mapped[str]
+    resource_type: orm.Mapped[str]
+    flavor: orm.Mapped[str]
+    product: orm.Mapped[str]
+    reserved: orm.Mapped[dict[str, Any]]
+    used: orm.Mapped[dict[str, Any]]
+    lent: orm.Mapped[dict[str, Any]]
+    late: orm.Mapped[int]
+    until: orm.Mapped[int] = orm.mapped_column(index=True)
+
+
 class Instance(Base):
     __tablename__ = 'instance'
 

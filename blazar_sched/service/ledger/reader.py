@@ -25,6 +25,7 @@ from blazar_sched.service.ledger import statistics
 from blazar_sched.service.ledger import threshold
 from blazar_sched.service.ledger import timeline
 from blazar_sched.service.ledger import trust
+from blazar_sched.service.ledger import usage
 from blazar_sched.service.ledger import use
 from blazar_sched.service.ledger import webhook
 
@@ -55,6 +56,7 @@ class Reader(
     timeline.Reads,
     trust.Reads,
     use.Reads,
+    usage.Reads,
     webhook.Reads,
 ):
     """All queries of the ledger, answered with domain objects.

@@ -35,6 +35,7 @@ from blazar_sched.service.ledger import series
 from blazar_sched.service.ledger import shelved_server
 from blazar_sched.service.ledger import threshold
 from blazar_sched.service.ledger import trust
+from blazar_sched.service.ledger import usage
 from blazar_sched.service.ledger import webhook
 
 # The kinds of records that say what is allocated.
@@ -61,6 +62,7 @@ class Tx(
     shelved_server.Writes,
     threshold.Writes,
     trust.Writes,
+    usage.Writes,
     webhook.Writes,
     reader.Reader,
 ):

@@ -42,6 +42,7 @@ from blazar_sched.service.upkeep import host
 from blazar_sched.service.upkeep import instance_sync
 from blazar_sched.service.upkeep import lending
 from blazar_sched.service.upkeep import maintenance
+from blazar_sched.service.upkeep import usage
 from blazar_sched.service.upkeep import webhook
 
 LOG = log.getLogger(__name__)
@@ -78,6 +79,7 @@ class Endpoint:
         enforcement: enforcement.Enforcement,
         products: product.Products,
         calendars: calendar.Calendars,
+        usages: usage.Usages,
         clock: clock.Clock,
     ) -> None:
         self._ledger = ledger
@@ -96,6 +98,7 @@ class Endpoint:
         self._enforcement = enforcement
         self._products = products
         self._calendars = calendars
+        self._usages = usages
         self._clock = clock
 
         self.delete_lease = leases.delete
@@ -105,8 +108,7 @@ class Endpoint:
         self.get_offer = offers.get
         self.delete_offer = offers.delete
         self.list_series = _owned(all_series.list)
-        self.get_series = all_series.get
-        self.delete_series = all_series.delete
+        self.get_series, self.delete_series = all_series.get, all_series.delete
         self.create_maintenance = maintenances.create
         self.list_maintenances = _listed(maintenances.list_all)
         self.get_maintenance = maintenances.get
@@ -221,6 +223,16 @@ class Endpoint:
 
     def list_products(self, **wanted: Any) -> Page:
         return {'items': self._products.list(**wanted), 'next': None}
+
+    def list_usage(
+        self,
+        project_id: str | None,
+        start: int | None,
+        end: int | None,
+        group_by: list[str],
+    ) -> Page:
+        found = self._usages.report(project_id, start, end, group_by)
+        return {'items': found, 'next': None}
 
     def get_timeline(self, known: list[str], **wanted: Any) -> Values:
         """Return a page of the timeline; see `timeline.Query` for the rest."""

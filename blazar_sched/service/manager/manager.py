@@ -69,6 +69,7 @@ from blazar_sched.service.upkeep import monitor
 from blazar_sched.service.upkeep import relocation
 from blazar_sched.service.upkeep import replanning
 from blazar_sched.service.upkeep import restorer
+from blazar_sched.service.upkeep import usage
 from blazar_sched.service.upkeep import webhook
 
 LOG = log.getLogger(__name__)
@@ -214,7 +215,7 @@ class Manager:
         self.webhooks = webhook.Webhooks(
             conf, self.ledger, self.clock, monotonic, pool
         )
-        self.calendars = calendar.Calendars(self.ledger, self.clock)
+        self.usages = usage.Usages(conf, self.ledger, self.clock)
         self.timeline = timeline.Timeline(
             conf, self.ledger, self.capacity, self.clock
         )
@@ -223,7 +224,8 @@ class Manager:
             self.floating_ips, self.capacity, self.offers, self.series,
             self.extensions, self.maintenances, self.lease_requests,
             self.instances, self.timeline, self.flavors, self.lendings,
-            self.webhooks, self.enforcement, self.products, self.calendars,
+            self.webhooks, self.enforcement, self.products,
+            calendar.Calendars(self.ledger, self.clock), self.usages,
             self.clock,
         )
         self.endpoint = rpc.Counted(end_point, self.metrics)
@@ -295,6 +297,7 @@ class Manager:
             self.lease_requests,
             self.thresholds,
             self.webhooks,
+            self.usages,
             self.runner,
             self.restorer,
             self.trusts,

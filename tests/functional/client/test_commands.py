@@ -46,6 +46,7 @@ OURS = {
     'lease recall': 'POST /v1/leases/{lease_id}/recall',
     'lease search': 'GET /v1/leases',
     'limit list': 'GET /v1/limits',
+    'usage list': 'GET /v1/reports/usage',
     'list': 'GET /v1/leases',
     'maintenance create': 'POST /v1/maintenances',
     'maintenance delete': 'DELETE /v1/maintenances/{maintenance_id}',
@@ -426,6 +427,11 @@ def test_limits_are_listed(program, client):
         'name': 'max_leases_per_project', 'unit': 'leases', 'limit': 5,
         'used': 1,
     }
+
+
+def test_the_usage_of_a_project_is_listed(program, night, service):
+    service.manager.usages.step()
+    assert program().read('usage list --group-by lease_id,day') == []
 
 
 @pytest.mark.parametrize('options', [

@@ -54,6 +54,9 @@ CALLS = (
     ('GET /v1/products', '', lambda c, _: list(
         c.products(end_date='2030-01-01 00:00')
     )),
+    ('GET /v1/reports/usage', '', lambda c, _: list(
+        c.usage(group_by='project_id,day')
+    )),
     ('GET /v1/limits', '', lambda c, _: list(c.limits(project_id='p2'))),
     ('GET /v1/timeline', '', lambda c, _: c.get_timeline()),
     ('POST /v1/offers', 'found', lambda c, _: c.search_offers(

@@ -20,6 +20,7 @@ READ = {
     'blazar:offers:get', 'blazar:series:get', 'blazar:timeline:get',
     'blazar:properties:get', 'blazar:requests:get', 'blazar:flavors:get',
     'blazar:webhooks:get', 'blazar:limits:get', 'blazar:products:get',
+    'blazar:usage:get',
     'blazar:calendars:get',
 }
 WRITE = READ | {

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The usage of reservations in SQL, which is kept after the leases."""
+
+from collections.abc import Iterator
+from collections.abc import Sequence
+
+import sqlalchemy as sa
+
+from blazar_sched.domain import states
+from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.usage import Usage
+from blazar_sched.domain.window import Window
+from blazar_sched.service.ledger import access
+from blazar_sched.service.ledger import lease
+from blazar_sched.service.ledger import models
+from blazar_sched.service.ledger import rows
+
+# Rows that are read at a time.
+_BATCH = 1000
+
+
+def measured_until(connection: sa.Connection) -> int | None:
+    """Return when the usage was measured last, None for never."""
+    found: int | None = connection.scalar(
+        sa.select(sa.func.max(models.Usage.until))
+    )
+    return found
+
+
+def to_measure(connection: sa.Connection, window: Window) -> list[Lease]:
+    """Return the leases that overlap a window, except for held offers."""
+    return lease.select(
+        connection,
+        sa.and_(
+            models.Lease.start < window.end,
+            models.Lease.end > window.start,
+            models.Lease.status != states.LEASE_CREATING,
+        ),
+        (models.Lease.id,),
+    )
+
+
+def add(connection: sa.Connection, new: Sequence[Usage]) -> None:
+    """Add measurements to what was measured on their days."""
+    same_days = sa.and_(
+        models.Usage.reservation_id.in_({u.reservation_id for u in new}),
+        models.Usage.day.in_({u.day for u in new}),
+    )
+    sums = {
+        (known.reservation_id, known.day): known
+        for known in _select(connection, same_days)
+    }
+    for each in new:
+        key = each.reservation_id, each.day
+        sums[key] = sums[key].plus(each) if key in sums else each
+    connection.execute(sa.delete(models.Usage).where(same_days))
+    rows.add(connection, models.Usage, list(map(rows.columns, sums.values())))
+
+
+def list_(
+    connection: sa.Connection, window: Window, project_id: str | None
+) -> list[Usage]:
+    """Return the usage on the days that start in a window, by day.
+
+    :param project_id: None for all projects
+    """
+    return list(_select(connection, rows.of_project(
+        models.Usage, project_id,
+        models.Usage.day >= window.start, models.Usage.day < window.end,
+    )))
+
+
+def _select(
+    connection: sa.Connection, condition: sa.ColumnElement[bool]
+) -> Iterator[Usage]:
+    found = connection.execute(
+        sa.select(models.Usage)
+        .where(condition)
+        .order_by(models.Usage.day, models.Usage.reservation_id),
+        execution_options={'yield_per': _BATCH},
+    )
+    for row in found.mappings():
+        yield Usage(**row)
+
+
+class Reads(access.Reads):
+    """The queries for the usage."""
+
+    usage = access.read(list_)
+    usage_measured_until = access.read(measured_until)
+    leases_to_measure = access.read(to_measure)
+
+
+class Writes(access.Writes):
+    """The addition of measurements."""
+
+    add_usage = access.write(add)

@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The usage of reservations, and its report."""
+
+from collections import Counter
+import contextlib
+import datetime
+import random
+
+import pytest
+
+from blazar_sched.domain import exception
+from blazar_sched.domain.usage import DAY
+from blazar_sched.domain.usage import HOST
+from tests.seeds import seeds
+
+HOUR = 3600
+VCPUS = 8
+
+
+@pytest.fixture
+def world(world):
+    for name in 'abcd':
+        world.add_host(name, VCPUS)
+    return world
+
+
+def measure(world, seconds=0, manager=None):
+    """Let time pass, and measure, without another look at events."""
+    world.clock.now += seconds
+    (manager or world.manager).usages.step()
+
+
+def report(world, *group_by, project_id=None, start=None, end=None):
+    """Return the rows of a report, by group and resource class."""
+    rows = world.manager.usages.report(
+        project_id, world.now - 30 * DAY if start is None else start,
+        world.now + 1 if end is None else end, group_by,
+    )
+    return {
+        (*(row[name] for name in group_by), row['resource_class']): row
+        for row in rows
+    }
+
+
+def boot(world, lease, node, vcpus=1):
+    server = world.add_server(
+        node, lease.project_id, vcpus=vcpus, created=world.now,
+        reservation_id=lease.reservations[0].id,
+    )
+    world.manager.instances.sync()
+    return server
+
+
+def test_whole_hosts_are_reserved_used_and_idle(world, whole):
+    measure(world)
+    lease = world.create(whole(2, 2), start=0, end=10 * HOUR)
+    world.run(10)
+    node = next(
+        h.hypervisor_hostname for h in world.ledger.hosts()
+        if h.uuid == world.held(lease)[0][1]
+    )
+    measure(world, HOUR - 10)
+    boot(world, lease, node, vcpus=3)
+    measure(world, HOUR)
+    rows = report(world, 'project_id')
+    hosts, vcpus = rows['project', HOST], rows['project', 'VCPU']
+    assert (hosts['reserved'], hosts['used'], hosts['idle']) == (4, 1, 3)
+    assert (vcpus['reserved'], vcpus['used']) == (4 * VCPUS, 3)
+    assert hosts['no_show'] == hosts['lent'] == 0
+
+
+def test_a_reservation_without_a_server_has_not_shown_up(world, slots):
+    measure(world)
+    world.create(slots(amount=3, vcpus=2), start=0, end=2 * HOUR)
+    world.run()
+    measure(world, HOUR)
+    assert report(world)['VCPU',]['no_show'] == 6
+
+
+def test_what_ended_between_two_measurements_counts_to_its_end(world, slots):
+    measure(world)
+    lease = world.create(slots(amount=1, vcpus=4), start=HOUR, end=2 * HOUR)
+    world.run(HOUR)
+    server = boot(world, lease, 'a', vcpus=4)
+    measure(world, 60)
+    world.run(5 * HOUR)
+    assert server.uuid not in world.nova.stored
+    measure(world)
+    row = report(world)['VCPU',]
+    assert (row['reserved'], row['used']) == (4, 4)
+
+
+def test_a_late_start_is_told(world, slots):
+    measure(world)
+    world.create(slots(), start=0, end=2 * HOUR)
+    measure(world, HOUR)
+    world.run()
+    measure(world, HOUR // 2)
+    assert report(world)['VCPU',]['late'] == 1
+
+
+def test_the_usage_outlives_the_lease_for_a_time(world, whole, conf):
+    measure(world)
+    lease = world.create(whole(), start=0, end=HOUR)
+    world.run()
+    world.run(HOUR)
+    measure(world)
+    world.leases.delete(lease.id, None)
+    world.run()
+    assert world.ledger.leases() == []
+    assert report(world, 'lease_id')[lease.id, HOST]['reserved'] == 1
+    conf.set_override('keep_usage', 5 * DAY, 'manager')
+    measure(world, 4 * DAY)
+    assert report(world)
+    measure(world, 2 * DAY)
+    assert not report(world)
+
+
+@pytest.mark.parametrize('window', [(5, 5), (9, 5), (0, 367 * DAY)])
+def test_a_report_has_a_window_of_a_year_at_most(world, window):
+    with pytest.raises(exception.InvalidInput) as refusal:
+        report(world, start=window[0], end=window[1])
+    assert refusal.value.field == 'end_date'
+
+
+def day_of(row):
+    """Return the start of the day of a row in epoch seconds."""
+    day = datetime.datetime.fromisoformat(f'{row["day"]}T00:00:00+00:00')
+    return int(day.timestamp())
+
+
+class History:
+    """Random leases and servers, and what each of them has had.
+
+    `log` has the amounts x seconds by day, project and resource class.
+    """
+
+    def __init__(self, world, conf, seed):
+        self.world = world
+        self.managers = [world.manager, world.another(conf)]
+        self.random = random.Random(seed)
+        self.log = Counter()
+        self.leases, self.servers = {}, {}
+
+    def book(self):
+        start = self.random.choice([0, 0, self.random.randint(1, DAY)])
+        demand = self.random.choice(['whole', 'slots'])
+        count, vcpus = self.random.randint(1, 2), self.random.randint(1, 3)
+        wanted = {
+            'whole': {
+                'resource_type': 'physical:host', 'min': count, 'max': count,
+                'hypervisor_properties': '', 'resource_properties': '',
+            },
+            'slots': {
+                'resource_type': 'virtual:instance', 'vcpus': vcpus,
+                'memory_mb': 1, 'disk_gb': 0, 'amount': count,
+                'affinity': None, 'resource_properties': '',
+            },
+        }[demand]
+        with contextlib.suppress(exception.NotEnoughHostsAvailable):
+            lease = self.world.create(
+                wanted, start=start,
+                end=start + self.random.randint(1, 2 * DAY),
+                project_id=self.random.choice('pq'),
+            )
+            amounts = (
+                {HOST: count, 'VCPU': count * VCPUS} if demand == 'whole'
+                else {'VCPU': count * vcpus}
+            )
+            self.leases[lease.id] = (
+                lease.project_id, lease.start, lease.end, amounts
+            )
+
+    def end(self):
+        """End a lease that is active."""
+        for lease_id, (project, start, _, amounts) in self.leases.items():
+            lease = self.world.ledger.lease(lease_id)
+            if lease.status == 'ACTIVE' and lease.start < self.world.now:
+                self.world.leases.update(lease_id, None, {'end': 'now'})
+                self.leases[lease_id] = (
+                    project, start, self.world.now, amounts
+                )
+                return
+
+    def boot(self):
+        for lease_id in self.leases:
+            lease = self.world.ledger.lease(lease_id)
+            if lease.status == 'ACTIVE' and lease_id not in self.servers:
+                [(_, host, _), *_] = self.world.held(lease)
+                node = next(
+                    h.hypervisor_hostname for h in self.world.ledger.hosts()
+                    if h.uuid == host
+                )
+                boot(self.world, lease, node)
+                self.servers[lease_id] = self.world.now
+                return
+
+    def act(self):
+        before = self.world.now
+        for action in (self.book, self.end, self.boot):
+            if self.random.random() < 0.4:
+                action()
+        self.world.run(self.random.randint(1, DAY // 3))
+        self.random.shuffle(self.managers)
+        for each in self.managers:
+            measure(self.world, manager=each)
+        self.note(before, self.world.now)
+
+    def note(self, before, now):
+        for lease_id, (project, start, end, amounts) in self.leases.items():
+            for at in range(before - before % DAY, now, DAY):
+                seconds = min(end, now, at + DAY) - max(start, before, at)
+                for name, amount in amounts.items() if seconds > 0 else ():
+                    self.log[at, project, name, 'reserved'] += amount * seconds
+                # A server is seen at the end, or at the measurement before.
+                since = self.servers.get(lease_id, now)
+                if seconds > 0 and since < (now if now < end else before):
+                    self.log[at, project, 'VCPU', 'used'] += seconds
+
+    def reported(self):
+        rows = self.world.manager.usages.report(
+            None, self.world.now - 300 * DAY, self.world.now + DAY,
+            ['day', 'project_id'],
+        )
+        return {
+            (day_of(row), row['project_id'], row['resource_class'], what):
+            round(row[what] * HOUR)
+            for row in rows for what in ('reserved', 'used')
+            if row[what] and row['resource_class'] in (HOST, 'VCPU')
+        }
+
+
+@pytest.mark.parametrize('seed', seeds(5))
+def test_the_report_is_that_of_an_independent_log(world, conf, seed):
+    """Two managers measure, either of them first."""
+    history = History(world, conf, seed)
+    for each in history.managers:
+        measure(world, manager=each)
+    for _ in range(40):
+        history.act()
+    found = {
+        key: value for key, value in history.reported().items()
+        if key[2:] != (HOST, 'used')
+    }
+    assert found == {k: v for k, v in history.log.items() if v}
