@@ -203,6 +203,16 @@ opts = [
         'end; if a limit is set, a lease that weighs anything must have an '
         'end. Used by MaxResourcesFilter.',
     ),
+    cfg.IntOpt(
+        'max_weight_hours_days',
+        default=0,
+        min=0,
+        mutable=True,
+        help='Days for which the hours of a lease that is over, or was '
+        'deleted, count in ``max_weight_hours_per_project``, by the measured '
+        'usage: a budget over a sliding window. 0 counts only the leases that '
+        'are not over.',
+    ),
     _exempt('max_resources', 'MaxResourcesFilter'),
     cfg.URIOpt(
         'external_service_base_endpoint',

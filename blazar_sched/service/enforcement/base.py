@@ -20,6 +20,7 @@ from blazar_sched.domain.floating_ip import FloatingIP
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.product import units
+from blazar_sched.domain.usage import DAY
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.domain.window import Window
 from blazar_sched.placing.lease_placing import Allocations
@@ -126,6 +127,22 @@ class Project:
             for id_, window, count in booked
             if id_ != lease.id and window.overlaps(lease.window)
         ]
+
+    def past_seconds(self, days: int) -> Counter[str]:
+        """Return the amounts x seconds of the leases that are over, by class.
+
+        :param days: the last days, up to the last measurement of the usage
+        """
+        past: Counter[str] = Counter()
+        until = self._source.usage_measured_until() if days else None
+        if until is None:
+            return past
+        present = {lease.id for lease in self.others()}
+        window = Window(until - days * DAY, until + 1)
+        for each in self._source.usage(window, self.id):
+            if each.lease_id not in present:
+                past.update(each.reserved)
+        return past
 
     def amounts(self, lease: Lease) -> Counter[str]:
         """Return what one of the project's leases reserves, as `amounts`."""

@@ -40,9 +40,15 @@ class _Size:
             self.seconds[name] += amount * duration
 
 
-def _used(project: base.Project, but: Lease | None = None) -> _Size:
-    """Return the size of the leases of a project, but one if given."""
+def _used(
+    project: base.Project, days: int, but: Lease | None = None
+) -> _Size:
+    """Return the size of the leases of a project, but one if given.
+
+    :param days: for how many days the seconds of leases that are over count
+    """
     used = _Size()
+    used.seconds.update(project.past_seconds(days))
     for lease in project.others(but):
         used.add(lease, project.amounts(lease))
     return used
@@ -57,7 +63,7 @@ class MaxResourcesFilter(base.Filter):
     exempt = 'max_resources'
 
     def limits(self, project: base.Project) -> list[base.Limit]:
-        used = _used(project)
+        used = _used(project, self._conf.max_weight_hours_days)
         weight = float(self._weight(used.amounts))
         hours = float(self._weight(used.seconds) / _HOUR)
         return [
@@ -105,7 +111,7 @@ class MaxResourcesFilter(base.Filter):
         )
         if limits == ({}, base.NO_LIMIT, base.NO_LIMIT):
             return
-        others = _used(project, lease)
+        others = _used(project, conf.max_weight_hours_days, lease)
         self._check(
             others.plus(lease, new), others.plus(current, old),
             *limits, 'the leases of a project',

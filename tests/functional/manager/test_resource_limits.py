@@ -213,6 +213,39 @@ class TestWeight:
             world.create(gpus(1), start=20 * HOUR, end=20 * HOUR + 1)
         world.create(gpus(1), start=20 * HOUR, end=21 * HOUR, project_id='x')
 
+    @pytest.mark.parametrize('gone', [False, True])
+    def test_a_budget_counts_the_last_days(self, world, limit, conf, gone):
+        """GPU hours that were reserved come back once they are old."""
+        limit(
+            max_weight_hours_per_project=10, max_weight_hours_days=7,
+            resource_weights={GPU: 1},
+        )
+        measure = world.manager.usages.step
+        measure()
+        lease = world.create(gpus(2), start=0, end=4 * HOUR)
+        world.run()
+        # The lease ends an hour early.
+        world.run(3 * HOUR)
+        world.leases.update(lease.id, None, {'end': 'now'})
+        world.run()
+        measure()
+        if gone:
+            world.leases.delete(lease.id, None)
+            world.run()
+        with refused(exception.MaxWeightHours, '10'):
+            world.create(gpus(1), end=100 + 4 * HOUR + 1)
+        [used] = (
+            each['used'] for each in world.manager.enforcement.limits(
+                'project'
+            ) if each['name'] == 'max_weight_hours_per_project'
+        )
+        assert used == 6
+        world.create(gpus(1), end=100 + 4 * HOUR, project_id='other')
+        world.create(gpus(1), end=100 + 4 * HOUR)
+        world.run(8 * DAY)
+        measure()
+        world.create(gpus(1), end=100 + 10 * HOUR)
+
     def test_without_an_end_there_is_no_limit_of_it(
         self, world, limit, slots
     ):
