@@ -6,11 +6,15 @@ reserved, used or lent. The class HOST counts whole hosts.
 """
 
 from collections import Counter
+from collections import defaultdict
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
+import datetime
 
+from blazar_sched.domain import exception
 from blazar_sched.domain import states
 from blazar_sched.domain.allocation import Allocation
 from blazar_sched.domain.demand import Addresses
@@ -30,6 +34,9 @@ GROUPS = (
     'project_id', 'lease_id', 'reservation_id', 'resource_type', 'flavor',
     'product', 'day',
 )
+
+# The most rows of a report.
+MAX_ROWS = 10_000
 
 # Amounts by resource class.
 Amounts = Mapping[str, int]
@@ -117,6 +124,45 @@ def measure(
                 {c: used.get(c, 0) * seconds for c in reserved},
                 lent_by_class, seconds if is_late else 0, measured.end,
             )
+
+
+def sums(
+    usages: Iterable[Usage], shown: Collection[str], group_by: Iterable[str]
+) -> dict[tuple[str, ...], Counter[str]]:
+    """Return sums of usages, by group and resource class.
+
+    :param shown: the ids of the reservations that had a server
+    :param group_by: some of GROUPS
+    :raises InvalidInput: for more than MAX_ROWS sums
+    """
+    found: defaultdict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
+    for each in usages:
+        group = [_shown(each, name) for name in group_by]
+        for name, reserved in each.reserved.items():
+            used = min(reserved, each.used.get(name, 0))
+            found[*group, name].update({
+                'reserved': reserved,
+                'used': used,
+                'idle': reserved - used,
+                'lent': each.lent.get(name, 0),
+                'no_show': 0 if each.reservation_id in shown else reserved,
+                'late': each.late,
+            })
+        if len(found) > MAX_ROWS:
+            raise exception.InvalidInput(
+                f'the report would have more than {MAX_ROWS} rows: group by '
+                'less, or shorten the window', field='group_by',
+            )
+    return found
+
+
+def _shown(each: Usage, name: str) -> str:
+    """Return an attribute of a usage as a report shows it."""
+    value: str | int = getattr(each, name)
+    if isinstance(value, str):
+        return value
+    day = datetime.datetime.fromtimestamp(value, datetime.UTC)
+    return day.date().isoformat()
 
 
 def _days(measured: Window, lease: Window) -> Iterator[Window]:

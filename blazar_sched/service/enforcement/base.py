@@ -139,9 +139,9 @@ class Project:
             return past
         present = {lease.id for lease in self.others()}
         window = Window(until - days * DAY, until + 1)
-        for each in self._source.usage(window, self.id):
-            if each.lease_id not in present:
-                past.update(each.reserved)
+        sums = self._source.usage_sums(window, self.id, (), present)
+        for (resource_class,), counts in sums.items():
+            past[resource_class] = counts['reserved']
         return past
 
     def amounts(self, lease: Lease) -> Counter[str]:

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The usage of reservations in SQL, which is kept after the leases."""
 
+from collections import Counter
+from collections.abc import Collection
 from collections.abc import Iterator
 from collections.abc import Sequence
 
 import sqlalchemy as sa
 
 from blazar_sched.domain import states
+from blazar_sched.domain import usage
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.usage import Usage
 from blazar_sched.domain.window import Window
@@ -57,17 +60,31 @@ def add(connection: sa.Connection, new: Sequence[Usage]) -> None:
     rows.add(connection, models.Usage, list(map(rows.columns, sums.values())))
 
 
-def list_(
-    connection: sa.Connection, window: Window, project_id: str | None
-) -> list[Usage]:
-    """Return the usage on the days that start in a window, by day.
+def sums(
+    connection: sa.Connection,
+    window: Window,
+    project_id: str | None,
+    group_by: Collection[str],
+    but: Collection[str] = (),
+) -> dict[tuple[str, ...], Counter[str]]:
+    """Return the sums of the usage on the days that start in a window.
+
+    The rows are read twice, and never held together.
 
     :param project_id: None for all projects
+    :param but: the ids of leases that do not count
+    :raises InvalidInput: as `usage.sums` does
     """
-    return list(_select(connection, rows.of_project(
+    within = rows.of_project(
         models.Usage, project_id,
         models.Usage.day >= window.start, models.Usage.day < window.end,
-    )))
+        models.Usage.lease_id.not_in(but),
+    )
+    shown = {
+        each.reservation_id for each in _select(connection, within)
+        if any(each.used.values())
+    }
+    return usage.sums(_select(connection, within), shown, group_by)
 
 
 def _select(
@@ -86,7 +103,7 @@ def _select(
 class Reads(access.Reads):
     """The queries for the usage."""
 
-    usage = access.read(list_)
+    usage_sums = access.read(sums)
     usage_measured_until = access.read(measured_until)
     leases_to_measure = access.read(to_measure)
 

@@ -6,12 +6,10 @@ several managers, one measures each moment. What is reserved follows from the
 allocations, and is exact; the servers of a step count since the step before.
 """
 
-from collections import Counter
 from collections import defaultdict
 from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Sequence
-import datetime
 import functools
 from typing import Any
 
@@ -124,7 +122,8 @@ class Usages(loop.Looped):
         :returns: for each group and resource class, in hours: what was
             reserved, used, not used, and lent, and what was reserved by
             reservations that had no server on any of these days
-        :raises InvalidInput: naming the parameter that is wrong
+        :raises InvalidInput: naming the parameter that is wrong; also for
+            more than usage.MAX_ROWS rows
         """
         end = int(self._clock()) if end is None else end
         start = end - DEFAULT_DAYS * DAY if start is None else start
@@ -133,32 +132,11 @@ class Usages(loop.Looped):
                 f'end_date must be after start_date, by {MAX_DAYS} days at '
                 'most', field='end_date',
             )
-        found = self._ledger.usage(Window(start, end), project_id)
-        shown = {u.reservation_id for u in found if any(u.used.values())}
-        sums: dict[tuple[Any, ...], Counter[str]] = defaultdict(Counter)
-        for each in found:
-            group = tuple(_shown(each, name) for name in group_by)
-            for name, reserved in each.reserved.items():
-                used = min(reserved, each.used.get(name, 0))
-                sums[*group, name].update({
-                    'reserved': reserved,
-                    'used': used,
-                    'idle': reserved - used,
-                    'lent': each.lent.get(name, 0),
-                    'no_show': 0 if each.reservation_id in shown else reserved,
-                    'late': each.late,
-                })
+        sums = self._ledger.usage_sums(
+            Window(start, end), project_id, group_by
+        )
         return [
             dict(zip((*group_by, 'resource_class'), group, strict=True))
             | {name: seconds / 3600 for name, seconds in counts.items()}
             for group, counts in sorted(sums.items())
         ]
-
-
-def _shown(each: Usage, name: str) -> str:
-    """Return an attribute of a usage as a report shows it."""
-    value: str | int = getattr(each, name)
-    if isinstance(value, str):
-        return value
-    day = datetime.datetime.fromtimestamp(value, datetime.UTC)
-    return day.date().isoformat()

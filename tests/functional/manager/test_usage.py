@@ -9,6 +9,7 @@ import random
 import pytest
 
 from blazar_sched.domain import exception
+from blazar_sched.domain import usage
 from blazar_sched.domain.usage import DAY
 from blazar_sched.domain.usage import HOST
 from tests.seeds import seeds
@@ -127,6 +128,19 @@ def day_of(row):
     """Return the start of the day of a row in epoch seconds."""
     day = datetime.datetime.fromisoformat(f'{row["day"]}T00:00:00+00:00')
     return int(day.timestamp())
+
+
+def test_a_report_has_a_bound(world, whole, monkeypatch):
+    measure(world)
+    world.create(whole(), start=0, end=HOUR)
+    world.run()
+    measure(world, 60)
+    monkeypatch.setattr(usage, 'MAX_ROWS', len(report(world)))
+    report(world)
+    monkeypatch.setattr(usage, 'MAX_ROWS', len(report(world)) - 1)
+    with pytest.raises(exception.InvalidInput) as refusal:
+        report(world)
+    assert refusal.value.field == 'group_by'
 
 
 class History:
