@@ -10,14 +10,22 @@ import sqlalchemy as sa
 
 from blazar_sched.domain import states
 from blazar_sched.domain import usage
+from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.usage import Usage
 from blazar_sched.domain.window import Window
 from blazar_sched.service.ledger import access
+from blazar_sched.service.ledger import allocation
+from blazar_sched.service.ledger import instance
 from blazar_sched.service.ledger import lease
 from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger import rows
 
+# Only a list of statuses is looked up in the index of the leases.
+_MEASURED = tuple(
+    {*states.LEASE_OPEN, states.LEASE_TERMINATED} - {states.LEASE_CREATING}
+)
 # Rows that are read at a time.
 _BATCH = 1000
 
@@ -30,16 +38,39 @@ def measured_until(connection: sa.Connection) -> int | None:
     return found
 
 
-def to_measure(connection: sa.Connection, window: Window) -> list[Lease]:
-    """Return the leases that overlap a window, except for held offers."""
-    return lease.select(
-        connection,
-        sa.and_(
-            models.Lease.start < window.end,
-            models.Lease.end > window.start,
-            models.Lease.status != states.LEASE_CREATING,
-        ),
-        (models.Lease.id,),
+def to_measure(
+    connection: sa.Connection, window: Window
+) -> tuple[list[Lease], list[Allocation], list[Instance]]:
+    """Return the leases that overlap a window, except for held offers.
+
+    The queries are six, however many leases there are.
+
+    :returns: the leases, the allocations that they have or had, and the
+        servers in their reservations now
+    """
+    overlapping = sa.and_(
+        models.Lease.start < window.end,
+        models.Lease.end > window.start,
+        models.Lease.status.in_(_MEASURED),
+    )
+    ids = (
+        sa.select(models.Reservation.id).join(models.Lease).where(overlapping)
+    )
+    held = [
+        allocation.from_row(row)
+        for table in allocation.EVER
+        for row in connection.execute(
+            sa.select(table).where(table.reservation_id.in_(ids))
+        )
+    ]
+    servers = connection.execute(
+        sa.select(models.Instance)
+        .where(models.Instance.reservation_id.in_(ids))
+    )
+    return (
+        lease.select(connection, overlapping, (models.Lease.id,)),
+        held,
+        list(map(instance.from_row, servers)),
     )
 
 

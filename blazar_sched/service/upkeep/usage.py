@@ -9,7 +9,7 @@ allocations, and is exact; the servers of a step count since the step before.
 from collections import defaultdict
 from collections.abc import Callable
 from collections.abc import Collection
-from collections.abc import Sequence
+from collections.abc import Iterable
 import functools
 from typing import Any
 
@@ -17,6 +17,7 @@ from oslo_config import cfg
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import usage
+from blazar_sched.domain.allocation import Allocation
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.usage import DAY
@@ -67,13 +68,16 @@ class Usages(loop.Looped):
             since = self._last
         if since is None:
             since = now - int(self._conf.usage_interval)
+        leases, allocations, instances = tx.leases_to_measure(
+            Window(min(since, now - 1), now)
+        )
         servers: _Servers = defaultdict(list)
-        leases = tx.leases_to_measure(Window(min(since, now - 1), now))
-        ids = [r.id for lease in leases for r in lease.reservations]
-        for each in tx.claiming(ids):
+        for each in instances:
             servers[each.reservation_id or ''].append(each)
         if since < now:
-            tx.add_usage(self._parts(tx, leases, servers, since, now))
+            tx.add_usage(self._parts(
+                tx, leases, allocations, servers, Window(since, now)
+            ))
         if self._conf.keep_usage:
             tx.delete_usage(now - self._conf.keep_usage)
         return servers
@@ -81,15 +85,14 @@ class Usages(loop.Looped):
     def _parts(
         self,
         tx: Tx,
-        leases: Sequence[Lease],
+        leases: Iterable[Lease],
+        allocations: Iterable[Allocation],
         servers: _Servers,
-        since: int,
-        now: int,
+        measured: Window,
     ) -> list[Usage]:
         held = defaultdict(list)
-        for lease in leases:
-            for each, _ in tx.allocations(lease_id=lease.id, past=True):
-                held[each.reservation_id].append(each)
+        for each in allocations:
+            held[each.reservation_id].append(each)
         whole = {a.host for many in held.values() for a in many if a.whole}
         capacities = {
             host.uuid: {c: host.capacity(c) for c in host.inventory}
@@ -101,8 +104,10 @@ class Usages(loop.Looped):
             for r in lease.reservations
             for part in usage.measure(
                 lease, r, held[r.id],
-                (servers if now < lease.end else self._before).get(r.id, ()),
-                capacities, Window(since, now),
+                (
+                    servers if measured.end < lease.end else self._before
+                ).get(r.id, ()),
+                capacities, measured,
             )
         ]
 
