@@ -26,7 +26,7 @@ from blazar_sched.service.ledger import rows
 _MEASURED = tuple(
     {*states.LEASE_OPEN, states.LEASE_TERMINATED} - {states.LEASE_CREATING}
 )
-# Rows that are read at a time.
+# Rows that are read or written at a time.
 _BATCH = 1000
 
 
@@ -76,6 +76,11 @@ def to_measure(
 
 def add(connection: sa.Connection, new: Sequence[Usage]) -> None:
     """Add measurements to what was measured on their days."""
+    for first in range(0, len(new), _BATCH):
+        _add(connection, new[first : first + _BATCH])
+
+
+def _add(connection: sa.Connection, new: Sequence[Usage]) -> None:
     same_days = sa.and_(
         models.Usage.reservation_id.in_({u.reservation_id for u in new}),
         models.Usage.day.in_({u.day for u in new}),
