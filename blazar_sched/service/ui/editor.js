@@ -3,6 +3,7 @@
 // has accepted the change, so that nothing has to be typed again.
 
 import { $, fill, h, refocus } from './dom.js';
+import { refusal } from './obstacle.js';
 
 /**
  * Ask for values.
@@ -27,7 +28,7 @@ export function edit(title, fields, verb, act) {
       button.disabled = true;
       answer.textContent = 'Waiting for the answer…';
       let reason = '';
-      const done = await act(values, (error) => { reason = error.message; });
+      const done = await act(values, (error) => { reason = refusal(error); });
       answer.textContent = reason;
       button.disabled = false;
       // Another dialog may have been opened meanwhile.

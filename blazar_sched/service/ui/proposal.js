@@ -8,6 +8,7 @@ import { $, amount, debounced, fill, h } from './dom.js';
 import { dates } from './finder.js';
 import { size } from './leases.js';
 import { concerned } from './maintenance.js';
+import { refusal } from './obstacle.js';
 import { booked } from './series.js';
 import * as times from './times.js';
 
@@ -88,7 +89,7 @@ export class Proposal {
   refuseOrder(error, order) {
     const { path, body } = order;
     if (path === '/leases' && !error.body?.offer?.start_date) {
-      this.tell(error.message, 'bad');
+      this.tell(refusal(error), 'bad');
       return;
     }
     const key = newKey();
@@ -294,11 +295,11 @@ export class Proposal {
     } else if (!this.now.extends && !recurs && start) {
       this.offer = { start, end };
     }
-    this.shown(error.message);
+    this.shown(error);
   }
 
-  shown(reason) {
-    this.reason = reason;
+  shown(error) {
+    this.error = error;
     const {
       start, end, from, to, text, verb, isElsewhere, isNamed,
     } = this.now;
@@ -318,7 +319,7 @@ export class Proposal {
           : `from ${times.short(offer.start)}`} instead` });
     }
     this.timeline.haunt(ghosts);
-    fill($('proposal'), this.sentence(reason),
+    fill($('proposal'), this.sentence(error),
       isNamed && this.verdict !== null ? this.namer() : null,
       this.verdict === 'yes' ? this.button(verb, this.now, true) : null,
       offer ? this.button(`${verb} ${
@@ -337,11 +338,11 @@ export class Proposal {
 
   /** Show times in the zone that is chosen now. */
   redraw() {
-    if (this.now) this.shown(this.reason);
+    if (this.now) this.shown(this.error);
     else this.clear();
   }
 
-  sentence(reason) {
+  sentence(error) {
     const { start, end, text, isElsewhere } = this.now;
     const window = start === undefined ? '' : h('time', {
       title: times.windowInUtc(start, end), datetime: times.iso(start),
@@ -350,7 +351,7 @@ export class Proposal {
     return this.verdict === 'yes'
       ? h('p.good', {}, text, window, isElsewhere
         ? ': there is room on other hosts.' : ': there is room.')
-      : h('p.bad', {}, text, window, `: ${reason}`);
+      : h('p.bad', {}, text, window, `: ${refusal(error)}`);
   }
 
   button(text, window, isPrimary = false) {

@@ -203,3 +203,32 @@ def test_a_late_answer_gives_way(world, browse):
         waiting[0].continue_()
     alice.says('there is room')
     assert 'night-batch' not in page.inner_text('#proposal')
+
+
+def test_a_refusal_says_what_is_in_the_way(world, browse):
+    alice, admin = browse(world), browse(world)
+    free, taken = world.at(45), world.at(2)
+    for person, user, project, texts in (
+        (alice, 'alice', 'physics', [
+            'In the way: own lease training-run on 1 host until',
+            '; lease on 1 host until',
+        ]),
+        (admin, 'admin', '', [
+            'lease training-run on compute-', 'lease secret-run on compute-',
+        ]),
+    ):
+        person.sign_in(user, project)
+        person.drag(person.point(free, 0), person.point(taken, 3))
+        for text in texts:
+            person.says(text)
+    assert 'secret' not in alice.text()
+
+    # A refusal beside what was typed says so, too.
+    page = alice.page
+    page.focus('[aria-label="Change: night-batch"]')
+    page.keyboard.press('Enter')
+    page.fill('#editor [name^=count]', '4')
+    page.keyboard.press('Enter')
+    alice.until(lambda: 'In the way: lease on 1 host' in page.inner_text(
+        '#editor .bad'
+    ))
