@@ -204,13 +204,13 @@ class Page {
 
   /** Offer to choose from what there is now. */
   async offer() {
-    const [{ zones, properties }, { flavors }, { floatingips }] =
-      await Promise.all(['/properties', '/flavors', '/floatingips'].map(
-        (path) => this.api.get(path)));
+    const [{ zones, properties }, flavors, floatingIps] = await Promise.all([
+      this.api.get('/properties'), this.readAllowed('flavors'),
+      this.readAllowed('floatingips')]);
     this.finder.offerProperties(properties.map(
       ({ property, values }) => ({ name: property, values })));
-    this.finder.offerFlavors(flavors);
-    this.finder.offerNetworks(floatingips);
+    this.finder.offerFlavors(flavors ?? []);
+    this.finder.offerNetworks(floatingIps ?? []);
     this.offerGroups(zones, properties);
     this.offerClasses(properties);
   }
@@ -294,7 +294,7 @@ class Page {
     const ofProject = (each) => each.project_id === this.session.project.id;
     const [all, held, recurring, waiting, limits] = await Promise.all(
       ['leases', 'offers', 'series', 'requests', 'limits'].map(
-        async (noun) => (await this.api.get(`/${noun}`))[noun]));
+        async (noun) => await this.readAllowed(noun) ?? []));
     const estimated = await requests.read(
       this.api, waiting.filter(ofProject));
     // What was read later is newer.
@@ -308,8 +308,8 @@ class Page {
     leases.drawLimits(limits);
   }
 
-  /** Read what only administrators may, null for others. */
-  async readAsAdmin(noun) {
+  /** Read a list, null if the policy of the operator forbids it. */
+  async readAllowed(noun) {
     try {
       return (await this.api.get(`/${noun}`))[noun.replace('os-', '')];
     } catch (error) {
@@ -320,7 +320,7 @@ class Page {
 
   async loadHosts() {
     const { project } = this.session;
-    const hosts = await this.readAsAdmin('os-hosts');
+    const hosts = await this.readAllowed('os-hosts');
     if (!hosts) return;
     await this.loadMaintenances();
     if (project !== this.session?.project) return;
@@ -329,7 +329,7 @@ class Page {
   }
 
   async loadMaintenances() {
-    this.maintenances = await this.readAsAdmin('maintenances') ?? [];
+    this.maintenances = await this.readAllowed('maintenances') ?? [];
   }
 
   /** Return the occurrences of a series, also those without room. */

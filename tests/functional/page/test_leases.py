@@ -8,6 +8,9 @@ import pytest
 from tests.functional.page.conftest import HOUR
 from tests.standins.neutron import NETWORK
 
+# What the policy of an operator may forbid.
+FORBIDDEN = ('limits', 'products', 'flavors', 'floatingips', 'requests')
+
 
 def lease(site, name):
     return site.leases('alice:physics')[name]
@@ -232,3 +235,27 @@ def test_a_refusal_says_what_is_in_the_way(world, browse):
     alice.until(lambda: 'In the way: lease on 1 host' in page.inner_text(
         '#editor .bad'
     ))
+
+
+class TestForbidden:
+    @pytest.fixture
+    def options(self, tmp_path):
+        file = tmp_path / 'policy.yaml'
+        file.write_text(''.join(
+            f'blazar:{noun}:get: "!"\n' for noun in FORBIDDEN
+        ))
+        return f'[oslo_policy]\npolicy_file = {file}\n'
+
+    def test_the_page_shows_and_books_the_rest(self, world, browse):
+        for noun in FORBIDDEN:
+            answer = world.send('GET', f'/{noun}', 'alice:physics')
+            assert answer.status_code == 403, noun
+        alice = browse(world)
+        alice.sign_in()
+        page = alice.page
+        page.locator('.card', has_text='night-batch').wait_for()
+        assert page.locator('#kind [value=flavor]').is_disabled()
+        page.locator('#book:enabled').wait_for()
+        page.click('#book')
+        alice.says('lease is booked')
+        page.locator('#leases .name', has_text='lease').first.wait_for()
