@@ -56,6 +56,9 @@ export class Finder {
     this.on = on;
     this.search = debounced(() => this.searchNow(), QUIET);
     this.offer = null;
+    // The resource types of the products, and the sizes of the flavors.
+    this.products = new Map();
+    this.flavors = new Map();
     // The reservations of the lease beside the one in the form.
     this.further = [];
     this.isWaiting = false;
@@ -101,7 +104,11 @@ export class Finder {
   }
 
   get kind() { return $('kind').value; }
-  get noun() { return this.kind === 'host' ? 'host' : 'instance'; }
+  get noun() {
+    const isHost = this.kind === 'host' || (this.kind === 'product'
+      && this.products.get($('product_name').value) === 'physical:host');
+    return isHost ? 'host' : 'instance';
+  }
   get count() { return Number($('count').value); }
   get length() { return times.readLength($('length').value); }
   /** Return how the lease recurs, '' for once. */
@@ -112,6 +119,8 @@ export class Finder {
   arrange() {
     $('size').hidden = this.kind !== 'size';
     $('flavor').hidden = this.kind !== 'flavor';
+    $('product').hidden = this.kind !== 'product';
+    $('with').hidden = this.kind === 'product' || !this.properties?.size;
     $('value').hidden = $('property').value === '';
     $('operator').hidden = $('property').value === '';
     $('later').hidden = $('when').value !== 'later';
@@ -123,7 +132,6 @@ export class Finder {
   offerProperties(properties) {
     const chosen = $('property').value;
     this.properties = new Map(properties.map((each) => [each.name, each]));
-    $('with').hidden = properties.length === 0;
     fill($('property'), h('option', { value: '' }, 'any property'),
       properties.map(({ name }) => h('option', {
         value: name, selected: name === chosen,
@@ -135,11 +143,25 @@ export class Finder {
 
   /** Offer the flavors of the API. */
   offerFlavors(flavors) {
-    const chosen = $('flavor_id').value;
-    fill($('flavor_id'), flavors.map(({ id, ...flavor }) => h('option', {
-      value: id, selected: id === chosen,
-    }, sized(flavor))));
-    $('kind').querySelector('[value=flavor]').disabled = !flavors.length;
+    this.flavors = new Map(flavors.map((each) => [each.id, sized(each)]));
+    offerKind('flavor', $('flavor_id'), flavors.map(
+      ({ id, name }) => [id, `${name}: ${this.flavors.get(id)}`]));
+  }
+
+  /** Offer the products of the API, with what is free of each. */
+  offerProducts(products) {
+    this.products = new Map(
+      products.map((each) => [each.name, each.resource_type]));
+    offerKind('product', $('product_name'), products.map((each) => [each.name,
+      `${each.name}: ${[`${each.free} free for a day`, this.sizeOf(each),
+        each.description].filter(Boolean).join(', ')}`]));
+  }
+
+  /** Say how large a unit of a product is. */
+  sizeOf(product) {
+    if (product.resource_type === 'physical:host') return 'whole hosts';
+    return product.flavor_id === null ? sized(product)
+      : this.flavors.get(product.flavor_id);
   }
 
   offerValues() {
@@ -150,17 +172,22 @@ export class Finder {
   get requirement() {
     const name = $('property').value;
     const value = $('value').value.trim();
-    return name && value ? [$('operator').value, `$${name}`, value] : null;
+    return name && value && this.kind !== 'product' ? [$('operator').value, `$${name}`, value] : null;
   }
 
   /** Return the reservation of `count`, also with another requirement. */
   reservation(count = this.count, requirement = null) {
-    const properties = {
-      resource_properties: all(this.requirement, requirement),
+    const use = {
       // Without a tick the operator's default applies.
       ...($('lend').checked && { lend: true }),
       on_end: $('on_end').value,
       ...($('projects').value.trim() && { projects: ids($('projects').value) }),
+    };
+    if (this.kind === 'product') {
+      return { product: $('product_name').value, amount: count, ...use };
+    }
+    const properties = {
+      resource_properties: all(this.requirement, requirement), ...use,
     };
     switch (this.kind) {
       case 'host':
@@ -224,6 +251,7 @@ export class Finder {
     return this.length !== null && Number.isInteger(this.count)
       && this.count > 0
       && (this.kind !== 'flavor' || $('flavor_id').value !== '')
+      && (this.kind !== 'product' || $('product_name').value !== '')
       && ($('when').value !== 'later' || $('from').value !== '');
   }
 
@@ -395,8 +423,19 @@ export class Finder {
   }
 }
 
-/** Return the name of a flavor with its size. */
-function sized({ name, vcpus, memory_mb: memory, disk_gb: disk }) {
+/** Offer what there is of a kind, as [value, text]; without any, the kind is
+ * not offered. */
+function offerKind(kind, select, choices) {
+  $('kind').querySelector(`[value=${kind}]`).disabled = !choices.length;
+  // Nobody loses what is being chosen.
+  if (document.activeElement === select) return;
+  const chosen = select.value;
+  fill(select, choices.map(([value, text]) =>
+    h('option', { value, selected: value === chosen }, text)));
+}
+
+/** Say how large an instance is. */
+function sized({ vcpus, memory_mb: memory, disk_gb: disk }) {
   const gb = Math.round(memory / 10.24) / 100;
-  return `${name}: ${amount(vcpus, 'vCPU')}, ${gb} GB, ${disk} GB disk`;
+  return `${amount(vcpus, 'vCPU')}, ${gb} GB, ${disk} GB disk`;
 }

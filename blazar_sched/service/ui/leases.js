@@ -43,6 +43,7 @@ export function content(lease) {
 export function size(each) {
   const count = each.available ?? each.hosts?.length ?? each.amount
     ?? each.max ?? 1;
+  if (each.product) return `${count} × ${each.product}`;
   return amount(Number(count), TYPES[each.resource_type] ?? 'instance');
 }
 

@@ -188,7 +188,7 @@ class Page {
     leases.drawLimits([]);
     for (const id of ['now', 'leases', 'requests', 'table', 'problems', 'hosts',
       'crossings', 'any_lease', 'foreign', 'maintenances', 'found', 'others',
-      'values', 'flavor_id', 'network']) fill($(id));
+      'values', 'flavor_id', 'product_name', 'network']) fill($(id));
     $('admin').hidden = true;
     $('editor').close();
   }
@@ -211,8 +211,13 @@ class Page {
       ({ property, values }) => ({ name: property, values })));
     this.finder.offerFlavors(flavors ?? []);
     this.finder.offerNetworks(floatingIps ?? []);
+    await this.offerProducts();
     this.offerGroups(zones, properties);
     this.offerClasses(properties);
+  }
+
+  async offerProducts() {
+    this.finder.offerProducts(await this.readAllowed('products') ?? []);
   }
 
   offerGroups(zones, properties) {
@@ -251,7 +256,7 @@ class Page {
     try {
       await Promise.all([
         this.rows.load(this.view, again), this.loadCapacity(),
-        again ? this.loadOwn() : null,
+        again ? this.loadOwn() : null, again ? this.offerProducts() : null,
         again && this.hosts ? this.loadMaintenances() : null,
       ]);
     } catch (error) {

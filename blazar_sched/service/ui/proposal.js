@@ -54,10 +54,12 @@ export class Proposal {
   drag(selection) {
     const rows = this.timeline.data.slice(selection.from, selection.to);
     const byHost = rows.every((row) => row.host);
-    const hosts = this.finder.kind === 'host';
+    const hosts = this.finder.noun === 'host';
     const count = byHost && hosts ? rows.length : this.finder.count;
     const key = newKey();
-    const required = requirement(rows);
+    // A product has its own requirement.
+    const required = this.finder.kind === 'product' ? null
+      : requirement(rows);
     const reservations = this.finder.reservations(count, required);
     const { rule } = this.finder;
     const order = ({ start, end } = selection) =>
