@@ -8,6 +8,8 @@ service.
 
 import json
 import os
+import pathlib
+import re
 
 from blazarclient import client as blazarclient
 from keystoneauth1 import session as keystone_session
@@ -35,6 +37,12 @@ PROGRAMS = {
 }
 # Every operation of the OpenAPI document.
 OPERATIONS = {f'{route.method} {route.path}' for route in routes.ROUTES}
+# The operations that need no method and no command: the guide has the reasons.
+NEEDLESS = set(re.findall(
+    r'\* - ``([A-Z]+ /.*)``\n',
+    (pathlib.Path(__file__).parents[3] / 'doc/source/user/client.rst')
+    .read_text(),
+))
 
 
 def operation(method, path):
