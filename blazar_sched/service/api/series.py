@@ -68,7 +68,9 @@ def update_series(
     validation.check_body(schemas.UPDATE, caller.version, body)
     return caller.manager.update_series(
         series_id=series_id, project_id=caller.scope,
-        values=_values(caller, body), since=body.get('from'), **only_asks,
+        values=_values(caller, body), since=body.get('from'),
+        # A manager of the release before accepts None only.
+        names=requirement.sees_host_names(caller) or None, **only_asks,
     )
 
 

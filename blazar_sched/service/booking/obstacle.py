@@ -6,6 +6,7 @@ queries of the ledger.
 """
 
 from collections import defaultdict
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
@@ -65,6 +66,7 @@ def with_obstacles(
     window: Window,
     now: int,
     names: bool,
+    leaving: Collection[str] = (),
 ) -> exception.NotEnoughHostsAvailable:
     """Return the refusal of a lease with what is in its way.
 
@@ -73,6 +75,7 @@ def with_obstacles(
     :param window: the remaining window of the lease
     :param names: whether the caller sees the names of hosts, and the leases of
         all projects
+    :param leaving: the ids of other leases that the request would delete
     """
     offer = refusal.offer or {}
     if 'reservation' not in offer:
@@ -108,7 +111,7 @@ def with_obstacles(
     uses = {
         use.allocation.id: use
         for use in own + ledger.uses(wide, MAX_USES, hosts=list(hosts))
-        if use.lease_id != lease.id
+        if use.lease_id not in (lease.id, *leaving)
     }
     bars = timeline.bars_by_host(
         hosts, uses.values(),

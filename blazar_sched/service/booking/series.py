@@ -8,6 +8,7 @@ the horizon moves on.
 """
 
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -185,8 +186,12 @@ class AllSeries(loop.Looped):
         series: Series,
         now: int,
         names: bool,
+        leaving: Collection[str] = (),
     ) -> exception.NotEnoughHostsAvailable:
-        """Return the refusal of an occurrence with what is in its way."""
+        """Return the refusal of an occurrence with what is in its way.
+
+        :param leaving: the ids of the leases that the request would replace
+        """
         name = (refusal.offer or {}).get('occurrence')
         if name is None:
             return refusal
@@ -194,8 +199,16 @@ class AllSeries(loop.Looped):
         window = Window(start, start + series.duration)
         lease = self._draft(series, Occurrence(name, window), now)
         return with_obstacles(
-            self._bookings, refusal, lease, window, now, names
+            self._bookings, refusal, lease, window, now, names, leaving
         )
+
+    def _leaving(self, series: Series, at: int) -> set[str]:
+        """Return the ids of the leases that a change from `at` replaces."""
+        return {
+            lease.id for lease in self._ledger.leases_of_series(series.id)
+            if _is_untouched(lease)
+            and at <= _planned_start(series.recurrence, lease)
+        }
 
     def get(self, series_id: str, project_id: str | None) -> _Shown:
         """Return a series with its occurrences.
@@ -219,6 +232,7 @@ class AllSeries(loop.Looped):
         values: Mapping[str, Any],
         since: str | None = None,
         dry_run: bool = False,
+        names: bool = False,
     ) -> _Shown:
         """Change a series from an occurrence on, in one commit.
 
@@ -230,6 +244,7 @@ class AllSeries(loop.Looped):
         :param since: the local date or time of the first occurrence that
             changes; None for the next occurrence
         :param dry_run: answer as otherwise, and change nothing
+        :param names: as for `Leases.create`
         :raises SeriesNotFound: if the project has no such series
         :raises InvalidInput: naming the field that is wrong
         :raises NotEnoughHostsAvailable: if an occurrence has no room, unless
@@ -254,7 +269,14 @@ class AllSeries(loop.Looped):
             at = _first_change(new, since, now)
             return self._change(tx, known, new, at, now, _left_out(new))
 
-        booked, removed = self._ledger.commit(work, dry_run)
+        try:
+            booked, removed = self._ledger.commit(work, dry_run)
+        except exception.NotEnoughHostsAvailable as e:
+            new = dataclasses.replace(checked, **values)
+            leaving = self._leaving(checked, _first_change(new, since, now))
+            raise self._explained(
+                e, new, now, names, leaving
+            ) from e.__cause__
         if not dry_run:
             for each in removed:
                 each()

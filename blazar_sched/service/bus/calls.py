@@ -215,6 +215,7 @@ class Calls(Protocol):
         values: Values,
         since: str | None = None,
         dry_run: bool = False,
+        names: bool | None = None,
     ) -> Values: ...
 
     @_reading

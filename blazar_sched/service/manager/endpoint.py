@@ -273,10 +273,11 @@ class Endpoint:
         values: Values,
         since: str | None = None,
         dry_run: bool = False,
+        names: bool | None = None,
     ) -> Values:
         self._learn_flavors(values)
         return self._series.update(
-            series_id, project_id, values, since, dry_run
+            series_id, project_id, values, since, dry_run, bool(names)
         )
 
     def create_lease_request(

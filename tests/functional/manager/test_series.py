@@ -658,6 +658,24 @@ class TestUpdate:
         ]
         assert len(world.ledger.leases()) == 10
 
+    @pytest.mark.parametrize('names', [False, True])
+    def test_refusal_says_what_is_in_the_way(
+        self, world, whole, create, names
+    ):
+        """The lease that the change would replace is not in the way."""
+        made = create()
+        at = 4 * DAY + 2 * HOUR
+        other = world.create(start=at, end=at + HOUR, name='other')
+        with pytest.raises(exception.NotEnoughHostsAvailable) as refusal:
+            world.manager.series.update(
+                made['id'], 'project', {'reservations': [whole(2, 2)]},
+                names=names,
+            )
+        [found] = refusal.value.offer['in_the_way']
+        assert (found['lease_id'], found['hosts']) == (other.id, 1)
+        assert (found['host'] is not None) == names
+        assert world.manager.series.get(made['id'], None) == made
+
     def test_flavor_that_the_ledger_lacks_is_copied_from_nova(
         self, world, create
     ):
