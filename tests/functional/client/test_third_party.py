@@ -9,6 +9,7 @@ which request version 1.0.
 
 import datetime
 import json
+import pathlib
 import time
 
 from blazarclient import exception as client_exception
@@ -17,7 +18,9 @@ import pytest
 
 from blazar_sched.service.api import microversion
 from tests import serving
+from tests.functional.client import conftest
 
+GUIDE = pathlib.Path(__file__).parents[3] / 'doc/source/user/programs.rst'
 ALICE = {'X-Auth-Token': 'alice:p1'}
 V1_1 = {**ALICE, microversion.HEADER: 'reservation 1.1'}
 # The format in which python-chi and the dashboard parse a date.
@@ -508,3 +511,80 @@ def test_gophercloud_leases_and_changes(service):
     assert changed['reservations'][0]['amount'] == 3
     for name in ('start_date', 'end_date'):
         datetime.datetime.strptime(changed[name], FORM)
+
+
+# The calls of gophercloud's package of hosts, which the guide has too: the
+# operation, the body, the statuses and the key of the answer that it needs.
+GOPHERCLOUD = {
+    'hosts.Create': (
+        'POST /v1/os-hosts', {'name': 'compute-2', 'rack': 'b12'}, 201, 'host'
+    ),
+    'hosts.List': ('GET /v1/os-hosts', None, 200, 'hosts'),
+    'hosts.Get': ('GET /v1/os-hosts/{host_id}', None, 200, 'host'),
+    'hosts.Update': (
+        'PUT /v1/os-hosts/{host_id}', {'gpu': 'h100', 'rack': None}, 200,
+        'host',
+    ),
+    'hosts.ListAllocations': (
+        'GET /v1/os-hosts/allocations', None, 200, 'allocations'
+    ),
+    'hosts.GetAllocation': (
+        'GET /v1/os-hosts/{host_id}/allocation', None, 200, 'allocation'
+    ),
+    'hosts.ListResourceProperties': (
+        'GET /v1/os-hosts/properties', None, 200, 'resource_properties'
+    ),
+    'hosts.UpdateResourceProperty': (
+        'PATCH /v1/os-hosts/properties/{name}', {'private': False}, 200,
+        'resource_property',
+    ),
+    'hosts.Delete': ('DELETE /v1/os-hosts/{host_id}', None, 204, None),
+}
+# The times that gophercloud parses, and the fields that are no text.
+STAMPS = {
+    '%Y-%m-%d %H:%M:%S': {'created_at', 'updated_at'},
+    FORM: {'start_date', 'end_date'},
+}
+NO_TEXT = {
+    'vcpus': int, 'memory_mb': int, 'local_gb': int, 'hypervisor_version': int,
+    'reservable': bool, 'private': bool, 'values': list, 'reservations': list,
+}
+
+
+@pytest.mark.parametrize('call', GOPHERCLOUD)
+def test_gophercloud_manages_hosts(service, host, call):
+    if call != 'hosts.Delete':
+        lease = service.api.simulate_post(
+            '/v1/leases', headers=ALICE, json={
+                **WINDOW, 'name': 'run', 'reservations': [
+                    {'resource_type': 'physical:host', 'min': 1, 'max': 1},
+                ],
+            },
+        )
+        assert lease.status_code == 201
+    operation, body, status, key = GOPHERCLOUD[call]
+    method, path = operation.split()
+    answer = service.api.simulate_request(
+        method, path.format(host_id=host['id'], name='gpu'), json=body,
+        headers=serving.ADMIN,
+    )
+    assert answer.status_code == status, answer.text
+    if key is None:
+        return
+    shown = answer.json[key]
+    for each in shown if isinstance(shown, list) else [shown]:
+        for row in each, *each.get('reservations', ()):
+            for name, value in row.items():
+                for form, names in STAMPS.items():
+                    if name in names and value is not None:
+                        datetime.datetime.strptime(value, form)
+                if name in NO_TEXT:
+                    assert type(value) is NO_TEXT[name]
+
+
+def test_the_guide_lists_the_calls_of_gophercloud():
+    text = GUIDE.read_text()
+    for call, (operation, *_) in GOPHERCLOUD.items():
+        assert f'* - ``{call}``\n     - ``{operation}``\n' in text
+        assert operation in conftest.OPERATIONS
+    assert text.count('* - ``hosts.') == len(GOPHERCLOUD)
