@@ -530,7 +530,7 @@ class Proxy(proxy.Proxy):
         return timeline
 
     def limits(self, **query: Any) -> Generator[Limit, None, None]:
-        """List the limits of the project, with what its leases use of them.
+        """List the limits of the project, with what it uses of them.
 
         :param query: `project_id` of another project, for an admin
         """

@@ -7,7 +7,7 @@ from blazar_sched.client._base import Resource
 
 
 class Limit(Resource):
-    """A limit of a project, with what the leases of the project use of it."""
+    """A limit of a project, with what the project uses of it."""
 
     resources_key = 'limits'
     base_path = '/limits'

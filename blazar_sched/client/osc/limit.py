@@ -6,7 +6,7 @@ from blazar_sched.client.osc.verb import text
 
 
 class ListLimit(verb.List):
-    """List the limits of the project, with what its leases use of them."""
+    """List the limits of the project, with what it uses of them."""
 
     plural = 'limits'
     columns = ('name', 'unit', 'limit', 'used')

@@ -15,10 +15,11 @@ from blazar_sched.service.api.views.limit import LIMIT
 
 
 def list_limits(req: falcon.Request, caller: Caller) -> list[listing.Item]:
-    """List the limits of the project, with what its leases use of them.
+    """List the limits of the project, with what it uses of them.
 
     The limits are those of the enforcement filters that the operator has
-    enabled.
+    enabled, and the numbers of offers, series, lease requests, webhooks and
+    calendars that a project may have.
     """
     asked = listing.text(req, 'project_id', schemas.MAX_PROJECT_ID)
     named = asked if caller.scope is None else None

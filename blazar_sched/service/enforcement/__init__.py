@@ -23,8 +23,10 @@ from oslo_log import log
 import stevedore
 
 from blazar_sched.conf import enforcement as enforcement_conf
+from blazar_sched.domain import calendar
 from blazar_sched.domain import exception
 from blazar_sched.domain import states
+from blazar_sched.domain import webhook
 from blazar_sched.domain.lease import Lease
 from blazar_sched.service import entry_points
 from blazar_sched.service.enforcement import base
@@ -74,6 +76,7 @@ class Enforcement:
         ledger: Ledger,
         pool: futures.Executor | None = None,
     ) -> None:
+        self._conf = conf
         self._ledger = ledger
         self._filters = _load(conf)
         self._pool = pool or futurist.ThreadPoolExecutor(
@@ -112,7 +115,7 @@ class Enforcement:
                 f.check(change, project)
 
     def limits(self, project_id: str) -> list[dict[str, Any]]:
-        """Return the limits of the filters, with what a project uses.
+        """Return the limits of a project, with what the project uses.
 
         A project that is exempt from a filter has no limits of the filter.
         """
@@ -122,6 +125,24 @@ class Enforcement:
             | ({'limit': base.NO_LIMIT} if f.exempts(project_id) else {})
             for f in self._filters
             for each in f.limits(project)
+        ] + [dataclasses.asdict(each) for each in self._numbers(project_id)]
+
+    def _numbers(self, project_id: str) -> list[base.Limit]:
+        """Return the limits on what a project has beside its leases."""
+        most = self._conf.manager
+        of = self._ledger
+        return [
+            base.Limit(name, unit, limit, len(found(project_id)))
+            for name, unit, limit, found in (
+                ('max_held_offers', 'offers', most.max_held_offers, of.offers),
+                ('max_series', 'series', most.max_series, of.all_series),
+                ('max_waiting_requests', 'requests', most.max_waiting_requests,
+                 of.waiting_requests),
+                ('max_webhooks', 'webhooks', webhook.MAX_WEBHOOKS,
+                 of.webhooks),
+                ('max_calendars', 'calendars', calendar.MAX_CALENDARS,
+                 of.calendars),
+            )
         ]
 
     def ending(

@@ -35,9 +35,9 @@ NO_LIMIT = -1
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Limit:
-    """A limit, with what the leases of a project use of it.
+    """A limit, with what a project uses of it.
 
-    :param name: the name of the option
+    :param name: the name of the option, or of a limit that is no option
     :param unit: what is counted, or the resource class
     :param limit: the largest number, NO_LIMIT for any
     :param used: the number as a commit counts it, None for a limit of each

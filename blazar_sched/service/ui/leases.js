@@ -133,10 +133,10 @@ export function drawEnded(leases) {
         times.windowOf(lease.start, lease.end)))));
 }
 
-/** Show the limits of the project with what is used of them. */
+/** Show the limits of which the project uses something. */
 export function drawLimits(limits) {
   $('limits').textContent = limits
-    .filter(({ limit, used }) => limit >= 0 && used !== null)
+    .filter(({ limit, used }) => limit >= 0 && used)
     .map(({ unit, limit, used }) =>
       `${Number(used.toFixed(1))} of ${limit} ${unit}`)
     .join(', ');

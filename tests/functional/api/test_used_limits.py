@@ -66,7 +66,53 @@ def test_every_filter_tells_its_figures(api):
         ('max_weight_per_lease', 'weight'): (-1, None),
         ('max_weight_per_project', 'weight'): (-1, 0),
         ('max_weight_hours_per_project', 'weight x hours'): (60, 0),
+        ('max_held_offers', 'offers'): (5, 0),
+        ('max_series', 'series'): (50, 0),
+        ('max_waiting_requests', 'requests'): (5, 0),
+        ('max_webhooks', 'webhooks'): (5, 0),
+        ('max_calendars', 'calendars'): (10, 0),
     }
+
+
+@pytest.mark.parametrize('options', ['[manager]\nmax_series = 2\n'])
+@pytest.mark.parametrize('path, most, refusal, body', [
+    ('offers', 5, 'MaxHeldOffers', {
+        'reservations': [HOST], 'duration': '1h', 'hold': '5m',
+    }),
+    ('series', 2, 'MaxSeries', {
+        'name': 'course', 'rrule': 'FREQ=DAILY;COUNT=1', 'time_zone': 'UTC',
+        'start': '2036-01-01T09:00', 'duration': '1h', 'reservations': [HOST],
+    }),
+    ('requests', 5, 'MaxWaitingRequests', {
+        'name': 'later', 'duration': '1h', 'reservations': [HOST],
+        'start_date': '2030-01-01 00:00',
+        'latest_start_date': '2030-01-01 00:30',
+    }),
+    ('webhooks', 5, 'MaxWebhooks', {
+        'url': 'https://hooks.example/', 'events': ['lease.*'],
+    }),
+    ('calendars', 10, 'MaxCalendars', {'name': 'team'}),
+])
+def test_the_next_is_refused_once_the_limit_is_used(
+    api, path, most, refusal, body
+):
+    """Of the numbers that no filter limits."""
+    # Both hosts: the requests wait.
+    assert book(api, ALICE, 2, HOST, HOST).status_code == 201
+    for number in range(most + 1):
+        [found] = [
+            use for (_, unit), use in limits(api).items() if unit == path
+        ]
+        assert found == (most, number)
+        assert all(
+            use == 0 for (_, unit), (_, use) in limits(api, BOB).items()
+            if unit == path
+        )
+        answer = api.simulate_post(
+            f'/v1/{path}', headers=ALICE, json=body
+        )
+        assert (answer.status_code < 300) == (number < most), answer.text
+    assert answer.json['error_name'] == refusal
 
 
 def test_what_is_used_is_what_the_next_lease_is_refused_by(api):

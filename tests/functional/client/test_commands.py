@@ -415,7 +415,7 @@ def test_what_there_is_room_for(program, client, night, service):
 ])
 def test_limits_are_listed(program, client):
     program('alice:p1').do(f'lease book night {HOST} {DAY}')
-    [limit] = program().read('limit list --project-id p1')
+    limit, *_ = program().read('limit list --project-id p1')
     assert limit == {
         'name': 'max_leases_per_project', 'unit': 'leases', 'limit': 5,
         'used': 1,

@@ -8,21 +8,24 @@ from blazar_sched.service.api.field import Type
 
 LIMIT = Object(
     Field(
-        'name', 'Name of the option of the service', 'max_leases_per_project'
+        'name',
+        'Name of the option of the service; `max_webhooks` and '
+        '`max_calendars` are no options', 'max_leases_per_project',
     ),
     Field(
         'unit',
-        'What is counted: `leases`, `hosts`, `instances`, `seconds`, `weight` '
-        'or `weight x hours`, or a resource class',
+        'What is counted: `leases`, `hosts`, `instances`, `seconds`, '
+        '`weight`, `weight x hours`, `offers`, `series`, `requests`, '
+        '`webhooks` or `calendars`, or a resource class',
         'leases',
     ),
     Field('limit', 'Largest number that is allowed, -1 for any', 5, INTEGER),
     Field(
         'used',
-        'Number that counts for the next lease of the project; null if the '
+        'Number that counts for the next one of the project; null if the '
         'limit is for each lease',
         3, Type({'type': ['number', 'null']}),
     ),
     name='Limit',
-    meaning='A limit of a project, by an enforcement filter of the operator',
+    meaning='A limit of a project',
 )
