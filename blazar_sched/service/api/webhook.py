@@ -12,7 +12,6 @@ from blazar_sched.service.api.caller import Caller
 from blazar_sched.service.api.collection import Collection
 from blazar_sched.service.api.field import Field
 from blazar_sched.service.api.rule import PROJECT_MEMBER_OR_ADMIN
-from blazar_sched.service.api.rule import PROJECT_READER_OR_ADMIN
 from blazar_sched.service.api.schemas import webhook as schemas
 from blazar_sched.service.api.views.webhook import WEBHOOK
 
@@ -26,9 +25,10 @@ def create_webhook(req: falcon.Request, caller: Caller) -> dict[str, Any]:
     )
 
 
+# A URL is often a secret, in its path or in its query: no reader sees it.
 WEBHOOKS = Collection(
     '/v1/webhooks', Field('webhook_id', meaning.WEBHOOK_ID), 'webhook',
-    'webhooks', 'blazar:webhooks', PROJECT_READER_OR_ADMIN,
+    'webhooks', 'blazar:webhooks', PROJECT_MEMBER_OR_ADMIN,
     PROJECT_MEMBER_OR_ADMIN, WEBHOOK, since=microversion.V1_1, owned=True,
 )
 ROUTES = (

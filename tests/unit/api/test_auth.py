@@ -19,8 +19,7 @@ READ = {
     'blazar:leases:get', 'blazar:floatingips:get', 'blazar:capacity:get',
     'blazar:offers:get', 'blazar:series:get', 'blazar:timeline:get',
     'blazar:properties:get', 'blazar:requests:get', 'blazar:flavors:get',
-    'blazar:webhooks:get', 'blazar:limits:get', 'blazar:products:get',
-    'blazar:usage:get',
+    'blazar:limits:get', 'blazar:products:get', 'blazar:usage:get',
     'blazar:calendars:get',
 }
 WRITE = READ | {
@@ -28,7 +27,7 @@ WRITE = READ | {
     'blazar:offers:post', 'blazar:offers:delete',
     'blazar:series:post', 'blazar:series:put', 'blazar:series:delete',
     'blazar:requests:post', 'blazar:requests:delete',
-    'blazar:webhooks:post', 'blazar:webhooks:delete',
+    'blazar:webhooks:get', 'blazar:webhooks:post', 'blazar:webhooks:delete',
     'blazar:calendars:post', 'blazar:calendars:delete',
 }
 # The calls that are about the project of the caller, whoever calls.
