@@ -28,6 +28,7 @@ class Lease:
 
     A lease of a series has the name of its occurrence: the local time of its
     start, as the series has planned it. `labels` are as in domain.label.
+    `changes` is the number of changes that the ledger has written.
     """
 
     id: str
@@ -46,6 +47,7 @@ class Lease:
     events: tuple[Event, ...] = ()
     created_at: int | None = None
     updated_at: int | None = None
+    changes: int = dataclasses.field(default=0, compare=False)
 
     @property
     def window(self) -> Window:

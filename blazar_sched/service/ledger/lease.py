@@ -24,6 +24,7 @@ from blazar_sched.service.ledger import rows
 
 # Not "is not over": only a list of statuses is looked up in the index.
 IS_OPEN = models.Lease.status.in_(states.LEASE_OPEN)
+_ONE_MORE = {'changes': models.Lease.changes + 1}
 
 
 def get(connection: sa.Connection, lease_id: str) -> Lease:
@@ -116,6 +117,7 @@ def select(
             events=tuple(events[row.id]),
             created_at=None if row.created_at < 0 else row.created_at,
             updated_at=row.updated_at,
+            changes=row.changes,
         )
         for row in found
     ]
@@ -222,7 +224,7 @@ def put(connection: sa.Connection, new: Lease) -> list[record.Record]:
     connection.execute(
         sa.update(models.Lease)
         .where(models.Lease.id == new.id)
-        .values(_row(new))
+        .values({**_row(new), **_ONE_MORE})
     )
     records = reservation.put(connection, old, new)
     event.put(connection, new)
@@ -314,7 +316,9 @@ def set_status(
 
     :raises LeaseNotFound: if there is no such lease
     """
-    values: dict[str, Any] = {'status': status, 'updated_at': now}
+    values: dict[str, Any] = {
+        'status': status, 'updated_at': now, **_ONE_MORE
+    }
     if degraded is not None:
         values['degraded'] = degraded
     changed = connection.execute(

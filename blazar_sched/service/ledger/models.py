@@ -170,6 +170,7 @@ class Lease(Base):
     labels: orm.Mapped[dict[str, str] | None]
     created_at: orm.Mapped[int]
     updated_at: orm.Mapped[int | None]
+    changes: orm.Mapped[int] = orm.mapped_column(server_default='0')
 
 
 class Series(Base):

@@ -456,7 +456,8 @@ def _entry(lease: Lease) -> Values:
     return {
         name: getattr(lease, name)
         for name in (
-            'id', 'name', 'start', 'end', 'status', 'created_at', 'updated_at'
+            'id', 'name', 'start', 'end', 'status', 'created_at',
+            'updated_at', 'changes',
         )
     }
 

@@ -110,6 +110,9 @@ def test_a_rename_a_move_and_a_cancellation(world, make, read, slots, parsed):
         assert id_ == lease.id
         return found
 
+    world.leases.update(lease.id, None, {'name': 'night'})
+    same_second = event()
+    world.leases.update(lease.id, None, {'name': 'night, run'})
     first = event()
     assert first[:3] == ('night, run', utc(lease.start), utc(lease.end))
     assert first[4] == 'CONFIRMED'
@@ -126,7 +129,9 @@ def test_a_rename_a_move_and_a_cancellation(world, make, read, slots, parsed):
     world.leases.delete(lease.id, None)
     cancelled = event()
     assert cancelled[4] == 'CANCELLED'
-    numbers = [each[3] for each in (first, renamed, moved, cancelled)]
+    numbers = [each[3] for each in (
+        same_second, first, renamed, moved, cancelled
+    )]
     assert numbers == sorted(set(numbers))
     world.nova.slowness = 0
     for _ in range(3):

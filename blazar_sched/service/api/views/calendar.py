@@ -50,8 +50,9 @@ def _event(lease: dict[str, Any]) -> icalendar.Event:
     event = icalendar.Event()
     event.add('UID', lease['id'])
     event.add('DTSTAMP', _time(changed))
-    # Each change is later than the one before.
-    event.add('SEQUENCE', changed - created)
+    # Each change raises the number, also within one second. A manager of the
+    # release before has the seconds alone.
+    event.add('SEQUENCE', changed - created + lease.get('changes', 0))
     event.add('STATUS', 'CANCELLED' if is_deleted else 'CONFIRMED')
     event.add('SUMMARY', lease['name'])
     event.add('DTSTART', _time(lease['start']))
