@@ -4,8 +4,8 @@
 from alembic import op
 import sqlalchemy as sa
 
-revision = '0006_0005_changes'
-down_revision = 'e90a4c7d2b18'
+revision = '0007_0005_changes'
+down_revision = '0006_0005_usage'
 
 
 def upgrade() -> None:
