@@ -16,6 +16,7 @@ import math
 import os
 import queue
 import signal
+import socket
 import sys
 import time
 from typing import NoReturn
@@ -40,6 +41,10 @@ ENDS = (signal.SIGTERM, signal.SIGINT)
 
 class Part(Protocol):
     """A part of the service that runs in threads until it is stopped."""
+
+    @property
+    def hangs(self) -> bool:
+        """Whether a thread of the part stands still."""
 
     def stop(self) -> None: ...
 
@@ -132,7 +137,10 @@ class _Signals:
         self._caught.put(number)
 
     def end(
-        self, reload: Callable[[], object], timeout: float = math.inf
+        self,
+        reload: Callable[[], object],
+        timeout: float = math.inf,
+        each_second: Callable[[], object] = lambda: None,
     ) -> bool:
         """Wait until the process is to end; return whether it is to end.
 
@@ -140,6 +148,7 @@ class _Signals:
         """
         until = time.monotonic() + timeout
         while (left := until - time.monotonic()) > 0:
+            each_second()
             # Python calls the handler of a signal in this thread, once the
             # thread runs: a wait without an end could miss a signal.
             with contextlib.suppress(queue.Empty):
@@ -147,6 +156,26 @@ class _Signals:
                     return True
                 reload()
         return False
+
+
+def tell_systemd(state: str) -> None:
+    """Send a state to systemd, if systemd has started this process."""
+    address = os.environ.get('NOTIFY_SOCKET', '')
+    if address.startswith('@'):
+        # An abstract socket.
+        address = f'\0{address[1:]}'
+    if address:
+        with (
+            contextlib.suppress(OSError),
+            socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender,
+        ):
+            sender.setblocking(False)
+            sender.sendto(state.encode(), address)
+
+
+def _watchdog(part: Part) -> None:
+    if not part.hangs:
+        tell_systemd('WATCHDOG=1')
 
 
 def _reload(conf: cfg.ConfigOpts, args: Sequence[str]) -> None:
@@ -206,7 +235,10 @@ def run(args: argparse.Namespace, start: Callable[..., Part]) -> int:
     if part is not None:
         LOG.info('Started')
         spare_collections()
-        signals.end(reload)
+        tell_systemd('READY=1')
+        signals.end(
+            reload, each_second=functools.partial(_watchdog, part)
+        )
         LOG.info('Stopping')
         part.stop()
     _exit()

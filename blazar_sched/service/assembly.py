@@ -21,6 +21,10 @@ class Service:
     manager: Manager
     api: server.Server
 
+    @property
+    def hangs(self) -> bool:
+        return self.api.hangs or self.manager.hangs
+
     def stop(self) -> None:
         self.api.stop()
         self.manager.stop()

@@ -4,6 +4,7 @@
 from collections.abc import Callable
 from collections.abc import Iterable
 import dataclasses
+import math
 import threading
 import time
 from typing import Generic
@@ -27,6 +28,9 @@ IDLE = 60.0
 # The maximum number of seconds until the next step while steps fail, unless
 # the pace of the loop is slower anyway.
 MAX_PAUSE = 8.0
+# The seconds after which a step hangs. A step may wait for the time-out of a
+# client of another service once for each of many objects.
+HANGS_AFTER = 3600.0
 # The seconds for which a stop waits for the current step.
 STOP_TIMEOUT = 3.0
 # The first and the longest seconds until the next try of an object that has
@@ -142,6 +146,7 @@ class Loop:
 
     :param step: may return the seconds until the next step
     :param pace: returns these seconds where the step does not
+    :param hangs_after: seconds
     :ivar succeeded_at: epoch seconds of the last step that did not fail, or
         of the start
     """
@@ -151,9 +156,13 @@ class Loop:
         name: str,
         step: Callable[[], float | None],
         pace: Callable[[], float] = lambda: PAUSE,
+        hangs_after: float = HANGS_AFTER,
     ) -> None:
         self._step = step
         self._pace = pace
+        self._hangs_after = hangs_after
+        # Monotonic seconds; infinite between two steps.
+        self._begun = math.inf
         self.name = name
         self.succeeded_at = 0.0
         self._failures = 0
@@ -168,6 +177,11 @@ class Loop:
     @property
     def loops(self) -> tuple['Loop', ...]:
         return (self,)
+
+    @property
+    def hangs(self) -> bool:
+        """Whether the current step takes longer than a step can take."""
+        return time.monotonic() - self._begun > self._hangs_after
 
     def start(self) -> None:
         self.succeeded_at = time.time()
@@ -196,7 +210,9 @@ class Loop:
     def _run(self) -> None:
         while not self._stopping:
             self._poked.clear()
+            self._begun = time.monotonic()
             wait = self._take()
+            self._begun = math.inf
             self._taken.set()
             if not self._stopping:
                 self._poked.wait(wait)

@@ -97,6 +97,11 @@ class Server:
         )
         self._thread.start()
 
+    @property
+    def hangs(self) -> bool:
+        """Whether no thread accepts requests any more."""
+        return not self._thread.is_alive()
+
     def stop(self) -> None:
         """Finish the requests in progress, then close every connection."""
         self._server.task_dispatcher.shutdown()

@@ -54,6 +54,9 @@ LOG = log.getLogger(__name__)
 
 # Seconds that a stop gives the steps in progress.
 STOP_TIMEOUT = 3.0
+# The seconds after which a step of a loop hangs: a step waits for nothing but
+# the database.
+HANGS_AFTER = 600.0
 
 # The metric label of each event status after a try.
 _OUTCOMES = {
@@ -121,8 +124,12 @@ class Runner:
         self._second_pool = pool or futurist.ThreadPoolExecutor(
             -(-workers // 4)
         )
-        self._loop = loop.Loop('event runner', self.step)
-        self._renewer = loop.Loop('claim renewer', self.renew)
+        self._loop = loop.Loop(
+            'event runner', self.step, hangs_after=HANGS_AFTER
+        )
+        self._renewer = loop.Loop(
+            'claim renewer', self.renew, hangs_after=HANGS_AFTER
+        )
 
     @property
     def loops(self) -> tuple[loop.Loop, ...]:

@@ -331,6 +331,11 @@ class Manager:
         )
         self._server.start()
 
+    @property
+    def hangs(self) -> bool:
+        """Whether a loop hangs."""
+        return any(each.hangs for each in self._loops)
+
     def stop(self) -> None:
         """Accept no more calls and return once the work in progress is over.
 
