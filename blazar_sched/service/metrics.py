@@ -47,6 +47,22 @@ CALL_SECONDS = Metric(
     '(the answer is an error) or failed',
     ('method', 'outcome'),
 )
+REFUSALS = Metric(
+    prometheus_client.Counter,
+    'blazar_sched_manager_refusals',
+    'Calls that the manager refused, by the class of the error, which is the '
+    'error_name in the response of the API',
+    ('method', 'reason'),
+)
+BUS_CALLS = Metric(
+    prometheus_client.Counter,
+    'blazar_sched_api_calls',
+    'Calls of the API to a manager over the message bus, by outcome: '
+    'answered, refused (the answer is an error) or failed (no manager could '
+    'answer)',
+    ('outcome',),
+    zeros=((ANSWERED,), (REFUSED,), (FAILED,)),
+)
 EVENTS = Metric(
     prometheus_client.Counter,
     'blazar_sched_manager_events',
@@ -134,9 +150,9 @@ BUILD = Metric(
 # The metrics that are counted as things happen.
 COUNTED = (
     BUILD,
-    REQUESTS, REQUEST_SECONDS, CALL_SECONDS, EVENTS, LATENESS, COMMIT_SECONDS,
-    CONFLICTS, CLOCK_DIFFERENCE, LATE_PLACEMENTS, MOVES, UNPLANNED, LATE,
-    ON_CLOSED, FAILING,
+    REQUESTS, REQUEST_SECONDS, BUS_CALLS, CALL_SECONDS, REFUSALS, EVENTS,
+    LATENESS, COMMIT_SECONDS, CONFLICTS, CLOCK_DIFFERENCE, LATE_PLACEMENTS,
+    MOVES, UNPLANNED, LATE, ON_CLOSED, FAILING,
 )
 
 LEASES = Metric(
@@ -169,6 +185,28 @@ WAITING = Metric(
     prometheus_client.Gauge,
     'blazar_sched_manager_lease_requests_waiting',
     'Lease requests that wait for room; every manager reports the same number',
+)
+DUE = Metric(
+    prometheus_client.Gauge,
+    'blazar_sched_manager_events_due',
+    'Events that are due and not over; every manager reports the same number',
+)
+DUE_AGE = Metric(
+    prometheus_client.Gauge,
+    'blazar_sched_manager_event_due_age_seconds',
+    'Seconds since the first of the events that are due became due, 0 if none '
+    'is due; every manager reports the same number',
+)
+DATABASE_UP = Metric(
+    prometheus_client.Gauge,
+    'blazar_sched_manager_database_up',
+    '1 if this manager has read the database in the last minute, else 0 and '
+    'the metrics from the database are left out',
+)
+DATABASE_SECONDS = Metric(
+    prometheus_client.Gauge,
+    'blazar_sched_manager_database_seconds',
+    'Seconds that this manager took to read the metrics from the database',
 )
 HEADROOM = Metric(
     prometheus_client.Gauge,
@@ -224,10 +262,11 @@ LOST = Metric(
     'Notifications that could not be sent',
 )
 
-# The metrics that are read on each request; see service.manager.gauges.
+# The metrics of a manager's state; see service.manager.gauges.
 LOOKED_UP = (
-    LEASES, DEGRADED, HOSTS, PATHS, LENT, WAITING, HEADROOM, REVISION,
-    REPLICA_REVISION, LEFT_OUT, LOOPS, FREE, LOST,
+    LEASES, DEGRADED, HOSTS, PATHS, LENT, WAITING, DUE, DUE_AGE, DATABASE_UP,
+    DATABASE_SECONDS, HEADROOM, REVISION, REPLICA_REVISION, LEFT_OUT, LOOPS,
+    FREE, LOST,
 )
 
 #: Every metric of the service and of nova-scheduler's workers.

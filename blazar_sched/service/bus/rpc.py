@@ -124,10 +124,14 @@ class Client:
 
     :param bus: the transport that `transport` returned
     :param timeout: seconds to wait, default [DEFAULT] rpc_response_timeout
+    :param metrics: count the calls
     """
 
     def __init__(
-        self, bus: oslo_messaging.Transport, timeout: float | None = None
+        self,
+        bus: oslo_messaging.Transport,
+        timeout: float | None = None,
+        metrics: Metrics | None = None,
     ) -> None:
         target = oslo_messaging.Target(
             exchange=EXCHANGE, topic=TOPIC, version=VERSION
@@ -142,6 +146,7 @@ class Client:
         self._bus = bus
         self._timeout = timeout or bus.conf.rpc_response_timeout
         self._connecting = False
+        self._metrics = metrics or service_metrics.new()
 
     def connect(self) -> None:
         """Refuse all calls at once until a manager has answered once.
@@ -181,6 +186,19 @@ class Client:
         self._call(lambda: hasty.call({}, 'check'))
 
     def _call(self, call: Callable[[], object]) -> object:
+        outcome = service_metrics.FAILED
+        try:
+            answer = self._answer(call)
+            outcome = service_metrics.ANSWERED
+            return answer
+        except exception.BlazarSchedError as e:
+            if not isinstance(e, exception.Unavailable):
+                outcome = service_metrics.REFUSED
+            raise
+        finally:
+            self._metrics.of(service_metrics.BUS_CALLS, outcome).inc()
+
+    def _answer(self, call: Callable[[], object]) -> object:
         if self._connecting:
             raise exception.Unavailable('no manager has responded yet')
         try:
@@ -313,6 +331,9 @@ class Counted:
             return answer
         except exception.BlazarSchedError as e:
             outcome = service_metrics.REFUSED
+            self._metrics.of(
+                service_metrics.REFUSALS, name, type(e).__name__
+            ).inc()
             LOG.info(
                 'Refused: %s: %s', _shown(name, kwargs), exception.reason(e)
             )

@@ -8,6 +8,7 @@ import sqlalchemy as sa
 from blazar_sched.domain import states
 from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import change
+from blazar_sched.service.ledger import event
 from blazar_sched.service.ledger import lease
 from blazar_sched.service.ledger import models
 
@@ -20,7 +21,8 @@ class Statistics:
     `degraded` counts the leases that lack resources.
     `available` counts the hosts that get new allocations, and `paths` the
     instances with a relocation path. `waiting` counts the lease requests that
-    wait.
+    wait. `due` counts the events that are due and not over, of which the first
+    was due at `due_since`, None if there is none.
     """
 
     revision: int
@@ -30,10 +32,12 @@ class Statistics:
     unavailable: int
     paths: int
     waiting: int
+    due: int
+    due_since: int | None
 
 
-def take(connection: sa.Connection) -> Statistics:
-    """Return the counts and the newest revision, in six queries."""
+def take(connection: sa.Connection, now: int) -> Statistics:
+    """Return the counts and the newest revision, in seven queries."""
     count = sa.func.count()
     leases = connection.execute(
         sa.select(models.Lease.status, count)
@@ -44,6 +48,12 @@ def take(connection: sa.Connection) -> Statistics:
         sa.select(models.Host.reservable, models.Host.disabled, count)
         .group_by(models.Host.reservable, models.Host.disabled)
     ).all()
+    due, due_since = connection.execute(
+        sa.select(count, sa.func.min(models.Event.time)).where(
+            models.Event.status.in_(event.UNFINISHED),
+            models.Event.time <= now,
+        )
+    ).one()
     return Statistics(
         revision=change.newest(connection)[1],
         leases=dict(leases),
@@ -64,6 +74,8 @@ def take(connection: sa.Connection) -> Statistics:
             .select_from(models.LeaseRequest)
             .where(models.LeaseRequest.status == states.REQUEST_WAITING)
         ).scalar_one(),
+        due=due,
+        due_since=due_since,
     )
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The metrics that a manager reads when its metrics are collected."""
+"""The metrics of the state of a manager and of its ledger."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -8,10 +8,8 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 
 from oslo_config import cfg
-from oslo_log import log
 from prometheus_client import core
 
-from blazar_sched.domain import exception
 from blazar_sched.domain.threshold import Threshold
 from blazar_sched.replica import state
 from blazar_sched.service import loop
@@ -19,16 +17,22 @@ from blazar_sched.service import metrics
 from blazar_sched.service.booking import placing_options
 from blazar_sched.service.bus.notifier import Notifier
 from blazar_sched.service.ledger.ledger import Ledger
+from blazar_sched.service.ledger.statistics import Statistics
 
-LOG = log.getLogger(__name__)
+# The seconds between two reads of the database, and those for which what was
+# read is shown.
+INTERVAL = 15.0
+SHOWN_FOR = 60.0
 
 
-class Gauges:
-    """A Prometheus collector, which never raises.
+class Gauges(loop.Looped):
+    """A Prometheus collector, which never raises nor waits for the database.
 
-    While the database is away, the metrics from the database are left out.
+    A loop reads the database. While the database is away, the metrics from the
+    database are left out.
 
     :param clock: returns the time in epoch seconds
+    :param monotonic: returns monotonic seconds
     :param loops: returns the loops of the manager, once they exist
     :param thresholds: returns the thresholds, each with its number
     """
@@ -39,6 +43,7 @@ class Gauges:
         ledger: Ledger,
         notifier: Notifier,
         clock: Callable[[], float],
+        monotonic: Callable[[], float],
         loops: Callable[[], Iterable[loop.Loop]],
         thresholds: Callable[[], Mapping[Threshold, int]],
     ) -> None:
@@ -46,8 +51,21 @@ class Gauges:
         self._ledger = ledger
         self._notifier = notifier
         self._clock = clock
+        self._monotonic = monotonic
         self._loops = loops
         self._thresholds = thresholds
+        # What was read, with the times at the begin and the end of the read.
+        self._read: tuple[Statistics, float, float] | None = None
+        self._loop = loop.Loop('metrics', self.step, lambda: INTERVAL)
+
+    def step(self) -> None:
+        """Read the metrics from the database.
+
+        :raises Unavailable: if the database does not answer
+        """
+        began = self._monotonic()
+        found = self._ledger.statistics(int(self._clock()))
+        self._read = found, began, self._monotonic()
 
     def describe(self) -> list[core.Metric]:
         """Return no metrics.
@@ -78,11 +96,20 @@ class Gauges:
             yield _gauge(metrics.LEFT_OUT, {(): len(replica.left_out)})
             yield _gauge(metrics.HEADROOM, self._headroom(replica))
             yield _gauge(metrics.LENT, _lent(replica))
-        try:
-            found = self._ledger.statistics()
-        except exception.Unavailable as e:
-            LOG.warning('Could not read metrics from the ledger: %s', e)
+        yield from self._from_database()
+
+    def _from_database(self) -> Iterator[core.Metric]:
+        read = self._read
+        if read is None or self._monotonic() - read[2] > SHOWN_FOR:
+            yield _gauge(metrics.DATABASE_UP, {(): 0})
             return
+        found, began, ended = read
+        since = found.due_since
+        age = 0.0 if since is None else max(0.0, self._clock() - since)
+        yield _gauge(metrics.DATABASE_UP, {(): 1})
+        yield _gauge(metrics.DATABASE_SECONDS, {(): ended - began})
+        yield _gauge(metrics.DUE, {(): found.due})
+        yield _gauge(metrics.DUE_AGE, {(): age})
         yield _gauge(metrics.REVISION, {(): found.revision})
         yield _gauge(
             metrics.LEASES,

@@ -126,11 +126,11 @@ class Manager:
         self.ledger = database.open_ledger(
             conf, self._fanout.announce, self.notifier.notify, self.metrics
         )
-        self._gauges = gauges.Gauges(
-            conf, self.ledger, self.notifier, self.clock,
+        self.gauges = gauges.Gauges(
+            conf, self.ledger, self.notifier, self.clock, monotonic,
             lambda: self._loops, lambda: self.thresholds.free,
         )
-        self.metrics.registry.register(self._gauges)
+        self.metrics.registry.register(self.gauges)
         self.services = self._make_services(nova, placement, neutron, keystone)
         nova = self.services.nova
         drivers = resources.Drivers(self.services)
@@ -277,6 +277,7 @@ class Manager:
         return (
             self._fanout,
             self.notifier,
+            self.gauges,
             loop.Loop('pruner', self._prune, lambda: options.prune_interval),
             self.instances,
             self.relocations,
@@ -352,7 +353,7 @@ class Manager:
         # Another manager may continue in place of this one, with the same
         # metrics.
         with contextlib.suppress(KeyError):
-            self.metrics.registry.unregister(self._gauges)
+            self.metrics.registry.unregister(self.gauges)
         self.ledger.close()
 
     def _listeners(self) -> list[nova_notifications.Listener]:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The metrics of a manager, which never disturb the manager."""
 
+import contextlib
 import functools
 import logging
 import threading
@@ -27,6 +28,8 @@ def value(world):
     registry = world.manager.metrics.registry
 
     def value(metric, suffix='', **labels):
+        with contextlib.suppress(exception.Unavailable):
+            world.manager.gauges.step()
         return registry.get_sample_value(metric.name + suffix, labels)
 
     return value
@@ -91,6 +94,41 @@ def test_calls_by_method_and_what_came_of_them(world, value):
     assert calls(method='get_lease', outcome=metrics.REFUSED) == 1
     assert calls(method='get_lease', outcome=metrics.FAILED) == 1
     assert calls(method='no_such_method', outcome=metrics.FAILED) is None
+
+
+def test_refusals_by_reason(world, value):
+    client = rpc.Local(world.manager.endpoint)
+    for _ in range(2):
+        with pytest.raises(exception.LeaseNotFound):
+            client.call({}, 'get_lease', lease_id='none', project_id=None)
+
+    assert value(
+        metrics.REFUSALS, '_total', method='get_lease', reason='LeaseNotFound'
+    ) == 2
+
+
+def test_events_that_are_due_and_the_age_of_the_oldest(world, value, slots):
+    world.add_host('a')
+    for start in 100, 140, 500:
+        world.create(slots(), start=start, end=600)
+    assert (value(metrics.DUE), value(metrics.DUE_AGE)) == (0, 0)
+
+    world.clock.now += 150
+    assert (value(metrics.DUE), value(metrics.DUE_AGE)) == (2, 50)
+
+    world.run()
+    assert (value(metrics.DUE), value(metrics.DUE_AGE)) == (0, 0)
+
+
+def test_a_scrape_never_waits_for_the_database(world, monkeypatch):
+    world.manager.gauges.step()
+    monkeypatch.setattr(
+        world.ledger, 'statistics', mock.Mock(side_effect=AssertionError)
+    )
+    shown = world.manager.metrics.registry.get_sample_value(
+        metrics.REVISION.name
+    )
+    assert shown == 0
 
 
 def test_the_log_has_what_another_service_answered(
@@ -196,7 +234,7 @@ def test_every_loop_is_told_of(world, value):
         'notifier', 'pruner', 'relocation', 'restorer', 'trust deletion',
         'unused reservations', 'series', 'maintenance', 'lease requests',
         'thresholds', 'threshold webhook', 'webhooks', 'lending',
-        'leavable hosts', 'usage',
+        'leavable hosts', 'usage', 'metrics',
     }
 
 
@@ -210,13 +248,19 @@ def test_hosts_that_get_allocations_and_those_that_do_not(world, value):
 
 
 def test_without_the_database_the_rest_is_told(world, value, monkeypatch):
-    def fail():
+    def fail(now):
         raise exception.Unavailable('away')
 
     world.add_host('a')
+    assert value(metrics.DATABASE_UP) == 1
     monkeypatch.setattr(world.ledger, 'statistics', fail)
 
+    # What was read last is shown for a minute.
+    world.clock.now += 60
+    assert value(metrics.REVISION) == 1
+    world.clock.now += 1
     assert value(metrics.REVISION) is None
+    assert value(metrics.DATABASE_UP) == 0
     assert value(metrics.REPLICA_REVISION) == 1
     assert value(metrics.COMMIT_SECONDS, '_count') >= 1
 
@@ -225,6 +269,7 @@ def test_every_metric_is_in_the_table(world, slots):
     world.add_host('a')
     world.create(slots(), start='now')
     world.run()
+    world.manager.gauges.step()
 
     told = {
         family.name: family for family in
@@ -337,6 +382,7 @@ class TestPort:
     def test_port_shows_every_metric(self, conf, world, port):
         conf.set_override('port', port, 'metrics')
         world.add_host('a')
+        world.manager.gauges.step()
         server = metrics.serve(conf, world.manager.metrics)
         try:
             url = f'http://127.0.0.1:{port}/metrics'

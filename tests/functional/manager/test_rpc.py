@@ -16,6 +16,7 @@ from blazar_sched.domain import exception
 from blazar_sched.domain import window
 from blazar_sched.replica import puller
 from blazar_sched.replica import wire
+from blazar_sched.service import metrics
 from blazar_sched.service.bus import rpc
 from blazar_sched.service.ledger import ledger
 from blazar_sched.service.manager import manager
@@ -214,6 +215,30 @@ def test_a_check_looks_at_the_database_too(world, conf, monkeypatch):
     with pytest.raises(exception.Unavailable, match='database'):
         client.check()
     world.manager.stop()
+
+
+def test_calls_over_the_bus_are_counted(world, conf, monkeypatch):
+    world.manager.start()
+    told = metrics.new()
+    client = rpc.Client(rpc.transport(conf), timeout=20, metrics=told)
+    client.check()
+    with pytest.raises(exception.LeaseNotFound):
+        client.call({}, 'get_lease', lease_id='none', project_id=None)
+
+    def away():
+        raise exception.Unavailable('away')
+
+    monkeypatch.setattr(world.manager.ledger, 'properties', away)
+    for _ in range(2):
+        with pytest.raises(exception.Unavailable):
+            client.check()
+    world.manager.stop()
+    assert [
+        told.registry.get_sample_value(
+            f'{metrics.BUS_CALLS.name}_total', {'outcome': outcome}
+        )
+        for outcome in (metrics.ANSWERED, metrics.REFUSED, metrics.FAILED)
+    ] == [1, 1, 2]
 
 
 def test_a_bug_is_no_refusal(world, call):
