@@ -24,6 +24,7 @@ import oslo_messaging
 
 from blazar_sched.conf import service as service_conf
 from blazar_sched.service import logs
+from blazar_sched.service import metrics as service_metrics
 from blazar_sched.service.api import deploy
 from blazar_sched.service.api import server
 from blazar_sched.service.bus import rpc
@@ -39,8 +40,11 @@ class _Manager:
     Threads and connections do not survive a fork, so each worker has its own.
     """
 
-    def __init__(self, conf: cfg.ConfigOpts) -> None:
+    def __init__(
+        self, conf: cfg.ConfigOpts, metrics: service_metrics.Metrics
+    ) -> None:
         self._conf = conf
+        self._metrics = metrics
         self._client: rpc.Client | None = None
         self._lock = threading.Lock()
 
@@ -55,7 +59,10 @@ class _Manager:
     def _connected(self) -> rpc.Client:
         with self._lock:
             if self._client is None:
-                client = rpc.Client(rpc.transport(self._conf))
+                client = rpc.Client(
+                    rpc.transport(self._conf), metrics=self._metrics
+                )
+                service_metrics.serve_workers(self._conf)
                 client.connect()
                 self._client = client
         return self._client
@@ -87,7 +94,8 @@ def build(files: list[str]) -> wsgi.WSGIApplication:
             '[api] auth_strategy is noauth, which only `blazar-sched api` and '
             '`blazar-sched serve` serve, on a loopback address'
         )
-    return deploy.deploy(conf, _Manager(conf))
+    metrics = service_metrics.new()
+    return deploy.deploy(conf, _Manager(conf, metrics), metrics)
 
 
 application = build(config_files(os.environ))

@@ -175,6 +175,9 @@ class Metrics:
         options: dict[str, Any] = {'registry': self.registry}
         if metric.buckets:
             options['buckets'] = metric.buckets
+        if metric.kind is prometheus_client.Gauge:
+            # For the processes of a WSGI server, which are shown as one.
+            options['multiprocess_mode'] = 'max'
         return metric.kind(
             metric.name, metric.documentation, metric.labels, **options
         )

@@ -4,11 +4,17 @@
 The metrics of nova-scheduler's workers are in replica.metrics.
 """
 
+from collections.abc import Callable
+import os
+import threading
 from typing import Any
+from wsgiref import simple_server
 
 from oslo_config import cfg
 from oslo_log import log
 import prometheus_client
+from prometheus_client import exposition
+from prometheus_client import multiprocess
 
 from blazar_sched.replica import metrics
 from blazar_sched.replica import wire
@@ -280,6 +286,39 @@ def new() -> Metrics:
     made.of(BUILD, found['version'], str(found['wire'])).set(1)
     prometheus_client.ProcessCollector(registry=made.registry)
     return made
+
+
+class _SharedServer(exposition.ThreadingWSGIServer):
+    """A server at a port that processes of one user share."""
+
+    # The kernel gives each connection to one of the processes.
+    allow_reuse_port = True
+
+
+def serve_workers(conf: cfg.ConfigOpts) -> None:
+    """Serve the metrics of all processes of a WSGI server, in a thread.
+
+    Each process does so, at the same port, as [metrics] says. Nothing is
+    served without prometheus_client's PROMETHEUS_MULTIPROC_DIR.
+    """
+    host, port = conf.metrics.host, conf.metrics.port
+    if not port or 'PROMETHEUS_MULTIPROC_DIR' not in os.environ:
+        return
+    registry = prometheus_client.CollectorRegistry()
+    collect: Callable[..., object] = multiprocess.MultiProcessCollector
+    collect(registry)
+    try:
+        server = simple_server.make_server(
+            host, port, prometheus_client.make_wsgi_app(registry),
+            _SharedServer, exposition._SilentHandler,
+        )
+    except OSError as e:
+        # The API works without.
+        LOG.error('No metrics: %s: [metrics] host %s, port %d', e, host, port)
+        return
+    threading.Thread(
+        target=server.serve_forever, name='metrics', daemon=True
+    ).start()
 
 
 def serve(conf: cfg.ConfigOpts, told: Metrics) -> Any:

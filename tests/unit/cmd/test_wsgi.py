@@ -25,6 +25,7 @@ from blazar_sched.conf import service as service_conf
 from blazar_sched.service import assembly
 from blazar_sched.service import database
 from blazar_sched.service.api import server
+from tests import serving
 from tests.services import broker
 
 SCRIPT = pathlib.Path(sys.executable).with_name('blazar-sched')
@@ -130,7 +131,7 @@ def test_the_first_requests_share_one_client(write, load, monkeypatch):
     all_ask = threading.Barrier(8)
 
     class Client:
-        def __init__(self, bus):
+        def __init__(self, bus, metrics):
             made.append(self)
 
         def connect(self):
@@ -142,7 +143,10 @@ def test_the_first_requests_share_one_client(write, load, monkeypatch):
 
     monkeypatch.setattr(module.rpc, 'transport', lambda conf: None)
     monkeypatch.setattr(module.rpc, 'Client', Client)
-    manager = module._Manager(None)
+    monkeypatch.setattr(
+        module.service_metrics, 'serve_workers', lambda conf: None
+    )
+    manager = module._Manager(None, None)
     asking = [threading.Thread(target=manager.check) for _ in range(8)]
     for thread in asking:
         thread.start()
@@ -280,6 +284,36 @@ def test_gunicorn_serves_it(write, gunicorn, options):
     assert answer.json()['error_name'] == 'Unavailable', answer.text
     api.process.send_signal(signal.SIGTERM)
     assert api.process.wait(PATIENCE) == 0
+
+
+@HOW
+def test_prometheus_sees_all_workers_as_one(
+    write, gunicorn, options, tmp_path, monkeypatch
+):
+    folder = tmp_path / 'shared'
+    folder.mkdir()
+    monkeypatch.setenv('PROMETHEUS_MULTIPROC_DIR', str(folder))
+    port = serving.free_port()
+    config = write(AWAY)
+    config.write_text(f'{config.read_text()}[metrics]\nport = {port}\n')
+    api = gunicorn(*options)
+    asked = 0
+    deadline = time.monotonic() + PATIENCE
+    while len({p.name.split('_')[-1] for p in folder.glob('counter_*')}) < 2:
+        assert time.monotonic() < deadline
+        # A worker shows the metrics from the first call of the manager on.
+        assert api.get('/healthcheck').status_code == 503
+        asked += 1
+
+    for _ in range(8):
+        told = requests.get(f'http://127.0.0.1:{port}/metrics').text
+        for line in (
+            'blazar_sched_api_requests_total{method="GET",'
+            f'route="/healthcheck",status="503"}} {asked}.0',
+            f'blazar_sched_api_calls_total{{outcome="failed"}} {asked}.0',
+        ):
+            assert line in told
+        assert told.count('\nblazar_sched_build_info{') == 1
 
 
 @pytest.fixture
