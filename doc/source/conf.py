@@ -36,6 +36,10 @@ html_static_path = ['../static']
 html_css_files = ['tables.css']
 html_copy_source = False
 
+man_pages = [
+    ('reference/cli', 'blazar-sched', 'reservation service for Nova', '', 8),
+]
+
 # The commands are those of `openstack`. Members of the SDK's own classes are
 # described there.
 autoprogram_cliff_application = 'openstack'

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The completion of `blazar-sched` in bash, as the guide has it made."""
+
+import subprocess
+
+import pytest
+
+from blazar_sched.cmd import main
+
+COMPLETE = """
+source /dev/stdin
+COMP_WORDS=(blazar-sched {words}) COMP_CWORD={count}
+_shtab_blazar_sched blazar-sched {last}
+printf '%s\\n' "${{COMPREPLY[@]}}"
+"""
+
+
+@pytest.fixture(scope='module')
+def script():
+    shtab = pytest.importorskip('shtab')
+    return shtab.complete(main.parser(), 'bash')
+
+
+@pytest.mark.parametrize(
+    'words, completed',
+    [(['rel'], {'relocations'}), (['db', 'up'], {'upgrade'})],
+)
+def test_bash_completes_commands(script, words, completed):
+    code = COMPLETE.format(
+        words=' '.join(words), count=len(words), last=words[-1]
+    )
+    done = subprocess.run(
+        ['bash', '-c', code], input=script, capture_output=True, text=True
+    )
+    assert set(done.stdout.split()) == completed, done.stderr
