@@ -3,6 +3,7 @@
 
 import contextlib
 import json
+import re
 import signal
 import time
 import urllib.error
@@ -39,6 +40,24 @@ UNWANTED = {
     'cython', 'matplotlib', 'nova', 'numpy', 'openstack-placement', 'pytest',
     'psycopg2-binary', 'pymysql',
 }
+
+# What the metadata of each package says: an expression, classifiers or words.
+LICENCES = """
+import importlib.metadata
+for each in importlib.metadata.distributions():
+    of = each.metadata
+    words = [
+        name.rpartition(' :: ')[2] for name in of.get_all('Classifier') or ()
+        if name.startswith('License :: OSI Approved :: ')
+    ]
+    print(each.name, of['License-Expression'] or ' OR '.join(words)
+          or (of['License'] or 'unknown').partition('\\n')[0], sep='\t')
+"""
+# What may be distributed beside a program under the Apache License, whether
+# or not its sources are changed.
+ALLOWED = re.compile(
+    r'\b(0?BSD|Apache|CC0|ISC|MIT|MPL|Mozilla|PSF|Python Software|ZPL|Zope)\b'
+)
 
 # One Python after the other, each with both wheels: its venv is made once.
 pytestmark = pytest.mark.usefixtures('bare')
@@ -104,6 +123,26 @@ def test_installation_brings_no_unwanted_packages(installed):
     packages = installation.packages()
     assert 'blazar-sched' in packages
     assert packages & UNWANTED == set()
+
+
+def unlicensed(shown):
+    """Return the packages one of whose licences, joined by AND, is missing.
+
+    :param shown: lines of a package and its licence, separated by a tab
+    """
+    return {
+        name for name, licence in
+        (line.split('\t') for line in shown.splitlines())
+        if not all(ALLOWED.search(part) for part in licence.split(' AND '))
+    }
+
+
+def test_each_package_has_a_licence_that_is_allowed(installed):
+    installation, _ = installed
+    shown = installation.python(LICENCES)
+    assert 'SQLAlchemy' in shown
+    made_up = 'a\tGPL-3.0-only\nb\tMIT AND GPL-2.0\nc\tGPL-2.0 OR MIT\n'
+    assert unlicensed(shown + made_up) == {'a', 'b'}
 
 
 def test_all_that_is_imported_is_needed_by_the_metadata(installed):
