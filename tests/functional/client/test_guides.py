@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commands on a page of the user's guide run in the order of the page."""
+
+import pathlib
+import re
+import shlex
+
+import pytest
+
+from tests.functional.client import conftest
+from tests.standins.neutron import NETWORK
+
+USER = pathlib.Path(__file__).parents[3] / 'doc/source/user'
+COMMAND = re.compile(
+    r'^ +\$ openstack reservation ((?:.*\\\n)*.*)$', re.MULTILINE
+)
+HOST = {'resource_type': 'physical:host', 'min': 1, 'max': 1}
+
+
+def known_ids(client):
+    """Return the id for each placeholder, as the user would read the ids."""
+    offers = list(client.offers()) or client.search_offers(
+        reservations=[HOST], duration='1h', hold='5m'
+    ).offers
+    flavor = next(client.flavors()).id
+    return {
+        '<project id>", "<project id>': 'p2", "p3',
+        '<network id>': NETWORK,
+        '<flavor id>': flavor,
+        'flavor_id=a100': f'flavor_id={flavor}',
+        'flavor_id=l40s': f'flavor_id={flavor}',
+        '<offer id>': offers[0].id,
+        '<reservation id>': next((
+            each.reservations[0]['id'] for each in client.leases()
+            if each.name == 'day-run'
+        ), ''),
+    }
+
+
+@pytest.mark.parametrize('page', ['leases', 'offers', 'capacity', 'timeline'])
+def test_the_commands_of_a_page_run_in_its_order(
+    page, service, endpoint, connect, tmp_path
+):
+    service.manager.flavors.sync()
+    client = connect().reservation
+    for n in range(1, 5):
+        client.create_host(name=f'compute-{n}', gpu='a100')
+    for n in (100, 101):
+        client.create_floating_ip(
+            floating_network_id=NETWORK, floating_ip_address=f'203.0.113.{n}'
+        )
+    shell = conftest.Shell('openstack', endpoint, tmp_path)
+    lines = COMMAND.findall((USER / f'{page}.rst').read_text())
+    assert lines
+    for line in lines:
+        # The blocks of a page are indented by three.
+        typed = line.replace('\\\n   ', '')
+        if '<' in typed or 'flavor_id' in typed:
+            for name, value in known_ids(client).items():
+                typed = typed.replace(name, value)
+        shell.do(*shlex.split(typed))
