@@ -295,6 +295,13 @@ class _SharedServer(exposition.ThreadingWSGIServer):
     allow_reuse_port = True
 
 
+class _Silent(simple_server.WSGIRequestHandler):
+    """A handler that does not log each scrape."""
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
 def serve_workers(conf: cfg.ConfigOpts) -> None:
     """Serve the metrics of all processes of a WSGI server, in a thread.
 
@@ -310,7 +317,7 @@ def serve_workers(conf: cfg.ConfigOpts) -> None:
     try:
         server = simple_server.make_server(
             host, port, prometheus_client.make_wsgi_app(registry),
-            _SharedServer, exposition._SilentHandler,
+            _SharedServer, _Silent,
         )
     except OSError as e:
         # The API works without.

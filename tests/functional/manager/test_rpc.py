@@ -407,11 +407,8 @@ def test_leases_are_kept_for_as_long_as_is_configured(
 @pytest.mark.parametrize(
     'method, kwargs',
     [
-        ('no_such_method', {}),
-        ('_answer', {}),
         ('get_lease', {}),
         ('get_lease', {'lease_id': {}, 'project_id': []}),
-        ('list_leases', {'project_id': None, 'colour': 'red'}),
         ('create_lease', {'values': []}),
         ('create_lease', {'values': None, 'idempotency_key': 1}),
         ('changes', {'since': 'x', 'limit': None}),
@@ -424,6 +421,19 @@ def test_unreadable_call_is_refused_without_harm(
     with pytest.raises(Exception) as failure:
         call(method, **kwargs)
     assert not isinstance(failure.value, exception.Unavailable)
+    assert call('ping') is None
+
+
+@pytest.mark.parametrize('method, kwargs', [
+    ('no_such_method', {}),
+    ('_answer', {}),
+    ('list_leases', {'project_id': None, 'colour': 'red'}),
+])
+def test_a_call_of_the_next_version_is_refused_without_harm(
+    world, call, method, kwargs
+):
+    with pytest.raises(exception.Unavailable, match='not all managers'):
+        call(method, **kwargs)
     assert call('ping') is None
 
 
