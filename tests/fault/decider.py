@@ -2,9 +2,9 @@
 """A nova-scheduler that tells which hosts the filters let servers in on.
 
 ``python -m tests.fault.decider CONFIG FILE HOST...``: each decision that
-differs from the decision before is a line of JSON in FILE: whether the replica
-is stale, the hosts for a server without an end, and the hosts for a server of
-ten minutes.
+differs from the decision before is a line of JSON in FILE: the revision of the
+replica, whether it is stale, the hosts for a server without an end, and the
+hosts for a server of ten minutes.
 """
 
 import os
@@ -48,10 +48,12 @@ def main(config, file, *hosts):
     told = None
     with open(file, 'a') as lines:
         while True:
+            unbounded = decide(chain, hosts, '')
+            short = decide(chain, hosts, '600s')
+            replica, stale = process.current()
             said = {
-                'unbounded': decide(chain, hosts, ''),
-                'short': decide(chain, hosts, '600s'),
-                'stale': process.current()[1],
+                'revision': replica and replica.revision, 'stale': stale,
+                'unbounded': unbounded, 'short': short,
             }
             if said != told:
                 lines.write(json.dumps(said) + '\n')

@@ -23,6 +23,12 @@ from tests.standins.served import ServedCloud
 Line = dict[str, Any]
 
 
+def last_line(text: str) -> Line:
+    """Return the last of some lines of JSON that is complete, {} for none."""
+    lines = text[: text.rfind('\n') + 1].rsplit('\n', 2)
+    return json.loads(lines[-2]) if len(lines) > 1 else {}
+
+
 class Schedulers:
     """The workers of a nova-scheduler, and the log of each replica."""
 
@@ -67,13 +73,19 @@ class Schedulers:
         lines = (self._folder / str(pid)).read_text().splitlines(True)
         return [json.loads(line) for line in lines if line.endswith('\n')]
 
+    def present(self) -> list[Line]:
+        """Return the last state of the replica of each living worker."""
+        return [
+            last_line((self._folder / str(pid)).read_text())
+            for pid in self.pids()
+        ]
+
     def know(self, digest: str) -> bool:
         """Tell whether all workers live and have exactly these leases."""
-        last = [self.learned(pid)[-1:] for pid in self.pids()]
-        return len(last) == self._count and all(
-            line['content'] == digest and not line['stale']
-            for lines in last
-            for line in lines or [{'content': None}]
+        present = self.present()
+        return len(present) == self._count and all(
+            line.get('content') == digest and not line['stale']
+            for line in present
         )
 
 

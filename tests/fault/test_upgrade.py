@@ -16,6 +16,7 @@ import requests
 from tests import released
 from tests import serving
 from tests.fault import processes as fault_processes
+from tests.fault.fleet import last_line
 from tests.fault.site import wait_for
 from tests.standins.served import ServedCloud
 
@@ -136,8 +137,12 @@ class Decider:
         )
         wait_for('a decision', lambda: self._text() != before)
 
+    def present(self):
+        return last_line(self._text())
+
     def decisions(self):
-        return list(map(json.loads, self._text().splitlines()))
+        lines = self._text().splitlines(True)
+        return [json.loads(x) for x in lines if x.endswith('\n')]
 
     def _text(self):
         return self._file.read_text() if self._file.exists() else ''
@@ -163,9 +168,18 @@ class Upgrade:
         wait_for('answers', lambda: (
             sum(self._traffic.statuses.values()) > before + TURNS
         ))
-        # A lease starts on each side, and reaches each replica.
         before = len(self._traffic.made)
         wait_for('leases', lambda: len(self._traffic.made) > before)
+        # Each scheduler follows: a replica becomes stale only much later.
+        newest = self.fleet.ledger.newest()[1]
+        wait_for('replicas', lambda: min(self._revisions()) >= newest)
+
+    def _revisions(self):
+        present = self.fleet.schedulers.present()
+        return [
+            each.get('revision') or 0
+            for each in (self.decider.present(), *(present or [{}]))
+        ]
 
 
 # The numbers are those of Fleet.running: two managers, then two APIs.
