@@ -133,16 +133,12 @@ class Project:
 
         :param days: the last days, up to the last measurement of the usage
         """
-        past: Counter[str] = Counter()
         until = self._source.usage_measured_until() if days else None
         if until is None:
-            return past
+            return Counter()
         present = {lease.id for lease in self.others()}
         window = Window(until - days * DAY, until + 1)
-        sums = self._source.usage_sums(window, self.id, (), present)
-        for (resource_class,), counts in sums.items():
-            past[resource_class] = counts['reserved']
-        return past
+        return self._source.reserved_seconds(window, self.id, present)
 
     def amounts(self, lease: Lease) -> Counter[str]:
         """Return what one of the project's leases reserves, as `amounts`."""

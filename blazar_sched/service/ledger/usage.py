@@ -101,26 +101,49 @@ def sums(
     window: Window,
     project_id: str | None,
     group_by: Collection[str],
-    but: Collection[str] = (),
 ) -> dict[tuple[str, ...], Counter[str]]:
     """Return the sums of the usage on the days that start in a window.
 
     The rows are read twice, and never held together.
 
     :param project_id: None for all projects
-    :param but: the ids of leases that do not count
     :raises InvalidInput: as `usage.sums` does
     """
-    within = rows.of_project(
-        models.Usage, project_id,
-        models.Usage.day >= window.start, models.Usage.day < window.end,
-        models.Usage.lease_id.not_in(but),
-    )
+    within = _within(window, project_id)
     shown = {
         each.reservation_id for each in _select(connection, within)
         if any(each.used.values())
     }
     return usage.sums(_select(connection, within), shown, group_by)
+
+
+def reserved(
+    connection: sa.Connection,
+    window: Window,
+    project_id: str,
+    but: Collection[str],
+) -> Counter[str]:
+    """Return what was reserved on the days that start in a window, by class.
+
+    :param but: the ids of leases that do not count
+    :returns: amount x seconds by resource class
+    """
+    found: Counter[str] = Counter()
+    within = _within(window, project_id)
+    for each in _select(
+        connection, sa.and_(within, models.Usage.lease_id.not_in(but))
+    ):
+        found.update(each.reserved)
+    return found
+
+
+def _within(
+    window: Window, project_id: str | None
+) -> sa.ColumnElement[bool]:
+    return rows.of_project(
+        models.Usage, project_id,
+        models.Usage.day >= window.start, models.Usage.day < window.end,
+    )
 
 
 def _select(
@@ -140,6 +163,7 @@ class Reads(access.Reads):
     """The queries for the usage."""
 
     usage_sums = access.read(sums)
+    reserved_seconds = access.read(reserved)
     usage_measured_until = access.read(measured_until)
     leases_to_measure = access.read(to_measure)
 
