@@ -25,6 +25,10 @@ LENDING = 'lending'
 # Seconds for which the numbers of units that the owner took at once are
 # remembered.
 MEMORY = 86400
+# Units that come into use within so many seconds count as taken at once: the
+# servers of one request do not all arrive between two looks, and the reserve
+# is not filled again meanwhile.
+BURST = 60
 
 # Numbers of units by the uuid of the host.
 Units = Mapping[str, int]
@@ -41,9 +45,10 @@ class Lending:
         because the instances use what the host does not lend
     :ivar told: the number of lent units that was notified last
     :ivar used: how many units were in use at the last look
-    :ivar bursts: how many units came into use between two looks, with the
-        time of the second look in epoch seconds: those of which no later
-        number is as large, the oldest first
+    :ivar bursts: how many units came into use within `BURST` seconds, with
+        the time of the first look at the units in epoch seconds: each burst
+        that is larger than all later bursts, the oldest first
+    :ivar before: how many units were in use before the last burst
     """
 
     lent: Units = dataclasses.field(default_factory=dict)
@@ -52,6 +57,7 @@ class Lending:
     told: int = 0
     used: int = 0
     bursts: Sequence[Sequence[int]] = dataclasses.field(default_factory=list)
+    before: int = 0
 
     @classmethod
     def decode(cls, made: Mapping[str, Any]) -> Self:
@@ -142,17 +148,7 @@ def next_lending(
     :param cost: returns what the recall of a unit of a host costs others
     :param strays: the hosts with preemptible instances beyond what is lent
     """
-    total = sum(used.values())
-    grown = total - known.used
-    bursts = [
-        [count, at] for count, at in known.bursts
-        if count > grown and now - at < MEMORY
-    ]
-    if grown > 0:
-        bursts.append([grown, now])
-    looked = dataclasses.replace(
-        known.within(units), used=total, bursts=bursts
-    )
+    looked = _looked(known.within(units), sum(used.values()), now)
     lent, recalled = {**looked.lent}, {**looked.recalled}
     # What is free once the recalls are over, and what is free now.
     free = {h: n - used.get(h, 0) - lent.get(h, 0) for h, n in units.items()}
@@ -180,6 +176,25 @@ def next_lending(
         looked, lent=_some(lent), recalled=recalled, recalled_at={
             h: looked.recalled_at.get(h, now) for h in going | {*recalled}
         }, told=sum(lent.values()),
+    )
+
+
+def _looked(known: Lending, used: int, now: int) -> Lending:
+    """Return the lending with the units in use, and the bursts, of a look."""
+    last, since = known.bursts[-1] if known.bursts else (0, now - BURST)
+    if continues := now - since < BURST:
+        before = min(known.before, used)
+    else:
+        before, since = known.used, now
+    grown = used - before
+    bursts = [
+        [count, at] for count, at in known.bursts
+        if count > grown and now - at < MEMORY
+    ]
+    if grown > 0 and not (continues and last > grown):
+        bursts.append([grown, since])
+    return dataclasses.replace(
+        known, used=used, bursts=bursts, before=before
     )
 
 

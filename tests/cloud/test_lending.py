@@ -14,7 +14,7 @@ V1_1 = '1.1'
 def spot(admin):
     """A flavor whose servers yield."""
     compute = admin.sdk.compute
-    flavor = compute.create_flavor(name='spot', vcpus=1, ram=512, disk=1)
+    flavor = compute.create_flavor(name='spot', vcpus=1, ram=1024, disk=1)
     compute.create_flavor_extra_specs(
         flavor, {'lifecycle:preemptable': 'true'}
     )
@@ -103,3 +103,31 @@ def test_a_burst_beyond_the_reserve_needs_a_recall(
     assert boot_all(demo, reservation, 4) == ['ACTIVE'] * 4
     # There is room for the guest beside the lease.
     assert nova.status_of(guest) == 'ACTIVE'
+
+
+def test_ten_servers_at_once_come_from_a_reserve_of_ten(
+    demo, alt, nova, lend, spot
+):
+    """The reserve is what the owner booted at once lately."""
+    lease, reservation = lend(person.instances(14, vcpus=1, lend=True), 13)
+    recall(demo, lease)
+    polling.until(lambda: lent_by(demo, lease) == 0)
+    assert boot_all(demo, reservation, 10) == ['ACTIVE'] * 10
+    for server in demo.sdk.compute.servers(name='burst'):
+        demo.sdk.compute.delete_server(server)
+    demo.update_lease(lease, microversion=V1_1, reservations=[
+        {'id': reservation, 'lend': True},
+    ])
+    polling.until(lambda: lent_by(demo, lease) == 4)
+    guests = []
+    with pytest.raises(person.Refused, match='No valid host'):
+        while True:
+            guests.append(alt.boot(f'guest-{len(guests)}', spot))
+
+    assert boot_all(demo, reservation, 10) == ['ACTIVE'] * 10
+    # The reserve is filled again.
+    polling.until(lambda: lent_by(demo, lease) == 0)
+    polling.until(
+        lambda: [nova.status_of(guest) for guest in guests].count(None) == 4
+    )
+    assert demo.lease(lease)['status'] == 'ACTIVE'

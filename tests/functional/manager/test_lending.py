@@ -411,7 +411,7 @@ def test_a_lease_that_does_not_change_asks_nothing_of_the_database(
 
 
 def test_a_recall_that_has_grown_is_not_over(world, slots, monkeypatch):
-    """Another manager recalls one more slot while the first is cleared."""
+    """Another manager recalls two more slots while the first is cleared."""
     lease = started(world, slots(8, 1, lend=True, affinity=True))
     [node] = lent(world, lease)
     guests = [borrow(world, node) for _ in range(7)]
@@ -426,10 +426,10 @@ def test_a_recall_that_has_grown_is_not_over(world, slots, monkeypatch):
         monkeypatch.undo()
         boot(world, lease, node)
         look(world)
-        assert by_name(world, lending(world, lease).recalled) == {node: 2}
+        assert by_name(world, lending(world, lease).recalled) == {node: 3}
         return real(*args)
 
     monkeypatch.setattr(world.manager.services.vacater, 'vacate', vacate)
     look(world, 1)
-    assert by_name(world, lending(world, lease).recalled) == {node: 2}
+    assert by_name(world, lending(world, lease).recalled) == {node: 3}
     assert sum(alive(world, *guests)) == 6

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What reservations lend, step by step, against what must always hold."""
 
+import itertools
+
 from hypothesis import given
 from hypothesis import strategies as st
 
+from blazar_sched.domain.lending import BURST
 from blazar_sched.domain.lending import LENDING
 from blazar_sched.domain.lending import Lending
 from blazar_sched.domain.lending import MEMORY
@@ -16,9 +19,9 @@ counts = st.dictionaries(st.sampled_from(HOSTS), st.integers(1, 5))
 steps = st.lists(
     st.tuples(
         counts, st.dictionaries(st.sampled_from(HOSTS), st.integers(0, 6)),
-        st.booleans(), st.integers(1, MEMORY // 2), st.sets(
-            st.sampled_from(HOSTS)
-        ),
+        st.booleans(),
+        st.integers(1, BURST // 2) | st.integers(BURST, MEMORY // 2),
+        st.sets(st.sampled_from(HOSTS)),
     ),
     max_size=12,
 )
@@ -26,12 +29,10 @@ steps = st.lists(
 
 @given(steps)
 def test_units_are_lent_beside_use_and_reserve(looks):
-    known, now, grown, last = Lending(), NOW, [], 0
+    known, now, looked = Lending(), NOW, [(NOW - BURST, 0)]
     for units, used, lends, later, cleared in looks:
         now += later
-        total = sum(used.values())
-        grown.append((now, total - last))
-        last = total
+        looked.append((now, sum(used.values())))
         new = next_lending(known, units, used, now, lends, 'cba'.index)
         for host in set(units) | set(new.lent) | set(new.recalled):
             away = new.lent.get(host, 0) + new.recalled.get(host, 0)
@@ -48,9 +49,17 @@ def test_units_are_lent_beside_use_and_reserve(looks):
             )
         assert set(new.recalled) == set(new.recalled_at)
         # The reserve: as many as came into use at once in the last day.
-        lately = [n for at, n in grown if now - at < MEMORY]
-        assert new.reserve >= max(1, *lately)
-        assert new.reserve <= max(1, *(n for _, n in grown))
+        lately = [
+            after - before
+            for (_, before), (at, after) in itertools.pairwise(looked)
+            if now - at < MEMORY - BURST
+        ]
+        assert new.reserve >= max([1, *lately])
+        assert new.reserve <= max([1, *(
+            looked[last][1] - looked[first - 1][1]
+            for last in range(1, len(looked)) for first in range(1, last + 1)
+            if looked[last][0] - looked[first][0] < BURST
+        )])
         free = sum(
             max(0, n - used.get(h, 0) - new.lent.get(h, 0))
             for h, n in units.items()
@@ -82,13 +91,29 @@ def test_what_costs_least_comes_back_first():
     assert found.lent == {'a': 1, 'c': 1}
 
 
+def played(*looks, known=None):
+    """Return the lending of `a` with nine units after looks at times."""
+    known = known or Lending()
+    for at, used in looks:
+        known = next_lending(known, {'a': 9}, {'a': used}, at, True, ord)
+    return known
+
+
+def test_units_that_come_within_a_minute_are_one_burst():
+    ten_seconds = [(10 * n, n) for n in range(1, 7)]
+    assert played(*ten_seconds).reserve == 6
+    assert played(*ten_seconds, (75, 9)).reserve == 6
+    assert played(*ten_seconds, (75, 9), (80, 9)).lent == {}
+    # Units that left and came back within the minute came once.
+    assert played((10, 4), (20, 0), (30, 5)).reserve == 5
+
+
 def test_each_burst_is_remembered_for_a_day():
-    known, units, day = Lending(), {'a': 9}, MEMORY
-    for at, used in (0, 4), (1, 0), (2, 2), (3, 0):
-        known = next_lending(known, units, {'a': used}, at, True, ord)
+    day, later = MEMORY, 2 * BURST
+    known = played((0, 4), (BURST, 0), (later, 2), (later + 1, 0))
     assert known.reserve == 4
-    for at, reserve in (day - 1, 4), (day, 2), (day + 1, 2), (day + 2, 1):
-        known = next_lending(known, units, {'a': 0}, at, True, ord)
+    for at, reserve in (day - 1, 4), (day, 2), (day + 1, 2), (day + later, 1):
+        known = played((at, 0), known=known)
         assert known.reserve == reserve
 
 
