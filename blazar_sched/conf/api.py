@@ -53,6 +53,16 @@ opts = [
         '``auth_strategy = keystone`` users sign in on the page: the API then '
         'asks the Keystone of [keystone] for their tokens.',
     ),
+    cfg.DictOpt(
+        'websso',
+        default={},
+        help='The sign-ins by federation that the web page offers: a label '
+        'and the URL of Keystone for each, such as ``University: '
+        'https://keystone.example.org/v3/auth/OS-FEDERATION/websso/openid``. '
+        'Keystone sends a user back to ``/ui/websso`` of the API: the whole '
+        'URL, as browsers see it, must be a [federation] trusted_dashboard '
+        'of keystone.conf.',
+    ),
     cfg.BoolOpt(
         'public_products',
         default=False,

@@ -9,6 +9,11 @@ from tests.cloud.site import REGION
 from tests.cloud.site import Site
 
 _KEYS = ('fernet_tokens', 'credential')
+# A protocol of federation, for which Keystone itself has a plugin.
+PROTOCOL = 'mapped'
+# The header in which a web server's module of OpenID Connect names the
+# identity provider of a user whom it has let in.
+ISSUER = 'OIDC-ISS'
 
 
 class Keystone(service.Service):
@@ -34,6 +39,15 @@ class Keystone(service.Service):
             'cache': {'enabled': True, 'backend': 'oslo_cache.dict'},
             # The minimum: by default, bcrypt takes 0.2 s for each sign-in.
             'identity': {'password_hash_rounds': 4},
+            'federation': {
+                'trusted_dashboard': f'{self._site.url("blazar")}/ui/websso',
+                'sso_callback_template': (
+                    self._site.venv / 'etc/keystone/sso_callback_template.html'
+                ),
+            },
+            PROTOCOL: {
+                'remote_id_attribute': f'HTTP_{ISSUER.replace("-", "_")}',
+            },
             **keys,
         }
         self._site.write('keystone.conf', sections)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """blazar-sched itself, run by its console script."""
 
+from tests.cloud import keystone
 from tests.cloud import service
 
 # Seconds: a year.
@@ -38,6 +39,10 @@ class Reservation(service.Service):
                 'host': '127.0.0.1',
                 'port': self._site.ports[self.name],
                 'threads': 8,
+                'websso': (
+                    f'University of X:{self._site.url("keystone")}'
+                    f'/v3/auth/OS-FEDERATION/websso/{keystone.PROTOCOL}'
+                ),
             },
             'manager': {
                 'default_hold': self._site.hold,

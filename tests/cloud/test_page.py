@@ -3,6 +3,7 @@
 
 import pytest
 
+from tests.cloud import keystone
 from tests.cloud import site
 from tests.functional.page import __main__ as page_tests
 from tests.functional.page import person
@@ -19,6 +20,42 @@ def browse(demo):
     url = f'{endpoint.removesuffix("/v1")}/ui/'
     with person.chromium(program) as browser:
         yield lambda: person.Person(browser, url)
+
+
+@pytest.fixture
+def federated(admin, demo):
+    """Let users of an identity provider into the project of `demo`."""
+    identity = admin.sdk.identity
+    group = identity.create_group(name='students')
+    identity.assign_project_role_to_group(
+        demo.project_id, group, identity.find_role('member')
+    )
+    mapping = identity.create_mapping(id='students', rules=[{
+        'remote': [{'type': 'HTTP_OIDC_NAME'}],
+        'local': [{'user': {'name': '{0}'}, 'group': {'id': group.id}}],
+    }])
+    provider = identity.create_identity_provider(
+        id='university', remote_ids=['https://id.example.org'],
+        is_enabled=True,
+    )
+    identity.create_federation_protocol(
+        provider, id=keystone.PROTOCOL, mapping_id=mapping.id
+    )
+    yield
+    identity.delete_federation_protocol(provider, keystone.PROTOCOL)
+    identity.delete_identity_provider(provider)
+    identity.delete_mapping(mapping)
+    identity.delete_group(group)
+
+
+def let_in(page, name):
+    """Be the web server before Keystone, which has let in a user."""
+    page.route('**/OS-FEDERATION/websso/**', lambda route: route.continue_(
+        headers={
+            **route.request.headers, 'OIDC-NAME': name,
+            keystone.ISSUER: 'https://id.example.org',
+        },
+    ))
 
 
 def sign_in(user, name):
@@ -95,3 +132,40 @@ def test_signing_out_revokes_the_token(browse, register, admin):
     assert status() == 200
     member.page.click('#leave')
     member.until(lambda: status() == 404)
+
+
+def test_a_federated_user_signs_in(browse, register, federated, demo):
+    register('compute-1')
+    student = browse()
+    let_in(student.page, 'ada')
+    student.open()
+    student.page.select_option('#method', label='University of X')
+    assert student.page.locator('#fields input').count() == 0
+    student.page.click('#enter')
+    student.page.wait_for_selector('#sign_in', state='hidden')
+    student.ready()
+
+    assert student.page.inner_text('#user') == 'ada'
+    assert student.page.input_value('#project') == demo.project_id
+    assert student.page.url.endswith('/ui/')
+    assert student.page.locator('meta[name=token]').count() == 0
+    student.page.reload()
+    student.page.wait_for_selector('#sign_in', state='visible')
+    assert student.violations == []
+
+
+def test_a_token_that_another_site_sends_signs_nobody_in(browse, demo):
+    """The token is valid, and is somebody else's."""
+    victim = browse()
+    token = demo.sdk.session.get_token()
+    victim.page.route('https://other.example/', lambda route: route.fulfill(
+        content_type='text/html', body=(
+            f'<form method="post" action="{victim.url}websso">'
+            f'<input name="token" value="{token}"></form>'
+            '<script>document.forms[0].submit()</script>'
+        ),
+    ))
+    victim.page.goto('https://other.example/')
+    victim.until(lambda: 'did not begin' in victim.page.inner_text('#refused'))
+    assert victim.page.is_visible('#sign_in')
+    assert token not in victim.page.content()

@@ -10,11 +10,13 @@ from collections.abc import Iterable
 import dataclasses
 import hashlib
 import pathlib
+import re
 from wsgiref import types as wsgi
 
 import falcon
 from oslo_config import cfg
 
+from blazar_sched.domain import exception
 from blazar_sched.service.api import errors
 from blazar_sched.service.api import media
 from blazar_sched.service.api import sign_in
@@ -26,7 +28,8 @@ FILE = f'{PREFIX}/{{name}}'
 SETTINGS = f'{PREFIX}/settings'
 TOKEN = f'{PREFIX}/token'
 PROJECTS = f'{PREFIX}/projects'
-ROUTES = (PREFIX, FILE, SETTINGS, TOKEN, PROJECTS)
+WEBSSO = f'{PREFIX}/websso'
+ROUTES = (PREFIX, FILE, SETTINGS, TOKEN, PROJECTS, WEBSSO)
 
 FOLDER = pathlib.Path(__file__).parents[1] / 'ui'
 INDEX = 'index.html'
@@ -37,6 +40,9 @@ _TYPES = {
     '.js': 'text/javascript; charset=utf-8',
     '.svg': 'image/svg+xml',
 }
+# The characters of a token of Keystone, and the most bytes of its form.
+_TOKEN_ID = re.compile(r'[A-Za-z0-9._=-]+')
+_MAX_FORM = 16384
 # The page runs its own scripts, talks to its own origin, and cannot turn a
 # text into markup or a script. Nothing of another origin is loaded, and no
 # other page may frame it.
@@ -90,14 +96,16 @@ def _application(conf: cfg.ConfigOpts) -> errors.App:
     )
     errors.register(app)
     app.add_route(PREFIX, _Redirection())
-    app.add_route(FILE, _Files())
-    app.add_route(SETTINGS, _Settings(conf.api.auth_strategy))
+    files = _Files()
+    app.add_route(FILE, files)
+    app.add_route(SETTINGS, _Settings(conf.api))
     if conf.api.auth_strategy == 'keystone':
         client = keystone.load(conf)
         # The other threads of the API remain for callers with a token.
         attempts = sign_in.Attempts(max(1, conf.api.threads // 4))
         app.add_route(TOKEN, sign_in.Token(client, attempts))
         app.add_route(PROJECTS, sign_in.Projects(client, attempts))
+        app.add_route(WEBSSO, _WebSSO(files))
     return app
 
 
@@ -128,12 +136,14 @@ class _Redirection:
 class _Settings:
     """The settings that the page needs before a user signs in."""
 
-    def __init__(self, auth_strategy: str) -> None:
-        self._auth_strategy = auth_strategy
+    def __init__(self, conf: cfg.ConfigOpts.GroupAttr) -> None:
+        self._settings = {
+            'auth_strategy': conf.auth_strategy, 'websso': conf.websso,
+        }
 
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
         resp.cache_control = ['no-store']
-        resp.media = {'auth_strategy': self._auth_strategy}
+        resp.media = self._settings
 
     on_head = on_get
 
@@ -156,6 +166,11 @@ class _Files:
             if path.suffix in _TYPES
         }
 
+    @property
+    def index(self) -> bytes:
+        """Return the document of the page."""
+        return self._files[INDEX].content
+
     def on_get(
         self, req: falcon.Request, resp: falcon.Response, name: str
     ) -> None:
@@ -173,6 +188,31 @@ class _Files:
         resp.data = file.content
 
     on_head = on_get
+
+
+class _WebSSO:
+    """The page, with the token with which Keystone sends a browser back.
+
+    Keystone answers the browser with a form that the browser sends here. The
+    script of the page checks that the sign-in began in the same tab.
+    """
+
+    def __init__(self, files: _Files) -> None:
+        self._files = files
+
+    def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
+        form = falcon.uri.parse_query_string(
+            req.bounded_stream.read(_MAX_FORM).decode('ascii', 'replace')
+        )
+        token = form.get('token')
+        if not isinstance(token, str) or not _TOKEN_ID.fullmatch(token):
+            raise exception.InvalidInput('token: the form has no token')
+        resp.content_type = _TYPES['.html']
+        resp.cache_control = ['no-store']
+        resp.data = self._files.index.replace(
+            b'</head>', f'<meta name="token" content="{token}">\n</head>'
+            .encode(), 1,
+        )
 
 
 def _read(path: pathlib.Path) -> _File:

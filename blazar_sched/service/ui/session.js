@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who is signed in. Tokens are kept in this module only: they are gone when
-// the page is closed or loaded again.
+// the page is closed or loaded again. A sign-in by Keystone's federation leaves
+// the page; that it began in this tab is all that is stored.
 
 import { documentOf, Refused } from './api.js';
 
 // Seconds before its end from which a token counts as expired.
 const MARGIN = 10;
+// When a sign-in by federation began, and the milliseconds that it may last.
+const BEGUN = 'websso';
+const LONGEST = 600_000;
 
 async function send(method, path, token, body) {
   let answer;
@@ -72,6 +76,33 @@ export async function credential(id, secret) {
     application_credential_id: id, secret,
   });
   return new Session(token, [token.project], token.id);
+}
+
+/** Leave for a sign-in at a URL of Keystone, which sends a token back. */
+export function depart(url) {
+  sessionStorage.setItem(BEGUN, String(Date.now()));
+  const there = new URL(url);
+  there.searchParams.set('origin', new URL('websso', location.href).href);
+  location.assign(there);
+  return new Promise(() => {});
+}
+
+/** Return the token that Keystone has sent, or null.
+ *
+ * Any site can send a form with a token of its own, so that what the user
+ * books belongs to somebody else: a token counts only in the tab that left.
+ */
+export function arrived() {
+  const sent = document.querySelector('meta[name=token]');
+  if (!sent) return null;
+  sent.remove();
+  history.replaceState(null, '', './');
+  const begun = Number(sessionStorage.getItem(BEGUN));
+  sessionStorage.removeItem(BEGUN);
+  if (!(Date.now() - begun < LONGEST)) {
+    throw new Error('This sign-in did not begin in this tab, or took too long.');
+  }
+  return sent.content;
 }
 
 /** Sign in with a password, or with another token of the user. */

@@ -63,7 +63,13 @@ export class SignIn {
     $('refused').textContent = '';
     this.dialog.showModal();
     await this.choose();
-    return new Promise((resolve) => { this.resolve = resolve; });
+    return new Promise((resolve) => {
+      this.resolve = resolve;
+      this.enter(async () => {
+        const token = session.arrived();
+        return token && session.person({ token });
+      });
+    });
   }
 
   /** Read how users sign in, until the service answers. */
@@ -81,15 +87,21 @@ export class SignIn {
     $('methods').hidden = local;
     $('local').hidden = !local;
     if (!$('method').value) {
-      fill($('method'), Object.entries(METHODS).map(([name, { label }]) =>
-        h('option', { value: name }, label)));
+      this.methods = { ...METHODS };
+      for (const [label, url] of Object.entries(this.settings.websso)) {
+        this.methods[`websso ${label}`] = {
+          label, fields: [], enter: () => session.depart(url),
+        };
+      }
+      fill($('method'), Object.entries(this.methods).map(
+        ([name, { label }]) => h('option', { value: name }, label)));
     }
     this.arrange();
   }
 
   get method() {
     return this.settings.auth_strategy === 'noauth'
-      ? LOCAL : METHODS[$('method').value];
+      ? LOCAL : this.methods[$('method').value];
   }
 
   arrange() {
@@ -102,15 +114,21 @@ export class SignIn {
           && { value: this.old.project.id }),
       }))));
     const inputs = [...$('fields').querySelectorAll('input')];
-    (inputs.find((input) => !input.value) ?? inputs[0]).focus();
+    (inputs.find((input) => !input.value) ?? inputs[0] ?? $('enter')).focus();
   }
 
-  async submit() {
+  submit() {
     const values = Object.fromEntries(new FormData($('form')));
+    this.enter(() => this.method.enter(values, this.old?.project.id));
+  }
+
+  /** Close the dialog with the session that is made, if one is made. */
+  async enter(make) {
     $('enter').disabled = true;
     $('refused').textContent = '';
     try {
-      const entered = await this.method.enter(values, this.old?.project.id);
+      const entered = await make();
+      if (!entered) return;
       // No password stays in the document.
       fill($('fields'));
       this.dialog.close();

@@ -52,6 +52,14 @@ def password(**more):
     }
 
 
+def send_form(api, text):
+    """Send a form as a browser does for Keystone."""
+    return api.simulate_post('/ui/websso', body=text, headers={
+        'Content-Type': 'application/x-www-form-urlencoded',
+        'Origin': 'https://keystone.example',
+    })
+
+
 @pytest.mark.parametrize('name', ['', *FILES])
 def test_each_file_is_served_without_a_token(api, name):
     answer = api.simulate_get(f'/ui/{name}', headers={'X-Auth-Token': ''})
@@ -82,7 +90,12 @@ def test_page_has_no_inline_code_and_no_foreign_files():
         text = (page.FOLDER / name).read_text()
         text = text.replace('http://www.w3.org/2000/svg', '')
         assert not re.search(r'https?://|\.innerHTML|document\.write', text)
-        assert not re.search(r'localStorage|sessionStorage|cookie =', text)
+        assert not re.search(r'localStorage|cookie =', text)
+        # No token is stored: only when a sign-in has left the page.
+        stored = re.findall(r'sessionStorage\.setItem.*', text)
+        assert set(stored) <= {
+            'sessionStorage.setItem(BEGUN, String(Date.now()));'
+        }
     markup = (page.FOLDER / 'index.html').read_text()
     assert not re.search(r'\s(on\w+|style)=|<style|<script>', markup)
 
@@ -136,9 +149,10 @@ def test_the_page_can_be_switched_off(tmp_path, manager):
 
 def test_without_keystone_nothing_is_forwarded(api):
     assert api.simulate_get('/ui/settings').json == {
-        'auth_strategy': 'noauth'
+        'auth_strategy': 'noauth', 'websso': {},
     }
     assert api.simulate_post('/ui/token', json=password()).status_code == 405
+    assert send_form(api, 'token=gAAA').status_code == 405
 
 
 def test_a_password_enters_the_projects_of_its_user(signing_in, keystone):
@@ -158,6 +172,29 @@ def test_a_password_enters_the_projects_of_its_user(signing_in, keystone):
     assert entered['project'] == {'id': 'p2', 'name': 'p2'}
     assert entered['roles'] == ['reader']
     assert keystone.tokens[entered['id']] == ('alice', 'p2', False)
+
+
+def test_the_page_has_the_token_that_keystone_sends(signing_in):
+    answer = send_form(signing_in, 'token=gAAAAA-b_c%3D&x=1')
+    assert answer.status_code == 200
+    assert '<meta name="token" content="gAAAAA-b_c=">' in answer.text
+    index = (page.FOLDER / 'index.html').read_text()
+    assert answer.text.startswith(index[:index.index('</head>')])
+    assert answer.headers['cache-control'] == 'no-store'
+    assert answer.headers['content-security-policy'] == page.POLICY
+    # The file itself is the same for all.
+    assert 'gAAAAA' not in signing_in.simulate_get('/ui/').text
+
+
+@pytest.mark.parametrize('form', [
+    '', 'token=', 'token=%22%3E%3Cb%3E', 'token=a&token=b', 'token=%E2%82%AC',
+    'token=a%0Ab', 'other=a', '\xff', '{"token": "a"}',
+    'x=' + 'a' * 20000 + '&token=b',
+])
+def test_a_form_without_a_token_is_refused(signing_in, form):
+    answer = send_form(signing_in, form)
+    assert answer.status_code == 400
+    assert 'token' in answer.json['error_message']
 
 
 def test_the_type_of_a_sign_in_is_in_any_case(signing_in):
