@@ -124,12 +124,32 @@ opts = [
         'of this group only have an effect if the filter that they belong to '
         'is enabled.',
     ),
+    cfg.IntOpt(
+        'unified_limits_interval',
+        default=0,
+        min=0,
+        help='Seconds between two looks at the unified limits of Keystone, '
+        'which apply in place of the options of the filters; 0 does without '
+        'them. A limit has the name of the option, such as '
+        '``max_leases_per_project``, or, for a resource class, '
+        '``max_resources_per_project:VCPU``. The option applies where '
+        'Keystone has no limit of the name. The user of [keystone] needs the '
+        'role ``reader`` in the scope ``system``.',
+    ),
     _limit(
         'max_lease_duration',
         'Maximum duration of a lease, in seconds. Used by '
         'MaxLeaseDurationFilter.',
     ),
     _exempt('max_lease_duration', 'MaxLeaseDurationFilter'),
+    cfg.IntOpt(
+        'min_start_lead',
+        default=0,
+        min=0,
+        mutable=True,
+        help='Minimum time from now to the start of a lease, in seconds. Used '
+        'by MaxHorizonFilter.',
+    ),
     _limit(
         'max_start_horizon',
         'Maximum time from now to the start of a lease, in seconds. Used by '

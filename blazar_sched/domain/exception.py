@@ -50,6 +50,10 @@ class MaxLeaseDuration(LimitExceeded):
     """A lease that lasts longer than the project's limit."""
 
 
+class MinStartLead(LimitExceeded):
+    """A start that is sooner than the operator allows."""
+
+
 class MaxStartHorizon(LimitExceeded):
     """A start that is further ahead than the project's limit."""
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A lease request: a project waits until a lease finds room.
 
-The waiting requests have one order: by priority, and by age within a priority.
+The waiting requests have one order: by priority, then by age, or by turns of
+the projects, as the number of each new request says.
 """
 
 from collections.abc import Iterable
@@ -24,8 +25,8 @@ class LeaseRequest:
     """A request for a lease that begins in a range of starts.
 
     `reservations` are as they were requested. `priority` is a position in
-    PRIORITIES. `number` counts the requests of all projects in the order of
-    their creation. `digest` identifies what was requested, so that a request
+    PRIORITIES. `number` is the place within the priority, see `next_number`.
+    `digest` identifies what was requested, so that a request
     that is sent again makes no second lease request. The lease of a `flexible`
     request may be moved in the range of starts, for the sake of a request of
     a higher priority, until it starts.
@@ -54,9 +55,9 @@ class LeaseRequest:
         return self.status == states.REQUEST_WAITING
 
     @property
-    def turn(self) -> tuple[int, int]:
+    def turn(self) -> tuple[int, int, int, str]:
         """The sort key of the request among the waiting requests."""
-        return -self.priority, self.number
+        return -self.priority, self.number, self.created_at or 0, self.id
 
     @property
     def span(self) -> Window:
@@ -90,6 +91,33 @@ class LeaseRequest:
                 field='wait_until',
             )
         _ = self.span
+
+
+def next_number(
+    new: LeaseRequest,
+    waiting: Iterable[LeaseRequest],
+    last: int,
+    by_turns: bool,
+) -> int:
+    """Return the number of a new request.
+
+    By turns, the first requests of all projects are ahead of the second ones:
+    start-time fair queuing with requests of equal cost (Goyal, Vin and Cheng,
+    SIGCOMM 1996), whose virtual time is the number of the first request that
+    waits.
+
+    :param waiting: the requests that wait
+    :param last: the greatest number of all requests
+    :param by_turns: whether the projects take turns, or the oldest request is
+        first
+    """
+    same = [each for each in waiting if each.priority == new.priority]
+    if not (by_turns and same):
+        return last + 1
+    own = [
+        each.number + 1 for each in same if each.project_id == new.project_id
+    ]
+    return max([min(each.number for each in same), *own])
 
 
 def starts_outside(

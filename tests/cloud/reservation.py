@@ -67,7 +67,10 @@ class Reservation(service.Service):
                 **RELOCATION,
             },
             'enforcement': {
-                'enabled_filters': 'MaxLeaseDurationFilter',
+                'enabled_filters': (
+                    'MaxLeaseDurationFilter,MaxLeasesFilter,MaxResourcesFilter'
+                ),
+                'unified_limits_interval': 1,
                 'max_lease_duration': MAX_LEASE_DURATION,
             },
             'oslo_messaging_notifications': {'driver': 'messagingv2'},

@@ -28,19 +28,23 @@ def identity(
     keystone = cloud.identity
     roles = {role.name: role.id for role in keystone.roles()}
 
-    def user(name: str, project: str, *role_names: str) -> None:
+    def user(name: str, project: str, *role_names: str) -> str:
         made = keystone.create_user(
             name=name, password=site.PASSWORD, domain_id='default'
         )
         for role in role_names:
             keystone.assign_project_role_to_user(project, made, roles[role])
+        return str(made.id)
 
     service = keystone.create_project(name='service', domain_id='default')
     for each in services:
         # The bootstrap has created the catalog entry of Keystone.
         if each.name == 'keystone':
             continue
-        user(each.name, service.id, 'admin', 'service')
+        own = user(each.name, service.id, 'admin', 'service')
+        if each.type == 'reservation':
+            # For the unified limits.
+            keystone.assign_system_role_to_user(own, roles['reader'], 'all')
         made = keystone.create_service(name=each.name, type=each.type)
         for interface in ('public', 'internal'):
             keystone.create_endpoint(

@@ -30,7 +30,7 @@ WAIT_UNTIL = (
 )
 PRIORITY = (
     'Priority among the lease requests that wait; within a priority, the '
-    'oldest lease request is first'
+    'oldest lease request is first, or the projects take turns'
 )
 FLEXIBLE = (
     'Whether the lease may be moved in the range of its starts, until it '

@@ -37,6 +37,7 @@ from blazar_sched.domain import states
 from blazar_sched.domain.allocation import Allocation
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.lease_request import LeaseRequest
+from blazar_sched.domain.lease_request import next_number
 from blazar_sched.placing import lease_placing
 from blazar_sched.placing import lease_request
 from blazar_sched.placing.lease_request import RequestedLease
@@ -272,13 +273,18 @@ class LeaseRequests(loop.Looped):
         if made is not None:
             return made, False
         most = self._conf.max_waiting_requests
-        if len(tx.waiting_requests(new.project_id)) >= most:
+        waiting = tx.waiting_requests()
+        own = [r for r in waiting if r.project_id == new.project_id]
+        if len(own) >= most:
             raise exception.MaxWaitingRequests(
                 f'{plural.counted(most, "lease request")} of a project may '
                 'wait at most',
                 field='wait_until',
             )
-        new = dataclasses.replace(new, number=tx.last_request_number() + 1)
+        new = dataclasses.replace(new, number=next_number(
+            new, waiting, tx.last_request_number(),
+            self._conf.requests_by_turns,
+        ))
         tx.put_lease_request(new)
         notifier.lease_request(tx, REQUEST_CREATE, new)
         return new, True

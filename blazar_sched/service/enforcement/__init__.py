@@ -29,6 +29,7 @@ from blazar_sched.domain import states
 from blazar_sched.domain import webhook
 from blazar_sched.domain.lease import Lease
 from blazar_sched.service import entry_points
+from blazar_sched.service.clients import keystone
 from blazar_sched.service.enforcement import base
 from blazar_sched.service.enforcement import product
 from blazar_sched.service.enforcement.base import LeaseChange
@@ -67,6 +68,7 @@ class Enforcement:
 
     :param pool: the executor of the notifications after a commit and after the
         end of a lease; by default a thread
+    :param read_limits: returns the limits of Keystone, if they apply
     :raises ValueError: if a filter is not installed, or lacks an option
     """
 
@@ -75,8 +77,12 @@ class Enforcement:
         conf: cfg.ConfigOpts,
         ledger: Ledger,
         pool: futures.Executor | None = None,
+        read_limits: Callable[[], keystone.Limits] = dict,
     ) -> None:
         self._conf = conf
+        self._read_limits = read_limits
+        unified = conf[enforcement_conf.GROUP].unified_limits_interval
+        self._unified: keystone.Limits | None = None if unified else {}
         self._ledger = ledger
         self._filters = _load(conf)
         self._pool = pool or futurist.ThreadPoolExecutor(
@@ -93,7 +99,31 @@ class Enforcement:
 
         :param dry_run: whether the request is to change nothing
         """
-        return Admission(self._filters, self._ledger, dry_run, self._tell)
+        return Admission(
+            self._filters, self._ledger, dry_run, self._tell, self.project
+        )
+
+    def project(self, source: reader.Reader, project_id: str) -> base.Project:
+        """Return what a project has, with its limits.
+
+        :param source: the ledger or a commit
+        :raises Unavailable: if the limits of Keystone are not known yet
+        """
+        limits = self._unified
+        if limits is None:
+            raise exception.Unavailable(
+                'the limits of projects were not read from Keystone yet'
+            )
+        return base.Project(
+            source, project_id, limits.get(project_id) or limits.get(None, {})
+        )
+
+    def sync(self) -> None:
+        """Read the limits of Keystone.
+
+        :raises Unavailable: if Keystone does not answer
+        """
+        self._unified = self._read_limits()
 
     def check_limits(
         self,
@@ -110,7 +140,7 @@ class Enforcement:
         :raises BlazarSchedError: the refusal of a filter
         """
         if change.lease.is_limited:
-            project = project or base.Project(source, change.project_id)
+            project = project or self.project(source, change.project_id)
             for f in self._filters:
                 f.check(change, project)
 
@@ -119,7 +149,7 @@ class Enforcement:
 
         A project that is exempt from a filter has no limits of the filter.
         """
-        project = base.Project(self._ledger, project_id)
+        project = self.project(self._ledger, project_id)
         return [
             dataclasses.asdict(each)
             | ({'limit': base.NO_LIMIT} if f.exempts(project_id) else {})
@@ -193,8 +223,10 @@ class Admission:
         ledger: Ledger,
         is_dry_run: bool,
         tell: Callable[[Lease, functools.partial[None]], None],
+        project: Callable[[reader.Reader, str], base.Project],
     ) -> None:
         self.is_dry_run = is_dry_run
+        self._project = project
         self._tell = tell
         self._filters = filters
         self._external = [f for f in filters if f.is_external]
@@ -215,7 +247,7 @@ class Admission:
         lease = change.lease
         if change.is_unchanged or not lease.is_limited:
             return
-        project = base.Project(tx, lease.project_id)
+        project = self._project(tx, lease.project_id)
         for f in self._filters:
             f.check(change, project)
         if self._external:

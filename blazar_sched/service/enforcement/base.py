@@ -88,11 +88,19 @@ class Project:
     They are read from the ledger at most once, on the first use.
 
     :param source: the ledger or a commit
+    :ivar limits: the limits that Keystone has for the project, by the names of
+        the options in whose place they apply
     """
 
-    def __init__(self, source: reader.Reader, project_id: str) -> None:
+    def __init__(
+        self,
+        source: reader.Reader,
+        project_id: str,
+        limits: Mapping[str, int] | None = None,
+    ) -> None:
         self._source = source
         self.id = project_id
+        self.limits = limits or {}
         # The leases that the commit has placed since, with their hosts.
         self._added: dict[str, tuple[Lease, Sequence[str]]] = {}
         self._known_hosts: dict[str, Host] = {}
@@ -222,11 +230,16 @@ class Filter:
             self._conf, f'{self.exempt}_exempt_project_ids'
         )
 
+    def _most(self, project: Project, name: str) -> int:
+        """Return the limit of an option for a project."""
+        most: int = project.limits.get(name, getattr(self._conf, name))
+        return most
+
     def _limit(
-        self, name: str, unit: str, used: float | None = None
+        self, project: Project, name: str, unit: str, used: float | None = None
     ) -> Limit:
-        """Return the limit of an option."""
-        return Limit(name, unit, getattr(self._conf, name), used)
+        """Return the limit of an option, with what the project uses."""
+        return Limit(name, unit, self._most(project, name), used)
 
     def check_external(
         self, request: LeaseChange, held: Resources, current: Resources

@@ -16,14 +16,16 @@ class MaxLeasesFilter(base.Filter):
 
     def limits(self, project: base.Project) -> list[base.Limit]:
         used = _count(project)
-        return [self._limit('max_leases_per_project', 'leases', used)]
+        return [self._limit(
+            project, 'max_leases_per_project', 'leases', used
+        )]
 
     def check(self, request: base.LeaseChange, project: base.Project) -> None:
         """Refuse a new lease that exceeds the limit.
 
         :raises MaxLeases: if the lease exceeds the limit
         """
-        most = self._conf.max_leases_per_project
+        most = self._most(project, 'max_leases_per_project')
         if (
             request.current is not None
             or most == base.NO_LIMIT

@@ -11,7 +11,7 @@ class MaxLeaseDurationFilter(base.Filter):
     exempt = 'max_lease_duration'
 
     def limits(self, project: base.Project) -> list[base.Limit]:
-        return [self._limit('max_lease_duration', 'seconds')]
+        return [self._limit(project, 'max_lease_duration', 'seconds')]
 
     def check(self, request: base.LeaseChange, project: base.Project) -> None:
         """Refuse a lease that lasts too long.
@@ -22,7 +22,7 @@ class MaxLeaseDurationFilter(base.Filter):
             return
         base.limit(
             exception.MaxLeaseDuration,
-            self._conf.max_lease_duration,
+            self._most(project, 'max_lease_duration'),
             request.lease.window.duration,
             request.current.window.duration if request.current else 0,
             base.endless(

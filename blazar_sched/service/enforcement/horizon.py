@@ -1,33 +1,47 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A limit on how far ahead a lease may start and end."""
+"""Limits on how far ahead a lease must start, and may start and end."""
 
 from blazar_sched.domain import exception
 from blazar_sched.service.enforcement import base
 
 
 class MaxHorizonFilter(base.Filter):
-    """A filter that limits the seconds from now to a lease's start and end."""
+    """A filter that limits the seconds from now to a lease's start and end.
+
+    A lease must start at least ``min_start_lead`` seconds from now.
+    """
 
     exempt = 'max_horizon'
 
     def limits(self, project: base.Project) -> list[base.Limit]:
         return [
-            self._limit('max_start_horizon', 'seconds'),
-            self._limit('max_end_horizon', 'seconds'),
+            self._limit(project, name, 'seconds') for name in (
+                'min_start_lead', 'max_start_horizon', 'max_end_horizon',
+            )
         ]
 
     def check(self, request: base.LeaseChange, project: base.Project) -> None:
         """Refuse a lease that is too far ahead.
 
+        :raises MinStartLead: naming start_date
         :raises MaxStartHorizon: naming start_date
         :raises MaxEndHorizon: naming end_date
         """
         if self.exempts(request.project_id):
             return
         lease, current, now = request.lease, request.current, request.now
+        least = self._most(project, 'min_start_lead')
+        # The start of a lease may stay, or become later.
+        if lease.start - now < least and not (
+            current and lease.start >= current.start
+        ):
+            raise exception.MinStartLead(
+                f'a lease must start at least {least} seconds from now',
+                field='start_date',
+            )
         base.limit(
             exception.MaxStartHorizon,
-            self._conf.max_start_horizon,
+            self._most(project, 'max_start_horizon'),
             lease.start - now,
             current.start - now if current else 0,
             'a lease may start at most {most} seconds from now',
@@ -35,7 +49,7 @@ class MaxHorizonFilter(base.Filter):
         )
         base.limit(
             exception.MaxEndHorizon,
-            self._conf.max_end_horizon,
+            self._most(project, 'max_end_horizon'),
             lease.end - now,
             current.end - now if current else 0,
             base.endless(

@@ -67,20 +67,37 @@ class MaxResourcesFilter(base.Filter):
         weight = float(self._weight(used.amounts))
         hours = float(self._weight(used.seconds) / _HOUR)
         return [
-            *self._by_class('max_resources_per_lease', None),
-            *self._by_class('max_resources_per_project', used.amounts),
-            self._limit('max_weight_per_lease', _WEIGHT),
-            self._limit('max_weight_per_project', _WEIGHT, weight),
-            self._limit('max_weight_hours_per_project', _WEIGHT_HOURS, hours),
+            *self._by_class(project, 'max_resources_per_lease', None),
+            *self._by_class(
+                project, 'max_resources_per_project', used.amounts
+            ),
+            self._limit(project, 'max_weight_per_lease', _WEIGHT),
+            self._limit(project, 'max_weight_per_project', _WEIGHT, weight),
+            self._limit(
+                project, 'max_weight_hours_per_project', _WEIGHT_HOURS, hours
+            ),
         ]
 
     def _by_class(
-        self, name: str, used: Counter[str] | None
+        self, project: base.Project, name: str, used: Counter[str] | None
     ) -> list[base.Limit]:
         return [
             base.Limit(name, unit, most, None if used is None else used[unit])
-            for unit, most in getattr(self._conf, name).items()
+            for unit, most in self._resources(project, name).items()
         ]
+
+    def _resources(self, project: base.Project, name: str) -> dict[str, int]:
+        """Return the limits of an option for a project, by resource class.
+
+        Keystone has one limit for each class, as in
+        ``max_resources_per_lease:VCPU``.
+        """
+        found: dict[str, int] = dict(getattr(self._conf, name))
+        prefix = f'{name}:'
+        for each, most in project.limits.items():
+            if each.startswith(prefix):
+                found[each.removeprefix(prefix)] = most
+        return found
 
     def check(
         self, request: base.LeaseChange, project: base.Project
@@ -91,7 +108,6 @@ class MaxResourcesFilter(base.Filter):
         :raises MaxWeight: if the lease asks for too much weight
         :raises MaxWeightHours: if the lease asks for too much weight x hours
         """
-        conf = self._conf
         if self.exempts(request.project_id):
             return
         lease, current = request.lease, request.current
@@ -101,17 +117,18 @@ class MaxResourcesFilter(base.Filter):
             old = base.amounts(current, project.hosts_of(request.held))
         self._check(
             _Size().plus(lease, new), _Size().plus(current, old),
-            conf.max_resources_per_lease, conf.max_weight_per_lease,
+            self._resources(project, 'max_resources_per_lease'),
+            self._most(project, 'max_weight_per_lease'),
             base.NO_LIMIT, 'a lease',
         )
         limits = (
-            conf.max_resources_per_project,
-            conf.max_weight_per_project,
-            conf.max_weight_hours_per_project,
+            self._resources(project, 'max_resources_per_project'),
+            self._most(project, 'max_weight_per_project'),
+            self._most(project, 'max_weight_hours_per_project'),
         )
         if limits == ({}, base.NO_LIMIT, base.NO_LIMIT):
             return
-        others = _used(project, conf.max_weight_hours_days, lease)
+        others = _used(project, self._conf.max_weight_hours_days, lease)
         self._check(
             others.plus(lease, new), others.plus(current, old),
             *limits, 'the leases of a project',

@@ -40,11 +40,14 @@ class MaxSizeFilter(base.Filter):
     def limits(self, project: base.Project) -> list[base.Limit]:
         leases = project.others()
         return [
-            self._limit('max_hosts_per_lease', 'hosts'),
-            self._limit('max_instances_per_lease', 'instances'),
-            self._limit('max_hosts_per_project', 'hosts', _hosts(*leases)),
+            self._limit(project, 'max_hosts_per_lease', 'hosts'),
+            self._limit(project, 'max_instances_per_lease', 'instances'),
             self._limit(
-                'max_instances_per_project', 'instances', _instances(*leases)
+                project, 'max_hosts_per_project', 'hosts', _hosts(*leases)
+            ),
+            self._limit(
+                project, 'max_instances_per_project', 'instances',
+                _instances(*leases),
             ),
         ]
 
@@ -56,18 +59,21 @@ class MaxSizeFilter(base.Filter):
         """
         if self.exempts(request.project_id):
             return
-        self._check_lease(request)
-        limits = (
-            self._conf.max_hosts_per_project,
-            self._conf.max_instances_per_project,
+        self._check_lease(request, project)
+        hosts, instances = (
+            self._most(project, 'max_hosts_per_project'),
+            self._most(project, 'max_instances_per_project'),
         )
-        if limits != (base.NO_LIMIT, base.NO_LIMIT):
-            self._check_project(request, project.others(request.lease))
+        if (hosts, instances) != (base.NO_LIMIT, base.NO_LIMIT):
+            others = project.others(request.lease)
+            self._check_project(request, others, hosts, instances)
 
-    def _check_lease(self, request: base.LeaseChange) -> None:
+    def _check_lease(
+        self, request: base.LeaseChange, project: base.Project
+    ) -> None:
         base.limit(
             exception.MaxHosts,
-            self._conf.max_hosts_per_lease,
+            self._most(project, 'max_hosts_per_lease'),
             _hosts(request.lease),
             _hosts(request.current),
             'a lease may have at most {most} hosts',
@@ -75,7 +81,7 @@ class MaxSizeFilter(base.Filter):
         )
         base.limit(
             exception.MaxInstances,
-            self._conf.max_instances_per_lease,
+            self._most(project, 'max_instances_per_lease'),
             _instances(request.lease),
             _instances(request.current),
             'a lease may have at most {most} instances',
@@ -83,13 +89,17 @@ class MaxSizeFilter(base.Filter):
         )
 
     def _check_project(
-        self, request: base.LeaseChange, others: Iterable[Lease]
+        self,
+        request: base.LeaseChange,
+        others: Iterable[Lease],
+        most_hosts: int,
+        most_instances: int,
     ) -> None:
         hosts = _hosts(*others)
         instances = _instances(*others)
         base.limit(
             exception.MaxHosts,
-            self._conf.max_hosts_per_project,
+            most_hosts,
             hosts + _hosts(request.lease),
             hosts + _hosts(request.current),
             'the leases of a project may have at most {most} hosts',
@@ -97,7 +107,7 @@ class MaxSizeFilter(base.Filter):
         )
         base.limit(
             exception.MaxInstances,
-            self._conf.max_instances_per_project,
+            most_instances,
             instances + _instances(request.lease),
             instances + _instances(request.current),
             'the leases of a project may have at most {most} instances',

@@ -134,7 +134,9 @@ class Manager:
         self.services = self._make_services(nova, placement, neutron, keystone)
         nova = self.services.nova
         drivers = resources.Drivers(self.services)
-        self.enforcement = enforcement.Enforcement(conf, self.ledger, pool)
+        self.enforcement = enforcement.Enforcement(
+            conf, self.ledger, pool, self.services.keystone.limits
+        )
         self.trusts = trust.Trusts(
             self.ledger, self.services.keystone, self.clock, self.metrics
         )
@@ -302,8 +304,17 @@ class Manager:
             self.runner,
             self.restorer,
             self.trusts,
+            *self._limit_sync(),
             *self._listeners(),
         )
+
+    def _limit_sync(self) -> list[loop.Part]:
+        interval = self._conf.enforcement.unified_limits_interval
+        if not interval:
+            return []
+        return [
+            loop.Loop('limit sync', self.enforcement.sync, lambda: interval)
+        ]
 
     def start(self) -> None:
         """Answer RPC calls and execute due events, in threads.

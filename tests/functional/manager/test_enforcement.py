@@ -298,3 +298,90 @@ def test_a_filter_of_another_package_is_found(
     lease = Lease('l1', 'lease', 'p1', 'u1', 0, 1, 'PENDING')
     with pytest.raises(RuntimeError, match='p1'):
         admission.check(None, base.LeaseChange(lease, None, 0))
+
+
+class TestLimitsOfKeystone:
+    """Limits by project, in place of the options."""
+
+    @pytest.fixture
+    def conf(self, conf):
+        conf.set_override('unified_limits_interval', 60, 'enforcement')
+        conf.set_override('max_leases_per_project', 0, 'enforcement')
+        conf.set_override(
+            'enabled_filters', [*LIMITS, 'MaxResourcesFilter'], 'enforcement'
+        )
+        return conf
+
+    @pytest.fixture
+    def read(self, world, monkeypatch):
+        """read(limits) -> what a look at Keystone finds."""
+
+        def read(limits):
+            monkeypatch.setattr(
+                world.manager.enforcement, '_read_limits', lambda: limits
+            )
+            world.manager.enforcement.sync()
+
+        return read
+
+    def test_nothing_is_booked_before_the_limits_are_known(self, world, read):
+        with pytest.raises(exception.Unavailable, match='Keystone'):
+            world.create()
+        read({None: {'max_leases_per_project': 1}})
+        world.create()
+
+    def test_an_option_applies_where_keystone_has_no_limit(self, world, read):
+        read({})
+        with pytest.raises(exception.MaxLeases, match='0 leases'):
+            world.create()
+
+    def test_each_project_has_its_own_limit(self, world, read):
+        read({
+            None: {'max_leases_per_project': 1},
+            'p2': {'max_leases_per_project': 2},
+            'p3': {'max_leases_per_project': base.NO_LIMIT},
+        })
+        for project, most in ('p1', 1), ('p2', 2), ('p3', 3):
+            for n in range(1, most + 1):
+                world.create(
+                    start=1000 * n, end=1000 * n + 500, project_id=project
+                )
+            [shown] = (
+                each for each in world.manager.enforcement.limits(project)
+                if each['name'] == 'max_leases_per_project'
+            )
+            assert shown['used'] == most
+        for project in 'p1', 'p2':
+            with pytest.raises(exception.MaxLeases):
+                world.create(project_id=project)
+
+    def test_a_class_has_a_limit_of_its_own(self, world, slots, read):
+        read({None: {
+            'max_leases_per_project': base.NO_LIMIT,
+            'max_resources_per_lease:VCPU': 4,
+        }})
+        world.create(slots(4, 1))
+        with pytest.raises(exception.MaxResources, match='4 of VCPU'):
+            world.create(slots(5, 1))
+
+
+class TestLeadOfStart:
+    @pytest.fixture(autouse=True)
+    def lead(self, limit):
+        limit(min_start_lead=100)
+
+    def test_a_lease_starts_no_sooner(self, world):
+        for start in 'now', 99:
+            with pytest.raises(exception.MinStartLead, match='100') as e:
+                world.create(start=start, end=500)
+            assert e.value.field == 'start_date'
+        world.create(start=100, end=500)
+
+    def test_a_start_may_stay_or_become_later(self, world):
+        lease = world.create(start=100, end=500)
+        world.run(50)
+        update = world.leases.update
+        update(lease.id, None, {'end': world.now + 600})
+        update(lease.id, None, {'start': world.now + 60})
+        with pytest.raises(exception.MinStartLead):
+            update(lease.id, None, {'start': world.now + 59})

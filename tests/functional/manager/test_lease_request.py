@@ -78,6 +78,20 @@ def full(world, whole):
     return [world.create(whole(), start=50, end=1000) for _ in 'ab']
 
 
+def test_projects_take_turns_if_the_operator_says_so(
+    world, conf, ask, full, requests
+):
+    conf.set_override('requests_by_turns', True, 'manager')
+    for project in 'p1', 'p1', 'p1', 'p2':
+        ask(project_id=project)
+        world.run(1)
+    ask(project_id='p3', priority=HIGH)
+    shown = sorted(requests.list(None), key=lambda each: each['position'])
+    assert [each['project_id'] for each in shown] == [
+        'p3', 'p1', 'p2', 'p1', 'p1',
+    ]
+
+
 def status(requests, made):
     return requests.get(made['id'], None)['status']
 

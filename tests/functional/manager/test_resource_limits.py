@@ -507,7 +507,7 @@ class TestAtOnce:
             both.wait(30)
 
         monkeypatch.setattr(
-            base, 'Project', lambda source, id_: ahead.project
+            base, 'Project', lambda source, id_, limits: ahead.project
         )
         assert self.race(world, conf, read_ahead) == ['PENDING', 'PENDING']
         assert len(world.ledger.leases()) == 2

@@ -24,6 +24,7 @@ PUBLISHED = {
     'MaxCalendars': 400,
     'MaxLeaseDuration': 400,
     'MaxStartHorizon': 400,
+    'MinStartLead': 400,
     'MaxEndHorizon': 400,
     'MaxLeases': 400,
     'MaxHosts': 400,
