@@ -147,8 +147,10 @@ opts = [
         default=0,
         min=0,
         mutable=True,
-        help='Minimum time from now to the start of a lease, in seconds. Used '
-        'by MaxHorizonFilter.',
+        help='Minimum time from now to the start of a new lease, in seconds. '
+        'The lease of a lease request or of a held offer may start that long '
+        'after the request was made or the offer was held. Used by '
+        'MaxHorizonFilter.',
     ),
     _limit(
         'max_start_horizon',

@@ -90,6 +90,7 @@ class Bookings:
         lease: Lease,
         now: int,
         admission: Admission | None = None,
+        asked_at: int | None = None,
     ) -> Lease:
         """Place a new lease, check the lease and write it.
 
@@ -97,11 +98,12 @@ class Bookings:
         an admission, by a limit.
 
         :param admission: asks the filters that query other services, too
+        :param asked_at: see `LeaseChange`
         :raises NotEnoughHostsAvailable: if a reservation finds no room
         :raises BlazarSchedError: the refusal of a filter
         """
         placed, displaced = self.writer.place(tx.replica, lease, now)
-        change = LeaseChange(lease, None, now, placed)
+        change = LeaseChange(lease, None, now, placed, asked_at=asked_at)
         if admission is None:
             self.enforcement.check_limits(tx, change)
         self.writer.write(tx, [(lease, placed, displaced)])

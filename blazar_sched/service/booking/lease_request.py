@@ -251,7 +251,11 @@ class LeaseRequests(loop.Looped):
             self._enforcement.check_limits(
                 self._ledger, LeaseChange(last, None, now)
             )
-        except (exception.MaxStartHorizon, exception.MaxEndHorizon) as e:
+        except (
+            exception.MinStartLead,
+            exception.MaxStartHorizon,
+            exception.MaxEndHorizon,
+        ) as e:
             raise type(e)(e.args[0], 'latest_start_date') from e
         suitable = self._ledger.read_replica(
             lambda replica: lease_request.suitable_hosts(replica, last)
@@ -590,7 +594,8 @@ class LeaseRequests(loop.Looped):
         if start is None:
             return False
         lease = self._bookings.add(
-            tx, self._requests.lease(request, start, now), now
+            tx, self._requests.lease(request, start, now), now,
+            asked_at=request.created_at,
         )
         _ended(tx, request, states.REQUEST_BOOKED, now, lease.id)
         return True

@@ -150,7 +150,9 @@ class Offers:
             placed = lease_placing.allocations_of(tx.replica, held)
             tx.put_lease(lease)
             notifier.lease(tx, LEASE_CREATE, lease)
-            admission.check(tx, LeaseChange(lease, None, now, placed))
+            admission.check(tx, LeaseChange(
+                lease, None, now, placed, asked_at=held.created_at
+            ))
             return lease
 
         try:

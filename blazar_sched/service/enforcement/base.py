@@ -61,6 +61,8 @@ class LeaseChange:
     :param placed: the allocations that the lease gets, none if the lease is
         not placed yet
     :param held: the allocations that the lease has
+    :param asked_at: when the project has asked for the lease, by a lease
+        request or a held offer, in epoch seconds; None for now
     """
 
     lease: Lease
@@ -68,6 +70,7 @@ class LeaseChange:
     now: int
     placed: Allocations = dataclasses.field(default_factory=dict)
     held: Allocations = dataclasses.field(default_factory=dict)
+    asked_at: int | None = None
 
     @property
     def project_id(self) -> str:

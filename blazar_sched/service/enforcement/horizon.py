@@ -8,7 +8,8 @@ from blazar_sched.service.enforcement import base
 class MaxHorizonFilter(base.Filter):
     """A filter that limits the seconds from now to a lease's start and end.
 
-    A lease must start at least ``min_start_lead`` seconds from now.
+    A lease must start at least ``min_start_lead`` seconds after the project
+    has asked for the lease.
     """
 
     exempt = 'max_horizon'
@@ -31,8 +32,9 @@ class MaxHorizonFilter(base.Filter):
             return
         lease, current, now = request.lease, request.current, request.now
         least = self._most(project, 'min_start_lead')
+        asked_at = now if request.asked_at is None else request.asked_at
         # The start of a lease may stay, or become later.
-        if lease.start - now < least and not (
+        if lease.start - asked_at < least and not (
             current and lease.start >= current.start
         ):
             raise exception.MinStartLead(

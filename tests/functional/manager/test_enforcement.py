@@ -385,3 +385,36 @@ class TestLeadOfStart:
         update(lease.id, None, {'start': world.now + 60})
         with pytest.raises(exception.MinStartLead):
             update(lease.id, None, {'start': world.now + 59})
+
+    def test_a_request_that_has_waited_may_start_at_once(self, world, whole):
+        world.create(whole(4, 4), start=100, end=500)
+        made = world.manager.lease_requests.create({
+            'name': 'later', 'project_id': 'project', 'user_id': 'user',
+            'reservations': [whole(4, 4)], 'start': world.now,
+            'latest_start': world.now + 900, 'duration': 60,
+            'wait_until': world.now + 900, 'priority': 1,
+        }, None)
+        booked = {}
+        while not booked and world.now < made['latest_start']:
+            world.run(10)
+            world.manager.lease_requests.step()
+            booked = {
+                lease.start - made['created_at']
+                for lease in world.ledger.leases() if lease.name == 'later'
+            }
+        [lead] = booked
+        assert lead >= 100
+
+    def test_a_held_offer_is_accepted_until_it_lapses(self, world, whole):
+        now = world.now
+        held = world.manager.offers.hold({
+            'project_id': 'project', 'user_id': 'user', 'start': now + 100,
+            'alternatives': [[whole(1, 1)]], 'latest_start': None,
+            'latest_end': None, 'duration': 60, 'max_duration': None,
+            'align': None, 'best': 'earliest', 'limit': 1, 'distance': 1,
+        }, 60)
+        world.run(50)
+        world.manager.offers.accept({
+            'offer': held['offers'][0]['id'], 'name': 'x',
+            'project_id': 'project', 'user_id': 'user', 'before_end': None,
+        }, 'key')
