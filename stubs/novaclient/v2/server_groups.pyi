@@ -5,6 +5,7 @@ from novaclient.base import Resource
 
 class ServerGroup(Resource):
     name: str
+    policy: str
 
 class ServerGroupsManager:
     def list(

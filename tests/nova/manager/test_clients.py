@@ -235,6 +235,9 @@ class TestNova:
         [shown] = cloud.api.api_get('/os-server-groups').body['server_groups']
         assert ids == {shown['id']} != {theirs['id']}
         assert (shown['name'], shown['policy']) == ('mine', 'anti-affinity')
+        replaced = nova.create_server_group('mine', 'affinity')
+        [shown] = cloud.api.api_get('/os-server-groups').body['server_groups']
+        assert (shown['id'], shown['policy']) == (replaced, 'affinity')
         cloud.configure('api', max_limit=1)
         for _ in range(2):
             nova.delete_server_group('mine')

@@ -17,12 +17,17 @@ class ServerGroups(Compute):
     def create_server_group(self, name: str, policy: str) -> str | None:
         """Ensure that the client's project has a server group with a name.
 
+        A server group with another policy is replaced.
+
         :returns: the server group's id; None if the project may have no
             server group, or no more server groups
         """
-        for shown in self._server_groups():
-            if shown.name == name:
+        # All pages are read first: a deletion would shift the next pages.
+        for shown in list(self._server_groups()):
+            if shown.name == name and shown.policy == policy:
                 return shown.id
+            if shown.name == name:
+                self._delete_server_group(shown)
         with rest.tolerating(403):
             return self._nova.server_groups.create(name, policy).id
         return None
@@ -32,8 +37,11 @@ class ServerGroups(Compute):
         # All pages are read first: a deletion would shift the next pages.
         for shown in list(self._server_groups(all_projects=True)):
             if shown.name == name:
-                with rest.tolerating(404):
-                    self._nova.server_groups.delete(shown.id)
+                self._delete_server_group(shown)
+
+    def _delete_server_group(self, shown: 'Shown') -> None:
+        with rest.tolerating(404):
+            self._nova.server_groups.delete(shown.id)
 
     def _server_groups(
         self, all_projects: bool = False
