@@ -6,6 +6,7 @@ import datetime
 import time
 import typing
 
+from blazar_sched.cmd import exporting
 from blazar_sched.cmd import importing
 from blazar_sched.cmd import service
 
@@ -149,5 +150,17 @@ _ACTIONS = {
         'pending leases; after that Blazar cannot take over the leases again',
         _nothing,
         importing.tidy,
+    ),
+    'export-blazar': (
+        'write the leases, hosts and floating IPs back to the database of '
+        'Blazar 18, which then continues with these',
+        exporting.add_arguments,
+        exporting.run,
+    ),
+    'compare-blazar': (
+        'compare the leases, hosts and floating IPs with the database of '
+        'Blazar 18, and print each difference',
+        importing.add_database,
+        exporting.compare,
     ),
 }

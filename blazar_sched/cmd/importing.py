@@ -3,6 +3,7 @@
 
 import argparse
 from collections import Counter
+from collections.abc import Iterable
 import os
 import time
 from typing import TYPE_CHECKING
@@ -16,19 +17,21 @@ from blazar_sched.domain import exception
 
 if TYPE_CHECKING:
     from blazar_sched.service.importing.plan import Plan
+    from blazar_sched.service.importing.plan import RefusedRow
 
 # The environment variable that may have the URL of Blazar's database.
 VARIABLE = 'BLAZAR_DATABASE_CONNECTION'
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_database(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that name the database of Blazar."""
     parser.add_argument(
         'url',
         metavar='URL',
         nargs='?',
-        help='value of [database] connection of Blazar, which is only read. '
-        'Other users of this machine can see the URL while the command runs: '
-        'pass a URL with a password in a file or in the environment variable '
+        help='value of [database] connection of Blazar. Other users of this '
+        'machine can see the URL while the command runs: pass a URL with a '
+        'password in a file or in the environment variable '
         f'{VARIABLE}',
     )
     parser.add_argument(
@@ -37,6 +40,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='read [database] connection from this file, such as '
         '/etc/blazar/blazar.conf of Blazar',
     )
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_database(parser)
     parser.add_argument(
         '--dry-run',
         action='store_true',
@@ -54,9 +61,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from blazar_sched.service.importing import importer
+    from blazar_sched.service.ledger import blazar
     from blazar_sched.service.manager import manager
 
-    url = _url(args)
+    url = database_url(args)
     conf = service.configuration(args)
     # The manager is not started: only its clients of other services are used.
     services = manager.Manager(conf).services
@@ -66,6 +74,7 @@ def run(args: argparse.Namespace) -> int:
         plan = work.plan(url)
         writes = not args.dry_run and (args.skip_refused or not plan.refused)
         if writes:
+            blazar.require_stopped(url)
             work.write(plan)
     _show(console, plan)
     if writes:
@@ -96,7 +105,7 @@ def tidy(args: argparse.Namespace) -> int:
     return 0
 
 
-def _url(args: argparse.Namespace) -> str:
+def database_url(args: argparse.Namespace) -> str:
     """Return the URL of Blazar's database, from wherever the URL is given.
 
     :raises InvalidInput: if the URL is not given, or is given twice
@@ -143,13 +152,20 @@ def _show(console: rich.console.Console, plan: 'Plan') -> None:
     for status, count in sorted(statuses.items()):
         table.add_row(f'  {status}', str(count), '')
     console.print(table)
-    for each in plan.refused:
-        _say(console, f'refused: {each.kind} {each.id} ({each.name}): '
-                      f'{each.reason}')
+    say_entities(console, 'refused', plan.refused)
     for note in plan.notes:
-        _say(console, f'note: {note}')
+        say(console, f'note: {note}')
 
 
-def _say(console: rich.console.Console, text: str) -> None:
+def say_entities(
+    console: rich.console.Console, what: str, each_of: Iterable['RefusedRow']
+) -> None:
+    """Print a line for each entity, with the reason."""
+    for each in each_of:
+        say(console, f'{what}: {each.kind} {each.id} ({each.name}): '
+                     f'{each.reason}')
+
+
+def say(console: rich.console.Console, text: str) -> None:
     """Print a line without wrapping, as programs may read the line."""
     console.print(rich.markup.escape(text), soft_wrap=True, highlight=False)

@@ -36,7 +36,7 @@ SHELVE, DELETE = 'shelve', 'delete'
 
 # The extra spec of flavors that Blazar has made of reservations, instead of
 # RESERVATION: servers keep what their flavor said when they were booted.
-_BLAZARS = 'aggregate_instance_extra_specs:reservation'
+BLAZARS = 'aggregate_instance_extra_specs:reservation'
 
 # The extra specs that a reservation may give its own flavor: none that this
 # service sets or reads, that ask Placement for more than the size, or that
@@ -111,7 +111,7 @@ def as_blazar(parameters: Mapping[str, Any]) -> str:
 
 def reservation_id(extra_specs: Mapping[str, str]) -> str | None:
     """Return the reservation that a flavor is of, None if there is none."""
-    return extra_specs.get(RESERVATION) or extra_specs.get(_BLAZARS)
+    return extra_specs.get(RESERVATION) or extra_specs.get(BLAZARS)
 
 
 def is_preemptible(extra_specs: Mapping[str, str]) -> bool:

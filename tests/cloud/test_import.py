@@ -3,7 +3,9 @@
 
 import contextlib
 import datetime
+import json
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -157,6 +159,16 @@ def gone(owner):
     polling.until(lambda: not owner.lease.list())
 
 
+def in_minutes(entities):
+    """Return the output without seconds, which Blazar's API does not have."""
+    allocations = entities['allocations'].items()
+    entities['allocations'] = {host: sorted(a) for host, a in allocations}
+    text = re.sub(
+        r'(T\d\d:\d\d):\d\d(\.\d+)?', r'\1', json.dumps(entities)
+    )
+    return json.loads(text)
+
+
 def fill(root, member, network_id, flavor_id):
     """Create a lease of each type; return the leases of instances."""
     root.host.create('compute-1', gpu='yes')
@@ -230,3 +242,77 @@ def test_objects_of_blazar_are_shown_used_and_removed(
         'compute-1', 'compute-2', 'compute-3',
     ]  # fmt: skip
     assert '\n0 inconsistencies' in ours.db('check')
+
+
+def test_blazar_ends_and_starts_leases_that_come_back(
+    blazar, ours, admin, demo, helper, nova, placement
+):
+    compute, network = admin.sdk.compute, admin.sdk.network
+    network_id = network.find_network(seed.NETWORK).id
+    root, member = (
+        blazar_service.client(p, blazar.url) for p in (admin, demo)
+    )
+    flavor_id = compute.find_flavor('m1.tiny').id
+    whole, *_ = fill(root, member, network_id, flavor_id)
+    blazar.stop()
+    ours.db('upgrade')
+    ours.db('import-blazar', blazar.database)
+    ours.start()
+
+    root, member = (blazar_service.client(p, ours.url) for p in (admin, demo))
+    member.lease.delete(whole['id'])
+    polling.until(
+        lambda: whole['id'] not in {e['id'] for e in member.lease.list()}
+    )
+    opened = active(member, book(
+        member, 'opened here', person.instances(2, affinity=True)
+    ))
+    [slots] = opened['reservations']
+    [host] = placement.slots(slots['id'])
+    server = helper.boot('stays', slots['id'], zone=f'nova:{host}')
+    to_come = book(
+        member, 'to start', person.hosts(
+            resource_properties='["==", "$gpu", "yes"]'
+        ), start=at(minutes=2), hours=2,
+    )  # fmt: skip
+    before = in_minutes(shown.shown(root))
+    ours.stop()
+
+    dry_run = ours.db('export-blazar', '--dry-run', blazar.database)
+    assert 'Everything can be exported' in dry_run
+    assert f'deleted in Blazar: lease {whole["id"]}' in dry_run
+    exported = ours.db('export-blazar', blazar.database)
+    assert 'Exported. 0 differences found' in exported
+    assert '0 differences' in ours.db('compare-blazar', blazar.database)
+    blazar.start()
+    root, member = (
+        blazar_service.client(p, blazar.url) for p in (admin, demo)
+    )
+    after = in_minutes(shown.shown(root))
+    for name, entities in after.items():
+        assert entities == before[name]
+    done = [each.action for each in compute.server_actions(server.id)]
+    assert done == ['create']
+    assert nova.status_of(server) == 'ACTIVE'
+
+    member.lease.request_manager.put(
+        f'/leases/{opened["id"]}', body={'end_date': 'now'}
+    )
+    polling.until(
+        lambda: member.lease.get(opened['id'])['status'] == 'TERMINATED'
+    )
+    assert nova.status_of(server) is None
+    assert slots['id'] not in {f.id for f in compute.flavors(is_public=None)}
+    [started] = active(member, to_come)['reservations']
+    assert nova.hosts_in(started['id']) == ['compute-1']
+    gone(member)
+    assert [a.name for a in compute.aggregates()] == [FREEPOOL]
+    flavors = compute.flavors(is_public=None)
+    assert not any(f.name.startswith('reservation:') for f in flavors)
+    classes = admin.sdk.placement.resource_classes()
+    assert not any(c.name.startswith('CUSTOM_RESERVATION') for c in classes)
+    assert list(compute.server_groups(all_projects=True)) == []
+    assert list(network.ips()) == []
+    assert nova.hosts_in(FREEPOOL) == [
+        'compute-1', 'compute-2', 'compute-3',
+    ]  # fmt: skip

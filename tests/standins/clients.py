@@ -170,7 +170,7 @@ class Nova:
         self._fail()
         return self.aggregates.get(name)
 
-    def create_aggregate(self, name, metadata):
+    def create_aggregate(self, name, metadata, known=None):
         self._fail()
         known = self.aggregates.get(name) or Aggregate(
             len(self.aggregates) + 1, name, (), {}, f'uuid of {name}'

@@ -258,6 +258,12 @@ class NovaApi:
             return answer(404)
         aggregate = self.aggregates[int(id_)]
         if action == 'set_metadata':
+            if 'availability_zone' in said['metadata'] and any(
+                server[_NODE] in aggregate['hosts']
+                for server in self.servers.values()
+            ):
+                # As Nova does, unless the zone stays the same.
+                return answer(400)
             both = {**aggregate['metadata'], **said['metadata']}
             aggregate['metadata'] = {
                 k: v for k, v in both.items() if v is not None

@@ -53,8 +53,7 @@ def clean_up(
             done.left.append(lease.id)
             continue
         for reservation in lease.reservations:
-            if reservation.resource_type in ON_HOSTS:
-                _remove(services, reservation)
+            remove(services, reservation)
         if any(reservation.made for reservation in lease.reservations):
             _forget(services, lease)
         done.count += 1
@@ -75,9 +74,10 @@ def _may_be_open(services: base.Services, lease_id: str, now: int) -> bool:
     return lease.status != states.LEASE_PENDING or lease.start < now + MARGIN
 
 
-def _remove(
-    services: base.Services, reservation: Reservation
-) -> None:
+def remove(services: base.Services, reservation: Reservation) -> None:
+    """Remove what Blazar has created in advance for a reservation."""
+    if reservation.resource_type not in ON_HOSTS:
+        return
     if reservation.demand.slot:
         services.nova.delete_flavor(reservation.id)
         if reservation.made.get('server_group_id'):

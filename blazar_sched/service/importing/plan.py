@@ -36,7 +36,7 @@ from blazar_sched.service.ledger import blazar
 # Errors of a single entity, as opposed to the failure of a service.
 _WRONG = (exception.InvalidInput, exception.Conflict)
 # The table with the parameters of each resource type.
-_OWN = {
+OWN = {
     PHYSICAL_HOST: 'computehost_reservations',
     VIRTUAL_INSTANCE: 'instance_reservations',
     FLAVOR_INSTANCE: 'instance_reservations',
@@ -46,7 +46,7 @@ _OWN = {
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RefusedRow:
-    """An entity of Blazar that is refused; `kind` is the type of entity."""
+    """An entity that is refused, or differs; `kind` is the type of entity."""
 
     kind: str
     id: str
@@ -104,13 +104,13 @@ class Planner:
         # The kept hosts and floating IPs, by the ids of Blazar.
         self._hosts: dict[str, Host] = {}
         self._floating_ips: dict[str, FloatingIP] = {}
-        self._held = _group(tables['computehost_allocations'])
-        self._held_ips = _group(tables['floatingip_allocations'])
+        self._held = group(tables['computehost_allocations'])
+        self._held_ips = group(tables['floatingip_allocations'])
         self._own = {
             name: {row['reservation_id']: row for row in tables[name]}
-            for name in _OWN.values()
+            for name in OWN.values()
         }
-        self._required = _group(
+        self._required = group(
             tables['required_floatingips'], 'floatingip_reservation_id'
         )
 
@@ -126,8 +126,8 @@ class Planner:
         self._plan_hosts()
         self._plan_floating_ips()
         room = _Capacity(self._plan.hosts)
-        reservations = _group(self._tables['reservations'], 'lease_id')
-        events = _group(self._tables['events'], 'lease_id')
+        reservations = group(self._tables['reservations'], 'lease_id')
+        events = group(self._tables['events'], 'lease_id')
         for row in sorted(self._tables['leases'], key=_is_to_come):
             own = reservations[row['id']], events[row['id']]
             try:
@@ -152,7 +152,7 @@ class Planner:
             for row in self._tables['resource_properties']
         }
         known: set[str] = set()
-        capabilities = _group(
+        capabilities = group(
             self._tables['computehost_extra_capabilities'], 'computehost_id'
         )
         for row in self._tables['computehosts']:
@@ -237,7 +237,7 @@ class Planner:
         )
 
     def _own_row(self, row: blazar.Row) -> blazar.Row:
-        table = _OWN.get(row['resource_type'])
+        table = OWN.get(row['resource_type'])
         found = table and self._own[table].get(row['id'])
         if not found:
             return {}
@@ -331,9 +331,10 @@ def _is_to_come(row: blazar.Row) -> bool:
     return is_to_come
 
 
-def _group(
+def group(
     rows: Iterable[blazar.Row], key: str = 'reservation_id'
-) -> dict[str, list[blazar.Row]]:
+) -> defaultdict[str, list[blazar.Row]]:
+    """Return the rows by the value of a column."""
     found = defaultdict(list)
     for row in rows:
         found[row[key]].append(row)

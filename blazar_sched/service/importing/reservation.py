@@ -117,10 +117,13 @@ def _instance(own: blazar.Row) -> Slots:
     )
 
 
-def _flavor(own: blazar.Row) -> Slots:
-    """Return the flavor's data that Blazar has stored as shown by Nova."""
+def flavor(own: blazar.Row) -> Flavor:
+    """Return the flavor that Blazar has stored as shown by Nova.
+
+    :raises KeyError: if the row has no such flavor; ValueError likewise
+    """
     shown = json.loads(own['resource_properties'])
-    flavor = Flavor(
+    return Flavor(
         shown['id'], shown['name'], shown['vcpus'], shown['ram'],
         shown['disk'], shown['OS-FLV-EXT-DATA:ephemeral'],
         # Nova has long shown a flavor without swap as ''.
@@ -128,7 +131,10 @@ def _flavor(own: blazar.Row) -> Slots:
         shown['extra_specs'],
         None if shown.get('os-flavor-access:is_public', True) else (),
     )
-    return Slots({}, own['amount'], own['affinity'], flavor=flavor)
+
+
+def _flavor(own: blazar.Row) -> Slots:
+    return Slots({}, own['amount'], own['affinity'], flavor=flavor(own))
 
 
 def _floating_ip(own: blazar.Row) -> Addresses:

@@ -25,19 +25,21 @@ def make(
     lease: Lease,
     reservation: Reservation,
     hosts: Iterable[str],
+    known: Aggregate | None = None,
 ) -> Aggregate:
     """Make sure that the aggregate exists with these hosts.
 
     The aggregate may also have other hosts.
 
     :param hosts: the names of the nova-compute services of the hosts
+    :param known: the aggregate if the caller has just seen it
     """
     metadata = {
         'blazar:owner': lease.project_id,
         'reservation': reservation.id,
         **dict.fromkeys(reservation.projects, _SHARES),
     }
-    made = nova.create_aggregate(reservation.id, metadata)
+    made = nova.create_aggregate(reservation.id, metadata, known)
     struck_off = {
         name: None
         for name, value in made.metadata.items()

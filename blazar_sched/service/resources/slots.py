@@ -38,7 +38,7 @@ from blazar_sched.service.resources.servers import end_servers
 
 # The parameters that may be changed in an active lease.
 _CHANGEABLE = ('amount', BEFORE_END)
-_POLICIES = {True: 'affinity', False: 'anti-affinity'}
+POLICIES = {True: 'affinity', False: 'anti-affinity'}
 
 
 def check_affinity(parameters: Mapping[str, Any]) -> None:
@@ -187,7 +187,7 @@ class SlotsResource(on_hosts.OnHostsResource):
             )
         self._give_up(aggregate, slots, held)
         group_id = self._make_server_group(lease, reservation)
-        self._nova.create_flavor(_flavor(reservation, slots))
+        self._nova.create_flavor(flavor_of(reservation, slots))
         projects = reservation_servers.projects(lease, reservation)
         allowed = {lease.project_id, *reservation.projects}
         for project_id in projects:
@@ -222,7 +222,7 @@ class SlotsResource(on_hosts.OnHostsResource):
             return False
         self._nova.delete_flavor(reservation.id)
         if reservation.demand.affinity is not None:
-            self._nova.delete_server_group(_name(reservation))
+            self._nova.delete_server_group(name_of(reservation))
         if not self._empty(reservation, part.allocations, part.hosts):
             return False
         self._placement.delete_resource_class(
@@ -243,7 +243,7 @@ class SlotsResource(on_hosts.OnHostsResource):
         if affinity is None:
             return None
         return self._nova_of(lease).create_server_group(
-            _name(reservation), _POLICIES[affinity]
+            name_of(reservation), POLICIES[affinity]
         )
 
     def _give_up(
@@ -341,12 +341,12 @@ def _check_used(
         )
 
 
-def _name(reservation: Reservation) -> str:
+def name_of(reservation: Reservation) -> str:
     """Return the name of a reservation's flavor and server group."""
     return f'reservation:{reservation.id}'
 
 
-def _flavor(
+def flavor_of(
     reservation: Reservation, slots: str
 ) -> Flavor:
     """Return the flavor for the servers of a reservation."""
@@ -354,7 +354,7 @@ def _flavor(
     return dataclasses.replace(
         size,
         id=reservation.id,
-        name=_name(reservation),
+        name=name_of(reservation),
         projects=None,
         extra_specs={
             **size.extra_specs,

@@ -22,6 +22,7 @@ from blazar_sched.service.bus import rpc
 from blazar_sched.service.clients.neutron import Neutron
 from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.placement import Placement
+from blazar_sched.service.exporting.exporter import Exporter
 from blazar_sched.service.importing.importer import Importer
 from blazar_sched.service.manager.manager import Manager
 from tests.cloud import home
@@ -80,6 +81,11 @@ def site(tmp_path, ledger_url):
 @pytest.fixture
 def importer(site):
     return Importer(site.conf, site.manager().services)
+
+
+@pytest.fixture
+def exporter(site):
+    return Exporter(site.conf, site.manager().services)
 
 
 @pytest.fixture

@@ -14,8 +14,9 @@ NOW = datetime.datetime(2026, 11, 22, 12)
 HOUR = datetime.timedelta(hours=1)
 _TIMES = ('start_date', 'end_date', 'time', 'created_at', 'updated_at')
 _NUMBERS = (
-    'vcpus', 'memory_mb', 'disk_gb', 'amount', 'aggregate_id',
-    'hypervisor_version',
+    'vcpus', 'memory_mb', 'disk_gb', 'local_gb', 'amount', 'aggregate_id',
+    'hypervisor_version', 'total', 'reserved', 'min_unit', 'max_unit',
+    'step_size', 'allocation_ratio',
 )  # fmt: skip
 _FLAGS = (
     'degraded', 'missing_resources', 'resources_changed', 'reservable',
@@ -57,6 +58,11 @@ class Database:
                 ),
             )
         self._engine = sa.create_engine(url)
+        if self._engine.dialect.name == 'sqlite':
+            sa.event.listen(
+                self._engine, 'connect',
+                lambda c, _: c.execute('PRAGMA synchronous = OFF'),
+            )
         self._metadata.create_all(self._engine)
         self._seconds = itertools.count()
 
@@ -69,6 +75,21 @@ class Database:
             )
         return row['id']
 
+    def rows(self, table):
+        """Return the rows of a table by id."""
+        rows = sa.select(self._metadata.tables[table])
+        with self._engine.connect() as connection:
+            found = connection.execute(rows).mappings()
+            return {row['id']: dict(row) for row in found}
+
+    def all_rows(self):
+        return {name: self.rows(name) for name in self._metadata.tables}
+
+    def delete(self, table, id_):
+        rows = self._metadata.tables[table]
+        with self._engine.begin() as connection:
+            connection.execute(sa.delete(rows).where(rows.c.id == id_))
+
     def set(self, table, id_, **values):
         rows = self._metadata.tables[table]
         with self._engine.begin() as connection:
@@ -80,7 +101,8 @@ class Database:
         self.add(
             'computehosts', id=number, hypervisor_hostname=name,
             service_name=name, hypervisor_type='QEMU', hypervisor_version=1,
-            cpu_info='', availability_zone='', reservable=True,
+            cpu_info='', availability_zone='', reservable=True, vcpus=8,
+            memory_mb=8192, local_gb=100, trust_id='trust',
         )  # fmt: skip
         for capability, value in capabilities.items():
             property_id = self.add(
@@ -128,6 +150,12 @@ class Database:
             status=status, missing_resources=False, resources_changed=False,
         )  # fmt: skip
 
+    def _own(self, table, reservation_id, **values):
+        """Add the row with the parameters of a reservation."""
+        id_ = self.add(table, reservation_id=reservation_id, **values)
+        self.set('reservations', reservation_id, resource_id=id_)
+        return id_
+
     def _hold(self, reservation_id, hosts):
         for host in hosts:
             self.add(
@@ -138,7 +166,7 @@ class Database:
     def hosts(self, lease_id, *hosts, status='pending', **values):
         """Add a reservation of whole hosts."""
         id_ = self._reservation(lease_id, 'physical:host', status)
-        self.add(
+        self._own(
             'computehost_reservations',
             **{
                 'reservation_id': id_, 'count_range': f'1-{len(hosts) or 1}',
@@ -156,7 +184,7 @@ class Database:
         return id_
 
     def _instances(self, id_, slots, values):
-        self.add(
+        self._own(
             'instance_reservations',
             **{
                 'reservation_id': id_, 'vcpus': 2, 'memory_mb': 512,
@@ -183,7 +211,7 @@ class Database:
         self, lease_id, network_id, *ids, status='pending', required=()
     ):
         id_ = self._reservation(lease_id, 'virtual:floatingip', status)
-        own = self.add(
+        own = self._own(
             'floatingip_reservations', reservation_id=id_,
             network_id=network_id, amount=len(ids),
         )  # fmt: skip

@@ -3,13 +3,17 @@
 
 import pytest
 
+from blazar_sched.cmd import exporting
 from blazar_sched.cmd import main
+from blazar_sched.cmd import worker_query
 from tests.functional.importing import database
 
 
 @pytest.fixture
-def run(tmp_path, site, capsys):
+def run(tmp_path, site, capsys, monkeypatch):
     """run(action, …) -> the exit status and the output."""
+    # No manager answers on the message bus of this process.
+    monkeypatch.setattr(exporting, 'WAIT', 0.1)
 
     def run(*arguments):
         config = f'{tmp_path}/blazar-sched.conf'
@@ -101,3 +105,61 @@ def test_tidy_blazar_reports_the_leases_it_skipped(blazar, run):
     status, printed = run('tidy-blazar')
     assert status == 0
     assert '1 pending leases' in printed or 'skipped: lease' in printed
+
+
+def test_an_export_is_shown_done_and_compared(blazar, run, site):
+    kept, gone = blazar.lease(name='kept'), blazar.lease(name='[gone]')
+    run('import-blazar', blazar.url)
+    assert run('compare-blazar', blazar.url) == (0, '0 differences found.\n')
+    site.manager().leases.delete(gone, None)
+    site.manager().leases.update(kept, None, {'name': 'für immer'})
+    status, printed = run('compare-blazar', blazar.url)
+    assert status == 1
+    assert (
+        f"differs: lease {kept} (für immer): name is 'kept' in Blazar, and "
+        "'für immer' here"
+    ) in printed
+    assert f'differs: lease {gone} ([gone]): only Blazar has it' in printed
+    assert '2 differences' in printed
+    status, printed = run('export-blazar', '--dry-run', blazar.url)
+    assert status == 0
+    assert f'deleted in Blazar: lease {gone} ([gone])' in printed
+    assert 'Everything can be exported' in printed
+    assert len(blazar.rows('leases')) == 2
+    status, printed = run('export-blazar', blazar.url)
+    assert status == 0
+    assert 'Exported. 0 differences found.' in printed
+    [(_, row)] = blazar.rows('leases').items()
+    assert row['name'] == 'für immer'
+
+
+def test_no_lease_is_exported_if_one_is_refused(blazar, run, site):
+    good, bad = blazar.lease(), blazar.lease()
+    run('import-blazar', blazar.url)
+    before = blazar.all_rows()
+    site.manager().leases.update(bad, None, {'name': '[x]' * 30})
+    status, printed = run('export-blazar', blazar.url)
+    assert status == 1
+    assert f'refused: lease {bad} ([x][x]' in printed
+    assert 'Use --skip-refused' in printed
+    assert blazar.all_rows() == before
+    status, printed = run('export-blazar', '--skip-refused', blazar.url)
+    assert status == 0
+    assert bad in printed
+    assert set(blazar.rows('leases')) == {good}
+
+
+def test_an_export_is_refused_while_a_manager_answers(
+    blazar, run, monkeypatch
+):
+    lease = blazar.lease()
+    run('import-blazar', blazar.url)
+    blazar.set('leases', lease, name='stale')
+    monkeypatch.setattr(
+        worker_query, 'ask',
+        lambda *_: [('controller:1', {'part': 'manager'})],
+    )  # fmt: skip
+    status, printed = run('export-blazar', blazar.url)
+    assert status == 1
+    assert 'manager controller:1 is running: stop all managers' in printed
+    assert blazar.rows('leases')[lease]['name'] == 'stale'

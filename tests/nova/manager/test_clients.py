@@ -218,6 +218,8 @@ class TestNova:
         nova.remove_from_aggregate(nova.aggregate('mine'), HOST)
         assert nova.aggregate('mine').hosts == ()
         nova.add_to_aggregate(made, HOST)
+        assert nova.set_aggregate_zone(made, 'zone')
+        assert nova.aggregate('mine').metadata['availability_zone'] == 'zone'
         for _ in range(2):
             nova.delete_aggregate('mine')
         assert nova.aggregate('mine') is None

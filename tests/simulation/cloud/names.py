@@ -58,7 +58,7 @@ class Names(base.Calls):
         self._call()
         return self.aggregates.get(name)
 
-    def create_aggregate(self, name, metadata):
+    def create_aggregate(self, name, metadata, known=None):
         def work():
             known = self.aggregates.get(name) or nova.Aggregate(
                 len(self.aggregates) + 1, name, (), {}

@@ -20,6 +20,7 @@ CALLS = (
     lambda nova: nova.aggregates(),
     lambda nova: nova.create_aggregate('a', {}),
     lambda nova: nova.set_aggregate_metadata(AGGREGATE, {'a': None}),
+    lambda nova: nova.set_aggregate_zone(AGGREGATE, 'z'),
     lambda nova: nova.add_to_aggregate(AGGREGATE, 'a'),
     lambda nova: nova.remove_from_aggregate(AGGREGATE, 'gone'),
     lambda nova: nova.flavors(),

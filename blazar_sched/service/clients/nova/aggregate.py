@@ -8,6 +8,9 @@ from blazar_sched.domain import exception
 from blazar_sched.service.clients import rest
 from blazar_sched.service.clients.nova.compute import Compute
 
+# The metadata that gives the hosts of an aggregate their availability zone.
+_ZONE = 'availability_zone'
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Aggregate:
@@ -39,12 +42,27 @@ class Aggregates(Compute):
         return next(found, None)
 
     def create_aggregate(
-        self, name: str, metadata: Mapping[str, str]
+        self,
+        name: str,
+        metadata: Mapping[str, str],
+        known: Aggregate | None = None,
     ) -> Aggregate:
         """Ensure that a host aggregate with given metadata exists.
 
+        :param known: the aggregate if the caller has just seen it
         :raises Unavailable: also if the aggregate appears and disappears
         """
+        made = known
+        if made is None:
+            made = self._create_aggregate(name)
+        if metadata.items() <= made.metadata.items():
+            return made
+        self.set_aggregate_metadata(made, metadata)
+        return dataclasses.replace(
+            made, metadata={**made.metadata, **metadata}
+        )
+
+    def _create_aggregate(self, name: str) -> Aggregate:
         made: Aggregate | None = None
         with rest.tolerating(409):
             # The answer saves a search in the list of all aggregates, which
@@ -56,18 +74,25 @@ class Aggregates(Compute):
             raise exception.Unavailable(
                 f'aggregate {name} was deleted while it was being created'
             )
-        if metadata.items() <= made.metadata.items():
-            return made
-        self.set_aggregate_metadata(made, metadata)
-        return dataclasses.replace(
-            made, metadata={**made.metadata, **metadata}
-        )
+        return made
 
     def set_aggregate_metadata(
         self, aggregate: Aggregate, metadata: Mapping[str, str | None]
     ) -> None:
         """Set metadata of an aggregate; a value of None deletes the key."""
         self._nova.aggregates.set_metadata(aggregate.id, dict(metadata))
+
+    def set_aggregate_zone(self, aggregate: Aggregate, zone: str) -> bool:
+        """Set the availability zone of an aggregate.
+
+        :returns: whether Nova has the zone: it refuses to change the zone of a
+            host with servers
+        """
+        if aggregate.metadata.get(_ZONE) != zone:
+            with rest.tolerating(400, 409) as refused:
+                self.set_aggregate_metadata(aggregate, {_ZONE: zone})
+            return not refused
+        return True
 
     def add_to_aggregate(self, aggregate: Aggregate, host: str) -> None:
         """Ensure that the host of a nova-compute is in an aggregate."""
