@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
 import datetime
+import itertools
+import operator
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import states
@@ -37,6 +39,8 @@ GROUPS = (
 
 # The most rows of a report.
 MAX_ROWS = 10_000
+
+_RESERVATION = operator.attrgetter('reservation_id')
 
 # Amounts by resource class.
 Amounts = Mapping[str, int]
@@ -127,27 +131,31 @@ def measure(
 
 
 def sums(
-    usages: Iterable[Usage], shown: Collection[str], group_by: Iterable[str]
+    usages: Iterable[Usage], group_by: Collection[str]
 ) -> dict[tuple[str, ...], Counter[str]]:
     """Return sums of usages, by group and resource class.
 
-    :param shown: the ids of the reservations that had a server
+    The usages of one reservation are held at a time.
+
+    :param usages: the usages, those of a reservation one after another
     :param group_by: some of GROUPS
     :raises InvalidInput: for more than MAX_ROWS sums
     """
     found: defaultdict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
-    for each in usages:
-        group = [_shown(each, name) for name in group_by]
-        for name, reserved in each.reserved.items():
-            used = min(reserved, each.used.get(name, 0))
-            found[*group, name].update({
-                'reserved': reserved,
-                'used': used,
-                'idle': reserved - used,
-                'lent': each.lent.get(name, 0),
-                'no_show': 0 if each.reservation_id in shown else reserved,
-                'late': each.late,
-            })
+    for _, days in itertools.groupby(usages, _RESERVATION):
+        of_one = list(days)
+        is_shown = any(any(each.used.values()) for each in of_one)
+        for each in of_one:
+            group = [_shown(each, name) for name in group_by]
+            for name, reserved in each.reserved.items():
+                used = min(reserved, each.used.get(name, 0))
+                row = found[*group, name]
+                row['reserved'] += reserved
+                row['used'] += used
+                row['idle'] += reserved - used
+                row['lent'] += each.lent.get(name, 0)
+                row['no_show'] += 0 if is_shown else reserved
+                row['late'] += each.late
         if len(found) > MAX_ROWS:
             raise exception.InvalidInput(
                 f'the report would have more than {MAX_ROWS} rows: group by '

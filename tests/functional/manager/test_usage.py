@@ -78,6 +78,23 @@ def test_a_reservation_without_a_server_has_not_shown_up(world, slots):
     assert report(world)['VCPU',]['no_show'] == 6
 
 
+def test_a_server_on_one_day_counts_for_the_other_days(world, whole):
+    measure(world)
+    lease = world.create(whole(), start=0, end=3 * DAY)
+    world.run()
+    measure(world, DAY)
+    assert {r['no_show'] > 0 for r in report(world, 'day').values()} == {True}
+    node = next(
+        h.hypervisor_hostname for h in world.ledger.hosts()
+        if h.uuid == world.held(lease)[0][1]
+    )
+    boot(world, lease, node)
+    measure(world, DAY)
+    rows = report(world, 'day', end=world.now + DAY)
+    assert len(rows) > 6
+    assert {r['no_show'] for r in rows.values()} == {0}
+
+
 def test_what_ended_between_two_measurements_counts_to_its_end(world, slots):
     measure(world)
     lease = world.create(slots(amount=1, vcpus=4), start=HOUR, end=2 * HOUR)
