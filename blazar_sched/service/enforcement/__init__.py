@@ -160,18 +160,16 @@ class Enforcement:
     def _numbers(self, project_id: str) -> list[base.Limit]:
         """Return the limits on what a project has beside its leases."""
         most = self._conf.manager
-        of = self._ledger
+        used = self._ledger.counts_of(project_id)
         return [
-            base.Limit(name, unit, limit, len(found(project_id)))
-            for name, unit, limit, found in (
-                ('max_held_offers', 'offers', most.max_held_offers, of.offers),
-                ('max_series', 'series', most.max_series, of.all_series),
-                ('max_waiting_requests', 'requests', most.max_waiting_requests,
-                 of.waiting_requests),
-                ('max_webhooks', 'webhooks', webhook.MAX_WEBHOOKS,
-                 of.webhooks),
-                ('max_calendars', 'calendars', calendar.MAX_CALENDARS,
-                 of.calendars),
+            base.Limit(name, unit, limit, used[unit])
+            for name, unit, limit in (
+                ('max_held_offers', 'offers', most.max_held_offers),
+                ('max_series', 'series', most.max_series),
+                ('max_waiting_requests', 'requests',
+                 most.max_waiting_requests),
+                ('max_webhooks', 'webhooks', webhook.MAX_WEBHOOKS),
+                ('max_calendars', 'calendars', calendar.MAX_CALENDARS),
             )
         ]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counts of leases and hosts in the ledger."""
+"""Counts of leases and hosts in the ledger, and of what a project has."""
 
 import dataclasses
 
@@ -11,6 +11,7 @@ from blazar_sched.service.ledger import change
 from blazar_sched.service.ledger import event
 from blazar_sched.service.ledger import lease
 from blazar_sched.service.ledger import models
+from blazar_sched.service.ledger import rows
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -79,7 +80,36 @@ def take(connection: sa.Connection, now: int) -> Statistics:
     )
 
 
+def counts_of(connection: sa.Connection, project_id: str) -> dict[str, int]:
+    """Return what a project has beside its leases, in one query.
+
+    :returns: numbers by `offers`, `series`, `requests` that wait, `webhooks`
+        and `calendars`
+    """
+    counted: dict[str, tuple[type[models.Base], sa.ColumnElement[bool]]] = {
+        'offers': (
+            models.Lease, models.Lease.status == states.LEASE_CREATING
+        ),
+        'series': (models.Series, sa.true()),
+        'requests': (
+            models.LeaseRequest,
+            models.LeaseRequest.status == states.REQUEST_WAITING,
+        ),
+        'webhooks': (models.Webhook, sa.true()),
+        'calendars': (models.Calendar, sa.true()),
+    }
+    return dict(connection.execute(sa.select(*(
+        sa.select(sa.func.count())
+        .select_from(model)
+        .where(rows.of_project(model, project_id, condition))
+        .scalar_subquery()
+        .label(name)
+        for name, (model, condition) in counted.items()
+    ))).mappings().one())
+
+
 class Reads(access.Reads):
-    """The query for metrics."""
+    """The queries for metrics and for the limits of a project."""
 
     statistics = access.read(take)
+    counts_of = access.read(counts_of)

@@ -333,3 +333,11 @@ def test_a_lease_of_another_project_takes_as_many_queries_as_none(
             store.owned_lease(id_, 'mine')
         counts.append(len(queries) - before)
     assert counts[0] == counts[1] > 0
+
+
+def test_what_a_project_has_beside_its_leases_is_counted_in_one_query(
+    store, queries
+):
+    queries.clear()
+    assert set(store.counts_of('project').values()) == {0}
+    assert len([q for q in queries if q.startswith('SELECT')]) == 1
