@@ -129,13 +129,34 @@ def test_a_manager_that_is_left_alone_fires_none(recorded, tmp_path):
     firing(tmp_path, series, dict.fromkeys(range(0, MINUTES, 5), ()))
 
 
+def test_an_event_fires_only_while_no_manager_executes_it(
+    recorded, world, tmp_path
+):
+    """A manager executes the start of a lease, and then no end of a lease."""
+    world.create(hosts(), start=30 * 60, end=60 * 60)
+    stuck = range(60, 100)
+
+    def trouble():
+        if recorded.minutes not in stuck:
+            world.run()
+
+    world.runner.loops[0]._step = lambda: loop.IDLE
+    series = since(recorded.run(trouble))
+    alert = ('BlazarSchedEventStaysDue',)
+    firing(tmp_path, series, {
+        **dict.fromkeys(range(0, 66, 5), ()),
+        **dict.fromkeys(range(68, 100), alert),
+        **dict.fromkeys(range(102, MINUTES), ()),
+    })
+
+
 def test_each_alert_fires_once_there_is_cause(recorded, world, tmp_path):
     recorded.run()
     of, of_worker = world.manager.metrics.of, recorded.worker.of
     ids = [
         world.create(hosts(), start=10 ** 6, end=FOREVER).id for _ in 'ab'
     ]
-    [monitor] = world.monitor.loops
+    runner, *_ = world.runner.loops
 
     def change(tx):
         tx.set_lease_status(ids[0], 'ERROR', 1)
@@ -146,7 +167,8 @@ def test_each_alert_fires_once_there_is_cause(recorded, world, tmp_path):
 
     def once():
         world.ledger.commit(change)
-        monitor._step = fail
+        runner._step = fail
+        world.create(hosts(), start=60, end=10 ** 5)
         of(metrics.MOVES, metrics.FAILED).inc(2)
         of_worker(worker_metrics.STALE).set(1)
         of_worker(worker_metrics.LEFT_OUT).set(1)
@@ -174,7 +196,7 @@ def test_each_alert_fires_once_there_is_cause(recorded, world, tmp_path):
         MINUTES - 1: (),
         MINUTES + 4: names - gone - late - {
             'BlazarSchedLeaseDegraded', 'BlazarSchedEventsLate',
-            'BlazarSchedApiFails',
+            'BlazarSchedApiFails', 'BlazarSchedEventStaysDue',
         },
         MINUTES + 25: names - gone - late - short,
         2 * MINUTES - 1: names - gone - short,
