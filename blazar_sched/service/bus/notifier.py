@@ -113,22 +113,31 @@ INSTANCE_VACATE = 'instance.vacate'
 # it the oldest notifications are lost.
 MAX_WAITING = 10_000
 # What the log shows of a payload, and what a notification contains of the
-# context of the request that has caused it: no token.
+# context of the request that has caused it, as far as there is one: no token.
 _LOGGED = (
     'lease_id', 'series_id', 'request_id', 'threshold_id', 'host_id',
     'instance_id', 'name', 'project_id', 'user_id', 'start_date', 'end_date',
     'status', 'degraded', 'hypervisor_hostname', 'target_hypervisor_hostname',
 )
-_CONTEXT = ('request_id', 'global_request_id', 'user_id', 'project_id')
+_CONTEXT = (
+    'request_id', 'global_request_id', 'user_id', 'project_id', 'roles',
+)
 
 
 class _Contexts(oslo_messaging.NoOpSerializer):
-    """A serializer that sends the ids of a request's context only."""
+    """A serializer that sends who has caused a notification.
+
+    The fields of the request are those of the caller. What a manager does by
+    itself, such as the end of a lease in time, has no user.
+    """
 
     def serialize_context(
         self, ctxt: context.RequestContext | None
     ) -> dict[str, Any]:
-        return {k: getattr(ctxt, k) for k in _CONTEXT} if ctxt else {}
+        return {
+            **{name: getattr(ctxt, name, None) for name in _CONTEXT},
+            'manager': rpc.process_name(),
+        }
 
 
 class Notifier(loop.Looped):
@@ -188,7 +197,7 @@ class Notifier(loop.Looped):
         while self._waiting:
             caller, event_type, payload = self._waiting.popleft()
             try:
-                self._notifier.info(caller or {}, event_type, payload)
+                self._notifier.info(caller, event_type, payload)
             except Exception:
                 # Any error of a driver is logged: nothing depends on
                 # notifications.

@@ -60,6 +60,11 @@ HEARTBEAT_TIMEOUT = 3
 ATTEMPTS = 3
 
 
+def process_name() -> str:
+    """Return the name by which logs and messages name this process."""
+    return f'{socket.gethostname()}-{os.getpid()}'
+
+
 def transport(conf: cfg.ConfigOpts) -> oslo_messaging.Transport:
     """Return the transport that `conf` names ([DEFAULT] transport_url).
 
@@ -451,7 +456,7 @@ class Reporting:
     def report(self, ctxt: Context, question: str) -> None:
         self._client.cast(
             {}, wire.ANSWER_METHOD, question=question,
-            worker=f'{socket.gethostname()}-{os.getpid()}',
+            worker=process_name(),
             body={'part': self._part, 'rpc': VERSION, **wire.versions()},
         )
 

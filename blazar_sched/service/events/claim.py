@@ -18,8 +18,6 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 import contextlib
 import dataclasses
-import os
-import socket
 import threading
 import uuid
 
@@ -28,6 +26,7 @@ from oslo_log import log
 from blazar_sched.domain import exception
 from blazar_sched.domain import states
 from blazar_sched.domain.event import Claim
+from blazar_sched.service.bus import rpc
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.tx import Tx
 
@@ -72,7 +71,7 @@ class Claims:
         self._clock = clock
         self._monotonic = monotonic
         self._seconds = seconds
-        self._owner = f'{socket.gethostname()}-{os.getpid()}'
+        self._owner = rpc.process_name()
         self._until = 0
         self._held: dict[str, HeldClaim] = {}
         # By event: the claim of another manager, and when this process first

@@ -16,7 +16,7 @@ from tests.functional.manager.managed_cloud import NotifyingCloud
 
 USER = context.RequestContext(
     user_id='ann', project_id='project', request_id='req-1',
-    auth_token='secret', overwrite=False,
+    roles=['member'], auth_token='secret', overwrite=False,
 ).to_dict()
 
 
@@ -138,7 +138,8 @@ def test_hosts_are_told_of(cloud, call, told):
 
 
 def test_notifications_say_who_has_asked(cloud, call):
-    """The token is not sent, and events have no caller."""
+    """The token is not sent, and what a manager does by itself has no user.
+    """
     create(cloud, call)
     context._request_store.__dict__.clear()
     cloud.run(100)
@@ -146,9 +147,12 @@ def test_notifications_say_who_has_asked(cloud, call):
     asked, event = [sent[0] for sent in _impl_test.NOTIFICATIONS]
     assert asked == {
         'request_id': 'req-1', 'global_request_id': None, 'user_id': 'ann',
-        'project_id': 'project',
+        'project_id': 'project', 'roles': ['member'],
+        'manager': rpc.process_name(),
     }
-    assert event == {}
+    assert event == {
+        **dict.fromkeys(asked), 'manager': rpc.process_name(),
+    }
 
 
 def test_lines_of_an_event_name_its_lease(cloud, call, monkeypatch):

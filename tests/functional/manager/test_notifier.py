@@ -4,6 +4,7 @@
 import json
 import threading
 
+from oslo_context import context
 import oslo_messaging
 from oslo_messaging.notify import _impl_test
 import pytest
@@ -12,10 +13,13 @@ from blazar_sched.domain import exception
 from blazar_sched.domain import window
 from blazar_sched.domain.notification import Notification
 from blazar_sched.service.bus import notifier as bus_notifier
+from blazar_sched.service.bus import rpc
 from blazar_sched.service.bus.notifier import HOST_FAILURE
 from blazar_sched.service.bus.notifier import Notifier
+from tests.functional.manager.conftest import hosts
 
 EVENT = 'lease.event.'
+ENDED = f'{EVENT}end_lease'
 
 
 @pytest.fixture
@@ -207,6 +211,70 @@ class TestSending:
             ('blazar.lease', 'lease.create', lease.id),
             ('blazar.lease', 'lease.delete', lease.id),
         ]
+
+    def test_who_has_ended_a_lease(self, conf, request):
+        """Over the bus: two users, and then a manager by itself."""
+        group = 'oslo_messaging_notifications'
+        conf.set_override('driver', ['messagingv2'], group)
+        world = request.getfixturevalue('world')
+        world.add_host('a')
+        heard, over = {}, threading.Event()
+
+        class Listener:
+            def info(self, ctxt, publisher_id, event_type, payload, metadata):
+                heard[event_type, payload['name']] = ctxt
+                if (event_type, payload['name']) == (ENDED, 'late'):
+                    over.set()
+
+        listener = oslo_messaging.get_notification_listener(
+            world.manager.notifier._notifier.transport,
+            [oslo_messaging.Target(topic='notifications')],
+            [Listener()],
+            executor='threading',
+        )
+        listener.start()
+        world.manager.start()
+        client = rpc.Client(rpc.transport(conf), timeout=20)
+
+        def call(user, roles, method, **arguments):
+            ctxt = context.RequestContext(
+                user_id=user, project_id='p', roles=roles, auth_token='secret',
+                global_request_id='req-of-all', overwrite=False,
+            )
+            return client.call(ctxt.to_dict(), method, **arguments)
+
+        def create(name):
+            return call('ann', ['member'], 'create_lease', values={
+                'name': name, 'project_id': 'p', 'user_id': 'ann',
+                'start': world.now + 100, 'end': world.now + 200,
+                'before_end': None, 'reservations': [hosts()],
+            })['id']
+
+        try:
+            call(
+                'root', ['admin', 'member'], 'delete_lease',
+                lease_id=create('gone'), project_id=None,
+            )
+            create('late')
+            world.clock.now += 1000
+            world.manager.runner.wake()
+            assert over.wait(20)
+        finally:
+            world.manager.stop()
+            listener.stop()
+            listener.wait()
+        made, gone = (
+            heard[event_type, 'gone']
+            for event_type in ('lease.create', 'lease.delete')
+        )
+        assert (made['user_id'], made['roles']) == ('ann', ['member'])
+        assert (gone['user_id'], gone['roles']) == ('root', ['admin', 'member'])
+        assert gone['request_id'] != made['request_id']
+        assert gone['global_request_id'] == 'req-of-all'
+        assert 'secret' not in json.dumps(list(heard.values()))
+        by_manager = heard[ENDED, 'late']
+        assert by_manager['user_id'] is None and not by_manager['roles']
+        assert by_manager['manager'] == rpc.process_name()
 
     def test_a_host(self, loud):
         loud.add_host('a')
