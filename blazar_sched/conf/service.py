@@ -25,6 +25,7 @@ from oslo_log import log
 from oslo_messaging import opts as messaging
 
 from blazar_sched.conf import api
+from blazar_sched.conf import audit
 from blazar_sched.conf import client
 from blazar_sched.conf import database
 from blazar_sched.conf import email
@@ -40,8 +41,8 @@ from blazar_sched.conf import webhook
 # The groups with the options of keystoneauth.
 CLIENTS = (keystone, neutron, nova, placement)
 GROUPS = (
-    api, database, email, enforcement, keystone, manager, metrics, neutron,
-    nova, placement, webhook,
+    api, audit, database, email, enforcement, keystone, manager, metrics,
+    neutron, nova, placement, webhook,
 )
 
 # oslo.messaging reads these groups from the configuration that it is given,
@@ -55,8 +56,8 @@ _UNLISTED = {
 # The libraries with options in these files, by the names of their entry points
 # for oslo-config-generator.
 _LIBRARIES = (
-    'keystonemiddleware.auth_token', 'oslo.cache', 'oslo.log',
-    'oslo.messaging', 'oslo.middleware.healthcheck',
+    'keystonemiddleware.audit', 'keystonemiddleware.auth_token', 'oslo.cache',
+    'oslo.log', 'oslo.messaging', 'oslo.middleware.healthcheck',
     'oslo.middleware.http_proxy_to_wsgi', 'oslo.policy',
 )
 

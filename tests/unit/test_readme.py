@@ -22,6 +22,7 @@ import textwrap
 
 from blazarclient import exception as client_exception
 from keystoneauth1 import loading
+from keystonemiddleware import audit as keystonemiddleware_audit
 from keystonemiddleware import opts as keystonemiddleware_opts
 from nova.conf import opts as nova_opts
 from oslo_config import cfg
@@ -251,6 +252,7 @@ def of_the_service():
         for dest, held in options.items():
             known[group][dest] = held['opt']
     libraries = (
+        *keystonemiddleware_audit.list_opts(),
         *keystonemiddleware_opts.list_auth_token_opts(),
         *middleware_opts.list_opts_healthcheck(),
         *middleware_opts.list_opts_http_proxy_to_wsgi(),

@@ -13,6 +13,7 @@ import webob
 from blazar_sched.conf import service as service_conf
 from blazar_sched.service import metrics as service_metrics
 from blazar_sched.service.api import app
+from blazar_sched.service.api import audit
 from blazar_sched.service.api import auth
 from blazar_sched.service.api import calendar
 from blazar_sched.service.api import caller
@@ -58,7 +59,7 @@ def deploy(
     :param conf: the service's configuration
     :param manager: `service.bus.rpc.Client`, or an object with the same calls
     :param metrics: count the requests
-    :raises oslo_config.cfg.Error: if a value cannot be read
+    :raises oslo_config.cfg.Error: if a value cannot be read or used
     """
     # From the outermost to the innermost layer, in the order in which a
     # request passes them.
@@ -89,6 +90,11 @@ def deploy(
         microversion.Microversion,
         # Identifies the caller; no inner layer trusts a header.
         functools.partial(auth.LAYERS[conf.api.auth_strategy], conf=conf),
+        # Tells the audit trail, if configured, what the caller requests.
+        *(
+            [functools.partial(audit.Audit, conf=conf)]
+            if conf.audit.enabled else []
+        ),
     )
     application: wsgi.WSGIApplication = app.application(conf, manager)
     for layer in reversed(layers):

@@ -7,6 +7,7 @@ from oslo_config import cfg
 import pytest
 
 from blazar_sched.conf import api as api_conf
+from blazar_sched.conf import audit as audit_conf
 from blazar_sched.conf import keystone as keystone_conf
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.service.api import deploy
@@ -50,6 +51,7 @@ class RoteManager:
 def conf():
     service = cfg.ConfigOpts()
     api_conf.register(service)
+    audit_conf.register(service)
     keystone_conf.register(service)
     service([], default_config_files=[], default_config_dirs=[])
     service.set_override('auth_strategy', 'noauth', 'api')
