@@ -22,7 +22,7 @@ class Audit:
     A request that needs no token has no caller, and is not audited.
 
     :raises oslo_config.cfg.Error: if the map cannot be read, or the events
-        would be sent nowhere
+        would be sent nowhere, or without a limit of time
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Audit:
             audit.PycadfAuditApiConfigError,
         ) as e:
             raise cfg.Error(f'[audit] audit_map_file: {e}') from e
-        _require_driver(conf)
+        _check_sending(conf)
 
     def __call__(
         self, environ: wsgi.WSGIEnvironment, start_response: wsgi.StartResponse
@@ -58,12 +58,20 @@ class Audit:
         return answer
 
 
-def _require_driver(conf: cfg.ConfigOpts) -> None:
+def _check_sending(conf: cfg.ConfigOpts) -> None:
     options = conf[audit.AUDIT_MIDDLEWARE_GROUP]
-    if options.use_oslo_messaging and not (
-        options.driver or conf.oslo_messaging_notifications.driver
-    ):
+    shared = conf.oslo_messaging_notifications
+    drivers = [options.driver] if options.driver else shared.driver
+    if not options.use_oslo_messaging:
+        return
+    if not drivers:
         raise cfg.Error(
             '[audit] enabled: the events would be sent nowhere: set '
             f'[{audit.AUDIT_MIDDLEWARE_GROUP}] driver'
+        )
+    if shared.retry < 0 and any(d.startswith('messaging') for d in drivers):
+        raise cfg.Error(
+            '[audit] enabled: each request would wait without end for a '
+            'message bus that is away: set [oslo_messaging_notifications] '
+            'retry'
         )
