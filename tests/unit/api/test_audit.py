@@ -51,7 +51,8 @@ def audited(conf, manager, trail, tmp_path):
     conf([], default_config_files=[str(file)])
     with keystone_fixture.AuthTokenFixture() as tokens:
         tokens.add_token_data(
-            TOKEN, user_id='alice', project_id='p1', role_list=['member', 'reader']
+            TOKEN, user_id='alice', project_id='p1',
+            role_list=['member', 'reader'],
         )
         tokens._token_data[TOKEN].add_service(
             'reservation', name='blazar'
@@ -93,8 +94,9 @@ def test_a_refusal_is_a_failure(audited, manager, trail):
 
 def test_only_callers_with_a_token_are_in_the_trail(audited, manager, trail):
     forged = {'X-Auth-Token': 'wrong', 'X-User-Id': 'alice'}
-    assert audited.simulate_get('/v1/leases', headers=forged).status_code == 401
-    assert audited.simulate_get('/v1', headers=forged).status_code == 200
+    for path, status in ('/v1/leases', 401), ('/v1', 200):
+        answer = audited.simulate_get(path, headers=forged)
+        assert answer.status_code == status
     assert trail() == []
     manager.answers['list_leases'] = []
     audited.simulate_get('/v1/leases', headers={'X-User-Id': 'bob'})
@@ -140,9 +142,10 @@ def test_what_cannot_be_audited_stops_the_start(
             deploy.deploy(conf, manager)
 
     refused('nowhere')
-    conf.set_override('driver', ['messagingv2'], 'oslo_messaging_notifications')
+    shared = 'oslo_messaging_notifications'
+    conf.set_override('driver', ['messagingv2'], shared)
     refused('retry')
-    conf.set_override('retry', 0, 'oslo_messaging_notifications')
+    conf.set_override('retry', 0, shared)
     deploy.deploy(conf, manager)
     conf.set_override('audit_map_file', str(path), 'audit')
     refused('audit_map_file')
