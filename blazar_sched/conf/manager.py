@@ -535,6 +535,15 @@ opts = [
         help='Seconds for which the usage of a day is kept, also after its '
         'leases were deleted; 0 keeps everything. The default is three years.',
     ),
+    cfg.BoolOpt(
+        'notify_usage',
+        default=False,
+        mutable=True,
+        help='Whether a notification ``reservation.exists`` is sent for each '
+        'reservation after each day in UTC, with the usage of that day, as '
+        'Nova does for servers. [oslo_messaging_notifications] has to name a '
+        'driver.',
+    ),
 ]
 
 

@@ -262,6 +262,14 @@ FREE = Metric(
     'manager last compared the number; every manager reports the same number',
     ('threshold_id', 'name'),
 )
+RESERVED = Metric(
+    prometheus_client.Gauge,
+    'blazar_sched_manager_reserved',
+    'Amount that the leases of each project have reserved when this manager '
+    'measured the usage last, by resource class; every manager reports the '
+    'same number',
+    ('project_id', 'resource_class'),
+)
 LOST = Metric(
     prometheus_client.Counter,
     'blazar_sched_manager_notifications_lost',
@@ -272,7 +280,7 @@ LOST = Metric(
 LOOKED_UP = (
     LEASES, DEGRADED, HOSTS, PATHS, LENT, WAITING, DUE, DUE_AGE, DATABASE_UP,
     DATABASE_SECONDS, HEADROOM, REVISION, REPLICA_REVISION, LEFT_OUT, LOOPS,
-    FREE, LOST,
+    FREE, RESERVED, LOST,
 )
 
 #: Every metric of the service and of nova-scheduler's workers.

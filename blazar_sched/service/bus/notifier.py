@@ -32,6 +32,7 @@ from blazar_sched.domain.notification import Notification
 from blazar_sched.domain.notification import Payload
 from blazar_sched.domain.series import Series
 from blazar_sched.domain.threshold import Threshold
+from blazar_sched.domain.usage import Usage
 from blazar_sched.service import loop
 from blazar_sched.service.bus import payload as payloads
 from blazar_sched.service.bus import rpc
@@ -108,6 +109,9 @@ INSTANCE_RELOCATION_ERROR = 'instance.relocation.error'
 INSTANCE_RELOCATION_LATE = 'instance.relocation.late'
 # A server occupies capacity of a lease, and has to leave.
 INSTANCE_VACATE = 'instance.vacate'
+
+# The day of a reservation is over; the payload has the usage of the day.
+RESERVATION_EXISTS = 'reservation.exists'
 
 # The maximum number of notifications that wait for a broker that hangs; beyond
 # it the oldest notifications are lost.
@@ -192,18 +196,32 @@ class Notifier(loop.Looped):
             event_type, payloads.relocation(instance, source, target)
         )
 
+    def usage(self, usage: Usage) -> None:
+        """Send a notification of the day of a reservation, in this thread.
+
+        There may be more of these at a time than the queue takes.
+        """
+        self._send(None, RESERVATION_EXISTS, payloads.usage(usage))
+
     def step(self) -> float:
         """Send the queued notifications."""
         while self._waiting:
-            caller, event_type, payload = self._waiting.popleft()
-            try:
-                self._notifier.info(caller, event_type, payload)
-            except Exception:
-                # Any error of a driver is logged: nothing depends on
-                # notifications.
-                LOG.exception('Could not send notification %s', event_type)
-                self.lost += 1
+            self._send(*self._waiting.popleft())
         return loop.IDLE
+
+    def _send(
+        self,
+        caller: context.RequestContext | None,
+        event_type: str,
+        payload: dict[str, Any],
+    ) -> None:
+        try:
+            self._notifier.info(caller, event_type, payload)
+        except Exception:
+            # Any error of a driver is logged: nothing depends on
+            # notifications.
+            LOG.exception('Could not send notification %s', event_type)
+            self.lost += 1
 
     def _put(self, event_type: str, payload: dict[str, Any]) -> None:
         shown = {k: payload[k] for k in _LOGGED if k in payload}

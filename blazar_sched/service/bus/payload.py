@@ -20,6 +20,8 @@ from blazar_sched.domain.reservation import as_blazar
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.series import Series
 from blazar_sched.domain.threshold import Threshold
+from blazar_sched.domain.usage import DAY
+from blazar_sched.domain.usage import Usage
 
 _EPOCH = datetime.datetime(1970, 1, 1)
 
@@ -106,6 +108,31 @@ def lease_request(request: LeaseRequest) -> dict[str, Any]:
         'priority': PRIORITIES[request.priority],
         'status': request.status,
         'lease_id': request.lease_id,
+    }
+
+
+def usage(usage: Usage) -> dict[str, Any]:
+    """Return the payload of a notification of a reservation's day.
+
+    Amounts are multiplied by hours, as in the report of the usage.
+    """
+    return {
+        'reservation_id': usage.reservation_id,
+        'lease_id': usage.lease_id,
+        'project_id': usage.project_id,
+        'resource_type': usage.resource_type,
+        'flavor_id': usage.flavor,
+        'product': usage.product,
+        'audit_period_beginning': _date(usage.day),
+        'audit_period_ending': _date(usage.day + DAY),
+        **{
+            name: {c: amount / 3600 for c, amount in amounts.items()}
+            for name, amounts in (
+                ('reserved', usage.reserved), ('used', usage.used),
+                ('lent', usage.lent),
+            )
+        },
+        'late': usage.late / 3600,
     }
 
 

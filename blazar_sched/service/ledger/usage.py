@@ -97,6 +97,15 @@ def _add(connection: sa.Connection, new: Sequence[Usage]) -> None:
     rows.add(connection, models.Usage, list(map(rows.columns, sums.values())))
 
 
+def extend(connection: sa.Connection, since: int, until: int) -> None:
+    """Note that nothing was reserved since the last measurement."""
+    connection.execute(
+        sa.update(models.Usage)
+        .where(models.Usage.until == since)
+        .values(until=until)
+    )
+
+
 def sums(
     connection: sa.Connection,
     window: Window,
@@ -113,6 +122,20 @@ def sums(
     return usage.sums(
         _select(connection, _within(window, project_id)), group_by
     )
+
+
+def of_day(
+    connection: sa.Connection, day: int, after: str, limit: int
+) -> list[Usage]:
+    """Return usages of a day, by the ids of the reservations.
+
+    :param after: the id before the first
+    """
+    return list(_select(
+        connection,
+        sa.and_(models.Usage.day == day, models.Usage.reservation_id > after),
+        limit,
+    ))
 
 
 def reserved(
@@ -145,14 +168,17 @@ def _within(
 
 
 def _select(
-    connection: sa.Connection, condition: sa.ColumnElement[bool]
+    connection: sa.Connection,
+    condition: sa.ColumnElement[bool],
+    limit: int | None = None,
 ) -> Iterator[Usage]:
     """Return usages, those of a reservation one after another."""
     columns = sa.inspect(models.Usage).columns
     found = connection.execute(
         sa.select(*(columns[name] for name in Usage.__slots__))
         .where(condition)
-        .order_by(models.Usage.reservation_id, models.Usage.day),
+        .order_by(models.Usage.reservation_id, models.Usage.day)
+        .limit(limit),
         execution_options={'yield_per': _BATCH},
     )
     return itertools.starmap(Usage, found)
@@ -162,6 +188,7 @@ class Reads(access.Reads):
     """The queries for the usage."""
 
     usage_sums = access.read(sums)
+    usage_of_day = access.read(of_day)
     reserved_seconds = access.read(reserved)
     usage_measured_until = access.read(measured_until)
     leases_to_measure = access.read(to_measure)
@@ -171,3 +198,4 @@ class Writes(access.Writes):
     """The addition of measurements."""
 
     add_usage = access.write(add)
+    extend_usage = access.write(extend)

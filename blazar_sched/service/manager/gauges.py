@@ -35,6 +35,8 @@ class Gauges(loop.Looped):
     :param monotonic: returns monotonic seconds
     :param loops: returns the loops of the manager, once they exist
     :param thresholds: returns the thresholds, each with its number
+    :param reserved: returns the amounts that are reserved, by project and
+        resource class
     """
 
     def __init__(
@@ -46,6 +48,7 @@ class Gauges(loop.Looped):
         monotonic: Callable[[], float],
         loops: Callable[[], Iterable[loop.Loop]],
         thresholds: Callable[[], Mapping[Threshold, int]],
+        reserved: Callable[[], Mapping[tuple[str, ...], float]],
     ) -> None:
         self._conf = conf
         self._ledger = ledger
@@ -54,6 +57,7 @@ class Gauges(loop.Looped):
         self._monotonic = monotonic
         self._loops = loops
         self._thresholds = thresholds
+        self._reserved = reserved
         # What was read, with the times at the begin and the end of the read.
         self._read: tuple[Statistics, float, float] | None = None
         self._loop = loop.Loop('metrics', self.step, lambda: INTERVAL)
@@ -90,6 +94,7 @@ class Gauges(loop.Looped):
                 for each, free in self._thresholds().items()
             },
         )
+        yield _gauge(metrics.RESERVED, self._reserved())
         replica = self._ledger.replica
         if replica is not None:
             yield _gauge(metrics.REPLICA_REVISION, {(): replica.revision})
@@ -153,7 +158,7 @@ def _lent(replica: state.Replica) -> dict[tuple[str, ...], float]:
 
 
 def _gauge(
-    metric: metrics.Metric, values: dict[tuple[str, ...], float]
+    metric: metrics.Metric, values: Mapping[tuple[str, ...], float]
 ) -> core.Metric:
     family = core.GaugeMetricFamily(
         metric.name, metric.documentation, labels=metric.labels

@@ -129,6 +129,7 @@ class Manager:
         self.gauges = gauges.Gauges(
             conf, self.ledger, self.notifier, self.clock, monotonic,
             lambda: self._loops, lambda: self.thresholds.free,
+            lambda: self.usages.reserved,
         )
         self.metrics.registry.register(self.gauges)
         self.services = self._make_services(nova, placement, neutron, keystone)
@@ -217,7 +218,9 @@ class Manager:
         self.webhooks = webhook.Webhooks(
             conf, self.ledger, self.clock, monotonic, pool
         )
-        self.usages = usage.Usages(conf, self.ledger, self.clock)
+        self.usages = usage.Usages(
+            conf, self.ledger, self.notifier, self.clock
+        )
         self.timeline = timeline.Timeline(
             conf, self.ledger, self.capacity, self.clock
         )

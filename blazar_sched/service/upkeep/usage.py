@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The usage of reservations: the loop that measures it, and the report.
+"""The usage of reservations: the loop that measures it, and who is told.
 
 Each step adds what has happened since the step before, in one commit: of
 several managers, one measures each moment. What is reserved follows from the
 allocations, and is exact; the servers of a step count since the step before.
+The manager that has measured the end of a day notifies of the day.
 """
 
+from collections import Counter
 from collections import defaultdict
+from collections import deque
 from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
@@ -26,42 +29,91 @@ from blazar_sched.domain.usage import MAX_DAYS
 from blazar_sched.domain.usage import Usage
 from blazar_sched.domain.window import Window
 from blazar_sched.service import loop
+from blazar_sched.service.bus.notifier import Notifier
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.tx import Tx
 
 # The servers in each reservation, by its id.
 _Servers = dict[str, list[Instance]]
+# Notifications between two reads of the database.
+_PAGE = 1000
 
 
-class Usages(loop.Looped):
+class Usages:
     """The usage of the reservations in a ledger.
 
     :param clock: returns the time in epoch seconds
+    :ivar reserved: the amounts that were reserved at the last measurement, by
+        project and resource class
     """
 
     def __init__(
-        self, conf: cfg.ConfigOpts, ledger: Ledger, clock: Callable[[], float]
+        self,
+        conf: cfg.ConfigOpts,
+        ledger: Ledger,
+        notifier: Notifier,
+        clock: Callable[[], float],
     ) -> None:
         self._conf = conf.manager
         self._ledger = ledger
+        self._notifier = notifier
         self._clock = clock
+        self.reserved: Counter[tuple[str, ...]] = Counter()
         # The step before: its time, and the servers, as a reservation that is
         # over has none.
         self._last: int | None = None
         self._before: _Servers = {}
-        self._loop = loop.Loop(
+        # The days to notify of, each with the last reservation that is told.
+        self._ended: deque[tuple[int, str]] = deque()
+        self._measuring = loop.Loop(
             'usage', self.step, lambda: self._conf.usage_interval
         )
+        # A broker that hangs must not delay a measurement.
+        self._notifying = loop.Loop('usage notifications', self.notify)
+
+    @property
+    def loops(self) -> tuple[loop.Loop, ...]:
+        return self._measuring, self._notifying
+
+    def start(self) -> None:
+        for each in self.loops:
+            each.start()
+
+    def stop(self) -> None:
+        for each in self.loops:
+            each.stop()
 
     def step(self) -> None:
         """Add the usage since the step before; delete what is too old."""
         now = int(self._clock())
-        self._before = self._ledger.write(
+        ended, self._before, self.reserved = self._ledger.write(
             functools.partial(self._measure, now=now)
         )
         self._last = now
+        if self._conf.notify_usage and self._notifier.is_on:
+            self._ended += [(day, '') for day in ended]
+            self._notifying.wake()
 
-    def _measure(self, tx: Tx, now: int) -> _Servers:
+    def notify(self) -> float:
+        """Notify of the days that are over, one reservation after another."""
+        while self._ended:
+            day, after = self._ended[0]
+            page = self._ledger.usage_of_day(day, after, _PAGE)
+            for each in page:
+                self._notifier.usage(each)
+                self._ended[0] = day, each.reservation_id
+            if not page:
+                self._ended.popleft()
+        return loop.IDLE
+
+    def _measure(
+        self, tx: Tx, now: int
+    ) -> tuple[range, _Servers, Counter[tuple[str, ...]]]:
+        """Write the usage up to now.
+
+        :returns: the days that have ended since the last measurement, the
+            servers, and the amounts that are reserved
+        """
         since = tx.usage_measured_until()
         if since is None:
             # Nothing was reserved until the step before.
@@ -74,13 +126,23 @@ class Usages(loop.Looped):
         servers: _Servers = defaultdict(list)
         for each in instances:
             servers[each.reservation_id or ''].append(each)
-        if since < now:
-            tx.add_usage(self._parts(
-                tx, leases, allocations, servers, Window(since, now)
-            ))
+        ended = range(since - since % DAY, now - now % DAY, DAY)
+        parts = self._parts(
+            tx, leases, allocations, servers, Window(since, now)
+        ) if since < now else []
+        tx.add_usage(parts)
+        if ended and not parts:
+            # Another manager would find the end of the same days.
+            tx.extend_usage(since, now)
         if self._conf.keep_usage:
             tx.delete_usage(now - self._conf.keep_usage)
-        return servers
+        reserved: Counter[tuple[str, ...]] = Counter()
+        for part in self._parts(
+            tx, leases, allocations, servers, Window(now - 1, now)
+        ):
+            for name, amount in part.reserved.items():
+                reserved[part.project_id, name] += amount
+        return ended, servers, reserved
 
     def _parts(
         self,

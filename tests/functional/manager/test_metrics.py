@@ -234,7 +234,7 @@ def test_every_loop_is_told_of(world, value):
         'notifier', 'pruner', 'relocation', 'restorer', 'trust deletion',
         'unused reservations', 'series', 'maintenance', 'lease requests',
         'thresholds', 'threshold webhook', 'webhooks', 'lending',
-        'leavable hosts', 'usage', 'metrics',
+        'leavable hosts', 'usage', 'usage notifications', 'metrics',
     }
 
 

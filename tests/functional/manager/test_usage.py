@@ -6,12 +6,14 @@ import contextlib
 import datetime
 import random
 
+from oslo_messaging.notify import _impl_test
 import pytest
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import usage
 from blazar_sched.domain.usage import DAY
 from blazar_sched.domain.usage import HOST
+from blazar_sched.service.upkeep import usage as upkeep
 from tests.seeds import seeds
 
 HOUR = 3600
@@ -132,6 +134,101 @@ def test_the_usage_outlives_the_lease_for_a_time(world, whole, conf):
     assert report(world)
     measure(world, 2 * DAY)
     assert not report(world)
+
+
+@pytest.fixture
+def exists(conf):
+    """exists() -> the notifications `reservation.exists` since the last call.
+    """
+    _impl_test.reset()
+    conf.set_override('driver', ['test'], 'oslo_messaging_notifications')
+    conf.set_override('notify_usage', True, 'manager')
+
+    def exists():
+        messages = [message for _, message, *_ in _impl_test.NOTIFICATIONS]
+        _impl_test.reset()
+        return [
+            m['payload'] for m in messages
+            if m['event_type'] == 'reservation.exists'
+        ]
+
+    yield exists
+    _impl_test.reset()
+
+
+def test_each_day_of_a_reservation_is_told_once(
+    exists, world, whole, conf, monkeypatch
+):
+    """Two managers measure: one of them finds that a day is over."""
+    monkeypatch.setattr(upkeep, '_PAGE', 2)
+    managers = [world.manager, world.another(conf)]
+
+    def measure_by_all(seconds):
+        world.clock.now += seconds
+        for each in managers:
+            each.usages.step()
+        for each in managers:
+            each.usages.notify()
+        managers.reverse()
+
+    measure_by_all(0)
+    for _ in range(3):
+        world.create(whole(), start=0, end=2 * DAY + HOUR)
+    world.run()
+    told = []
+    for _ in range(30):
+        measure_by_all(3 * HOUR)
+        told += exists()
+    assert len(told) == 9
+    found = {
+        (p['audit_period_beginning'][:10], p['reservation_id'], name):
+        p['reserved'][name]
+        for p in told for name in p['reserved']
+    }
+    rows = report(world, 'day', 'reservation_id', end=world.now + DAY)
+    assert found == {
+        key: row['reserved'] for key, row in rows.items()
+    }
+    assert {p['audit_period_ending'][11:] for p in told} == {'00:00:00.000000'}
+
+
+def test_a_failure_between_two_notifications_repeats_none(
+    exists, world, whole, monkeypatch
+):
+    measure(world)
+    for _ in range(3):
+        world.create(whole(), start=0, end=3 * DAY)
+    world.run()
+    measure(world, DAY)
+    usages, read = world.manager.usages, world.ledger.usage_of_day
+    monkeypatch.setattr(upkeep, '_PAGE', 2)
+    pages = []
+
+    def fail(*args):
+        if len(pages) == 1:
+            pages.append(None)
+            raise exception.Unavailable('no database')
+        pages.append(read(*args))
+        return pages[-1]
+
+    monkeypatch.setattr(world.ledger, 'usage_of_day', fail)
+    with pytest.raises(exception.Unavailable):
+        usages.notify()
+    assert len(exists()) == 2
+    usages.notify()
+    assert len(exists()) == 1
+
+
+def test_no_day_is_told_unless_the_operator_wants_it(
+    exists, world, whole, conf
+):
+    conf.set_override('notify_usage', False, 'manager')
+    measure(world)
+    world.create(whole(), start=0, end=3 * DAY)
+    world.run()
+    measure(world, DAY)
+    world.manager.usages.notify()
+    assert exists() == []
 
 
 @pytest.mark.parametrize('window', [(5, 5), (9, 5), (0, 367 * DAY)])
