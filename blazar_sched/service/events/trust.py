@@ -38,6 +38,9 @@ class Trusts(loop.Looped):
         self._keystone = keystone
         self._clock = clock
         self._objects = loop.Objects[str]('trust deletion', metrics)
+        # The last trust of the step before: trusts that Keystone goes on to
+        # refuse do not keep the others from their turn.
+        self._last = ''
         self._loop = loop.Loop('trust deletion', self.step, lambda: PAUSE)
 
     def step(self) -> None:
@@ -46,9 +49,10 @@ class Trusts(loop.Looped):
         :raises Unavailable: after each trust was tried, if Keystone has not
             deleted one of the trusts
         """
+        found = self._ledger.discarded_trusts(MAX_TRUSTS, self._last)
+        self._last = found[-1] if len(found) == MAX_TRUSTS else ''
         self._objects.each(
-            ((id_, id_) for id_ in self._ledger.discarded_trusts(MAX_TRUSTS)),
-            self._delete, self._clock(),
+            ((id_, id_) for id_ in found), self._delete, self._clock()
         )
 
     def delete(self, trust_id: str | None) -> None:

@@ -7,11 +7,17 @@ from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import models
 
 
-def list_discarded(connection: sa.Connection, limit: int) -> list[str]:
-    """Return the ids of at most `limit` trusts to be deleted."""
+def list_discarded(
+    connection: sa.Connection, limit: int, after: str = ''
+) -> list[str]:
+    """Return the ids of at most `limit` trusts to be deleted.
+
+    :param after: the id after which the result begins
+    """
     return list(
         connection.execute(
             sa.select(models.DiscardedTrust.id)
+            .where(models.DiscardedTrust.id > after)
             .order_by(models.DiscardedTrust.id)
             .limit(limit)
         ).scalars()

@@ -14,6 +14,7 @@ from blazar_sched.domain import exception
 from blazar_sched.domain.event import Claim
 from blazar_sched.service import faults
 from blazar_sched.service.events import runner as manager_runner
+from blazar_sched.service.events import trust
 from blazar_sched.service.events.attempts import Attempted
 from blazar_sched.service.manager.manager import Manager
 from tests.waiting import PATIENCE
@@ -701,6 +702,22 @@ class TestTrust:
         with pytest.raises(exception.Unavailable):
             world.manager.trusts.step()
         assert sorted(gone) == ['one', 'two']
+
+    def test_refused_deletions_leave_the_others_their_turn(
+        self, world, gone, monkeypatch
+    ):
+        """However many trusts Keystone goes on to refuse."""
+        monkeypatch.setattr(trust, 'MAX_TRUSTS', 2)
+        world.placement.failures = 1
+        for name in ('a', 'b', 'c'):
+            lease = world.create(trust_id=name)
+            world.leases.delete(lease.id, None)
+        for _ in range(2):
+            gone.clear()
+            for _ in range(2):
+                with pytest.raises(exception.Unavailable):
+                    world.manager.trusts.step()
+            assert gone == ['a', 'b', 'c']
 
     def test_a_manager_killed_after_the_end_leaves_none(self, world, gone):
         """The end and the discarded trust are written in one commit."""
