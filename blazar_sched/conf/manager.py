@@ -507,16 +507,15 @@ opts = [
     ),
     cfg.IntOpt(
         'keep_leases',
-        default=0,
+        default=366 * 86400,
         min=0,
         mutable=True,
         help='Seconds after its end for which a lease that is over is kept in '
-        'the database, such as 31536000 for a year. Leases in ERROR, lease '
-        'requests, series and maintenances that have been over for as long '
-        'are deleted, too, at most 10,000 leases in each '
-        '``prune_interval``. 0, the default, keeps everything: leases that '
-        'are over need space in the database only. Reports of the usage do '
-        'not need them: see ``keep_usage``.',
+        'the database. Leases in ERROR, lease requests, series and '
+        'maintenances that have been over for as long are deleted, too, at '
+        'most 10,000 leases in each ``prune_interval``. 0 keeps everything, '
+        'so that the database grows without end. The default is a year. '
+        'Reports of the usage do not need these leases: see ``keep_usage``.',
     ),
     cfg.FloatOpt(
         'usage_interval',

@@ -18,6 +18,7 @@ from blazar_sched.service.ledger.models import Lease
 from blazar_sched.service.ledger.models import LeaseRequest
 from blazar_sched.service.ledger.models import Maintenance
 from blazar_sched.service.ledger.models import Series
+from blazar_sched.service.ledger.models import Threshold
 from blazar_sched.service.ledger.models import Usage
 
 _OVER = (states.LEASE_TERMINATED, states.LEASE_ERROR)
@@ -43,7 +44,9 @@ def _others(
     """Yield the other tables, each with the condition of what is over.
 
     A lease request is kept as long as its lease, which may be flexible, and a
-    series as long as it has leases or occurrences to come.
+    series as long as it has leases or occurrences to come. A threshold that
+    was last crossed before is deleted, configured or not: the threshold is
+    notified again if its number is still low.
     """
     yield LeaseRequest, sa.and_(
         LeaseRequest.status != states.REQUEST_WAITING,
@@ -51,6 +54,7 @@ def _others(
         ~sa.exists().where(Lease.id == LeaseRequest.lease_id),
     )
     yield Maintenance, Maintenance.end < before
+    yield Threshold, Threshold.since < before
     # Local times are up to a day from UTC.
     day = datetime.datetime.fromtimestamp(before - 86400, datetime.UTC)
     found = connection.execute(
@@ -80,7 +84,7 @@ def count(connection: sa.Connection, before: int) -> dict[str, int]:
 
 
 def delete_others(connection: sa.Connection, before: int) -> None:
-    """Delete the lease requests, maintenances and series that are over."""
+    """Delete the other rows that are over."""
     for model, condition in _others(connection, before):
         connection.execute(sa.delete(model).where(condition))
 

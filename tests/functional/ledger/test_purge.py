@@ -6,6 +6,7 @@ import pytest
 from blazar_sched.domain import states
 from blazar_sched.domain.maintenance import Maintenance
 from blazar_sched.domain.series import Series
+from blazar_sched.domain.threshold import Threshold
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.service.ledger import ledger
 
@@ -115,12 +116,28 @@ def test_purge_deletes_series_and_maintenances_that_are_over(store, nouns):
     store.commit(work)
     assert store.count_over(ENDED * DAY) == {
         'lease': 0, 'lease_request': 0, 'maintenance': 1, 'series': 1,
+        'threshold': 0,
     }
     assert list(store.purge(ENDED * DAY)) == []
     assert [each.id for each in store.maintenances()] == ['later']
     assert {each.id for each in store.all_series()} == {
         'missing', 'not-booked', 'with-lease',
     }
+
+
+def test_purge_deletes_thresholds_that_were_crossed_long_ago(store):
+    """They may not be configured any more."""
+    old, new = (
+        Threshold(id_, 'hosts', '', '[]', None, 5, 0)
+        for id_ in ('old', 'new')
+    )
+    for each, since in ((old, ENDED), (new, ENDED + 1)):
+        store.write(lambda tx, each=each, since=since: tx.change_threshold(
+            each, {'low': True, 'since': since}
+        ))
+    assert store.count_over(ENDED + 1)['threshold'] == 1
+    assert list(store.purge(ENDED + 1)) == []
+    assert [each.id for each in store.thresholds()] == ['new']
 
 
 def test_two_concurrent_purges_delete_each_lease_once(

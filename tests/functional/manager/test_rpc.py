@@ -404,6 +404,16 @@ def test_leases_are_kept_for_as_long_as_is_configured(
         assert len(world.ledger.leases()) == left
 
 
+def test_old_leases_are_deleted_by_default(world, whole):
+    world.add_host('a')
+    world.create(whole(), start=0, end=10)
+    world.run(40)
+    for days, left in ((365, 1), (2, 0)):
+        world.clock.now += days * 86400
+        world.manager._prune()
+        assert len(world.ledger.leases()) == left
+
+
 @pytest.mark.parametrize(
     'method, kwargs',
     [
