@@ -96,14 +96,14 @@ class Bus:
             raise exception.Unavailable('no manager responded')
         sent = json.loads(json.dumps(kwargs))
         answer = world.luck.choice(members).run(
-            lambda manager: (_answer(manager.endpoint, method, sent),)
+            lambda manager: (answer_of(manager.endpoint, method, sent),)
         )
         if answer is None or world.strikes(world.trouble):
             raise exception.Unavailable('no manager responded')
         return json.loads(json.dumps(answer[0]))
 
 
-def _answer(endpoint, method, kwargs):
+def answer_of(endpoint, method, kwargs):
     try:
         return getattr(endpoint, method)({}, **kwargs)
     except oslo_messaging.ExpectedException as e:
