@@ -316,11 +316,11 @@ def _follow(url, path, pipe):
         })
 
 
-def grown(begin, end):
+def grown(begin, end, ratio=RATIO):
     """Return the names of what has grown beyond the bound."""
     return [
         name for name, value in end.items()
-        if value > RATIO * begin.get(name, 0) and (
+        if value > ratio * begin.get(name, 0) and (
             name.startswith('time') or value > begin.get(name, 0) + MORE
         )
     ]
