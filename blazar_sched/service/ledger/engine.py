@@ -12,6 +12,7 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import event
+from sqlalchemy import pool
 
 # The seconds that a writer waits for the writer before it.
 LOCK_WAIT = 30
@@ -23,8 +24,10 @@ IDLE_LIMIT = 30
 # more than the time for which a server may let a writer wait.
 ANSWER_LIMIT = 60
 
-# The errors of a Galera node that is not in its cluster, and of COMMIT there.
-OUTSIDE_OF_CLUSTER = (1047, 1180)
+# The errors of a server that commits nothing now, while another one may: of a
+# Galera node that is not in its cluster, of COMMIT there, and of a standby of
+# PostgreSQL.
+COMMITS_NOTHING = (1047, 1180, '25006')
 
 _WRITES = 'blazar_sched_writes'
 
@@ -113,20 +116,43 @@ def _create(url: str, patient: bool) -> tuple[sa.Engine, sa.Engine]:
             isolation_level='REPEATABLE READ',
             max_overflow=50,
             pool_pre_ping=True,
+            pool_reset_on_return=None,
             hide_parameters=True,
         )
-        event.listen(engine, 'handle_error', _give_up_outside_of_cluster)
+        event.listen(engine, 'reset', _roll_back)
+        event.listen(engine, 'handle_error', _give_up_where_nothing_commits)
     return engine, engine.execution_options(**_WRITE_OPTIONS[name])
 
 
-def _give_up_outside_of_cluster(context: sa.ExceptionContext) -> None:
-    """Close the connections to a node that has left its Galera cluster.
+def _give_up_where_nothing_commits(context: sa.ExceptionContext) -> None:
+    """Close the connections to a server that commits nothing.
 
-    The node refuses ROLLBACK as well, so the connections could not be reused.
+    A new connection may be to the server that does. A Galera node outside of
+    its cluster refuses ROLLBACK as well, and a primary of PostgreSQL that has
+    become a standby keeps its connections.
     """
     orig = context.original_exception
-    if orig.args and orig.args[0] in OUTSIDE_OF_CLUSTER:
+    code: object = getattr(orig, 'pgcode', None)
+    if (code or orig.args[:1] and orig.args[0]) in COMMITS_NOTHING:
         context.is_disconnect = True
+
+
+def _roll_back(
+    connection: Any, record: pool.ConnectionPoolEntry | None,
+    state: pool.PoolResetState,
+) -> None:
+    """Roll back before a connection returns to the pool, or close it.
+
+    SQLAlchemy itself would log a connection that is lost as an error.
+    """
+    if state.transaction_was_reset:
+        return
+    try:
+        connection.rollback()
+    except Exception as e:
+        if record is None:
+            raise
+        record.invalidate(e)
 
 
 def _create_file(

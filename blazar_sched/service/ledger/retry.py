@@ -57,8 +57,9 @@ DENIED = re.compile(
     r'|(role|database) ".*" does not exist|unable to open database file'
 )
 _MISSING = re.compile('Unknown database|database ".*" does not exist')
-# Connection exceptions, too few resources, shutdown or start of the server.
-POSTGRESQL_LOST = ('08', '53300', '57P0', '25P03')
+# Connection exceptions, too few resources, shutdown or start of the server, a
+# standby, which refuses to write.
+POSTGRESQL_LOST = ('08', '53300', '57P0', '25P03', '25006')
 
 
 class Conflict(Exception):

@@ -55,6 +55,7 @@ LOST = {
     'mysql gone away': wrapped(DriverError(2006, 'gone away')),
     'mysql lost': wrapped(DriverError(2013, 'lost')),
     'postgresql shutdown': wrapped(PostgresqlError('57P01')),
+    'postgresql standby': wrapped(PostgresqlError('25006')),
     'postgresql no connection': wrapped(PostgresqlError(None)),
     'found out by sqlalchemy': wrapped(
         DriverError(0, '?'), connection_invalidated=True

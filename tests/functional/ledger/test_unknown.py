@@ -49,6 +49,8 @@ def postgresql_errors():
         lambda: Refused('40001'),
         lambda: Refused('40P01'),
         lambda: Refused('57P01'),
+        # The server has become a standby.
+        lambda: Refused('25006'),
         lambda: Refused(None),
     ]
 
@@ -270,6 +272,37 @@ def test_a_node_outside_of_its_cluster_is_left(store, caplog, monkeypatch):
     store.commit(work)
     assert store.properties() == {'gpu': True}
     assert 'Exception' not in caplog.text
+
+
+def test_a_connection_lost_after_commit_is_no_error(store, caplog):
+    if store._to_write.dialect.name == 'sqlite':
+        pytest.skip('for database servers')
+    with store._to_write.connect() as connection:
+        connection.exec_driver_sql('SELECT 1')
+        connection.commit()
+        lost = connection.connection.dbapi_connection
+        # PyMySQL's close() is not what a lost connection does.
+        getattr(lost, '_force_close', lost.close)()
+    assert caplog.messages == []
+    assert store.leases() == []
+
+
+def test_a_server_that_has_become_a_standby_is_left(store):
+    """A standby of PostgreSQL keeps its connections, and refuses to write."""
+    if store._to_write.dialect.name != 'postgresql':
+        pytest.skip('the error is of PostgreSQL')
+    used = []
+
+    def work(tx):
+        used.append(tx._connection.connection.dbapi_connection)
+        if len(used) == 1:
+            tx._connection.exec_driver_sql('SET TRANSACTION READ ONLY')
+        tx.put_property('gpu', True)
+
+    store.commit(work)
+    assert store.properties() == {'gpu': True}
+    assert used[0].closed
+    assert used[1] is not used[0]
 
 
 def test_a_server_that_answers_no_more(store, work, cut, monkeypatch):
