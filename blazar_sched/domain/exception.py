@@ -251,6 +251,8 @@ class Unavailable(BlazarSchedError):
     """
 
     status = 503
+    # Seconds after which the request may be sent again.
+    retry_after = 5
 
     def __init__(
         self, message: str, field: str | None = None, detail: str = ''

@@ -19,6 +19,7 @@ from oslo_context import context
 from oslo_log import log as logging
 import webob.exc
 
+from blazar_sched.domain import exception
 from blazar_sched.replica import limited_log
 from blazar_sched.service.api import errors
 from blazar_sched.service.api import public
@@ -207,7 +208,8 @@ class Keystone(auth_token.AuthProtocol):
                 f'[keystone_authtoken]: {e}'
             )
             refusal = errors.answer(
-                503, 'Keystone cannot validate the token now'
+                503, 'Keystone cannot validate the token now',
+                [('Retry-After', str(exception.Unavailable.retry_after))],
             )
         return request.get_response(refusal)
 

@@ -140,10 +140,10 @@ def refuse(
     resp.status = status or error.status
     resp.media = envelope(resp.status, _message(error), _name(error))
     req.env[REASON] = f'{_name(error)}: {_message(error)}'
-    if isinstance(error, exception.TooManyRequests):
+    if isinstance(error, exception.Unavailable):
         resp.set_header('Retry-After', str(error.retry_after))
-    if isinstance(error, exception.Unavailable) and error.detail:
-        LOG.warning('%s %s is refused: %s', req.method, req.path, error)
+        if error.detail:
+            LOG.warning('%s %s is refused: %s', req.method, req.path, error)
 
 
 def _too_deep(

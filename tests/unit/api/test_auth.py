@@ -201,6 +201,7 @@ def test_keystone_down_is_503(conf, manager):
     answer = api.simulate_get('/v1/leases', headers={'X-Auth-Token': 't1'})
     assert answer.status_code == 503
     assert answer.json['error_name'] == 'Unavailable'
+    assert answer.headers['Retry-After'] == '5'
 
 
 @pytest.mark.parametrize(

@@ -128,6 +128,8 @@ def test_the_managers_refusals(api, manager, name, travel, version):
         'error_name': name,
         'error_message': 'reservations: there is no room',
     }
+    # A client that can wait is told when to send the request again.
+    assert ('Retry-After' in answer.headers) == (status in (429, 503))
 
 
 @pytest.mark.parametrize('travel', [lambda e: e, over_rpc])
