@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A whole service in processes: managers, APIs and a nova-scheduler."""
 
+from collections.abc import Callable
 from collections.abc import Iterator
+from collections.abc import Sequence
 import contextlib
 import json
+import os
 import pathlib
 import time
 from typing import Any
@@ -39,14 +42,16 @@ class Schedulers:
         bus: str,
         workers: int,
         root: pathlib.Path | None,
+        more: Sequence[pathlib.Path],
     ) -> None:
         self._folder = folder / 'workers'
         self._folder.mkdir()
-        self._config = folder / 'nova.conf'
-        self._config.write_text(
+        config = folder / 'nova.conf'
+        config.write_text(
             f'[DEFAULT]\ntransport_url = {bus}\n'
             f'[blazar_sched]\nsnapshot_path = {folder}/snapshot\n'
         )
+        self._config = os.pathsep.join(map(str, (config, *more)))
         self._processes = processes
         self._count = workers
         self.start(root)
@@ -96,6 +101,9 @@ class Fleet:
 
     :param root: the directory of another version of the package, for all
         processes
+    :param ports: the ports of the APIs, by default as many as `apis`
+    :param more: further configuration files by the process, as ``manager-0``,
+        ``api-1`` or ``nova``; a later file takes precedence
     :param manager: options of that group
     """
 
@@ -110,13 +118,16 @@ class Fleet:
         apis: int = 1,
         workers: int = 1,
         root: pathlib.Path | None = None,
+        ports: Sequence[int] = (),
+        more: Callable[[str], Sequence[pathlib.Path]] = lambda process: (),
         **manager: object,
     ) -> None:
         site = Deployment(folder, database, bus, cloud.url, **manager)
+        self._more = more
         self.ledger = site.ledger()
         self._cloud = cloud
         self._processes = processes
-        self.ports = [serving.free_port() for _ in range(apis)]
+        self.ports = ports or [serving.free_port() for _ in range(apis)]
         self._commands = [
             ('manager', site.file(f'manager-{n}')) for n in range(managers)
         ] + [
@@ -126,7 +137,9 @@ class Fleet:
         self.running = [
             self._start(*command, root) for command in self._commands
         ]
-        self.schedulers = Schedulers(folder, processes, bus, workers, root)
+        self.schedulers = Schedulers(
+            folder, processes, bus, workers, root, more('nova')
+        )
         wait_for('an answer', self._answers)
         for name in cloud.hosts:
             answer = requests.post(
@@ -150,7 +163,8 @@ class Fleet:
     def _start(
         self, name: str, path: pathlib.Path, root: pathlib.Path | None = None
     ) -> Process:
-        argv = name, '--config-file', path
+        files = path, *self._more(path.stem)
+        argv = name, *(f'--config-file={file}' for file in files)
         if root is None:
             return self._processes.start(*argv)
         return self._processes.spawn('tests.fault.command', *argv, root=root)
@@ -176,6 +190,10 @@ class Fleet:
         """
         with Traffic(self.ports, clients, offers, waiting) as traffic:
             yield traffic
+        self.check(traffic)
+
+    def check(self, traffic: Any) -> None:
+        """Check the leases that clients know, as Traffic has them."""
         assert not traffic.troubles, traffic.troubles
         wait_for('no held offer', lambda: not self.ledger.offers(None))
         wait_for(

@@ -4,7 +4,8 @@
 ``python -m tests.fault.scheduler CONFIG FOLDER WORKERS``: the master prepares
 as nova-scheduler does when it loads the filters, and then oslo.service forks.
 Each worker writes the states of its replica to FOLDER/<pid>, one line of JSON
-each. The times are of the monotonic clock, which all processes share.
+each. The times are of the monotonic clock, which all processes share. CONFIG
+is a list of files, separated as in a path.
 """
 
 # This import comes first, because it selects the kind of threads.
@@ -80,7 +81,9 @@ class Watch(service.ServiceBase):
 
 def main(config: str, folder: str, workers: str) -> None:
     log.register_options(process.CONF)
-    process.CONF([], project='nova', default_config_files=[config])
+    process.CONF(
+        [], project='nova', default_config_files=config.split(os.pathsep)
+    )
     log.setup(process.CONF, 'nova')
     process.prepare()
     launcher = service.launch(

@@ -134,12 +134,10 @@ class Server:
 
     def _popen(self, *command: str) -> subprocess.Popen[bytes]:
         name, *arguments = command
-        as_user: dict[str, Any] = {}
-        if os.geteuid() == 0:
-            as_user = {'user': USER, 'group': 'nogroup', 'extra_groups': []}
+        before, options = self.started()
         with open(self._folder / 'log', 'ab') as log:
             return subprocess.Popen(
-                [self._programs[name], *arguments],
+                [*before, self._programs[name], *arguments],
                 cwd=self._folder,
                 env={
                     **os.environ,
@@ -151,8 +149,14 @@ class Server:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
-                **as_user,
+                **options,
             )
+
+    def started(self) -> tuple[list[str], dict[str, Any]]:
+        """Return the words before a command, and the options of Popen."""
+        if os.geteuid() != 0:
+            return [], {}
+        return [], {'user': USER, 'group': 'nogroup', 'extra_groups': []}
 
     def _log(self) -> str:
         end = (self._folder / 'log').read_text(errors='replace')[-3000:]
