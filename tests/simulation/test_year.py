@@ -25,6 +25,7 @@ class Short(year.Year):
     ahead = 12
     lengths = 2, 4
     endless = 'FREQ=HOURLY;INTERVAL=12'
+    finite = 'FREQ=HOURLY;INTERVAL=6;COUNT=4'
 
 
 @pytest.fixture

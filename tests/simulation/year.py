@@ -71,11 +71,13 @@ class Year:
     :ivar ahead: the most hours from the creation of a lease to its start
     :ivar lengths: the hours that a lease lasts
     :ivar endless: the rule of the series that have no end
+    :ivar finite: the rule of the other series
     """
 
     ahead = 72
     lengths = 2, 4, 8, 24, 72
     endless = 'FREQ=WEEKLY'
+    finite = 'FREQ=DAILY;COUNT=4'
 
     def __init__(self, url, hosts=1000, leases=140, seed=1, **options):
         self.time = EPOCH
@@ -312,7 +314,7 @@ class Year:
         ).strftime('%Y-%m-%dT%H:%M:%S')
         self.ask('POST', '/v1/series', {
             'name': 'series',
-            'rrule': self.endless if endless else 'FREQ=DAILY;COUNT=4',
+            'rrule': self.endless if endless else self.finite,
             'time_zone': 'UTC', 'start': start, 'duration': '4h',
             'reservations': [self.reservation()], 'if_no_room': 'skip',
         }, project, self.key())
