@@ -9,7 +9,7 @@ from openstack import resource
 class Resource(resource.Resource):
     """A resource of the newest version of the API that the service has."""
 
-    _max_microversion = '1.1'
+    _max_microversion = '1.2'
 
     def _prepare_request(self, **options: Any) -> resource._Request:
         # The body of a request has no envelope, as in Blazar.

@@ -205,6 +205,15 @@ class Proxy(proxy.Proxy):
             dry_run=dry_run, name=name, offer=id_, **attrs
         )
 
+    def update_offer(self, offer: str | Offer, **attrs: Any) -> Offer:
+        """Approve a held offer, take the approval back, or hold it longer.
+
+        :param attrs: `approved`, and `hold`, how long from now on
+        """
+        # An offer of a search would be sent as a whole.
+        id_ = resource.Resource._get_id(offer)
+        return self._put(Offer, id_, False, attrs)
+
     def delete_offer(
         self, offer: str | Offer, ignore_missing: bool = True
     ) -> None:

@@ -52,6 +52,8 @@ class Lease(Resource):
     occurrence: str | None = resource.Body('occurrence')
     #: Texts by key, by which the lease is found.
     labels: dict[str, str] = resource.Body('labels', type=dict)
+    #: ID of the administrator who has approved the lease above a limit.
+    approved_by: str | None = resource.Body('approved_by')
     #: Reservations of the lease, each with the fields of its resource type.
     reservations: list[dict[str, Any]] = resource.Body(
         'reservations', type=list

@@ -15,6 +15,7 @@ class Offer(Resource):
     resources_key = 'offers'
     base_path = '/offers'
     allow_fetch = True
+    allow_commit = True
     allow_delete = True
     allow_list = True
 
@@ -31,6 +32,15 @@ class Offer(Resource):
     alternative: int = resource.Body('alternative')
     #: ``policy`` if a limit of the project forbids the lease.
     limited_by: str | None = resource.Body('limited_by')
+    #: The limits that forbid the lease until an administrator approves the
+    #: offer.
+    needs_approval: str | None = resource.Body('needs_approval')
+    #: ID of the administrator who has approved the offer.
+    approved_by: str | None = resource.Body('approved_by')
+    #: Whether the offer is approved, in a change of the offer.
+    approved: bool | None = resource.Body('approved', type=bool)
+    #: How long the offer is held from now on, in a change of the offer.
+    hold: str | int | None = resource.Body('hold')
     #: What each reservation of the request gets.
     reservations: list[dict[str, Any]] = resource.Body(
         'reservations', type=list

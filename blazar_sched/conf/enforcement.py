@@ -124,6 +124,16 @@ opts = [
         'of this group only have an effect if the filter that they belong to '
         'is enabled.',
     ),
+    cfg.ListOpt(
+        'approval_filters',
+        default=[],
+        help='Those of ``enabled_filters`` whose limits an administrator can '
+        'lift for a single lease. The room of a lease that such a filter '
+        'refuses can be held as an offer, within ``[manager] '
+        'max_held_offers`` and ``max_offer_hold``, and the offer can be '
+        'accepted once an administrator has approved the offer. These filters '
+        'are applied after the others. ExternalServiceFilter cannot be named.',
+    ),
     cfg.IntOpt(
         'unified_limits_interval',
         default=0,

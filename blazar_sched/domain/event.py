@@ -115,9 +115,12 @@ def plan(
     return _with(BEFORE_END_LEASE, states.EVENT_UNDONE, events)
 
 
-def lapse(lease_id: str, at: int, now: int) -> Event:
+def lapse(
+    lease_id: str, at: int, now: int, old: Iterable[Event] = ()
+) -> Event:
     """Return the event by which a held offer lapses."""
-    return _move({}, lease_id, LAPSE_OFFER, at, now)
+    known = {e.event_type: e for e in old}
+    return _move(known, lease_id, LAPSE_OFFER, at, now)
 
 
 def end_now(lease_id: str, now: int, old: Iterable[Event]) -> Event:

@@ -29,6 +29,9 @@ class Lease:
     A lease of a series has the name of its occurrence: the local time of its
     start, as the series has planned it. `labels` are as in domain.label.
     `changes` is the number of changes that the ledger has written.
+    `needs_approval` has the refusals of approval filters, if any, with which
+    the lease was held as an offer, and `approved_by` is the id of the user who
+    has lifted these limits.
     """
 
     id: str
@@ -48,6 +51,8 @@ class Lease:
     created_at: int | None = None
     updated_at: int | None = None
     changes: int = dataclasses.field(default=0, compare=False)
+    needs_approval: str | None = None
+    approved_by: str | None = None
 
     @property
     def window(self) -> Window:
@@ -57,6 +62,15 @@ class Lease:
     def is_offer(self) -> bool:
         """Whether the lease is a held offer, which was not accepted yet."""
         return self.status == states.LEASE_CREATING
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the lease is a held offer that waits for approval."""
+        return (
+            self.is_offer
+            and self.needs_approval is not None
+            and self.approved_by is None
+        )
 
     @property
     def held_until(self) -> int | None:

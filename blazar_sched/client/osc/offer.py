@@ -22,8 +22,11 @@ class Offer(verb.Noun):
 
     noun = 'offer'
     plural = 'offers'
-    columns = ('id', 'start_date', 'end_date', 'held_until', 'reservations')
-    hidden = ('alternative', 'limited_by')
+    columns = (
+        'id', 'start_date', 'end_date', 'held_until', 'needs_approval',
+        'approved_by', 'reservations',
+    )
+    hidden = ('alternative', 'limited_by', 'approved', 'hold')
 
 
 class ListOffer(Offer, verb.List):
@@ -32,6 +35,29 @@ class ListOffer(Offer, verb.List):
 
 class ShowOffer(Offer, verb.Show):
     """Show a held offer."""
+
+
+class SetOffer(Offer, verb.Set):
+    """Approve a held offer above a limit, or hold it longer, as an admin."""
+
+    options = (
+        ('--approve', {
+            'action': 'store_const', 'const': True, 'dest': 'approved',
+            'help': 'Let the owner accept the offer despite the limits',
+        }),
+        ('--refuse', {
+            'action': 'store_const', 'const': False, 'dest': 'approved',
+            'help': 'Take the approval back; to free the room, too, delete '
+            'the offer',
+        }),
+        length('--hold', 'How long the offer is held from now on'),
+    )
+
+    def read(self, parsed_args: argparse.Namespace) -> dict[str, Any]:
+        asked = super().read(parsed_args)
+        if parsed_args.approved is False:
+            asked['approved'] = False
+        return asked
 
 
 class DeleteOffer(Offer, verb.Delete):
@@ -77,7 +103,7 @@ class SearchOffer(verb.Command, command.Lister):
             )
         names = (
             'id', 'start_date', 'end_date', 'held_until', 'alternative',
-            'limited_by', 'reservations',
+            'limited_by', 'needs_approval', 'reservations',
         )
         return verb.rows(names, found.offers, parsed_args)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Versions of the API, selected by ``OpenStack-API-Version: reservation 1.1``.
+"""Versions of the API, selected by ``OpenStack-API-Version: reservation 1.2``.
 
 1.0 is Blazar's API, and the version of a request without the header.
 
@@ -37,6 +37,10 @@
 - maintenances (``/v1/maintenances``), and further settings of hosts, such as
   ``spare``,
 - times with a time zone.
+
+1.2 adds the approval of held offers above a limit (``needs_approval``,
+``PUT /v1/offers/{offer_id}``), and who has approved an offer or a lease
+(``approved_by``).
 """
 
 from collections.abc import Callable
@@ -50,8 +54,8 @@ from blazar_sched.service.api import errors
 
 SERVICE_TYPE = 'reservation'
 # The versions from the oldest to the newest.
-VERSIONS = ('1.0', '1.1')
-KNOWN = V1_0, V1_1 = tuple(
+VERSIONS = ('1.0', '1.1', '1.2')
+KNOWN = V1_0, V1_1, V1_2 = tuple(
     map(microversion_parse.parse_version_string, VERSIONS)
 )
 HEADER = 'OpenStack-API-Version'

@@ -20,8 +20,10 @@ from blazar_sched.service.api.collection import Collection
 from blazar_sched.service.api.field import Field
 from blazar_sched.service.api.route import Answer
 from blazar_sched.service.api.route import Route
+from blazar_sched.service.api.rule import ADMIN
 from blazar_sched.service.api.rule import PROJECT_MEMBER_OR_ADMIN
 from blazar_sched.service.api.rule import PROJECT_READER_OR_ADMIN
+from blazar_sched.service.api.rule import Rule
 from blazar_sched.service.api.schemas import lease as lease_schemas
 from blazar_sched.service.api.schemas import offer as schemas
 from blazar_sched.service.api.schemas.reservation import with_defaults
@@ -70,7 +72,31 @@ def search_offers(req: falcon.Request, caller: Caller) -> Body:
     }
     if hold is None:
         return caller.manager.search_offers(values=values)
-    return caller.manager.hold_offer(values=values, seconds=hold)
+    approval = (
+        {'approval': True} if caller.version >= microversion.V1_2 else {}
+    )
+    return caller.manager.hold_offer(values=values, seconds=hold, **approval)
+
+
+def update_offer(
+    req: falcon.Request, caller: Caller, offer_id: str
+) -> Body:
+    """Approve a held offer, take the approval back, or hold it longer.
+
+    An approved offer can be accepted although limits of approval filters
+    forbid the lease.
+    """
+    body = req.media
+    validation.check_body(schemas.UPDATE, caller.version, body)
+    return caller.manager.update_offer(
+        offer_id=offer_id,
+        project_id=caller.scope,
+        values={
+            'user_id': caller.user_id,
+            'approved': body.get('approved'),
+            'hold': times.read_duration(body, 'hold'),
+        },
+    )
 
 
 def register(app: errors.App) -> None:
@@ -123,6 +149,11 @@ ROUTES = (
     ),
     HELD_OFFERS.to_show(
         'Show a held offer.', lambda manager: manager.get_offer
+    ),
+    Route(
+        'PUT', f'{HELD_OFFERS.path}/{{offer_id}}', update_offer,
+        Rule('blazar:offers:approve', ADMIN), Answer(HELD_OFFER, 'offer'),
+        since=microversion.V1_2, variable=HELD_OFFERS.id, body=schemas.UPDATE,
     ),
     HELD_OFFERS.to_delete(
         'Delete a held offer, so that its room is free again.',

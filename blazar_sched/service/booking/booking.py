@@ -7,6 +7,7 @@ to this only what is its own.
 """
 
 from collections.abc import Callable
+import dataclasses
 
 from oslo_config import cfg
 
@@ -91,6 +92,7 @@ class Bookings:
         now: int,
         admission: Admission | None = None,
         asked_at: int | None = None,
+        lifted: bool = False,
     ) -> Lease:
         """Place a new lease, check the lease and write it.
 
@@ -99,13 +101,20 @@ class Bookings:
 
         :param admission: asks the filters that query other services, too
         :param asked_at: see `LeaseChange`
+        :param lifted: whether the limits of approval filters are lifted
+        :returns: the lease, with the refusals that are lifted
         :raises NotEnoughHostsAvailable: if a reservation finds no room
         :raises BlazarSchedError: the refusal of a filter
         """
         placed, displaced = self.writer.place(tx.replica, lease, now)
-        change = LeaseChange(lease, None, now, placed, asked_at=asked_at)
+        change = LeaseChange(
+            lease, None, now, placed, asked_at=asked_at, lifted=lifted
+        )
         if admission is None:
-            self.enforcement.check_limits(tx, change)
+            lease = dataclasses.replace(
+                lease,
+                needs_approval=self.enforcement.check_limits(tx, change),
+            )
         self.writer.write(tx, [(lease, placed, displaced)])
         if admission is not None:
             admission.check(tx, change)

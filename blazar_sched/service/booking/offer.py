@@ -4,6 +4,9 @@
 A held offer is a lease in the status CREATING: it has the allocations of the
 lease, so that no other lease gets its room, and one event, with which the
 offer lapses. Accepting the offer makes it a lease with the same id.
+
+The room of a lease that only approval filters refuse can be held, too. Such an
+offer can be accepted once an administrator has approved the offer.
 """
 
 from collections.abc import Mapping
@@ -25,9 +28,13 @@ from blazar_sched.service.booking.search import Windows
 from blazar_sched.service.booking.search import WindowSearch
 from blazar_sched.service.bus import notifier
 from blazar_sched.service.bus.notifier import LEASE_CREATE
+from blazar_sched.service.bus.notifier import OFFER_APPROVE
+from blazar_sched.service.bus.notifier import OFFER_REFUSE
+from blazar_sched.service.bus.notifier import OFFER_WAIT
 from blazar_sched.service.enforcement.base import LeaseChange
 from blazar_sched.service.ledger.reader import Reader
 from blazar_sched.service.ledger.tx import PlacingTx
+from blazar_sched.service.ledger.tx import Tx
 
 _Shown = dict[str, Any]
 
@@ -59,24 +66,22 @@ class Offers:
         )
         return self._result(windows)
 
-    def hold(self, values: Mapping[str, Any], seconds: int) -> _Shown:
+    def hold(
+        self, values: Mapping[str, Any], seconds: int, approval: bool = False
+    ) -> _Shown:
         """Return windows as `search` does, and hold the best one.
 
         No service but the ledger is asked: a filter of the operator that
         queries another service is asked by the acceptance.
 
         :param seconds: how long the offer is held
+        :param approval: whether to hold an offer that needs approval, too
         :raises InvalidInput: naming the field that is wrong
         :raises LimitExceeded: if the project holds too many offers already, or
             if a limit forbids the lease
         """
         now = self._bookings.now()
-        longest = self._conf.max_offer_hold
-        if seconds > longest:
-            raise exception.InvalidInput(
-                f'an offer can be held for at most {longest} seconds',
-                field='hold',
-            )
+        self._check_hold(seconds)
 
         def work(
             tx: PlacingTx, booking: Booking[Windows]
@@ -86,7 +91,10 @@ class Offers:
                 return windows, None
             held = _held(windows.found[0], now, seconds)
             self._check_number(tx, held.project_id)
-            return windows, self._bookings.add(tx, held, now)
+            held = self._bookings.add(tx, held, now, lifted=approval)
+            if held.is_waiting:
+                notifier.offer(tx, OFFER_WAIT, held)
+            return windows, held
 
         windows, held = self._search.book(
             self._search.windows(values),
@@ -102,7 +110,7 @@ class Offers:
     def list(self, project_id: str | None) -> list[_Shown]:
         """Return the held offers of a project, or of all, by id."""
         return [
-            self._shown(held)
+            self._shown(self._ledger, held)
             for held in self._ledger.offers(project_id)
         ]
 
@@ -111,15 +119,58 @@ class Offers:
 
         :raises OfferNotFound: if the project has no such offer
         """
-        return self._shown(self._ledger.offer(offer_id, project_id))
+        return self._shown(
+            self._ledger, self._ledger.offer(offer_id, project_id)
+        )
+
+    def update(
+        self,
+        offer_id: str,
+        project_id: str | None,
+        values: Mapping[str, Any],
+    ) -> _Shown:
+        """Approve a held offer, take the approval back, or hold it longer.
+
+        :param values: `user_id` of the administrator, and, None for no change,
+            `approved`, and `hold`, the seconds from now on
+        :raises InvalidInput: if the offer would be held for too long
+        :raises OfferNotFound: if the project has no such offer
+        """
+        now, seconds = self._bookings.now(), values['hold']
+        approved = values['approved']
+        if seconds is not None:
+            self._check_hold(seconds)
+
+        def work(tx: Tx) -> _Shown:
+            held = tx.offer(offer_id, project_id)
+            if seconds is not None:
+                held = _held_for(held, now, seconds)
+            if approved is not None:
+                held = dataclasses.replace(
+                    held, approved_by=values['user_id'] if approved else None
+                )
+                notifier.offer(
+                    tx, OFFER_APPROVE if approved else OFFER_REFUSE, held
+                )
+            tx.put_lease(dataclasses.replace(held, updated_at=now))
+            return self._shown(tx, held)
+
+        shown = self._ledger.write(work)
+        self._bookings.runner.wake()
+        return shown
 
     def delete(self, offer_id: str, project_id: str | None) -> None:
         """Delete a held offer, so that its room is free again.
 
+        An administrator, who sees all projects, refuses the offer by this.
+
         :raises OfferNotFound: if the project has no such offer
         """
         def work(tx: PlacingTx) -> None:
-            tx.delete_lease(tx.offer(offer_id, project_id).id)
+            held = tx.offer(offer_id, project_id)
+            tx.delete_lease(held.id)
+            if project_id is None:
+                notifier.offer(tx, OFFER_REFUSE, held)
 
         self._ledger.commit(work)
 
@@ -139,7 +190,8 @@ class Offers:
             change nothing
         :raises OfferLapsed: if the project holds no such offer
         :raises InvalidInput: naming the field that is wrong
-        :raises LimitExceeded: if a limit forbids the lease
+        :raises LimitExceeded: if a limit forbids the lease, and is not lifted
+            by an approval
         """
         now = self._bookings.now()
         admission = self._bookings.enforcement.admission(dry_run)
@@ -151,7 +203,8 @@ class Offers:
             tx.put_lease(lease)
             notifier.lease(tx, LEASE_CREATE, lease)
             admission.check(tx, LeaseChange(
-                lease, None, now, placed, asked_at=held.created_at
+                lease, None, now, placed, asked_at=held.created_at,
+                lifted=held.approved_by is not None,
             ))
             return lease
 
@@ -163,6 +216,14 @@ class Offers:
             # The key is that of the offer, and not of the client.
             raise _lapsed(values['offer']) from None
         return lease if dry_run else self._leases.opened(lease, now)
+
+    def _check_hold(self, seconds: int) -> None:
+        longest = self._conf.max_offer_hold
+        if seconds > longest:
+            raise exception.InvalidInput(
+                f'an offer can be held for at most {longest} seconds',
+                field='hold',
+            )
 
     def _check_number(self, tx: PlacingTx, project_id: str) -> None:
         most = self._conf.max_held_offers
@@ -183,7 +244,8 @@ class Offers:
         if held is not None:
             offers[0] |= {
                 'id': held.id, 'held_until': held.held_until,
-                'limited_by': None,
+                'needs_approval': held.needs_approval,
+                'limited_by': held.needs_approval and 'policy',
             }
         return {
             'offers': offers,
@@ -192,15 +254,16 @@ class Offers:
         }
 
     def _offered(self, found: LeaseWindow) -> _Shown:
-        limited_by = None
+        needs_approval = limited_by = None
         try:
-            self._bookings.enforcement.check_limits(
+            needs_approval = self._bookings.enforcement.check_limits(
                 self._ledger,
                 LeaseChange(
                     found.in_window, None, self._bookings.now(),
-                    found.found.placed,
+                    found.found.placed, lifted=True,
                 ),
             )
+            limited_by = needs_approval and 'policy'
         except exception.LimitExceeded:
             limited_by = 'policy'
         return {
@@ -210,6 +273,7 @@ class Offers:
             'end': found.window.end,
             'alternative': found.alternative,
             'limited_by': limited_by,
+            'needs_approval': needs_approval,
             'reservations': [
                 {
                     'resource_type': r.resource_type,
@@ -219,8 +283,8 @@ class Offers:
             ],
         }
 
-    def _shown(self, held: Lease) -> _Shown:
-        found = self._ledger.allocations(lease_id=held.id)
+    def _shown(self, source: Reader, held: Lease) -> _Shown:
+        found = source.allocations(lease_id=held.id)
         allocations = [a for a, _ in found]
         return {
             'id': held.id,
@@ -228,6 +292,8 @@ class Offers:
             'end': held.end,
             'held_until': held.held_until,
             'project_id': held.project_id,
+            'needs_approval': held.needs_approval,
+            'approved_by': held.approved_by,
             'reservations': [
                 {
                     'resource_type': r.resource_type,
@@ -242,13 +308,17 @@ class Offers:
 
 def _held(offered: LeaseWindow, now: int, seconds: int) -> Lease:
     """Return the lease that holds the room of an offer."""
-    lease = offered.in_window
-    until = min(now + seconds, lease.end)
-    return dataclasses.replace(
-        lease,
-        status=states.LEASE_CREATING,
-        events=(event.lapse(lease.id, until, now),),
+    lease = dataclasses.replace(
+        offered.in_window, status=states.LEASE_CREATING, events=()
     )
+    return _held_for(lease, now, seconds)
+
+
+def _held_for(held: Lease, now: int, seconds: int) -> Lease:
+    """Return a held offer that lapses after some seconds."""
+    until = min(now + seconds, held.end)
+    lapse = event.lapse(held.id, until, now, held.events)
+    return dataclasses.replace(held, events=(lapse,))
 
 
 def _still_held(

@@ -175,7 +175,9 @@ class Calls(Protocol):
     @_reading
     def search_offers(self, *, values: Values) -> Values: ...
 
-    def hold_offer(self, *, values: Values, seconds: int) -> Values: ...
+    def hold_offer(
+        self, *, values: Values, seconds: int, approval: bool | None = None
+    ) -> Values: ...
 
     @repeatable('idempotency_key', 'dry_run')
     def accept_offer(
@@ -190,6 +192,10 @@ class Calls(Protocol):
     @_reading
     def get_offer(
         self, *, offer_id: str, project_id: str | None
+    ) -> Values: ...
+
+    def update_offer(
+        self, *, offer_id: str, project_id: str | None, values: Values
     ) -> Values: ...
 
     def delete_offer(

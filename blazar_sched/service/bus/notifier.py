@@ -75,6 +75,11 @@ REQUEST_BOOK = 'request.book'
 REQUEST_MOVE = 'request.move'
 REQUEST_LAPSE = 'request.lapse'
 REQUEST_DELETE = 'request.delete'
+# A held offer waits for the approval of an administrator; an administrator has
+# approved or refused the offer.
+OFFER_WAIT = 'offer.wait'
+OFFER_APPROVE = 'offer.approve'
+OFFER_REFUSE = 'offer.refuse'
 # The types that webhooks of projects can have.
 OF_PROJECTS = (
     LEASE_CREATE, f'{LEASE_CREATE}{ERROR}', LEASE_UPDATE, LEASE_DELETE,
@@ -85,7 +90,7 @@ OF_PROJECTS = (
     BEFORE_END_STOP, LEASE_DEGRADED, LEASE_HEALED, LEASE_AT_RISK,
     LEASE_UNUSED, LEASE_LENDING, LEASE_MAINTENANCE, SERIES_AT_RISK,
     SERIES_FAILED, REQUEST_CREATE, REQUEST_BOOK, REQUEST_MOVE, REQUEST_LAPSE,
-    REQUEST_DELETE,
+    REQUEST_DELETE, OFFER_WAIT, OFFER_APPROVE, OFFER_REFUSE,
 )
 # The number of free hosts or instances is below a threshold, and no longer.
 CAPACITY_LOW = 'capacity.low'
@@ -122,6 +127,7 @@ _LOGGED = (
     'lease_id', 'series_id', 'request_id', 'threshold_id', 'host_id',
     'instance_id', 'name', 'project_id', 'user_id', 'start_date', 'end_date',
     'status', 'degraded', 'hypervisor_hostname', 'target_hypervisor_hostname',
+    'needs_approval', 'approved_by',
 )
 _CONTEXT = (
     'request_id', 'global_request_id', 'user_id', 'project_id', 'roles',
@@ -249,6 +255,13 @@ def lease(tx: Tx, event_type: str, lease: Lease) -> None:
     is_degraded = event_type == LEASE_DEGRADED
     form = payloads.degraded if is_degraded else payloads.lease
     _of_lease(tx, event_type, lease, lambda: form(lease))
+
+
+def offer(tx: Tx, event_type: str, held: Lease) -> None:
+    """Notify of the approval of a held offer; the type is from above."""
+    tx.notifications.append(Notification(
+        event_type, held.project_id, lambda: payloads.offer(held)
+    ))
 
 
 def maintenance(

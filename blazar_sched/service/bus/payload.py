@@ -64,6 +64,16 @@ def degraded(lease_: Lease) -> dict[str, Any]:
     }
 
 
+def offer(held: Lease) -> dict[str, Any]:
+    """Return the payload of a notification of a held offer."""
+    return {
+        **lease(held),
+        'held_until': _date(held.held_until),
+        'needs_approval': held.needs_approval,
+        'approved_by': held.approved_by,
+    }
+
+
 def maintenance(lease_: Lease, maintenance: Maintenance) -> dict[str, Any]:
     """Return the payload of a notification of a lease and a maintenance."""
     return {

@@ -6,6 +6,8 @@ filters. Limits are checked in the commit that writes a lease, so that
 concurrent requests cannot pass together. A filter that queries another service
 does so ahead of that commit: the commit is tried and rolled back, the filter
 is asked, and the commit is made.
+
+An administrator can lift the limits of approval filters for a held offer.
 """
 
 from collections.abc import Callable
@@ -63,6 +65,44 @@ class _NeedsExternalCheck(Exception):
         self.held = held
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Filters:
+    """The enabled filters.
+
+    :param strict: the filters whose refusals are final
+    :param approval: the filters whose limits an administrator can lift
+    """
+
+    strict: list[base.Filter]
+    approval: list[base.Filter]
+
+    def check(
+        self, change: LeaseChange, project: base.Project
+    ) -> str | None:
+        """Refuse a lease, or return the refusals that are lifted, if any.
+
+        :raises BlazarSchedError: the refusal of a filter
+        """
+        for f in self.strict:
+            f.check(change, project)
+        lifted = []
+        for f in self.approval:
+            try:
+                f.check(change, project)
+            except exception.LimitExceeded as e:
+                if change.lifted:
+                    lifted.append(str(e))
+                elif change.current is None:
+                    raise type(e)(
+                        f'{e}; an administrator can approve a held offer of '
+                        'the lease',
+                        field=e.field,
+                    ) from e
+                else:
+                    raise
+        return '; '.join(lifted) or None
+
+
 class Enforcement:
     """The enabled filters.
 
@@ -84,7 +124,8 @@ class Enforcement:
         unified = conf[enforcement_conf.GROUP].unified_limits_interval
         self._unified: keystone.Limits | None = None if unified else {}
         self._ledger = ledger
-        self._filters = _load(conf)
+        self._checks = _load(conf)
+        self._filters = [*self._checks.strict, *self._checks.approval]
         self._pool = pool or futurist.ThreadPoolExecutor(
             _WORKERS, rejection.reject_when_reached(_MAX_WAITING)
         )
@@ -100,7 +141,7 @@ class Enforcement:
         :param dry_run: whether the request is to change nothing
         """
         return Admission(
-            self._filters, self._ledger, dry_run, self._tell, self.project
+            self._checks, self._ledger, dry_run, self._tell, self.project
         )
 
     def project(self, source: reader.Reader, project_id: str) -> base.Project:
@@ -130,19 +171,20 @@ class Enforcement:
         source: reader.Reader,
         change: LeaseChange,
         project: base.Project | None = None,
-    ) -> None:
+    ) -> str | None:
         """Refuse a lease by the checks that are made in the commit alone.
 
         No other service is queried.
 
         :param source: the ledger or a commit
         :param project: what the project has, by default read from `source`
+        :returns: the refusals that are lifted, None if there are none
         :raises BlazarSchedError: the refusal of a filter
         """
-        if change.lease.is_limited:
-            project = project or self.project(source, change.project_id)
-            for f in self._filters:
-                f.check(change, project)
+        if not change.lease.is_limited:
+            return None
+        project = project or self.project(source, change.project_id)
+        return self._checks.check(change, project)
 
     def limits(self, project_id: str) -> list[dict[str, Any]]:
         """Return the limits of a project, with what the project uses.
@@ -217,7 +259,7 @@ class Admission:
 
     def __init__(
         self,
-        filters: list[base.Filter],
+        filters: _Filters,
         ledger: Ledger,
         is_dry_run: bool,
         tell: Callable[[Lease, functools.partial[None]], None],
@@ -227,7 +269,7 @@ class Admission:
         self._project = project
         self._tell = tell
         self._filters = filters
-        self._external = [f for f in filters if f.is_external]
+        self._external = [f for f in filters.strict if f.is_external]
         self._ledger = ledger
         self._allowed: LeaseChange | None = None
         self._current: base.Resources = {}
@@ -245,9 +287,7 @@ class Admission:
         lease = change.lease
         if change.is_unchanged or not lease.is_limited:
             return
-        project = self._project(tx, lease.project_id)
-        for f in self._filters:
-            f.check(change, project)
+        self._filters.check(change, self._project(tx, lease.project_id))
         if self._external:
             held = base.resources_of(tx, lease)
             if not self._is_allowed(change):
@@ -307,17 +347,26 @@ class Admission:
         self._allowed = request
 
 
-def _load(conf: cfg.ConfigOpts) -> list[base.Filter]:
+def _load(conf: cfg.ConfigOpts) -> _Filters:
+    options = conf[enforcement_conf.GROUP]
     found: stevedore.NamedExtensionManager[Any]
     found = stevedore.NamedExtensionManager(
         NAMESPACE,
-        conf[enforcement_conf.GROUP].enabled_filters,
+        options.enabled_filters,
         name_order=True,
         on_load_failure_callback=entry_points.refuse,
         on_missing_entrypoints_callback=_refuse_missing,
     )
-    filters = [each.plugin(conf) for each in found]
-    return [product.ProductFilter(conf), *filters]
+    filters = {each.name: each.plugin(conf) for each in found}
+    approval = []
+    for name in dict.fromkeys(options.approval_filters):
+        if name not in filters or filters[name].is_external:
+            raise ValueError(
+                f'[enforcement] approval_filters: {name} is not in '
+                'enabled_filters, or queries another service'
+            )
+        approval.append(filters.pop(name))
+    return _Filters([product.ProductFilter(conf), *filters.values()], approval)
 
 
 def _refuse_missing(names: Iterable[str]) -> None:

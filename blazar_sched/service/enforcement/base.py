@@ -63,6 +63,7 @@ class LeaseChange:
     :param held: the allocations that the lease has
     :param asked_at: when the project has asked for the lease, by a lease
         request or a held offer, in epoch seconds; None for now
+    :param lifted: whether the limits of approval filters are lifted
     """
 
     lease: Lease
@@ -71,6 +72,7 @@ class LeaseChange:
     placed: Allocations = dataclasses.field(default_factory=dict)
     held: Allocations = dataclasses.field(default_factory=dict)
     asked_at: int | None = None
+    lifted: bool = False
 
     @property
     def project_id(self) -> str:
@@ -88,6 +90,7 @@ class LeaseChange:
 class Project:
     """The leases of a project that are not over, with their whole hosts.
 
+    Held offers are leases, except for offers that wait for approval.
     They are read from the ledger at most once, on the first use.
 
     :param source: the ledger or a commit
@@ -171,8 +174,11 @@ class Project:
 
     @functools.cached_property
     def _leases(self) -> list[Lease]:
-        found: list[Lease] = self._source.open_leases(self.id)
-        return found
+        # An offer that nobody has approved yet keeps no lease from being made.
+        return [
+            lease for lease in self._source.open_leases(self.id)
+            if not lease.is_waiting
+        ]
 
     @functools.cached_property
     def _whole_hosts(self) -> dict[str, list[str]]:

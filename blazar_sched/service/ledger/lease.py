@@ -118,6 +118,8 @@ def select(
             created_at=None if row.created_at < 0 else row.created_at,
             updated_at=row.updated_at,
             changes=row.changes,
+            needs_approval=row.needs_approval,
+            approved_by=row.approved_by,
         )
         for row in found
     ]

@@ -171,6 +171,8 @@ class Lease(Base):
     created_at: orm.Mapped[int]
     updated_at: orm.Mapped[int | None]
     changes: orm.Mapped[int] = orm.mapped_column(server_default='0')
+    needs_approval: orm.Mapped[str | None] = orm.mapped_column(Text)
+    approved_by: orm.Mapped[str | None]
 
 
 class Series(Base):

@@ -106,7 +106,7 @@ class Endpoint:
         self.get_capacity = capacity.get
         self.list_offers = _owned(offers.list)
         self.get_offer = offers.get
-        self.delete_offer = offers.delete
+        self.update_offer, self.delete_offer = offers.update, offers.delete
         self.list_series = _owned(all_series.list)
         self.get_series, self.delete_series = all_series.get, all_series.delete
         self.create_maintenance = maintenances.create
@@ -247,9 +247,11 @@ class Endpoint:
         self._learn_flavors(values)
         return self._offers.search(values)
 
-    def hold_offer(self, values: Values, seconds: int) -> Values:
+    def hold_offer(
+        self, values: Values, seconds: int, approval: bool | None = None
+    ) -> Values:
         self._learn_flavors(values)
-        return self._offers.hold(values, seconds)
+        return self._offers.hold(values, seconds, bool(approval))
 
     def accept_offer(
         self, values: Values, idempotency_key: str, dry_run: bool = False

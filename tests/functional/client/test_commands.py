@@ -57,6 +57,7 @@ OURS = {
     'offer delete': 'DELETE /v1/offers/{offer_id}',
     'offer list': 'GET /v1/offers',
     'offer search': 'POST /v1/offers',
+    'offer set': 'PUT /v1/offers/{offer_id}',
     'offer show': 'GET /v1/offers/{offer_id}',
     'product list': 'GET /v1/products',
     'property list': 'GET /v1/properties',
@@ -280,6 +281,10 @@ def test_an_offer_is_held_and_accepted(program, client):
     ]
     shown = openstack.read(f'offer show {first["id"]}')
     assert shown['start_date'] == first['start_date']
+    for option, by in ('--refuse', None), ('--approve', 'admin'):
+        shown = openstack.read(f'offer set {first["id"]} {option} --hold 9m')
+        assert shown['approved_by'] == by
+    assert shown['held_until'] > first['held_until']
     lease = openstack.read(f'offer accept {first["id"]} accepted')
     assert (lease['id'], lease['name']) == (first['id'], 'accepted')
     [other, *_] = client.search_offers(
@@ -467,6 +472,6 @@ def test_a_mistake_is_explained(program):
 
 def test_commands_are_completed():
     done = programs.run(['openstack', 'complete'], os.environ)
-    assert "cmds_reservation_offer='accept delete list search show'" in (
+    assert "cmds_reservation_offer='accept delete list search set show'" in (
         done.stdout
     )

@@ -65,6 +65,9 @@ CALLS = (
     ('GET /v1/offers', '', lambda c, _: list(c.offers())),
     ('GET /v1/offers/{offer_id}', '',
      lambda c, m: c.get_offer(m['found'].offers[0])),
+    ('PUT /v1/offers/{offer_id}', '', lambda c, m: c.update_offer(
+        m['found'].offers[0], approved=False, hold='6m'
+    )),
     ('POST /v1/leases', '', lambda c, m: c.accept_offer(
         m['found'].offers[0], 'accepted'
     )),

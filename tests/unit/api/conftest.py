@@ -207,6 +207,8 @@ def offer():
         'end': 1893459600,
         'held_until': 1767229200,
         'project_id': 'p1',
+        'needs_approval': None,
+        'approved_by': None,
         'reservations': [
             {'resource_type': 'physical:host', 'available': 1},
         ],
@@ -453,6 +455,7 @@ def answers(
         'delete_calendar': None,
         'list_offers': [offer],
         'get_offer': offer,
+        'update_offer': offer,
         'delete_offer': None,
         'search_offers': {
             'offers': [{
@@ -478,6 +481,7 @@ def requests():
         ('POST', '/v1/offers'): {
             'duration': '6h', 'reservations': [reservation],
         },
+        ('PUT', '/v1/offers/{offer_id}'): {'approved': True},
         ('POST', '/v1/series'): {
             'name': 'course', 'rrule': 'FREQ=WEEKLY', 'duration': '8h',
             'time_zone': 'Europe/Berlin', 'start': '2030-01-07T09:00',

@@ -329,7 +329,7 @@ def test_request_ids(api, manager):
         (None, '1.0'),
         ('reservation 1.0', '1.0'),
         ('reservation 1.1', '1.1'),
-        ('reservation latest', '1.1'),
+        ('reservation latest', '1.2'),
         ('compute 2.96', '1.0'),
         ('compute 2.96, reservation 1.1', '1.1'),
     ],
@@ -348,7 +348,7 @@ def test_versions_by_header(api, manager, header, version):
     'header, status',
     [
         ('reservation 0.9', 406),
-        ('reservation 1.2', 406),
+        ('reservation 1.3', 406),
         ('reservation 1.9', 406),
         ('reservation 1.11', 406),
         ('reservation 2.0', 406),

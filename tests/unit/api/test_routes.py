@@ -72,6 +72,7 @@ OURS = {
     ('GET', '/v1/offers'): 200,
     ('POST', '/v1/offers'): 200,
     ('GET', '/v1/offers/{offer_id}'): 200,
+    ('PUT', '/v1/offers/{offer_id}'): 200,
     ('DELETE', '/v1/offers/{offer_id}'): 204,
     ('POST', '/v1/leases/{lease_id}/recall'): 200,
     ('GET', '/v1/leases/{lease_id}/extension'): 200,
@@ -113,7 +114,8 @@ def test_rules_have_blazars_names():
     ours = {
         'blazar:capacity:get', 'blazar:leases:share',
         'blazar:leases:extra_specs', 'blazar:offers:get',
-        'blazar:offers:post', 'blazar:offers:delete',
+        'blazar:offers:post', 'blazar:offers:approve',
+        'blazar:offers:delete',
         'blazar:series:get', 'blazar:series:post', 'blazar:series:put',
         'blazar:series:delete',
         'blazar:requests:get', 'blazar:requests:post',
@@ -244,7 +246,7 @@ def test_versions(api):
         'id': 'v1.0',
         'status': 'CURRENT',
         'min_version': '1.0',
-        'max_version': '1.1',
+        'max_version': '1.2',
         'links': [{'rel': 'self', 'href': 'http://localhost:1234/v1'}],
     }
     for path, body in (
@@ -313,7 +315,7 @@ def test_dry_run_of_a_route_without_one_is_refused(
     api, manager, requests, route, of_the_newest
 ):
     """See test_lease for the requests that have dry runs."""
-    version = microversion.V1_1 if of_the_newest else route.since
+    version = microversion.KNOWN[-1] if of_the_newest else route.since
     answer = send(api, requests, route, version, {'dry_run': 'true'})
     assert answer.status_code == 400
     assert answer.json['error_name'] == 'InvalidInput'

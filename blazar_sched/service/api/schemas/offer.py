@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The schema of a request for offers."""
+"""The schemas of requests for offers."""
 
 from blazar_sched.service.api import meaning
 from blazar_sched.service.api import validation
+from blazar_sched.service.api.field import BOOLEAN
 from blazar_sched.service.api.field import Field
 from blazar_sched.service.api.field import Object
 from blazar_sched.service.api.field import Type
@@ -73,3 +74,16 @@ _SEARCH = Object(
     ),
 )
 SEARCH = validation.by_version(_SEARCH.schema)
+_UPDATE = Object(
+    Field(
+        'approved',
+        'Whether the offer can be accepted although limits forbid the lease; '
+        'unchanged if absent',
+        type=BOOLEAN, required=False,
+    ),
+    Field(
+        'hold', 'How long the offer is held from now on; unchanged if absent',
+        type=DURATION, required=False,
+    ),
+)
+UPDATE = validation.by_version(_UPDATE.schema)

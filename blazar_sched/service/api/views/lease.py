@@ -18,6 +18,7 @@ from blazar_sched.service.api.field import TEXT_OR_NULL
 from blazar_sched.service.api.field import Type
 from blazar_sched.service.api.microversion import V1_0
 from blazar_sched.service.api.microversion import V1_1
+from blazar_sched.service.api.microversion import V1_2
 from blazar_sched.service.api.schemas.reservation import LABELS
 from blazar_sched.service.api.times import CREATED_AT
 from blazar_sched.service.api.times import DATE
@@ -86,6 +87,12 @@ LEASE = Object(
     ),
     dataclasses.replace(
         LABELS, get=lambda lease: lease.get('labels', {}), required=True
+    ),
+    Field(
+        'approved_by',
+        'ID of the user who has approved the held offer that the lease was; '
+        'null if the lease needed no approval', None,
+        TEXT_OR_NULL, since=V1_2,
     ),
     Field(
         'alternative',

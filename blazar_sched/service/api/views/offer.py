@@ -120,6 +120,12 @@ _NEAREST = Object(
 _HELD_UNTIL = (
     'Time at which the offer lapses, unless it was accepted or deleted before'
 )
+_NEEDS_APPROVAL = Field(
+    'needs_approval',
+    'The limits that forbid the lease, and that an administrator can lift by '
+    'approving the held offer; null if there are none',
+    None, TEXT_OR_NULL, since=microversion.V1_2,
+)
 _RESERVATIONS = Field(
     'reservations', 'The reservations, in the order of the request',
     type=Many(Object(
@@ -139,6 +145,12 @@ HELD_OFFER = Object(
     Field(
         'project_id', 'ID of the project for which the offer is held', 'p1',
         since=microversion.V1_1,
+    ),
+    _NEEDS_APPROVAL,
+    Field(
+        'approved_by',
+        f'{meaning.APPROVED_BY}; null if the offer is not approved', None,
+        TEXT_OR_NULL, since=microversion.V1_2,
     ),
     _RESERVATIONS,
     name='Offer',
@@ -167,6 +179,7 @@ WINDOW_OFFER = Object(
         '`policy` if a limit of the project forbids the lease; null if not',
         None, Type({'enum': ['policy', None]}),
     ),
+    _NEEDS_APPROVAL,
     _RESERVATIONS,
 )
 OFFERS = Object(
