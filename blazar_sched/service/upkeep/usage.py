@@ -121,7 +121,7 @@ class Usages:
         if since is None:
             since = now - int(self._conf.usage_interval)
         leases, allocations, instances = tx.leases_to_measure(
-            Window(min(since, now - 1), now)
+            Window(min(since, now), now + 1)
         )
         servers: _Servers = defaultdict(list)
         for each in instances:
@@ -138,7 +138,7 @@ class Usages:
             tx.delete_usage(now - self._conf.keep_usage)
         reserved: Counter[tuple[str, ...]] = Counter()
         for part in self._parts(
-            tx, leases, allocations, servers, Window(now - 1, now)
+            tx, leases, allocations, servers, Window(now, now + 1)
         ):
             for name, amount in part.reserved.items():
                 reserved[part.project_id, name] += amount
