@@ -8,6 +8,7 @@ import shlex
 import pytest
 
 from tests.functional.client import conftest
+from tests.standins.clients import add_compute_node
 from tests.standins.neutron import NETWORK
 
 USER = pathlib.Path(__file__).parents[3] / 'doc/source/user'
@@ -37,17 +38,32 @@ def known_ids(client):
     }
 
 
-@pytest.mark.parametrize('page', ['leases', 'offers', 'capacity', 'timeline'])
+@pytest.mark.parametrize('page', [
+    'leases', 'offers', 'requests', 'series', 'capacity', 'timeline',
+])
 def test_the_commands_of_a_page_run_in_its_order(
     page, service, endpoint, connect, tmp_path
 ):
     service.manager.flavors.sync()
     client = connect().reservation
-    for n in range(1, 5):
+    # The page of lease requests has one for eight hosts.
+    services = service.manager.services
+    for n in range(5, 9):
+        add_compute_node(
+            services.nova, services.placement, f'compute-{n}', 16, 65536, 1000
+        )
+    for n in range(1, 9):
         client.create_host(name=f'compute-{n}', gpu='a100')
     for n in (100, 101):
         client.create_floating_ip(
             floating_network_id=NETWORK, floating_ip_address=f'203.0.113.{n}'
+        )
+    if page == 'requests':
+        # Somebody has all hosts, so that the request waits.
+        client.create_lease(
+            name='full', start_date='2030-03-01T00:00:00Z',
+            end_date='2030-04-01T00:00:00Z',
+            reservations=[{**HOST, 'min': 8, 'max': 8}],
         )
     shell = conftest.Shell('openstack', endpoint, tmp_path)
     lines = COMMAND.findall((USER / f'{page}.rst').read_text())
