@@ -54,6 +54,7 @@ def test_every_filter_tells_its_figures(api):
     # The external service has none.
     assert limits(api, BOB) == {
         ('max_lease_duration', 'seconds'): (86400, None),
+        ('min_start_lead', 'seconds'): (0, None),
         ('max_start_horizon', 'seconds'): (-1, None),
         ('max_end_horizon', 'seconds'): (-1, None),
         ('max_leases_per_project', 'leases'): (2, 0),

@@ -65,6 +65,9 @@ class Trusts:
     def delete_trust(self, trust_id):
         pass
 
+    def limits(self):
+        return {}
+
 
 class CloudWithTrusts(ManagedCloud):
     """A cloud with trusts; `live` runs a lease from its creation to its end.
