@@ -274,7 +274,10 @@ class Loop:
 
 
 class Looped:
-    """A part of the manager with one loop, which a subclass creates."""
+    """A part of the manager with one loop, which a subclass creates.
+
+    A part with several loops overrides `loops`.
+    """
 
     _loop: Loop
 
@@ -283,7 +286,9 @@ class Looped:
         return (self._loop,)
 
     def start(self) -> None:
-        self._loop.start()
+        for each in self.loops:
+            each.start()
 
     def stop(self) -> None:
-        self._loop.stop()
+        for each in self.loops:
+            each.stop()

@@ -44,7 +44,7 @@ _NOTIFICATIONS = 'threshold notifications'
 _WEBHOOK = 'threshold webhook'
 
 
-class Thresholds:
+class Thresholds(loop.Looped):
     """The thresholds of the options, and the loops that compare and send.
 
     A webhook that hangs delays other requests to the webhook only.
@@ -79,14 +79,6 @@ class Thresholds:
     @property
     def loops(self) -> tuple[loop.Loop, ...]:
         return self._comparing, self._posting
-
-    def start(self) -> None:
-        for each in self.loops:
-            each.start()
-
-    def stop(self) -> None:
-        for each in self.loops:
-            each.stop()
 
     def step(self) -> None:
         """Compare the thresholds, and send notifications of changes."""

@@ -39,7 +39,7 @@ _Servers = dict[str, list[Instance]]
 _PAGE = 1000
 
 
-class Usages:
+class Usages(loop.Looped):
     """The usage of the reservations in a ledger.
 
     :param clock: returns the time in epoch seconds
@@ -74,14 +74,6 @@ class Usages:
     @property
     def loops(self) -> tuple[loop.Loop, ...]:
         return self._measuring, self._notifying
-
-    def start(self) -> None:
-        for each in self.loops:
-            each.start()
-
-    def stop(self) -> None:
-        for each in self.loops:
-            each.stop()
 
     def step(self) -> None:
         """Add the usage since the step before; delete what is too old."""
