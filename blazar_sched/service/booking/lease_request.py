@@ -277,7 +277,8 @@ class LeaseRequests(loop.Looped):
         if made is not None:
             return made, False
         most = self._conf.max_waiting_requests
-        waiting = tx.waiting_requests()
+        by_turns = self._conf.requests_by_turns
+        waiting = tx.waiting_requests(None if by_turns else new.project_id)
         own = [r for r in waiting if r.project_id == new.project_id]
         if len(own) >= most:
             raise exception.MaxWaitingRequests(
@@ -286,8 +287,7 @@ class LeaseRequests(loop.Looped):
                 field='wait_until',
             )
         new = dataclasses.replace(new, number=next_number(
-            new, waiting, tx.last_request_number(),
-            self._conf.requests_by_turns,
+            new, waiting, tx.last_request_number(), by_turns
         ))
         tx.put_lease_request(new)
         notifier.lease_request(tx, REQUEST_CREATE, new)
