@@ -7,8 +7,6 @@ most, and its metrics are read once in each minute.
 
 import json
 import pathlib
-import shutil
-import subprocess
 from types import SimpleNamespace
 
 import pytest
@@ -18,6 +16,7 @@ from blazar_sched.domain.window import FOREVER
 from blazar_sched.replica import metrics as worker_metrics
 from blazar_sched.service import loop
 from blazar_sched.service import metrics
+from tests import promtool
 from tests.functional.manager.conftest import hosts
 
 RULES = pathlib.Path(__file__).parents[3] / 'doc/source/admin/alerts.yml'
@@ -76,37 +75,17 @@ def recorded(world, conf, monkeypatch):
 
 def firing(folder, series, minutes):
     """Assert by promtool which alerts fire in which minutes."""
-    promtool = shutil.which('promtool')
-    if promtool is None:
-        pytest.skip('promtool is not installed: it comes with Prometheus')
-    path = folder / 'alerts.json'
-    path.write_text(json.dumps({
-        'rule_files': [str(RULES)],
-        'evaluation_interval': '1m',
-        'tests': [{
-            'interval': '1m',
-            # The time of the first sample is 0 in promtool.
-            'input_series': [
-                {'series': name, 'values': ' '.join(values)}
-                for name, values in series.items()
+    promtool.check(folder, RULES, series, [
+        {
+            'expr': FIRING,
+            'eval_time': f'{minute}m',
+            'exp_samples': [
+                {'labels': f'{{alertname="{name}"}}', 'value': 1}
+                for name in sorted(names)
             ],
-            'promql_expr_test': [
-                {
-                    'expr': FIRING,
-                    'eval_time': f'{minute}m',
-                    'exp_samples': [
-                        {'labels': f'{{alertname="{name}"}}', 'value': 1}
-                        for name in sorted(names)
-                    ],
-                }
-                for minute, names in minutes.items()
-            ],
-        }],
-    }))
-    ran = subprocess.run(
-        [promtool, 'test', 'rules', path], capture_output=True, text=True
-    )
-    assert ran.returncode == 0, ran.stderr
+        }
+        for minute, names in minutes.items()
+    ])
 
 
 def since(recorded):

@@ -6,14 +6,12 @@ promtool plays Prometheus, and answers CloudKitty's own query.
 """
 
 import datetime
-import json
 import pathlib
-import shutil
-import subprocess
 
 import pytest
 import yaml
 
+from tests import promtool
 from tests.functional.manager.conftest import hosts
 from tests.functional.manager.conftest import instances
 
@@ -49,45 +47,6 @@ def played(world, minutes):
     return series
 
 
-def charged(query, series, folder):
-    """Assert by promtool what a query returns after PERIOD minutes."""
-    promtool = shutil.which('promtool')
-    if promtool is None:
-        pytest.skip('promtool is not installed: it comes with Prometheus')
-
-    def check(expected):
-        path = folder / 'charging.json'
-        path.write_text(json.dumps({
-            'rule_files': [str(RULES)],
-            'evaluation_interval': '1m',
-            'tests': [{
-                'interval': '1m',
-                'input_series': [
-                    {'series': name, 'values': ' '.join(values)}
-                    for name, values in series.items()
-                ],
-                'promql_expr_test': [{
-                    'expr': query,
-                    'eval_time': f'{PERIOD - 1}m',
-                    'exp_samples': [
-                        {
-                            'labels':
-                            f'{{project_id="p",resource_class="{name}"}}',
-                            'value': value,
-                        }
-                        for name, value in expected.items()
-                    ],
-                }],
-            }],
-        }))
-        ran = subprocess.run(
-            [promtool, 'test', 'rules', path], capture_output=True, text=True
-        )
-        assert ran.returncode == 0, ran.stderr
-
-    return check
-
-
 def of_recipe():
     """Return CloudKitty's query of an hour of project `p`, and the factor."""
     [(metric, recipe)] = yaml.safe_load(RECIPE.read_text())['metrics'].items()
@@ -111,10 +70,21 @@ def test_the_rule_and_the_query_charge_what_was_reserved(world, tmp_path):
     series = played(world, PERIOD)
     query, factor = of_recipe()
     assert factor == f'1/{PERIOD}'
-    charged(query, series, tmp_path)({
+    expected = {
         'HOST': 20, 'VCPU': 8 * 20 + 6 * 40,
         'MEMORY_MB': 8192 * 20 + 1536 * 40, 'DISK_GB': 80 * 20 + 3 * 40,
-    })
+    }
+    promtool.check(tmp_path, RULES, series, [{
+        'expr': query,
+        'eval_time': f'{PERIOD - 1}m',
+        'exp_samples': [
+            {
+                'labels': f'{{project_id="p",resource_class="{name}"}}',
+                'value': value,
+            }
+            for name, value in expected.items()
+        ],
+    }])
 
 
 def test_cloudkitty_takes_the_recipe():
