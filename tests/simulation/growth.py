@@ -223,6 +223,8 @@ def held():
     That is of all objects of a class together: what grows in memory is the
     length of some dictionary, list or set.
     """
+    # What nothing refers to is not held, whenever it is collected.
+    gc.collect()
     found = collections.Counter()
     for each in gc.get_objects():
         kind = type(each)

@@ -65,6 +65,7 @@ def test_no_table_and_no_memory_grows(play):
     assert end[SERIES] < MAX_SERIES
 
 
+@pytest.mark.more
 def test_without_retention_the_tables_grow(play):
     grown, end = play(keep_leases=0, keep_usage=0, changes_kept=10**6)
     assert {t for t in FOLLOW if not end[f'rows, {t}']} == set()
