@@ -4,6 +4,7 @@
 from oslo_config import cfg
 from oslo_config import types
 
+from blazar_sched.conf import group_limit
 from blazar_sched.conf import product
 from blazar_sched.conf import relocation
 from blazar_sched.conf import threshold
@@ -448,6 +449,7 @@ opts = [
     ),
     threshold.opt,
     product.opt,
+    group_limit.opt,
     cfg.IntOpt(
         'max_held_offers',
         default=5,

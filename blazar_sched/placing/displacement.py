@@ -21,6 +21,7 @@ from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.relocation import Rules
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.window import Window
+from blazar_sched.placing import group_limit
 from blazar_sched.placing import relocation
 from blazar_sched.placing.lease_placing import Allocations
 from blazar_sched.placing.lease_placing import Placer
@@ -146,7 +147,8 @@ class _Clearing:
             candidates = placer.candidates(reservation)
             for room, part in placer.room(reservation).parts(candidates):
                 for host in self._by_cost(
-                    part.hosts, room.window, reservation
+                    group_limit.open_hosts(room, part, reservation.demand),
+                    room.window, reservation,
                 ):
                     if len(self._failed) >= MAX_FAILED:
                         return False

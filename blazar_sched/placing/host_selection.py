@@ -18,6 +18,7 @@ from blazar_sched.domain.demand import Demand
 from blazar_sched.domain.demand import Instances
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.reservation import Reservation
+from blazar_sched.placing import group_limit
 from blazar_sched.placing.room import count_each
 from blazar_sched.placing.room import Room
 from blazar_sched.replica.catalog import Candidates
@@ -147,6 +148,21 @@ def place_hosts(
     :param kept: uuids of the hosts held now
     :raises NotEnoughHostsAvailable: if fewer than `minimum` hosts are free
     """
+    return list(group_limit.pick(
+        room, candidates, None,
+        lambda part: dict.fromkeys(
+            _pick_hosts(room, part, minimum, maximum, kept), 1
+        ),
+    ))
+
+
+def _pick_hosts(
+    room: Room,
+    candidates: Candidates,
+    minimum: int,
+    maximum: int,
+    kept: Collection[str],
+) -> list[str]:
     parts = room.parts(candidates)
     still = {
         name
@@ -187,7 +203,19 @@ def place_instances(
     :param kept: slots held now by host: no host loses a slot without need
     :raises NotEnoughHostsAvailable: if not all slots find room
     """
-    kept = kept or {}
+    return group_limit.pick(
+        room, candidates, wanted.slot,
+        lambda part: _pick_slots(room, part, wanted, kept or {}),
+        wanted.amount if wanted.affinity else 1,
+    )
+
+
+def _pick_slots(
+    room: Room,
+    candidates: Candidates,
+    wanted: Instances,
+    kept: Mapping[str, int],
+) -> dict[str, int]:
     parts = room.parts(candidates)
     amount = wanted.amount
     if wanted.affinity:
@@ -200,6 +228,8 @@ def place_instances(
         free |= room_of.slots(part.others(held), amount, wanted.slot)
     for name in candidates.closed & free.keys():
         free[name] = min(free[name], kept[name])
+    for name in candidates.most.keys() & free.keys():
+        free[name] = min(free[name], candidates.most[name])
     if wanted.affinity is False:
         free = {name: 1 for name, count in free.items() if count}
     if sum(free.values()) < amount:

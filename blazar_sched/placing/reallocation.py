@@ -99,7 +99,7 @@ def reallocate(
 def _in_order(
     placers: Sequence[Placer],
     lease: Lease,
-    order: Iterable[Reservation],
+    order: Sequence[Reservation],
     hosts: Collection[str],
     reduced: Collection[Allocation],
 ) -> tuple[lease_placing.Allocations, Counter[str]]:
@@ -118,7 +118,9 @@ def _in_order(
     with contextlib.ExitStack() as undo:
         for r in lease.reservations:
             undo.enter_context(indexes.removed(old[r.id]))
-            undo.enter_context(indexes.added(widened(r, old[r.id])))
+            undo.enter_context(indexes.added(widened(r, (
+                a for a in old[r.id] if r not in order or a.host not in hosts
+            ))))
         for r in order:
             kept = {a.host: a for a in old[r.id] if a.host not in hosts}
             kept |= {a.host: a for a in reduced if a.reservation_id == r.id}

@@ -146,6 +146,10 @@ def edges(
         ends, starts = floating_ip.edges(floating_ips)
         openings.append(ends)
         closings.append(starts)
+    for group in replica.indexes.groups:
+        starts, ends = group.edges(bounds.around)
+        openings.append(ends)
+        closings.append(starts)
     for seconds, hosts in _by_cleaning_time(replica, lease, options).items():
         starts, ends = replica.indexes.edges(
             hosts, bounds.around.widened(seconds)

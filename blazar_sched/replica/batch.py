@@ -49,6 +49,8 @@ class Batch:
         # entries.
         self.adds: list[Change] = []
         self.allocations: list[Change] = []
+        # All allocations.
+        self.allocated: list[Allocation] = []
         # The entries of other resource classes, as (resource class, change).
         self.others: list[tuple[str, Change]] = []
         # The instances among the entries of RESOURCE_CLASSES that count for
@@ -61,6 +63,7 @@ class Batch:
         An allocation of other resource classes alone is not in the index of
         RESOURCE_CLASSES.
         """
+        self.allocated.append(allocation)
         change = add_allocation(allocation)
         others = inventory.others(allocation.amounts)
         self._add_others(others, *change[1:6])

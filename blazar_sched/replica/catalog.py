@@ -35,13 +35,15 @@ class Candidates:
 
     A host that the index does not know has no row and is never chosen. The
     hosts in `closed` may keep what they have, and take nothing more. The hosts
-    in `own` have a cleaning time of their own.
+    in `own` have a cleaning time of their own. The hosts in `most` take so
+    many instances at most.
     """
 
     hosts: Mapping[str, Host]
     rows: 'array.array[int]'
     closed: frozenset[str] = frozenset()
     own: frozenset[str] = frozenset()
+    most: Mapping[str, int] = dataclasses.field(default_factory=dict)
     # The answers of `remembered`, by its key.
     _remembered: dict[Hashable, str | None] = dataclasses.field(
         default_factory=dict, init=False, repr=False, compare=False
@@ -64,6 +66,27 @@ class Candidates:
     def known(self, names: Iterable[str]) -> list[str]:
         """Return the names that are candidates, without duplicates."""
         return [name for name in dict.fromkeys(names) if name in self.hosts]
+
+    def limited(
+        self, index: ext.TimelineIndex, most: Mapping[str, int]
+    ) -> 'Candidates':
+        """Return candidates that take at most so many instances.
+
+        :param most: the numbers of some hosts, 0 for a host to leave out
+        """
+        hosts = {
+            uuid: host for uuid, host in self.hosts.items()
+            if most.get(uuid, 1)
+        }
+        return Candidates(
+            hosts, rows(index, hosts), self.closed & hosts.keys(),
+            self.own & hosts.keys(),
+            {
+                uuid: min(count, self.most.get(uuid, count))
+                for uuid, count in {**self.most, **most}.items()
+                if uuid in hosts
+            },
+        )
 
     def others(self, rows: 'array.array[int]') -> 'array.array[int]':
         """Return the rows of the candidates, except for the given rows."""

@@ -5,7 +5,8 @@ RESOURCE_CLASSES have one index, `main`, with every host. Each other resource
 class has an index of its own in `extra`, with the hosts that have inventory of
 the class: see replica.extra. Where reservations may not overcommit hosts,
 `reserved` counts the allocations alone: see replica.reserved. Where instances
-are relocated, `total` has the sum of all hosts: see replica.total.
+are relocated, `total` has the sum of all hosts: see replica.total. Each group
+limit has a timeline in `groups`: see replica.group.
 """
 
 import array
@@ -25,6 +26,7 @@ import operator
 from blazar_sched import ext
 from blazar_sched.domain import inventory
 from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.group_limit import GroupLimit
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.window import FOREVER
@@ -38,6 +40,7 @@ from blazar_sched.replica.batch import Change
 from blazar_sched.replica.batch import Lifetime
 from blazar_sched.replica.catalog import rows
 from blazar_sched.replica.extra import Extra
+from blazar_sched.replica.group import Group
 from blazar_sched.replica.total import Total
 
 # What an index counts besides its resource classes: see `peaks_of`.
@@ -82,6 +85,7 @@ class Indexes:
     :param accounting_: how instances are counted; see replica.accounting
     :param overcommit: whether reservations may overcommit hosts; if so,
         `reserved` is None
+    :param group_limits: the limits on what is reserved on groups of hosts
     """
 
     def __init__(
@@ -89,6 +93,7 @@ class Indexes:
         hosts: Mapping[str, Host],
         accounting_: accounting.Accounting,
         overcommit: bool = True,
+        group_limits: Iterable[GroupLimit] = (),
     ) -> None:
         self.hosts = hosts
         self.accounting = accounting_
@@ -96,6 +101,7 @@ class Indexes:
         self.extra = Extra(hosts)
         self.reserved = None if overcommit else reserved.new()
         self.total: Total | None = None
+        self.groups = [Group(each, hosts) for each in group_limits]
 
     def apply(self, batch: Batch) -> None:
         """Apply a batch: all of it, or nothing.
@@ -109,6 +115,8 @@ class Indexes:
                 reserved.apply(self.reserved, batch)
             if self.total is not None:
                 self.total.apply(batch)
+            for group in self.groups:
+                group.apply(batch)
 
     def check(self, batch: Batch) -> None:
         """Refuse a batch that `apply` would refuse, but apply nothing.
@@ -167,6 +175,24 @@ class Indexes:
             allocated.append(placed(_columns(batch.allocations)))
             reserved.load(self.reserved, hosts, allocated)
         return missing
+
+    def start_groups(self, reservation_ids: Iterable[str]) -> None:
+        """Count what is reserved on the groups of hosts anew.
+
+        O(number of all allocations).
+
+        :param reservation_ids: the ids of all reservations
+        """
+        if not self.groups:
+            return
+        allocations = [
+            allocation
+            for id_ in reservation_ids
+            for allocation in self.allocations(id_).values()
+        ]
+        self.groups = [
+            Group(each.limit, self.hosts, allocations) for each in self.groups
+        ]
 
     def start_total(
         self, instances: Container[str], lifetimes: Collection[Lifetime]
@@ -534,6 +560,8 @@ class Indexes:
             yield self.extra[name], changes
         if self.reserved is not None:
             yield self.reserved, batch.allocations
+        for group in self.groups:
+            yield group.index, list(group.adding(batch.allocated))
 
     def _changes(self, batch: Batch) -> list[Change]:
         """Return the changes of the main index for a batch.

@@ -16,6 +16,7 @@ from typing import Protocol
 from blazar_sched import ext
 from blazar_sched.domain import inventory
 from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.group_limit import GroupLimit
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
 from blazar_sched.replica import accounting
@@ -52,6 +53,7 @@ class Replica(Entities):
     :param relocating: whether instances may be relocated, so that the demand
         for all hosts together is counted; it is also counted where a host has
         this policy of its own
+    :param group_limits: the limits on what is reserved on groups of hosts
     """
 
     def __init__(
@@ -60,12 +62,15 @@ class Replica(Entities):
         revision: int = 0,
         overcommit: bool = True,
         relocating: bool = False,
+        group_limits: Iterable[GroupLimit] = (),
     ) -> None:
         super().__init__()
         self._relocating = relocating
         self.accounting = accounting_
         self.revision = revision
-        self.indexes = Indexes(self.hosts, accounting_, overcommit)
+        self.indexes = Indexes(
+            self.hosts, accounting_, overcommit, group_limits
+        )
         self.present = present.Present(self.hosts)
         self.expected_ends = ExpectedEnds(self.present, self.histories)
         self.left_out = left_out.LeftOut()
@@ -128,6 +133,7 @@ class Replica(Entities):
             missing = self._load_what_can_be(records, allocations)
         else:
             missing = self._load_all(records, allocations)
+        self.indexes.start_groups(self.reservations)
         self._settle()
         self.revision = revision
         return missing

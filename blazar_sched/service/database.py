@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from oslo_config import cfg
 
+from blazar_sched.conf import group_limit
 from blazar_sched.domain.notification import Notification
 from blazar_sched.service.ledger import ledger
 from blazar_sched.service.metrics import Metrics
@@ -32,6 +33,7 @@ def open_ledger(
             metrics=metrics,
             overcommit=conf.manager.overcommit_reservations,
             relocating=conf.manager.relocate_instances,
+            group_limits=group_limit.group_limits(conf),
         )
     except ValueError as e:
         raise cfg.Error(f'[database] connection cannot be used: {e}') from e

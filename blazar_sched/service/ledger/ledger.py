@@ -17,6 +17,7 @@ be rolled back.
 
 from collections.abc import Callable
 from collections.abc import Iterator
+from collections.abc import Sequence
 import contextlib
 import functools
 import threading
@@ -30,7 +31,9 @@ from oslo_log import log
 import sqlalchemy as sa
 
 from blazar_sched.domain import exception
+from blazar_sched.domain.group_limit import GroupLimit
 from blazar_sched.domain.notification import Notification
+from blazar_sched.replica import accounting
 from blazar_sched.replica import record
 from blazar_sched.replica import state
 from blazar_sched.service import faults
@@ -76,6 +79,7 @@ class Ledger(reader.Reader):
     :param metrics: the metrics that count commits and conflicts
     :param overcommit: whether reservations may overcommit hosts
     :param relocating: whether instances may be relocated
+    :param group_limits: the limits on what is reserved on groups of hosts
     """
 
     def __init__(
@@ -88,6 +92,7 @@ class Ledger(reader.Reader):
         metrics: Metrics | None = None,
         overcommit: bool = True,
         relocating: bool = False,
+        group_limits: Sequence[GroupLimit] = (),
     ) -> None:
         self.replica: state.Replica | None = None
         self._url = url
@@ -96,8 +101,10 @@ class Ledger(reader.Reader):
         self._sleep = sleep
         self._on_change = on_change
         self._notify = notify
-        self._overcommit = overcommit
-        self._relocating = relocating
+        self._new_replica = functools.partial(
+            state.Replica, accounting.LedgerAccounting, overcommit=overcommit,
+            relocating=relocating, group_limits=group_limits,
+        )
         self._metrics = metrics or service_metrics.new()
         self._writer = str(uuid.uuid4())
         self._commits = 0
@@ -413,9 +420,7 @@ class Ledger(reader.Reader):
     def _load(self) -> state.Replica:
         """Return the replica, loaded before a commit as loading is slow."""
         if self.replica is None:
-            self.replica = snapshot.load(
-                self, self._overcommit, self._relocating
-            )
+            self.replica = snapshot.load(self, self._new_replica)
         return self.replica
 
     def _catch_up(

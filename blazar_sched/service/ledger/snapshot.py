@@ -148,10 +148,13 @@ def _some(
         after = ''
 
 
+def _new() -> state.Replica:
+    return state.Replica(accounting.LedgerAccounting)
+
+
 def load(
     source: access.Reads,
-    overcommit: bool = True,
-    relocating: bool = False,
+    new: Callable[[], state.Replica] = _new,
 ) -> state.Replica:
     """Return a new replica, which may have parts of later revisions.
 
@@ -160,26 +163,18 @@ def load(
     transaction. The changes after the revision of the replica bring all parts
     to one revision. The replica leaves out records that it cannot use.
 
-    :param overcommit: whether reservations may overcommit hosts
-    :param relocating: whether instances may be relocated
+    :param new: returns an empty replica, by LedgerAccounting
     """
     try:
-        return _load(source, overcommit, relocating, leave_out=False)
+        return _load(source, new(), leave_out=False)
     except ext.TimelineError as e:
         LOG.error('The replica leaves out invalid records: %s', e)
-        return _load(source, overcommit, relocating, leave_out=True)
+        return _load(source, new(), leave_out=True)
 
 
 def _load(
-    source: access.Reads,
-    overcommit: bool,
-    relocating: bool,
-    leave_out: bool,
+    source: access.Reads, replica: state.Replica, leave_out: bool
 ) -> state.Replica:
-    replica = state.Replica(
-        accounting.LedgerAccounting, overcommit=overcommit,
-        relocating=relocating,
-    )
     _, revision = access.read(change.newest)(source)
     replica.load(
         revision, _all_records(source), _all_allocations(source), leave_out

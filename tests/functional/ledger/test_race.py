@@ -6,6 +6,7 @@ lock, so that only the database separates them.
 """
 
 import dataclasses
+import json
 import threading
 from unittest import mock
 import uuid
@@ -16,7 +17,10 @@ import sqlalchemy as sa
 from blazar_sched.domain import exception
 from blazar_sched.domain import inventory
 from blazar_sched.domain.demand import Addresses
+from blazar_sched.domain.demand import Hosts
 from blazar_sched.domain.floating_ip import FloatingIP
+from blazar_sched.domain.group_limit import GroupLimit
+from blazar_sched.placing import lease_placing
 from blazar_sched.service.ledger import models
 from blazar_sched.service.resources import floating_ip as resource
 
@@ -106,6 +110,35 @@ def test_the_last_slot_is_won_once(store, open_ledger, nouns, host):
     assert pauses == []
     assert len(store.allocations(host=host.uuid)) == 2
     assert store.check() == []
+
+
+@pytest.mark.row('F76')
+def test_the_last_of_a_group_limit_is_won_once(store, open_ledger, nouns):
+    """Each client has a host of its own, and one rack gives power to all."""
+    hosts = [nouns.host() for _ in range(CLIENTS)]
+    names = iter([each.hypervisor_hostname for each in hosts])
+    store.commit(lambda tx: [tx.put_host(each) for each in hosts])
+    overlap = Overlap(0.02)
+    limits = [GroupLimit('rack', max=1)]
+
+    def client():
+        lease = nouns.lease(START, END)
+        wanted = ["==", "$hypervisor_hostname", next(names)]
+        reservation = nouns.reservation(
+            lease, demand=Hosts(1, 1, json.dumps(wanted))
+        )
+        lease = dataclasses.replace(lease, reservations=(reservation,))
+
+        def work(tx):
+            replica = tx.replica
+            overlap.wait()
+            placed = lease_placing.place(replica, lease, lease.window)
+            tx.add_lease(lease, placed[reservation.id])
+
+        open_ledger(group_limits=limits).commit(work)
+
+    assert run(client) == ['full'] * (CLIENTS - 1) + ['won']
+    assert len(store.leases()) == 1
 
 
 def test_without_the_protocol_it_is_overbooked(

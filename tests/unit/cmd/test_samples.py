@@ -11,6 +11,7 @@ from oslo_policy import policy
 import pytest
 import yaml
 
+from blazar_sched.conf import group_limit as group_limit_conf
 from blazar_sched.conf import nova as nova_conf
 from blazar_sched.conf import product as product_conf
 from blazar_sched.conf import scheduler as scheduler_conf
@@ -112,6 +113,8 @@ def test_the_sample_says_what_is_so_by_default(sample, tmp_path):
     set_to['manager', 'capacity_threshold'] = thresholds, []
     products = product_conf.products(conf)
     set_to['manager', 'product'] = products, {}
+    limits = group_limit_conf.group_limits(conf)
+    set_to['manager', 'group_limit'] = limits, ()
     set_to['nova', 'pci_alias'] = nova_conf.pci_aliases(conf), {}
     assert {k: v for k, v in set_to.items() if v[0] != v[1]} == {}
 

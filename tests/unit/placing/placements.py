@@ -122,10 +122,11 @@ def make_lease(id, project_id, window, wanted):
 class Placements:
     """A replica, its hosts, and the leases placed on them."""
 
-    def __init__(self, hosts, overcommit=True):
+    def __init__(self, hosts, overcommit=True, group_limits=()):
         self.hosts = {h.uuid: h for h in hosts}
         self.replica = state.Replica(
-            accounting.LedgerAccounting, overcommit=overcommit
+            accounting.LedgerAccounting, overcommit=overcommit,
+            group_limits=group_limits,
         )
         self.replica.load(0, map(record.encode, self.hosts.values()))
         self.allocations = {}
@@ -176,6 +177,7 @@ class Placements:
                 self.replica.indexes.main,
                 *self.replica.indexes.extra.values(),
                 *filter(None, [self.replica.indexes.reserved]),
+                *(each.index for each in self.replica.indexes.groups),
             )
         ]
 

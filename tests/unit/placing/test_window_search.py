@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import pytest
 
 from blazar_sched.domain import exception
+from blazar_sched.domain.group_limit import GroupLimit
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.domain.window import Window
 from blazar_sched.placing import lease_placing
@@ -182,8 +183,9 @@ class Asked:
         )
 
 
-def booked(hosts, leases, overcommit):
-    world = Placements(hosts, overcommit)
+def booked(hosts, leases, overcommit, most=None):
+    limits = () if most is None else [GroupLimit('all hosts', max=most)]
+    world = Placements(hosts, overcommit, limits)
     for number, (window, wanted) in enumerate(leases):
         world.place(
             make_lease(f'l{number}', 'mine', window, wanted), window
@@ -199,7 +201,10 @@ CLEANED_HOSTS = st.builds(
     ],
     HOSTS, st.tuples(*3 * [st.sampled_from([None, None, 0])]),
 )
-WORLDS = st.builds(booked, CLEANED_HOSTS, BOOKED, st.booleans())
+WORLDS = st.builds(
+    booked, CLEANED_HOSTS, BOOKED, st.booleans(),
+    st.sampled_from([None, None, 1, 2]),
+)
 LIMITS = pytest.mark.parametrize('limits', [None, 'by trial', 'by index'])
 SEARCHES = given(
     world=WORLDS, wanted=RESERVATIONS, bounds=BOUNDS, options=OPTIONS,

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Selection of hosts within the group limits.
+
+Hosts are selected without regard to the limits first, so that a selection that
+exceeds none costs nothing but a look at each group. Of a group of which too
+much is selected, each host is limited to a part of what the group limit
+allows, the hosts of the selection first, and hosts are selected again.
+"""
+
+import bisect
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
+import functools
+
+from blazar_sched.domain import exception
+from blazar_sched.domain.demand import Demand
+from blazar_sched.placing.room import Room
+from blazar_sched.replica.catalog import Candidates
+from blazar_sched.replica.group import Group
+
+Slot = Mapping[str, int] | None
+
+
+def pick(
+    room: Room,
+    candidates: Candidates,
+    slot: Slot,
+    select: Callable[[Candidates], dict[str, int]],
+    together: int = 1,
+) -> dict[str, int]:
+    """Return how many instances, or 1 for a whole host, each host gets.
+
+    A selection that exists may be missed if hosts of one group count
+    differently, or if a host is in several groups. At most one selection more
+    than there are groups.
+
+    :param slot: the amounts of an instance, None for whole hosts
+    :param select: returns the selection among some candidates
+    :param together: the least number of instances that a host gets
+    :raises NotEnoughHostsAvailable: if there are too few hosts, naming the
+        group limits that leave hosts out
+    """
+    reached: list[str] = []
+    while True:
+        try:
+            picked = select(candidates)
+        except exception.NotEnoughHostsAvailable as e:
+            if not reached:
+                raise
+            raise exception.NotEnoughHostsAvailable(
+                f'{e}; {", ".join(reached)}', e.field, e.offer
+            ) from e
+        for group in room.indexes.groups:
+            left = group.room(room.window, room.ignore)
+            most = _most(group, left, slot, picked, together)
+            if any(most[host] < count for host, count in picked.items()
+                   if host in most):
+                break
+        else:
+            return picked
+        reached.append(
+            f'the group limit {group.limit.name} leaves {max(left, 0)} of '
+            f'{group.most} in the window'
+        )
+        candidates = candidates.limited(room.indexes.main, most)
+
+
+def open_hosts(
+    room: Room, candidates: Candidates, demand: Demand
+) -> Iterator[str]:
+    """Yield the candidates on which no group limit is reached yet."""
+    slot = None if demand.whole else demand.slot
+    groups = [
+        (group, group.room(room.window, room.ignore))
+        for group in room.indexes.groups
+    ]
+    for host in candidates.hosts:
+        if all(group.amount(host, slot, 1) <= left for group, left in groups):
+            yield host
+
+
+def _most(
+    group: Group,
+    left: int,
+    slot: Slot,
+    picked: Mapping[str, int],
+    together: int,
+) -> dict[str, int]:
+    """Return how many instances each host of a group may get.
+
+    Whatever of these the hosts get, the limit is not exceeded. The picked
+    hosts come first, then the others as long as the limit allows.
+
+    :param left: what may still be reserved in the group
+    """
+    most = {}
+    wanted = sum(picked.values())
+    for host in dict.fromkeys((*picked, *group.members)):
+        if host not in group.members:
+            continue
+        amounts = functools.partial(group.amount, host, slot)
+        count = bisect.bisect_right(
+            range(picked.get(host, wanted) + 1), left, key=amounts
+        ) - 1
+        most[host] = count if count >= together else 0
+        left -= amounts(most[host])
+    return most

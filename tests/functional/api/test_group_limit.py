@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Limits on what leases have of a group of hosts, through the API."""
+
+import pytest
+
+V1_1 = {'OpenStack-API-Version': 'reservation 1.1'}
+ADMIN, ALICE, BOB = (
+    {**V1_1, 'X-Auth-Token': token}
+    for token in ('admin', 'alice:p1', 'bob:p2')
+)
+DAY = {'start_date': '2030-01-01 00:00', 'end_date': '2030-01-02 00:00'}
+HOST = {'resource_type': 'physical:host', 'min': 1, 'max': 1}
+SMALL = {
+    'resource_type': 'virtual:instance', 'vcpus': 2, 'memory_mb': 1024,
+    'disk_gb': 0, 'amount': 1,
+}
+
+pytestmark = pytest.mark.row('F76')
+
+
+@pytest.fixture
+def options():
+    return (
+        '[manager]\n'
+        'group_limit = {"name": "rack 7", "resource_properties": '
+        '["==", "$$rack", "7"], "resource_class": "VCPU", "max": 8}\n'
+        'group_limit = {"name": "three quarters", "share": 0.75, '
+        '"resource_class": "VCPU"}\n'
+    )
+
+
+def reserve(api, headers=ALICE, day=DAY, **reservation):
+    return api.simulate_post('/v1/leases', headers=headers, json={
+        'name': 'lease', **day, 'reservations': [reservation],
+    })
+
+
+def get(api, path):
+    return api.simulate_get(f'/v1/{path}', headers=ADMIN).json
+
+
+def refused(answer, *words):
+    assert answer.status_code == 409, answer.text
+    assert answer.json['error_name'] == 'NotEnoughHostsAvailable'
+    for each in words:
+        assert each in answer.json['error_message']
+
+
+def test_the_limit_leads_to_another_host(api):
+    # The host of rack 7 has 16 VCPUs, of which leases may have 8.
+    assert reserve(api, **HOST).status_code == 201
+    names = {
+        each['id']: each['hypervisor_hostname']
+        for each in get(api, 'os-hosts')['hosts']
+    }
+    assert [
+        names[each['resource_id']]
+        for each in get(api, 'os-hosts/allocations')['allocations']
+        if each['reservations']
+    ] == ['compute-2']
+    # The other host is restricted to a project: rack 7 has no whole host.
+    refused(
+        reserve(api, BOB, **HOST),
+        'the group limit rack 7 leaves 8 of 8 in the window',
+    )
+
+
+def test_instances_of_all_projects_share_a_limit(api):
+    assert reserve(api, BOB, **{**SMALL, 'amount': 3}).status_code == 201
+    refused(
+        reserve(api, BOB, **{**SMALL, 'amount': 2}),
+        'room for 1', 'the group limit rack 7 leaves 2 of 8 in the window',
+    )
+    other = {'start_date': '2030-01-02 00:00', 'end_date': '2030-01-03 00:00'}
+    assert reserve(
+        api, BOB, other, **{**SMALL, 'amount': 4}
+    ).status_code == 201
+    assert reserve(api, BOB, **SMALL).status_code == 201
+
+
+def test_a_share_of_all_hosts_stays_for_others(api):
+    # 24 of the 32 VCPUs: a whole host and half of the other one.
+    assert reserve(api, **HOST).status_code == 201
+    assert reserve(api, BOB, **{**SMALL, 'amount': 4}).status_code == 201
+    refused(
+        reserve(api, BOB, **SMALL), 'the group limit', '0 of',
+    )
+
+
+def test_a_search_offers_the_first_time_with_room(api):
+    assert reserve(api, BOB, **{**SMALL, 'amount': 4}).status_code == 201
+    answer = api.simulate_post('/v1/offers', headers=BOB, json={
+        'reservations': [{**SMALL, 'amount': 2}], 'duration': '2h',
+        'start_date': '2030-01-01 10:00',
+        'latest_start_date': '2030-01-05 00:00',
+    })
+    assert answer.status_code == 200, answer.text
+    first = answer.json['offers'][0]['start_date']
+    assert first.startswith('2030-01-02T00:00')
+
+
+def test_a_lease_request_waits_for_the_limit(service, api):
+    lease = reserve(api, BOB, **{**SMALL, 'amount': 4}).json['lease']
+    made = api.simulate_post('/v1/requests', headers=BOB, json={
+        'name': 'waits', 'reservations': [SMALL], 'duration': '2h',
+        'start_date': '2030-01-01 10:00',
+        'latest_start_date': '2030-01-01 10:00',
+    })
+    assert made.status_code in (200, 201, 202), made.text
+    assert made.json['request']['status'] == 'WAITING', made.text
+    api.simulate_delete(f'/v1/leases/{lease["id"]}', headers=BOB)
+    service.manager.lease_requests.step()
+    path = f'/v1/requests/{made.json["request"]["id"]}'
+    found = api.simulate_get(path, headers=BOB).json['request']
+    assert found['status'] == 'BOOKED'

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Group limits as options: read from a file, and refused."""
+
+import pytest
+
+from blazar_sched.conf import group_limit
+from blazar_sched.conf import service
+
+RACK = (
+    '{"name": "rack 7", "resource_properties": ["==", "$$rack", "7"], '
+    '"counted_property": "watts", "max": 12000}'
+)
+GPUS = '{"name": "GPUs", "resource_class": "CUSTOM_A100", "share": 0.75}'
+
+
+@pytest.fixture
+def read(tmp_path):
+    """read(value, …) -> the group limits of a file with these values."""
+
+    def read(*values):
+        path = tmp_path / 'blazar-sched.conf'
+        lines = [f'group_limit = {each}' for each in values]
+        path.write_text('\n'.join(['[manager]', *lines]))
+        conf = service.load(['--config-file', str(path)])
+        return group_limit.group_limits(conf)
+
+    return read
+
+
+def test_group_limits_are_read_from_a_file(read):
+    rack, gpus = read(RACK, GPUS)
+    assert (
+        rack.name, rack.resource_properties, rack.counted_property, rack.max
+    ) == ('rack 7', '["==", "$rack", "7"]', 'watts', 12000)
+    assert (gpus.resource_class, gpus.share, gpus.max) == (
+        'CUSTOM_A100', 0.75, None
+    )
+
+
+def test_of_two_group_limits_of_one_name_the_last_counts(read):
+    [limit] = read(RACK, RACK.replace('12000', '9000'))
+    assert limit.max == 9000
+
+
+@pytest.mark.parametrize(
+    ('value', 'named'),
+    [
+        ('{', 'Expecting'),
+        (RACK.replace('"name": "rack 7", ', ''), 'name'),
+        (RACK.replace('12000', '-1'), 'max'),
+        (RACK.replace('12000', '1.5'), 'max'),
+        (RACK.replace('12000', '12000, "share": 1'), 'valid under each'),
+        (RACK.replace(', "max": 12000', ''), 'not valid'),
+        (GPUS.replace('0.75', '1.1'), 'share'),
+        (RACK.replace('"max"', '"resource_class": "VCPU", "max"'), 'not'),
+        (RACK.replace('"=="', '"?="'), 'resource_properties'),
+        (RACK.replace('"max"', '"most"'), 'most'),
+    ],
+)
+def test_a_wrong_group_limit_stops_the_service(read, value, named):
+    with pytest.raises(ValueError, match=f'is no group limit: .*{named}'):
+        read(value)

@@ -1,0 +1,373 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Placing within group limits, compared with brute force."""
+
+from collections import Counter
+import dataclasses
+import itertools
+
+from hypothesis import given
+from hypothesis import strategies as st
+import pytest
+
+from blazar_sched.domain import exception
+from blazar_sched.domain.group_limit import GroupLimit
+from blazar_sched.domain.host import Host
+from blazar_sched.domain.inventory import Inventory
+from blazar_sched.domain.window import Window
+from blazar_sched.placing import lease_placing
+from blazar_sched.placing import reallocation
+from blazar_sched.placing.window_search import Bounds
+from blazar_sched.placing.window_search import edges
+from blazar_sched.placing.window_search import Search
+from blazar_sched.replica import record
+from tests.unit.placing.placements import FLAVOR
+from tests.unit.placing.placements import make_lease
+from tests.unit.placing.placements import Placements
+from tests.unit.placing.placements import TIMES
+from tests.unit.placing.placements import WINDOWS
+
+RACKS = 'AB'
+LAST = 3 * TIMES
+
+
+def make_host(name, rack='A', vcpus=4, watts='300', **fields):
+    inventory = {
+        c: Inventory(total)
+        for c, total in (
+            ('VCPU', vcpus), ('MEMORY_MB', 8192), ('DISK_GB', 100),
+            ('CUSTOM_GPU', 3),
+        )
+    }
+    return Host(
+        name, name, name, inventory=inventory,
+        capabilities={'rack': rack, 'watts': watts}, **fields,
+    )
+
+
+def rack(name, most, **counted):
+    return GroupLimit(
+        f'rack {name}', f'["==", "$rack", "{name}"]', max=most, **counted
+    )
+
+
+def hosts(least, most=None):
+    return 'physical:host', {'min': least, 'max': most or least}
+
+
+def slots(amount, affinity=None, **resources):
+    return 'flavor:instance', {
+        'resources': resources or {'VCPU': 1}, 'amount': amount,
+        'affinity': affinity,
+    }
+
+
+def place(world, id_, window, *wanted, **options):
+    lease = make_lease(id_, 'mine', window, wanted)
+    return world.place(lease, window, **options)
+
+
+def on(placed):
+    return sorted(a.host for a in itertools.chain(*placed.values()))
+
+
+class Counted:
+    """What is reserved of the groups, counted second by second."""
+
+    def __init__(self, world, limits):
+        self._world = world
+        self._limits = limits
+
+    def most(self, limit):
+        members = self.members(limit)
+        if limit.max is not None:
+            return limit.max
+        return int(limit.share * sum(self._whole(limit, h) for h in members))
+
+    def members(self, limit):
+        text = limit.resource_properties
+        return [
+            host for host in self._world.replica.hosts.values()
+            if not text or f'"{host.capabilities["rack"]}"' in text
+        ]
+
+    def at(self, limit, at, but=None):
+        """Return what is reserved of a group at a time."""
+        names = {h.uuid: h for h in self.members(limit)}
+        return sum(
+            self._amount(limit, names[a.host], a)
+            for id_, many in self._world.allocations.items() for a in many
+            if a.host in names and a.start <= at < a.end
+            and not (but and id_.startswith(but))
+        )
+
+    def peak(self, limit, window, but=None):
+        return max(
+            self.at(limit, at, but) for at in range(window.start, window.end)
+        )
+
+    def check(self, placed, window):
+        """Check that no group is exceeded where a lease was placed."""
+        for limit in self._limits:
+            names = {h.uuid: h for h in self.members(limit)}
+            mine = sum(
+                self._amount(limit, names[a.host], a)
+                for a in itertools.chain(*placed.values()) if a.host in names
+            )
+            assert not mine or self.peak(limit, window) <= self.most(limit)
+
+    def _whole(self, limit, host):
+        if limit.resource_class:
+            held = host.inventory.get(limit.resource_class)
+            return held.total if held else 0
+        if limit.counted_property:
+            return int(host.capabilities[limit.counted_property])
+        return 1
+
+    def _amount(self, limit, host, allocation):
+        if allocation.whole or not limit.resource_class:
+            return self._whole(limit, host)
+        return allocation.amounts.get(limit.resource_class, 0)
+
+
+LIMITS = st.lists(
+    st.builds(
+        lambda name, counted, most: (
+            dataclasses.replace(
+                rack(name, None, **counted), share=most / 16
+            ) if most < 0 else rack(name, most, **counted)
+        ),
+        st.sampled_from(RACKS),
+        st.sampled_from([
+            {}, {'resource_class': 'VCPU'}, {'resource_class': 'CUSTOM_GPU'},
+            {'counted_property': 'watts'},
+        ]),
+        st.sampled_from([0, 1, 2, 3, 5, 8, 400, 700]),
+    ) | st.builds(
+        lambda share: GroupLimit('share', share=share / 8), st.integers(0, 8)
+    ),
+    min_size=1, max_size=3, unique_by=lambda limit: limit.name,
+)
+MADE = st.tuples(*(
+    st.builds(
+        make_host, st.just(name), st.sampled_from(RACKS), st.integers(1, 6),
+        st.sampled_from(['100', '300', '400']),
+    )
+    for name in 'abcd'
+))
+PHYSICAL = st.builds(
+    lambda least, more: hosts(least, least + more), st.integers(1, 3),
+    st.integers(0, 1),
+)
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(
+            st.just('place'), WINDOWS,
+            st.lists(PHYSICAL | FLAVOR, min_size=1, max_size=2),
+        ),
+        st.tuples(st.just('extend'), st.integers(0, 9), st.integers(1, 5)),
+        st.tuples(st.just('remove'), st.integers(0, 9)),
+        st.tuples(st.just('host'), st.integers(0, 3), MADE),
+    ),
+    max_size=12,
+)
+
+
+@given(MADE, LIMITS, STEPS)
+def test_no_lease_exceeds_a_limit(made, limits, steps):
+    world = Placements(made, group_limits=limits)
+    counted = Counted(world, limits)
+    leases = {}
+    for number, (what, *args) in enumerate(steps):
+        if what == 'place':
+            window, wanted = args
+            placed = place(world, f'l{number}-', window, *wanted)
+            if placed is not None:
+                leases[f'l{number}-'] = window, wanted
+                counted.check(placed, window)
+        elif what == 'host':
+            which, anew = args
+            world.replica.apply(
+                world.replica.revision + 1, [record.encode(anew[which])]
+            )
+            world.hosts[anew[which].uuid] = anew[which]
+        elif leases:
+            id_ = list(leases)[args[0] % len(leases)]
+            window, wanted = leases[id_]
+            if what == 'extend':
+                longer = Window(window.start, window.end + args[1])
+                placed = place(world, id_, longer, *wanted, active=True)
+                if placed is not None:
+                    leases[id_] = longer, wanted
+                    counted.check(placed, longer)
+            else:
+                del leases[id_]
+                gone = [n for n in world.allocations if n.startswith(id_)]
+                world.replica.apply(world.replica.revision + 1, [
+                    (record.ALLOCATION, a.id, None)
+                    for name in gone for a in world.allocations.pop(name)
+                ])
+        for group in world.replica.indexes.groups:
+            for at in range(LAST):
+                assert group.room(Window(at, at + 1)) == (
+                    counted.most(group.limit) - counted.at(group.limit, at)
+                )
+
+
+@given(
+    st.lists(st.sampled_from(RACKS), min_size=5, max_size=5),
+    st.lists(st.integers(0, 4), min_size=2, max_size=2),
+    st.lists(st.tuples(WINDOWS, st.integers(1, 3)), max_size=4),
+    WINDOWS, st.integers(1, 5),
+)
+def test_as_many_hosts_as_the_limits_leave_are_found(
+    racks, most, booked, window, least
+):
+    limits = [rack(name, n) for name, n in zip(RACKS, most, strict=True)]
+    world = Placements(
+        [make_host(n, r) for n, r in zip('abcde', racks, strict=True)],
+        group_limits=limits,
+    )
+    for number, (when, count) in enumerate(booked):
+        place(world, f'l{number}-', when, hosts(count))
+    taken = {
+        a.host for many in world.allocations.values() for a in many
+        if a.start < window.end and window.start < a.end
+    }
+    free = Counter(
+        host.capabilities['rack'] for host in world.hosts.values()
+        if host.uuid not in taken
+    )
+    counted = Counted(world, limits)
+    there = sum(
+        max(0, min(
+            free[name], limit.max - counted.peak(limit, window)
+        ))
+        for name, limit in zip(RACKS, limits, strict=True)
+    )
+    placed = place(world, 'mine', window, hosts(least))
+    assert (placed is not None) == (there >= least)
+
+
+@given(
+    st.integers(0, 12), st.integers(0, 12), st.integers(1, 12),
+    st.integers(1, 2),
+)
+def test_as_many_instances_as_the_limits_leave_are_found(
+    most_a, most_b, amount, vcpus
+):
+    limits = [
+        rack('A', most_a, resource_class='VCPU'),
+        rack('B', most_b, resource_class='VCPU'),
+    ]
+    world = Placements(
+        [make_host(n, r) for n, r in zip('abc', 'ABB', strict=True)],
+        group_limits=limits,
+    )
+    there = min(4 // vcpus, most_a // vcpus) + min(
+        2 * (4 // vcpus), most_b // vcpus
+    )
+    placed = place(world, 'mine', Window(0, 1), slots(amount, VCPU=vcpus))
+    assert (placed is not None) == (there >= amount)
+
+
+@given(
+    st.integers(1, 3), st.lists(
+        st.tuples(WINDOWS, st.integers(1, 2)), min_size=1, max_size=5
+    ),
+    st.integers(0, 6), st.integers(1, 4), st.integers(1, 2),
+)
+def test_the_search_finds_the_first_window(most, booked, first, least, count):
+    world = Placements(
+        [make_host(n) for n in 'abcd'], group_limits=[rack('A', most)]
+    )
+    for number, (when, wanted) in enumerate(booked):
+        place(world, f'l{number}-', when, hosts(wanted))
+    lease = make_lease('mine', 'mine', Window(0, 1), [hosts(count)])
+    bounds = Bounds(first, LAST, least, least)
+
+    def attempt(window):
+        return lease_placing.place(world.replica, lease, window)
+
+    found = Search(
+        bounds, attempt, lambda: edges(world.replica, lease, bounds)
+    ).earliest(1, 1)
+
+    def has_room(start):
+        try:
+            attempt(Window(start, start + least))
+        except exception.NotEnoughHostsAvailable:
+            return False
+        return True
+
+    expected = next(filter(has_room, range(first, LAST + 1)), None)
+    assert [each.window.start for each in found] == (
+        [] if expected is None else [expected]
+    )
+
+
+def test_another_rack_is_used_and_the_refusal_names_both():
+    world = Placements(
+        [make_host('a', 'A'), make_host('b', 'A'), make_host('c', 'B')],
+        group_limits=[
+            rack('A', 350, counted_property='watts'), rack('B', 1)
+        ],
+    )
+    window = Window(0, 10)
+    assert on(place(world, 'one', window, hosts(2))) in (['a', 'c'], [
+        'b', 'c'
+    ])
+    lease = make_lease('two', 'mine', Window(9, 11), [hosts(1)])
+    with pytest.raises(exception.NotEnoughHostsAvailable) as caught:
+        lease_placing.place(world.replica, lease, Window(9, 11))
+    assert str(caught.value) == (
+        '1 host is needed, 0 are free; the group limit rack A leaves 50 of '
+        '350 in the window'
+    )
+    # The window after is free.
+    assert place(world, 'two', Window(10, 11), hosts(1))
+
+
+def test_an_active_lease_is_extended_within_the_limit_only():
+    world = Placements(
+        [make_host('a'), make_host('b')], group_limits=[rack('A', 1)]
+    )
+    place(world, 'one', Window(0, 10), hosts(1))
+    place(world, 'two', Window(10, 20), hosts(1))
+    assert place(
+        world, 'one', Window(0, 11), hosts(1), active=True
+    ) is None
+    assert place(world, 'two', Window(10, 30), hosts(1), active=True)
+
+
+def test_a_failed_host_is_replaced_within_the_limit():
+    world = Placements(
+        [make_host('a'), make_host('b'), make_host('c', 'B')],
+        group_limits=[rack('A', 1), rack('B', 0)],
+    )
+    window = Window(0, 10)
+    [host] = on(place(world, 'one', window, hosts(1)))
+    lease = make_lease('one', 'mine', window, [hosts(1)])
+    placed = reallocation.reallocate(world.replica, lease, window, [host])
+    assert on(placed) == [{'a': 'b', 'b': 'a'}[host]]
+
+
+def test_instances_are_all_on_one_host_within_the_limit():
+    world = Placements(
+        [make_host('a', 'A'), make_host('b', 'B')],
+        group_limits=[rack('A', 2, resource_class='VCPU')],
+    )
+    placed = place(world, 'one', Window(0, 1), slots(3, affinity=True))
+    assert on(placed) == ['b']
+
+
+def test_memory_is_counted_in_gib():
+    limit = GroupLimit('memory', resource_class='MEMORY_MB', max=16384)
+    world = Placements(
+        [make_host(name) for name in 'abc'], group_limits=[limit]
+    )
+    window = Window(0, 1)
+    assert place(world, 'one', window, hosts(1))
+    assert place(
+        world, 'two', window, slots(8, MEMORY_MB=1024)
+    )
+    assert place(world, 'three', window, slots(1, MEMORY_MB=1)) is None
