@@ -46,3 +46,5 @@ class Usage(Resource):
     no_show: float = resource.Body('no_show', type=float)
     #: Hours for which starts of reservations were due and not done.
     late: float = resource.Body('late', type=float)
+    #: Amount x hours of the leases that were refused.
+    refused: float = resource.Body('refused', type=float)

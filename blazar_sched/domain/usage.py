@@ -15,6 +15,7 @@ import dataclasses
 import datetime
 import itertools
 import operator
+import uuid
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import states
@@ -24,6 +25,7 @@ from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.lending import Lending
 from blazar_sched.domain.reservation import Reservation
+from blazar_sched.domain.window import FOREVER
 from blazar_sched.domain.window import Window
 
 HOST = 'HOST'
@@ -36,10 +38,15 @@ GROUPS = (
     'project_id', 'lease_id', 'reservation_id', 'resource_type', 'flavor',
     'product', 'day',
 )
-
+# The figures of a row of a report.
+FIGURES = (
+    'reserved', 'used', 'idle', 'lent', 'no_show', 'late', 'refused',
+)
 # The most rows of a report.
 MAX_ROWS = 10_000
 
+# The namespace of the ids of usages of what was refused.
+_REFUSED = uuid.UUID('5e0a1d8e-7c1c-4f5b-9d38-0b6f2f4f5c11')
 _RESERVATION = operator.attrgetter('reservation_id')
 
 # Amounts by resource class.
@@ -58,6 +65,8 @@ class Usage:
     :param lent: the same of what the reservation has lent
     :param late: seconds for which the start was due and not done
     :param until: when the usage was measured last, epoch seconds
+    :param refused: amount x seconds of the leases that were refused on the
+        day; only in a usage without a lease, see `refused`
     """
 
     reservation_id: str
@@ -72,6 +81,7 @@ class Usage:
     lent: Amounts
     late: int
     until: int
+    refused: Amounts | None = None
 
     def plus(self, later: 'Usage') -> 'Usage':
         """Return the sum of two measurements of one day."""
@@ -82,6 +92,7 @@ class Usage:
             lent=_sum(self.lent, later.lent),
             late=self.late + later.late,
             until=later.until,
+            refused=_sum(self.refused or {}, later.refused or {}),
         )
 
 
@@ -130,6 +141,35 @@ def measure(
             )
 
 
+def refused(lease: Lease, now: int) -> Iterator[Usage]:
+    """Yield what a lease has asked for that is refused, by reservation.
+
+    The usages of one project, resource type, flavor and product have one id,
+    so that there are few of them, however many leases are refused. A whole
+    host counts as HOST alone, and a lease without an end as one of
+    DEFAULT_DAYS.
+
+    :param now: epoch seconds
+    """
+    seconds = (
+        DEFAULT_DAYS * DAY if lease.end == FOREVER else lease.window.duration
+    )
+    for each in lease.reservations:
+        demand = each.demand
+        kind = (
+            lease.project_id, each.resource_type,
+            demand.encode().get('flavor_id') or '', each.product,
+        )
+        amounts = {HOST: 1} if demand.whole else demand.slot
+        if isinstance(demand, Addresses):
+            amounts = {FLOATING_IP: 1}
+        yield Usage(
+            str(uuid.uuid5(_REFUSED, '\n'.join(kind))), now - now % DAY, '',
+            *kind, {}, {}, {}, 0, now,
+            {c: n * demand.least * seconds for c, n in amounts.items()},
+        )
+
+
 def sums(
     usages: Iterable[Usage], group_by: Collection[str]
 ) -> dict[tuple[str, ...], Counter[str]]:
@@ -156,6 +196,8 @@ def sums(
                 row['lent'] += each.lent.get(name, 0)
                 row['no_show'] += 0 if is_shown else reserved
                 row['late'] += each.late
+            for name, asked in (each.refused or {}).items():
+                found[*group, name]['refused'] += asked
         if len(found) > MAX_ROWS:
             raise exception.InvalidInput(
                 f'the report would have more than {MAX_ROWS} rows: group by '
@@ -166,6 +208,8 @@ def sums(
 
 def _shown(each: Usage, name: str) -> str:
     """Return an attribute of a usage as a report shows it."""
+    if name == 'reservation_id' and not each.lease_id:
+        return ''
     value: str | int = getattr(each, name)
     if isinstance(value, str):
         return value

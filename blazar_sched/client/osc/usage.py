@@ -17,7 +17,7 @@ class ListUsage(verb.List):
     columns = (
         'project_id', 'lease_id', 'reservation_id', 'resource_type', 'flavor',
         'product', 'day', 'resource_class', 'reserved', 'used', 'idle', 'lent',
-        'no_show', 'late',
+        'no_show', 'late', 'refused',
     )
     options = (
         moment('--start-date', 'Start of the report, 30 days by default'),

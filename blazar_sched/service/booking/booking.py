@@ -6,12 +6,18 @@ and notified of; after the commit, the runner of events is woken. A booker adds
 to this only what is its own.
 """
 
+from collections import deque
 from collections.abc import Callable
+from collections.abc import Iterator
+import contextlib
 import dataclasses
 
 from oslo_config import cfg
 
+from blazar_sched.domain import exception
+from blazar_sched.domain import usage
 from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.usage import Usage
 from blazar_sched.service import resources
 from blazar_sched.service.booking.draft import Drafts
 from blazar_sched.service.booking.idempotency import Key
@@ -25,6 +31,10 @@ from blazar_sched.service.events.runner import Runner
 from blazar_sched.service.events.trust import Trusts
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.tx import PlacingTx
+
+# The most refused reservations that are counted between two measurements of
+# the usage.
+MAX_REFUSED = 10_000
 
 # A function to call after a commit that has removed a lease.
 Removed = Callable[[], None]
@@ -55,10 +65,22 @@ class Bookings:
         self.drafts = Drafts(conf, drivers)
         self.writer = LeaseWriter(conf, drivers, self.drafts)
         self._trusts = trusts
+        # What was refused since the usage was measured last.
+        self.refused: deque[Usage] = deque()
 
     def now(self) -> int:
         """Return the time in whole epoch seconds."""
         return int(self.clock())
+
+    @contextlib.contextmanager
+    def counting(self, lease: Lease, dry_run: bool) -> Iterator[None]:
+        """Count a new lease in the usage if the block refuses the lease."""
+        try:
+            yield
+        except (exception.NotEnoughHostsAvailable, exception.LimitExceeded):
+            if not dry_run and len(self.refused) < MAX_REFUSED:
+                self.refused += usage.refused(lease, self.now())
+            raise
 
     def once(
         self,

@@ -132,7 +132,8 @@ class Leases:
             )
 
         try:
-            lease = self._at_first_start(values, earliest, now, book)
+            with self._bookings.counting(earliest, dry_run):
+                lease = self._at_first_start(values, earliest, now, book)
         except exception.NotEnoughHostsAvailable as e:
             if not offering:
                 raise

@@ -506,6 +506,7 @@ class Usage(Base):
     lent: orm.Mapped[dict[str, Any]]
     late: orm.Mapped[int]
     until: orm.Mapped[int] = orm.mapped_column(index=True)
+    refused: orm.Mapped[dict[str, Any] | None]
 
 
 class Instance(Base):

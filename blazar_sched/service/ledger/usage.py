@@ -127,13 +127,16 @@ def sums(
 def of_day(
     connection: sa.Connection, day: int, after: str, limit: int
 ) -> list[Usage]:
-    """Return usages of a day, by the ids of the reservations.
+    """Return usages of leases on a day, by the ids of the reservations.
 
     :param after: the id before the first
     """
     return list(_select(
         connection,
-        sa.and_(models.Usage.day == day, models.Usage.reservation_id > after),
+        sa.and_(
+            models.Usage.day == day, models.Usage.reservation_id > after,
+            models.Usage.lease_id != '',
+        ),
         limit,
     ))
 

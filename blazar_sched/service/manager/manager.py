@@ -219,7 +219,8 @@ class Manager:
             conf, self.ledger, self.clock, monotonic, pool
         )
         self.usages = usage.Usages(
-            conf, self.ledger, self.notifier, self.clock
+            conf, self.ledger, self.notifier, self.bookings.refused,
+            self.clock,
         )
         self.timeline = timeline.Timeline(
             conf, self.ledger, self.capacity, self.clock

@@ -13,6 +13,8 @@ from collections import deque
 from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
+from collections.abc import Sequence
+import dataclasses
 import functools
 from typing import Any
 
@@ -25,6 +27,7 @@ from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.usage import DAY
 from blazar_sched.domain.usage import DEFAULT_DAYS
+from blazar_sched.domain.usage import FIGURES
 from blazar_sched.domain.usage import MAX_DAYS
 from blazar_sched.domain.usage import Usage
 from blazar_sched.domain.window import Window
@@ -42,6 +45,7 @@ _PAGE = 1000
 class Usages(loop.Looped):
     """The usage of the reservations in a ledger.
 
+    :param refused: what was refused since the last measurement
     :param clock: returns the time in epoch seconds
     :ivar reserved: the amounts that were reserved at the last measurement, by
         project and resource class
@@ -52,9 +56,11 @@ class Usages(loop.Looped):
         conf: cfg.ConfigOpts,
         ledger: Ledger,
         notifier: Notifier,
+        refused: deque[Usage],
         clock: Callable[[], float],
     ) -> None:
         self._conf = conf.manager
+        self._refused = refused
         self._ledger = ledger
         self._notifier = notifier
         self._clock = clock
@@ -78,9 +84,12 @@ class Usages(loop.Looped):
     def step(self) -> None:
         """Add the usage since the step before; delete what is too old."""
         now = int(self._clock())
+        refused = list(self._refused)
         ended, self._before, self.reserved = self._ledger.write(
-            functools.partial(self._measure, now=now)
+            functools.partial(self._measure, refused=refused, now=now)
         )
+        for _ in refused:
+            self._refused.popleft()
         self._last = now
         if self._conf.notify_usage and self._notifier.is_on:
             self._ended += [(day, '') for day in ended]
@@ -99,10 +108,11 @@ class Usages(loop.Looped):
         return loop.IDLE
 
     def _measure(
-        self, tx: Tx, now: int
+        self, tx: Tx, refused: Sequence[Usage], now: int
     ) -> tuple[range, _Servers, Counter[tuple[str, ...]]]:
         """Write the usage up to now.
 
+        :param refused: what was refused
         :returns: the days that have ended since the last measurement, the
             servers, and the amounts that are reserved
         """
@@ -122,8 +132,10 @@ class Usages(loop.Looped):
         parts = self._parts(
             tx, leases, allocations, servers, Window(since, now)
         ) if since < now else []
-        tx.add_usage(parts)
-        if ended and not parts:
+        tx.add_usage([
+            *parts, *(dataclasses.replace(r, until=now) for r in refused),
+        ])
+        if ended and not parts and not refused:
             # Another manager would find the end of the same days.
             tx.extend_usage(since, now)
         if self._conf.keep_usage:
@@ -179,8 +191,9 @@ class Usages(loop.Looped):
         :param end: by default now
         :param group_by: some of usage.GROUPS
         :returns: for each group and resource class, in hours: what was
-            reserved, used, not used, and lent, and what was reserved by
-            reservations that had no server on any of these days
+            reserved, used, not used, and lent, what was reserved by
+            reservations that had no server on any of these days, and what was
+            refused
         :raises InvalidInput: naming the parameter that is wrong; also for
             more than usage.MAX_ROWS rows
         """
@@ -196,6 +209,6 @@ class Usages(loop.Looped):
         )
         return [
             dict(zip((*group_by, 'resource_class'), group, strict=True))
-            | {name: seconds / 3600 for name, seconds in counts.items()}
+            | {name: counts[name] / 3600 for name in FIGURES}
             for group, counts in sorted(sums.items())
         ]

@@ -13,6 +13,7 @@ from blazar_sched.domain import exception
 from blazar_sched.domain import usage
 from blazar_sched.domain.usage import DAY
 from blazar_sched.domain.usage import HOST
+from blazar_sched.service.booking import booking
 from blazar_sched.service.upkeep import usage as upkeep
 from tests.seeds import seeds
 
@@ -371,3 +372,67 @@ def test_the_report_is_that_of_an_independent_log(world, conf, seed):
         if key[2:] != (HOST, 'used')
     }
     assert found == {k: v for k, v in history.log.items() if v}
+
+
+def test_what_is_refused_is_in_the_report(world, whole, slots):
+    measure(world)
+    world.create(whole(), start=0, end=DAY)
+    measure(world, HOUR)
+    for lease, end in (
+        (whole(9, 9), 2 * HOUR), (slots(amount=40, vcpus=4), 3 * HOUR),
+    ):
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            world.create(lease, start=HOUR, end=end)
+    with pytest.raises(exception.NotEnoughHostsAvailable):
+        # A dry run is no request.
+        world.leases.create({
+            'name': 'lease', 'project_id': 'project', 'user_id': 'user',
+            'start': world.now, 'end': world.now + HOUR, 'before_end': None,
+            'reservations': [whole(9, 9)],
+        }, dry_run=True)
+    measure(world, HOUR)
+    by_type = report(world, 'resource_type')
+    assert by_type['physical:host', HOST]['refused'] == 9
+    assert by_type['virtual:instance', 'VCPU']['refused'] == 40 * 4 * 2
+    assert by_type['physical:host', 'VCPU']['refused'] == 0
+    row = report(world, 'lease_id', 'reservation_id')['', '', HOST]
+    assert (row['refused'], row['reserved'], row['no_show']) == (9, 0, 0)
+
+
+def test_the_refused_requests_of_a_day_are_one_row(world, whole):
+    for n in range(3):
+        for _ in range(2):
+            with pytest.raises(exception.NotEnoughHostsAvailable):
+                world.create(whole(9, 9), start=HOUR * n, end=DAY)
+        measure(world, 60)
+    with world.ledger._to_read.connect() as connection:
+        rows = connection.exec_driver_sql('SELECT COUNT(*) FROM usage')
+        assert rows.scalar() == 1
+    assert report(world)[HOST,]['refused'] == 2 * 9 * (24 + 23 + 22)
+
+
+def test_what_is_refused_waits_for_the_database(world, whole, monkeypatch):
+    with pytest.raises(exception.NotEnoughHostsAvailable):
+        world.create(whole(9, 9), start=0, end=HOUR)
+
+    def away(work):
+        raise exception.Unavailable('the database is away')
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.ledger, 'write', away)
+        with pytest.raises(exception.Unavailable):
+            measure(world, 60)
+    measure(world, 60)
+    measure(world, 60)
+    assert report(world)[HOST,]['refused'] == 9
+
+
+def test_refusals_between_two_measurements_are_bounded(
+    world, whole, monkeypatch
+):
+    monkeypatch.setattr(booking, 'MAX_REFUSED', 2)
+    for _ in range(4):
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            world.create(whole(9, 9), start=0, end=HOUR)
+    measure(world, 60)
+    assert report(world)[HOST,]['refused'] == 18

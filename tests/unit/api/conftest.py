@@ -417,6 +417,7 @@ def answers(
         'list_usage': [{
             'day': '2030-01-01', 'resource_class': 'VCPU', 'reserved': 48.0,
             'used': 36.5, 'idle': 11.5, 'lent': 0.0, 'no_show': 0.0,
+            'refused': 4.0,
             'late': 0.0,
         }],
         'get_timeline': timeline,

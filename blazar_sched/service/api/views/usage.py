@@ -5,6 +5,7 @@ from blazar_sched.service.api import meaning
 from blazar_sched.service.api.field import Field
 from blazar_sched.service.api.field import Object
 from blazar_sched.service.api.field import Type
+from blazar_sched.service.api.microversion import V1_2
 
 _HOURS = Type({'type': 'number', 'minimum': 0})
 
@@ -44,6 +45,10 @@ USAGE = Object(
     _hours(
         'late', 'Hours for which starts of reservations were due and not done',
         0.0,
+    ),
+    Field(
+        'refused', 'Amount x hours of the leases that were refused', 0.0,
+        _HOURS, lambda row: row.get('refused', 0.0), V1_2,
     ),
     name='Usage',
     meaning='What reservations have reserved, used and lent',
