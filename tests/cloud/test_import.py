@@ -8,6 +8,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import time
 
 import pytest
 import requests
@@ -26,6 +27,8 @@ from tests.services import found
 
 ADDRESSES = ('203.0.113.5', '203.0.113.7')
 PROGRAMS = pathlib.Path(sys.executable).parent
+LEASES = 200
+MINUTE = 60
 _CALLED = ('keystone', 'neutron', 'nova', 'placement')
 
 
@@ -242,6 +245,56 @@ def test_objects_of_blazar_are_shown_used_and_removed(
         'compute-1', 'compute-2', 'compute-3',
     ]  # fmt: skip
     assert '\n0 inconsistencies' in ours.db('check')
+
+
+def test_200_leases_go_there_and_back_in_minutes(
+    blazar, ours, admin, demo, helper, nova, placement, capsys
+):
+    network_id = admin.sdk.network.find_network(seed.NETWORK).id
+    root, member = (
+        blazar_service.client(p, blazar.url) for p in (admin, demo)
+    )
+    flavor_id = admin.sdk.compute.find_flavor('m1.tiny').id
+    opened = fill(root, member, network_id, flavor_id)
+    for n in range(LEASES - len(member.lease.list())):
+        book(
+            member, f'hour {n}', person.hosts(), start=at(days=6, hours=n),
+            days=6, hours=n + 1,
+        )
+    in_group = opened[-1]['reservations'][0]
+    [host] = placement.slots(in_group['id'])
+    server = helper.boot('stays', in_group['id'], zone=f'nova:{host}')
+    before = shown.shown(root)
+    assert len(before['leases']) == LEASES
+
+    began = time.monotonic()
+    blazar.stop()
+    ours.db('upgrade')
+    ours.db('import-blazar', '--dry-run', blazar.database)
+    ours.db('import-blazar', blazar.database)
+    assert '\n0 inconsistencies' in ours.db('check')
+    assert '0 differences' in ours.db('compare-blazar', blazar.database)
+    ours.start()
+    there = time.monotonic() - began
+    assert shown.shown(blazar_service.client(admin, ours.url)) == before
+
+    began = time.monotonic()
+    ours.stop()
+    ours.db('export-blazar', '--dry-run', blazar.database)
+    assert '0 differences' in ours.db('export-blazar', blazar.database)
+    assert '0 differences' in ours.db('compare-blazar', blazar.database)
+    blazar.start()
+    back = time.monotonic() - began
+    with capsys.disabled():
+        print(f'\n{LEASES} leases: {there:.0f} s there, {back:.0f} s back')
+    assert shown.shown(root) == before
+    done = [each.action for each in admin.sdk.compute.server_actions(
+        server.id
+    )]
+    assert done == ['create']
+    assert there < 15 * MINUTE
+    assert back < 5 * MINUTE
+    gone(member)
 
 
 def test_blazar_ends_and_starts_leases_that_come_back(
