@@ -15,6 +15,7 @@ from blazar_sched.domain import host
 from blazar_sched.domain import inventory
 from blazar_sched.domain import states
 from blazar_sched.placing import displacement
+from blazar_sched.placing import group_limit
 from blazar_sched.placing import lease_placing
 from blazar_sched.placing import lease_request
 from blazar_sched.placing import relocation as paths
@@ -51,6 +52,7 @@ from tests.simulation.features import CLEANING
 from tests.simulation.features import COLD
 from tests.simulation.features import FAULTS
 from tests.simulation.features import FORCED
+from tests.simulation.features import GROUPS
 from tests.simulation.features import LARGE
 from tests.simulation.features import LEAVING
 from tests.simulation.features import LENDING
@@ -114,6 +116,14 @@ def _no_room_beside_preemptible():
     """Preemptible servers count for nothing while a window is open."""
     return mock.patch.object(
         room.RoomNow, 'passing', lambda step, host_states: host_states
+    )
+
+
+def _groups_not_limited():
+    """Hosts are selected without regard to the group limits."""
+    return mock.patch.object(
+        group_limit, 'pick',
+        lambda room, candidates, slot, select, together=1: select(candidates),
     )
 
 
@@ -819,6 +829,10 @@ ALL = {
     'recoveries-told': Control(
         (THRESHOLDS,), 'was told as', 0, _recoveries_forgotten,
         ('create_threshold', 'create'),
+    ),
+    'groups-are-limited': Control(
+        (GROUPS,), 'no_group_has_more_than', 0, _groups_not_limited,
+        ('create',),
     ),
     'series-roll-on': Control(
         (SERIES,), 'never done', 0, _series_not_rolled_on, ('create_series',),

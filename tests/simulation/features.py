@@ -53,6 +53,8 @@ CLEANING = 'cleaning'
 SPARES = 'spares'
 # Servers that are resized, in and out of reservations.
 RESIZES = 'resizes'
+# A limit on what leases have of two of the hosts together.
+GROUPS = 'groups'
 # Objects that a loop of a manager cannot handle.
 FAULTS = 'faults'
 
@@ -65,7 +67,7 @@ ALL = (
 SHARES = {
     RELOCATION: 0.4, OFFERS: 0.4, MAINTENANCE: 0.3, REQUESTS: 0.3, SERIES: 0.3,
     SPARES: 0.3, CLEANING: 0.3, THRESHOLDS: 0.3, RESIZES: 0.3,
-    FAULTS: 0.2, COLD: 0.4, LENDING: 0.4, LEAVING: 0.4,
+    FAULTS: 0.2, COLD: 0.4, LENDING: 0.4, LEAVING: 0.4, GROUPS: 0.2,
 }
 
 

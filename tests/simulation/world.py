@@ -19,6 +19,7 @@ from blazar_sched.conf import service as service_conf
 from blazar_sched.conf import webhook as webhook_conf
 from blazar_sched.domain import exception
 from blazar_sched.domain import states
+from blazar_sched.domain.group_limit import GroupLimit
 from blazar_sched.replica import puller
 from blazar_sched.service import faults
 from blazar_sched.service.api import deploy
@@ -41,6 +42,7 @@ from tests.simulation.cloud.cloud import SimulatedCloud
 from tests.simulation.features import AWAY
 from tests.simulation.features import CLEANING
 from tests.simulation.features import COLD
+from tests.simulation.features import GROUPS
 from tests.simulation.features import LEAVING
 from tests.simulation.features import LENDING
 from tests.simulation.features import MAINTENANCE
@@ -58,6 +60,10 @@ from tests.simulation.scheduler import Scheduler
 
 EPOCH = 1_900_000_000
 HOSTS = ('compute-a', 'compute-b', 'compute-c', 'compute-d', 'compute-e')
+GROUP_LIMIT = GroupLimit(
+    'two hosts',
+    '["in", "$hypervisor_hostname", "compute-a", "compute-b"]', max=2,
+)
 PROJECTS = ('red', 'blue', 'green')
 MANAGERS = 3
 SCHEDULERS = 2
@@ -217,6 +223,8 @@ class World:
             conf.set_override('lend_after', LEND_AFTER, 'manager')
         if CLEANING in self.features:
             conf.set_override('cleaning_time', CLEANING_TIME, 'manager')
+        if GROUPS in self.features:
+            conf.set_override('group_limit', [GROUP_LIMIT], 'manager')
         if self.setting is not None:
             relocation.configure(self.setting, conf)
         return conf

@@ -3,6 +3,7 @@
 
 from tests.simulation.promises import cleaning
 from tests.simulation.promises import filters
+from tests.simulation.promises import groups
 from tests.simulation.promises import images
 from tests.simulation.promises import lease_requests
 from tests.simulation.promises import leases
@@ -21,9 +22,9 @@ from tests.simulation.promises import thresholds
 from tests.simulation.promises import told
 
 __all__ = [
-    'Broken', 'check', 'cleaning', 'filters', 'images', 'lease_requests',
-    'leases', 'maintenances', 'offers', 'paths', 'places', 'refusals',
-    'replicas', 'series', 'servers', 'spares', 'starts',
+    'Broken', 'check', 'cleaning', 'filters', 'groups', 'images',
+    'lease_requests', 'leases', 'maintenances', 'offers', 'paths', 'places',
+    'refusals', 'replicas', 'series', 'servers', 'spares', 'starts',
     'thresholds', 'told',
 ]
 

@@ -16,6 +16,9 @@ def a_refused_lease_finds_no_room(world):
     asked = world.refused
     if asked is None or len(asked['reservations']) != 1:
         return
+    if world.conf.manager.group_limit:
+        # There may be room beyond the limit.
+        return
     [r] = asked['reservations']
     if r['resource_properties']:
         return
