@@ -22,6 +22,33 @@ export function offer(leases, selected) {
   }, `${lease.name}, project ${lease.project_id}`)));
 }
 
+/**
+ * Show the held offers of all projects that wait for approval.
+ *
+ * @param {Object} on `approve(offer)` and `refuse(offer)`
+ */
+export function drawApprovals(held, on) {
+  const list = $('approvals');
+  fill(list, held.length ? held.map((offer) => approval(offer, on))
+    : h('li.empty', {}, 'No held offer waits for approval.'));
+}
+
+function approval(offer, on) {
+  const what = `${content(offer)} of project ${offer.project_id}`;
+  return h('li', {}, h('strong', {}, what), ', ',
+    h('time', times.hover(offer.start),
+      times.windowOf(offer.start, offer.end)),
+    `, held until ${times.short(offer.until)}: ${offer.needs_approval} `,
+    h('button.primary', {
+      type: 'button', 'aria-label': `Approve: ${what}`,
+      onclick: () => on.approve(offer),
+    }, 'Approve'), ' ',
+    h('button', {
+      type: 'button', 'aria-label': `Refuse: ${what}`,
+      onclick: () => on.refuse(offer),
+    }, 'Refuse'));
+}
+
 /** Show the problems of all projects, and the hosts. */
 export function draw(hosts, leases, rows) {
   const bad = leases.map(read).filter(

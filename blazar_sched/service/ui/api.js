@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The REST API of the service. Nothing else is asked.
 
-const VERSION = 'reservation 1.1';
+const VERSION = 'reservation 1.2';
 // Seconds until the service is asked again after it did not answer.
 const FIRST_RETRY = 1;
 const LAST_RETRY = 15;

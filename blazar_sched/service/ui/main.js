@@ -33,6 +33,7 @@ class Page {
   constructor() {
     this.session = null;
     this.leases = [];
+    this.held = [];
     this.offers = [];
     this.requests = [];
     this.series = [];
@@ -174,6 +175,7 @@ class Page {
   clear() {
     this.rows.forget();
     this.leases = [];
+    this.held = [];
     this.offers = [];
     this.requests = [];
     this.series = [];
@@ -306,7 +308,8 @@ class Page {
     if (this.ownAsked !== token) return;
     this.all = all.map(leases.read);
     this.leases = this.all.filter(ofProject);
-    this.offers = held.map(offers.read).filter(
+    this.held = held.map(offers.read);
+    this.offers = this.held.filter(
       (offer) => ofProject(offer) && offer.until > times.now());
     this.series = recurring.filter(ofProject);
     this.requests = estimated;
@@ -456,6 +459,11 @@ class Page {
     if (this.hosts) {
       admin.draw(this.hosts, this.all, this.rows.rows);
       admin.offer(this.others, selected);
+      admin.drawApprovals(this.held.filter(
+        (offer) => offers.isWaiting(offer) && offer.until > times.now()), {
+        approve: (offer) => this.proposal.approve(offer),
+        refuse: (offer) => this.proposal.release(offer),
+      });
       maintenance.draw(this.maintenances, {
         end: (each) => this.proposal.open(each),
       });

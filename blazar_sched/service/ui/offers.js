@@ -17,6 +17,11 @@ export function read(offer) {
   };
 }
 
+/** Tell whether an administrator has to approve an offer first. */
+export function isWaiting(offer) {
+  return Boolean(offer.needs_approval) && !offer.approved_by;
+}
+
 /**
  * Show the offers that are held.
  *
@@ -38,14 +43,21 @@ export function draw(offers, selected, on) {
   list.hidden = offers.length === 0;
 }
 
-/** Show the time that is left. */
-function passed(element, { start, end, until }) {
+/** Show the time that is left, and whether the offer can be accepted. */
+function passed(element, offer) {
+  const { start, end, until } = offer;
   const window = element.querySelector('time');
   window.textContent = times.windowOf(start, end);
   window.title = times.windowInUtc(start, end);
   const left = times.lengthOf(until - times.now());
   element.querySelector('.until').textContent =
     `held until ${times.short(until)}, for another ${left}`;
+  const waiting = isWaiting(offer);
+  const approval = element.querySelector('.approval');
+  approval.hidden = !waiting;
+  approval.textContent = `An administrator has to approve the offer: ${
+    offer.needs_approval}.`;
+  element.querySelector('.primary').disabled = waiting;
 }
 
 function card(offer, on) {
@@ -70,6 +82,7 @@ function card(offer, on) {
       h('span.status', {}, 'held offer')),
     h('p', {}, h('time', { datetime: times.iso(offer.start) })),
     h('p.until'),
+    h('p.approval', { hidden: true }),
     h('label', {}, 'named ', name),
     h('div.actions', {}, take, release));
 }

@@ -9,6 +9,7 @@ import { dates } from './finder.js';
 import { size } from './leases.js';
 import { concerned } from './maintenance.js';
 import { refusal } from './obstacle.js';
+import { isWaiting } from './offers.js';
 import { booked } from './series.js';
 import * as times from './times.js';
 
@@ -138,7 +139,9 @@ export class Proposal {
         '/offers', body, { key });
       if (!offer) throw new Error('This window has been taken meanwhile.');
       ({ id } = offer);
-    }, done);
+      return offer;
+    }, (offer) => isWaiting(offer)
+      ? `${done} An administrator has to approve it first.` : done);
     return id;
   }
 
@@ -146,6 +149,12 @@ export class Proposal {
     return this.send(
       () => this.api.post('/leases', { name, offer: offer.id }),
       `${name} is booked.`);
+  }
+
+  approve(offer) {
+    return this.send(
+      () => this.api.put(`/offers/${offer.id}`, { approved: true }),
+      'The offer is approved.');
   }
 
   release(offer) {
