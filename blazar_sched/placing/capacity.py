@@ -23,9 +23,11 @@ from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.instance import Stay
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.domain.window import Window
+from blazar_sched.placing import group_limit
 from blazar_sched.placing.room import count_each
 from blazar_sched.replica import record
 from blazar_sched.replica.catalog import Candidates
+from blazar_sched.replica.group import Group
 from blazar_sched.replica.indexes import Columns
 from blazar_sched.replica.indexes import Indexes
 from blazar_sched.replica.indexes import Peaks
@@ -57,7 +59,8 @@ class Resource:
 class Part:
     """A part of a window.
 
-    `hosts` counts the hosts on which nothing is taken throughout the part.
+    `hosts` counts the hosts on which nothing is taken throughout the part, as
+    far as group limits allow.
     `instances` counts the instances that have room throughout the part; None
     if no instances were asked for.
     """
@@ -74,7 +77,8 @@ class PartPeaks:
     """The peaks on `hosts` at the start of a part, and throughout the part.
 
     `reserved` are the peaks of allocations alone throughout the part, None
-    where reservations may overcommit hosts.
+    where reservations may overcommit hosts. `groups` are the groups of the
+    group limits, each with what may still be reserved throughout the part.
     """
 
     window: Window
@@ -82,6 +86,7 @@ class PartPeaks:
     start: Peaks
     throughout: Peaks
     reserved: Columns | None
+    groups: Sequence[tuple[Group, int]] = ()
 
 
 def divide(window: Window, count: int) -> list[Window]:
@@ -116,6 +121,7 @@ def query(
         None
         if reserved is None
         else peaks_of(reserved, reserved.rows(hosts), window),
+        [(group, group.room(window)) for group in indexes.groups],
     )
 
 
@@ -165,10 +171,10 @@ class HostTable:
         return Part(
             peaks.window.start,
             peaks.window.end,
-            self._count_untaken(peaks.throughout),
+            self._count(peaks, None, self._untaken(peaks.throughout)),
             None
             if slot is None
-            else sum(count_each(free, slot)),
+            else self._count(peaks, slot, count_each(free, slot)),
             [
                 Resource(
                     name,
@@ -260,8 +266,19 @@ class HostTable:
                 column[self.positions[uuid]] = number
         return column
 
-    def _count_untaken(self, peaks: Peaks) -> int:
-        """Count the hosts on which nothing is taken of any resource class."""
+    @staticmethod
+    def _count(
+        peaks: PartPeaks, slot: Mapping[str, int] | None, counts: Iterable[int]
+    ) -> int:
+        """Return the sum of what each host has room for, within the limits.
+
+        :param slot: as in `group_limit.within`
+        """
+        by_host = dict(zip(peaks.hosts, counts, strict=True))
+        return sum(group_limit.within(peaks.groups, slot, by_host).values())
+
+    def _untaken(self, peaks: Peaks) -> list[int]:
+        """Return 1 for each host on which nothing is taken, 0 for others."""
         taken = [
             peaks.main[WHOLE],
             peaks.main[SHARED],
@@ -270,7 +287,7 @@ class HostTable:
                 for hosts, columns in peaks.extra.values()
             ),
         ]
-        return sum(not any(each) for each in zip(*taken, strict=True))
+        return [int(not any(each)) for each in zip(*taken, strict=True)]
 
 
 class InstanceUsage:

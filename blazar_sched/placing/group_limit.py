@@ -9,6 +9,7 @@ allows, the hosts of the selection first, and hosts are selected again.
 
 import bisect
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 import functools
@@ -78,6 +79,22 @@ def open_hosts(
     for host in candidates.hosts:
         if all(group.amount(host, slot, 1) <= left for group, left in groups):
             yield host
+
+
+def within(
+    groups: Iterable[tuple[Group, int]], slot: Slot, counts: Mapping[str, int]
+) -> dict[str, int]:
+    """Return numbers of instances, or of whole hosts, cut to the limits.
+
+    :param groups: the groups, with what may still be reserved in each
+    :param counts: how many each host has room for
+    """
+    for group, left in groups:
+        most = _most(group, left, slot, counts, 1)
+        counts = {
+            host: most.get(host, count) for host, count in counts.items()
+        }
+    return dict(counts)
 
 
 def _most(

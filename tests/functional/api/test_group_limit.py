@@ -99,6 +99,26 @@ def test_a_search_offers_the_first_time_with_room(api):
     assert first.startswith('2030-01-02T00:00')
 
 
+def test_the_capacity_is_within_the_limits(api):
+    def free(headers, **query):
+        answer = api.simulate_get('/v1/capacity', headers=headers, params={
+            'start_date': DAY['start_date'], **query,
+        })
+        assert answer.status_code == 200, answer.text
+        [part] = answer.json['capacity']['parts']
+        return part['hosts'], part['instances']
+
+    # The limit of rack 7 leaves no whole host there, and 8 of 16 VCPUs.
+    small = {'flavor_id': 'm1.small'}
+    assert free(ALICE)[0] == 1
+    assert free(BOB)[0] == 0
+    before = free(BOB, **small)[1]
+    assert 0 < before <= 8
+    assert reserve(api, BOB, **{**SMALL, 'amount': 4}).status_code == 201
+    assert free(BOB, **small) == (0, 0)
+    assert free(ALICE, **small)[1] > 0
+
+
 def test_a_lease_request_waits_for_the_limit(service, api):
     lease = reserve(api, BOB, **{**SMALL, 'amount': 4}).json['lease']
     made = api.simulate_post('/v1/requests', headers=BOB, json={
