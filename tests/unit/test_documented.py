@@ -91,7 +91,7 @@ def notification_types():
         if name.isupper() and isinstance(value, str) and '.' in value
     }
     parts = {notifier.LEASE_EVENT, notifier.ERROR, notifier.PUBLISHER}
-    of_events = {f'{notifier.LEASE_EVENT}{kind}' for kind in event.ORDER}
+    of_events = {f'{notifier.LEASE_EVENT}{kind}' for kind in event.OF_LEASE}
     return sorted(types - parts | of_events)
 
 
