@@ -78,9 +78,14 @@ class Bookings:
         try:
             yield
         except (exception.NotEnoughHostsAvailable, exception.LimitExceeded):
-            if not dry_run and len(self.refused) < MAX_REFUSED:
-                self.refused += usage.refused(lease, self.now())
+            if not dry_run:
+                self.count_refused(lease)
             raise
+
+    def count_refused(self, lease: Lease) -> None:
+        """Count a lease in the usage that a project does not get."""
+        if len(self.refused) < MAX_REFUSED:
+            self.refused += usage.refused(lease, self.now())
 
     def once(
         self,

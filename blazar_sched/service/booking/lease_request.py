@@ -294,12 +294,15 @@ class LeaseRequests(loop.Looped):
         return new, True
 
     def _lapse(self, late: LeaseRequest, now: int) -> None:
-        def work(tx: Tx) -> None:
+        def work(tx: Tx) -> bool:
             request = tx.lease_request(late.id, None)
             if request.is_waiting:
                 _ended(tx, request, states.REQUEST_LAPSED, now)
+            return request.is_waiting
 
-        self._ledger.write(work)
+        if self._ledger.write(work):
+            for each in self._requests.requested_leases([late], now):
+                self._bookings.count_refused(each.lease)
 
     def _book_first(self, request: LeaseRequest, now: int) -> None:
         """Book the lease of a new request, if there is room.
