@@ -17,6 +17,7 @@ from blazar_sched.service.ledger.models import Base
 from blazar_sched.service.ledger.models import Lease
 from blazar_sched.service.ledger.models import LeaseRequest
 from blazar_sched.service.ledger.models import Maintenance
+from blazar_sched.service.ledger.models import PastAllocation
 from blazar_sched.service.ledger.models import Series
 from blazar_sched.service.ledger.models import Threshold
 from blazar_sched.service.ledger.models import Usage
@@ -46,7 +47,8 @@ def _others(
     A lease request is kept as long as its lease, which may be flexible, and a
     series as long as it has leases or occurrences to come. A threshold that
     was last crossed before is deleted, configured or not: the threshold is
-    notified again if its number is still low.
+    notified again if its number is still low. The hosts that a lease had and
+    has left are forgotten, too, if the lease goes on.
     """
     yield LeaseRequest, sa.and_(
         LeaseRequest.status != states.REQUEST_WAITING,
@@ -55,6 +57,7 @@ def _others(
     )
     yield Maintenance, Maintenance.end < before
     yield Threshold, Threshold.since < before
+    yield PastAllocation, PastAllocation.end < before
     # Local times are up to a day from UTC.
     day = datetime.datetime.fromtimestamp(before - 86400, datetime.UTC)
     found = connection.execute(

@@ -11,7 +11,7 @@ PAGE = pathlib.Path(__file__).parents[3] / 'doc/source/admin/scale.rst'
 # whose rows go with the rows of a lease.
 OF_LEASES = {
     'allocation', 'event', 'floating_ip_allocation', 'idempotency_key',
-    'past_allocation', 'reservation',
+    'reservation',
 }
 # What bounds the other tables: a constant, an option, the purge of another
 # table, or what an operator registers or another service has.

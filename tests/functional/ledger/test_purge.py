@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Only leases that are over are purged."""
 
+import dataclasses
+
 import pytest
 
 from blazar_sched.domain import states
@@ -116,13 +118,43 @@ def test_purge_deletes_series_and_maintenances_that_are_over(store, nouns):
     store.commit(work)
     assert store.count_over(ENDED * DAY) == {
         'lease': 0, 'lease_request': 0, 'maintenance': 1, 'series': 1,
-        'threshold': 0,
+        'threshold': 0, 'past_allocation': 0,
     }
     assert list(store.purge(ENDED * DAY)) == []
     assert [each.id for each in store.maintenances()] == ['later']
     assert {each.id for each in store.all_series()} == {
         'missing', 'not-booked', 'with-lease',
     }
+
+
+def test_purge_forgets_the_hosts_that_a_lease_left_long_ago(store, nouns):
+    first, second, third = hosts = [nouns.host() for _ in range(3)]
+    lease = nouns.lease(ENDED - 100, FOREVER)
+    [reservation] = lease.reservations
+
+    def work(tx):
+        for each in hosts:
+            tx.put_host(each)
+        tx.put_lease(lease)
+
+    store.commit(work)
+    for host, now in ((first, 0), (second, ENDED - 1), (third, ENDED)):
+        held = dataclasses.replace(
+            nouns.allocation(lease, host), start=lease.start, end=FOREVER
+        )
+        store.commit(lambda tx, held=held, now=now: tx.put_allocations(
+            reservation.id, [held], now
+        ))
+
+    def left():
+        return {
+            a.host for a, _ in store.allocations(lease_id=lease.id, past=True)
+        }
+
+    assert left() == {each.uuid for each in hosts}
+    assert store.count_over(ENDED)['past_allocation'] == 1
+    assert list(store.purge(ENDED)) == []
+    assert left() == {second.uuid, third.uuid}
 
 
 def test_purge_deletes_thresholds_that_were_crossed_long_ago(store):
