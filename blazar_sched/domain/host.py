@@ -26,6 +26,10 @@ SHARED = 'shared'
 DEDICATED = 'dedicated'
 HOLDS = (SHARED, DEDICATED)
 
+# The hypervisor type of the nodes of Ironic. Each node is a host, and several
+# nodes have one nova-compute.
+IRONIC = 'ironic'
+
 # Why a host is closed: for a maintenance, or because the host has not come
 # yet, or is gone.
 MAINTENANCE = 'maintenance'

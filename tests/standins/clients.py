@@ -61,9 +61,14 @@ class Nova:
         return [
             s
             for s in self.stored.values()
-            if host in (None, s.node) and project_id in (None, s.project_id)
+            if host in (None, self._service(s.node))
+            and project_id in (None, s.project_id)
             and status in (None, s.status)
         ]
+
+    def _service(self, node):
+        known = self.nodes.get(node)
+        return node if known is None else known.host
 
     def server(self, uuid):
         self._fail()

@@ -188,12 +188,13 @@ class Manager:
             self.runner.wake, self.clock, self.metrics,
         )
         self.monitor = monitor.Monitor(
-            conf, self.ledger, nova, self.healer, self.replanner,
+            conf, self.ledger, nova, self.hosts, self.healer, self.replanner,
             self.notifier,
             floating_ip_healing.Healer(
                 self.ledger, self.services.neutron, self.healer, self.clock,
                 self.metrics,
             ),
+            self.clock,
         )
         self.leavable_hosts = leavable.LeavableHosts(
             conf, self.ledger, self.monitor.wake, self.clock

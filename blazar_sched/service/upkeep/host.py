@@ -21,6 +21,7 @@ from blazar_sched.domain.allocation import Allocation
 from blazar_sched.domain.host import DEDICATED
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.host import HOST_NAMES
+from blazar_sched.domain.host import IRONIC
 from blazar_sched.domain.host import SHARED
 from blazar_sched.replica import instance_record
 from blazar_sched.replica import state
@@ -111,6 +112,7 @@ class Hosts:
                 self._placement.trees(hypervisor.uuid).get(
                     hypervisor.uuid, {}
                 ),
+                hypervisor.type,
             ),
             **settings,
             capabilities=capabilities,
@@ -260,7 +262,8 @@ class Hosts:
             # The provider may be gone since the trees were listed.
             with contextlib.suppress(exception.HostNotFound):
                 known |= self._provider_facts(
-                    host.uuid, trees.get(host.uuid, {})
+                    host.uuid, trees.get(host.uuid, {}),
+                    known.get('hypervisor_type', host.hypervisor_type),
                 )
             if dataclasses.replace(host, **known) != host:
                 facts[host.uuid] = known
@@ -272,7 +275,22 @@ class Hosts:
                     'Host %s has less capacity than is reserved', name
                 )
 
-    def _provider_facts(self, root: str, generations: Generations) -> Facts:
+    def is_reserved_node(self, host: Host) -> bool | None:
+        """Tell whether a host is a node of Ironic that Nova has reserved.
+
+        :returns: as Placement said at the last `sync`; None before the first
+        """
+        if host.hypervisor_type != IRONIC:
+            return False
+        seen = self._seen.get(host.uuid)
+        if seen is None:
+            return None
+        _, (_, inventory) = seen
+        return all(held.reserved >= held.total for held in inventory.values())
+
+    def _provider_facts(
+        self, root: str, generations: Generations, hypervisor_type: str
+    ) -> Facts:
         """Return the facts from Placement, querying Placement only if needed.
 
         :param root: the resource provider of the host
@@ -286,6 +304,14 @@ class Hosts:
         traits, inventory = self._look(
             root, generations[root], self._placement.inventories
         )
+        if hypervisor_type == IRONIC:
+            # Nova reserves a node while a server is on the node, and while
+            # the node is not ready. The timeline counts the server, and the
+            # present says nothing about the time of a lease.
+            inventory = {
+                name: dataclasses.replace(held, reserved=0)
+                for name, held in inventory.items()
+            }
         children = []
         for uuid, generation in generations.items():
             if uuid == root:

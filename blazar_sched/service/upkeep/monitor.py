@@ -5,7 +5,10 @@ Floating IPs are monitored likewise. Nova is queried regularly, and whenever a
 notification says that a nova-compute service was changed.
 """
 
+from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterator
+from collections.abc import Mapping
 import dataclasses
 
 from oslo_config import cfg
@@ -22,9 +25,14 @@ from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.upkeep import floating_ip_healing
 from blazar_sched.service.upkeep import healing
+from blazar_sched.service.upkeep import host as host_upkeep
 from blazar_sched.service.upkeep import replanning
 
 LOG = log.getLogger(__name__)
+
+# Seconds until Placement, and then this service, know that a node of Ironic is
+# free again: Nova and this service look once a minute.
+SETTLING = 300
 
 
 class Monitor(loop.Looped):
@@ -32,6 +40,8 @@ class Monitor(loop.Looped):
 
     See `healing.Healer`. Several managers may do the same: only differences
     are written.
+
+    :param clock: returns the time in epoch seconds
     """
 
     def __init__(
@@ -39,18 +49,24 @@ class Monitor(loop.Looped):
         conf: cfg.ConfigOpts,
         ledger: Ledger,
         nova: Nova,
+        hosts: host_upkeep.Hosts,
         healer: healing.Healer,
         replanner: replanning.Replanner,
         notifier: Notifier,
         floating_ips: floating_ip_healing.Healer,
+        clock: Callable[[], float],
     ) -> None:
         self._conf = conf.manager
         self._ledger = ledger
         self._nova = nova
+        self._hosts = hosts
         self._healer = healer
         self._replanner = replanner
         self._notifier = notifier
         self._floating_ips = floating_ips
+        self._clock = clock
+        # When nodes of Ironic that are not ready have failed, by uuid.
+        self._failing: dict[str, int] = {}
         self._noticed = False
         self._loop = loop.Loop('host monitor', self.step)
 
@@ -94,12 +110,14 @@ class Monitor(loop.Looped):
         if not hosts:
             return []
         up = {h.uuid for h in self._nova.hypervisors() if h.up}
-        changed = [h.uuid for h in _changed(hosts, up)]
+        unready = self._find_unready(hosts)
+        changed = [h.uuid for h in _changed(hosts, up, unready)]
         if not changed:
             return []
 
         def work(tx: PlacingTx) -> list[Host]:
-            return [tx.put_host(h) for h in _changed(tx.hosts(changed), up)]
+            found = _changed(tx.hosts(changed), up, unready)
+            return [tx.put_host(h) for h in found]
 
         written = self._ledger.commit(work)
         for host in written:
@@ -111,12 +129,52 @@ class Monitor(loop.Looped):
                 self._notifier.host(HOST_FAILURE, host)
         return [host.uuid for host in written if host.reservable]
 
+    def _find_unready(self, hosts: list[Host]) -> dict[str, bool]:
+        """Return the nodes of Ironic that are reserved without a server.
+
+        Such a node is being cleaned, or is out of service. Nova does not tell
+        which: a node that takes longer than its cleaning time has failed.
+
+        :returns: whether the node has failed, by uuid; False for a node that
+            is not known yet
+        :raises Unavailable: if Nova does not answer
+        """
+        reserved = {h.uuid: self._hosts.is_reserved_node(h) for h in hosts}
+        nodes = [h for h in hosts if reserved[h.uuid]]
+        on = self._ledger.instances([h.uuid for h in nodes])
+        used = {instance.host for instance in on}
+        nodes = [h for h in nodes if h.uuid not in used]
+        # A server that has just come has no record yet.
+        names = {h.service_name for h in nodes}
+        coming = {s.node for n in names for s in self._nova.servers(host=n)}
+        now = int(self._clock())
+        otherwise = 60 * self._conf.cleaning_time
+        self._failing = {
+            h.uuid: self._failing.get(
+                h.uuid, now + max(SETTLING, h.cleaning_seconds(otherwise))
+            )
+            for h in nodes if h.hypervisor_hostname not in coming
+        }
+        return {
+            **{uuid: False for uuid, is_ in reserved.items() if is_ is None},
+            **{uuid: at <= now for uuid, at in self._failing.items()},
+        }
+
 
 def _changed(
-    hosts: list[Host], up: set[str]
+    hosts: list[Host], up: Collection[str], unready: Mapping[str, bool]
 ) -> Iterator[Host]:
-    """Yield the hosts whose `reservable` has changed, as changed."""
+    """Yield the hosts whose `reservable` has changed, as changed.
+
+    A host that is not ready, but has not failed, stays as it is: another
+    manager may know for longer that the host is not ready.
+
+    :param unready: as `Monitor._find_unready` returns
+    """
     for host in hosts:
-        reservable = host.uuid in up
+        reservable = host.uuid in up and (
+            host.uuid not in unready
+            or host.reservable and not unready[host.uuid]
+        )
         if host.reservable != reservable:
             yield dataclasses.replace(host, reservable=reservable)

@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nodes of Ironic: several of one nova-compute, without VCPU, to be cleaned.
+
+Inventories are as Nova's driver of Ironic reports them; the driver itself is
+in tests/nova/manager/test_bare_metal.py.
+"""
+
+import math
+import uuid
+
+import pytest
+
+from blazar_sched.domain import exception
+from blazar_sched.domain.flavor import Flavor
+from blazar_sched.domain.inventory import Inventory
+from blazar_sched.domain.way import NOT
+from blazar_sched.service.clients.nova import Hypervisor
+from blazar_sched.service.upkeep.monitor import SETTLING
+from tests.told import notified
+
+GOLD = 'CUSTOM_BAREMETAL_GOLD'
+FLAVOR = Flavor(
+    'gold', 'gold', 32, 131072, 1000, extra_specs={
+        f'resources:{GOLD}': '1', 'resources:VCPU': '0',
+        'resources:MEMORY_MB': '0', 'resources:DISK_GB': '0',
+    },
+)
+HOUR = 3600
+
+
+class Ironic:
+    """Nodes that are all of the nova-compute "ironic"."""
+
+    def __init__(self, world):
+        self._world = world
+
+    def add(self, name, **values):
+        """Enroll a node, and register it."""
+        self._world.nova.nodes[name] = Hypervisor(
+            str(uuid.uuid5(uuid.NAMESPACE_DNS, name)), name, 'ironic',
+            'ironic', 1, '', 'nova', movable=NOT,
+        )
+        self.report(name, reserved=False)
+        return self._world.hosts.create(name, values)
+
+    def report(self, name, *, reserved):
+        """Have nova-compute report a node to Placement."""
+        self._world.placement.change(
+            self._world.nova.nodes[name].uuid,
+            {GOLD: Inventory(1, reserved=int(reserved))},
+        )
+
+    def boot(self, name, **values):
+        """Put a server on a node, which Nova reserves from then on."""
+        server = self._world.add_server(
+            name, **{'amounts': {GOLD: 1}, **values}
+        )
+        self.report(name, reserved=True)
+        self.look()
+        return server
+
+    def delete(self, server):
+        """Delete a server: Ironic begins to clean the node."""
+        self._world.nova.delete_servers([server])
+        self.look()
+
+    def look(self):
+        """Let the service look at all there is."""
+        self._world.hosts.sync()
+        self._world.manager.instances.sync()
+        self._world.monitor.step()
+
+
+@pytest.fixture
+def ironic(world):
+    world.nova.known_flavors.append(FLAVOR)
+    world.manager.flavors.sync()
+    return Ironic(world)
+
+
+@pytest.fixture
+def told(world, monkeypatch):
+    """The notifications of the manager."""
+    return notified(world.manager, monkeypatch)
+
+
+@pytest.fixture
+def nodes(ironic):
+    """Three nodes of one nova-compute."""
+    return [ironic.add(name) for name in ('n1', 'n2', 'n3')]
+
+
+def golds(amount=1):
+    return {
+        'resource_type': 'flavor:instance', 'flavor_id': 'gold',
+        'amount': amount,
+    }
+
+
+def on_node(name):
+    return {'resource_properties': f'["==", "$hypervisor_hostname", "{name}"]'}
+
+
+def places(world, lease):
+    """Return the nodes that a lease holds."""
+    names = {h.uuid: h.hypervisor_hostname for h in world.ledger.hosts()}
+    return sorted(
+        names[a.host] for a, _ in world.ledger.allocations(lease_id=lease.id)
+    )
+
+
+class TestClass:
+    """A resource class without VCPU, MEMORY_MB and DISK_GB."""
+
+    def test_each_node_is_one_slot(self, world, nodes):
+        assert [h.capacity(GOLD) for h in nodes] == [1, 1, 1]
+        lease = world.create(golds(2))
+        assert len(places(world, lease)) == 2
+        world.create(golds())
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            world.create(golds())
+        world.check()
+
+    def test_whole_nodes_and_slots_exclude_each_other(
+        self, world, nodes, whole
+    ):
+        one = world.create(whole(2, 2))
+        other = world.create(golds())
+        assert sorted(places(world, one) + places(world, other)) == [
+            'n1', 'n2', 'n3',
+        ]
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            world.create(whole())
+
+    def test_a_server_without_end_keeps_its_node(self, world, ironic, whole):
+        ironic.add('n1')
+        ironic.boot('n1')
+        for wanted in whole(), golds():
+            with pytest.raises(exception.NotEnoughHostsAvailable):
+                world.create(wanted)
+
+    def test_nodes_are_no_place_for_slots_of_vcpus(self, world, nodes, slots):
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            world.create(slots())
+
+    def test_figures_of_a_cloud_of_nodes_alone(self, world, nodes):
+        lease = world.create(golds(2), start='now', end=HOUR)
+        world.run()
+        assert world.lease(lease).status == 'ACTIVE'
+        [part] = world.manager.capacity.get('project', flavor_id='gold')[
+            'parts'
+        ]
+        assert (part['hosts'], part['instances']) == (1, 1)
+        assert [
+            (each['resource_class'], each['total'], each['available'])
+            for each in part['resources'] if each['total']
+        ] == [(GOLD, 3, 1)]
+        samples = [
+            sample for metric in world.manager.gauges.collect()
+            for sample in metric.samples
+        ]
+        assert samples
+        assert all(math.isfinite(each.value) for each in samples)
+
+
+class TestNodeInUse:
+    """Nova reserves a node while a server is on it."""
+
+    def test_own_server_does_not_degrade_the_lease(self, world, ironic, nodes):
+        lease = world.create(golds(), start='now', end=HOUR)
+        world.run()
+        [name] = places(world, lease)
+        [reservation] = lease.reservations
+        ironic.boot(
+            name, project_id='project', reservation_id=reservation.id
+        )
+        now = world.lease(lease)
+        assert not now.degraded
+        assert not now.reservations[0].missing_resources
+        assert places(world, lease) == [name]
+
+    @pytest.mark.parametrize('later', [True, False])
+    def test_node_can_be_leased_from_the_end_of_its_server(
+        self, world, ironic, later
+    ):
+        ironic.add('n1')
+        ironic.boot('n1', end=world.now + HOUR)
+        start = HOUR if later else HOUR - 60
+        if later:
+            world.create(golds(), start=start, end=2 * HOUR)
+        else:
+            with pytest.raises(exception.NotEnoughHostsAvailable):
+                world.create(golds(), start=start, end=2 * HOUR)
+
+    def test_lease_that_has_not_started_keeps_its_node(
+        self, world, ironic, nodes, told
+    ):
+        lease = world.create(golds(3), start=2 * HOUR, end=3 * HOUR)
+        ironic.boot('n1', end=world.now + HOUR)
+        assert places(world, lease) == ['n1', 'n2', 'n3']
+        assert 'lease.at_risk' not in dict(told)
+
+
+class TestCleaning:
+    """A node that is reserved without a server, as while it is cleaned."""
+
+    @pytest.fixture
+    def cleaned(self, world, ironic):
+        """The node "n1", which is being cleaned."""
+        host = ironic.add('n1', cleaning_time='30')
+        ironic.delete(ironic.boot('n1'))
+        return host
+
+    def wait(self, world, ironic, seconds):
+        world.clock.now += seconds
+        ironic.look()
+
+    def test_node_is_kept_for_its_cleaning_time(self, world, ironic, cleaned):
+        lease = world.create(start=3000, end=6000)
+        self.wait(world, ironic, 1799)
+        assert world.host('n1').reservable
+        assert not world.lease(lease).degraded
+
+    def test_node_that_is_cleaned_too_long_is_replaced(
+        self, world, ironic, cleaned, told
+    ):
+        lease = world.create(start=2000, end=6000)
+        ironic.add('n2')
+        self.wait(world, ironic, 1800)
+        assert not world.host('n1').reservable
+        assert dict(told)['host.failure']['hypervisor_hostname'] == 'n1'
+        assert places(world, lease) == ['n2']
+
+    def test_node_without_replacement_degrades_the_lease_until_it_is_ready(
+        self, world, ironic, cleaned
+    ):
+        lease = world.create(start=1800, end=6000)
+        self.wait(world, ironic, 1800)
+        world.run()
+        assert world.lease(lease).status == 'ACTIVE'
+        assert world.lease(lease).degraded
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            world.create(start=7000, end=8000)
+
+        ironic.report('n1', reserved=False)
+        ironic.look()
+        world.run()
+        assert world.host('n1').reservable
+        assert places(world, lease) == ['n1']
+        assert not world.lease(lease).degraded
+
+    def test_cleaning_while_the_owner_boots_anew_moves_nothing(
+        self, world, ironic, told
+    ):
+        ironic.add('n1', cleaning_time='30')
+        ironic.add('n2')
+        lease = world.create(
+            golds() | on_node('n1'), start='now', end=6000
+        )
+        world.run()
+        [reservation] = lease.reservations
+        own = {'project_id': 'project', 'reservation_id': reservation.id}
+        ironic.delete(ironic.boot('n1', **own))
+        self.wait(world, ironic, 1200)
+        ironic.report('n1', reserved=False)
+        ironic.look()
+        ironic.boot('n1', **own)
+        self.wait(world, ironic, 1800)
+        assert places(world, lease) == ['n1']
+        assert not world.lease(lease).degraded
+        assert 'host.failure' not in dict(told)
+
+    def test_without_cleaning_time_nova_has_some_minutes(self, world, ironic):
+        ironic.add('n1')
+        ironic.delete(ironic.boot('n1'))
+        self.wait(world, ironic, SETTLING - 1)
+        assert world.host('n1').reservable
+        self.wait(world, ironic, 1)
+        assert not world.host('n1').reservable
+
+    def test_server_that_has_no_record_yet_is_in_the_node(
+        self, world, ironic
+    ):
+        ironic.add('n1')
+        ironic.report('n1', reserved=True)
+        world.add_server('n1', amounts={GOLD: 1})
+        world.hosts.sync()
+        for _ in range(2):
+            world.clock.now += SETTLING
+            world.monitor.step()
+        assert world.host('n1').reservable
+
+    def test_manager_that_has_just_begun_does_not_bring_a_node_back(
+        self, world, ironic, cleaned, conf
+    ):
+        self.wait(world, ironic, 1800)
+        other = world.another(conf)
+        other.monitor.step()
+        assert not world.host('n1').reservable
+        other.hosts.sync()
+        other.monitor.step()
+        assert not world.host('n1').reservable
+        other.ledger.close()
+
+    def test_reserved_host_of_another_kind_has_not_failed(self, world):
+        id_ = world.add_host('c1')
+        world.placement.change(id_, {'VCPU': Inventory(8, reserved=8)})
+        for _ in range(2):
+            world.hosts.sync()
+            world.clock.now += SETTLING
+            world.monitor.step()
+        assert world.host('c1').reservable
