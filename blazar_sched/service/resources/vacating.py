@@ -27,6 +27,7 @@ from blazar_sched.domain import exception
 from blazar_sched.domain import window
 from blazar_sched.domain.host import ClosedWindow
 from blazar_sched.domain.host import Host
+from blazar_sched.domain.host import IRONIC
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import lifetime_id
@@ -275,7 +276,12 @@ class Vacater:
         """
         at = max(start, now)
         there = [
-            (server, host.uuid)
+            (
+                dataclasses.replace(
+                    server, bare_metal=host.hypervisor_type == IRONIC
+                ),
+                host.uuid,
+            )
             for host in hosts
             for server in self._nova.servers(host=host.service_name)
             if server.node == host.hypervisor_hostname
@@ -378,19 +384,24 @@ class Vacater:
 
         A server that was to be shelved or copied at its end is shelved, which
         copies the server too; another preemptible server goes as its flavor
-        says.
+        says. A server that was to be shelved stays on a node of Ironic.
 
         :param servers: all servers that are in the way
-        :returns: the uuids of the servers that do not yield
+        :returns: the uuids of the servers that stay
         """
         going = [s for s in servers if preemption.yields(s, now)]
         shelved = self._shelved(going, now)
+        going = [
+            s for s in going if not s.bare_metal or not (
+                s.uuid in shelved or s.preempt_policy == _SHELVE
+            )
+        ]
         self._nova.shelve_servers(s for s in going if s.uuid in shelved)
         preemption.preempt(
             self._ledger, self._nova,
             (s for s in going if s.uuid not in shelved),
         )
-        staying = [s for s in servers if not preemption.yields(s, now)]
+        staying = [s for s in servers if s not in going]
         for server in staying:
             LOG.warning(
                 'Lease %s starts while server %s of project %s is in the way '
@@ -455,6 +466,8 @@ class Vacater:
             order = self._conf.vacate_preemptible_order
             if server.preempt_policy is not None:
                 order = list(dict.fromkeys([server.preempt_policy, *order]))
+        if server.bare_metal:
+            return [action for action in order if action == _DELETE]
         return order
 
     def _follow(

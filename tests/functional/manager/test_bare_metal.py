@@ -310,3 +310,76 @@ class TestCleaning:
             world.clock.now += SETTLING
             world.monitor.step()
         assert world.host('c1').reservable
+
+
+class TestVacating:
+    """A server on a node can only be deleted."""
+
+    @pytest.fixture(autouse=True)
+    def lead_time(self, conf):
+        conf.set_override('vacate_lead_time', 600, 'manager')
+
+    @pytest.fixture
+    def vacate(self, world, ironic, whole):
+        """vacate(wanted, **server) -> a lease, and who was on its node.
+
+        The server came to the node by force.
+        """
+
+        def vacate(wanted=None, **values):
+            ironic.add('n1')
+            lease = world.create(wanted or whole(), start=900, end=HOUR)
+            server = ironic.boot('n1', **values)
+            for _ in range(12):
+                world.run(90)
+            assert world.lease(lease).status == 'ACTIVE'
+            return world.lease(lease), server
+
+        return vacate
+
+    @pytest.mark.parametrize('wanted', [None, golds()])
+    def test_server_is_deleted_without_any_other_request(
+        self, world, vacate, wanted
+    ):
+        lease, server = vacate(wanted)
+        assert world.nova.asked == {server.uuid: 1}
+        assert world.nova.stored == {}
+        assert not lease.degraded
+
+    def test_server_stays_where_no_policy_deletes(
+        self, world, vacate, conf, told
+    ):
+        order = ['live-migrate', 'shelve']
+        conf.set_override('vacate_order', order, 'manager')
+        lease, server = vacate()
+        assert world.nova.asked == {}
+        assert lease.degraded
+        assert dict(told)['lease.degraded']['in_the_way'] == [server.uuid]
+
+    @pytest.mark.parametrize('order, deletes', [
+        (['shelve', 'delete'], True), (['shelve'], False),
+    ])
+    def test_preemptible_server_whose_flavor_says_shelve(
+        self, world, vacate, conf, order, deletes
+    ):
+        conf.set_override('vacate_preemptible_order', order, 'manager')
+        lease, server = vacate(preemptible=True, preempt_policy='shelve')
+        assert world.nova.asked == ({server.uuid: 1} if deletes else {})
+        assert list(world.nova.stored) == ([] if deletes else [server.uuid])
+        assert lease.degraded != deletes
+
+    def test_preemptible_server_is_deleted_at_the_start_at_the_latest(
+        self, world, vacate, conf
+    ):
+        conf.set_override('vacate_preemptible_order', ['shelve'], 'manager')
+        lease, server = vacate(preemptible=True)
+        assert world.nova.stored == {}
+        assert not lease.degraded
+
+    def test_server_of_another_node_is_left_alone(
+        self, world, ironic, vacate
+    ):
+        ironic.add('n2')
+        other = ironic.boot('n2')
+        vacate()
+        assert list(world.nova.stored) == [other.uuid]

@@ -6,6 +6,7 @@ import json
 from novaclient.v2 import hypervisors
 import pytest
 
+from blazar_sched.domain import way
 from blazar_sched.service.clients.nova import hypervisor
 
 CPU = {'arch': 'x86_64', 'features': ["it's"], 'topology': {'cores': 2}}
@@ -29,7 +30,15 @@ def test_a_driver_may_say_nothing(shown):
     assert _read(shown).cpu_info == ''
 
 
-def _read(shown):
+@pytest.mark.parametrize('type_, movable', [
+    ('QEMU', way.COLD), ('ironic', way.NOT),
+])
+def test_no_server_is_moved_from_a_node_of_ironic(type_, movable):
+    found = _read({'hypervisor_type': type_}, {'compute-1': way.COLD})
+    assert found.movable == movable
+
+
+def _read(shown, ways=None):
     return hypervisor._hypervisor(
         hypervisors.Hypervisor(
             None,
@@ -46,5 +55,5 @@ def _read(shown):
             loaded=True,
         ),
         {},
-        {},
+        ways or {},
     )

@@ -12,7 +12,9 @@ from oslo_utils import uuidutils
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import flavor
+from blazar_sched.domain.host import IRONIC
 from blazar_sched.domain.way import LIVE
+from blazar_sched.domain.way import NOT
 from blazar_sched.domain.way import read_way
 from blazar_sched.domain.way import weakest
 from blazar_sched.service.clients import rest
@@ -29,7 +31,8 @@ class Hypervisor:
 
     `cpu_info` is JSON, or empty if the virt driver gives none; `up` is
     whether the nova-compute service runs and is enabled. `movable` is the
-    weakest way of moving servers in the metadata of the host's aggregates.
+    weakest way of moving servers in the metadata of the host's aggregates; a
+    node of Ironic cannot move servers at all.
     """
 
     uuid: str
@@ -121,7 +124,9 @@ def _hypervisor(
         cpu_info=_cpu_info(getattr(shown, 'cpu_info', None)),
         availability_zone=zones.get(host, ''),
         up=(shown.state, shown.status) == ('up', 'enabled'),
-        movable=ways.get(host, LIVE),
+        movable=(
+            NOT if shown.hypervisor_type == IRONIC else ways.get(host, LIVE)
+        ),
     )
 
 

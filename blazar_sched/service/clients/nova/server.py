@@ -101,6 +101,8 @@ class Server:
     Nova's; `locked` is whether only an administrator may act on the server;
     `features` decide whether the server may be relocated; `preempt_policy` is
     what is done with a preemptible server that has to go, as in domain.flavor.
+    `bare_metal` is whether the server is on a node of Ironic, if the node has
+    been looked up: such a server can be neither moved nor shelved.
     """
 
     uuid: str
@@ -123,6 +125,7 @@ class Server:
     used: Mapping[str, int] | None = None
     features: Features | None = None
     preempt_policy: str | None = None
+    bare_metal: bool = False
 
     @property
     def is_copied(self) -> bool:
