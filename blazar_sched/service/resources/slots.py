@@ -185,7 +185,7 @@ class SlotsResource(on_hosts.OnHostsResource):
                 slots,
                 demand.slots_in(allocation.amounts),
             )
-        self._give_up(aggregate, slots, held)
+        in_use = self._give_up(reservation, aggregate, slots, held)
         group_id = self._make_server_group(lease, reservation)
         self._nova.create_flavor(flavor_of(reservation, slots))
         projects = reservation_servers.projects(lease, reservation)
@@ -204,6 +204,7 @@ class SlotsResource(on_hosts.OnHostsResource):
                 'aggregate_id': aggregate.id,
                 'server_group_id': group_id,
                 'projects': projects,
+                'hosts': sorted({host.uuid for host in (*held, *in_use)}),
                 'in_the_way': in_the_way,
             },
         )
@@ -248,18 +249,42 @@ class SlotsResource(on_hosts.OnHostsResource):
 
     def _give_up(
         self,
+        reservation: Reservation,
         aggregate: Aggregate,
         slots: str,
-        hosts: Iterable[Host],
-    ) -> None:
-        """Give up all hosts but the given hosts, unless they are in use."""
-        for host in aggregates.others(self._ledger, aggregate, hosts):
-            if self._placement.remove_inventory(
+        hosts: Sequence[Host],
+    ) -> list[Host]:
+        """Give up all hosts but the given hosts, unless they are in use.
+
+        :returns: the hosts that are in use
+        """
+        in_use = [
+            host for host in self._left(reservation, aggregate, hosts)
+            if not self._placement.remove_inventory(
                 host.hypervisor_hostname, slots
-            ):
-                self._nova.remove_from_aggregate(
-                    aggregate, host.service_name
-                )
+            )
+        ]
+        for host in aggregates.others(
+            self._ledger, aggregate, (*hosts, *in_use)
+        ):
+            self._nova.remove_from_aggregate(aggregate, host.service_name)
+        return in_use
+
+    def _left(
+        self,
+        reservation: Reservation,
+        aggregate: Aggregate | None,
+        hosts: Sequence[Host],
+    ) -> list[Host]:
+        """Return the hosts that a reservation has left, as far as known.
+
+        The aggregate does not tell the nodes of one nova-compute apart, so
+        the last start has noted the hosts.
+        """
+        before = reservation.made.get('hosts', ())
+        left = aggregates.others(self._ledger, aggregate, hosts)
+        known = {host.uuid for host in (*hosts, *left)}
+        return left + self._ledger.hosts(set(before) - known)
 
     def _empty(
         self,
@@ -271,7 +296,7 @@ class SlotsResource(on_hosts.OnHostsResource):
         slots = placement.resource_class(reservation.id)
         held = [hosts[allocation.host] for allocation in allocations]
         aggregate = self._nova.aggregate(reservation.id)
-        left = aggregates.others(self._ledger, aggregate, held)
+        left = self._left(reservation, aggregate, held)
         names = [host.hypervisor_hostname for host in (*held, *left)]
         if reservation.on_end == KEEP:
             # A server that stays would hold its slot for ever.

@@ -383,3 +383,65 @@ class TestVacating:
         other = ironic.boot('n2')
         vacate()
         assert list(world.nova.stored) == [other.uuid]
+
+
+class TestAggregates:
+    """An aggregate of Nova has the nova-compute, so all of its nodes."""
+
+    def test_leases_of_two_nodes_end_one_by_one(self, world, nodes, whole):
+        one = world.create(whole(), start='now', end=HOUR)
+        other = world.create(whole(), start='now', end=2 * HOUR)
+        world.run()
+        assert places(world, one) != places(world, other)
+
+        def having():
+            return {
+                name for name, each in world.nova.aggregates.items()
+                if each.hosts == ('ironic',)
+            }
+
+        first, second = (e.reservations[0].id for e in (one, other))
+        assert having() == {first, second}
+        world.run(HOUR)
+        assert having() == {second}
+        world.run(HOUR)
+        assert having() == set()
+
+    @pytest.mark.parametrize('on_end', ['delete', 'keep'])
+    def test_slots_leave_a_node_for_another_of_the_nova_compute(
+        self, world, ironic, on_end
+    ):
+        ironic.add('n1')
+        lease = world.create(
+            golds() | {'on_end': on_end}, start='now', end=HOUR
+        )
+        world.run()
+        ironic.add('n2')
+        # The node fails in the hands of the owner.
+        world.nova.nodes.pop('n1')
+        world.monitor.step()
+        world.run()
+        assert places(world, lease) == ['n2']
+        assert [name for name, _ in world.placement.children] == ['n2']
+
+        world.run(HOUR)
+        assert world.lease(lease).status == 'TERMINATED'
+        assert world.placement.children == {}
+        assert world.placement.classes == set()
+
+    def test_slots_in_use_leave_their_node_at_the_end(self, world, ironic):
+        ironic.add('n1')
+        lease = world.create(golds(), start='now', end=HOUR)
+        world.run()
+        [(_, slots)] = world.placement.children
+        world.placement.used['n1', slots] = 1
+        ironic.add('n2')
+        world.nova.nodes.pop('n1')
+        world.monitor.step()
+        world.run()
+        assert sorted(n for n, _ in world.placement.children) == ['n1', 'n2']
+
+        world.placement.used['n1', slots] = 0
+        world.run(HOUR)
+        assert world.lease(lease).status == 'TERMINATED'
+        assert world.placement.children == {}
