@@ -11,6 +11,7 @@ from nova.objects.request_spec import Destination
 from oslo_config import cfg
 from oslo_log import log as logging
 
+from blazar_sched.domain.host import IRONIC
 from blazar_sched.replica import limited_log
 from blazar_sched.worker import nova_objects
 from blazar_sched.worker import process
@@ -65,4 +66,11 @@ def _aggregate(spec: RequestSpec) -> str | None:
         return None
     request = read_request(spec, replica, process.now(), CONF.blazar_sched)
     known = replica.reservations.get(request.reservation_id or '')
-    return None if known is None else known.aggregate
+    # Of all nodes of a nova-compute, Nova puts one into an aggregate of
+    # Placement.
+    if known is None or any(
+        replica.hosts[host].hypervisor_type == IRONIC
+        for _, host, *_ in replica.indexes.main.held(known.id)
+    ):
+        return None
+    return known.aggregate

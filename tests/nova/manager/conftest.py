@@ -12,6 +12,9 @@ from blazar_sched.service.clients.placement import Placement
 from blazar_sched.service.manager.manager import Manager
 from demo import cloud as demo_cloud
 
+# The project that has the leases.
+OWNER = 'owner'
+
 
 @pytest.fixture(scope='module')
 def hostnames():
@@ -85,6 +88,29 @@ def settle(manager, wait_for):
         )
 
     return settle
+
+
+@pytest.fixture
+def lease(manager, wait_for):
+    """lease(reservation, …) creates a lease and waits until it is ACTIVE."""
+
+    def create(*reservations, length=600):
+        created = manager.leases.create(
+            {
+                'name': 'lease',
+                'project_id': OWNER,
+                'user_id': 'user',
+                'start': 'now',
+                'end': int(time.time()) + length,
+                'before_end': None,
+                'reservations': list(reservations),
+            }
+        )
+        return wait_for(
+            'lease ACTIVE', lambda: having(manager, created.id, 'ACTIVE')
+        )
+
+    return create
 
 
 @pytest.fixture

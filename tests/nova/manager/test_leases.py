@@ -8,40 +8,16 @@ import pytest
 from blazar_sched.domain import exception
 from blazar_sched.service.clients.placement import resource_class
 from blazar_sched.worker import process
-from tests.nova.manager.conftest import having
+from tests.nova.manager.conftest import OWNER
 
 pytestmark = pytest.mark.more
 
-OWNER = 'owner'
 OTHER = 'somebody-else'
 
 
 @pytest.fixture
 def both(manager, cloud):
     return [manager.hosts.create(name, {}) for name in cloud.hosts]
-
-
-@pytest.fixture
-def lease(manager, wait_for):
-    """lease(reservation, …) creates a lease and waits until it is ACTIVE."""
-
-    def create(*reservations, length=600):
-        created = manager.leases.create(
-            {
-                'name': 'lease',
-                'project_id': OWNER,
-                'user_id': 'user',
-                'start': 'now',
-                'end': int(time.time()) + length,
-                'before_end': None,
-                'reservations': list(reservations),
-            }
-        )
-        return wait_for(
-            'lease ACTIVE', lambda: having(manager, created.id, 'ACTIVE')
-        )
-
-    return create
 
 
 @pytest.fixture
