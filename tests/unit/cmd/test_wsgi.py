@@ -209,35 +209,48 @@ def running(log, *command):
             process.kill()
 
 
-@pytest.fixture
-def gunicorn(tmp_path, port):
-    """gunicorn(*options) runs it; `.url`, `.log` and `.process`."""
-    pytest.importorskip('gunicorn')
+@pytest.fixture(
+    params=['gunicorn', 'gunicorn --preload', 'uwsgi --lazy-apps', 'uwsgi']
+)
+def serve(request, tmp_path, port):
+    """serve() runs a WSGI server; `.url`, `.log` and `.process`.
+
+    The module is imported by each worker, or by their parent.
+    """
+    program, *options = request.param.split()
     # Workers have the tokens that `tokens` has.
-    settings = tmp_path / 'gunicorn.py'
+    settings = tmp_path / 'settings.py'
     settings.write_text(
         'from keystonemiddleware import fixture\n'
-        'def post_worker_init(worker):\n'
-        '    known = fixture.AuthTokenFixture()\n'
-        '    known.setUp()\n'
-        "    known.add_token_data('t1', user_id='alice', project_id='p1',\n"
-        "        role_list=['reader'])\n"
+        'known = fixture.AuthTokenFixture()\n'
+        'known.setUp()\n'
+        "known.add_token_data('t1', user_id='alice', project_id='p1',\n"
+        "    role_list=['reader'])\n"
     )
+    address = f'127.0.0.1:{port}'
+    module = 'blazar_sched.wsgi:application'
+    if program == 'uwsgi':
+        pytest.importorskip('pyuwsgi', reason='pyuwsgi is not installed')
+        command = [
+            SCRIPT.with_name('uwsgi'), '--master', '--processes', 2,
+            '--threads', 2, '--need-app', '--die-on-term',
+            '--http-socket', address, '--import', settings,
+            '--module', module, *options,
+        ]
+    else:
+        pytest.importorskip('gunicorn')
+        command = [
+            sys.executable, '-m', 'gunicorn', '--config', settings,
+            '--workers', 2, '--bind', address, *options, module,
+        ]
     with contextlib.ExitStack() as stack:
 
         class Running:
-            url = f'http://127.0.0.1:{port}'
-            log = tmp_path / 'gunicorn.log'
+            url = f'http://{address}'
+            log = tmp_path / 'server.log'
 
-            def __init__(self, *options):
-                self.process = stack.enter_context(
-                    running(
-                        self.log, sys.executable, '-m', 'gunicorn',
-                        '--config', settings, '--workers', 2,
-                        '--bind', f'127.0.0.1:{port}', *options,
-                        'blazar_sched.wsgi:application',
-                    )
-                )
+            def __init__(self):
+                self.process = stack.enter_context(running(self.log, *command))
 
             def get(self, path, **kwargs):
                 """GET until a server listens."""
@@ -269,14 +282,9 @@ def gunicorn(tmp_path, port):
         yield Running
 
 
-# The module is imported by each worker, or by their parent.
-HOW = pytest.mark.parametrize('options', [(), ('--preload',)], ids=str)
-
-
-@HOW
-def test_gunicorn_serves_it(write, gunicorn, options):
+def test_a_wsgi_server_serves_it(write, serve):
     write(AWAY)
-    api = gunicorn(*options)
+    api = serve()
     assert api.get('/').status_code == 300
     assert api.get('/v1/leases').status_code == 401
     assert api.get('/healthcheck').status_code == 503
@@ -286,9 +294,14 @@ def test_gunicorn_serves_it(write, gunicorn, options):
     assert api.process.wait(PATIENCE) == 0
 
 
-@HOW
+def test_a_wrong_configuration_stops_the_wsgi_server(write, serve):
+    write('nonsense')
+    process = serve().process
+    assert process.wait(PATIENCE) not in (0, -signal.SIGTERM)
+
+
 def test_prometheus_sees_all_workers_as_one(
-    write, gunicorn, options, tmp_path, monkeypatch
+    write, serve, tmp_path, monkeypatch
 ):
     folder = tmp_path / 'shared'
     folder.mkdir()
@@ -296,20 +309,20 @@ def test_prometheus_sees_all_workers_as_one(
     port = serving.free_port()
     config = write(AWAY)
     config.write_text(f'{config.read_text()}[metrics]\nport = {port}\n')
-    api = gunicorn(*options)
+    api = serve()
     asked = 0
     deadline = time.monotonic() + PATIENCE
-    while len({p.name.split('_')[-1] for p in folder.glob('counter_*')}) < 2:
+    while len(api.answers(503)) < 2:
         assert time.monotonic() < deadline
         # A worker shows the metrics from the first call of the manager on.
-        assert api.get('/healthcheck').status_code == 503
+        assert api.get('/v1/leases', headers=TOKEN).status_code == 503
         asked += 1
 
     for _ in range(8):
         told = requests.get(f'http://127.0.0.1:{port}/metrics').text
         for line in (
             'blazar_sched_api_requests_total{method="GET",'
-            f'route="/healthcheck",status="503"}} {asked}.0',
+            f'route="/v1/leases",status="503"}} {asked}.0',
             f'blazar_sched_api_calls_total{{outcome="failed"}} {asked}.0',
         ):
             assert line in told
@@ -326,15 +339,14 @@ def bus(tmp_path_factory):
 
 
 @pytest.mark.services
-@HOW
 def test_each_worker_has_its_own_way_to_the_manager(
-    bus, write, gunicorn, tmp_path, options
+    bus, write, serve, tmp_path
 ):
     config = write(bus)
     database.open_ledger(service_conf.load(files=[str(config)])).upgrade()
     log = tmp_path / 'manager.log'
     with running(log, SCRIPT, 'manager', '--config-file', config):
-        api = gunicorn(*options)
+        api = serve()
         deadline = time.monotonic() + PATIENCE
         while api.get('/healthcheck').status_code != 200:
             assert time.monotonic() < deadline, api.log.read_text()
