@@ -11,6 +11,7 @@ from typing import Generic
 from typing import Protocol
 from typing import TypeVar
 
+from oslo_context import context
 from oslo_log import log
 
 from blazar_sched.domain import exception
@@ -211,6 +212,8 @@ class Loop:
         while not self._stopping:
             self._poked.clear()
             self._begun = time.monotonic()
+            # The log lines and the requests of a step have an id of their own.
+            context.RequestContext()
             wait = self._take()
             self._begun = math.inf
             self._taken.set()

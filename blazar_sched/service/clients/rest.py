@@ -20,6 +20,7 @@ from keystoneauth1 import loading
 from keystoneauth1 import plugin
 from keystoneauth1 import session
 from oslo_config import cfg
+from oslo_context import context
 import requests
 
 from blazar_sched.domain import exception
@@ -126,6 +127,8 @@ def tolerating(*statuses: int) -> Iterator[list[requests.Response]]:
 class Session(session.Session):
     """A keystoneauth session whose requests to services are guarded.
 
+    A request to a service names the request to the API, or the event, that
+    has caused it: the service logs this id as the global request id.
     Requests of keystoneauth itself, for tokens and versions, are part of the
     request to a service that needs them.
     """
@@ -143,6 +146,8 @@ class Session(session.Session):
             return super().request(url, method, *args, **kwargs)
         begin_request()
         kwargs['raise_exc'] = False
+        cause = context.get_current()
+        kwargs['global_request_id'] = cause and cause.global_id
         # The SDK would ask twice, whatever the option of the group says.
         kwargs.pop('connect_retries', None)
         with reaching(service):

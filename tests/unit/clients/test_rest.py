@@ -2,6 +2,8 @@
 """The proxies of the SDK, and what a failure of a request means."""
 
 from keystoneauth1 import exceptions
+from oslo_context import context
+from oslo_context import fixture
 import pytest
 
 from blazar_sched.domain import exception
@@ -44,3 +46,31 @@ def test_the_refusal_of_a_token_is_not_the_refusal_of_the_service(
     monkeypatch.setattr(service.session.auth, 'get_headers', refuse)
     with pytest.raises(exception.Unavailable), rest.tolerating(404):
         proxy.get('/servers')
+
+
+@pytest.mark.parametrize('name', SERVICES)
+@pytest.mark.parametrize(
+    ('ids', 'told'),
+    [
+        (None, None),
+        ({'request_id': 'req-own'}, 'req-own'),
+        ({'global_request_id': 'req-of-all'}, 'req-of-all'),
+    ],
+)
+def test_a_service_is_told_which_request_has_caused_its_request(
+    service, monkeypatch, name, ids, told
+):
+    sent = []
+    answering = service.session.session.request
+
+    def request(*args, headers, **kwargs):
+        sent.append(headers.get('X-Openstack-Request-Id'))
+        return answering(*args, headers=headers, **kwargs)
+
+    proxy = rest.connect(service, name)
+    monkeypatch.setattr(service.session.session, 'request', request)
+    with fixture.ClearRequestContext(), rest.tolerating(404):
+        if ids:
+            context.RequestContext(**ids)
+        proxy.get('/servers')
+    assert sent == [told]

@@ -5,6 +5,7 @@ import logging
 import threading
 
 from oslo_config import cfg
+from oslo_context import context
 import pytest
 
 from blazar_sched.domain import exception
@@ -127,3 +128,20 @@ def test_a_slow_pace_stays_as_it_is():
 
     tried = loop.Loop('the sync', step, lambda: 60.0)
     assert [tried._take() for _ in range(4)] == [60.0] * 4
+
+
+def test_each_step_has_a_request_id_of_its_own():
+    ids = []
+    enough = threading.Event()
+
+    def step():
+        ids.append(context.get_current().request_id)
+        if len(ids) == 2:
+            enough.set()
+        return 0.0
+
+    tried = loop.Loop('the sync', step)
+    tried.start()
+    assert enough.wait(PATIENCE)
+    tried.stop()
+    assert len({*ids}) == len(ids)
