@@ -1,15 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """How nova-scheduler loads the classes, and what is imported with them."""
 
+import inspect
 import pickle
 import subprocess
 import sys
 import textwrap
 
 from nova.objects import flavor as nova_flavor
+from nova.objects import image_meta
+from nova.objects import instance_pci_requests as pci_request
 from nova.objects import request_spec
 from nova.scheduler import filters
 from nova.scheduler import host_manager
+from nova.scheduler import request_filter
+from nova.scheduler import utils
 from nova.scheduler import weights
 import pytest
 
@@ -22,9 +27,11 @@ from blazar_sched.domain.demand import VIRTUAL_INSTANCE
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.inventory import Inventory
+from blazar_sched.ext import host_state
 from blazar_sched.replica import accounting
 from blazar_sched.replica import record
 from blazar_sched.replica import state
+from blazar_sched.worker import nova_objects
 from blazar_sched.worker import process
 from blazar_sched.worker import request
 from blazar_sched.worker import threads
@@ -63,6 +70,44 @@ def test_names_are_not_novas():
     theirs = filters.all_filters() + weights.all_weighers()
 
     assert not set(names(theirs)) & {*FILTERS, *WEIGHERS}
+
+
+HOST_STATE = host_manager.HostState('host', 'node', 'cell')
+
+
+@pytest.mark.parametrize(
+    ('read', 'theirs'),
+    [
+        (host_state.HostState, HOST_STATE),
+        (nova_objects.Destination, request_spec.Destination()),
+        (nova_objects.Flavor, nova_flavor.Flavor()),
+        (nova_objects.Image, image_meta.ImageMeta()),
+        (nova_objects.PciRequest, pci_request.InstancePCIRequest()),
+        (nova_objects.PciRequests, pci_request.InstancePCIRequests()),
+        (nova_objects.RequestGroup, request_spec.RequestGroup()),
+        (nova_objects.RequestSpec, request_spec.RequestSpec()),
+    ],
+)
+def test_nova_has_all_that_is_read(read, theirs):
+    methods = {name for name in vars(read) if not name.startswith('_')}
+
+    assert inspect.get_annotations(read).keys() | methods <= {*dir(theirs)}
+
+
+@pytest.mark.parametrize(
+    ('theirs', 'names'),
+    [
+        (HOST_STATE, {'consume_from_request', 'allocation_candidates'}),
+        (request_filter, {'ALL_REQUEST_FILTERS'}),
+        (utils, {'get_weight_multiplier', 'request_is_rebuild'}),
+        (filters.BaseHostFilter, {'RUN_ON_REBUILD', 'filter_all'}),
+        (weights.BaseHostWeigher, {
+            '_weigh_object', 'weigh_objects', 'weight_multiplier',
+        }),
+    ],
+)
+def test_nova_has_all_that_is_called_and_overridden(theirs, names):
+    assert names <= {*dir(theirs)}
 
 
 @pytest.fixture
