@@ -159,7 +159,7 @@ def test_asks_for_the_devices_of_an_alias(aliases, asked):
     requests = pci_request.get_pci_requests_from_flavor(of_nova)
     spec = objects.RequestSpec(
         flavor=of_nova, is_bfv=False, pci_requests=requests,
-        requested_resources=None, instance_uuid='i', project_id='p',
+        requested_resources=[], instance_uuid='i', project_id='p',
         request_level_params=objects.RequestLevelParams(),
     )
     spec.generate_request_groups_from_pci_requests()
