@@ -115,15 +115,19 @@ def _in_order(
     # The cleaning time does not depend on the placer.
     widened = placers[0].with_cleaning_time
     indexes = replica.indexes
+    stay = {
+        r.id: {
+            a.host: a for a in old[r.id]
+            if r not in order or a.host not in hosts
+        } | {a.host: a for a in reduced if a.reservation_id == r.id}
+        for r in lease.reservations
+    }
     with contextlib.ExitStack() as undo:
         for r in lease.reservations:
             undo.enter_context(indexes.removed(old[r.id]))
-            undo.enter_context(indexes.added(widened(r, (
-                a for a in old[r.id] if r not in order or a.host not in hosts
-            ))))
+            undo.enter_context(indexes.added(widened(r, stay[r.id].values())))
         for r in order:
-            kept = {a.host: a for a in old[r.id] if a.host not in hosts}
-            kept |= {a.host: a for a in reduced if a.reservation_id == r.id}
+            kept = stay[r.id]
             for placer in placers:
                 candidates = _without_hosts(
                     placer.growth_candidates(r, kept), replica, hosts

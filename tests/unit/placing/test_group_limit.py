@@ -351,6 +351,25 @@ def test_a_failed_host_is_replaced_within_the_limit():
     assert on(placed) == [{'a': 'b', 'b': 'a'}[host]]
 
 
+def test_what_a_host_has_room_for_no_longer_moves_within_the_limit():
+    world = Placements(
+        [make_host('a', vcpus=6)],
+        group_limits=[GroupLimit('all', resource_class='VCPU', max=6)],
+    )
+    window = Window(0, 10)
+    [[held]] = place(world, 'one', window, slots(5)).values()
+    world.replica.apply(1, [
+        record.encode(make_host('a', vcpus=3)), record.encode(make_host('b'))
+    ])
+    placed = reallocation.reallocate(
+        world.replica, make_lease('one', 'mine', window, [slots(5)]), window,
+        (), reduced=[dataclasses.replace(held, amounts={'VCPU': 3})],
+    )
+    assert {
+        a.host: a.amounts['VCPU'] for a in itertools.chain(*placed.values())
+    } == {'a': 3, 'b': 2}
+
+
 def test_instances_are_all_on_one_host_within_the_limit():
     world = Placements(
         [make_host('a', 'A'), make_host('b', 'B')],
