@@ -29,6 +29,7 @@ def pick(
     slot: Slot,
     select: Callable[[Candidates], dict[str, int]],
     together: int = 1,
+    beside: Mapping[str, int] | None = None,
 ) -> dict[str, int]:
     """Return how many instances, or 1 for a whole host, each host gets.
 
@@ -39,6 +40,7 @@ def pick(
     :param slot: the amounts of an instance, None for whole hosts
     :param select: returns the selection among some candidates
     :param together: the least number of instances that a host gets
+    :param beside: how many instances hosts have of the reservation already
     :raises NotEnoughHostsAvailable: if there are too few hosts, naming the
         group limits that leave hosts out
     """
@@ -54,7 +56,7 @@ def pick(
             ) from e
         for group in room.indexes.groups:
             left = group.room(room.window, room.ignore)
-            most = _most(group, left, slot, picked, together)
+            most = _most(group, left, slot, picked, together, beside or {})
             if any(most[host] < count for host, count in picked.items()
                    if host in most):
                 break
@@ -65,6 +67,27 @@ def pick(
             f'{group.most} in the window'
         )
         candidates = candidates.limited(room.indexes.main, most)
+
+
+def check_kept(
+    room: Room, slot: Mapping[str, int], kept: Mapping[str, int]
+) -> None:
+    """Refuse instances that a reservation has, and that the indexes have.
+
+    :param kept: how many instances each host has
+    :raises NotEnoughHostsAvailable: if they are more than a limit allows
+    """
+    for group in room.indexes.groups:
+        left = group.room(room.window, room.ignore)
+        if left < 0 and any(
+            group.amount(host, slot, count) for host, count in kept.items()
+        ):
+            raise exception.NotEnoughHostsAvailable(
+                'the present allocations of the lease have no room in the new '
+                f'window: the group limit {group.limit.name} is exceeded by '
+                f'{-left}',
+                field='reservations',
+            )
 
 
 def open_hosts(
@@ -90,7 +113,7 @@ def within(
     :param counts: how many each host has room for
     """
     for group, left in groups:
-        most = _most(group, left, slot, counts, 1)
+        most = _most(group, left, slot, counts, 1, {})
         counts = {
             host: most.get(host, count) for host, count in counts.items()
         }
@@ -103,6 +126,7 @@ def _most(
     slot: Slot,
     picked: Mapping[str, int],
     together: int,
+    beside: Mapping[str, int],
 ) -> dict[str, int]:
     """Return how many instances each host of a group may get.
 
@@ -110,16 +134,25 @@ def _most(
     hosts come first, then the others as long as the limit allows.
 
     :param left: what may still be reserved in the group
+    :param beside: see `pick`
     """
     most = {}
     wanted = sum(picked.values())
     for host in dict.fromkeys((*picked, *group.members)):
         if host not in group.members:
             continue
-        amounts = functools.partial(group.amount, host, slot)
+        amounts = functools.partial(
+            _more, group, host, slot, beside.get(host, 0)
+        )
         count = bisect.bisect_right(
             range(picked.get(host, wanted) + 1), left, key=amounts
         ) - 1
         most[host] = count if count >= together else 0
         left -= amounts(most[host])
     return most
+
+
+def _more(group: Group, host: str, slot: Slot, first: int, count: int) -> int:
+    """Return what a number of instances on a host counts beside the first."""
+    amount = group.amount(host, slot, first + count)
+    return amount - group.amount(host, slot, first)

@@ -192,6 +192,7 @@ def place_instances(
     candidates: Candidates,
     wanted: Instances,
     kept: Mapping[str, int] | None = None,
+    beside: Mapping[str, int] | None = None,
 ) -> dict[str, int]:
     """Return the number of slots to take on each host.
 
@@ -201,12 +202,14 @@ def place_instances(
     and long windows stay whole.
 
     :param kept: slots held now by host: no host loses a slot without need
+    :param beside: other slots of the reservation by host, in the indexes
     :raises NotEnoughHostsAvailable: if not all slots find room
     """
     return group_limit.pick(
         room, candidates, wanted.slot,
         lambda part: _pick_slots(room, part, wanted, kept or {}),
         wanted.amount if wanted.affinity else 1,
+        beside,
     )
 
 

@@ -28,6 +28,7 @@ from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.domain.window import Window
+from blazar_sched.placing import group_limit
 from blazar_sched.placing import host_selection
 from blazar_sched.placing import orders
 from blazar_sched.placing.options import DEFAULT_OPTIONS
@@ -398,11 +399,15 @@ class Placer:
         kept = {a.host: a for a in in_window(old, self.window)}
         more = demand.amount - demand.count(old)
         wide = self.with_cleaning_time(reservation, kept.values())
+        room = self.room(reservation)
+        beside = {a.host: demand.slots_in(a.amounts) for a in old}
         with _reserved(self.replica.indexes, wide):
+            group_limit.check_kept(room, demand.slot, beside)
             added = more and host_selection.place_instances(
-                self.room(reservation),
+                room,
                 self.growth_candidates(reservation, kept),
                 dataclasses.replace(demand, amount=more),
+                beside=beside,
             )
         return list(
             with_slots(reservation, self.window, kept, added or {}).values()

@@ -204,6 +204,7 @@ def _add_slots(
 ) -> dict[str, Allocation]:
     """Return allocations by host, with up to `count` slots added."""
     demand = reservation.demand.of_kind(Instances)
+    beside = {host: demand.slots_in(a.amounts) for host, a in kept.items()}
     added: dict[str, int] = {}
     # The count that fits is searched for between `least` and `most`: often
     # all slots fit.
@@ -212,7 +213,8 @@ def _add_slots(
     while least < most:
         try:
             added = host_selection.place_instances(
-                room, candidates, dataclasses.replace(demand, amount=count)
+                room, candidates, dataclasses.replace(demand, amount=count),
+                beside=beside,
             )
             least = count
         except exception.NotEnoughHostsAvailable:

@@ -37,8 +37,14 @@ class Group:
         # All allocations, as any host may come into the group.
         self._allocations = {each.id: each for each in allocations}
         self.members = limit.members(hosts)
+        self._count_members()
+        # The limit is no capacity of the index: an allocation that is widened
+        # by its cleaning time may exceed the limit outside of its window.
         self.index.apply(
-            [self._capacity(), *self.adding(self._allocations.values())],
+            [
+                ('capacity', limit.name, (ext.AMOUNT_LIMIT,)),
+                *self.adding(self._allocations.values()),
+            ],
             force=True,
         )
 
@@ -59,13 +65,10 @@ class Group:
             ]
             gone += [each.id for each in moved if each.id in self.index]
             added += moved
+            self._count_members()
         self._allocations |= {each.id: each for each in batch.allocated}
         self.index.apply(
-            [
-                *(('remove', id_) for id_ in gone),
-                *([self._capacity()] if anew else ()),
-                *self.adding(added),
-            ],
+            [*(('remove', id_) for id_ in gone), *self.adding(added)],
             force=True,
         )
 
@@ -122,9 +125,8 @@ class Group:
         } | now
         return {u for u in hosts if before.get(u) != now.get(u)}
 
-    def _capacity(self) -> Change:
+    def _count_members(self) -> None:
         self.most = self.limit.most(sum(self.members.values()))
-        return 'capacity', self.limit.name, (min(self.most, ext.AMOUNT_LIMIT),)
 
     @property
     def _row(self) -> 'array.array[int]':

@@ -339,6 +339,59 @@ def test_an_active_lease_is_extended_within_the_limit_only():
     assert place(world, 'two', Window(10, 30), hosts(1), active=True)
 
 
+def test_an_active_lease_grows_on_a_host_that_counts_already():
+    world = Placements(
+        [make_host('a'), make_host('b')],
+        group_limits=[rack('A', 1), GroupLimit(
+            'memory', resource_class='MEMORY_MB', max=1024
+        )],
+    )
+    window = Window(0, 10)
+    place(world, 'one', window, slots(1, MEMORY_MB=512))
+    assert on(place(
+        world, 'one', window, slots(2, MEMORY_MB=512), active=True
+    )) == ['a']
+    assert place(
+        world, 'one', window, slots(3, MEMORY_MB=512), active=True
+    ) is None
+
+
+def test_a_limit_does_not_count_the_cleaning_time():
+    world = Placements(
+        [make_host('a', cleaning_time=5), make_host('b', cleaning_time=5)],
+        group_limits=[rack('A', 1)],
+    )
+    one = Window(0, 10)
+    place(world, 'one', one, slots(1))
+    assert place(world, 'two', Window(12, 20), slots(1))
+    assert place(world, 'one', Window(0, 12), slots(2), active=True)
+    lease = make_lease('one', 'mine', one, [slots(2)])
+    with pytest.raises(exception.NotEnoughHostsAvailable) as caught:
+        lease_placing.place(
+            world.replica, lease, Window(0, 13),
+            lease_placing.allocations_of(world.replica, lease), active=True,
+        )
+    assert str(caught.value) == (
+        'the present allocations of the lease have no room in the new window: '
+        'the group limit rack A is exceeded by 1'
+    )
+
+
+def test_slots_of_a_failed_host_move_to_a_host_that_counts_already():
+    world = Placements(
+        [make_host('a'), make_host('b', 'B')], group_limits=[rack('A', 1)]
+    )
+    window = Window(0, 10)
+    place(world, 'one', window, slots(5))
+    world.replica.apply(
+        world.replica.revision + 1, [record.encode(make_host('a', vcpus=6))]
+    )
+    lease = make_lease('one', 'mine', window, [slots(5)])
+    placed = reallocation.reallocate(world.replica, lease, window, ['b'])
+    [[moved]] = placed.values()
+    assert (moved.host, moved.amounts['VCPU']) == ('a', 5)
+
+
 def test_a_failed_host_is_replaced_within_the_limit():
     world = Placements(
         [make_host('a'), make_host('b'), make_host('c', 'B')],
