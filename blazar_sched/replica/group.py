@@ -126,7 +126,10 @@ class Group:
         return {u for u in hosts if before.get(u) != now.get(u)}
 
     def _count_members(self) -> None:
-        self.most = self.limit.most(sum(self.members.values()))
+        # The index has no greater sums.
+        self.most = min(
+            self.limit.most(sum(self.members.values())), ext.AMOUNT_LIMIT
+        )
 
     @property
     def _row(self) -> 'array.array[int]':

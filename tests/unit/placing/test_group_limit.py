@@ -432,6 +432,19 @@ def test_instances_are_all_on_one_host_within_the_limit():
     assert on(placed) == ['b']
 
 
+def test_no_lease_gets_more_than_can_be_counted():
+    large = {'DISK_GB': Inventory(1 << 20)}
+    world = Placements(
+        [
+            dataclasses.replace(make_host(str(n)), inventory=large)
+            for n in range(2049)
+        ],
+        group_limits=[GroupLimit('disks', resource_class='DISK_GB')],
+    )
+    assert place(world, 'one', Window(0, 1), hosts(2047))
+    assert place(world, 'two', Window(0, 1), hosts(1)) is None
+
+
 def test_memory_is_counted_in_gib():
     limit = GroupLimit('memory', resource_class='MEMORY_MB', max=16384)
     world = Placements(
