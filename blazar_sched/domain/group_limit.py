@@ -3,6 +3,7 @@
 
 from collections.abc import Mapping
 import dataclasses
+import fractions
 import math
 
 from blazar_sched.domain import requirements
@@ -55,7 +56,8 @@ class GroupLimit:
         :param total: what all hosts of the group count
         """
         if self.max is None:
-            return int(total * self.share)
+            # A binary fraction would make 0.29 of 100 hosts 28 hosts.
+            return int(total * fractions.Fraction(str(self.share)))
         return self.max // self._unit
 
     def amount(

@@ -445,6 +445,11 @@ def test_no_lease_gets_more_than_can_be_counted():
     assert place(world, 'two', Window(0, 1), hosts(1)) is None
 
 
+def test_a_share_is_the_decimal_number_of_the_option():
+    limit = GroupLimit('share', share=0.29)
+    assert (limit.most(99), limit.most(100)) == (28, 29)
+
+
 def test_memory_is_counted_in_gib():
     limit = GroupLimit('memory', resource_class='MEMORY_MB', max=16384)
     world = Placements(
