@@ -44,6 +44,7 @@ def pick(
     :raises NotEnoughHostsAvailable: if there are too few hosts, naming the
         group limits that leave hosts out
     """
+    held = beside or {}
     reached: list[str] = []
     while True:
         try:
@@ -56,12 +57,15 @@ def pick(
             ) from e
         for group in room.indexes.groups:
             left = group.room(room.window, room.ignore)
-            most = _most(group, left, slot, picked, together, beside or {})
-            if any(most[host] < count for host, count in picked.items()
-                   if host in most):
+            amounts = [
+                _more(group, host, slot, held.get(host, 0), count)
+                for host, count in picked.items() if host in group.members
+            ]
+            if amounts and sum(amounts) > left:
                 break
         else:
             return picked
+        most = _most(group, left, slot, picked, together, held)
         reached.append(
             f'the group limit {group.limit.name} leaves {max(left, 0)} of '
             f'{group.most} in the window'
