@@ -61,7 +61,9 @@ def pick(
                 _more(group, host, slot, held.get(host, 0), count)
                 for host, count in picked.items() if host in group.members
             ]
-            if amounts and sum(amounts) > left:
+            # What counts nothing is not refused even if the group has less
+            # than is reserved of it.
+            if sum(amounts) > max(left, 0):
                 break
         else:
             return picked
@@ -104,7 +106,10 @@ def open_hosts(
         for group in room.indexes.groups
     ]
     for host in candidates.hosts:
-        if all(group.amount(host, slot, 1) <= left for group, left in groups):
+        if all(
+            group.amount(host, slot, 1) <= max(left, 0)
+            for group, left in groups
+        ):
             yield host
 
 
@@ -141,6 +146,7 @@ def _most(
     :param beside: see `pick`
     """
     most = {}
+    left = max(left, 0)
     wanted = sum(picked.values())
     for host in dict.fromkeys((*picked, *group.members)):
         if host not in group.members:

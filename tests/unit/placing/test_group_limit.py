@@ -445,6 +445,29 @@ def test_no_lease_gets_more_than_can_be_counted():
     assert place(world, 'two', Window(0, 1), hosts(1)) is None
 
 
+def test_what_counts_nothing_is_not_refused_where_a_limit_is_exceeded():
+    limit = GroupLimit('GPUs', resource_class='CUSTOM_GPU', share=0.5)
+    bare = dataclasses.replace(make_host('c'), inventory={
+        'VCPU': Inventory(4), 'MEMORY_MB': Inventory(8192),
+    })
+    world = Placements(
+        [make_host('a'), make_host('b'), bare], group_limits=[limit]
+    )
+    window = Window(0, 10)
+    place(world, 'one', window, slots(3, VCPU=1, CUSTOM_GPU=1))
+    world.replica.apply(world.replica.revision + 1, [
+        record.encode(dataclasses.replace(make_host('b'), inventory={
+            'VCPU': Inventory(4), 'CUSTOM_GPU': Inventory(1),
+        })),
+    ])
+    [group] = world.replica.indexes.groups
+    assert group.room(window) == -1
+    small = slots(1, CUSTOM_GPU=1)
+    assert place(world, 'two', window, small) is None
+    assert place(world, 'three', window, slots(5, VCPU=1))
+    assert on(place(world, 'four', window, hosts(1))) == ['c']
+
+
 def test_a_share_is_the_decimal_number_of_the_option():
     limit = GroupLimit('share', share=0.29)
     assert (limit.most(99), limit.most(100)) == (28, 29)
