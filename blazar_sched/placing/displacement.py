@@ -145,9 +145,12 @@ class _Clearing:
         """
         for placer in placers:
             candidates = placer.candidates(reservation)
-            for room, part in placer.room(reservation).parts(candidates):
+            in_window = placer.room(reservation)
+            for room, part in in_window.parts(candidates):
                 for host in self._by_cost(
-                    group_limit.open_hosts(room, part, reservation.demand),
+                    group_limit.open_hosts(
+                        in_window, part, reservation.demand
+                    ),
                     room.window, reservation,
                 ):
                     if len(self._failed) >= MAX_FAILED:

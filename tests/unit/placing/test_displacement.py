@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import pytest
 
 from blazar_sched.domain import exception
+from blazar_sched.domain.group_limit import GroupLimit
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.relocation import Rules
 from blazar_sched.domain.window import FOREVER
@@ -66,9 +67,11 @@ LEASES = st.lists(
 class World:
     """A replica, with what it should have by addition."""
 
-    def __init__(self, hosts, instances=()):
+    def __init__(self, hosts, instances=(), group_limits=()):
         self.hosts = {host.uuid: host for host in hosts}
-        self.replica = state.Replica(accounting.LedgerAccounting)
+        self.replica = state.Replica(
+            accounting.LedgerAccounting, group_limits=group_limits
+        )
         self.replica.load(0, map(record.encode, hosts))
         self.instances = {}
         self.allocations = {}
@@ -232,6 +235,24 @@ def test_who_is_not_movable_is_not_displaced():
 
     with pytest.raises(exception.NotEnoughHostsAvailable):
         world.book(lease_of(1))
+
+
+def test_a_group_limit_does_not_count_the_cleaning_time():
+    a, b, c = (
+        dataclasses.replace(
+            make_host(name, 4, 0, False, (), 'any'), cleaning_time=1
+        )
+        for name in 'abc'
+    )
+    world = World(
+        [a, b, c],
+        [('a', 1, FOREVER, True, False), ('b', 1, FOREVER, False, False)],
+        [GroupLimit('one host', max=1)],
+    )
+    one = [('physical:host', {'min': 1, 'max': 1})]
+    world.book(make_lease('first', 'p', Window(150, 200), one))
+    [moved] = world.book(make_lease('second', 'p', Window(100, 110), one))
+    assert moved.host == 'a'
 
 
 def test_no_host_is_cleared_where_instances_are_not_relocated():
