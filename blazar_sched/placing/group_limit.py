@@ -16,6 +16,7 @@ import functools
 
 from blazar_sched.domain import exception
 from blazar_sched.domain.demand import Demand
+from blazar_sched.domain.host import Host
 from blazar_sched.placing.room import Room
 from blazar_sched.replica.catalog import Candidates
 from blazar_sched.replica.group import Group
@@ -111,6 +112,17 @@ def open_hosts(
             for group, left in groups
         ):
             yield host
+
+
+def least(group: Group, hosts: Mapping[str, Host], demand: Demand) -> int:
+    """Return what a demand counts at least, whichever of the hosts it gets.
+    """
+    if not hosts or not hosts.keys() <= group.members.keys():
+        return 0
+    host = min(hosts, key=group.members.__getitem__)
+    if demand.whole:
+        return demand.least * group.amount(host, None, 1)
+    return group.amount(host, demand.slot, demand.least)
 
 
 def within(

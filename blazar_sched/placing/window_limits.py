@@ -24,6 +24,7 @@ from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.domain.window import TIME_LIMIT
+from blazar_sched.placing import group_limit
 from blazar_sched.placing.options import Options
 from blazar_sched.replica import state
 from blazar_sched.replica.catalog import rows
@@ -74,6 +75,27 @@ def first_start(
             if found is None:
                 return None
             first = max(first, found)
+    return _first_in_groups(replica, lease, first, length, options)
+
+
+def _first_in_groups(
+    replica: state.Replica, lease: Lease, at: int, length: int,
+    options: Options,
+) -> int | None:
+    *_, last = options.alternatives()
+    first = at
+    for group in replica.indexes.groups:
+        for reservation in lease.reservations:
+            if not reservation.demand.is_on_hosts(active=False):
+                continue
+            hosts = replica.catalog.candidates(
+                reservation, lease.project_id, last.default
+            ).hosts
+            least = group_limit.least(group, hosts, reservation.demand)
+            found = group.first_start(least, first, length)
+            if found is None:
+                return None
+            first = found
     return first
 
 

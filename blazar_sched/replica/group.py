@@ -84,6 +84,20 @@ class Group:
         )
         return self.most - taken
 
+    def first_start(self, amount: int, at: int, length: int) -> int | None:
+        """Return the first start from which an amount may be reserved.
+
+        :param length: for how many seconds, or FOREVER
+        :returns: None if there is no such start
+        """
+        beyond = ext.AMOUNT_LIMIT - self.most + amount
+        if amount == 0:
+            return at
+        if beyond > ext.AMOUNT_LIMIT:
+            return None
+        found = self.index.earliest(1, length, at, (beyond,), self._row)
+        return None if found is None else found[0]
+
     def amount(
         self, host: str, slot: Mapping[str, int] | None, count: int
     ) -> int:

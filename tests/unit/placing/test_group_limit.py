@@ -16,8 +16,11 @@ from blazar_sched.domain.inventory import Inventory
 from blazar_sched.domain.window import Window
 from blazar_sched.placing import lease_placing
 from blazar_sched.placing import reallocation
+from blazar_sched.placing import window_limits
+from blazar_sched.placing.options import DEFAULT_OPTIONS
 from blazar_sched.placing.window_search import Bounds
 from blazar_sched.placing.window_search import edges
+from blazar_sched.placing.window_search import MAX_ATTEMPTS
 from blazar_sched.placing.window_search import Search
 from blazar_sched.replica import record
 from tests.unit.placing.placements import FLAVOR
@@ -289,7 +292,10 @@ def test_the_search_finds_the_first_window(most, booked, first, least, count):
         return lease_placing.place(world.replica, lease, window)
 
     found = Search(
-        bounds, attempt, lambda: edges(world.replica, lease, bounds)
+        bounds, attempt, lambda: edges(world.replica, lease, bounds),
+        lambda at: window_limits.first_start(
+            world.replica, lease, at, least, DEFAULT_OPTIONS
+        ),
     ).earliest(1, 1)
 
     def has_room(start):
@@ -303,6 +309,31 @@ def test_the_search_finds_the_first_window(most, booked, first, least, count):
     assert [each.window.start for each in found] == (
         [] if expected is None else [expected]
     )
+
+
+@pytest.mark.parametrize('wanted', [
+    hosts(1), slots(3), slots(2, affinity=True), slots(1, CUSTOM_GPU=1),
+], ids=str)
+def test_a_group_that_is_full_for_long_does_not_end_the_search(wanted):
+    world = Placements(
+        [make_host('a'), make_host('b')],
+        group_limits=[GroupLimit('one host', max=1)],
+    )
+    busy = MAX_ATTEMPTS + 10
+    for at in range(busy):
+        place(world, f'l{at}-', Window(at, at + 1), hosts(1))
+    lease = make_lease('mine', 'mine', Window(0, 1), [wanted])
+    bounds = Bounds(0, 2 * busy, 3, 3)
+    search = Search(
+        bounds,
+        lambda window: lease_placing.place(world.replica, lease, window),
+        lambda: edges(world.replica, lease, bounds),
+        lambda at: window_limits.first_start(
+            world.replica, lease, at, 3, DEFAULT_OPTIONS
+        ),
+    )
+    [found] = search.earliest(1, 1)
+    assert found.window.start == busy
 
 
 def test_another_rack_is_used_and_the_refusal_names_both():
