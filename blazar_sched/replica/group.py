@@ -105,9 +105,11 @@ class Group:
 
         :param slot: the amounts of one instance, None for the whole host
         """
-        if host not in self.members:
+        # The capacity is counted while the replica goes on.
+        counted = self.members.get(host)
+        if counted is None:
             return 0
-        return self.limit.amount(self.members[host], slot, count)
+        return self.limit.amount(counted, slot, count)
 
     def edges(self, window: Window) -> 'tuple[array.array[int], ...]':
         """Return the starts and the ends of the entries, in order.

@@ -499,6 +499,17 @@ def test_what_counts_nothing_is_not_refused_where_a_limit_is_exceeded():
     assert on(place(world, 'four', window, hosts(1))) == ['c']
 
 
+def test_a_host_may_leave_a_group_while_the_capacity_is_counted():
+    class Leaving(dict):
+        def __contains__(self, host):
+            return self.pop(host, None) is not None
+
+    world = Placements([make_host('a')], group_limits=[rack('A', 1)])
+    [group] = world.replica.indexes.groups
+    group.members = Leaving(group.members)
+    assert group.amount('a', None, 1) == 1
+
+
 def test_a_share_is_the_decimal_number_of_the_option():
     limit = GroupLimit('share', share=0.29)
     assert (limit.most(99), limit.most(100)) == (28, 29)
