@@ -268,15 +268,16 @@ class Keystone:
                 f'Keystone has {len(services)} services of type {RESERVATION}'
             )
         asked = {'service_id': services[0]['id']}
-        regions = None, self._api.region_name
+        region = self._api.region_name
         registered = {
             each['resource_name']: each['default_limit']
-            for each in _listed(system, 'registered_limits', **asked)
-            if each['region_id'] in regions
+            for each in _in_region(
+                _listed(system, 'registered_limits', **asked), region
+            )
         }
         found: dict[str | None, dict[str, int]] = {None: registered}
-        for each in _listed(system, 'limits', **asked):
-            if each['region_id'] in regions and each['project_id']:
+        for each in _in_region(_listed(system, 'limits', **asked), region):
+            if each['project_id']:
                 own = found.setdefault(each['project_id'], {**registered})
                 own[each['resource_name']] = each['resource_limit']
         return found
@@ -430,6 +431,16 @@ def _listed(
     answer = api.get(f'/{plural}?{parse.urlencode(asked)}')
     found: list[dict[str, Any]] = answer.json()[plural]
     return found
+
+
+def _in_region(
+    limits: Collection[Mapping[str, Any]], region: str | None
+) -> list[Mapping[str, Any]]:
+    """Return the limits of all regions, and then those of one region."""
+    return [
+        each for where in dict.fromkeys((None, region)) for each in limits
+        if each['region_id'] == where
+    ]
 
 
 def _named(noun: Mapping[str, Any]) -> dict[str, str]:
