@@ -50,7 +50,9 @@ class JsonObjects(types.MultiString):
         if not value:
             return None
         try:
-            fields = json.loads(value)
+            fields = json.loads(
+                value, parse_float=_number, parse_constant=_refuse
+            )
             for error in self._validator.iter_errors(fields):
                 raise ValueError(
                     ': '.join((*map(str, error.path), error.message))
@@ -60,6 +62,16 @@ class JsonObjects(types.MultiString):
             raise ValueError(
                 f'{value[:200]!r} is no {self._noun}: {e}'
             ) from e
+
+
+def _number(text: str) -> float:
+    """Return an integer for a text such as 1e3, as a schema takes it."""
+    value = float(text)
+    return int(value) if value.is_integer() else value
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f'{constant} is no number')
 
 
 def requirement(properties: list[Any]) -> str:

@@ -37,6 +37,11 @@ def test_group_limits_are_read_from_a_file(read):
     )
 
 
+def test_a_whole_number_is_an_integer_however_written(read):
+    [limit] = read(RACK.replace('12000', '1.2e4'))
+    assert (limit.max, type(limit.max)) == (12000, int)
+
+
 def test_of_two_group_limits_of_one_name_the_last_counts(read):
     [limit] = read(RACK, RACK.replace('12000', '9000'))
     assert limit.max == 9000
@@ -52,6 +57,7 @@ def test_of_two_group_limits_of_one_name_the_last_counts(read):
         (RACK.replace('12000', '12000, "share": 1'), 'valid under each'),
         (RACK.replace(', "max": 12000', ''), 'not valid'),
         (GPUS.replace('0.75', '1.1'), 'share'),
+        (GPUS.replace('0.75', 'NaN'), 'NaN'),
         (RACK.replace('"max"', '"resource_class": "VCPU", "max"'), 'not'),
         (RACK.replace('"=="', '"?="'), 'resource_properties'),
         (RACK.replace('"max"', '"most"'), 'most'),
