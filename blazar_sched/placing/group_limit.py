@@ -68,7 +68,9 @@ def pick(
                 break
         else:
             return picked
-        most = _most(group, left, slot, picked, together, held)
+        most = _most(
+            group, left, slot, picked, candidates.hosts, together, held
+        )
         reached.append(
             f'the group limit {group.limit.name} leaves {max(left, 0)} of '
             f'{group.most} in the window'
@@ -134,7 +136,7 @@ def within(
     :param counts: how many each host has room for
     """
     for group, left in groups:
-        most = _most(group, left, slot, counts, 1, {})
+        most = _most(group, left, slot, counts, (), 1, {})
         counts = {
             host: most.get(host, count) for host, count in counts.items()
         }
@@ -146,13 +148,15 @@ def _most(
     left: int,
     slot: Slot,
     picked: Mapping[str, int],
+    others: Iterable[str],
     together: int,
     beside: Mapping[str, int],
 ) -> dict[str, int]:
     """Return how many instances each host of a group may get.
 
     Whatever of these the hosts get, the limit is not exceeded. The picked
-    hosts come first, then the others as long as the limit allows.
+    hosts come first, then the others as long as the limit allows. Hosts that
+    are not in the group are left out.
 
     :param left: what may still be reserved in the group
     :param beside: see `pick`
@@ -160,7 +164,7 @@ def _most(
     most = {}
     left = max(left, 0)
     wanted = sum(picked.values())
-    for host in dict.fromkeys((*picked, *group.members)):
+    for host in dict.fromkeys((*picked, *others)):
         if host not in group.members:
             continue
         amounts = functools.partial(

@@ -499,6 +499,22 @@ def test_what_counts_nothing_is_not_refused_where_a_limit_is_exceeded():
     assert on(place(world, 'four', window, hosts(1))) == ['c']
 
 
+@pytest.mark.parametrize('watts', itertools.permutations(['400', '200']))
+def test_hosts_that_a_lease_cannot_use_leave_the_limit_to_others(watts):
+    world = Placements(
+        [
+            make_host('b', 'B', watts='300'),
+            *(make_host(f'a{n}', watts=n) for n in watts),
+        ],
+        group_limits=[GroupLimit('W', counted_property='watts', max=300)],
+    )
+    wanted = {'min': 1, 'max': 1, 'resource_properties': (
+        '["==", "$rack", "A"]'
+    )}
+    placed = place(world, 'one', Window(0, 1), ('physical:host', wanted))
+    assert on(placed) == ['a200']
+
+
 def test_a_host_may_leave_a_group_while_the_capacity_is_counted():
     class Leaving(dict):
         def __contains__(self, host):
