@@ -68,9 +68,11 @@ def pick(
                 break
         else:
             return picked
-        most = _most(
-            group, left, slot, picked, candidates.hosts, together, held
+        others = sorted(
+            _with_room(room, candidates, slot, together),
+            key=lambda host: group.amount(host, slot, together),
         )
+        most = _most(group, left, slot, picked, others, together, held)
         reached.append(
             f'the group limit {group.limit.name} leaves {max(left, 0)} of '
             f'{group.most} in the window'
@@ -141,6 +143,17 @@ def within(
             host: most.get(host, count) for host, count in counts.items()
         }
     return dict(counts)
+
+
+def _with_room(
+    room: Room, candidates: Candidates, slot: Slot, together: int
+) -> Iterator[str]:
+    for part, some in room.parts(candidates):
+        if slot is None:
+            yield from part.pick_untaken(some.rows, len(some.rows))
+        else:
+            rows = part.fitting(some.rows, slot, together)
+            yield from part.fullest(rows, len(rows), slot, together)
 
 
 def _most(

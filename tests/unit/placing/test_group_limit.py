@@ -12,7 +12,9 @@ import pytest
 from blazar_sched.domain import exception
 from blazar_sched.domain.group_limit import GroupLimit
 from blazar_sched.domain.host import Host
+from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.inventory import Inventory
+from blazar_sched.domain.window import FOREVER
 from blazar_sched.domain.window import Window
 from blazar_sched.placing import lease_placing
 from blazar_sched.placing import reallocation
@@ -513,6 +515,32 @@ def test_hosts_that_a_lease_cannot_use_leave_the_limit_to_others(watts):
     )}
     placed = place(world, 'one', Window(0, 1), ('physical:host', wanted))
     assert on(placed) == ['a200']
+
+
+@given(
+    st.lists(
+        st.sampled_from(['100', '200', '300', '400']), min_size=4, max_size=4
+    ),
+    st.sets(st.sampled_from('abcd')), st.integers(0, 500),
+    st.sampled_from([hosts(1), slots(3, affinity=True)]),
+)
+def test_one_host_within_the_limit_is_found(watts, taken, most, wanted):
+    world = Placements(
+        [make_host(name, watts=n) for name, n in zip(
+            'abcd', watts, strict=True
+        )],
+        group_limits=[GroupLimit('W', counted_property='watts', max=most)],
+    )
+    world.replica.apply(1, [
+        record.encode(Instance(f'i{name}', name, 'p', {'VCPU': 2}, FOREVER))
+        for name in taken
+    ])
+    free = [
+        int(n) for name, n in zip('abcd', watts, strict=True)
+        if name not in taken
+    ]
+    placed = place(world, 'one', Window(0, 1), wanted)
+    assert (placed is not None) == any(n <= most for n in free)
 
 
 def test_a_host_may_leave_a_group_while_the_capacity_is_counted():
