@@ -3,6 +3,7 @@
 
 from typing import Any
 
+import os_resource_classes as orc
 from oslo_config import cfg
 
 from blazar_sched.conf.json_objects import JsonObjects
@@ -15,7 +16,11 @@ _SCHEMA = {
     'properties': {
         'name': LINE,
         'resource_properties': {'type': 'array'},
-        'resource_class': LINE,
+        'resource_class': {
+            'type': 'string', 'anyOf': [
+                {'enum': orc.STANDARDS}, {'pattern': r'^CUSTOM_[A-Z0-9_]+\Z'},
+            ],
+        },
         'counted_property': LINE,
         'max': {'type': 'integer', 'minimum': 0, 'maximum': MAX_INT},
         'share': {'type': 'number', 'minimum': 0, 'maximum': 1},

@@ -39,8 +39,8 @@
 - times with a time zone.
 
 1.2 adds the approval of held offers above a limit (``needs_approval``,
-``PUT /v1/offers/{offer_id}``), and who has approved an offer or a lease
-(``approved_by``).
+``PUT /v1/offers/{offer_id}``), who has approved an offer or a lease
+(``approved_by``), and what was refused in the report of usage (``refused``).
 """
 
 from collections.abc import Callable

@@ -57,6 +57,7 @@ def test_of_two_group_limits_of_one_name_the_last_counts(read):
         (RACK.replace('12000', '12000, "share": 1'), 'valid under each'),
         (RACK.replace(', "max": 12000', ''), 'not valid'),
         (GPUS.replace('0.75', '1.1'), 'share'),
+        (GPUS.replace('CUSTOM_A100', 'A100'), 'resource_class'),
         (GPUS.replace('0.75', 'NaN'), 'NaN'),
         (RACK.replace('"max"', '"resource_class": "VCPU", "max"'), 'not'),
         (RACK.replace('"=="', '"?="'), 'resource_properties'),
