@@ -146,7 +146,7 @@ def counts(played):
 
 def rows(url):
     """Return the rows of each table, and the bytes of all tables."""
-    engine = sa.create_engine(url)
+    engine = sa.create_engine(url, isolation_level='AUTOCOMMIT')
     with engine.connect() as connection:
         found = {
             f'rows, {table.name}': connection.execute(
@@ -155,6 +155,10 @@ def rows(url):
             for table in models.Base.metadata.sorted_tables
         }
         name = engine.dialect.name
+        if name == 'postgresql':
+            # In the time of the simulation, a month takes minutes: deleted
+            # rows are not vacuumed as fast.
+            connection.exec_driver_sql('VACUUM FULL')
         size = {
             'sqlite': 'SELECT (page_count - freelist_count) * page_size FROM '
             'pragma_page_count, pragma_freelist_count, pragma_page_size',
