@@ -397,19 +397,31 @@ class HAProxy(private.Server):
     def new_database(self, server: Cluster) -> str:
         """Return the URL of a new database, as the service uses it."""
         url = sa.make_url(server.url)
-        return site.wait_for('a database', lambda: self._created(url))
+        return site.wait_for(
+            'a database', lambda: self._created(url, len(server.nodes))
+        )
 
-    def _created(self, url: sa.URL) -> str | None:
+    def _created(self, url: sa.URL, nodes: int) -> str | None:
         name = f'ledger_{uuid.uuid4().hex}'
-        engine = sa.create_engine(url, isolation_level='AUTOCOMMIT')
+        new = url.set(database=name)
         try:
-            with engine.connect() as connection:
-                connection.exec_driver_sql(f'CREATE DATABASE {name}')
+            _execute(url, f'CREATE DATABASE {name}')
+            # Until its first checks, HAProxy has all nodes in turn.
+            for _ in range(nodes):
+                _execute(new, 'SELECT 1')
         except sa.exc.DBAPIError:
             return None
-        finally:
-            engine.dispose()
-        return url.set(database=name).render_as_string(hide_password=False)
+        return new.render_as_string(hide_password=False)
+
+
+def _execute(url: sa.URL, statement: str) -> None:
+    """Execute a statement on a connection of its own."""
+    engine = sa.create_engine(url, isolation_level='AUTOCOMMIT')
+    try:
+        with engine.connect() as connection:
+            connection.exec_driver_sql(statement)
+    finally:
+        engine.dispose()
 
 
 def answers(url: str) -> bool:
