@@ -31,6 +31,7 @@ from blazar_sched.domain import exception
 from blazar_sched.replica import wire
 from blazar_sched.service import faults
 from blazar_sched.service import metrics as service_metrics
+from blazar_sched.service import sending
 from blazar_sched.service.bus import calls
 from blazar_sched.service.metrics import CALL_SECONDS
 from blazar_sched.service.metrics import Metrics
@@ -104,24 +105,25 @@ def _naming(option: str) -> Iterator[None]:
 
 
 def _repeat(
-    attempts: int, call: Callable[[], object], timeout: float
+    attempts: int, call: Callable[[int], object], timeout: float
 ) -> object:
     """Return the answer of `call`, repeated while managers die of the call.
 
+    :param call: is given the number of the sending, from 1 on
     :param timeout: seconds after which `call` gives up on a manager that is
         alive
     :raises MessagingTimeout: if the last manager did not answer either
     """
-    for _ in range(attempts - 1):
+    for number in range(1, attempts):
         began = time.monotonic()
         try:
-            return call()
+            return call(number)
         except oslo_messaging.MessagingTimeout as e:
             # A manager that sends heartbeats is alive and only slow.
             if time.monotonic() - began >= timeout:
                 raise
             LOG.warning('Retrying the call on another manager: %s', e)
-    return call()
+    return call(attempts)
 
 
 class Client:
@@ -176,8 +178,13 @@ class Client:
         :raises BlazarSchedError: the subclass that the manager raised
         :raises Unavailable: if no manager answers in time
         """
-        call = functools.partial(self._client.call, ctxt, method, **kwargs)
         attempts = ATTEMPTS if calls.can_be_repeated(method, kwargs) else 1
+        is_numbered = attempts > 1 and not calls.only_reads(method)
+
+        def call(number: int) -> object:
+            more = {sending.NUMBER: number} if is_numbered else {}
+            return self._client.call({**ctxt, **more}, method, **kwargs)
+
         return self._call(
             functools.partial(_repeat, attempts, call, self._timeout)
         )
@@ -294,6 +301,7 @@ class Counted:
 
     :param version: the version of the calls
     :param methods: the methods that can be called, None for all
+    :param overtake: called before a sending that is not the first is handled
     """
 
     def __init__(
@@ -302,7 +310,9 @@ class Counted:
         metrics: Metrics,
         version: str = VERSION,
         methods: Collection[str] | None = None,
+        overtake: Callable[[sending.Sending], object] = bool,
     ) -> None:
+        self._overtake = overtake
         self.target = oslo_messaging.Target(version=version)
         self._endpoint = endpoint
         self._metrics = metrics
@@ -328,7 +338,11 @@ class Counted:
         faults.point(f'{name}:called')
         try:
             _require_known(name, kwargs)
-            answer = method(**kwargs)
+            sent = _sending(ctxt)
+            with sending.handling(sent):
+                if sent is not None and sent.number > 1:
+                    self._overtake(sent)
+                answer = method(**kwargs)
             faults.point(f'{name}:answering')
             outcome = service_metrics.ANSWERED
             if 'request_id' in ctxt and not calls.only_reads(name):
@@ -348,6 +362,14 @@ class Counted:
             self._metrics.of(CALL_SECONDS, name, outcome).observe(
                 time.monotonic() - began
             )
+
+
+def _sending(ctxt: Context) -> sending.Sending | None:
+    """Return the sending of a call, None for a call that is sent once."""
+    call_id, number = ctxt.get('request_id'), ctxt.get(sending.NUMBER)
+    if call_id is None or number is None:
+        return None
+    return sending.Sending(call_id, number)
 
 
 def _require_known(name: str, kwargs: dict[str, object]) -> None:

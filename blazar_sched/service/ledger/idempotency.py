@@ -8,6 +8,10 @@ import sqlalchemy as sa
 from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import models
 
+# In place of the id of a project: the keys are the ids of calls that were sent
+# again, and the digests are the numbers of their last sendings.
+_CALLS = ''
+
 
 def get(
     connection: sa.Connection, project_id: str, key: str
@@ -67,6 +71,26 @@ def drop(connection: sa.Connection, before: int) -> None:
     )
 
 
+def last_sending(connection: sa.Connection, call_id: str) -> int:
+    """Return the number of the last sending of a call, 1 if none is noted.
+    """
+    found = get(connection, _CALLS, call_id)
+    return 1 if found is None else int(found[1])
+
+
+def put_sending(
+    connection: sa.Connection, call_id: str, number: int, now: int
+) -> None:
+    """Note a sending of a call, which is not the first."""
+    connection.execute(
+        sa.delete(models.IdempotencyKey).where(
+            models.IdempotencyKey.project_id == _CALLS,
+            models.IdempotencyKey.key == call_id,
+        )
+    )
+    put(connection, _CALLS, call_id, None, str(number), now)
+
+
 class Reads(access.Reads):
     """The query for idempotency keys."""
 
@@ -77,4 +101,5 @@ class Writes(access.Writes):
     """The changes of idempotency keys."""
 
     put_key = access.write(put)
+    put_sending = access.write(put_sending)
     drop_keys = access.write(drop)

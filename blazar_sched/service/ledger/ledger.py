@@ -38,8 +38,10 @@ from blazar_sched.replica import record
 from blazar_sched.replica import state
 from blazar_sched.service import faults
 from blazar_sched.service import metrics as service_metrics
+from blazar_sched.service import sending
 from blazar_sched.service.ledger import change
 from blazar_sched.service.ledger import engine
+from blazar_sched.service.ledger import idempotency
 from blazar_sched.service.ledger import reader
 from blazar_sched.service.ledger import retry
 from blazar_sched.service.ledger import snapshot
@@ -181,10 +183,24 @@ class Ledger(reader.Reader):
         """Lock the ledger's row; see change.take.
 
         :raises NotUpgraded: as `require_unchanged` does
+        :raises Unavailable: if the current call was sent again since
         """
         revision = change.take(connection, step)
         self._check_tables(connection)
+        sent = sending.current()
+        if sent is not None and sent.number < idempotency.last_sending(
+            connection, sent.call_id
+        ):
+            raise exception.Unavailable(
+                'the call was sent again, and its caller has an answer'
+            )
         return revision
+
+    def overtake(self, sent: sending.Sending) -> None:
+        """Note a sending of a call: no earlier one commits from now on."""
+        self.write(lambda tx: tx.put_sending(
+            sent.call_id, sent.number, int(time.time())
+        ))
 
     def warm(self) -> None:
         """Load the replica now, so that the first commit need not wait."""

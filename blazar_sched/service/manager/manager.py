@@ -235,7 +235,9 @@ class Manager:
             calendar.Calendars(self.ledger, self.clock), self.usages,
             self.clock,
         )
-        self.endpoint = rpc.Counted(end_point, self.metrics)
+        self.endpoint = rpc.Counted(
+            end_point, self.metrics, overtake=self.ledger.overtake
+        )
         self._worker_endpoint = rpc.Counted(
             end_point, self.metrics, wire.RPC_VERSION, wire.MANAGER_METHODS
         )

@@ -17,6 +17,7 @@ from blazar_sched.domain import window
 from blazar_sched.replica import puller
 from blazar_sched.replica import wire
 from blazar_sched.service import metrics
+from blazar_sched.service import sending
 from blazar_sched.service.bus import rpc
 from blazar_sched.service.ledger import ledger
 from blazar_sched.service.manager import manager
@@ -521,3 +522,87 @@ def test_server_that_starts_after_its_stop_stops(monkeypatch):
     assert not server.is_stopped.is_set()
     server.broker.set()
     assert server.is_stopped.wait(20)
+
+
+class TestSentAgain:
+    """A call that is delivered after it was sent again, and answered."""
+
+    @pytest.fixture
+    def world(self, world):
+        world.add_host('a')
+        return world
+
+    def create(self, world, number, call_id='req-1', key='k'):
+        """Have the manager handle a sending; return the id, or the refusal."""
+        try:
+            return world.manager.endpoint.create_lease(
+                {'request_id': call_id, sending.NUMBER: number},
+                values=lease_values(world), idempotency_key=key,
+            )['id']
+        except oslo_messaging.ExpectedException as e:
+            return type(e.exc_info[1])
+
+    def test_what_is_refused_is_not_created_later(self, world):
+        taken = self.create(world, 1, 'req-0', 'taken')
+        assert self.create(world, 2) is exception.NotEnoughHostsAvailable
+        world.leases.delete(taken, None)
+        world.run()
+        assert self.create(world, 1) is exception.Unavailable
+        assert world.ledger.leases() == []
+        # The client repeats the request itself, with the same key.
+        made = self.create(world, 1, 'req-2')
+        assert [each.id for each in world.ledger.leases()] == [made]
+
+    def test_without_numbers_it_would_be(self, world):
+        """The control: a lease that nobody knows."""
+        taken = self.create(world, None, 'req-0', 'taken')
+        assert self.create(world, None) is exception.NotEnoughHostsAvailable
+        world.leases.delete(taken, None)
+        world.run()
+        assert world.ledger.lease(self.create(world, None))
+
+    def test_what_the_first_sending_has_created_is_the_answer(self, world):
+        made = self.create(world, 1)
+        assert self.create(world, 2) == made
+        assert self.create(world, 3) == made
+        assert len(world.ledger.leases()) == 1
+
+    def test_an_attempt_is_stopped_in_its_commit(self, world, monkeypatch):
+        """The second sending is answered while the first waits to commit."""
+        taken = self.create(world, 1, 'req-0', 'taken')
+        once = world.manager.bookings.once
+
+        def again():
+            assert self.create(world, 2) is exception.NotEnoughHostsAvailable
+            world.leases.delete(taken, None)
+            world.run()
+
+        def late(*args):
+            monkeypatch.undo()
+            futures.ThreadPoolExecutor(1).submit(again).result()
+            return once(*args)
+
+        monkeypatch.setattr(world.manager.bookings, 'once', late)
+        assert self.create(world, 1) is exception.Unavailable
+        assert world.ledger.leases() == []
+
+    def test_each_sending_has_its_number(self, world, conf, monkeypatch):
+        sent = []
+
+        def call(ctxt, method, **kwargs):
+            sent.append((method, ctxt.get(sending.NUMBER)))
+            # As if a manager had died at once.
+            raise oslo_messaging.MessagingTimeout
+
+        client = rpc.Client(rpc.transport(conf), timeout=20)
+        monkeypatch.setattr(client, '_client', SimpleNamespace(call=call))
+        for method, kwargs in (
+            ('create_lease', {'values': {}, 'idempotency_key': 'k'}),
+            ('create_lease', {'values': {}}), ('get_lease', {}),
+        ):
+            with pytest.raises(exception.Unavailable):
+                client.call({}, method, **kwargs)
+        assert sent == [
+            *(('create_lease', n) for n in (1, 2, 3)), ('create_lease', None),
+            *3 * [('get_lease', None)],
+        ]
