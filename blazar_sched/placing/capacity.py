@@ -274,7 +274,8 @@ class HostTable:
 
         :param slot: as in `group_limit.within`
         """
-        by_host = dict(zip(peaks.hosts, counts, strict=True))
+        # There are no counts if no host has one of the classes.
+        by_host = dict(zip(peaks.hosts, counts, strict=False))
         return sum(group_limit.within(peaks.groups, slot, by_host).values())
 
     def _untaken(self, peaks: Peaks) -> list[int]:
