@@ -40,11 +40,9 @@ NEXT = (
      '    made: orm.Mapped[dict[str, Any]]\n'
      '    colour: orm.Mapped[str | None]\n'),
     ('service/bus/rpc.py',
-     '        call = functools.partial(self._client.call, ctxt, method, '
-     '**kwargs)\n',
-     "        kwargs.setdefault('colour', None)\n"
-     '        call = functools.partial(self._client.call, ctxt, method, '
-     '**kwargs)\n'),
+     '        def call(number: int) -> object:\n',
+     "        kwargs.setdefault('colour', None)\n\n"
+     '        def call(number: int) -> object:\n'),
 )
 MIGRATION = '''
 from alembic import op
