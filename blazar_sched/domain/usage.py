@@ -112,7 +112,6 @@ def measure(
     """
     allocations, used = list(held), _used(servers)
     lent = Lending.decode(reservation.made).lent
-    flavor = reservation.demand.encode().get('flavor_id') or ''
     for part in _days(measured, lease.window):
         seconds = part.end - part.start
         reserved: Counter[str] = Counter()
@@ -134,8 +133,7 @@ def measure(
             is_late = reservation.status == states.RESERVATION_PENDING
             yield Usage(
                 reservation.id, part.start - part.start % DAY, lease.id,
-                lease.project_id, reservation.resource_type, flavor,
-                reservation.product, reserved,
+                *_kind(lease, reservation), reserved,
                 {c: used.get(c, 0) * seconds for c in reserved},
                 lent_by_class, seconds if is_late else 0, measured.end,
             )
@@ -156,10 +154,7 @@ def refused(lease: Lease, now: int) -> Iterator[Usage]:
     )
     for each in lease.reservations:
         demand = each.demand
-        kind = (
-            lease.project_id, each.resource_type,
-            demand.encode().get('flavor_id') or '', each.product,
-        )
+        kind = _kind(lease, each)
         amounts = {HOST: 1} if demand.whole else demand.slot
         if isinstance(demand, Addresses):
             amounts = {FLOATING_IP: 1}
@@ -168,6 +163,17 @@ def refused(lease: Lease, now: int) -> Iterator[Usage]:
             *kind, {}, {}, {}, 0, now,
             {c: n * demand.least * seconds for c, n in amounts.items()},
         )
+
+
+def _kind(
+    lease: Lease, reservation: Reservation
+) -> tuple[str, str, str, str]:
+    """Return the project, resource type, flavor and product of a usage."""
+    flavor = reservation.demand.encode().get('flavor_id') or ''
+    return (
+        lease.project_id, reservation.resource_type, flavor,
+        reservation.product,
+    )
 
 
 def sums(
