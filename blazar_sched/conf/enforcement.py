@@ -15,7 +15,8 @@ from oslo_config import types
 
 GROUP = 'enforcement'
 
-_CUSTOM = re.compile('CUSTOM_[A-Z0-9_]+')
+# The names of resource classes beside the standard ones.
+CUSTOM = re.compile('CUSTOM_[A-Z0-9_]+')
 _NO_LIMIT = ' -1 means no limit.'
 
 
@@ -44,7 +45,7 @@ class _ByResourceClass(types.Dict):
         for each in filter(None, map(str.strip, value.split(','))):
             name, _, text = each.partition(':')
             name = name.strip()
-            if name not in orc.STANDARDS and not _CUSTOM.fullmatch(name):
+            if name not in orc.STANDARDS and not CUSTOM.fullmatch(name):
                 raise ValueError(f'{each}: {name} is not a resource class')
             if name in numbers:
                 raise ValueError(f'{name} is named twice')

@@ -6,6 +6,7 @@ from typing import Any
 import os_resource_classes as orc
 from oslo_config import cfg
 
+from blazar_sched.conf.enforcement import CUSTOM
 from blazar_sched.conf.json_objects import JsonObjects
 from blazar_sched.conf.json_objects import LINE
 from blazar_sched.conf.json_objects import MAX_INT
@@ -18,7 +19,7 @@ _SCHEMA = {
         'resource_properties': {'type': 'array'},
         'resource_class': {
             'type': 'string', 'anyOf': [
-                {'enum': orc.STANDARDS}, {'pattern': r'^CUSTOM_[A-Z0-9_]+\Z'},
+                {'enum': orc.STANDARDS}, {'pattern': rf'^{CUSTOM.pattern}\Z'},
             ],
         },
         'counted_property': LINE,
