@@ -141,7 +141,7 @@ class Monitor(loop.Looped):
         """
         reserved = {h.uuid: self._hosts.is_reserved_node(h) for h in hosts}
         nodes = [h for h in hosts if reserved[h.uuid]]
-        on = self._ledger.instances([h.uuid for h in nodes])
+        on = self._ledger.instances([h.uuid for h in nodes]) if nodes else []
         used = {instance.host for instance in on}
         nodes = [h for h in nodes if h.uuid not in used]
         # A server that has just come has no record yet.
