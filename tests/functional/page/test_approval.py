@@ -3,6 +3,8 @@
 
 import pytest
 
+from tests.functional.page.test_page import hold
+
 
 @pytest.fixture
 def options():
@@ -23,10 +25,9 @@ def hold_two(world, browse):
     ):
         page.fill('#count', '2')
     alice.until(lambda: 'a limit of the project' in page.inner_text('#found'))
-    page.click('#hold')
+    card = hold(alice)
     alice.says('An administrator has to approve it first')
-    page.wait_for_selector('.card.held.selected')
-    return alice, page.locator('.card.held')
+    return alice, card
 
 
 def test_an_offer_waits_until_it_is_approved(world, browse):

@@ -4,7 +4,6 @@
 import pytest
 
 from blazar_sched.conf import group_limit
-from blazar_sched.conf import service
 
 RACK = (
     '{"name": "rack 7", "resource_properties": ["==", "$$rack", "7"], '
@@ -14,17 +13,11 @@ GPUS = '{"name": "GPUs", "resource_class": "CUSTOM_A100", "share": 0.75}'
 
 
 @pytest.fixture
-def read(tmp_path):
+def read(load):
     """read(value, …) -> the group limits of a file with these values."""
-
-    def read(*values):
-        path = tmp_path / 'blazar-sched.conf'
-        lines = [f'group_limit = {each}' for each in values]
-        path.write_text('\n'.join(['[manager]', *lines]))
-        conf = service.load(['--config-file', str(path)])
-        return group_limit.group_limits(conf)
-
-    return read
+    return lambda *values: group_limit.group_limits(
+        load('group_limit', *values)
+    )
 
 
 def test_group_limits_are_read_from_a_file(read):

@@ -4,7 +4,6 @@
 import pytest
 
 from blazar_sched.conf import product
-from blazar_sched.conf import service
 
 HOSTS = (
     '{"name": "a100", "resource_type": "physical:host", "max_units": 4, '
@@ -21,17 +20,9 @@ FLAVOR = (
 
 
 @pytest.fixture
-def read(tmp_path):
+def read(load):
     """read(value, …) -> the products of a file with these values."""
-
-    def read(*values):
-        path = tmp_path / 'blazar-sched.conf'
-        lines = [f'product = {each}' for each in values]
-        path.write_text('\n'.join(['[manager]', *lines]))
-        conf = service.load(['--config-file', str(path)])
-        return product.products(conf)
-
-    return read
+    return lambda *values: product.products(load('product', *values))
 
 
 def test_products_are_read_from_a_file(read):
