@@ -123,7 +123,7 @@ def _groups_not_limited():
     """Hosts are selected without regard to the group limits."""
     return mock.patch.object(
         group_limit, 'pick',
-        lambda room, candidates, slot, select, together=1: select(candidates),
+        lambda room, candidates, slot, select, *others: select(candidates),
     )
 
 
