@@ -35,6 +35,7 @@ from blazar_sched.worker import nova_objects
 from blazar_sched.worker import process
 from blazar_sched.worker import request
 from blazar_sched.worker import threads
+from tests import overriding
 
 WEIGHERS = [
     'LeaseGapWeigher', 'VacateCostWeigher', 'DeviceWeigher',
@@ -117,16 +118,11 @@ def objects(monkeypatch, tmp_path):
 
     # No service responds on this bus, and nothing waits for a response.
     monkeypatch.setattr(threads, 'RPC_TIMEOUT', 0.1)
-    options = {
-        'transport_url': 'fake:/',
-        'snapshot_path': str(tmp_path / 'snapshot'),
-    }
-    for name, value in options.items():
-        process.CONF.set_override(name, value, 'blazar_sched')
-    yield [each() for each in (*all_filters(), *all_weighers())]
-    process.stop()
-    for name in options:
-        process.CONF.clear_override(name, 'blazar_sched')
+    with overriding.options(
+        transport_url='fake:/', snapshot_path=str(tmp_path / 'snapshot')
+    ):
+        yield [each() for each in (*all_filters(), *all_weighers())]
+        process.stop()
 
 
 def test_filters_and_weighers_hold_no_state_and_can_be_pickled(objects):

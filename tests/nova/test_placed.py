@@ -27,6 +27,7 @@ from blazar_sched.replica import state
 from blazar_sched.worker import consumption
 from blazar_sched.worker import nova_objects
 from blazar_sched.worker import process
+from tests import overriding
 
 objects.register_all()
 
@@ -128,11 +129,8 @@ def site(clock):
 
 @pytest.fixture
 def ttl():
-    def set_(seconds):
-        process.CONF.set_override('pending_ttl', seconds, 'blazar_sched')
-
-    yield set_
-    process.CONF.clear_override('pending_ttl', 'blazar_sched')
+    with overriding.options() as override:
+        yield lambda seconds: override(pending_ttl=seconds)
 
 
 def test_the_next_request_is_checked_beside_it(site):

@@ -4,11 +4,9 @@
 import contextlib
 import dataclasses
 
-from oslo_config import cfg
-
-from blazar_sched.conf import scheduler
 from blazar_sched.domain import duration
 from blazar_sched.domain import window
+from tests import overriding
 from tests.simulation.cloud.migrations import VERIFY_RESIZE
 
 # Seconds between two looks of the managers while a move is due.
@@ -78,17 +76,11 @@ def in_nova(setting):
     if setting is None:
         yield
         return
-    options = {
+    with overriding.options(**{
         'unbounded': duration.RELOCATE,
         'max_backfill_lifetime': setting.longest, **setting.options,
-    }
-    for name, value in options.items():
-        cfg.CONF.set_override(name, value, scheduler.GROUP)
-    try:
+    }):
         yield
-    finally:
-        for name in options:
-            cfg.CONF.clear_override(name, scheduler.GROUP)
 
 
 def next_look(world):

@@ -15,6 +15,7 @@ from blazar_sched.domain import exception
 from blazar_sched.hooks import hints
 from blazar_sched.hooks import middleware
 from blazar_sched.replica import limited_log
+from tests import overriding
 
 NOW = 1_900_000_000
 SERVER = {'name': 'x', 'flavorRef': '1'}
@@ -65,15 +66,8 @@ def ask(nova):
 
 @pytest.fixture
 def configure():
-    def configure(**options):
-        for name, value in options.items():
-            middleware.CONF.set_override(name, value, 'blazar_sched')
-            changed.add(name)
-
-    changed = set()
-    yield configure
-    for name in changed:
-        middleware.CONF.clear_override(name, 'blazar_sched')
+    with overriding.options() as override:
+        yield override
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ from blazar_sched.worker import decision
 from blazar_sched.worker import decision_log
 from blazar_sched.worker import filtering
 from blazar_sched.worker import process
+from tests import overriding
 
 NOW = 1_800_000_000
 HOUR = 3600
@@ -128,16 +129,8 @@ def a_replica(*nouns):
 
 @pytest.fixture
 def options():
-    """Set options of ``[blazar_sched]``."""
-    def set_(**values):
-        for name, value in values.items():
-            process.CONF.set_override(name, value, 'blazar_sched')
-            names.append(name)
-
-    names = []
-    yield set_
-    for name in names:
-        process.CONF.clear_override(name, 'blazar_sched')
+    with overriding.options() as override:
+        yield override
 
 
 def decide(replica, host_states, spec):
@@ -236,12 +229,8 @@ def test_who_does_not_pass_has_a_reason_and_nobody_else(
     cloud, spec, longest
 ):
     replica, host_states = cloud
-    group = 'blazar_sched'
-    process.CONF.set_override('max_backfill_lifetime', longest, group)
-    try:
+    with overriding.options(max_backfill_lifetime=longest):
         passing, told = decide(replica, host_states, spec)
-    finally:
-        process.CONF.clear_override('max_backfill_lifetime', group)
 
     refused = {h.nodename for h in host_states if h not in passing}
     reasons = [

@@ -43,6 +43,7 @@ from blazar_sched.worker import magnetic
 from blazar_sched.worker import process
 from blazar_sched.worker import request
 from blazar_sched.worker import room
+from tests import overriding
 from tests.seeds import seeds
 
 STEPS = 40
@@ -435,12 +436,8 @@ def play(seed):
 
 @pytest.fixture(autouse=True, params=['forever', 'relocate'])
 def options(request):
-    values = {**OPTIONS, 'unbounded': request.param}
-    for name, value in values.items():
-        process.CONF.set_override(name, value, 'blazar_sched')
-    yield
-    for name in values:
-        process.CONF.clear_override(name, 'blazar_sched')
+    with overriding.options(**{**OPTIONS, 'unbounded': request.param}):
+        yield
 
 
 @pytest.mark.parametrize('seed', seeds(30, few=4))

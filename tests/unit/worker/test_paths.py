@@ -17,6 +17,7 @@ from blazar_sched.replica import record
 from blazar_sched.replica import state
 from blazar_sched.worker import paths
 from blazar_sched.worker import process
+from tests import overriding
 from tests.unit.worker.test_decision import a_host
 from tests.unit.worker.test_decision import a_host_state
 from tests.unit.worker.test_decision import a_request
@@ -39,21 +40,9 @@ OPTIONS = {
 
 
 @pytest.fixture(autouse=True)
-def relocation():
-    for name, value in OPTIONS.items():
-        process.CONF.set_override(name, value, 'blazar_sched')
-    yield
-    for name in OPTIONS:
-        process.CONF.clear_override(name, 'blazar_sched')
-
-
-@pytest.fixture
-def option():
-    """Set an option of ``[blazar_sched]``."""
-    def set_(name, value):
-        process.CONF.set_override(name, value, 'blazar_sched')
-
-    return set_
+def options():
+    with overriding.options(**OPTIONS) as override:
+        yield override
 
 
 def a_replica(*nouns):
@@ -97,15 +86,15 @@ def test_a_host_that_nova_does_not_offer_now_may_be_the_later_one():
     assert passing(replica, states(0), a_request()) == []
 
 
-def test_hosts_of_an_aggregate_have_a_way_of_their_own(option):
+def test_hosts_of_an_aggregate_have_a_way_of_their_own(options):
     """The way to leave the host takes longer than there is time."""
-    option('relocation_cold_notice', 2 * DAY)
+    options(relocation_cold_notice=2 * DAY)
     lease = leased(0)
     for way, expected in (('live', ['c0']), ('cold', []), ('', [])):
         hosts = [a_host(n, movable=way) for n in range(2)]
         replica = a_replica(*hosts, *lease)
         assert passing(replica, states(0), a_request()) == expected
-    option('relocation_cold_notice', DAY)
+    options(relocation_cold_notice=DAY)
     hosts = [a_host(n, movable='cold') for n in range(2)]
     replica = a_replica(*hosts, *lease)
     assert passing(replica, states(0), a_request()) == ['c0']
@@ -137,8 +126,8 @@ def test_not_every_host_takes_relocated_instances(other):
     assert passing(replica, states(0), a_request()) == []
 
 
-def test_a_host_of_its_own_policy(option):
-    option('unbounded', 'never')
+def test_a_host_of_its_own_policy(options):
+    options(unbounded='never')
     hosts = [a_host(0, unbounded='relocate'), a_host(1), a_host(2)]
     replica = a_replica(*hosts, *leased(0))
 
@@ -155,13 +144,13 @@ def test_a_host_of_its_own_policy(option):
     ('assume:3d', ['c1']),
 ])
 def test_an_instance_that_cannot_be_moved_has_a_rule_of_its_own(
-    option, cloud, own, fixed, expected
+    options, cloud, own, fixed, expected
 ):
     for name, value in {
         'unbounded': cloud, 'unbounded_fixed': fixed,
         'relocation_ways': {}, 'max_backfill_lifetime': DAY,
     }.items():
-        option(name, value)
+        options(**{name: value})
     hosts = [a_host(n, unbounded=own) for n in range(2)]
     replica = a_replica(*hosts, *leased(0))
 
@@ -181,8 +170,8 @@ FIXED = {'vcpus': 4, 'root_gb': 0, 'movable': 'false'}
 
 
 @pytest.mark.row('F109')
-def test_instances_that_cannot_be_moved_hold_at_most_their_share(option):
-    option('unbounded_fixed', 'share:0.5')
+def test_instances_that_cannot_be_moved_hold_at_most_their_share(options):
+    options(unbounded_fixed='share:0.5')
     replica = a_replica(a_host(0), a_host(1))
     fixed, movable = a_request(**FIXED), a_request(4, root_gb=0)
     both = ['c0', 'c1']
@@ -208,31 +197,31 @@ def test_instances_that_cannot_be_moved_hold_at_most_their_share(option):
     assert passing(replica, states(0, 1), fixed) == both
 
 
-def test_a_fixed_instance_within_the_share_needs_a_host_for_ever(option):
-    option('unbounded_fixed', 'share:0.5')
+def test_a_fixed_instance_within_the_share_needs_a_host_for_ever(options):
+    options(unbounded_fixed='share:0.5')
     replica = a_replica(a_host(0), a_host(1), *leased(0))
 
     assert passing(replica, states(0, 1), a_request(**FIXED)) == ['c1']
 
 
-def test_a_long_fixed_lifetime_counts_in_the_share(option):
-    option('unbounded_fixed', 'share:0.25')
-    option('max_backfill_lifetime', DAY)
+def test_a_long_fixed_lifetime_counts_in_the_share(options):
+    options(unbounded_fixed='share:0.25')
+    options(max_backfill_lifetime=DAY)
     replica = a_replica(a_host(0), a_host(1), *leased(0, start=4 * DAY))
 
     long = a_request(lifetime='3d', **FIXED)
     assert passing(replica, states(0, 1), long) == ['c0', 'c1']
     longer = a_request(lifetime='5d', **FIXED)
     assert passing(replica, states(0, 1), longer) == ['c1']
-    option('unbounded_fixed', 'share:0.2')
+    options(unbounded_fixed='share:0.2')
     assert passing(replica, states(0, 1), long) == []
     assert passing(
         replica, states(0, 1), a_request(lifetime='1d', **FIXED)
     ) == ['c0', 'c1']
 
 
-def test_fixed_instances_placed_just_now_count_in_the_share(option):
-    option('unbounded_fixed', 'share:0.5')
+def test_fixed_instances_placed_just_now_count_in_the_share(options):
+    options(unbounded_fixed='share:0.5')
     replica = a_replica(a_host(0), a_host(1))
     placed = [
         Instance(id_of('instance', n), id_of('host', 1), 'p', {'VCPU': 4})
@@ -248,8 +237,8 @@ def test_fixed_instances_placed_just_now_count_in_the_share(option):
             assert [each.nodename for each in found] == expected
 
 
-def test_a_cloud_without_leases_keeps_no_headroom(option):
-    option('relocation_headroom', 1.0)
+def test_a_cloud_without_leases_keeps_no_headroom(options):
+    options(relocation_headroom=1.0)
     replica = a_replica(a_host(0), a_host(1))
     assert passing(replica, states(0), a_request()) == ['c0']
 
@@ -257,21 +246,21 @@ def test_a_cloud_without_leases_keeps_no_headroom(option):
     assert passing(replica, states(0), a_request()) == []
 
 
-def test_a_long_lifetime_is_relocated_too(option):
-    option('max_backfill_lifetime', DAY)
+def test_a_long_lifetime_is_relocated_too(options):
+    options(max_backfill_lifetime=DAY)
     replica = a_replica(a_host(0), a_host(1), *leased(0))
 
     long = a_request(lifetime='3d')
     assert passing(replica, states(0), long) == ['c0']
-    option('unbounded', 'never')
+    options(unbounded='never')
     assert passing(replica, states(0), long) == []
 
 
 @pytest.mark.parametrize('policy', ['never', 'assume:1d'])
 def test_a_host_that_does_not_relocate_keeps_long_lifetimes_off(
-    option, policy
+    options, policy
 ):
-    option('max_backfill_lifetime', DAY)
+    options(max_backfill_lifetime=DAY)
     hosts = [a_host(0, unbounded=policy), a_host(1)]
     replica = a_replica(*hosts)
 
@@ -285,16 +274,16 @@ def test_a_host_that_does_not_relocate_keeps_long_lifetimes_off(
     (0.5, 4, ['c0']), (0.5, 5, []), (0.0, 5, ['c0']),
 ])
 def test_headroom_is_kept_of_all_hosts_together(
-    option, headroom, vcpus, found
+    options, headroom, vcpus, found
 ):
-    option('relocation_headroom', headroom)
+    options(relocation_headroom=headroom)
     replica = a_replica(a_host(0), a_host(1), *leased(1, vcpus=4))
 
     assert passing(replica, states(0), a_request(vcpus)) == found
 
 
-def test_no_headroom_is_kept_of_short_lifetimes(option):
-    option('relocation_headroom', 1.0)
+def test_no_headroom_is_kept_of_short_lifetimes(options):
+    options(relocation_headroom=1.0)
     replica = a_replica(a_host(0), a_host(1), *leased(1))
 
     assert passing(replica, states(0), a_request()) == []
@@ -309,8 +298,8 @@ def leavable(lease, *on):
     return dataclasses.replace(of, leavable=hosts), allocation
 
 
-def test_a_lease_leaves_a_host_for_an_instance_that_is_not_moved(option):
-    option('min_preemptible_runtime', HOUR)
+def test_a_lease_leaves_a_host_for_an_instance_that_is_not_moved(options):
+    options(min_preemptible_runtime=HOUR)
     fixed, hosts = a_request(**FIXED), (a_host(0), a_host(1))
     for lease, found in ((leased(0), []), (leavable(leased(0), 0), ['c0'])):
         assert passing(a_replica(*hosts, *lease), states(0), fixed) == found
@@ -376,8 +365,8 @@ def reason(replica, spec, host='c0'):
     return told[-1]['hosts'].get(host)
 
 
-def test_a_refusal_for_headroom_says_so(option):
-    option('relocation_headroom', 1.0)
+def test_a_refusal_for_headroom_says_so(options):
+    options(relocation_headroom=1.0)
 
     replica = a_replica(a_host(0), a_host(1), *leased(1))
     assert 'headroom' in reason(replica, a_request())
@@ -388,7 +377,7 @@ WHOLE = 'the whole host is reserved from 2027-01-17T08:00:00Z on, and '
 FIRST = 'c0 until 2027-01-17T08:00:00Z'
 
 
-def test_a_path_is_shown_by_which_a_host_passes(option):
+def test_a_path_is_shown_by_which_a_host_passes(options):
     replica = a_replica(
         a_host(0), a_host(1), a_host(2), *leased(0, hours=999),
         *leased(1, start=5 * DAY), *leased(2, start=DAY),
@@ -399,7 +388,7 @@ def test_a_path_is_shown_by_which_a_host_passes(option):
         '2027-01-20T08:00:00Z, then c2 for ever'
     )
     long = a_request(lifetime='3d')
-    option('max_backfill_lifetime', DAY)
+    options(max_backfill_lifetime=DAY)
     assert reason(replica, long) == (
         f'the host passed, by a relocation path: {FIRST}, then c1 until '
         '2027-01-18T08:00:00Z'
@@ -452,8 +441,8 @@ def test_a_refusal_without_another_host_says_when_it_would_need_one():
     )
 
 
-def test_a_refusal_of_a_short_stay_says_how_short(option):
-    option('relocation_shortest_stay', 3 * DAY)
+def test_a_refusal_of_a_short_stay_says_how_short(options):
+    options(relocation_shortest_stay=3 * DAY)
     replica = a_replica(a_host(0), a_host(1), *leased(0))
 
     assert reason(replica, a_request()) == (
@@ -463,8 +452,8 @@ def test_a_refusal_of_a_short_stay_says_how_short(option):
     )
 
 
-def test_a_refusal_of_too_many_moves_says_how_many(option):
-    option('relocation_moves', 1)
+def test_a_refusal_of_too_many_moves_says_how_many(options):
+    options(relocation_moves=1)
     replica = a_replica(
         a_host(0), a_host(1), a_host(2), *leased(0, hours=999),
         *leased(1, start=5 * DAY), *leased(2, start=4 * DAY),
@@ -672,8 +661,10 @@ def test_no_path_is_missed_after_two_hosts_without_one(leases, moves, vcpus):
         of = a_reservation(n, start * DAY, (start + length) * DAY)
         nouns += [of, an_allocation(n, on, of, 5)]
     replica = a_replica(*nouns)
-    with pytest.MonkeyPatch.context() as patch:
-        process.CONF.set_override('relocation_moves', moves, 'blazar_sched')
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        overriding.options(relocation_moves=moves),
+    ):
         found = passing(replica, states(*range(5)), a_request(vcpus))
         patch.setattr(paths, 'ALIKE', 99)
         assert found == passing(
