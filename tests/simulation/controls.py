@@ -677,7 +677,7 @@ ALL = {
     ),
     'records-follow': Control(
         (ON_END,),
-        'finds_its_place_free|finds_no_room|server_goes|let_in', 21,
+        'finds_its_place_free|finds_no_room|server_goes|let_in', 43,
         _records_stay, ('boot_bound', 'move_near_end', 'end_now'),
     ),
     'counted-once': Control(
@@ -729,7 +729,7 @@ ALL = {
         ('open_now', 'change_once_announced'),
     ),
     'starts-retried': Control(
-        (AWAY,), 'never opened', 10, _given_up_for_good,
+        (AWAY,), 'never opened', 14, _given_up_for_good,
         ('change_while_away',),
     ),
     'capacities-capped': Control(
@@ -753,12 +753,12 @@ ALL = {
         ('boot_lasting', 'reach_move'),
     ),
     'reserve-beside-preemptible': Control(
-        (PREEMPTIBLE,), 'what_is_kept_has_room_now', 0,
+        (PREEMPTIBLE,), 'what_is_kept_has_room_now', 5,
         _no_room_beside_preemptible, ('boot_preemptible', 'open_now'),
     ),
     'reserve-is-not-lent': Control(
-        (PREEMPTIBLE, LENDING), 'who_is_let_in|what_is_kept', 0, _lent_in_full,
-        ('boot_preemptible', 'open_now', 'step_all'),
+        (PREEMPTIBLE, LENDING), 'who_is_let_in|what_is_kept', 12,
+        _lent_in_full, ('boot_preemptible', 'open_now', 'step_all'),
     ),
     'only-some-leases-leave': Control(
         (RELOCATION, LEAVING), 'who_is_let_in', 3, _all_leases_leave,
@@ -810,7 +810,7 @@ ALL = {
         ('create_series',),
     ),
     'occurrences-by-name': Control(
-        (SERIES,), 'is not there|an_occurrence_is_booked_once', 2,
+        (SERIES,), 'is not there|an_occurrence_is_booked_once', 4,
         _series_by_present_start,
         ('create_series', 'move_lease_of_series', 'change_series'),
     ),
@@ -838,11 +838,11 @@ ALL = {
         (SERIES,), 'never done', 0, _series_not_rolled_on, ('create_series',),
     ),
     'requests-in-turn': Control(
-        (REQUESTS,), 'was booked in .* ahead of', 0, _requests_out_of_turn,
+        (REQUESTS,), 'was booked in .* ahead of', 5, _requests_out_of_turn,
         ('wait_for_room', 'create'),
     ),
     'requests-booked': Control(
-        (REQUESTS,), 'waits for the room', 0, _requests_forgotten,
+        (REQUESTS,), 'waits for the room', 5, _requests_forgotten,
         ('wait_for_room', 'create'),
     ),
     'faulty-stop-no-others': Control(
@@ -854,7 +854,7 @@ ALL = {
         ('open_now', 'boot_bound', 'resize'),
     ),
     'paths-spare-servers': Control(
-        (RELOCATION,), 'left_alone|moves_to_the_booked_host', 2,
+        (RELOCATION,), 'left_alone|moves_to_the_booked_host', 5,
         _vacated_all_the_same,
         ('boot_lasting', 'reserve_occupied', 'reach_next'),
     ),
