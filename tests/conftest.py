@@ -22,7 +22,7 @@ if importlib.util.find_spec('nova') is not None:
 
 
 # The marks of the tests that `.ci/run` plays a share of.
-COSTLY = ('cloud', 'more', 'page', 'services')
+COSTLY = ('cloud', 'more', 'packaging', 'page', 'services')
 
 
 def pytest_collection_modifyitems(config, items):
