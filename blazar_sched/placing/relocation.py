@@ -236,9 +236,9 @@ def is_open(replica: state.Replica, instance: Instance, now: int) -> bool:
 
     A host of the path may take no instances any more, or may be full: with an
     instance that no filter has admitted, or because the host has shrunk. A
-    stay may be over.
+    stay may be over. The present host may be closed before the first move.
     """
-    return all(
+    return _room_until(replica, instance, now) >= instance.leaves_at and all(
         now < stay.end
         and replica.hosts[stay.host].takes_relocated
         and replica.indexes.has_room(

@@ -318,6 +318,21 @@ def test_a_path_leads_around_a_host_that_is_lost(
     assert unplanned(world) == []
 
 
+def test_a_server_moves_earlier_from_a_host_that_closes_earlier(
+    world, planned
+):
+    server, lease, _ = planned
+    start = lease.start - NOTICE // 2
+    world.manager.maintenances.create({
+        'name': 'rack', 'reason': 'power', 'hosts': ['a'], 'start': start,
+        'end': start + 1,
+    })
+    world.look()
+
+    assert world.ledger.instance(server.uuid).leaves_at == start
+    assert unplanned(world) == []
+
+
 @pytest.mark.parametrize('loss', ['down', 'filled by force'])
 def test_a_path_to_a_lost_host_would_make_the_lease_late(
     world, planned, loss, monkeypatch
