@@ -25,8 +25,12 @@ def who_is_let_in_leaves_room_for_leases(world):
     if _is_bound(world, server):
         yield from _bound(world, server)
         return
+    # A server on a whole host that its project has reserved draws on the
+    # reservation without naming it, and moves within the reservation.
+    known = world.book.instances.get(server.uuid)
     if any(
-        r.magnetic and _holds(world, r, let_in.node)
+        (r.magnetic or let_in.moves and known and known.claim == r.id)
+        and _holds(world, r, let_in.node)
         for r in occupancy.drawn_on(world, server)
     ):
         # The use of the server is counted by its reservation.
