@@ -29,6 +29,7 @@ from blazar_sched.domain import calendar
 from blazar_sched.domain import exception
 from blazar_sched.domain import states
 from blazar_sched.domain import webhook
+from blazar_sched.domain.demand import Demand
 from blazar_sched.domain.lease import Lease
 from blazar_sched.service import entry_points
 from blazar_sched.service.clients import keystone
@@ -329,12 +330,13 @@ class Admission:
 
     def _is_allowed(self, request: LeaseChange) -> bool:
         # The new lease follows from the request, which stays the same, from
-        # the current lease and, where the request leaves the end open, from
-        # the room that there is.
+        # the current lease and, where the request leaves the end or the choice
+        # of an alternative open, from the room that there is.
         return (
             self._allowed is not None
             and self._allowed.current == request.current
             and self._allowed.lease.window == request.lease.window
+            and _demands(self._allowed.lease) == _demands(request.lease)
         )
 
     def _check_external(
@@ -345,6 +347,10 @@ class Admission:
         for f in self._external:
             f.check_external(request, held, self._current)
         self._allowed = request
+
+
+def _demands(lease: Lease) -> list[Demand]:
+    return [each.demand for each in lease.reservations]
 
 
 def _load(conf: cfg.ConfigOpts) -> _Filters:

@@ -400,6 +400,28 @@ def test_a_lease_that_changed_meanwhile_is_asked_about_again(world, service):
     assert names == ['lease', 'other']
 
 
+def test_no_alternative_is_approved_in_place_of_another(
+    world, service, whole
+):
+    world.add_host('compute-2')
+    gpu = whole(resource_properties='["==", "$gpu", "a100"]')
+    first = world.create(gpu)
+    service.questions()
+
+    def write(question):
+        service.before_answer = lambda question: None
+        world.leases.delete(first.id, None)
+
+    service.before_answer = write
+    world.create(gpu, alternatives=[[whole()]])
+    asked = [
+        document['lease']['reservations'][0]['resource_properties']
+        for path, document, _ in service.questions()
+        if path == '/policy/check-create'
+    ]
+    assert asked == ['', gpu['resource_properties']]
+
+
 def test_a_lease_that_never_rests_is_given_up(world, service):
     lease = world.create()
     names = iter(range(1000))
