@@ -139,6 +139,8 @@ class LeaseRequests(loop.Looped):
         made = _made(self._ledger, new)
         if made is None:
             self._check(new, now)
+            first = self._enforcement.first_start(new.project_id, now)
+            new = dataclasses.replace(new, start=max(new.start, first))
             made, is_new = self._ledger.write(lambda tx: self._add(tx, new))
             if is_new:
                 self._book_first(made, now)

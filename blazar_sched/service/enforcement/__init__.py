@@ -187,6 +187,13 @@ class Enforcement:
         project = project or self.project(source, change.project_id)
         return self._checks.check(change, project)
 
+    def first_start(self, project_id: str, now: int) -> int:
+        """Return the first start of a lease that a project asks for now."""
+        project = self.project(self._ledger, project_id)
+        return max(
+            (f.first_start(project, now) for f in self._filters), default=now
+        )
+
     def limits(self, project_id: str) -> list[dict[str, Any]]:
         """Return the limits of a project, with what the project uses.
 

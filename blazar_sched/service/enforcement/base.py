@@ -233,6 +233,13 @@ class Filter:
         """
         return ()
 
+    def first_start(self, project: Project, now: int) -> int:
+        """Return the first start that `check` allows, asked for now.
+
+        A lease request waits for no earlier start.
+        """
+        return now
+
     def exempts(self, project_id: str) -> bool:
         """Return whether the filter never refuses leases of a project."""
         return bool(self.exempt) and project_id in getattr(

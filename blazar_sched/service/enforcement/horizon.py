@@ -21,6 +21,11 @@ class MaxHorizonFilter(base.Filter):
             )
         ]
 
+    def first_start(self, project: base.Project, now: int) -> int:
+        if self.exempts(project.id):
+            return now
+        return now + self._most(project, 'min_start_lead')
+
     def check(self, request: base.LeaseChange, project: base.Project) -> None:
         """Refuse a lease that is too far ahead.
 
@@ -31,12 +36,12 @@ class MaxHorizonFilter(base.Filter):
         if self.exempts(request.project_id):
             return
         lease, current, now = request.lease, request.current, request.now
-        least = self._most(project, 'min_start_lead')
         asked_at = now if request.asked_at is None else request.asked_at
         # The start of a lease may stay, or become later.
-        if lease.start - asked_at < least and not (
+        if lease.start < self.first_start(project, asked_at) and not (
             current and lease.start >= current.start
         ):
+            least = self._most(project, 'min_start_lead')
             raise exception.MinStartLead(
                 f'a lease must start at least {least} seconds from now',
                 field='start_date',

@@ -405,6 +405,22 @@ class TestLeadOfStart:
         [lead] = booked
         assert lead >= 100
 
+    @pytest.mark.parametrize('exempt, lead', [([], 100), (['project'], 0)])
+    def test_a_request_is_booked_ahead_of_its_start(
+        self, world, limit, whole, exempt, lead
+    ):
+        limit(
+            min_start_lead=100, max_horizon_exempt_project_ids=exempt
+        )
+        made = world.manager.lease_requests.create({
+            'name': 'soon', 'project_id': 'project', 'user_id': 'user',
+            'reservations': [whole(1, 1)], 'start': world.now,
+            'latest_start': world.now + 900, 'duration': 60,
+            'wait_until': world.now + 900, 'priority': 1,
+        })
+        assert made['status'] == 'BOOKED'
+        assert world.ledger.lease(made['lease_id']).start == world.now + lead
+
     def test_a_held_offer_is_accepted_until_it_lapses(self, world, whole):
         now = world.now
         held = world.manager.offers.hold({
