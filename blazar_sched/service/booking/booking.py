@@ -29,6 +29,7 @@ from blazar_sched.service.enforcement import Enforcement
 from blazar_sched.service.enforcement.base import LeaseChange
 from blazar_sched.service.events.runner import Runner
 from blazar_sched.service.events.trust import Trusts
+from blazar_sched.service.events.usage import measure_deleted
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.tx import PlacingTx
 
@@ -155,6 +156,7 @@ class Bookings:
         """
         ended = self.enforcement.ending(tx, lease)
         tx.discard_trust(lease.trust_id)
+        measure_deleted(tx, self.conf.manager, lease, self.now())
         tx.delete_lease(lease.id)
         notifier.lease(tx, LEASE_DELETE, lease)
 

@@ -21,10 +21,10 @@ from typing import Any
 from oslo_config import cfg
 
 from blazar_sched.domain import exception
-from blazar_sched.domain import usage
 from blazar_sched.domain.allocation import Allocation
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.usage import DAY
 from blazar_sched.domain.usage import DEFAULT_DAYS
 from blazar_sched.domain.usage import FIGURES
@@ -33,6 +33,7 @@ from blazar_sched.domain.usage import Usage
 from blazar_sched.domain.window import Window
 from blazar_sched.service import loop
 from blazar_sched.service.bus.notifier import Notifier
+from blazar_sched.service.events.usage import of_leases
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.tx import Tx
 
@@ -156,26 +157,11 @@ class Usages(loop.Looped):
         servers: _Servers,
         measured: Window,
     ) -> list[Usage]:
-        held = defaultdict(list)
-        for each in allocations:
-            held[each.reservation_id].append(each)
-        whole = {a.host for many in held.values() for a in many if a.whole}
-        capacities = {
-            host.uuid: {c: host.capacity(c) for c in host.inventory}
-            for host in tx.hosts(whole)
-        }
-        return [
-            part
-            for lease in leases
-            for r in lease.reservations
-            for part in usage.measure(
-                lease, r, held[r.id],
-                (
-                    servers if measured.end < lease.end else self._before
-                ).get(r.id, ()),
-                capacities, measured,
-            )
-        ]
+        def counted(lease: Lease, r: Reservation) -> Iterable[Instance]:
+            found = servers if measured.end < lease.end else self._before
+            return found.get(r.id, ())
+
+        return of_leases(tx, leases, allocations, counted, measured)
 
     def report(
         self,

@@ -111,6 +111,35 @@ def test_what_ended_between_two_measurements_counts_to_its_end(world, slots):
     assert (row['reserved'], row['used']) == (4, 4)
 
 
+@pytest.mark.parametrize('measured', [True, False])
+@pytest.mark.parametrize('how', ['delete', 'end', 'remove'])
+def test_what_is_deleted_between_two_measurements_counts(
+    world, whole, slots, how, measured
+):
+    """Otherwise a project would have leases of some minutes for nothing."""
+    measure(world)
+    other = world.create(whole(), start=50, end=HOUR, project_id='other')
+    measure(world, 100 if measured else 0)
+    lease = world.create(slots(2, 3), slots(1, 1), start=0, end=HOUR)
+    world.run(200)
+    update = world.leases.update
+    if how == 'remove':
+        update(lease.id, None, {'reservations': [
+            {'id': lease.reservations[0].id, 'remove': True},
+        ]})
+    if how == 'end':
+        update(lease.id, None, {'end': 'now'})
+    world.run()
+    if how != 'remove':
+        world.leases.delete(lease.id, None)
+    measure(world, 50)
+    measure(world, 50)
+    rows = report(world, 'project_id')
+    rest = world.now - lease.start if how == 'remove' else 200
+    assert rows['project', 'VCPU']['reserved'] * HOUR == 6 * 200 + rest
+    assert rows['other', HOST]['reserved'] * HOUR == world.now - other.start
+
+
 def test_a_late_start_is_told(world, slots):
     measure(world)
     world.create(slots(), start=0, end=2 * HOUR)
