@@ -241,10 +241,10 @@ opts = [
         default=0,
         min=0,
         mutable=True,
-        help='Days for which the hours of a lease that is over, or was '
-        'deleted, count in ``max_weight_hours_per_project``, by the measured '
-        'usage: a budget over a sliding window. 0 counts only the leases that '
-        'are not over.',
+        help='Days for which the hours that were reserved count in '
+        '``max_weight_hours_per_project``, by the measured usage, beside the '
+        'hours to come: a budget over a sliding window. 0 counts only the '
+        'leases that are not over, with all of their hours.',
     ),
     _exempt('max_resources', 'MaxResourcesFilter'),
     cfg.URIOpt(

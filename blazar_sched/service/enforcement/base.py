@@ -142,17 +142,17 @@ class Project:
             if id_ != lease.id and window.overlaps(lease.window)
         ]
 
-    def past_seconds(self, days: int) -> Counter[str]:
-        """Return the amounts x seconds of the leases that are over, by class.
+    def past_seconds(self, days: int) -> tuple[int, Counter[str]]:
+        """Return the amounts x seconds that were reserved, by class.
 
         :param days: the last days, up to the last measurement of the usage
+        :returns: the time of that measurement, 0 for none, and the seconds
         """
         until = self._source.usage_measured_until() if days else None
         if until is None:
-            return Counter()
-        present = {lease.id for lease in self.others()}
-        window = Window(until - days * DAY, until + 1)
-        return self._source.reserved_seconds(window, self.id, present)
+            return 0, Counter()
+        window = Window(max(0, until - days * DAY), until + 1)
+        return until, self._source.reserved_seconds(window, self.id)
 
     def amounts(self, lease: Lease) -> Counter[str]:
         """Return what one of the project's leases reserves, as `amounts`."""

@@ -16,9 +16,13 @@ _WEIGHT, _WEIGHT_HOURS = 'weight', 'weight x hours'
 
 
 class _Size:
-    """The amounts of some leases, and the amounts times seconds."""
+    """The amounts of some leases, and the amounts times seconds.
 
-    def __init__(self) -> None:
+    :param since: from when on the seconds of the leases count
+    """
+
+    def __init__(self, since: int = 0) -> None:
+        self._since = since
         self.amounts: Counter[str] = Counter()
         self.seconds: Counter[str] = Counter()
 
@@ -26,7 +30,7 @@ class _Size:
         self, lease: Lease | None, amounts: Mapping[str, int]
     ) -> '_Size':
         """Return the size with one lease more, if any."""
-        more = _Size()
+        more = _Size(self._since)
         more.amounts.update(self.amounts)
         more.seconds.update(self.seconds)
         if lease is not None:
@@ -35,9 +39,9 @@ class _Size:
 
     def add(self, lease: Lease, amounts: Mapping[str, int]) -> None:
         self.amounts.update(amounts)
-        duration = lease.window.duration
+        seconds = max(0, lease.end - max(lease.start, self._since))
         for name, amount in amounts.items():
-            self.seconds[name] += amount * duration
+            self.seconds[name] += amount * seconds
 
 
 def _used(
@@ -45,10 +49,12 @@ def _used(
 ) -> _Size:
     """Return the size of the leases of a project, but one if given.
 
-    :param days: for how many days the seconds of leases that are over count
+    :param days: for how many days the seconds that were measured count; what
+        follows the last measurement counts as booked
     """
-    used = _Size()
-    used.seconds.update(project.past_seconds(days))
+    since, past = project.past_seconds(days)
+    used = _Size(since)
+    used.seconds.update(past)
     for lease in project.others(but):
         used.add(lease, project.amounts(lease))
     return used

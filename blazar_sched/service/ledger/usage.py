@@ -142,21 +142,14 @@ def of_day(
 
 
 def reserved(
-    connection: sa.Connection,
-    window: Window,
-    project_id: str,
-    but: Collection[str],
+    connection: sa.Connection, window: Window, project_id: str
 ) -> Counter[str]:
     """Return what was reserved on the days that start in a window, by class.
 
-    :param but: the ids of leases that do not count
     :returns: amount x seconds by resource class
     """
     found: Counter[str] = Counter()
-    within = _within(window, project_id)
-    for each in _select(
-        connection, sa.and_(within, models.Usage.lease_id.not_in(but))
-    ):
+    for each in _select(connection, _within(window, project_id)):
         found.update(each.reserved)
     return found
 

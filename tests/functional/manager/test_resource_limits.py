@@ -246,6 +246,42 @@ class TestWeight:
         measure()
         world.create(gpus(1), end=100 + 10 * HOUR)
 
+    @pytest.mark.parametrize('how', ['remove', 'shrink'])
+    def test_a_smaller_lease_has_had_what_was_measured(
+        self, world, limit, how
+    ):
+        limit(
+            max_weight_hours_per_project=20, max_weight_hours_days=7,
+            resource_weights={GPU: 1},
+        )
+        measure = world.manager.usages.step
+        measure()
+        lease = world.create(gpus(1), gpus(3), start=0, end=4 * HOUR)
+        world.run()
+        world.run(3 * HOUR)
+        measure()
+        world.leases.update(lease.id, None, {'reservations': [{
+            'id': lease.reservations[1].id,
+            **{'remove': {'remove': True}, 'shrink': {'amount': 1}}[how],
+        }]})
+        world.run()
+        # 3 hours of 4 GPUs, and an hour of 1 or 2.
+        left = 20 - 12 - {'remove': 1, 'shrink': 2}[how]
+        with refused(exception.MaxWeightHours, '20'):
+            world.create(gpus(1), end=100 + left * HOUR + 60)
+        world.create(gpus(1), end=100 + left * HOUR - 60)
+
+    def test_a_budget_of_all_time_is_one(self, world, limit):
+        limit(
+            max_weight_hours_per_project=1, max_weight_hours_days=10**6,
+            resource_weights={GPU: 1},
+        )
+        world.manager.usages.step()
+        lease = world.create(gpus(1), start=0, end=HOUR // 2)
+        world.run(60)
+        world.manager.usages.step()
+        world.leases.update(lease.id, None, {'end': world.now + HOUR // 2})
+
     def test_without_an_end_there_is_no_limit_of_it(
         self, world, limit, slots
     ):
