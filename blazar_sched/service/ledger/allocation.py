@@ -3,6 +3,7 @@
 
 from collections.abc import Collection
 from collections.abc import Iterable
+from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 from typing import Any
@@ -82,8 +83,9 @@ def put(
 
     An allocation that goes on has the start that it has had, unless the lease
     starts later now. An allocation that has begun and does not go on is over
-    at `now`, if not before. The servers on a host that the reservation no
-    longer has are accounted for individually.
+    at `now`, if not before; so is what a smaller allocation has given up. The
+    servers on a host that the reservation no longer has are accounted for
+    individually.
     """
     parent = models.Allocation.reservation_id == reservation_id
     old = {a.id: a for a in _select(connection, parent)}
@@ -100,10 +102,12 @@ def put(
         if a.host in since else a
         for a in wanted
     }
+    after = {a.host: a.amounts for a in new.values()}
     _keep_past(connection, [
-        dataclasses.replace(a, end=min(a.end, now))
+        dataclasses.replace(a, end=min(a.end, now), amounts=lost)
         for a in old.values()
-        if a.host not in {each.host for each in new.values()}
+        if (lost := _excess(a.amounts, after.get(a.host, {})))
+        or a.host not in after
     ])
     # Rows are deleted and inserted, not updated: two allocations that swap
     # hosts would briefly share a host, which the table does not allow.
@@ -145,6 +149,16 @@ def cut(
         sa.update(models.Allocation).where(beyond).values(end=end)
     )
     return [record.encode(dataclasses.replace(a, end=end)) for a in found]
+
+
+def _excess(
+    amounts: Mapping[str, int], others: Mapping[str, int]
+) -> dict[str, int]:
+    """Return by how much some amounts exceed others."""
+    return {
+        c: n - others.get(c, 0)
+        for c, n in amounts.items() if n > others.get(c, 0)
+    }
 
 
 def _keep_past(

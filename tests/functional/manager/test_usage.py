@@ -140,6 +140,18 @@ def test_what_is_deleted_between_two_measurements_counts(
     assert rows['other', HOST]['reserved'] * HOUR == world.now - other.start
 
 
+def test_what_a_lease_gives_up_counts_until_then(world, slots):
+    measure(world)
+    lease = world.create(slots(8, 1), start=0, end=HOUR)
+    world.run(200)
+    world.leases.update(lease.id, None, {
+        'reservations': [{'id': lease.reservations[0].id, 'amount': 1}],
+    })
+    measure(world, 50)
+    rest = world.now - lease.start - 200
+    assert report(world)['VCPU',]['reserved'] * HOUR == 8 * 200 + rest
+
+
 def test_a_late_start_is_told(world, slots):
     measure(world)
     world.create(slots(), start=0, end=2 * HOUR)
