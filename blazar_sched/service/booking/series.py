@@ -532,7 +532,9 @@ class AllSeries(loop.Looped):
 
         found: list[Occurrence] = []
         missing = list(due.missing)
-        project = Project(self._ledger, series.project_id)
+        project = self._bookings.enforcement.project(
+            self._ledger, series.project_id
+        )
         for each in due.occurrences:
             try:
                 self._place(self._ledger, series, each, now, project, place)
@@ -563,7 +565,7 @@ class AllSeries(loop.Looped):
 
         made: list[Placed] = []
         missing = list(due.missing)
-        project = Project(tx, series.project_id)
+        project = self._bookings.enforcement.project(tx, series.project_id)
         for occurrence in due.occurrences:
             try:
                 new_lease = self._place(
