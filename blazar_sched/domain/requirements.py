@@ -135,7 +135,16 @@ def parse(text: str | list[object] | None, field: str) -> Requirement:
     """
     if text is None or text == '':
         return all_of()
-    tree = _load(text, field) if isinstance(text, str) else text
+    return _parse(text, field) if isinstance(text, str) else _read(text, field)
+
+
+# A series places the same few requirements a thousand times.
+@functools.lru_cache(maxsize=128)
+def _parse(text: str, field: str) -> Requirement:
+    return _read(_load(text, field), field)
+
+
+def _read(tree: object, field: str) -> Requirement:
     if tree == []:
         return all_of()
     _check_size(tree, field)
@@ -159,7 +168,7 @@ def check_together(texts: Iterable[str], field: str) -> None:
     length = parts = 0
     for text in set(all_):
         length += len(text)
-        parts += sum(1 for _ in _nodes(_load(text, field)))
+        parts += _count_parts(text, field)
     if length > MAX_LENGTH:
         _refuse(
             field,
@@ -169,6 +178,11 @@ def check_together(texts: Iterable[str], field: str) -> None:
         _refuse(
             field, f'have requirements of more than {MAX_NODES} parts together'
         )
+
+
+@functools.lru_cache(maxsize=128)
+def _count_parts(text: str, field: str) -> int:
+    return sum(1 for _ in _nodes(_load(text, field)))
 
 
 def _comparable(text: str) -> decimal.Decimal | str:

@@ -262,6 +262,15 @@ def test_a_list_inside_itself_is_refused():
         requirements.parse(tree, FIELD)
 
 
+def test_a_text_is_read_once_however_often_it_is_needed(monkeypatch):
+    text = json.dumps(['==', '$gpu', 'of a series'])
+    known = requirements.parse(text, FIELD)
+    requirements.check_together([text], FIELD)
+    monkeypatch.setattr(requirements, '_load', lambda *args: pytest.fail())
+    assert requirements.parse(text, FIELD) is known
+    requirements.check_together([text], FIELD)
+
+
 def test_part_limit():
     # The list, its operator and its name are parts too.
     values = [str(n) for n in range(requirements.MAX_NODES - 3)]
