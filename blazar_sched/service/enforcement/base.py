@@ -3,6 +3,7 @@
 
 from collections import Counter
 from collections import defaultdict
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -31,6 +32,9 @@ from blazar_sched.service.ledger import reader
 Resources = Mapping[str, Sequence[Host | FloatingIP]]
 
 NO_LIMIT = -1
+
+# Returns the numbers of a lease of a project, by name.
+Counted = Callable[['Project', Lease], Mapping[str, int]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -91,7 +95,7 @@ class Project:
     """The leases of a project that are not over, with their whole hosts.
 
     Held offers are leases, except for offers that wait for approval.
-    They are read from the ledger at most once, on the first use.
+    They and the past are read from the ledger at most once, on the first use.
 
     :param source: the ledger or a commit
     :ivar limits: the limits that Keystone has for the project, by the names of
@@ -107,22 +111,45 @@ class Project:
         self._source = source
         self.id = project_id
         self.limits = limits or {}
-        # The leases that the commit has placed since, with their hosts.
-        self._added: dict[str, tuple[Lease, Sequence[str]]] = {}
+        # The hosts of the leases that the commit has placed since.
+        self._added: dict[str, Sequence[str]] = {}
         self._known_hosts: dict[str, Host] = {}
         self._amounts: dict[str, Counter[str]] = {}
+        self._sums: dict[Counted, Counter[str]] = {}
+        self._past: tuple[int, Counter[str]] | None = None
 
     def add(self, lease: Lease, placed: Allocations) -> None:
         """Count a lease that the commit is yet to write."""
-        self._added[lease.id] = lease, _whole(placed)
+        self._leases[lease.id] = lease
+        self._added[lease.id] = _whole(placed)
+        for counted, sums in self._sums.items():
+            sums.update(counted(self, lease))
 
     def others(self, lease: Lease | None = None) -> list[Lease]:
         """Return the leases of the project, but the given one if any."""
-        added = [each for each, _ in self._added.values()]
         return [
-            each for each in (*self._leases, *added)
+            each for each in self._leases.values()
             if lease is None or each.id != lease.id
         ]
+
+    def sums(
+        self, counted: Counted, but: Lease | None = None
+    ) -> Counter[str]:
+        """Return sums over the leases of the project, but one if given.
+
+        Each lease is counted once, however often the sums are asked for: a
+        series asks for them for each of its leases.
+        """
+        known = self._sums.get(counted)
+        if known is None:
+            known = self._sums[counted] = Counter()
+            for lease in self.others():
+                known.update(counted(self, lease))
+        found = known.copy()
+        own = but and self._leases.get(but.id)
+        if own:
+            found.subtract(counted(self, own))
+        return found
 
     def booked(
         self, product: str, lease: Lease
@@ -134,7 +161,8 @@ class Project:
         booked = self._source.units(product, lease.window)
         booked += [
             (each.id, each.window, units(each)[product])
-            for each, _ in self._added.values()
+            for each in map(self._leases.__getitem__, self._added)
+            if each.start < lease.end and lease.start < each.end
         ]
         return [
             (window, count)
@@ -148,11 +176,15 @@ class Project:
         :param days: the last days, up to the last measurement of the usage
         :returns: the time of that measurement, 0 for none, and the seconds
         """
-        until = self._source.usage_measured_until() if days else None
-        if until is None:
-            return 0, Counter()
-        window = Window(max(0, until - days * DAY), until + 1)
-        return until, self._source.reserved_seconds(window, self.id)
+        if self._past is None:
+            until = self._source.usage_measured_until() if days else None
+            self._past = 0, Counter()
+            if until is not None:
+                window = Window(max(0, until - days * DAY), until + 1)
+                self._past = until, self._source.reserved_seconds(
+                    window, self.id
+                )
+        return self._past
 
     def amounts(self, lease: Lease) -> Counter[str]:
         """Return what one of the project's leases reserves, as `amounts`."""
@@ -165,7 +197,7 @@ class Project:
     def hosts(self, lease: Lease) -> list[Host]:
         """Return the whole hosts of one of the project's leases."""
         if lease.id in self._added:
-            return self._hosts(self._added[lease.id][1])
+            return self._hosts(self._added[lease.id])
         return self._hosts(self._whole_hosts.get(lease.id, ()))
 
     def hosts_of(self, placed: Allocations) -> list[Host]:
@@ -173,12 +205,12 @@ class Project:
         return self._hosts(_whole(placed))
 
     @functools.cached_property
-    def _leases(self) -> list[Lease]:
+    def _leases(self) -> dict[str, Lease]:
         # An offer that nobody has approved yet keeps no lease from being made.
-        return [
-            lease for lease in self._source.open_leases(self.id)
+        return {
+            lease.id: lease for lease in self._source.open_leases(self.id)
             if not lease.is_waiting
-        ]
+        }
 
     @functools.cached_property
     def _whole_hosts(self) -> dict[str, list[str]]:

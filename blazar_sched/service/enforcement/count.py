@@ -5,6 +5,8 @@ from blazar_sched.domain import exception
 from blazar_sched.domain.lease import Lease
 from blazar_sched.service.enforcement import base
 
+_LEASES = 'leases'
+
 
 class MaxLeasesFilter(base.Filter):
     """A filter that limits the leases of a project that are not over.
@@ -15,9 +17,9 @@ class MaxLeasesFilter(base.Filter):
     exempt = 'max_leases'
 
     def limits(self, project: base.Project) -> list[base.Limit]:
-        used = _count(project)
+        used = project.sums(_count)[_LEASES]
         return [self._limit(
-            project, 'max_leases_per_project', 'leases', used
+            project, 'max_leases_per_project', _LEASES, used
         )]
 
     def check(self, request: base.LeaseChange, project: base.Project) -> None:
@@ -35,12 +37,12 @@ class MaxLeasesFilter(base.Filter):
         base.limit(
             exception.MaxLeases,
             most,
-            1 + _count(project, request.lease),
+            1 + project.sums(_count, request.lease)[_LEASES],
             0,
             'a project may have {most} leases at most',
             'project_id',
         )
 
 
-def _count(project: base.Project, but: Lease | None = None) -> int:
-    return sum(lease.is_limited for lease in project.others(but))
+def _count(project: base.Project, lease: Lease) -> dict[str, int]:
+    return {_LEASES: int(lease.is_limited)}

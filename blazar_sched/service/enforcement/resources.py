@@ -3,6 +3,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
+import dataclasses
 from fractions import Fraction
 
 from blazar_sched.domain import exception
@@ -15,49 +16,39 @@ _HOUR = 3600
 _WEIGHT, _WEIGHT_HOURS = 'weight', 'weight x hours'
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
 class _Size:
     """The amounts of some leases, and the amounts times seconds.
 
-    :param since: from when on the seconds of the leases count
+    :param since: from when on the seconds of further leases count
     """
 
-    def __init__(self, since: int = 0) -> None:
-        self._since = since
-        self.amounts: Counter[str] = Counter()
-        self.seconds: Counter[str] = Counter()
+    since: int = 0
+    amounts: Counter[str] = dataclasses.field(default_factory=Counter)
+    seconds: Counter[str] = dataclasses.field(default_factory=Counter)
 
     def plus(
         self, lease: Lease | None, amounts: Mapping[str, int]
     ) -> '_Size':
         """Return the size with one lease more, if any."""
-        more = _Size(self._since)
-        more.amounts.update(self.amounts)
-        more.seconds.update(self.seconds)
-        if lease is not None:
-            more.add(lease, amounts)
+        if lease is None:
+            return self
+        more = _Size(self.since, self.amounts.copy(), self.seconds.copy())
+        more.amounts.update(amounts)
+        more.seconds.update(_seconds(lease, amounts, self.since))
         return more
 
-    def add(self, lease: Lease, amounts: Mapping[str, int]) -> None:
-        self.amounts.update(amounts)
-        seconds = max(0, lease.end - max(lease.start, self._since))
-        for name, amount in amounts.items():
-            self.seconds[name] += amount * seconds
+
+def _amounts(project: base.Project, lease: Lease) -> Counter[str]:
+    return project.amounts(lease)
 
 
-def _used(
-    project: base.Project, days: int, but: Lease | None = None
-) -> _Size:
-    """Return the size of the leases of a project, but one if given.
-
-    :param days: for how many days the seconds that were measured count; what
-        follows the last measurement counts as booked
-    """
-    since, past = project.past_seconds(days)
-    used = _Size(since)
-    used.seconds.update(past)
-    for lease in project.others(but):
-        used.add(lease, project.amounts(lease))
-    return used
+def _seconds(
+    lease: Lease, amounts: Mapping[str, int], since: int
+) -> dict[str, int]:
+    """Return the amounts of a lease times its seconds from a time on."""
+    seconds = max(0, lease.end - max(lease.start, since))
+    return {name: amount * seconds for name, amount in amounts.items()}
 
 
 class MaxResourcesFilter(base.Filter):
@@ -69,7 +60,7 @@ class MaxResourcesFilter(base.Filter):
     exempt = 'max_resources'
 
     def limits(self, project: base.Project) -> list[base.Limit]:
-        used = _used(project, self._conf.max_weight_hours_days)
+        used = self._used(project)
         weight = float(self._weight(used.amounts))
         hours = float(self._weight(used.seconds) / _HOUR)
         return [
@@ -134,11 +125,31 @@ class MaxResourcesFilter(base.Filter):
         )
         if limits == ({}, base.NO_LIMIT, base.NO_LIMIT):
             return
-        others = _used(project, self._conf.max_weight_hours_days, lease)
+        others = self._used(project, lease)
         self._check(
             others.plus(lease, new), others.plus(current, old),
             *limits, 'the leases of a project',
         )
+
+    def _used(
+        self, project: base.Project, but: Lease | None = None
+    ) -> _Size:
+        """Return the size of the leases of a project, but one if given.
+
+        What follows the last measurement counts as booked.
+        """
+        since, past = self._past(project)
+        return _Size(
+            since, project.sums(_amounts, but),
+            project.sums(self._seconds, but) + past,
+        )
+
+    def _seconds(self, project: base.Project, lease: Lease) -> dict[str, int]:
+        since, _ = self._past(project)
+        return _seconds(lease, project.amounts(lease), since)
+
+    def _past(self, project: base.Project) -> tuple[int, Counter[str]]:
+        return project.past_seconds(self._conf.max_weight_hours_days)
 
     def _check(
         self,

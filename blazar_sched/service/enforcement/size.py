@@ -1,32 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
 """A limit on the hosts and instances of a lease, and of a project."""
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 
 from blazar_sched.domain import exception
 from blazar_sched.domain.lease import Lease
 from blazar_sched.service.enforcement import base
 
 _FIELD = 'reservations'
+_HOSTS, _INSTANCES = 'hosts', 'instances'
 
 
-def _hosts(*leases: Lease | None) -> int:
-    """Return how many whole hosts leases may get."""
+def _hosts(lease: Lease | None) -> int:
+    """Return how many whole hosts a lease may get."""
     return sum(
         r.demand.most
-        for lease in leases if lease
-        for r in lease.reservations
+        for r in (lease.reservations if lease else ())
         if r.demand.whole
     )
 
 
-def _instances(*leases: Lease | None) -> int:
+def _instances(lease: Lease | None) -> int:
     return sum(
         r.demand.most
-        for lease in leases if lease and lease.is_limited
-        for r in lease.reservations
+        for r in (lease.reservations if lease and lease.is_limited else ())
         if r.demand.slot
     )
+
+
+def _size(project: base.Project, lease: Lease) -> dict[str, int]:
+    return {_HOSTS: _hosts(lease), _INSTANCES: _instances(lease)}
 
 
 class MaxSizeFilter(base.Filter):
@@ -38,16 +41,16 @@ class MaxSizeFilter(base.Filter):
     exempt = 'max_size'
 
     def limits(self, project: base.Project) -> list[base.Limit]:
-        leases = project.others()
+        used = project.sums(_size)
         return [
-            self._limit(project, 'max_hosts_per_lease', 'hosts'),
-            self._limit(project, 'max_instances_per_lease', 'instances'),
+            self._limit(project, 'max_hosts_per_lease', _HOSTS),
+            self._limit(project, 'max_instances_per_lease', _INSTANCES),
             self._limit(
-                project, 'max_hosts_per_project', 'hosts', _hosts(*leases)
+                project, 'max_hosts_per_project', _HOSTS, used[_HOSTS]
             ),
             self._limit(
-                project, 'max_instances_per_project', 'instances',
-                _instances(*leases),
+                project, 'max_instances_per_project', _INSTANCES,
+                used[_INSTANCES],
             ),
         ]
 
@@ -65,7 +68,7 @@ class MaxSizeFilter(base.Filter):
             self._most(project, 'max_instances_per_project'),
         )
         if (hosts, instances) != (base.NO_LIMIT, base.NO_LIMIT):
-            others = project.others(request.lease)
+            others = project.sums(_size, request.lease)
             self._check_project(request, others, hosts, instances)
 
     def _check_lease(
@@ -91,12 +94,11 @@ class MaxSizeFilter(base.Filter):
     def _check_project(
         self,
         request: base.LeaseChange,
-        others: Iterable[Lease],
+        others: Mapping[str, int],
         most_hosts: int,
         most_instances: int,
     ) -> None:
-        hosts = _hosts(*others)
-        instances = _instances(*others)
+        hosts, instances = others[_HOSTS], others[_INSTANCES]
         base.limit(
             exception.MaxHosts,
             most_hosts,
