@@ -30,6 +30,7 @@ from blazar_sched.service import faults
 # group's own `timeout` is not set, so that no call hangs for ever.
 TIMEOUT = 60
 _TOO_MANY_REQUESTS = 429
+REQUEST_ID = 'X-OpenStack-Request-ID'
 
 # The option group of a service type, where the group has a different name.
 GROUPS = {'compute': 'nova', 'identity': 'keystone', 'network': 'neutron'}
@@ -68,6 +69,17 @@ def begin_request() -> None:
     check = _guard.get()
     if check is not None:
         check()
+
+
+def cause() -> dict[str, str]:
+    """Return the header that names the cause of a request to a service.
+
+    The cause is the request to the API, or the event, that this thread works
+    on; there is no header if there is none.
+    """
+    caller = context.get_current()
+    id_ = caller and caller.global_id
+    return {REQUEST_ID: str(id_)} if id_ else {}
 
 
 class Turns:
@@ -146,8 +158,7 @@ class Session(session.Session):
             return super().request(url, method, *args, **kwargs)
         begin_request()
         kwargs['raise_exc'] = False
-        cause = context.get_current()
-        kwargs['global_request_id'] = cause and cause.global_id
+        kwargs['global_request_id'] = cause().get(REQUEST_ID)
         # The SDK would ask twice, whatever the option of the group says.
         kwargs.pop('connect_retries', None)
         with reaching(service):

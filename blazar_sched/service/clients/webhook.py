@@ -30,7 +30,9 @@ def post(
     """
     options = conf[webhook_conf.GROUP]
     body = json.dumps(content).encode()
-    headers = {'Content-Type': 'application/json', KEY: key}
+    headers = {
+        **rest.cause(), 'Content-Type': 'application/json', KEY: key
+    }
     if options.secret:
         headers[SIGNATURE] = hmac.new(
             options.secret.encode(), body, hashlib.sha256

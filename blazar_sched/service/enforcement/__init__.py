@@ -21,6 +21,7 @@ from typing import TypeVar
 import futurist
 from futurist import rejection
 from oslo_config import cfg
+from oslo_context import context
 from oslo_log import log
 import stevedore
 
@@ -251,7 +252,7 @@ class Enforcement:
 
     def _tell(self, lease: Lease, call: functools.partial[None]) -> None:
         try:
-            self._pool.submit(_tell, lease, call)
+            self._pool.submit(_tell, context.get_current(), lease, call)
         except (futurist.RejectedSubmission, RuntimeError) as e:
             name = call.func.__qualname__
             LOG.warning(_NOT_TOLD + ': %s', name, lease.id, e)
@@ -388,7 +389,12 @@ def _refuse_missing(names: Iterable[str]) -> None:
     )
 
 
-def _tell(lease: Lease, call: functools.partial[None]) -> None:
+def _tell(
+    cause: context.RequestContext | None, lease: Lease,
+    call: functools.partial[None],
+) -> None:
+    # In the thread of the pool, which has the cause of the call before.
+    (cause or context.RequestContext()).update_store()
     try:
         call()
     except Exception:

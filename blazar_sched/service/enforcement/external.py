@@ -22,6 +22,7 @@ from blazar_sched.domain.floating_ip import FloatingIP
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import Reservation
+from blazar_sched.service.clients import rest
 from blazar_sched.service.enforcement import base
 
 LOG = log.getLogger(__name__)
@@ -138,7 +139,7 @@ class ExternalServiceFilter(base.Filter):
                     'lease': _lease(lease, held),
                     **also,
                 },
-                headers=self._headers(),
+                headers={**rest.cause(), **self._headers()},
                 timeout=TIMEOUT,
                 allow_redirects=False,
             )

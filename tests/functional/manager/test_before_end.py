@@ -8,6 +8,8 @@ import json
 import subprocess
 
 from aiosmtpd import smtp
+from oslo_context import context
+from oslo_context import fixture
 from oslo_messaging.notify import _impl_test
 import pytest
 import sqlalchemy as sa
@@ -326,7 +328,9 @@ class TestWebhook:
         lease = active(
             world, slots(before_end='webhook'), slots(before_end='webhook')
         )
-        world.run(50)
+        with fixture.ClearRequestContext():
+            context.RequestContext(request_id='req-1')
+            world.run(50)
         world.manager.notifier.step()
         [notified] = [
             message['payload'] for _, message, *_ in _impl_test.NOTIFICATIONS
@@ -336,6 +340,7 @@ class TestWebhook:
         [(path, headers, body)] = hook.requests()
         assert path == '/soon'
         assert headers['Content-Type'] == 'application/json'
+        assert headers['X-OpenStack-Request-ID'] == 'req-1'
         assert headers['X-Signature'] == hmac.new(
             SECRET.encode(), body, hashlib.sha256
         ).hexdigest()

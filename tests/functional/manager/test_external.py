@@ -7,6 +7,8 @@ import queue
 import threading
 
 from keystoneauth1 import loading
+from oslo_context import context
+from oslo_context import fixture
 import pytest
 
 from blazar_sched.domain import duration
@@ -24,10 +26,13 @@ ADDRESS_ID = '00000000-0000-4000-8000-000000000000'
 
 class Service:
     """A service that responds with `answers` in turn, then 204; see `asked`.
+
+    `ids` has the id of the request that has caused each request.
     """
 
     def __init__(self):
         self.answers = []
+        self.ids = []
         self.asked = queue.Queue()
         self.before_answer = lambda question: None
         self._server = server.ThreadingHTTPServer(
@@ -57,6 +62,7 @@ class _Handler(server.BaseHTTPRequestHandler):
             self.path, json.loads(body),
             self.headers.get('X-Auth-Token', self.headers['Authorization']),
         )
+        self.service.ids.append(self.headers['X-OpenStack-Request-ID'])
         self.service.before_answer(question)
         self.service.asked.put(question)
         answers = self.service.answers
@@ -266,6 +272,26 @@ class TestCommits:
         assert ended['lease']['resource_requests'] == (
             updated['current_lease']['resource_requests']
         )
+
+    def test_the_service_is_told_which_request_has_caused_its_request(
+        self, world, service
+    ):
+        with fixture.ClearRequestContext():
+            context.RequestContext(request_id='req-1')
+            lease = world.create()
+            context.RequestContext(request_id='req-2', global_request_id='all')
+            world.leases.update(lease.id, None, {'end': world.now + 900})
+            context.RequestContext(request_id='req-3')
+            world.leases.delete(lease.id, None)
+        world.manager.enforcement._pool.shutdown()
+        asked = [path for path, _, _ in service.questions()]
+        assert sorted(zip(asked, service.ids, strict=True)) == [
+            ('/create', 'req-1'),
+            ('/policy/check-create', 'req-1'),
+            ('/policy/check-update', 'all'),
+            ('/policy/on-end', 'req-3'),
+            ('/update', 'all'),
+        ]
 
     def test_what_is_not_written_is_not_told(self, world, service):
         values = request(world)
