@@ -157,6 +157,11 @@ class WindowSearch:
         """
         check_on_hosts(lease, or_floating_ips=True)
         bounds = _bounds(values, now)
+        allowed = self._bookings.enforcement.first_start(
+            lease.project_id, now
+        )
+        if bounds.first < allowed <= bounds.last:
+            bounds = dataclasses.replace(bounds, first=allowed)
         start = bounds.align(bounds.first)
         if start > bounds.last:
             raise exception.InvalidInput(

@@ -403,6 +403,14 @@ class TestLeadOfStart:
         with pytest.raises(exception.MinStartLead):
             update(lease.id, None, {'start': world.now + 59})
 
+    def test_the_first_start_with_room_is_no_sooner(self, world):
+        now = world.now
+        ranges = {'align': None, 'duration': 60, 'latest_end': None}
+        lease = world.create(start='now', latest_start=now + 300, **ranges)
+        assert lease.start == now + 100
+        with pytest.raises(exception.MinStartLead):
+            world.create(start='now', latest_start=now + 99, **ranges)
+
     def test_a_request_that_has_waited_may_start_at_once(self, world, whole):
         world.create(whole(4, 4), start=100, end=500)
         made = world.manager.lease_requests.create({
