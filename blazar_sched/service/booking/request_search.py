@@ -156,7 +156,10 @@ class RequestSearch:
             self._estimates.pop(id_, None)
 
     def kept(self, requested: RequestedLease) -> list[RequestedLease]:
-        """Return a request with its lease in the window that it keeps free.
+        """Return a request with its lease in each window that it keeps free.
+
+        These are the last window and, ahead of it, the window of the estimate:
+        the request is about to be booked, but may still lose the room.
 
         :returns: no request if there is no estimate
         """
@@ -164,11 +167,14 @@ class RequestSearch:
         estimate = self.last_estimate(request)
         if estimate is None:
             return []
-        start = min(estimate, request.latest_start)
-        lease = dataclasses.replace(
-            requested.lease, start=start, end=start + request.duration
-        )
-        return [RequestedLease(request, lease)]
+        return [
+            RequestedLease(request, dataclasses.replace(
+                requested.lease, start=start, end=start + request.duration
+            ))
+            for start in sorted({
+                min(estimate, request.latest_start), request.latest_start
+            })
+        ]
 
     def ahead(
         self,

@@ -192,6 +192,23 @@ def test_a_request_keeps_one_window_free_and_not_its_range(
     assert (ahead_of_it['status'], in_it['status']) == ('BOOKED', 'WAITING')
 
 
+def test_a_request_about_to_be_booked_keeps_its_last_window_too(
+    world, requests, whole, full, ask
+):
+    first = ask(start=100, latest=250)
+    end(world, *full)
+    second = ask(whole(), start=220, latest=230)
+    assert second['status'] == 'WAITING'
+
+    requests.step()
+
+    starts = [
+        world.ledger.lease(requests.get(each['id'], None)['lease_id']).start
+        for each in (first, second)
+    ]
+    assert starts == [world.now + 100, world.now + 220]
+
+
 def test_a_request_without_an_estimate_keeps_nobody_waiting(
     world, whole, ask
 ):
