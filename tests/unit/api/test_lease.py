@@ -983,6 +983,47 @@ def test_the_type_of_another_package_goes_to_its_driver(
     assert manager.calls[-1][1]['values']['reservations'] == [asked]
 
 
+@pytest.mark.parametrize('version', ['1.0', '1.1'])
+@pytest.mark.parametrize('target, id_', [
+    (('POST', '/v1/leases'), {}), (('PUT', '/v1/leases/l1'), {'id': 'r1'}),
+])
+@pytest.mark.parametrize(
+    'name, value',
+    [('hosts', 5), ('hosts', [{}]), ('projects', None), ('labels', 5)],
+)
+def test_a_field_of_all_types_is_validated_for_that_of_another_package(
+    api, manager, version, target, id_, name, value
+):
+    asked = {'resource_type': 'acme:licence', name: value, **id_}
+    answer = change(
+        api, *target, {**BODY, 'reservations': [asked]}, '', version
+    )
+    assert answer.status_code == 400
+    assert f'reservations[0].{name}' in answer.json['error_message']
+    assert manager.calls == []
+
+
+def test_a_product_of_a_type_of_another_package_is_refused_in_1_0(
+    api, manager
+):
+    asked = {'resource_type': 'acme:licence', 'product': 5}
+    answer = change(
+        api, 'POST', '/v1/leases', {**BODY, 'reservations': [asked]}, '', '1.0'
+    )
+    assert answer.status_code == 400
+    assert 'reservations[0].product' in answer.json['error_message']
+    assert manager.calls == []
+
+
+def test_an_id_of_null_is_refused_in_1_0(api):
+    answer = change(
+        api, 'PUT', '/v1/leases/l1', {'reservations': [{'id': None}]}, '',
+        '1.0',
+    )
+    assert answer.status_code == 400
+    assert 'reservations[0].id' in answer.json['error_message']
+
+
 CHANGING = [
     ('POST', '/v1/leases', BODY, 'create_lease'),
     ('PUT', '/v1/leases/l1', {'name': 'day-run'}, 'update_lease'),

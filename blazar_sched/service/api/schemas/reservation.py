@@ -328,6 +328,16 @@ _CHANGED_USE = (
         since=V1_1,
     ),
 )
+# What is read in a reservation of any resource type, whatever the version.
+_OF_OTHERS: Schema = {
+    'properties': {
+        **properties((*USE[HOST], *_HOSTS), V1_1),
+        'product': {
+            'not': {},
+            'x-refusal': 'is in place of resource_type: use one of them',
+        },
+    },
+}
 
 
 def new(version: Version) -> Schema:
@@ -353,6 +363,9 @@ def _of_any_type(version: Version) -> Schema:
         'properties': {'resource_type': _TYPE},
         'maxProperties': _MAX_PARAMETERS,
         'allOf': [_of_type(type_, version) for type_ in PARAMETERS],
+        # Of another package, whose fields only the manager knows.
+        'if': {'properties': {'resource_type': {'enum': list(PARAMETERS)}}},
+        'else': _OF_OTHERS,
     }
 
 
@@ -411,6 +424,7 @@ def _known(version: Version) -> Schema:
             },
             'additionalProperties': False,
         },
+        'else': _OF_OTHERS,
     }
 
 
@@ -476,7 +490,7 @@ def of_blazar(reservation: Any) -> Any:
     # Clients of Nectar's fork send these fields to any Blazar.
     names -= {_EPHEMERAL.name, EXTRA_SPECS.name}
     read = {k: v for k, v in reservation.items() if k in names}
-    if 'id' in read and read['id'] == read.get('flavor_id'):
+    if 'flavor_id' in read and read['flavor_id'] == read.get('id'):
         del read['flavor_id']
     shown = str(read.get('resource_properties')).startswith('{')
     if type_ == FLAVOR_INSTANCE and shown:
