@@ -28,7 +28,7 @@ def zone(name: str) -> Zone:
         return None
     try:
         return zoneinfo.ZoneInfo(name)
-    except (ValueError, zoneinfo.ZoneInfoNotFoundError):
+    except (zoneinfo.ZoneInfoNotFoundError, OSError, ValueError):
         raise argparse.ArgumentTypeError(
             f'{name} is no time zone: UTC, local, or as Europe/Berlin'
         ) from None

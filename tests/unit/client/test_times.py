@@ -52,7 +52,9 @@ def test_local_is_the_zone_of_the_machine(tokyo):
     assert times.show('2030-07-01T10:00:00Z', tokyo) == '2030-07-01 19:00 JST'
 
 
-@pytest.mark.parametrize('name', ['Mars', '', '../etc/passwd', 'a\0b'])
+@pytest.mark.parametrize(
+    'name', ['Mars', '', '../etc/passwd', 'a\0b', 'Europe', 'a' * 300]
+)
 def test_an_unknown_zone_is_refused(name):
     with pytest.raises(argparse.ArgumentTypeError, match='no time zone'):
         times.zone(name)
