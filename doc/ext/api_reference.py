@@ -205,7 +205,7 @@ def _variants(schema: Schema) -> Iterator[tuple[Schema, str]]:
     for part in schema.get('allOf', ()):
         if 'if' in part:
             types = part['if']['properties']['resource_type']
-            yield part['then'], f'({types["const"]})'
+            yield part['then'], f'({types.get("const", "other types")})'
 
 
 def _what(schema: Schema) -> str:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The fields of a reservation that a request can set, and their schemas."""
 
+from collections.abc import Iterable
 from collections.abc import Mapping
 import itertools
 from typing import Any
@@ -328,16 +329,6 @@ _CHANGED_USE = (
         since=V1_1,
     ),
 )
-# What is read in a reservation of any resource type, whatever the version.
-_OF_OTHERS: Schema = {
-    'properties': {
-        **properties((*USE[HOST], *_HOSTS), V1_1),
-        'product': {
-            'not': {},
-            'x-refusal': 'is in place of resource_type: use one of them',
-        },
-    },
-}
 
 
 def new(version: Version) -> Schema:
@@ -362,10 +353,10 @@ def _of_any_type(version: Version) -> Schema:
         'required': ['resource_type'],
         'properties': {'resource_type': _TYPE},
         'maxProperties': _MAX_PARAMETERS,
-        'allOf': [_of_type(type_, version) for type_ in PARAMETERS],
-        # Of another package, whose fields only the manager knows.
-        'if': {'properties': {'resource_type': {'enum': list(PARAMETERS)}}},
-        'else': _OF_OTHERS,
+        'allOf': [
+            *(_of_type(type_, version) for type_ in PARAMETERS),
+            _of_others(PARAMETERS),
+        ],
     }
 
 
@@ -388,6 +379,29 @@ def _of_type(resource_type: str, version: Version) -> Schema:
                 if 'default' not in schema
             ],
             'additionalProperties': False,
+        },
+    }
+
+
+def _of_others(types: Iterable[str]) -> Schema:
+    """Describe what is read in a reservation of a type that is not in `types`.
+
+    These fields are read in each version; only the manager knows the others.
+    """
+    return {
+        'if': {
+            'required': ['resource_type'],
+            'properties': {'resource_type': {'not': {'enum': list(types)}}},
+        },
+        'then': {
+            'properties': {
+                **properties((*USE[HOST], *_HOSTS), V1_1),
+                'product': {
+                    'not': {},
+                    'x-refusal':
+                        'is in place of resource_type: use one of them',
+                },
+            },
         },
     }
 
@@ -424,7 +438,7 @@ def _known(version: Version) -> Schema:
             },
             'additionalProperties': False,
         },
-        'else': _OF_OTHERS,
+        'allOf': [_of_others(SHOWN)],
     }
 
 
