@@ -9,6 +9,7 @@ from typing import Any
 
 from blazar_sched.domain import duration
 from blazar_sched.domain import event
+from blazar_sched.domain import webhook
 from blazar_sched.domain import window
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
@@ -56,7 +57,7 @@ def degraded(lease_: Lease) -> dict[str, Any]:
     """
     return {
         **lease(lease_),
-        'in_the_way': [
+        webhook.IN_THE_WAY: [
             uuid
             for reservation in lease_.reservations
             for uuid in reservation.made.get('in_the_way', ())

@@ -6,11 +6,13 @@ transaction, so none is lost.
 """
 
 from collections.abc import Collection
+from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 import datetime
 import functools
 import json
+from typing import Any
 import uuid
 
 import sqlalchemy as sa
@@ -121,7 +123,7 @@ def queue(
             json.dumps({'type': n.event_type, 'timestamp': at, 'data': data}),
             next((data[key] for key in _SUBJECTS if key in data), ''),
         )
-        for n, data in ((each, each.payload()) for each in told)
+        for n, data in ((each, _shown(each.payload())) for each in told)
     ]
     for hook in hooks:
         new = [
@@ -138,6 +140,10 @@ def queue(
             )
         else:
             rows.add(connection, models.WebhookDelivery, new)
+
+
+def _shown(payload: Mapping[str, Any]) -> dict[str, Any]:
+    return {k: v for k, v in payload.items() if k != rules.IN_THE_WAY}
 
 
 def put(connection: sa.Connection, new: Webhook) -> None:

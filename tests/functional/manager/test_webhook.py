@@ -17,6 +17,7 @@ from blazar_sched.domain import webhook as rules
 from blazar_sched.service import faults
 from tests import told
 from tests import waiting
+from tests.functional.manager.conftest import hosts
 
 
 @pytest.fixture
@@ -100,6 +101,17 @@ def test_a_lease_from_its_creation_to_its_end(near, hook):
     send(near)
     assert hook.requests() == []
     assert shown(near, made)['error'] is None
+
+
+def test_servers_of_other_projects_are_not_named(near, conf, hook):
+    conf.set_override('vacate_order', [], 'manager')
+    server = near.add_server('a')
+    near.create(hosts(2, 2))
+    register(near, hook.url, 'lease.degraded')
+    near.run(100)
+    send(near)
+    [(_, _, body)] = hook.requests()
+    assert server.uuid not in body.decode()
 
 
 def test_a_request_is_signed(near, hook):
