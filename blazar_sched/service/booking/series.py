@@ -169,7 +169,9 @@ class AllSeries(loop.Looped):
     def _create(
         self, new: Series, now: int, left_out: _Errors, dry_run: bool
     ) -> _Booked:
-        due = self._searched(new, self._due(new, now), now, left_out)
+        due = self._due(new, now)
+        self._check_coming(new, due, now)
+        due = self._searched(new, due, now, left_out)
 
         def work(tx: PlacingTx) -> _Booked:
             made = idempotency.series_of(tx, new)
@@ -324,6 +326,7 @@ class AllSeries(loop.Looped):
         :param left_out: as for `_book`
         """
         due = self._due(dataclasses.replace(new, booked_until=at), now)
+        self._check_coming(new, due, now)
         windows = {each.name: each.window for each in due.occurrences}
         recurrence = known.recurrence
         # Occurrences that wait for room continue to wait.
@@ -619,6 +622,15 @@ class AllSeries(loop.Looped):
                 f'occurrence {occurrence.name}: {e.args[0]}', **more
             ) from e
         return new
+
+    def _check_coming(self, series: Series, due: _Due, now: int) -> None:
+        """Refuse invalid reservations also if no occurrence is due yet.
+
+        :raises InvalidInput: naming the field that is wrong
+        """
+        if not due.occurrences and due.following < FOREVER:
+            window = Window(due.following, due.following + series.duration)
+            self._draft(series, Occurrence('', window), now)
 
     def _due(self, series: Series, now: int) -> _Due:
         return _due(series, now, now + self._conf.series_horizon)

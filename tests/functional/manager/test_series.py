@@ -97,6 +97,18 @@ def book_all(world, whole, day):
     )
 
 
+def test_reservations_are_checked_ahead_of_the_horizon(world, create, whole):
+    wrong = {'resource_type': 'virtual:moon'}
+    far = HORIZON + DAY
+    with pytest.raises(exception.InvalidInput, match='virtual:moon'):
+        create(wrong, start=far)
+    made = create(start=far)
+    with pytest.raises(exception.InvalidInput, match='virtual:moon'):
+        world.manager.series.update(
+            made['id'], None, {'reservations': [wrong]}
+        )
+
+
 def test_each_occurrence_up_to_the_horizon_is_a_lease(world, create):
     made = create()
 
