@@ -37,11 +37,11 @@ PROGRAMS = {
 }
 # Every operation of the OpenAPI document.
 OPERATIONS = {f'{route.method} {route.path}' for route in routes.ROUTES}
+DOC = pathlib.Path(__file__).parents[3] / 'doc' / 'source'
 # The operations that need no method and no command: the guide has the reasons.
 NEEDLESS = set(re.findall(
     r'\* - ``([A-Z]+ /.*)``\n',
-    (pathlib.Path(__file__).parents[3] / 'doc/source/user/client.rst')
-    .read_text(),
+    (DOC / 'user' / 'client.rst').read_text(),
 ))
 
 

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The reservation service in openstacksdk, with the real API."""
 
+import re
 import subprocess
 import sys
+import textwrap
 import time
 from urllib import parse
 
@@ -183,6 +185,51 @@ def admin(connect):
     for n in (1, 2):
         client.create_host(name=f'compute-{n}')
     return client
+
+
+def test_the_program_of_the_guide_deletes_all_of_a_project(
+    admin, connect, monkeypatch
+):
+    def nouns():
+        return [
+            (kind, each.project_id) for kind, found in (
+                ('series', admin.series()), ('lease', admin.leases()),
+                ('request', (
+                    each for each in admin.lease_requests()
+                    if each.status == 'WAITING'
+                )),
+                ('offer', admin.offers()),
+            ) for each in found
+        ]
+
+    for project in 'p1', 'p2':
+        client = connect(f'someone:{project}').reservation
+        client.create_lease(**NIGHT)
+        client.create_series(
+            name='course', rrule='FREQ=DAILY;COUNT=2', time_zone='UTC',
+            start='2031-01-01T09:00', duration='1h', reservations=[HOST],
+        )
+        client.search_offers(reservations=[HOST], duration='1h', hold='5m')
+        client.create_lease_request(
+            name='later', duration='1h', reservations=[BOTH],
+            start_date='2030-01-01 00:00',
+            latest_start_date='2030-01-01 00:30',
+        )
+    kept = [each for each in nouns() if each[1] == 'p2']
+    monkeypatch.setattr(openstack, 'connect', lambda cloud: connect())
+    text = (conftest.DOC / 'admin' / 'operate.rst').read_text()
+    [program] = re.findall(
+        r'^.. code-block:: python\n\n((?:(?:   .*)?\n)+)', text, re.M
+    )
+    names = {}
+    exec(textwrap.dedent(program), names)
+
+    names['delete_all']('p1')
+
+    assert nouns() == kept
+    assert {kind for kind, _ in kept} == {
+        'series', 'lease', 'request', 'offer',
+    }
 
 
 def test_a_cloud_of_clouds_yaml_has_the_service(
