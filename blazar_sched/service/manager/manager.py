@@ -4,6 +4,7 @@
 from collections.abc import Callable
 from concurrent import futures
 import contextlib
+import functools
 import itertools
 import time
 
@@ -74,6 +75,8 @@ from blazar_sched.service.upkeep import webhook
 
 LOG = log.getLogger(__name__)
 
+# Seconds that a start waits for the limits of Keystone.
+FIRST_LIMITS = 10.0
 # The number of commits with deleted leases in one step of the pruner.
 PURGE_SLICES = 20
 # Seconds for which an idempotency key is kept whose lease was deleted: far
@@ -311,11 +314,12 @@ class Manager:
             self.runner,
             self.restorer,
             self.trusts,
-            *self._limit_sync(),
+            *self._limit_sync,
             *self._listeners(),
         )
 
-    def _limit_sync(self) -> list[loop.Part]:
+    @functools.cached_property
+    def _limit_sync(self) -> list[loop.Loop]:
         interval = self._conf.enforcement.unified_limits_interval
         if not interval:
             return []
@@ -327,7 +331,8 @@ class Manager:
         """Answer RPC calls and execute due events, in threads.
 
         While the broker is away, due events are still executed. RPC calls are
-        answered once the servers of Nova were looked at, or Nova has failed.
+        answered once the servers of Nova were looked at and the limits of
+        Keystone were read, or Nova and Keystone have failed.
 
         :raises NotUpgraded: if the ledger's tables are not those of this
             version
@@ -341,6 +346,9 @@ class Manager:
         # Servers may have been placed while no manager was there: the first
         # lease must not be placed over these servers.
         self.instances.await_sync()
+        # Requests for leases would be answered 503.
+        for each in self._limit_sync:
+            each.await_step(FIRST_LIMITS)
         self._server = rpc.Server(
             self._bus,
             [

@@ -2,8 +2,11 @@
 """Limits of resource classes over REST, with the real manager and ledger."""
 
 import datetime
+import time
 
 import pytest
+
+from blazar_sched.service.enforcement import Enforcement
 
 P1 = {'X-Auth-Token': 'alice:p1', 'OpenStack-API-Version': 'reservation 1.1'}
 HOST = {'resource_type': 'physical:host', 'min': 1, 'max': 1}
@@ -91,3 +94,17 @@ def test_a_lease_request_that_can_never_be_booked_is_refused(api):
         start_date='2099-01-01 00:00', latest_start_date='2099-01-02 00:00',
     )
     assert refusal(answer)[0] == 'MaxWeight'
+
+
+class TestStart:
+    @pytest.fixture
+    def options(self, monkeypatch):
+        def read(self):
+            time.sleep(0.5)
+            self._unified = {}
+
+        monkeypatch.setattr(Enforcement, 'sync', read)
+        return f'{OPTIONS}unified_limits_interval = 60\n'
+
+    def test_a_manager_that_answers_knows_the_limits_of_keystone(self, api):
+        assert create(api, HOST).status_code == 201
