@@ -82,6 +82,8 @@ class Puller:
     :param copy: an existing copy to start from
     :param relocating: whether instances may be relocated; see state.Replica
     :param clock: this process's wall clock, in epoch seconds
+    :param removed: called with the uuid of each instance whose record the
+        ledger has deleted
     :ivar ahead: seconds by which that clock is ahead of the manager's, as far
         as the duration of the call does not explain the difference
     """
@@ -94,8 +96,10 @@ class Puller:
         copy: Copy | None = None,
         relocating: bool = False,
         clock: Callable[[], float] = time.time,
+        removed: Callable[[str], object] = lambda uuid: None,
     ) -> None:
         self.ahead = 0.0
+        self._removed = removed
         self._clock = clock
         self._call = call
         self._monotonic = monotonic
@@ -191,6 +195,9 @@ class Puller:
                         'Reloading the replica.', page.revision, e,
                     )
                     return False
+            for kind, key, data in page.records:
+                if kind == record.INSTANCE and data is None:
+                    self._removed(key)
         return True
 
     def _changes(self, since: int) -> Iterator[wire.Changes]:

@@ -67,6 +67,14 @@ class Pending:
             until = self._followed + self._since_refresh() + ttl
             self._placed[instance.uuid] = PendingInstance(instance, until)
 
+    def forget(self, uuid: str) -> None:
+        """Count an instance no more, as its record was deleted.
+
+        The record may have come and gone between two uses of the replica.
+        """
+        with self._lock:
+            self._placed.pop(uuid, None)
+
     def refresh(self) -> None:
         """Note that the replica has all changes of the ledger up to now."""
         with self._lock:

@@ -67,13 +67,13 @@ class Worker:
     ) -> None:
         self.name = f'{socket.gethostname()}-{os.getpid()}'
         self._clock = clock
+        self.pending = Pending()
         self.puller = puller.Puller(
             self.call, time.monotonic, lambda: CONF.blazar_sched.max_age, copy,
             relocating=CONF.blazar_sched.unbounded == duration.RELOCATE,
-            clock=clock,
+            clock=clock, removed=self.pending.forget,
         )
         self._snapshot = KeptSnapshot(self.puller, clock)
-        self.pending = Pending()
         self.metrics = Metrics(metrics.ALL, self.name)
         self.decisions = decision_log.Decisions(
             lambda: CONF.blazar_sched.decisions_kept, self.wake

@@ -24,6 +24,7 @@ from blazar_sched.domain.instance import Instance
 from blazar_sched.replica import accounting
 from blazar_sched.replica import metrics
 from blazar_sched.replica import pace
+from blazar_sched.replica import record
 from blazar_sched.replica import snapshot_file
 from blazar_sched.replica import state
 from blazar_sched.replica import wire
@@ -553,6 +554,18 @@ class TestPlacedInstance:
 
         assert eventually(lambda: end_point.booked)
         assert {each.uuid for each, _ in end_point.booked} == {'i1'}
+
+    def test_a_record_that_comes_and_goes_at_once_ends_the_count(
+        self, workers, ledger
+    ):
+        worker = workers[0]
+        worker.add_placed(self.PLACED, 1000, 60)
+        ledger.commit(self.PLACED)
+        ledger.commit(gone=[(record.INSTANCE, self.PLACED.uuid)])
+        assert eventually(
+            lambda: worker._replica().revision == ledger.newest
+        )
+        assert self.counted(worker) == {}
 
     def test_its_own_announcement_is_ignored(self, workers):
         """It may be older than the worker's last decision."""
