@@ -359,6 +359,7 @@ def test_nova_scheduler_goes_by_the_new_end(site):
     large = site.cloud.flavor(vcpus=6)
     # When the slot is reserved the first server is already deleted.
     other = site.boot('bob', large, host='c1', lifetime='150m')
+    site.known(other)
     site.cloud.delete(other)
     wait_for('no record', lambda: site.record(other) is None)
     end = site.update(lease, end_date=site.at(10 * HOUR))['end_date']
