@@ -46,7 +46,11 @@ def _lacks(world, lease, r):
             for server in others:
                 yield f'{server} is in the way of {r.id} on {node}'
             continue
-        beside = [a for a in held if a.host == allocation.host]
+        # A reservation that has not started makes its own room.
+        beside = [
+            a for a in held if a.host == allocation.host
+            and world.book.reservations[a.reservation_id].opened
+        ]
         inside = {a.reservation_id for a in beside}
         # What other reservations lend may be in use.
         lent = occupancy.lent(world, node, world.time)
