@@ -210,11 +210,14 @@ def test_the_program_of_the_guide_deletes_all_of_a_project(
             start='2031-01-01T09:00', duration='1h', reservations=[HOST],
         )
         client.search_offers(reservations=[HOST], duration='1h', hold='5m')
-        client.create_lease_request(
-            name='later', duration='1h', reservations=[BOTH],
-            start_date='2030-01-01 00:00',
-            latest_start_date='2030-01-01 00:30',
-        )
+        for name in 'cancelled', 'later':
+            made = client.create_lease_request(
+                name=name, duration='1h', reservations=[BOTH],
+                start_date='2030-01-01 00:00',
+                latest_start_date='2030-01-01 00:30',
+            )
+            if name == 'cancelled':
+                client.delete_lease_request(made)
     kept = [each for each in nouns() if each[1] == 'p2']
     monkeypatch.setattr(openstack, 'connect', lambda cloud: connect())
     text = (conftest.DOC / 'admin' / 'operate.rst').read_text()
