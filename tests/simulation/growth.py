@@ -243,8 +243,9 @@ def held():
         found[f'held, {where}'] += 1
         for name in _attributes(each):
             value = getattr(each, name, None)
-            if isinstance(
-                value, dict | list | set | frozenset | collections.deque
+            # A proxy of an object that is gone cannot tell what it was.
+            if issubclass(
+                type(value), dict | list | set | frozenset | collections.deque
             ):
                 found[f'held, {where}.{name}'] += len(value)
     for module in list(sys.modules.values()):
