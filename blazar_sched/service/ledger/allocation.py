@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Allocations in SQL."""
 
+from collections import Counter
 from collections.abc import Collection
 from collections.abc import Iterable
-from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 from typing import Any
@@ -104,9 +104,9 @@ def put(
     }
     after = {a.host: a.amounts for a in new.values()}
     _keep_past(connection, [
-        dataclasses.replace(a, end=min(a.end, now), amounts=lost)
+        dataclasses.replace(a, end=min(a.end, now), amounts=dict(lost))
         for a in old.values()
-        if (lost := _excess(a.amounts, after.get(a.host, {})))
+        if (lost := Counter(a.amounts) - Counter(after.get(a.host, {})))
         or a.host not in after
     ])
     # Rows are deleted and inserted, not updated: two allocations that swap
@@ -149,16 +149,6 @@ def cut(
         sa.update(models.Allocation).where(beyond).values(end=end)
     )
     return [record.encode(dataclasses.replace(a, end=end)) for a in found]
-
-
-def _excess(
-    amounts: Mapping[str, int], others: Mapping[str, int]
-) -> dict[str, int]:
-    """Return by how much some amounts exceed others."""
-    return {
-        c: n - others.get(c, 0)
-        for c, n in amounts.items() if n > others.get(c, 0)
-    }
 
 
 def _keep_past(
