@@ -146,11 +146,10 @@ def test_a_host_of_its_own_policy(options):
 def test_an_instance_that_cannot_be_moved_has_a_rule_of_its_own(
     options, cloud, own, fixed, expected
 ):
-    for name, value in {
-        'unbounded': cloud, 'unbounded_fixed': fixed,
-        'relocation_ways': {}, 'max_backfill_lifetime': DAY,
-    }.items():
-        options(**{name: value})
+    options(
+        unbounded=cloud, unbounded_fixed=fixed, relocation_ways={},
+        max_backfill_lifetime=DAY,
+    )
     hosts = [a_host(n, unbounded=own) for n in range(2)]
     replica = a_replica(*hosts, *leased(0))
 
