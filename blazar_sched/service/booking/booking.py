@@ -156,7 +156,9 @@ class Bookings:
         """
         ended = self.enforcement.ending(tx, lease)
         tx.discard_trust(lease.trust_id)
-        measure_deleted(tx, self.conf.manager, lease, self.now())
+        measure_deleted(
+            tx, lease, self.now(), self.conf.manager.usage_interval
+        )
         tx.delete_lease(lease.id)
         notifier.lease(tx, LEASE_DELETE, lease)
 

@@ -261,7 +261,9 @@ class Transitions:
             tx.discard_trust(lease.trust_id)
             _release_servers(tx, lease, now)
             if lease.status == states.LEASE_DELETING:
-                measure_deleted(tx, self._conf, lease, now)
+                measure_deleted(
+                    tx, lease, now, self._conf.usage_interval
+                )
                 tx.delete_lease(lease.id)
                 return
             tx.set_lease_status(lease.id, states.LEASE_TERMINATED, now)

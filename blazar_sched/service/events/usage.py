@@ -5,7 +5,6 @@ from collections import defaultdict
 from collections.abc import Callable
 from collections.abc import Iterable
 import dataclasses
-from typing import Any
 
 from blazar_sched.domain import usage
 from blazar_sched.domain.allocation import Allocation
@@ -47,17 +46,17 @@ def of_leases(
     ]
 
 
-def measure_deleted(tx: Tx, conf: Any, lease: Lease, now: int) -> None:
+def measure_deleted(tx: Tx, lease: Lease, now: int, interval: float) -> None:
     """Add the usage of a lease that the commit is about to delete.
 
     No later measurement finds the lease. The servers that have left since the
     last measurement do not count.
 
-    :param conf: the manager's group of options
+    :param interval: the seconds that count if nothing was measured before
     """
     since = tx.usage_measured_until()
     if since is None:
-        since = now - int(conf.usage_interval)
+        since = now - int(interval)
     if max(since, lease.start) >= now:
         return
     held = [a for a, _ in tx.allocations(lease_id=lease.id, past=True)]
