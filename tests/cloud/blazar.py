@@ -5,14 +5,13 @@ Blazar has the service user of blazar-sched, so that trusts for one service are
 valid for the other.
 """
 
-import contextlib
 import pathlib
 from urllib import parse
 
 from blazarclient import client as blazarclient
-import requests
 
 from tests.cloud import home
+from tests.cloud import processes
 from tests.cloud import site
 from tests.cloud.person import Person
 from tests.cloud.processes import Processes
@@ -98,10 +97,7 @@ class Blazar:
         self._processes.end()
 
     def _answers(self) -> bool:
-        with contextlib.suppress(requests.ConnectionError):
-            requests.get(self.url, timeout=60)
-            return True
-        return False
+        return processes.answers(self.url)
 
 
 def credentials(description: dict[str, str]) -> dict[str, object]:

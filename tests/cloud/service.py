@@ -4,8 +4,7 @@
 from collections.abc import Mapping
 import pathlib
 
-import requests
-
+from tests.cloud import processes
 from tests.cloud.processes import Processes
 from tests.cloud.site import Site
 
@@ -74,11 +73,7 @@ class Service:
         self._processes.wait(self.name, self._answers)
 
     def _answers(self) -> bool:
-        try:
-            answer = requests.get(self._site.url(self.name), timeout=60)
-        except requests.ConnectionError:
-            return False
-        return answer.status_code < 400
+        return processes.answers(self._site.url(self.name))
 
     def _upgrade(self, program: str, *arguments: object) -> None:
         self._processes.run(f'{self.name}-upgrade', program, *arguments)
