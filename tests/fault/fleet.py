@@ -192,14 +192,21 @@ class Fleet:
             yield traffic
         self.check(traffic)
 
-    def check(self, traffic: Any) -> None:
-        """Check the leases that clients know, as Traffic has them."""
-        assert not traffic.troubles, traffic.troubles
+    def settle(self) -> None:
+        """Wait until nothing that was asked for remains to be done.
+
+        A lease may still be removed after its deletion was answered.
+        """
         wait_for('no held offer', lambda: not self.ledger.offers(None))
         wait_for(
             'every event done',
             lambda: not self.ledger.due_events(int(time.time())),
         )
+
+    def check(self, traffic: Any) -> None:
+        """Check the leases that clients know, as Traffic has them."""
+        assert not traffic.troubles, traffic.troubles
+        self.settle()
         wait_for('replicas equal to SQL', self.fed)
         assert not self.ledger.waiting_requests()
         leases = self.ledger.leases()

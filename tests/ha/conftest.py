@@ -127,6 +127,7 @@ def play(tmp_path, broker, record_property):
                 with Load(URL, CLIENTS) as load:
                     scene = Scene(load)
                     faults(scene)
+                fleet.settle()
                 found = Found(url, load)
                 record_property(name, scene.row(found))
                 assert not found.lost, found.lost
