@@ -17,13 +17,11 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import contextlib
-import faulthandler
 import importlib.metadata
 import logging
 import os
 import pathlib
 import re
-import sys
 import threading
 import time
 from typing import Any
@@ -107,9 +105,7 @@ def wait_for(
     deadline = time.monotonic() + TIMEOUT
     while not (answer := probe()):
         if time.monotonic() > deadline:
-            # The traceback shows the thread that waits for the state.
-            faulthandler.dump_traceback(sys.stderr)
-            raise Timeout(what)
+            raise Timeout(f'waited {TIMEOUT:.0f} s for {what}')
         pause()
     return answer
 

@@ -14,6 +14,7 @@ import time
 from demo.cloud import Cloud  # isort: skip
 
 from keystoneauth1 import adapter
+from keystoneauth1 import exceptions
 from keystoneauth1 import session
 from keystoneauth1 import token_endpoint
 from rich.console import Console
@@ -24,6 +25,7 @@ from blazar_sched.service import assembly
 from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.placement import Placement
 from demo import world
+from demo.cloud import Timeout
 from demo.scenario import ADMIN
 from demo.scenario import ALICE
 from demo.scenario import BOB
@@ -51,6 +53,14 @@ TOKEN=bob:bob
 def run(keep: bool, port: int) -> int:
     """Run the demonstration; return 0 only if every promise held."""
     console = Console(highlight=False)
+    try:
+        return _run(console, keep, port)
+    except (Timeout, exceptions.ClientException) as e:
+        console.print(f'[red]The demonstration failed[/red]: {e}')
+        return 1
+
+
+def _run(console: Console, keep: bool, port: int) -> int:
     begun = time.monotonic()
 
     def say(line: str) -> None:

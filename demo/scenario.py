@@ -29,11 +29,17 @@ RESERVED = 'compute-1'
 OTHER = 'compute-2'
 HOSTS = (RESERVED, OTHER)
 
-# The seconds from booking to the window, and the length of the window.
-AHEAD = 22
-LENGTH = 14
-# The seconds between the end of a bounded instance and the window.
+# The minimum seconds from booking to the window, of the window, and between
+# the end of a bounded instance and the window.
+AHEAD = 12
+LENGTH = 10
 MARGIN = 3
+# The same in multiples of the time that the first boot takes: three servers
+# are booted before the window, and three within the window. A lifetime begins
+# when nova-scheduler has the request, which is after a part of the boot.
+AHEAD_BOOTS = 8
+LENGTH_BOOTS = 6
+MARGIN_BOOTS = 1.5
 
 
 @dataclasses.dataclass(slots=True)
@@ -84,23 +90,36 @@ class Scenario:
         self.begun = int(time.time())
         self.flavor = cloud.flavor(vcpus=1, memory_mb=512, disk_gb=1)
         self.lease: dict[str, Any] = {}
+        self.ahead, self.length, self.margin = AHEAD, LENGTH, MARGIN
 
     @property
     def opens(self) -> int:
-        return self.booked + AHEAD
+        return self.booked + self.ahead
 
     @property
     def closes(self) -> int:
-        return self.opens + LENGTH
+        return self.opens + self.length
 
     def play(self) -> bool:
         """Run the whole scenario; return whether every promise held."""
+        self._measure()
         self._register_hosts()
         self._book()
         self._before()
         self._inside()
         self._after()
         return all(self.promises.values())
+
+    def _measure(self) -> None:
+        """Choose the window by the time that a boot takes on this machine."""
+        began = time.monotonic()
+        server = self.cloud.boot(self.flavor)
+        taken = time.monotonic() - began
+        self.cloud.delete(server)
+        self.ahead = max(AHEAD, round(AHEAD_BOOTS * taken))
+        self.length = max(LENGTH, round(LENGTH_BOOTS * taken))
+        self.margin = max(MARGIN, round(MARGIN_BOOTS * taken))
+        self.say(f'a first server is booted in {taken:.1f} s, and deleted')
 
     def _register_hosts(self) -> None:
         for host in HOSTS:
@@ -132,8 +151,8 @@ class Scenario:
         self.lease = answer.json()['lease']
         self.reservation = self.lease['reservations'][0]['id']
         self.say(
-            f'{ALICE} books {RESERVED} whole, for {LENGTH} s, '
-            f'{AHEAD} s from now (lease {self.lease["status"]})'
+            f'{ALICE} books {RESERVED} whole, for {self.length} s, '
+            f'{self.ahead} s from now (lease {self.lease["status"]})'
         )
         wait_for(
             'the lease in the scheduler', self._known_to_the_scheduler
@@ -146,14 +165,15 @@ class Scenario:
         )
 
     def _before(self) -> None:
-        lives = self.opens - MARGIN - int(time.time())
+        lives = self.opens - self.margin - int(time.time())
         first = self._boot(
             'a', BOB, f'lives {lives} s', RESERVED,
-            f'it ends {MARGIN} s before the window opens, and fills the gap',
+            f'it ends {self.margin} s before the window opens, and fills '
+            'the gap',
             hints={'lifetime': f'{lives}s'},
         )
         self.promises['a'] = first.held
-        first.end = self.opens - MARGIN
+        first.end = self.opens - self.margin
         second = self._boot(
             'b', BOB, 'says no end', OTHER,
             f'it may still be there when the window of {RESERVED} opens',
@@ -166,7 +186,7 @@ class Scenario:
 
     def _inside(self) -> None:
         self._wait_for_status('ACTIVE', self.opens, 'the window to open')
-        bounded = f'lives {LENGTH // 2} s'
+        bounded = f'lives {self.length // 2} s'
         refused = self._boot(
             'c', BOB, f"brings {ALICE}'s reservation", None,
             'the reservation is of another project',
@@ -175,7 +195,7 @@ class Scenario:
         shut = self._boot(
             'c', BOB, f'{bounded}, wants {RESERVED}', None,
             "the host is another project's for the whole window",
-            hints={'lifetime': f'{LENGTH // 2}s'}, on=RESERVED,
+            hints={'lifetime': f'{self.length // 2}s'}, on=RESERVED,
         )
         owner = self._boot(
             'c', ALICE, 'brings the reservation', RESERVED,

@@ -6,9 +6,11 @@ oslo.messaging imports eventlet wherever eventlet is installed. Therefore this
 setup runs before any test module is imported.
 """
 
+import faulthandler
 import importlib.util
 import logging
 import os
+import sys
 import threading
 import time
 import types
@@ -44,6 +46,12 @@ def pytest_collection_modifyitems(config, items):
         (kept if mine or not costly else left).append(item)
     items[:] = kept
     config.hook.pytest_deselected(items=left)
+
+
+def pytest_exception_interact(call):
+    """Dump all threads where a test has waited for a cloud in vain."""
+    if call.excinfo.typename == 'Timeout':
+        faulthandler.dump_traceback(sys.__stderr__)
 
 
 @pytest.fixture
