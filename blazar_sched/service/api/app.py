@@ -25,20 +25,14 @@ class RequestChecks:
             raise falcon.HTTPBadRequest(
                 description='the path or query has a NUL character'
             )
-        path = req.path.removesuffix('.json')
-        # A request with .json in the path need not have an Accept header
-        # for JSON as well.
-        if path != req.path:
-            req.env['HTTP_ACCEPT'] = falcon.MEDIA_JSON
         known = (
-            (falcon.MEDIA_JSON, media.CSV) if path in routes.WITH_CSV
+            (falcon.MEDIA_JSON, media.CSV) if req.path in routes.WITH_CSV
             else (falcon.MEDIA_JSON,)
         )
         if not any(map(req.client_accepts, known)):
             raise falcon.HTTPNotAcceptable(
                 description=f'Accept must allow {" or ".join(known)}'
             )
-        req.path = path
 
 
 def application(

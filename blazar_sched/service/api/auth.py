@@ -37,10 +37,7 @@ ADMIN_ROLES = ['admin', 'member', 'reader']
 MEMBER_ROLES = ['member', 'reader']
 # The versions are public, as everywhere in OpenStack, and so is the OpenAPI
 # document of each version.
-OPEN_PATHS = (
-    '', '/', '/.json', '/versions', '/versions.json', '/v1', '/v1.json',
-    '/openapi', '/openapi.json',
-)
+OPEN_PATHS = ('/', '/versions', '/v1', '/openapi')
 
 _HEADERS_OF_OTHERS = {'Forwarded', 'Via', 'X-Real-Ip'}
 _NAME = re.compile(r'[A-Za-z0-9._@-]{1,64}')

@@ -21,6 +21,7 @@ from blazar_sched.service.api import errors
 from blazar_sched.service.api import health
 from blazar_sched.service.api import microversion
 from blazar_sched.service.api import page
+from blazar_sched.service.api import path
 from blazar_sched.service.api import request_id
 from blazar_sched.service.api import request_log
 from blazar_sched.service.api import request_metrics
@@ -85,6 +86,8 @@ def deploy(
         functools.partial(page.Page, conf=conf),
         # Answers at the links of calendars, which have tokens of their own.
         functools.partial(calendar.Links, conf=conf, manager=manager),
+        # Removes a slash at the end of the path, as Blazar's server does.
+        path.WithoutEnd,
         # Refuses versions of the API that do not exist, and names the version
         # in every response of the layers below, also to an unknown caller.
         microversion.Microversion,

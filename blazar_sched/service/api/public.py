@@ -13,7 +13,7 @@ from blazar_sched.service.bus.calls import Page
 # The key of the answers in the WSGI environ of a request without a token.
 PUBLIC = 'blazar_sched.public'
 # The paths that the operator may open.
-PATHS = ('/v1/products', '/v1/products.json')
+PATHS = ('/v1/products',)
 # Seconds for which an answer is kept, seconds between two new answers, and the
 # most answers that are kept.
 _KEPT = 5

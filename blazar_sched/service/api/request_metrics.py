@@ -14,6 +14,7 @@ from blazar_sched.service.api import calendar
 from blazar_sched.service.api import health
 from blazar_sched.service.api import page
 from blazar_sched.service.api import routes
+from blazar_sched.service.api.path import without_end
 from blazar_sched.service.metrics import Metrics
 from blazar_sched.service.metrics import REQUEST_SECONDS
 from blazar_sched.service.metrics import REQUESTS
@@ -66,5 +67,8 @@ class RequestMetrics:
         return self._application(environ, start)
 
     def _route(self, path: str) -> str:
-        found = self._router.find(path.removesuffix('.json'))
+        found = (
+            self._router.find(path)
+            or self._router.find(without_end(path))
+        )
         return OTHER if found is None else found[3] or OTHER

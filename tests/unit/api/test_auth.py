@@ -254,7 +254,7 @@ def test_noauth_wants_a_token_too(conf, manager):
     )
     for path in ('/v1/leases', '/v1/os-hosts'):
         assert api.simulate_get(path).status_code == 401
-    for path in ('/', '/versions', '/v1', '/openapi.json'):
+    for path in ('/', '/versions', '/v1', '/v1/', '/openapi.json'):
         assert api.simulate_get(path).status_code in (200, 300)
     assert manager.calls == []
 
