@@ -130,23 +130,43 @@ def test_a_lease_that_is_deleted_or_refused_leaves_no_trust(
     assert trusts(eve) == []
 
 
+@pytest.fixture
+def with_credential(eve, description):
+    """with_credential(**options): let eve use an application credential."""
+    def use(**options):
+        credential = eve.sdk.identity.create_application_credential(
+            eve.user_id, 'program', **options
+        )
+        auth = v3.ApplicationCredential(
+            description['auth_url'],
+            application_credential_id=credential.id,
+            application_credential_secret=credential.secret,
+        )
+        eve.reservation = adapter.Adapter(
+            session.Session(auth), service_type='reservation', raise_exc=False
+        )
+
+    return use
+
+
 def test_an_application_credential_makes_a_lease_without_a_trust(
-    eve, register, trusts, description
+    eve, register, trusts, with_credential
 ):
     register('compute-1')
-    credential = eve.sdk.identity.create_application_credential(
-        eve.user_id, 'program'
-    )
-    auth = v3.ApplicationCredential(
-        description['auth_url'],
-        application_credential_id=credential.id,
-        application_credential_secret=credential.secret,
-    )
-    eve.reservation = adapter.Adapter(
-        session.Session(auth), service_type='reservation', raise_exc=False
-    )
+    with_credential()
     lease = eve.book(person.hosts())
     assert lease['trust_id'] is None
     assert trusts(eve) == []
     eve.wait_for(lease, 'ACTIVE')
     eve.end(lease)
+
+
+def test_access_rules_of_an_application_credential_are_obeyed(
+    eve, with_credential
+):
+    with_credential(access_rules=[
+        {'service': 'reservation', 'method': 'GET', 'path': '/v1/leases'},
+    ])
+    assert eve.reservation.get('/leases').status_code == 200
+    assert eve.reservation.get('/series').status_code == 401
+    assert eve.reservation.post('/leases', json={}).status_code == 401

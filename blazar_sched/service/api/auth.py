@@ -25,6 +25,7 @@ from blazar_sched.service.api import errors
 from blazar_sched.service.api import public
 from blazar_sched.service.api import request_id
 from blazar_sched.service.api import trust
+from blazar_sched.service.api.microversion import SERVICE_TYPE
 from blazar_sched.service.clients import keystone as keystone_client
 
 LOG = logging.getLogger(__name__)
@@ -181,7 +182,12 @@ class Keystone(auth_token.AuthProtocol):
         self._open = application
         self._is_open = _Open(conf)
         self._failure_log = limited_log.LimitedLog(LOG)
-        super().__init__(identified, {'oslo_config_config': conf})
+        super().__init__(identified, {
+            'oslo_config_config': conf,
+            # The service that the access rules of application credentials
+            # name.
+            'service_type': SERVICE_TYPE,
+        })
 
     def __call__(
         self, environ: wsgi.WSGIEnvironment, start_response: wsgi.StartResponse
