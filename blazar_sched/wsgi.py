@@ -60,7 +60,7 @@ class _Manager:
         with self._lock:
             if self._client is None:
                 client = rpc.Client(
-                    rpc.transport(self._conf), metrics=self._metrics
+                    rpc.transport(self._conf, 'api'), metrics=self._metrics
                 )
                 service_metrics.serve_workers(self._conf)
                 client.connect()

@@ -57,8 +57,9 @@ _UNLISTED = {
 # for oslo-config-generator.
 _LIBRARIES = (
     'keystonemiddleware.audit', 'keystonemiddleware.auth_token', 'oslo.cache',
-    'oslo.log', 'oslo.messaging', 'oslo.middleware.healthcheck',
-    'oslo.middleware.http_proxy_to_wsgi', 'oslo.policy',
+    'oslo.concurrency', 'oslo.log', 'oslo.messaging',
+    'oslo.middleware.healthcheck', 'oslo.middleware.http_proxy_to_wsgi',
+    'oslo.policy',
 )
 
 _BAD_VALUE = re.compile(r"detail='(?P<file>.*?)'\) is not valid: (?P<why>.*)")

@@ -155,7 +155,7 @@ def start(
 
     :raises: what `serve` raises
     """
-    client = rpc.Client(rpc.transport(conf), metrics=metrics)
+    client = rpc.Client(rpc.transport(conf, 'api'), metrics=metrics)
     server = serve(conf, client, metrics)
     client.connect()
     return server

@@ -21,6 +21,7 @@ import time
 from typing import Any
 
 from kombu import exceptions as kombu_exceptions
+from oslo_concurrency import lockutils
 from oslo_config import cfg
 from oslo_context import context
 from oslo_log import log
@@ -66,11 +67,22 @@ def process_name() -> str:
     return f'{socket.gethostname()}-{os.getpid()}'
 
 
-def transport(conf: cfg.ConfigOpts) -> oslo_messaging.Transport:
+def transport(
+    conf: cfg.ConfigOpts, part: str = 'command'
+) -> oslo_messaging.Transport:
     """Return the transport that `conf` names ([DEFAULT] transport_url).
 
+    :param part: the part of the service, which has queues of its own
     :raises oslo_config.cfg.Error: if there is no such transport
     """
+    # The queue manager of oslo.messaging names queues by the process, which is
+    # the console script for each part, and it takes a lock whose folder the
+    # global configuration names.
+    conf.set_default(
+        'processname', f'blazar-sched-{part}', 'oslo_messaging_rabbit'
+    )
+    if lock_path := lockutils.get_lock_path(conf):
+        lockutils.set_defaults(lock_path)
     with _naming('[DEFAULT] transport_url'):
         return oslo_messaging.get_rpc_transport(
             conf, allowed_remote_exmods=[exception.__name__]

@@ -118,7 +118,7 @@ class Manager:
         # lease later.
         placing_options.read(conf.manager)
         self._conf = conf
-        self._bus = rpc.transport(conf)
+        self._bus = rpc.transport(conf, 'manager')
         self.notifier = notifier.Notifier(conf)
         self._fanout = fanout.Fanout(self._bus, lambda: self.ledger.id)
         self.metrics = metrics or service_metrics.new()
