@@ -91,6 +91,9 @@ function iniget_multiline {
 }
 
 function iniadd_literal {
+    if [[ "$1" == "$NOVA_CONF" && -e "$STATE/in_background" ]]; then
+        die $LINENO "a process in the background would undo $3"
+    fi
     scan "$1" "$2" "$3"
     LINES[HEADER]+=$'\n'"$3 = $4"
     printf '%s\n' "${LINES[@]}" > "$1"
@@ -314,6 +317,10 @@ function get_transport_url {
     echo "$TRANSPORT_URL"
 }
 
+function get_notification_url {
+    echo "$TRANSPORT_URL"
+}
+
 function iniset_rpc_backend {
     iniset "$2" DEFAULT transport_url "$TRANSPORT_URL"
 }
@@ -410,9 +417,19 @@ function configure_nova {
             "$NOVA_NOTIFICATION_FORMAT"
         cp "$NOVA_CONF" "$NOVA_CONF.before"
     fi
+    # The conductor of a cell has a bus of its own, and its file is made anew.
+    rm -f "$NOVA_CONF_DIR/nova_cell1.conf"
+    iniset "$NOVA_CONF_DIR/nova_cell1.conf" DEFAULT transport_url \
+        "${TRANSPORT_URL}_cell1"
     if [[ ! -e "$NOVA_API_PASTE_INI" ]]; then
         cp "$API_PASTE_INI" "$NOVA_API_PASTE_INI"
     fi
+}
+
+
+# DevStack goes on while configure_neutron_nova writes into nova.conf.
+function async_wait {
+    [[ "$1" == configure_neutron_nova ]] && rm -f "$STATE/in_background"
 }
 
 
@@ -474,7 +491,7 @@ case "$1" in
             configure_nova
         fi
         mkdir -p "$HORIZON_DIR/openstack_dashboard/local/enabled"
-        touch "$STATE/up" "$STATE/hosts"
+        touch "$STATE/up" "$STATE/hosts" "$STATE/in_background"
         run_phase stack post-config
         run_phase stack extra
         # Its computes are known only now.

@@ -121,6 +121,15 @@ def test_nova_sends_versioned_notifications(stacked):
     assert stacked.service_options().manager.enable_notification_monitor
 
 
+def test_conductors_of_cells_send_to_the_bus_of_the_cloud(stacked):
+    text = (stacked.nova_conf.parent / 'nova_cell1.conf').read_text()
+
+    bus = stacked.nova_options().transport_url
+    assert 'driver = messagingv2' in text
+    assert f'[oslo_messaging_notifications]\ntransport_url = {bus}\n' in text
+    assert 'notification_format = both' in text
+
+
 def test_local_conf_may_have_it_send_others(new_node):
     node = new_node(NOVA_NOTIFICATION_FORMAT='unversioned')
     node.stack()
