@@ -15,6 +15,7 @@ A request that is refused raises an exception of `openstack.exceptions`, whose
 
 from collections.abc import Callable
 from collections.abc import Generator
+import datetime
 from typing import Any
 
 from openstack import exceptions
@@ -44,6 +45,9 @@ from blazar_sched.client.usage import Usage
 from blazar_sched.client.webhook import Webhook
 
 _DRY_RUN: dict[str, Any] = {'dry_run': 'true'}
+_UNITS = {
+    's': 'seconds', 'm': 'minutes', 'h': 'hours', 'd': 'days', 'w': 'weeks',
+}
 
 
 class Proxy(proxy.Proxy):
@@ -155,16 +159,31 @@ class Proxy(proxy.Proxy):
     def extend_lease(
         self,
         lease: str | Lease,
-        end_date: str | None = None,
+        end_date: str | None = '',
         *,
+        by: str = '',
         dry_run: bool = False,
     ) -> Lease:
-        """Prolong a lease as far as possible.
+        """Prolong a lease by a duration, or as far as possible.
 
-        :param end_date: latest end, None for any end
+        :param end_date: latest end to prolong the lease to as far as possible,
+            None for any end, also for no end
+        :param by: duration by which the end moves, in place of `end_date`
+        :raises InvalidRequest: unless `end_date` or `by` is given, not both
         """
+        if (end_date == '') is not bool(by):
+            raise exceptions.InvalidRequest('either end_date or by is needed')
+        if not by:
+            return self.update_lease(
+                lease, dry_run=dry_run, end_date=end_date,
+                as_far_as_possible=True,
+            )
+        end = self.get_lease(lease).end_date
+        if end is None:
+            raise exceptions.InvalidRequest('the lease has no end')
+        later = datetime.datetime.fromisoformat(end) + _duration(by)
         return self.update_lease(
-            lease, dry_run=dry_run, end_date=end_date, as_far_as_possible=True
+            lease, dry_run=dry_run, end_date=later.isoformat()
         )
 
     # ========== Offers ==========
@@ -637,6 +656,21 @@ class Proxy(proxy.Proxy):
         except exceptions.NotFoundException:
             if not ignore_missing:
                 raise
+
+
+def _duration(text: str) -> datetime.timedelta:
+    """Return a duration that is as the service reads durations.
+
+    :raises InvalidRequest: if the text is none
+    """
+    number, unit = text.rstrip(''.join(_UNITS)), text[-1:]
+    if number.isdecimal() and text in (number, number + unit):
+        return datetime.timedelta(
+            **{_UNITS.get(unit, 'seconds'): int(number)}
+        )
+    raise exceptions.InvalidRequest(
+        f'by {text!r} must be a duration: digits and s, m, h, d or w'
+    )
 
 
 def _message(response: requests.Response) -> str | None:

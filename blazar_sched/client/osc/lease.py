@@ -3,6 +3,7 @@
 
 import argparse
 
+from osc_lib import exceptions
 from osc_lib.cli import parseractions
 from osc_lib.command import command
 
@@ -134,23 +135,36 @@ class SearchLease(Lease, verb.List):
 
 
 class ExtendLease(Lease, verb.Of, command.ShowOne):
-    """Prolong a lease as far as possible.
+    """Prolong a lease by a duration, or as far as possible up to a time.
 
-    A dry run shows how far that is, and what limits the end.
+    A dry run without --by shows how far the lease can be prolonged, and what
+    limits the end.
     """
 
     options = (
-        moment('--end-date', 'Latest end, any end by default'), verb.DRY_RUN
+        length('--by', 'Duration by which the end moves'),
+        moment(
+            '--end-date', 'Latest end; none for as far as possible, also for '
+            'no end',
+        ),
+        verb.DRY_RUN,
     )
 
     def take_action(self, parsed_args: argparse.Namespace) -> verb.Columns:
         lease = self.find(parsed_args.which).id
         asked = self.read(parsed_args)
-        extend = (
-            self.client.get_lease_extension if asked.pop('dry_run', False)
-            else self.client.extend_lease
+        if parsed_args.dry_run and not parsed_args.by:
+            del asked['dry_run']
+            extension = self.client.get_lease_extension(lease, **asked)
+            return self.show(extension, parsed_args)
+        if 'by' not in asked and 'end_date' not in asked:
+            raise exceptions.CommandError(
+                'by how much, or until when? Name --by or --end-date; '
+                '--end-date none prolongs the lease as far as possible'
+            )
+        return self.show(
+            self.client.extend_lease(lease, **asked), parsed_args
         )
-        return self.show(extend(lease, **asked), parsed_args)
 
 
 class RecallLease(Lease, verb.Of, command.ShowOne):

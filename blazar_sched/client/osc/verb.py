@@ -183,9 +183,13 @@ class Set(Of, command.ShowOne):
     """Changes a resource, and shows it."""
 
     def take_action(self, parsed_args: argparse.Namespace) -> Columns:
+        values = self.read(parsed_args)
+        if not values.keys() - {'dry_run'}:
+            raise exceptions.CommandError(
+                'nothing would change: name an option with a new value'
+            )
         id_ = self.find(parsed_args.which).id
-        changed = self.call('update', id_, **self.read(parsed_args))
-        return self.show(changed, parsed_args)
+        return self.show(self.call('update', id_, **values), parsed_args)
 
 
 class Delete(Of):

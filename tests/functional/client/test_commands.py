@@ -259,6 +259,27 @@ def test_a_lease_is_prolonged_as_far_as_possible(program, night):
     assert openstack.read('lease recall night')['name'] == 'night'
 
 
+def test_a_lease_is_prolonged_by_a_duration(program, night):
+    openstack = program()
+    shown = openstack.run('lease extend night --by 2h --dry-run').stdout
+    assert '| end_date     | 2030-01-02 02:00 UTC' in shown
+    assert openstack.read('lease search')[0]['end_date'].startswith(
+        '2030-01-02T00:00'
+    )
+    done = openstack.run('lease extend night --by 2h').stdout
+    assert '| end_date     | 2030-01-02 02:00 UTC' in done
+
+
+def test_a_lease_is_endless_for_who_says_so_only(program, night):
+    openstack = program()
+    assert '--by or --end-date' in openstack.refused('lease extend night')
+    assert 'name an option' in openstack.refused('lease change night')
+    shown = openstack.read('lease search')[0]
+    assert shown['end_date'].startswith('2030-01-02T00:00')
+    done = openstack.run('lease extend night --end-date none').stdout
+    assert '| end_date     | None' in done
+
+
 def test_a_lease_that_starts_is_waited_for(program, client):
     openstack = program()
     done = openstack.run(f'lease book now {HOST} --duration 1h --wait')

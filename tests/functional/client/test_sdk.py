@@ -13,6 +13,7 @@ from openstack import exceptions
 import pytest
 
 from blazar_sched.client._proxy import Proxy
+from blazar_sched.client.lease import Lease
 from tests.functional.client import conftest
 from tests.standins.neutron import NETWORK
 
@@ -289,6 +290,37 @@ def test_leases_are_found_by_their_names(admin):
     with pytest.raises(exceptions.DuplicateResource):
         admin.find_lease('night-run')
     assert admin.find_host('compute-2').id == '2'
+
+
+@pytest.mark.parametrize(
+    ('call', 'near'),
+    [
+        (lambda c: c.create_lease(**NIGHT, start='2030-01-01'), 'start_date'),
+        (lambda c: c.update_lease('id', nam='x'), 'name'),
+        (lambda c: c.update_lease(Lease.new(id='id'), nam='x'), 'name'),
+        (lambda c: list(c.leases(stauts='ERROR')), 'status'),
+        (lambda c: list(c.leases(active='now')), 'active_at'),
+        (lambda c: c.create_maintenance(hosts=['x'], start='y'), 'start_date'),
+        (lambda c: c.create_series(rule='FREQ=DAILY'), 'rrule'),
+    ],
+)
+def test_a_mistyped_name_is_refused_before_anything_is_sent(
+    admin, call, near
+):
+    with pytest.raises(exceptions.InvalidRequest, match=f'mean {near}'):
+        call(admin)
+    assert list(admin.leases()) == list(admin.maintenances()) == []
+
+
+def test_a_lease_is_prolonged_by_what_is_said(admin):
+    lease = admin.create_lease(**NIGHT)
+    for wrong in ({}, {'end_date': None, 'by': '1h'}, {'by': '1 hour'}):
+        with pytest.raises(exceptions.InvalidRequest):
+            admin.extend_lease(lease, **wrong)
+    assert admin.get_lease(lease).end_date == lease.end_date
+    before = lease.end_date
+    assert admin.extend_lease(lease.id, by='90m').end_date > before
+    assert admin.extend_lease(lease.id, None).end_date is None
 
 
 def test_lists_come_in_pages(admin):
