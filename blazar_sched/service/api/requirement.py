@@ -7,9 +7,9 @@ same words: otherwise a caller who may not see the name could read its values
 bit by bit, by asking what there is room for. For the same reason, only an
 administrator may compare the names of hosts by order.
 
-From 1.1 on, the names of hosts are private names to a caller to whom the
-timeline does not show them, in every route: offers, capacity and dry runs
-would tell when a host is free. 1.0, which has none of these, is Blazar's.
+The requirement of a reservation may name hosts in every version, as in Blazar.
+A query, which reserves nothing, may name hosts only if the caller sees the
+names of hosts: capacity and timeline would tell when a host is free.
 """
 
 from collections.abc import Iterable
@@ -19,7 +19,6 @@ from typing import Any
 from blazar_sched.domain import exception
 from blazar_sched.domain import host
 from blazar_sched.domain import requirements
-from blazar_sched.service.api import microversion
 from blazar_sched.service.api.caller import Caller
 from blazar_sched.service.api.rule import ADMIN
 from blazar_sched.service.api.rule import Rule
@@ -31,7 +30,7 @@ GET_NAMES = Rule(
     'blazar:timeline:get_names', ADMIN,
     'See all hosts, the names of hosts, private properties, and the leases '
     'and servers of all projects in the timeline, and in the refusals of '
-    'leases. From 1.1 on, name hosts in the requirements of any request.',
+    'leases. Name hosts in queries, and in the `hosts` of a reservation.',
 )
 
 
@@ -84,9 +83,16 @@ def check(
     :param private: whether the caller may name private properties, by default
         an administrator
     :raises InvalidInput: if the requirement is malformed, names what no host
-        has, or compares the names of hosts by order
+        has or what the caller does not see, or compares the names of hosts by
+        order
     """
     names = _names(caller, text, field)
+    hidden = sorted(names & host.HOST_NAMES)
+    if hidden and not sees_host_names(caller):
+        raise exception.InvalidInput(
+            f'{hidden[0]} is only for callers who see the names of hosts',
+            field=field,
+        )
     if private is None:
         private = caller.is_admin
     for _, _, property_ in _unknown(caller, [(0, field, names)], private):
@@ -146,18 +152,10 @@ def _unknown(
         (number, name, property_)
         for number, name, properties in named
         for property_ in sorted(properties)
-        if host.is_capability(property_) or property_ in host.HOST_NAMES
+        if host.is_capability(property_)
     ]
     names = {property_ for _, _, property_ in asked}
-    unknown = names & host.HOST_NAMES
-    if unknown and (
-        caller.version < microversion.V1_1 or sees_host_names(caller)
-    ):
-        unknown = set()
-    if names - host.HOST_NAMES:
-        unknown.update(caller.manager.list_unknown_properties(
-            names=sorted(names - host.HOST_NAMES),
-            private=private,
-            project_id=caller.scope,
-        ))
+    unknown = set(caller.manager.list_unknown_properties(
+        names=sorted(names), private=private, project_id=caller.scope,
+    )) if names else set()
     return [each for each in asked if each[2] in unknown]

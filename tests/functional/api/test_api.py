@@ -566,46 +566,37 @@ def test_a_requirement_chooses(api):
 
 
 @pytest.mark.parametrize('name', ['hypervisor_hostname', 'service_name'])
-def test_from_1_1_on_a_member_cannot_choose_a_host_by_its_name(api, name):
-    """Else a member learns when a host is free, without a reservation."""
+def test_a_reservation_names_hosts_in_every_version(api, name):
     named = json.dumps(['==', f'${name}', 'compute-1'])
     body = lease()
     body['reservations'][0]['resource_properties'] = named
     search = {'reservations': body['reservations'], 'duration': '1h'}
-    query = urllib.parse.urlencode({'resource_properties': named})
-    requests = [
-        ('GET', f'/v1/capacity?{query}', None),
-        ('GET', f'/v1/timeline?{query}', None),
-        ('POST', '/v1/leases?dry_run=true', body),
-        ('POST', '/v1/leases', body),
-        ('POST', '/v1/offers', search),
-        ('POST', '/v1/requests', {
-            **search, 'name': 'n', 'start_date': '2030-01-01 00:00',
-            'latest_start_date': '2030-01-02 00:00',
+    for path, document in (
+        ('/v1/leases?dry_run=true', body),
+        ('/v1/offers', search),
+        ('/v1/requests', {
+            **search, 'name': 'n', 'start_date': '2031-01-01 00:00',
+            'latest_start_date': '2031-01-02 00:00',
         }),
-    ]
-    for method, path, document in requests:
-        answer = api.simulate_request(
-            method, path, json=document, headers=V1_1 | ALICE
-        )
-        assert answer.status_code in (400, 409), path
-        assert answer.json['error_message'].endswith(f'no host has {name}')
-        answer = api.simulate_request(
-            method, path, json=document, headers=V1_1
-        )
+        ('/v1/leases', body),
+    ):
+        answer = api.simulate_post(path, json=document, headers=V1_1 | ALICE)
         assert answer.status_code in (200, 201), answer.text
-    # In 1.0, Blazar's clients may name hosts, and 1.1 lets the requirement be.
-    body |= {'start_date': '2031-01-01 00:00', 'end_date': '2031-01-01 01:00'}
+    body |= {'start_date': '2032-01-01 00:00', 'end_date': '2032-01-01 01:00'}
     made = api.simulate_post('/v1/leases', json=body, headers=ALICE)
     assert made.status_code == 201
-    [reservation] = made.json['lease']['reservations']
-    answer = api.simulate_put(
-        f'/v1/leases/{made.json["lease"]["id"]}', headers=V1_1 | ALICE,
-        json={'reservations': [
-            {'id': reservation['id'], 'resource_properties': named},
-        ]},
-    )
-    assert answer.status_code == 200, answer.text
+
+
+@pytest.mark.parametrize('name', ['hypervisor_hostname', 'service_name'])
+def test_a_query_of_a_member_names_no_host(api, name):
+    """Else a member learns when a host is free, without a reservation."""
+    named = json.dumps(['==', f'${name}', 'compute-1'])
+    query = urllib.parse.urlencode({'resource_properties': named})
+    for path in (f'/v1/capacity?{query}', f'/v1/timeline?{query}'):
+        answer = api.simulate_get(path, headers=V1_1 | ALICE)
+        refused(answer, 400, 'InvalidInput', 'resource_properties')
+        assert f'{name} is only for callers' in answer.json['error_message']
+        assert api.simulate_get(path, headers=V1_1).status_code == 200
 
 
 @pytest.mark.parametrize('name', ['hypervisor_hostname', 'service_name'])
