@@ -19,9 +19,9 @@ MAX_DURATION = 36525 * 86400
 
 _DURATION = re.compile(r'([0-9]{1,10})([smhdw]?)')
 _TIME = re.compile(
-    r'([0-9]{4})-([0-9]{2})-([0-9]{2})'
-    r'[ T]([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.[0-9]{1,6})?)?'
-    r'(?:Z|([+-])([0-9]{2}):([0-9]{2}))?'
+    r'([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})'
+    r'[ T]([0-9]{1,2}):([0-9]{1,2})(?::([0-9]{1,2})(?:\.[0-9]{1,9})?)?'
+    r'(?: ?(?:Z|UTC|([+-])([0-9]{2}):?([0-9]{2})))?'
 )
 _EPOCH = datetime.datetime(1970, 1, 1)
 
@@ -52,10 +52,11 @@ def parse_duration(text: object, field: str) -> int:
 def parse_time(
     text: object, field: str, no_end: int = window.FOREVER
 ) -> int:
-    """Return the epoch seconds of 'YYYY-MM-DD HH:MM[:SS[.ffffff]][zone]'.
+    """Return the epoch seconds of 'YYYY-MM-DD HH:MM[:SS[.fffffffff]][zone]'.
 
-    'T' may stand for the space; the zone is 'Z' or '+HH:MM', UTC if absent.
-    A fraction of a second is cut off.
+    'T' may stand for the space; the zone is 'Z', 'UTC', '+HH:MM' or '+HHMM',
+    UTC if absent. A number may have one digit, except for the year, as in
+    Blazar. A fraction of a second is cut off.
 
     :param no_end: the time from which on FOREVER is returned
     :raises InvalidInput: naming `field`, if the text is not such a time, or
