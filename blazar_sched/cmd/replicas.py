@@ -26,12 +26,14 @@ def run(args: argparse.Namespace) -> int:
         found = [{'worker': worker, **body} for worker, body in answers]
         print(json.dumps(found, indent=2))
     else:
-        table = rich.table.Table()
+        # Readable in a terminal of 80 columns: only long names are folded.
+        table = rich.table.Table(box=None, padding=(0, 1, 0, 0))
+        table.add_column('worker', overflow='fold')
         for name in (
-            'worker', 'part', 'version', 'rpc', 'wire', 'revision',
-            'seconds since', 'stale', 'hosts', 'ledger',
+            'part', 'version', 'rpc', 'wire', 'revision', 'age (s)',
+            'stale', 'hosts', 'ledger',
         ):
-            table.add_column(name, overflow='fold')
+            table.add_column(name, no_wrap=True)
         for worker, body in answers:
             age, stale = body.get('age'), body.get('stale')
             table.add_row(
@@ -41,7 +43,8 @@ def run(args: argparse.Namespace) -> int:
                 _text(body.get('revision')),
                 '-' if age is None else f'{age:.1f}',
                 '-' if stale is None else 'yes' if stale else 'no',
-                *(_text(body.get(k)) for k in ('hosts', 'ledger')),
+                # The beginning tells ledgers apart.
+                _text(body.get('hosts')), _text(body.get('ledger'))[:8],
             )
         rich.console.Console().print(table)
         print(f'The wire version of this installation is {wire.WIRE_VERSION}.')

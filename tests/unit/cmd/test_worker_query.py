@@ -106,29 +106,36 @@ def test_a_host_that_was_not_asked_about(
 
 
 def test_replicas_in_a_table(config, capsys, monkeypatch, answered):
-    monkeypatch.setenv('COLUMNS', '200')
+    """The table fits in a terminal, with real names, versions and numbers."""
+    monkeypatch.setenv('COLUMNS', '80')
     report = {
-        'ledger': 'a', 'revision': 7, 'hosts': 4, 'age': 1.25, 'stale': False,
-        'wire': 7,
+        'ledger': '7a41c95b-e2d0-4000-8000-000000000000', 'revision': 1234567,
+        'hosts': 40000, 'age': 1.25, 'stale': False, 'wire': 7,
     }
     # A worker of a version that does not report its wire format.
     nothing = {
         'ledger': None, 'revision': None, 'hosts': 0, 'age': None,
         'stale': True,
     }
-    manager = {'part': 'manager', 'version': '1.2', 'rpc': '2.0', 'wire': 7}
+    manager = {
+        'part': 'manager', 'version': '0.2.0.dev12', 'rpc': '2.0', 'wire': 7,
+    }
     answered(('h1-1', report), ('h1-2', nothing), ('h2-1', manager))
 
     assert main.main(['replicas', '--config-file', config]) == 0
 
-    rows = [
-        [cell.strip() for cell in line.split('│')[1:-1]]
-        for line in capsys.readouterr().out.splitlines() if '│' in line
+    heads, *rows, _ = capsys.readouterr().out.splitlines()
+    assert all(len(row) <= 80 for row in rows)
+    assert heads.split() == [
+        'worker', 'part', 'version', 'rpc', 'wire', 'revision', 'age', '(s)',
+        'stale', 'hosts', 'ledger',
     ]
-    assert rows == [
-        ['h1-1', 'scheduler', '-', '-', '7', '7', '1.2', 'no', '4', 'a'],
+    assert [row.split() for row in rows] == [
+        ['h1-1', 'scheduler', '-', '-', '7', '1234567', '1.2', 'no', '40000',
+         '7a41c95b'],
         ['h1-2', 'scheduler', '-', '-', '-', '-', '-', 'yes', '0', '-'],
-        ['h2-1', 'manager', '1.2', '2.0', '7', '-', '-', '-', '-', '-'],
+        ['h2-1', 'manager', '0.2.0.dev12', '2.0', '7', '-', '-', '-', '-',
+         '-'],
     ]
 
 
