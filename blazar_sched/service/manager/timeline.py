@@ -11,8 +11,10 @@ import dataclasses
 import hashlib
 import itertools
 import json
+import threading
 from typing import Any
 
+import cachetools
 from oslo_config import cfg
 
 from blazar_sched.domain import exception
@@ -40,7 +42,12 @@ from blazar_sched.service.booking import placing_options
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.manager.capacity import Capacity
 
-# Seconds for which a start that is not given, and a tag, stay the same.
+# What a page is made of.
+_State = tuple[object, ...]
+
+# The number of pages whose tags are kept.
+MAX_TAGS = 1000
+# Seconds for which a start that is not given, and a state, stay the same.
 MINUTE = 60
 WEEK = 7 * 86400
 MAX_DURATION = 10 * 366 * 86400
@@ -118,6 +125,10 @@ class Timeline:
         self._groups: dict[
             tuple[str, str, str], tuple[list[Host], Groups]
         ] = {}
+        # The tags of the last pages, by what the pages were made of.
+        self._tags: cachetools.LRUCache[_State, str]
+        self._tags = cachetools.LRUCache(MAX_TAGS)
+        self._tags_lock = threading.Lock()
 
     def get(self, query: Query, known: Collection[str] = ()) -> Values:
         """Return a page of the timeline, with its tag.
@@ -129,9 +140,11 @@ class Timeline:
         now = int(self._clock())
         window = _window(query, now)
         parts = _parts(query, window)
-        # The tag is of the state before the page, so a commit meanwhile makes
-        # another tag next time.
-        tag = self._tag(query, window, now)
+        # The state is that before the page, so a commit meanwhile makes
+        # another state next time.
+        state = self._state(query, window, now)
+        with self._tags_lock:
+            tag = self._tags.get(state)
         if tag in known:
             return {'tag': tag, 'timeline': None}
         if query.group_by == FLAVOR:
@@ -139,26 +152,27 @@ class Timeline:
         else:
             rows, more = self._host_rows(query, window, parts, now)
         shown, cut = wire.fitting(_show(row, query) for row in rows)
-        return {
-            'tag': tag,
-            'timeline': {
-                'start': window.start,
-                'end': window.end,
-                'group_by': query.group_by,
-                'parts': [dataclasses.asdict(part) for part in parts],
-                'rows': shown,
-                'marker': shown[-1]['key'] if shown and (more or cut)
-                else None,
-            },
+        page = {
+            'start': window.start,
+            'end': window.end,
+            'group_by': query.group_by,
+            'parts': [dataclasses.asdict(part) for part in parts],
+            'rows': shown,
+            'marker': shown[-1]['key'] if shown and (more or cut) else None,
         }
+        # Of the page, as most commits change nothing of it.
+        text = json.dumps(page, sort_keys=True)
+        tag = hashlib.sha256(text.encode()).hexdigest()[:32]
+        with self._tags_lock:
+            self._tags[state] = tag
+        return {'tag': tag, 'timeline': None if tag in known else page}
 
-    def _tag(self, query: Query, window: Window, now: int) -> str:
-        """Return the tag of a page, from which nothing else can be read."""
-        of = [
-            *self._ledger.version(), dataclasses.astuple(query),
-            window.start, window.end, now // MINUTE,
-        ]
-        return hashlib.sha256(json.dumps(of).encode()).hexdigest()[:32]
+    def _state(self, query: Query, window: Window, now: int) -> _State:
+        """Return what a page is made of; equal states have equal pages."""
+        return (
+            *self._ledger.version(), query, window.start, window.end,
+            now // MINUTE,
+        )
 
     def _flavor_rows(
         self, query: Query, window: Window

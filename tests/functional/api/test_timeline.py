@@ -232,6 +232,17 @@ def test_a_tag_lasts_until_something_changes(api):
     assert ask(api, known).status_code == 200
 
 
+def test_a_tag_is_of_the_page_not_of_the_ledger(api):
+    """Else each commit of anybody makes all pages new."""
+    later = {'start_date': '2040-01-01 00:00', 'end_date': '2040-01-02 00:00'}
+    known = {**ALICE, 'If-None-Match': ask(api, **later).headers['ETag']}
+    book(api, **SMALL, amount=1)
+    again = ask(api, known, **later)
+    assert (again.status_code, again.text) == (304, '')
+    # The answer is known now without another look at the hosts.
+    assert ask(api, known, **later).status_code == 304
+
+
 def test_a_bad_value_is_refused_by_name(api):
     for query, field in REFUSED:
         answer = ask(api, **query)
