@@ -33,6 +33,14 @@ class RequestChecks:
             raise falcon.HTTPNotAcceptable(
                 description=f'Accept must allow {" or ".join(known)}'
             )
+        if (
+            req.method not in ('GET', 'HEAD')
+            and '*' not in (req.if_match or ['*'])
+        ):
+            raise falcon.HTTPPreconditionFailed(
+                description='If-Match names an entity tag, and what can be '
+                'changed has none'
+            )
 
 
 def application(

@@ -17,6 +17,7 @@ from blazar_sched.service.api import audit
 from blazar_sched.service.api import auth
 from blazar_sched.service.api import calendar
 from blazar_sched.service.api import caller
+from blazar_sched.service.api import compression
 from blazar_sched.service.api import errors
 from blazar_sched.service.api import health
 from blazar_sched.service.api import microversion
@@ -70,6 +71,8 @@ def deploy(
             request_metrics.RequestMetrics,
             metrics=metrics or service_metrics.new(),
         ),
+        # Compresses long responses, for callers that take it.
+        compression.Compression,
         # Behind a proxy, if configured: makes links begin with the proxy's
         # address.
         functools.partial(_ProxyHeaders, conf=conf),

@@ -2,6 +2,7 @@
 """The route table agrees with the policies."""
 
 import csv
+import gzip
 import io
 
 from falcon import testing
@@ -177,6 +178,45 @@ def test_every_route_answers_with_its_status(
     else:
         assert answer.headers['content-type'] == 'application/json'
         assert isinstance(answer.json, dict)
+
+
+@pytest.mark.parametrize('accepted', ['gzip', 'br, gzip;q=0.5', '*'])
+def test_a_long_answer_is_compressed(api, manager, lease, accepted):
+    manager.answers['list_leases'] = [lease] * 50
+    plain = api.simulate_get('/v1/leases')
+    assert 'Content-Encoding' not in plain.headers
+    answer = api.simulate_get(
+        '/v1/leases', headers={'Accept-Encoding': accepted}
+    )
+    assert answer.headers['Content-Encoding'] == 'gzip'
+    assert answer.headers['Vary'] == 'Accept-Encoding'
+    assert int(answer.headers['Content-Length']) == len(answer.content)
+    assert len(answer.content) < len(plain.content) / 10
+    assert gzip.decompress(answer.content) == plain.content
+
+
+@pytest.mark.parametrize('accepted', ['', 'br', 'gzip;q=0', 'identity'])
+def test_who_does_not_take_gzip_gets_none(api, manager, lease, accepted):
+    manager.answers['list_leases'] = [lease] * 50
+    answer = api.simulate_get(
+        '/v1/leases', headers={'Accept-Encoding': accepted}
+    )
+    assert 'Content-Encoding' not in answer.headers
+    assert len(answer.json['leases']) == 50
+
+
+def test_a_change_for_a_tag_changes_nothing(api, manager, lease):
+    """What can be changed has no tag, so that no tag is the present one."""
+    manager.answers['update_lease'] = lease
+    path, body = f'/v1/leases/{lease["id"]}', {'name': 'x'}
+    for method in ('PUT', 'DELETE'):
+        answer = api.simulate_request(
+            method, path, json=body, headers={'If-Match': '"a"'}
+        )
+        assert answer.status_code == 412
+    assert manager.calls == []
+    answer = api.simulate_put(path, json=body, headers={'If-Match': '*'})
+    assert answer.status_code == 200
 
 
 def test_who_names_json_in_the_path_need_not_accept_it(api, manager):
