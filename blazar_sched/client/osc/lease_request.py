@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lease requests: leases that wait for room."""
 
+import argparse
+
+from openstack.resource import Resource
+
+from blazar_sched.client.osc import column
 from blazar_sched.client.osc import verb
 from blazar_sched.client.osc.reservation import RESERVATIONS
 from blazar_sched.client.osc.verb import length
@@ -14,7 +19,23 @@ class LeaseRequest(verb.Noun):
     noun = 'lease_request'
     plural = 'lease_requests'
     columns = ('id', 'name', 'status', 'position', 'priority', 'lease_id')
-    hidden = ('reservations',)
+
+    def show(
+        self, found: Resource, parsed_args: argparse.Namespace
+    ) -> verb.Columns:
+        names, values = super().show(found, parsed_args)
+        if found.lease_id is None:
+            return names, values
+        # A lease that is over may be deleted.
+        lease = self.client.find_lease(found.lease_id, ignore_missing=True)
+        window = [
+            column.column(lease and lease[name], parsed_args.times)
+            for name in ('start_date', 'end_date')
+        ]
+        return (
+            [*names, 'lease_start_date', 'lease_end_date'],
+            [*values, *window],
+        )
 
 
 class ListLeaseRequest(LeaseRequest, verb.List):
@@ -25,7 +46,7 @@ class ShowLeaseRequest(LeaseRequest, verb.Show):
     """Show a lease request, with the start that it may expect."""
 
 
-class CreateLeaseRequest(LeaseRequest, verb.Waiting, verb.Create):
+class CreateLeaseRequest(verb.Waiting, LeaseRequest, verb.Create):
     """Create a lease at the first start with room, or wait for room."""
 
     goal = 'BOOKED'

@@ -15,8 +15,11 @@ export function offer(leases, selected) {
   // Nobody loses what is being chosen.
   if (document.activeElement === list) return;
   const chosen = list.value || selected;
-  fill(list, h('option', { value: '' }, leases.length
-    ? 'Choose a lease' : 'There is none'),
+  const choice = leases.length > MAX_LEASES
+    ? `Choose one of the first ${MAX_LEASES} of ${leases.length} leases`
+    : 'Choose a lease';
+  fill(list, h('option', { value: '' },
+    leases.length ? choice : 'There is none'),
   leases.slice(0, MAX_LEASES).map((lease) => h('option', {
     value: lease.id, selected: lease.id === chosen,
   }, `${lease.name}, project ${lease.project_id}`)));

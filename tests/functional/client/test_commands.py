@@ -362,9 +362,13 @@ def test_a_request_waits_and_is_cancelled(program, client, night):
     tomorrow = datetime.datetime.now(datetime.UTC) + datetime.timedelta(1)
     done = openstack.run(
         f'request create soon {BOTH} --duration 6h --latest-start-date '
-        f'{tomorrow:%Y-%m-%dT%H:%M} --wait -c status'
+        f'{tomorrow:%Y-%m-%dT%H:%M} --wait -c status -c lease_start_date '
+        '-c reservations'
     )
     assert 'BOOKED' in done.stdout
+    today = datetime.datetime.now(datetime.UTC)
+    assert f'| lease_start_date | {today:%Y-%m-}' in done.stdout
+    assert 'resource_type=physical:host' in done.stdout
 
 
 def test_a_webhook_shows_its_secret_once(program, client):
