@@ -8,6 +8,8 @@ in the link, and the log has neither.
 
 from collections.abc import Iterable
 import hashlib
+import importlib.metadata
+import json
 import re
 from typing import Any
 from wsgiref import types as wsgi
@@ -17,12 +19,12 @@ from oslo_config import cfg
 from oslo_context import context
 
 from blazar_sched.domain import calendar as rules
+from blazar_sched.service import turns
 from blazar_sched.service.api import errors
 from blazar_sched.service.api import etag
 from blazar_sched.service.api import meaning
 from blazar_sched.service.api import microversion
 from blazar_sched.service.api import request_id
-from blazar_sched.service.api import sign_in
 from blazar_sched.service.api import validation
 from blazar_sched.service.api.caller import Caller
 from blazar_sched.service.api.caller import Manager
@@ -37,6 +39,7 @@ from blazar_sched.service.bus import calls
 PATH = '/v1/calendars'
 # The path of a link.
 LINK = f'{PATH}/{{token}}.ics'
+_VERSION = importlib.metadata.version('blazar-sched')
 _LINK = re.compile(f'{PATH}/[^/]*[.]ics')
 
 
@@ -87,8 +90,8 @@ class Links:
         self._links: errors.App = falcon.App()
         errors.register(self._links)
         # The other threads of the API remain for callers with a token.
-        attempts = sign_in.Attempts(max(1, conf.api.threads // 4))
-        self._links.add_route(LINK, _Link(manager, attempts))
+        most = max(1, conf.api.threads // 4)
+        self._links.add_route(LINK, _Link(manager, most))
 
     def __call__(
         self, environ: wsgi.WSGIEnvironment, start_response: wsgi.StartResponse
@@ -104,25 +107,27 @@ class Links:
 class _Link:
     """What is at the link of a calendar."""
 
-    def __init__(self, manager: Manager, attempts: sign_in.Attempts) -> None:
+    def __init__(self, manager: Manager, most: int) -> None:
         self._manager = manager
-        self._attempts = attempts
+        self._most = most
+        self._turns = turns.Turns('reads of calendars')
 
     def on_get(
         self, req: falcon.Request, resp: falcon.Response, token: str
     ) -> None:
-        with self._attempts.one():
-            found = self._calls(req).read_calendar(
-                digest=rules.digest(token)
-            )
-        content = views.content(found)
-        tag = hashlib.sha256(content).hexdigest()[:16]
-        etag.Tagged(tag, None).set_headers(resp)
-        if tag in etag.known(req) or etag.any_known(req):
-            resp.status = falcon.HTTP_NOT_MODIFIED
-            return
-        resp.content_type = 'text/calendar; charset=utf-8'
-        resp.data = content
+        digest = rules.digest(token)
+        # Not while the content is sent: a slow reader keeps no turn.
+        with self._turns.take(digest, max(1, self._most // 2), self._most):
+            found = self._calls(req).read_calendar(digest=digest)
+            # What the content is made of, and the program that makes it.
+            made_of = json.dumps([found, _VERSION], sort_keys=True)
+            tag = hashlib.sha256(made_of.encode()).hexdigest()[:16]
+            etag.Tagged(tag, None).set_headers(resp)
+            if tag in etag.known(req) or etag.any_known(req):
+                resp.status = falcon.HTTP_NOT_MODIFIED
+                return
+            resp.content_type = 'text/calendar; charset=utf-8'
+            resp.data = views.content(found)
 
     on_head = on_get
 

@@ -10,7 +10,6 @@ at a time in a manager, and few wait for their turn, so that the searches of
 one project keep neither the threads of the API nor other projects waiting.
 """
 
-from collections import Counter
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -18,7 +17,6 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 import contextlib
 import dataclasses
-import threading
 import time
 from typing import Any
 from typing import TypeVar
@@ -37,6 +35,7 @@ from blazar_sched.domain.window import Window
 from blazar_sched.placing import window_search
 from blazar_sched.placing.window_search import Budget
 from blazar_sched.replica import state
+from blazar_sched.service import turns
 from blazar_sched.service.booking.booking import Bookings
 from blazar_sched.service.booking.lease_search import first_window
 from blazar_sched.service.booking.lease_search import LeaseSearch
@@ -58,9 +57,9 @@ SECONDS = 0.5
 SECONDS_IN_COMMIT = 0.2
 # The most searches that run or wait in a manager, of a project and of all, and
 # the seconds that a search waits: its caller does not wait much longer.
-MAX_PROJECT_SEARCHES = 4
-MAX_SEARCHES = 8
-WAIT = 10.0
+MAX_PROJECT_SEARCHES = turns.MAX_OF_ONE
+MAX_SEARCHES = turns.MAX
+WAIT = turns.WAIT
 # The seconds from the first to the last start, unless the client says.
 DEFAULT_RANGE = 90 * 86400
 
@@ -79,9 +78,7 @@ class WindowSearch:
         self._bookings = bookings
         self._ledger = bookings.ledger
         self.thread_time = thread_time
-        self._turn = threading.Lock()
-        self._lock = threading.Lock()
-        self._searches: Counter[str] = Counter()
+        self._turns = turns.Turns('searches for windows')
 
     @contextlib.contextmanager
     def turn(self, project_id: str | None) -> Iterator[None]:
@@ -93,23 +90,10 @@ class WindowSearch:
         if project_id is None:
             yield
             return
-        with self._lock:
-            if (
-                self._searches[project_id] >= MAX_PROJECT_SEARCHES
-                or self._searches.total() >= MAX_SEARCHES
-            ):
-                raise _too_many()
-            self._searches[project_id] += 1
-        try:
-            if not self._turn.acquire(timeout=WAIT):
-                raise _too_many()
-            try:
-                yield
-            finally:
-                self._turn.release()
-        finally:
-            with self._lock:
-                self._searches -= Counter([project_id])
+        with self._turns.take(
+            project_id, MAX_PROJECT_SEARCHES, MAX_SEARCHES, WAIT
+        ):
+            yield
 
     def budget(self, seconds: float = SECONDS) -> Budget:
         """Return the budget of a search that begins now in this thread."""
@@ -450,9 +434,3 @@ def check_on_hosts(lease: Lease, or_floating_ips: bool = False) -> None:
         raise exception.InvalidInput(
             f'windows are searched for {what} only', field='reservations'
         )
-
-
-def _too_many() -> exception.TooManyRequests:
-    return exception.TooManyRequests(
-        'too many searches for windows are in progress: retry later'
-    )

@@ -88,8 +88,12 @@ def select(
     condition: sa.ColumnElement[bool],
     order: Sequence[sa.SQLColumnExpression[Any]] = (),
     limit: int | None = None,
+    bare: bool = False,
 ) -> list[Lease]:
-    """Return leases in at most three queries, however many leases match."""
+    """Return leases in at most three queries, however many leases match.
+
+    :param bare: whether the reservations and the events are left out
+    """
     found = connection.execute(
         sa.select(models.Lease).where(condition).order_by(*order).limit(limit)
     ).all()
@@ -97,6 +101,8 @@ def select(
         return []
     if limit is not None:
         condition = models.Lease.id.in_([row.id for row in found])
+    if bare:
+        condition = sa.false()
     reservations = reservation.by_lease(connection, condition)
     events = event.by_lease(connection, condition)
     return [

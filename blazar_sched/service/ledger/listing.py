@@ -40,6 +40,7 @@ def list_(
     sort: Sequence[tuple[str, bool]] = (),
     limit: int | None = None,
     marker: str | None = None,
+    bare: bool = False,
     **filters: Any,
 ) -> list[Lease]:
     """Return leases; a filter that is None does not restrict the result.
@@ -51,6 +52,7 @@ def list_(
         updated_at; without sort keys the oldest lease is first
     :param limit: the maximum number of leases
     :param marker: the id of the lease after which the result begins
+    :param bare: whether the reservations and the events are left out
     :param filters: values of _FILTERS
     :raises InvalidInput: naming `sort` for an unknown key, `limit` if it is
         below 1, `marker` if the project has no such lease
@@ -76,6 +78,7 @@ def list_(
         sa.and_(*conditions),
         [key.desc() if descending else key for key, descending in order],
         limit,
+        bare,
     )
 
 

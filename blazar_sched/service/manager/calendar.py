@@ -51,7 +51,7 @@ class Calendars:
         return dataclasses.asdict(new)
 
     def read(self, digest: str) -> tuple[Calendar, list[Lease]]:
-        """Return the calendar of a token, and its leases by start.
+        """Return the calendar of a token, and its bare leases by start.
 
         :raises CalendarNotFound: if there is no calendar of the token
         """
@@ -63,6 +63,7 @@ class Calendars:
             before=now + rules.FUTURE,
             sort=(('start', False),),
             limit=rules.MAX_LEASES,
+            bare=True,
         )
 
     def list(self, project_id: str | None) -> list[_Shown]:

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The calendars of projects, as programs read them at their links."""
 
+from concurrent import futures
 import datetime
 import json
 import logging
+import threading
 
 import icalendar
 import oslo_messaging
@@ -13,6 +15,8 @@ import vobject
 from blazar_sched.domain import calendar as rules
 from blazar_sched.domain import window
 from blazar_sched.service.api import deploy
+from blazar_sched.service.api.views import calendar as views
+from blazar_sched.service.ledger import reservation
 from tests import loopback
 
 V1_1 = {'OpenStack-API-Version': 'reservation 1.1'}
@@ -184,6 +188,60 @@ def test_what_is_unchanged_is_not_sent_again(make, read, world):
     world.leases.update(lease.id, None, {'name': 'other'})
     changed = read(calendar, **{'If-None-Match': tag})
     assert (changed.status_code, 'other' in changed.text) == (200, True)
+
+
+def test_what_is_unchanged_is_not_made_again(
+    make, read, world, monkeypatch
+):
+    """Nor are the reservations of the leases read."""
+    calendar = make()
+    lease = world.create()
+    tag = read(calendar).headers['etag']
+    made = []
+    content = views.content
+    monkeypatch.setattr(
+        views, 'content', lambda found: made.append(found) or content(found)
+    )
+    monkeypatch.setattr(reservation, 'from_row', None)
+    assert read(calendar, **{'If-None-Match': tag}).status_code == 304
+    # A change of another lease changes the ledger, and not the calendar.
+    monkeypatch.undo()
+    world.create(project_id='other', start=300, end=400)
+    monkeypatch.setattr(views, 'content', made.append)
+    assert read(calendar, **{'If-None-Match': tag}).status_code == 304
+    assert made == []
+    monkeypatch.undo()
+    world.leases.update(lease.id, None, {'end': world.now + 250})
+    assert read(calendar, **{'If-None-Match': tag}).status_code == 200
+
+
+def test_one_link_does_not_keep_the_turns_of_others(
+    make, read, monkeypatch, conf, world
+):
+    """Half of the reads that may run or wait are of one link."""
+    mine, theirs = make(), make(headers=BOB)
+    go_on, running = threading.Event(), threading.Semaphore(0)
+    content = views.content
+
+    def slow(found):
+        running.release()
+        assert go_on.wait(30)
+        return content(found)
+
+    monkeypatch.setattr(views, 'content', slow)
+    most = max(1, conf.api.threads // 4)
+    with futures.ThreadPoolExecutor(2 * most) as pool:
+        answers = [pool.submit(read, mine) for _ in range(most)]
+        ended = futures.as_completed(answers, timeout=30)
+        refused = [
+            next(ended).result() for _ in range(most - max(1, most // 2))
+        ]
+        assert {each.status_code for each in refused} <= {429}
+        assert all(each.headers['retry-after'] for each in refused)
+        assert running.acquire(timeout=30)
+        other = pool.submit(read, theirs)
+        go_on.set()
+        assert other.result(30).status_code == 200
 
 
 def test_the_window_and_the_number_are_bounded(
