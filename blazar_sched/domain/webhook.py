@@ -16,8 +16,11 @@ MAILTO = 'mailto:'
 # messages in a row.
 MAIL_PAUSE = 60
 MAX_MAILS = 10
-# The most notifications that wait for a webhook.
+# The most notifications that wait for a webhook, and the most bytes of those
+# that wait for the webhooks of a project. Where half as much waits, an update
+# of a lease takes the place of the update that waits.
 MAX_WAITING = 10_000
+MAX_BYTES = 16 * 2**20
 # The longest pause between two tries, also of a receiver that answers, and for
 # how long tries may fail, in seconds.
 MAX_PAUSE = 3600

@@ -31,6 +31,10 @@ _of = functools.partial(rows.of_project, models.Webhook)
 # The fields with the subject of a notification. That of a lease request may
 # have a lease, too.
 _SUBJECTS = ('request_id', 'series_id', 'lease_id')
+# The beginning of the body of a notification of an update, and the most
+# notifications of a commit that may take the place of others.
+_UPDATE = '{"type": "lease.update"'
+_MAX_REPLACED = 20
 _ENABLED = models.Webhook.disabled.is_(None)
 
 
@@ -111,11 +115,15 @@ def queue(
     if not told:
         return
     projects = {each.project_id for each in told}
-    hooks = _select(
-        connection, sa.and_(models.Webhook.project_id.in_(projects), _ENABLED)
-    )
-    if not hooks:
+    found = rows.select(connection, models.Webhook, sa.and_(
+        models.Webhook.project_id.in_(projects), _ENABLED
+    ))
+    if not found:
         return
+    hooks = _read(found)
+    waiting = {row['id']: _Waiting(
+        row['project_id'], row['waiting'], row['waiting_bytes']
+    ) for row in found}
     commit = connection.execute(sa.select(models.Ledger.commits)).scalar_one()
     at = datetime.datetime.fromtimestamp(now, datetime.UTC).isoformat()
     shown = [
@@ -127,19 +135,95 @@ def queue(
     ]
     for hook in hooks:
         new = [
-            rows.columns(Delivery(
+            Delivery(
                 str(uuid.uuid4()), hook.id, commit, position, *shown[position]
-            ))
+            )
             for position, n in enumerate(told)
             if n.project_id == hook.project_id and hook.wants(n.event_type)
         ]
-        if new and _count(connection, hook) + len(new) > rules.MAX_WAITING:
+        if new:
+            is_crowded = len(new) <= _MAX_REPLACED and (
+                waiting[hook.id].count * 2 > rules.MAX_WAITING
+                or _size(waiting, hook.project_id) * 2 > rules.MAX_BYTES
+            )
+            waiting[hook.id] = _put(
+                connection, new, waiting[hook.id], is_crowded
+            )
+    for hook in sorted(hooks, key=lambda h: -waiting[h.id].size):
+        # The webhook for which most waits is disabled before the others.
+        if (
+            waiting[hook.id].count > rules.MAX_WAITING
+            or _size(waiting, hook.project_id) > rules.MAX_BYTES
+        ):
+            waiting[hook.id] = _Waiting(hook.project_id)
             change(
                 connection, hook,
                 dataclasses.replace(hook, disabled=rules.FULL), (),
             )
-        else:
-            rows.add(connection, models.WebhookDelivery, new)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Waiting:
+    """How many notifications wait for a webhook, and their bytes."""
+
+    project_id: str
+    count: int = 0
+    size: int = 0
+
+
+def _size(waiting: Mapping[str, _Waiting], project_id: str) -> int:
+    return sum(
+        each.size for each in waiting.values() if each.project_id == project_id
+    )
+
+
+def _put(
+    connection: sa.Connection,
+    new: Sequence[Delivery],
+    waiting: _Waiting,
+    is_crowded: bool,
+) -> _Waiting:
+    """Add notifications for a webhook; return what waits then.
+
+    :param is_crowded: whether an update takes the place of an update of the
+        same lease, if nothing else of the lease waits behind that one
+    """
+    table, old = models.WebhookDelivery, {}
+    for each in new if is_crowded else ():
+        if not each.body.startswith(_UPDATE):
+            continue
+        last = connection.execute(
+            sa.select(
+                table.id, sa.func.length(table.body).label('size'),
+                sa.func.substr(table.body, 1, len(_UPDATE)).label('begins'),
+            )
+            .where(
+                table.webhook_id == each.webhook_id,
+                table.subject == each.subject,
+            )
+            .order_by(table.commit.desc(), table.position.desc()).limit(1)
+        ).first()
+        if last and last.begins == _UPDATE:
+            old[last.id] = last.size
+    connection.execute(sa.delete(table).where(table.id.in_(old)))
+    rows.add(connection, table, list(map(rows.columns, new)))
+    count = len(new) - len(old)
+    size = sum(len(each.body) for each in new) - sum(old.values())
+    _grow(connection, new[0].webhook_id, count, size)
+    return _Waiting(
+        waiting.project_id, waiting.count + count, waiting.size + size
+    )
+
+
+def _grow(
+    connection: sa.Connection, webhook_id: str, count: int, size: int
+) -> None:
+    """Count further notifications that wait for a webhook."""
+    table = models.Webhook
+    connection.execute(sa.update(table).where(table.id == webhook_id).values(
+        waiting=table.waiting + count,
+        waiting_bytes=table.waiting_bytes + size,
+    ))
 
 
 def _shown(payload: Mapping[str, Any]) -> dict[str, Any]:
@@ -180,11 +264,35 @@ def change(
             sa.update(table).where(table.id == each.id)
             .values(refused_at=each.refused_at)
         )
-    connection.execute(sa.delete(table).where(
-        table.webhook_id == old.id if changed and new.disabled
-        else table.id.in_(delivered)
-    ))
+    is_disabled = changed and new.disabled
+    if is_disabled or delivered:
+        gone = sa.and_(
+            table.webhook_id == old.id,
+            sa.true() if is_disabled else table.id.in_(delivered),
+        )
+        _forget(connection, old.id, gone)
     return changed
+
+
+def _forget(
+    connection: sa.Connection, webhook_id: str, gone: sa.ColumnElement[bool]
+) -> None:
+    """Delete notifications of a webhook, and count the others."""
+    table = models.WebhookDelivery
+    count, size = connection.execute(sa.select(
+        sa.func.count(), sa.func.coalesce(
+            sa.func.sum(sa.func.length(table.body)), 0
+        ),
+    ).where(gone)).one()
+    connection.execute(sa.delete(table).where(gone))
+    _grow(connection, webhook_id, -count, -int(size))
+    is_waiting = sa.exists().where(table.webhook_id == webhook_id)
+    # A manager of the last release does not count.
+    connection.execute(
+        sa.update(models.Webhook)
+        .where(models.Webhook.id == webhook_id, ~is_waiting)
+        .values(waiting=0, waiting_bytes=0)
+    )
 
 
 def delete(
@@ -204,14 +312,6 @@ def delete(
     )
 
 
-def _count(connection: sa.Connection, hook: Webhook) -> int:
-    return connection.execute(
-        sa.select(sa.func.count()).where(
-            models.WebhookDelivery.webhook_id == hook.id
-        )
-    ).scalar_one()
-
-
 def _is(known: Webhook) -> sa.ColumnElement[bool]:
     return sa.and_(
         models.Webhook.id == known.id, models.Webhook.due_at == known.due_at
@@ -226,7 +326,11 @@ def _select(
 
 def _read(found: Sequence[sa.RowMapping]) -> list[Webhook]:
     return [
-        Webhook(**{**row, 'events': tuple(row['events'])}) for row in found
+        Webhook(**{
+            **{name: row[name] for name in Webhook.__slots__},
+            'events': tuple(row['events']),
+        })
+        for row in found
     ]
 
 

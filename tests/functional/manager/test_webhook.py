@@ -3,6 +3,7 @@
 
 import base64
 import contextlib
+import dataclasses
 import hashlib
 import hmac
 import json
@@ -11,6 +12,7 @@ import threading
 
 import futurist
 import pytest
+import sqlalchemy as sa
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import webhook as rules
@@ -36,6 +38,35 @@ def in_turn(manager):
     """Have a manager send in the thread of the step."""
     manager.webhooks._pool = futurist.SynchronousExecutor()
     return manager
+
+
+def waiting_bytes(world, made):
+    """Return the bytes that wait for a webhook, counted in two ways."""
+    with world.ledger._to_read.connect() as connection:
+        [(count, size)] = connection.exec_driver_sql(
+            'SELECT waiting, waiting_bytes FROM webhook '
+            f"WHERE id = '{made['id']}'"
+        )
+        [found] = connection.exec_driver_sql(
+            'SELECT COUNT(*), COALESCE(SUM(LENGTH(body)), 0) '
+            f"FROM webhook_delivery WHERE webhook_id = '{made['id']}'"
+        )
+    assert (count, size) == tuple(found)
+    return size
+
+
+@contextlib.contextmanager
+def statements(world):
+    """Yield the list of the SQL statements of the block."""
+    found = []
+
+    def note(connection, cursor, statement, *_):
+        found.append(statement)
+
+    engine = world.ledger._to_write
+    sa.event.listen(engine, 'before_cursor_execute', note)
+    yield found
+    sa.event.remove(engine, 'before_cursor_execute', note)
 
 
 @pytest.fixture
@@ -337,23 +368,87 @@ class TestDisabled:
     def test_by_too_many_that_wait(self, near, hook, monkeypatch):
         monkeypatch.setattr(rules, 'MAX_WAITING', 2)
         made = register(near, hook.url)
-        lease = near.create()
-        for name in 'ab':
-            near.leases.update(lease.id, None, {'name': name})
+        for name in 'abc':
+            near.create(start=1000, end=2000, name=name, project_id='project')
+            near.leases.delete(near.ledger.leases()[0].id, None)
         send(near)
         assert hook.requests() == []
         assert shown(near, made)['disabled'] == 'full'
 
+    def test_by_too_many_bytes_of_the_project(self, near, hook, monkeypatch):
+        """The receiver for which most waits is given up, not the others."""
+        slow, good = register(near, hook.url), register(near, hook.url)
+        monkeypatch.setattr(rules, 'MAX_BYTES', 2**20)
+        lease = near.create()
+        near.ledger.write(lambda tx: tx.change_webhook(
+            tx.webhook(slow['id'], None), dataclasses.replace(
+                tx.webhook(slow['id'], None), due_at=near.now + 10**6
+            )
+        ))
+        hook.answers = [204] * 1000
+        for number in range(20):
+            near.leases.update(
+                lease.id, None, {'name': 'x', 'labels': {'n': 'y' * 255}}
+            )
+            near.leases.update(lease.id, None, {'name': str(number)})
+            send(near)
+        size = waiting_bytes(near, slow)
+        assert 0 < size <= 2**20 and waiting_bytes(near, good) == 0
+        monkeypatch.setattr(rules, 'MAX_BYTES', size)
+        near.leases.delete(lease.id, None)
+        assert shown(near, slow)['disabled'] == 'full'
+        assert shown(near, good)['disabled'] is None
+        assert waiting_bytes(near, slow) == 0
+        send(near)
+        assert waiting_bytes(near, good) == 0
+
+    def test_not_by_the_updates_of_a_lease(self, near, hook, monkeypatch):
+        """Where much waits, a lease has its last update waiting, in order."""
+        monkeypatch.setattr(rules, 'MAX_WAITING', 6)
+        made = register(near, hook.url)
+        lease, other = near.create(), near.create(start=300, end=400)
+        for number in range(100):
+            near.leases.update(lease.id, None, {'name': f'n{number}'})
+        near.leases.update(other.id, None, {'name': 'o'})
+        near.leases.update(lease.id, None, {'name': 'last'})
+        assert shown(near, made)['disabled'] is None
+        send(near)
+        told = [json.loads(body) for *_, body in hook.requests()]
+        assert [(t['type'], t['data']['name']) for t in told] == [
+            ('lease.create', 'lease'), ('lease.create', 'lease'),
+            ('lease.update', 'n0'), ('lease.update', 'o'),
+            ('lease.update', 'last'),
+        ]
+        near.leases.update(lease.id, None, {'name': 'a'})
+        near.leases.delete(lease.id, None)
+        assert shown(near, made)['disabled'] is None
+
+    def test_a_commit_costs_no_more_the_more_wait(self, near, hook):
+        register(near, hook.url)
+        lease = near.create()
+        costs = []
+        for count in (10, 100):
+            for number in range(count):
+                near.leases.update(lease.id, None, {'name': str(number)})
+            with statements(near) as found:
+                near.leases.update(lease.id, None, {'name': 'z'})
+            assert not [
+                s for s in found
+                if 'webhook_delivery' in s and 'count(' in s.lower()
+            ]
+            costs.append(len(found))
+        assert costs[0] == costs[1]
+
     def test_while_it_is_sent_to(self, near, hook, monkeypatch):
         monkeypatch.setattr(rules, 'MAX_WAITING', 2)
         made = register(near, hook.url)
-        lease = near.create()
+        near.create()
 
         def fill(at):
             if at == 'webhook:sent':
                 faults.arm(None)
-                for name in 'ab':
-                    near.leases.update(lease.id, None, {'name': name})
+                for start in (300, 500):
+                    near.create(start=start, end=start + 100)
 
         faults.arm(fill)
         try:
