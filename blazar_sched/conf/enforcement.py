@@ -242,7 +242,7 @@ opts = [
         min=0,
         mutable=True,
         help='Days for which the hours that were reserved count in '
-        '``max_weight_hours_per_project``, by the measured usage, beside the '
+        '``max_weight_hours_per_project``, to the second, beside the '
         'hours to come: a budget over a sliding window. 0 counts only the '
         'leases that are not over, with all of their hours.',
     ),

@@ -525,7 +525,8 @@ opts = [
         min=1.0,
         mutable=True,
         help='Seconds between two measurements of the usage of reservations, '
-        'for the report of ``GET /v1/reports/usage``. A server counts from '
+        'by one of the managers, for the report of '
+        '``GET /v1/reports/usage``. A server counts from '
         'the measurement before the one that finds it in the reservation.',
     ),
     cfg.IntOpt(

@@ -2,22 +2,20 @@
 """The usage of reservations: what is reserved, used and lent, by day.
 
 An amount of a resource class is multiplied by the seconds for which it is
-reserved, used or lent. The class HOST counts whole hosts.
+reserved, used or lent. The class HOST counts whole hosts. The usage of a
+reservation has sums up to a time, and the rates since then: a reservation of
+which nothing changes is written once a day.
 """
 
 from collections import Counter
 from collections import defaultdict
-from collections.abc import Collection
-from collections.abc import Iterable
+from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
+from collections.abc import Sequence
 import dataclasses
-import datetime
-import itertools
-import operator
 import uuid
 
-from blazar_sched.domain import exception
 from blazar_sched.domain import states
 from blazar_sched.domain.allocation import Allocation
 from blazar_sched.domain.demand import Addresses
@@ -26,7 +24,6 @@ from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.lending import Lending
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.window import FOREVER
-from blazar_sched.domain.window import Window
 
 HOST = 'HOST'
 FLOATING_IP = 'FLOATING_IP'
@@ -47,7 +44,9 @@ MAX_ROWS = 10_000
 
 # The namespace of the ids of usages of what was refused.
 _REFUSED = uuid.UUID('5e0a1d8e-7c1c-4f5b-9d38-0b6f2f4f5c11')
-_RESERVATION = operator.attrgetter('reservation_id')
+
+# The sums of a usage, each of which grows by a rate.
+SUMS = ('reserved', 'used', 'lent', 'late')
 
 # Amounts by resource class.
 Amounts = Mapping[str, int]
@@ -55,88 +54,215 @@ Amounts = Mapping[str, int]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Usage:
-    """The usage of a reservation on one day.
+    """The usage of a resource class by a reservation on one day.
 
     :param day: the start of the day in UTC, epoch seconds
     :param flavor: the id of the flavor of the instances, '' for none
     :param product: the product of the reservation, '' for none
-    :param reserved: amount x seconds by resource class
+    :param reserved: amount x seconds up to `since`
     :param used: the same of the servers in the reservation
     :param lent: the same of what the reservation has lent
     :param late: seconds for which the start was due and not done
-    :param until: when the usage was measured last, epoch seconds
     :param refused: amount x seconds of the leases that were refused on the
         day; only in a usage without a lease, see `refused`
+    :param since: from when on the rates count, in epoch seconds
+    :param reserved_rate: what is reserved since then; the other rates alike
     """
 
     reservation_id: str
     day: int
+    resource_class: str
     lease_id: str
     project_id: str
     resource_type: str
     flavor: str
     product: str
-    reserved: Amounts
-    used: Amounts
-    lent: Amounts
-    late: int
-    until: int
-    refused: Amounts | None = None
+    reserved: int = 0
+    used: int = 0
+    lent: int = 0
+    late: int = 0
+    refused: int = 0
+    since: int = 0
+    reserved_rate: int = 0
+    used_rate: int = 0
+    lent_rate: int = 0
+    late_rate: int = 0
 
-    def plus(self, later: 'Usage') -> 'Usage':
-        """Return the sum of two measurements of one day."""
+    @property
+    def shares(self) -> tuple[int, int, int]:
+        """What is used and lent since `since`, and 1 if the start is late."""
+        return self.used_rate, self.lent_rate, self.late_rate
+
+    def plus(
+        self, reserved: int, shares: tuple[int, int, int], since: int
+    ) -> 'Usage':
+        """Return the usage with further sums up to a time, without rates."""
+        used, lent, late = shares
         return dataclasses.replace(
-            self,
-            reserved=_sum(self.reserved, later.reserved),
-            used=_sum(self.used, later.used),
-            lent=_sum(self.lent, later.lent),
-            late=self.late + later.late,
-            until=later.until,
-            refused=_sum(self.refused or {}, later.refused or {}),
+            self, reserved=self.reserved + reserved, used=self.used + used,
+            lent=self.lent + lent, late=self.late + late, since=since,
+            reserved_rate=0, used_rate=0, lent_rate=0, late_rate=0,
+        )
+
+    def closed(self, at: int) -> 'Usage':
+        """Return the usage up to a time, from which on nothing is reserved."""
+        seconds = max(0, at - self.since)
+        amount = self.reserved_rate * seconds
+        return self.plus(
+            amount, _bounded(self.shares, amount, seconds),
+            max(at, self.since),
         )
 
 
-def measure(
-    lease: Lease,
-    reservation: Reservation,
-    held: Iterable[Allocation],
-    servers: Iterable[Instance],
-    capacities: Mapping[str, Amounts],
-    measured: Window,
-) -> Iterator[Usage]:
-    """Yield the usage of a reservation within a window, by day.
+@dataclasses.dataclass(frozen=True, slots=True)
+class Held:
+    """A reservation, and all from which its usage follows.
 
-    :param held: the allocations of the reservation, also those that are over
-    :param servers: the servers that were in the reservation all the time
-    :param capacities: the capacities of the hosts of `held`, by the uuids
+    :param start: the start of the lease
+    :param end: the end of the lease
+    :param allocations: those of the reservation, also those that are over
+    :param servers: the servers that are in the reservation
+    :param capacities: the capacities of the whole hosts, by uuid
+    :param known: the usages of the last days of the reservation
     """
-    allocations, used = list(held), _used(servers)
-    lent = Lending.decode(reservation.made).lent
-    for part in _days(measured, lease.window):
-        seconds = part.end - part.start
-        reserved: Counter[str] = Counter()
-        lent_by_class: Counter[str] = Counter()
-        for each in allocations:
-            overlap = min(each.end, part.end) - max(each.start, part.start)
-            if overlap <= 0:
-                continue
-            amounts = capacities.get(each.host, {}) if each.whole else (
-                each.amounts
+
+    reservation: Reservation
+    project_id: str
+    start: int
+    end: int
+    allocations: Sequence[Allocation]
+    servers: Sequence[Instance]
+    capacities: Mapping[str, Amounts]
+    known: Sequence[Usage]
+
+    def since(self, seen: int) -> int:
+        """Return up to when the usage is known.
+
+        :param seen: when all usage was measured last
+        """
+        return max((each.since for each in self.known), default=seen)
+
+    def reserved(self, start: int, end: int) -> Counter[str]:
+        """Return the amounts x seconds that were reserved within a window."""
+        start, end = max(start, self.start), min(end, self.end)
+        found: Counter[str] = Counter()
+        for each in self.allocations:
+            seconds = min(each.end, end) - max(each.start, start)
+            if seconds > 0:
+                _add(
+                    found, self._whole(each) if each.whole else each.amounts,
+                    seconds,
+                )
+        demand = self.reservation.demand
+        if isinstance(demand, Addresses) and start < end:
+            found[FLOATING_IP] = demand.amount * (end - start)
+        return found
+
+    def measure(
+        self, seen: int, now: int, is_deleted: bool = False
+    ) -> list[Usage]:
+        """Return the usages of the last days up to now.
+
+        What is reserved is exact. The servers that are found now, what is lent
+        and whether the start is late count since all usage was measured last.
+        The servers of a lease that has ended meanwhile are those before.
+
+        :param seen: when all usage was measured last
+        :param is_deleted: whether the reservation is about to be deleted: the
+            servers that have left since `seen` do not count
+        :returns: `known` if nothing has changed but the time
+        """
+        since, today = self.since(seen), now - now % DAY
+        open_ = {k.resource_class: k for k in self.known if k.reserved_rate}
+        if now < since:
+            return list(self.known)
+        found, before = self._shares(now), defaultdict(
+            lambda: (0, 0, 0), {name: k.shares for name, k in open_.items()}
+        )
+        after = {} if is_deleted else {
+            name: (amount, *_bounded(found(name), amount, 1))
+            for name, amount in self.reserved(now, now + 1).items() if amount
+        }
+        if (
+            all(each.day == today for each in open_.values())
+            and after == {
+                name: (k.reserved_rate, *k.shares)
+                for name, k in open_.items()
+            }
+            and self.reserved(since, now) == Counter({
+                name: k.reserved_rate * (now - since)
+                for name, k in open_.items()
+            })
+        ):
+            return list(self.known)
+
+        def meanwhile(name: str) -> tuple[int, int, int]:
+            used, lent, late = found(name)
+            if now >= self.end:
+                used, lent, _ = before[name]
+            return 0 if is_deleted else used, lent, late
+
+        new = {
+            (k.day, k.resource_class): k.plus(0, (0, 0, 0), now)
+            for k in self.known
+        }
+        middle = min(max(since, seen), now)
+        for first, last, shares in (
+            *((*day, before.__getitem__) for day in self._days(since, middle)),
+            *((*day, meanwhile) for day in self._days(middle, now)),
+        ):
+            for name, amount in self.reserved(first, last).items():
+                if not amount:
+                    continue
+                key = first - first % DAY, name
+                new[key] = self._at(new, *key).plus(
+                    amount, _bounded(shares(name), amount, last - first), now
+                )
+        for name, (reserved, used, lent, late) in after.items():
+            new[today, name] = dataclasses.replace(
+                self._at(new, today, name), since=now,
+                reserved_rate=reserved, used_rate=used, lent_rate=lent,
+                late_rate=late,
             )
-            whole = {HOST: 1, **amounts} if each.whole else amounts
-            unit = whole if each.whole else reservation.demand.slot
-            _add(reserved, whole, overlap)
-            _add(lent_by_class, unit, overlap * lent.get(each.host, 0))
-        if isinstance(reservation.demand, Addresses):
-            reserved[FLOATING_IP] = reservation.demand.amount * seconds
-        if reserved:
-            is_late = reservation.status == states.RESERVATION_PENDING
-            yield Usage(
-                reservation.id, part.start - part.start % DAY, lease.id,
-                *_kind(lease, reservation), reserved,
-                {c: used.get(c, 0) * seconds for c in reserved},
-                lent_by_class, seconds if is_late else 0, measured.end,
+        return list(new.values())
+
+    def _at(
+        self, new: Mapping[tuple[int, str], Usage], day: int, name: str
+    ) -> Usage:
+        return new.get((day, name)) or Usage(
+            self.reservation.id, day, name, self.reservation.lease_id,
+            *_kind(self.project_id, self.reservation),
+        )
+
+    def _shares(self, now: int) -> Callable[[str], tuple[int, int, int]]:
+        """Return what is used and lent now, and 1 if the start is late."""
+        used: Counter[str] = Counter()
+        for server in self.servers:
+            _add(used, server.amounts, 1)
+        used[HOST] = len({server.host for server in self.servers})
+        lent: Counter[str] = Counter()
+        by_host = Lending.decode(self.reservation.made).lent
+        for each in self.allocations:
+            _add(
+                lent,
+                self._whole(each) if each.whole
+                else self.reservation.demand.slot,
+                by_host.get(each.host, 0) * (each.start <= now < each.end),
             )
+        late = int(self.reservation.status == states.RESERVATION_PENDING)
+        return lambda name: (used[name], lent[name], late)
+
+    def _days(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """Yield the parts of a window of the lease, cut at the ends of days.
+        """
+        start, end = max(start, self.start), min(end, self.end)
+        while start < end:
+            midnight = start - start % DAY + DAY
+            yield start, min(midnight, end)
+            start = midnight
+
+    def _whole(self, allocation: Allocation) -> Amounts:
+        return {HOST: 1, **self.capacities.get(allocation.host, {})}
 
 
 def refused(lease: Lease, now: int) -> Iterator[Usage]:
@@ -154,102 +280,40 @@ def refused(lease: Lease, now: int) -> Iterator[Usage]:
     )
     for each in lease.reservations:
         demand = each.demand
-        kind = _kind(lease, each)
+        kind = _kind(lease.project_id, each)
         amounts = {HOST: 1} if demand.whole else demand.slot
         if isinstance(demand, Addresses):
             amounts = {FLOATING_IP: 1}
-        yield Usage(
-            str(uuid.uuid5(_REFUSED, '\n'.join(kind))), now - now % DAY, '',
-            *kind, {}, {}, {}, 0, now,
-            {c: n * demand.least * seconds for c, n in amounts.items()},
-        )
+        id_ = str(uuid.uuid5(_REFUSED, '\n'.join(kind)))
+        for name, amount in amounts.items():
+            yield Usage(
+                id_, now - now % DAY, name, '', *kind, since=now,
+                refused=amount * demand.least * seconds,
+            )
 
 
 def _kind(
-    lease: Lease, reservation: Reservation
+    project_id: str, reservation: Reservation
 ) -> tuple[str, str, str, str]:
     """Return the project, resource type, flavor and product of a usage."""
     flavor = reservation.demand.encode().get('flavor_id') or ''
     return (
-        lease.project_id, reservation.resource_type, flavor,
-        reservation.product,
+        project_id, reservation.resource_type, flavor, reservation.product,
     )
 
 
-def sums(
-    usages: Iterable[Usage], group_by: Collection[str]
-) -> dict[tuple[str, ...], Counter[str]]:
-    """Return sums of usages, by group and resource class.
-
-    The usages of one reservation are held at a time.
-
-    :param usages: the usages, those of a reservation one after another
-    :param group_by: some of GROUPS
-    :raises InvalidInput: for more than MAX_ROWS sums
-    """
-    found: defaultdict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
-    for _, days in itertools.groupby(usages, _RESERVATION):
-        of_one = list(days)
-        is_shown = any(any(each.used.values()) for each in of_one)
-        for each in of_one:
-            group = [_shown(each, name) for name in group_by]
-            for name, reserved in each.reserved.items():
-                used = min(reserved, each.used.get(name, 0))
-                row = found[*group, name]
-                row['reserved'] += reserved
-                row['used'] += used
-                row['idle'] += reserved - used
-                row['lent'] += each.lent.get(name, 0)
-                row['no_show'] += 0 if is_shown else reserved
-                row['late'] += each.late
-            for name, asked in (each.refused or {}).items():
-                found[*group, name]['refused'] += asked
-        if len(found) > MAX_ROWS:
-            raise exception.InvalidInput(
-                f'the report would have more than {MAX_ROWS} rows: group by '
-                'less, or shorten the window', field='group_by',
-            )
-    return found
-
-
-def _shown(each: Usage, name: str) -> str:
-    """Return an attribute of a usage as a report shows it."""
-    if name == 'reservation_id' and not each.lease_id:
-        return ''
-    value: str | int = getattr(each, name)
-    if isinstance(value, str):
-        return value
-    day = datetime.datetime.fromtimestamp(value, datetime.UTC)
-    return day.date().isoformat()
-
-
-def _days(measured: Window, lease: Window) -> Iterator[Window]:
-    """Yield the common part of two windows, cut at the ends of days."""
-    start = max(measured.start, lease.start)
-    end = min(measured.end, lease.end)
-    while start < end:
-        midnight = start - start % DAY + DAY
-        yield Window(start, min(midnight, end))
-        start = midnight
-
-
-def _used(servers: Iterable[Instance]) -> Counter[str]:
-    used: Counter[str] = Counter()
-    hosts = set()
-    for each in servers:
-        _add(used, each.amounts, 1)
-        hosts.add(each.host)
-    used[HOST] = len(hosts)
-    return used
+def _bounded(
+    shares: tuple[int, int, int], reserved: int, seconds: int
+) -> tuple[int, int, int]:
+    """Return amounts x seconds, no more than what is reserved."""
+    used, lent, late = shares
+    return (
+        min(reserved, used * seconds), min(reserved, lent * seconds),
+        late * seconds,
+    )
 
 
 def _add(sums: Counter[str], amounts: Amounts, times: int) -> None:
     if times:
         for resource_class, amount in amounts.items():
             sums[resource_class] += amount * times
-
-
-def _sum(one: Amounts, other: Amounts) -> dict[str, int]:
-    return {
-        c: one.get(c, 0) + other.get(c, 0) for c in sorted({*one, *other})
-    }

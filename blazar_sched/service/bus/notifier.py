@@ -202,12 +202,12 @@ class Notifier(loop.Looped):
             event_type, payloads.relocation(instance, source, target)
         )
 
-    def usage(self, usage: Usage) -> None:
+    def usage(self, usages: Sequence[Usage]) -> None:
         """Send a notification of the day of a reservation, in this thread.
 
         There may be more of these at a time than the queue takes.
         """
-        self._send(None, RESERVATION_EXISTS, payloads.usage(usage))
+        self._send(None, RESERVATION_EXISTS, payloads.usage(usages))
 
     def step(self) -> float:
         """Send the queued notifications."""

@@ -122,28 +122,31 @@ def lease_request(request: LeaseRequest) -> dict[str, Any]:
     }
 
 
-def usage(usage: Usage) -> dict[str, Any]:
+def usage(usages: Sequence[Usage]) -> dict[str, Any]:
     """Return the payload of a notification of a reservation's day.
 
     Amounts are multiplied by hours, as in the report of the usage.
+
+    :param usages: the usages of the day, one for each resource class
     """
+    first = usages[0]
     return {
-        'reservation_id': usage.reservation_id,
-        'lease_id': usage.lease_id,
-        'project_id': usage.project_id,
-        'resource_type': usage.resource_type,
-        'flavor_id': usage.flavor,
-        'product': usage.product,
-        'audit_period_beginning': _date(usage.day),
-        'audit_period_ending': _date(usage.day + DAY),
+        'reservation_id': first.reservation_id,
+        'lease_id': first.lease_id,
+        'project_id': first.project_id,
+        'resource_type': first.resource_type,
+        'flavor_id': first.flavor,
+        'product': first.product,
+        'audit_period_beginning': _date(first.day),
+        'audit_period_ending': _date(first.day + DAY),
         **{
-            name: {c: amount / 3600 for c, amount in amounts.items()}
-            for name, amounts in (
-                ('reserved', usage.reserved), ('used', usage.used),
-                ('lent', usage.lent),
-            )
+            name: {
+                each.resource_class: getattr(each, name) / 3600
+                for each in usages
+            }
+            for name in ('reserved', 'used', 'lent')
         },
-        'late': usage.late / 3600,
+        'late': max(each.late for each in usages) / 3600,
     }
 
 

@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from concurrent import futures
 import dataclasses
 import functools
+import time
 from typing import Any
 from typing import TypeVar
 
@@ -111,6 +112,7 @@ class Enforcement:
     :param pool: the executor of the notifications after a commit and after the
         end of a lease; by default a thread
     :param read_limits: returns the limits of Keystone, if they apply
+    :param clock: returns the time in epoch seconds
     :raises ValueError: if a filter is not installed, or lacks an option
     """
 
@@ -120,8 +122,10 @@ class Enforcement:
         ledger: Ledger,
         pool: futures.Executor | None = None,
         read_limits: Callable[[], keystone.Limits] = dict,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._conf = conf
+        self._clock = clock
         self._read_limits = read_limits
         unified = conf[enforcement_conf.GROUP].unified_limits_interval
         self._unified: keystone.Limits | None = None if unified else {}
@@ -158,7 +162,8 @@ class Enforcement:
                 'the limits of projects were not read from Keystone yet'
             )
         return base.Project(
-            source, project_id, limits.get(project_id) or limits.get(None, {})
+            source, project_id,
+            limits.get(project_id) or limits.get(None, {}), int(self._clock()),
         )
 
     def sync(self) -> None:

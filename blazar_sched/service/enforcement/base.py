@@ -98,6 +98,7 @@ class Project:
     They and the past are read from the ledger at most once, on the first use.
 
     :param source: the ledger or a commit
+    :param now: the time in epoch seconds
     :ivar limits: the limits that Keystone has for the project, by the names of
         the options in whose place they apply
     """
@@ -107,8 +108,10 @@ class Project:
         source: reader.Reader,
         project_id: str,
         limits: Mapping[str, int] | None = None,
+        now: int = 0,
     ) -> None:
         self._source = source
+        self._now = now
         self.id = project_id
         self.limits = limits or {}
         # The hosts of the leases that the commit has placed since.
@@ -173,16 +176,15 @@ class Project:
     def past_seconds(self, days: int) -> tuple[int, Counter[str]]:
         """Return the amounts x seconds that were reserved, by class.
 
-        :param days: the last days, up to the last measurement of the usage
-        :returns: the time of that measurement, 0 for none, and the seconds
+        :param days: the last days, up to now
+        :returns: now, 0 for no days, and the seconds
         """
         if self._past is None:
-            until = self._source.usage_measured_until() if days else None
             self._past = 0, Counter()
-            if until is not None:
-                window = Window(max(0, until - days * DAY), until + 1)
-                self._past = until, self._source.reserved_seconds(
-                    window, self.id
+            if days:
+                first = max(0, self._now - days * DAY)
+                self._past = self._now, self._source.reserved_seconds(
+                    self.id, first, self._now
                 )
         return self._past
 

@@ -100,7 +100,11 @@ class Base(orm.DeclarativeBase):
 
 
 class Ledger(Base):
-    """The single row with the ledger's UUID, revision and commit count."""
+    """The single row with the ledger's UUID, revision and commit count.
+
+    The usage was measured up to `measured_at`; the manager `measured_by`
+    measures until `measuring_until`.
+    """
 
     __tablename__ = 'ledger'
 
@@ -110,12 +114,15 @@ class Ledger(Base):
     uuid: orm.Mapped[str] = orm.mapped_column(Id)
     revision: orm.Mapped[int]
     commits: orm.Mapped[int]
+    measured_at: orm.Mapped[int | None]
+    measured_by: orm.Mapped[str | None] = orm.mapped_column(Id)
+    measuring_until: orm.Mapped[int | None]
 
 
 class Change(Base):
     """A record of a committed revision."""
 
-    __tablename__ = 'change'
+    __tablename__ = 'ledger_change'
 
     revision: orm.Mapped[int] = orm.mapped_column(
         primary_key=True, autoincrement=False
@@ -262,6 +269,8 @@ class Threshold(Base):
 
 
 class Webhook(Base):
+    """A webhook; `waiting` and `waiting_bytes` are of its deliveries."""
+
     __tablename__ = 'webhook'
 
     id: orm.Mapped[str] = orm.mapped_column(Id, primary_key=True)
@@ -275,6 +284,8 @@ class Webhook(Base):
     failing_since: orm.Mapped[int | None]
     error: orm.Mapped[str | None]
     disabled: orm.Mapped[str | None]
+    waiting: orm.Mapped[int] = orm.mapped_column(server_default='0')
+    waiting_bytes: orm.Mapped[int] = orm.mapped_column(server_default='0')
 
 
 class WebhookDelivery(Base):
@@ -283,6 +294,7 @@ class WebhookDelivery(Base):
     __tablename__ = 'webhook_delivery'
     __table_args__ = (
         sa.Index(None, 'webhook_id', 'commit', 'position'),
+        sa.Index(None, 'webhook_id', 'subject', 'commit'),
         OPTIONS,
     )
 
@@ -484,29 +496,50 @@ class PastAllocation(Base):
 
 
 class Usage(Base):
-    """The usage of a reservation on a day, kept after its lease.
+    """The usage of a resource class by a reservation on a day.
 
-    No column refers to another table.
+    The usage is kept after the lease: no column refers to another table.
     """
 
-    __tablename__ = 'usage'
+    __tablename__ = 'usage_day'
     __table_args__ = (sa.Index(None, 'project_id', 'day'), OPTIONS)
 
     reservation_id: orm.Mapped[str] = orm.mapped_column(Id, primary_key=True)
     day: orm.Mapped[int] = orm.mapped_column(
         primary_key=True, autoincrement=False, index=True
     )
+    resource_class: orm.Mapped[str] = orm.mapped_column(primary_key=True)
     lease_id: orm.Mapped[str] = orm.mapped_column(Id)
     project_id: orm.Mapped[str]
     resource_type: orm.Mapped[str]
     flavor: orm.Mapped[str]
     product: orm.Mapped[str]
-    reserved: orm.Mapped[dict[str, Any]]
-    used: orm.Mapped[dict[str, Any]]
-    lent: orm.Mapped[dict[str, Any]]
+    reserved: orm.Mapped[int]
+    used: orm.Mapped[int]
+    lent: orm.Mapped[int]
     late: orm.Mapped[int]
-    until: orm.Mapped[int] = orm.mapped_column(index=True)
-    refused: orm.Mapped[dict[str, Any] | None]
+    refused: orm.Mapped[int]
+    since: orm.Mapped[int]
+    reserved_rate: orm.Mapped[int]
+    used_rate: orm.Mapped[int]
+    lent_rate: orm.Mapped[int]
+    late_rate: orm.Mapped[int]
+
+
+class ReservedDay(Base):
+    """What a project has reserved on a day: the sums of `Usage.reserved`.
+
+    So a budget reads a row for each day, however many reservations there were.
+    """
+
+    __tablename__ = 'reserved_day'
+
+    project_id: orm.Mapped[str] = orm.mapped_column(primary_key=True)
+    day: orm.Mapped[int] = orm.mapped_column(
+        primary_key=True, autoincrement=False, index=True
+    )
+    resource_class: orm.Mapped[str] = orm.mapped_column(primary_key=True)
+    reserved: orm.Mapped[int]
 
 
 class Instance(Base):

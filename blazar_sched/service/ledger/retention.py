@@ -20,7 +20,6 @@ from blazar_sched.service.ledger.models import Maintenance
 from blazar_sched.service.ledger.models import PastAllocation
 from blazar_sched.service.ledger.models import Series
 from blazar_sched.service.ledger.models import Threshold
-from blazar_sched.service.ledger.models import Usage
 
 _OVER = (states.LEASE_TERMINATED, states.LEASE_ERROR)
 
@@ -92,11 +91,6 @@ def delete_others(connection: sa.Connection, before: int) -> None:
         connection.execute(sa.delete(model).where(condition))
 
 
-def delete_usage(connection: sa.Connection, before: int) -> None:
-    """Delete the usage of days that started before a time."""
-    connection.execute(sa.delete(Usage).where(Usage.day < before))
-
-
 class Reads(access.Reads):
     """The queries for what is over."""
 
@@ -108,4 +102,3 @@ class Writes(access.Writes):
     """The deletion of what is over, except for the leases."""
 
     delete_others_over = access.write(delete_others)
-    delete_usage = access.write(delete_usage)

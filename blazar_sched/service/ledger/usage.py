@@ -2,182 +2,449 @@
 """The usage of reservations in SQL, which is kept after the leases."""
 
 from collections import Counter
+from collections import defaultdict
 from collections.abc import Collection
-from collections.abc import Iterator
+from collections.abc import Iterable
+from collections.abc import Mapping
 from collections.abc import Sequence
+import datetime
 import itertools
+import operator
+from typing import Any
 
 import sqlalchemy as sa
 
+from blazar_sched.domain import exception
 from blazar_sched.domain import states
 from blazar_sched.domain import usage
-from blazar_sched.domain.allocation import Allocation
-from blazar_sched.domain.instance import Instance
-from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.usage import DAY
+from blazar_sched.domain.usage import FIGURES
+from blazar_sched.domain.usage import Held
+from blazar_sched.domain.usage import SUMS
 from blazar_sched.domain.usage import Usage
 from blazar_sched.domain.window import Window
 from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import allocation
+from blazar_sched.service.ledger import host
 from blazar_sched.service.ledger import instance
-from blazar_sched.service.ledger import lease
 from blazar_sched.service.ledger import models
+from blazar_sched.service.ledger import reservation
 from blazar_sched.service.ledger import rows
 
 # Only a list of statuses is looked up in the index of the leases.
 _MEASURED = tuple(
     {*states.LEASE_OPEN, states.LEASE_TERMINATED} - {states.LEASE_CREATING}
 )
-# Rows that are read or written at a time.
-_BATCH = 1000
+_OPEN = models.Usage.reserved_rate > 0
+_RESERVATION = operator.attrgetter('reservation_id')
+
+# The usages of a reservation as they are known, and as they are measured.
+Measured = tuple[Sequence[Usage], Sequence[Usage]]
 
 
-def measured_until(connection: sa.Connection) -> int | None:
-    """Return when the usage was measured last, None for never."""
-    found: int | None = connection.scalar(
-        sa.select(sa.func.max(models.Usage.until))
-    )
+def measured_at(connection: sa.Connection) -> int | None:
+    """Return when all usage was measured last, None for never."""
+    found: int | None = connection.scalar(sa.select(models.Ledger.measured_at))
     return found
 
 
+def is_measured_by(connection: sa.Connection, owner: str, now: int) -> bool:
+    """Tell whether a manager may measure: no other manager does so."""
+    by, until = connection.execute(sa.select(
+        models.Ledger.measured_by, models.Ledger.measuring_until
+    )).one()
+    return by in (None, owner) or (until or 0) <= now
+
+
+def claim(connection: sa.Connection, owner: str, now: int, until: int) -> bool:
+    """Let a manager measure until a time; return whether it may do so."""
+    if not is_measured_by(connection, owner, now):
+        return False
+    connection.execute(sa.update(models.Ledger).values(
+        measured_by=owner, measuring_until=until
+    ))
+    return True
+
+
+def end_measurement(connection: sa.Connection, owner: str, now: int) -> bool:
+    """Note that all usage is measured, if the manager may still measure."""
+    return connection.execute(
+        sa.update(models.Ledger)
+        .where(models.Ledger.measured_by == owner)
+        .values(measured_at=now)
+    ).rowcount == 1
+
+
 def to_measure(
-    connection: sa.Connection, window: Window
-) -> tuple[list[Lease], list[Allocation], list[Instance]]:
-    """Return the leases that overlap a window, except for held offers.
+    connection: sa.Connection, seen: int, now: int
+) -> list[str]:
+    """Return the ids of the reservations to measure, by lease.
 
-    The queries are six, however many leases there are.
-
-    :returns: the leases, the allocations that they have or had, and the
-        servers in their reservations now
+    :param seen: when all usage was measured last
     """
-    overlapping = sa.and_(
-        models.Lease.start < window.end,
-        models.Lease.end > window.start,
+    current = connection.execute(
+        sa.select(models.Reservation.lease_id, models.Reservation.id)
+        .join(models.Lease)
+        .where(_is_measured(seen, now))
+    )
+    known = connection.execute(
+        sa.select(models.Usage.lease_id, models.Usage.reservation_id)
+        .where(models.Usage.day >= seen - seen % DAY, _OPEN)
+    )
+    pairs = {tuple(row) for row in itertools.chain(current, known)}
+    return [id_ for _, id_ in sorted(pairs)]
+
+
+def measure(
+    connection: sa.Connection,
+    ids: Collection[str],
+    seen: int,
+    now: int,
+    is_deleted: bool = False,
+) -> list[Measured]:
+    """Return the usages of reservations that have changed.
+
+    The rates of reservations that are gone end with the last measurement.
+
+    :param is_deleted: whether the reservations are about to be deleted
+    """
+    known = _known(connection, ids, seen)
+    held = _held(
+        connection, seen, now, models.Reservation.id.in_(ids), known
+    )
+    for each in held:
+        known.pop(each.reservation.id, None)
+    new = [
+        (each.known, each.measure(seen, now, is_deleted)) for each in held
+    ] + [
+        (old, [each.closed(seen) for each in old])
+        for old in known.values() if any(each.reserved_rate for each in old)
+    ]
+    return [(old, usages) for old, usages in new if old != usages]
+
+
+def _held(
+    connection: sa.Connection,
+    seen: int,
+    now: int,
+    condition: sa.ColumnElement[bool],
+    known: Mapping[str, Sequence[Usage]] | None = None,
+) -> list[Held]:
+    """Return the reservations that are measured, and meet a condition.
+
+    :param known: the usages of the last days of each reservation; None to read
+        them, and no servers
+    """
+    found = connection.execute(
+        sa.select(
+            models.Reservation, models.Lease.project_id,
+            models.Lease.start.label('first'), models.Lease.end.label('last'),
+        )
+        .join(models.Lease)
+        .where(condition, _is_measured(seen, now))
+    ).all()
+    ids = [row.id for row in found]
+    allocations, servers = defaultdict(list), defaultdict(list)
+    for table in allocation.EVER:
+        for row in connection.execute(sa.select(table).where(
+            table.reservation_id.in_(ids), table.end > seen
+        )):
+            allocations[row.reservation_id].append(allocation.from_row(row))
+    for row in connection.execute(sa.select(models.Instance).where(
+        models.Instance.reservation_id.in_(ids)
+    )) if known is not None else ():
+        servers[row.reservation_id].append(instance.from_row(row))
+    capacities = {
+        each.uuid: {c: each.capacity(c) for c in each.inventory}
+        for each in host.list_(connection, {
+            a.host for many in allocations.values() for a in many if a.whole
+        })
+    }
+    if known is None:
+        known = _known(connection, ids, seen)
+    return [
+        Held(
+            reservation.from_row(row), row.project_id, row.first, row.last,
+            allocations[row.id], servers[row.id], capacities,
+            known.get(row.id, []),
+        )
+        for row in found
+    ]
+
+
+def _is_measured(seen: int, now: int) -> sa.ColumnElement[bool]:
+    return sa.and_(
+        models.Lease.start <= now, models.Lease.end > min(seen, now),
         models.Lease.status.in_(_MEASURED),
     )
-    ids = (
-        sa.select(models.Reservation.id).join(models.Lease).where(overlapping)
-    )
-    held = [
-        allocation.from_row(row)
-        for table in allocation.EVER
-        for row in connection.execute(
-            sa.select(table).where(table.reservation_id.in_(ids))
-        )
-    ]
-    servers = connection.execute(
-        sa.select(models.Instance)
-        .where(models.Instance.reservation_id.in_(ids))
-    )
-    return (
-        lease.select(connection, overlapping, (models.Lease.id,)),
-        held,
-        list(map(instance.from_row, servers)),
-    )
 
 
-def add(connection: sa.Connection, new: Sequence[Usage]) -> None:
-    """Add measurements to what was measured on their days."""
-    for first in range(0, len(new), _BATCH):
-        _add(connection, new[first : first + _BATCH])
-
-
-def _add(connection: sa.Connection, new: Sequence[Usage]) -> None:
-    same_days = sa.and_(
-        models.Usage.reservation_id.in_({u.reservation_id for u in new}),
-        models.Usage.day.in_({u.day for u in new}),
-    )
-    sums = {
-        (known.reservation_id, known.day): known
-        for known in _select(connection, same_days)
+def _known(
+    connection: sa.Connection, ids: Collection[str], since: int
+) -> dict[str, list[Usage]]:
+    """Return the usages of reservations on a day and later."""
+    found = _select(connection, _of(ids, since))
+    return {
+        id_: list(each) for id_, each in itertools.groupby(found, _RESERVATION)
     }
-    for each in new:
-        key = each.reservation_id, each.day
-        sums[key] = sums[key].plus(each) if key in sums else each
-    connection.execute(sa.delete(models.Usage).where(same_days))
-    rows.add(connection, models.Usage, list(map(rows.columns, sums.values())))
 
 
-def extend(connection: sa.Connection, since: int, until: int) -> None:
-    """Note that nothing was reserved since the last measurement."""
-    connection.execute(
-        sa.update(models.Usage)
-        .where(models.Usage.until == since)
-        .values(until=until)
+def _of(ids: Collection[str], since: int) -> sa.ColumnElement[bool]:
+    return sa.and_(
+        models.Usage.reservation_id.in_(ids),
+        models.Usage.day >= since - since % DAY,
     )
+
+
+def put(
+    connection: sa.Connection, measured: Sequence[Measured], since: int
+) -> None:
+    """Write measurements, except for what was measured meanwhile.
+
+    :param since: a time on the first day of the measurements
+    """
+    ids = {each.reservation_id for _, new in measured for each in new}
+    if not ids:
+        return
+    known = _known(connection, ids, since)
+    current = [
+        (old, new) for old, new in measured
+        if known.get(new[0].reservation_id, []) == old
+    ]
+    _replace(
+        connection, [each for old, _ in current for each in old],
+        [each for _, new in current for each in new], since,
+    )
+
+
+def add_refused(connection: sa.Connection, refused: Sequence[Usage]) -> None:
+    """Add what was refused to what was refused on the same days."""
+    def key(each: Usage) -> tuple[str, int, str]:
+        return each.reservation_id, each.day, each.resource_class
+
+    since = min(each.day for each in refused)
+    ids = {each.reservation_id for each in refused}
+    known = _select(connection, _of(ids, since))
+    sums: Counter[tuple[str, int, str]] = Counter()
+    for each in (*known, *refused):
+        sums[key(each)] += each.refused
+    kinds = {key(each): each for each in (*known, *refused)}
+    _replace(connection, known, [
+        Usage(**rows.columns(kinds[k]) | {'refused': amount})
+        for k, amount in sums.items()
+    ], since)
+
+
+def _replace(
+    connection: sa.Connection,
+    old: Iterable[Usage],
+    new: Sequence[Usage],
+    since: int,
+) -> None:
+    """Replace the usages of reservations on a day and later."""
+    ids = {each.reservation_id for each in new}
+    connection.execute(sa.delete(models.Usage).where(_of(ids, since)))
+    rows.add(connection, models.Usage, list(map(rows.columns, new)))
+    grown: Counter[tuple[str, int, str]] = Counter()
+    for sign, usages in ((1, new), (-1, old)):
+        for each in usages:
+            key = each.project_id, each.day, each.resource_class
+            grown[key] += sign * each.reserved
+    table = models.ReservedDay
+    touched = {key for key, amount in grown.items() if amount}
+    if not touched:
+        return
+    days = sa.and_(
+        table.project_id.in_({project for project, _, _ in touched}),
+        table.day.in_({day for _, day, _ in touched}),
+    )
+    for row in connection.execute(sa.select(table).where(days)):
+        grown[row.project_id, row.day, row.resource_class] += row.reserved
+        touched.add((row.project_id, row.day, row.resource_class))
+    connection.execute(sa.delete(table).where(days))
+    rows.add(connection, table, [
+        {
+            'project_id': project, 'day': day, 'resource_class': name,
+            'reserved': grown[project, day, name],
+        }
+        for project, day, name in touched
+    ])
+
+
+def delete(connection: sa.Connection, before: int, limit: int) -> int:
+    """Delete the usage of days before a time, of some reservations.
+
+    :returns: the number of the reservations
+    """
+    is_old = models.Usage.day < before
+    ids = list(connection.scalars(
+        sa.select(models.Usage.reservation_id).where(is_old).distinct()
+        .limit(limit)
+    ))
+    connection.execute(sa.delete(models.Usage).where(
+        models.Usage.reservation_id.in_(ids), is_old
+    ))
+    connection.execute(
+        sa.delete(models.ReservedDay).where(models.ReservedDay.day < before)
+    )
+    return len(ids)
 
 
 def sums(
     connection: sa.Connection,
     window: Window,
     project_id: str | None,
-    group_by: Collection[str],
-) -> dict[tuple[str, ...], Counter[str]]:
+    group_by: Sequence[str],
+) -> list[dict[str, Any]]:
     """Return the sums of the usage on the days that start in a window.
 
-    The rows are read once, and never held together.
-
     :param project_id: None for all projects
-    :raises InvalidInput: as `usage.sums` does
+    :returns: a row for each group and resource class, by these
+    :raises InvalidInput: for more than usage.MAX_ROWS rows
     """
-    return usage.sums(
-        _select(connection, _within(window, project_id)), group_by
+    table = models.Usage
+    condition = rows.of_project(
+        table, project_id, table.day >= window.start, table.day < window.end
     )
+    until = measured_at(connection) or 0
+    seconds = sa.case((table.since < until, until - table.since), else_=0)
+    columns = sa.inspect(table).columns
+    reserved, used, lent, late = (
+        columns[name] + columns[f'{name}_rate'] * seconds for name in SUMS
+    )
+    # The reservations that had a server on any of the days.
+    shown = (
+        sa.select(table.reservation_id)
+        .where(condition, used > 0).distinct().subquery()
+    )
+    groups = [
+        (
+            sa.case((table.lease_id == '', ''), else_=table.reservation_id)
+            if name == 'reservation_id' else columns[name]
+        ).label(name)
+        for name in (*group_by, 'resource_class')
+    ]
+    found = connection.execute(
+        sa.select(
+            *groups,
+            *(sa.func.sum(value).label(name) for name, value in (
+                ('reserved', reserved), ('used', used),
+                ('idle', reserved - used), ('lent', lent),
+                ('no_show', sa.case(
+                    (shown.c.reservation_id.is_(None), reserved), else_=0
+                )),
+                ('late', late), ('refused', table.refused),
+            )),
+        )
+        .select_from(table)
+        .outerjoin(shown, shown.c.reservation_id == table.reservation_id)
+        .where(condition)
+        .group_by(*groups).limit(usage.MAX_ROWS + 1)
+    ).mappings().all()
+    if len(found) > usage.MAX_ROWS:
+        raise exception.InvalidInput(
+            f'the report would have more than {usage.MAX_ROWS} rows: group '
+            'by less, or shorten the window', field='group_by',
+        )
+    names = [*group_by, 'resource_class']
+    return sorted(
+        (
+            {
+                **row, **{name: int(row[name]) for name in FIGURES},
+                **({'day': _date(row['day'])} if 'day' in group_by else {}),
+            }
+            for row in found
+        ),
+        key=operator.itemgetter(*names),
+    )
+
+
+def _date(day: int) -> str:
+    at = datetime.datetime.fromtimestamp(day, datetime.UTC)
+    return at.date().isoformat()
 
 
 def of_day(
     connection: sa.Connection, day: int, after: str, limit: int
-) -> list[Usage]:
-    """Return usages of leases on a day, by the ids of the reservations.
+) -> list[list[Usage]]:
+    """Return the usages on a day by reservation, in the order of the ids.
 
     :param after: the id before the first
+    :param limit: the maximum number of reservations
     """
-    return list(_select(
-        connection,
-        sa.and_(
+    ids = connection.scalars(
+        sa.select(models.Usage.reservation_id)
+        .where(
             models.Usage.day == day, models.Usage.reservation_id > after,
             models.Usage.lease_id != '',
-        ),
-        limit,
+        )
+        .distinct().order_by(models.Usage.reservation_id).limit(limit)
+    ).all()
+    found = _select(connection, sa.and_(
+        models.Usage.day == day, models.Usage.reservation_id.in_(ids)
     ))
+    return [
+        list(each) for _, each in itertools.groupby(found, _RESERVATION)
+    ]
 
 
 def reserved(
-    connection: sa.Connection, window: Window, project_id: str
+    connection: sa.Connection, project_id: str, first: int, now: int
 ) -> Counter[str]:
-    """Return what was reserved on the days that start in a window, by class.
+    """Return what a project has reserved up to now, by resource class.
 
-    :returns: amount x seconds by resource class
+    :param first: what was reserved on the days that start before is left out
+    :returns: amount x seconds
     """
+    table, seen = models.ReservedDay, measured_at(connection) or 0
     found: Counter[str] = Counter()
-    for each in _select(connection, _within(window, project_id)):
-        found.update(each.reserved)
+    for name, amount in connection.execute(
+        sa.select(table.resource_class, sa.func.sum(table.reserved))
+        .where(table.project_id == project_id, table.day >= first)
+        .group_by(table.resource_class)
+    ):
+        found[name] += int(amount)
+    # What is not closed, or has ended since the last measurement.
+    for each in _held(
+        connection, seen, now, models.Lease.project_id == project_id
+    ):
+        found.update(each.reserved(max(first, each.since(seen)), now))
     return found
 
 
-def _within(
-    window: Window, project_id: str | None
-) -> sa.ColumnElement[bool]:
-    return rows.of_project(
-        models.Usage, project_id,
-        models.Usage.day >= window.start, models.Usage.day < window.end,
+def reserved_now(connection: sa.Connection) -> Counter[tuple[str, ...]]:
+    """Return the amounts that were reserved at the last measurement.
+
+    :returns: the amounts by project and resource class
+    """
+    seen = measured_at(connection) or 0
+    found = connection.execute(
+        sa.select(
+            models.Usage.project_id, models.Usage.resource_class,
+            sa.func.sum(models.Usage.reserved_rate),
+        )
+        .where(models.Usage.day >= seen - seen % DAY, _OPEN)
+        .group_by(models.Usage.project_id, models.Usage.resource_class)
     )
+    return Counter({
+        (project, name): int(amount) for project, name, amount in found
+    })
 
 
 def _select(
-    connection: sa.Connection,
-    condition: sa.ColumnElement[bool],
-    limit: int | None = None,
-) -> Iterator[Usage]:
+    connection: sa.Connection, condition: sa.ColumnElement[bool]
+) -> list[Usage]:
     """Return usages, those of a reservation one after another."""
     columns = sa.inspect(models.Usage).columns
     found = connection.execute(
         sa.select(*(columns[name] for name in Usage.__slots__))
         .where(condition)
-        .order_by(models.Usage.reservation_id, models.Usage.day)
-        .limit(limit),
-        execution_options={'yield_per': _BATCH},
+        .order_by(
+            models.Usage.reservation_id, models.Usage.day,
+            models.Usage.resource_class,
+        )
     )
-    return itertools.starmap(Usage, found)
+    return list(itertools.starmap(Usage, found))
 
 
 class Reads(access.Reads):
@@ -185,13 +452,19 @@ class Reads(access.Reads):
 
     usage_sums = access.read(sums)
     usage_of_day = access.read(of_day)
+    usage_measured_at = access.read(measured_at)
+    is_measured_by = access.read(is_measured_by)
+    reservations_to_measure = access.read(to_measure)
+    measure_usage = access.read(measure)
     reserved_seconds = access.read(reserved)
-    usage_measured_until = access.read(measured_until)
-    leases_to_measure = access.read(to_measure)
+    reserved_now = access.read(reserved_now)
 
 
 class Writes(access.Writes):
     """The addition of measurements."""
 
-    add_usage = access.write(add)
-    extend_usage = access.write(extend)
+    claim_measurement = access.write(claim)
+    end_measurement = access.write(end_measurement)
+    put_usage = access.write(put)
+    add_refused = access.write(add_refused)
+    delete_usage = access.write(delete)

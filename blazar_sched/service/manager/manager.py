@@ -139,7 +139,8 @@ class Manager:
         nova = self.services.nova
         drivers = resources.Drivers(self.services)
         self.enforcement = enforcement.Enforcement(
-            conf, self.ledger, pool, self.services.keystone.limits
+            conf, self.ledger, pool, self.services.keystone.limits,
+            self.clock,
         )
         self.trusts = trust.Trusts(
             self.ledger, self.services.keystone, self.clock, self.metrics
@@ -224,7 +225,7 @@ class Manager:
         )
         self.usages = usage.Usages(
             conf, self.ledger, self.notifier, self.bookings.refused,
-            self.clock,
+            self.clock, wait,
         )
         self.timeline = timeline.Timeline(
             conf, self.ledger, self.capacity, self.clock

@@ -1,46 +1,46 @@
 # SPDX-License-Identifier: Apache-2.0
 """The usage of reservations: the loop that measures it, and who is told.
 
-Each step adds what has happened since the step before, in one commit: of
-several managers, one measures each moment. What is reserved follows from the
-allocations, and is exact; the servers of a step count since the step before.
-The manager that has measured the end of a day notifies of the day.
+One of several managers measures. A step reads the reservations in slices, and
+writes the usage of those that have changed: in a short commit for each slice,
+so that other commits never wait for a measurement. What is reserved follows
+from the allocations, and is exact; the servers of a step count since the step
+before. The manager that has measured the end of a day notifies of the day.
 """
 
 from collections import Counter
-from collections import defaultdict
 from collections import deque
 from collections.abc import Callable
-from collections.abc import Collection
-from collections.abc import Iterable
 from collections.abc import Sequence
-import dataclasses
 import functools
+import time
 from typing import Any
+import uuid
 
 from oslo_config import cfg
 
 from blazar_sched.domain import exception
-from blazar_sched.domain.allocation import Allocation
-from blazar_sched.domain.instance import Instance
-from blazar_sched.domain.lease import Lease
-from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.usage import DAY
 from blazar_sched.domain.usage import DEFAULT_DAYS
 from blazar_sched.domain.usage import FIGURES
 from blazar_sched.domain.usage import MAX_DAYS
 from blazar_sched.domain.usage import Usage
 from blazar_sched.domain.window import Window
+from blazar_sched.service import faults
 from blazar_sched.service import loop
+from blazar_sched.service import turns
 from blazar_sched.service.bus.notifier import Notifier
-from blazar_sched.service.events.usage import of_leases
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.tx import Tx
+from blazar_sched.service.ledger.usage import Measured
 
-# The servers in each reservation, by its id.
-_Servers = dict[str, list[Instance]]
+# The reservations that are measured in one commit.
+_SLICE = 30
 # Notifications between two reads of the database.
 _PAGE = 1000
+# The seconds without a measurement after which another manager measures,
+# beyond two intervals.
+_SLACK = 60
 
 
 class Usages(loop.Looped):
@@ -48,8 +48,9 @@ class Usages(loop.Looped):
 
     :param refused: what was refused since the last measurement
     :param clock: returns the time in epoch seconds
-    :ivar reserved: the amounts that were reserved at the last measurement, by
-        project and resource class
+    :param wait: waits for a number of seconds
+    :ivar reserved: the amounts that were reserved at the last measurement of
+        any manager, by project and resource class
     """
 
     def __init__(
@@ -59,17 +60,17 @@ class Usages(loop.Looped):
         notifier: Notifier,
         refused: deque[Usage],
         clock: Callable[[], float],
+        wait: Callable[[float], object] = time.sleep,
     ) -> None:
         self._conf = conf.manager
+        self._wait = wait
         self._refused = refused
         self._ledger = ledger
         self._notifier = notifier
         self._clock = clock
         self.reserved: Counter[tuple[str, ...]] = Counter()
-        # The step before: its time, and the servers, as a reservation that is
-        # over has none.
-        self._last: int | None = None
-        self._before: _Servers = {}
+        self._id = str(uuid.uuid4())
+        self._turns = turns.Turns('reports of usage')
         # The days to notify of, each with the last reservation that is told.
         self._ended: deque[tuple[int, str]] = deque()
         self._measuring = loop.Loop(
@@ -85,16 +86,13 @@ class Usages(loop.Looped):
     def step(self) -> None:
         """Add the usage since the step before; delete what is too old."""
         now = int(self._clock())
-        refused = list(self._refused)
-        ended, self._before, self.reserved = self._ledger.write(
-            functools.partial(self._measure, refused=refused, now=now)
-        )
+        if refused := list(self._refused):
+            self._ledger.write(lambda tx: tx.add_refused(refused))
         for _ in refused:
             self._refused.popleft()
-        self._last = now
-        if self._conf.notify_usage and self._notifier.is_on:
-            self._ended += [(day, '') for day in ended]
-            self._notifying.wake()
+        if self._ledger.is_measured_by(self._id, now):
+            self._measure(now)
+        self.reserved = self._ledger.reserved_now()
 
     def notify(self) -> float:
         """Notify of the days that are over, one reservation after another."""
@@ -103,72 +101,66 @@ class Usages(loop.Looped):
             page = self._ledger.usage_of_day(day, after, _PAGE)
             for each in page:
                 self._notifier.usage(each)
-                self._ended[0] = day, each.reservation_id
+                self._ended[0] = day, each[0].reservation_id
             if not page:
                 self._ended.popleft()
         return loop.IDLE
 
-    def _measure(
-        self, tx: Tx, refused: Sequence[Usage], now: int
-    ) -> tuple[range, _Servers, Counter[tuple[str, ...]]]:
-        """Write the usage up to now.
-
-        :param refused: what was refused
-        :returns: the days that have ended since the last measurement, the
-            servers, and the amounts that are reserved
-        """
-        since = tx.usage_measured_until()
-        if since is None:
-            # Nothing was reserved until the step before.
-            since = self._last
-        if since is None:
-            since = now - int(self._conf.usage_interval)
-        leases, allocations, instances = tx.leases_to_measure(
-            Window(min(since, now), now + 1)
-        )
-        servers: _Servers = defaultdict(list)
-        for each in instances:
-            servers[each.reservation_id or ''].append(each)
-        ended = range(since - since % DAY, now - now % DAY, DAY)
-        parts = self._parts(
-            tx, leases, allocations, servers, Window(since, now)
-        ) if since < now else []
-        tx.add_usage([
-            *parts, *(dataclasses.replace(r, until=now) for r in refused),
-        ])
-        if ended and not parts and not refused:
-            # Another manager would find the end of the same days.
-            tx.extend_usage(since, now)
+    def _measure(self, now: int) -> None:
+        """Write the usage up to now, unless another manager measures."""
+        seen = self._ledger.usage_measured_at()
+        if seen is None:
+            seen = now - int(self._conf.usage_interval)
+        ids = self._ledger.reservations_to_measure(seen, now)
+        for first in range(0, len(ids), _SLICE):
+            began = time.thread_time()
+            measured = self._ledger.measure_usage(
+                ids[first : first + _SLICE], seen, now
+            )
+            faults.point('usage:measured')
+            if measured and not self._ledger.write(functools.partial(
+                self._put, measured=measured, seen=seen, now=now
+            )):
+                return
+            if first + _SLICE < len(ids):
+                # The other threads of this process go on meanwhile.
+                self._wait(time.thread_time() - began)
+        if not self._ledger.write(lambda tx: self._claim(tx, now) and (
+            tx.end_measurement(self._id, now)
+        )):
+            return
         if self._conf.keep_usage:
-            tx.delete_usage(now - self._conf.keep_usage)
-        reserved: Counter[tuple[str, ...]] = Counter()
-        for part in self._parts(
-            tx, leases, allocations, servers, Window(now, now + 1)
-        ):
-            for name, amount in part.reserved.items():
-                reserved[part.project_id, name] += amount
-        return ended, servers, reserved
+            before = now - self._conf.keep_usage
+            while self._ledger.write(
+                lambda tx: tx.delete_usage(before, _SLICE)
+            ):
+                pass
+        if self._conf.notify_usage and self._notifier.is_on:
+            self._ended += [
+                (day, '')
+                for day in range(seen - seen % DAY, now - now % DAY, DAY)
+            ]
+            self._notifying.wake()
 
-    def _parts(
-        self,
-        tx: Tx,
-        leases: Iterable[Lease],
-        allocations: Iterable[Allocation],
-        servers: _Servers,
-        measured: Window,
-    ) -> list[Usage]:
-        def counted(lease: Lease, r: Reservation) -> Iterable[Instance]:
-            found = servers if measured.end < lease.end else self._before
-            return found.get(r.id, ())
+    def _put(
+        self, tx: Tx, measured: list[Measured], seen: int, now: int
+    ) -> bool:
+        """Write measurements; return whether this manager may measure."""
+        may_measure = self._claim(tx, now)
+        if may_measure:
+            tx.put_usage(measured, seen)
+        return may_measure
 
-        return of_leases(tx, leases, allocations, counted, measured)
+    def _claim(self, tx: Tx, now: int) -> bool:
+        until = now + 2 * int(self._conf.usage_interval) + _SLACK
+        return tx.claim_measurement(self._id, now, until)
 
     def report(
         self,
         project_id: str | None,
         start: int | None,
         end: int | None,
-        group_by: Collection[str],
+        group_by: Sequence[str],
     ) -> list[dict[str, Any]]:
         """Return sums of the usage on the days that start in a window.
 
@@ -182,6 +174,7 @@ class Usages(loop.Looped):
             refused
         :raises InvalidInput: naming the parameter that is wrong; also for
             more than usage.MAX_ROWS rows
+        :raises TooManyRequests: if too many reports run or wait already
         """
         end = int(self._clock()) if end is None else end
         start = end - DEFAULT_DAYS * DAY if start is None else start
@@ -190,11 +183,11 @@ class Usages(loop.Looped):
                 f'end_date must be after start_date, by {MAX_DAYS} days at '
                 'most', field='end_date',
             )
-        sums = self._ledger.usage_sums(
-            Window(start, end), project_id, group_by
-        )
+        with self._turns.take(project_id or ''):
+            found = self._ledger.usage_sums(
+                Window(start, end), project_id, group_by
+            )
         return [
-            dict(zip((*group_by, 'resource_class'), group, strict=True))
-            | {name: counts[name] / 3600 for name in FIGURES}
-            for group, counts in sorted(sums.items())
+            row | {name: row[name] / 3600 for name in FIGURES}
+            for row in found
         ]

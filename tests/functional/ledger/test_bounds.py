@@ -17,7 +17,6 @@ OF_LEASES = {
 # table, or what an operator registers or another service has.
 OTHERWISE = {
     'calendar': 'domain.calendar.MAX_CALENDARS of a project',
-    'change': '[manager] changes_kept',
     'discarded_trust': 'deleted in Keystone by the trust loop',
     'flavor': 'the flavors of Nova',
     'floating_ip': 'registered by an operator',
@@ -25,11 +24,13 @@ OTHERWISE = {
     'host_property': 'the capabilities of hosts',
     'instance': 'the servers of Nova',
     'ledger': 'one row',
+    'ledger_change': '[manager] changes_kept',
     'lifetime_history': 'ledger.lifetime_history.MAX_HISTORIES',
     'shelved_server': 'the servers of Nova',
-    'usage': '[manager] keep_usage',
+    'reserved_day': '[manager] keep_usage',
+    'usage_day': '[manager] keep_usage',
     'webhook': 'domain.webhook.MAX_WEBHOOKS of a project',
-    'webhook_delivery': 'domain.webhook.MAX_WAITING of a webhook',
+    'webhook_delivery': 'domain.webhook.MAX_BYTES of a project',
     'writer': 'ledger.writer.REVISIONS_KEPT',
 }
 

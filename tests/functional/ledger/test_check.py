@@ -214,11 +214,11 @@ BROKEN = {
         ' 200',
     ),
     'a revision missing': (
-        'DELETE FROM {change} WHERE revision = 2',
+        'DELETE FROM ledger_change WHERE revision = 2',
         'changes: of the revisions 1 to 3 there are only 2',
     ),
     'a revision cut': (
-        'DELETE FROM {change} WHERE revision = 2 AND position = 0',
+        'DELETE FROM ledger_change WHERE revision = 2 AND position = 0',
         'changes: revision 2 is not whole',
     ),
     'a revision of the future': (
@@ -235,9 +235,8 @@ def test_check_finds_each_broken_row(store, nouns, database, lease, name):
     start, before_end, end = lease.events
     ((allocation, _),) = store.allocations()
     with database.begin() as connection:
-        change = database.dialect.identifier_preparer.quote('change')
         for statement in statements:
-            connection.exec_driver_sql(statement.format(change=change))
+            connection.exec_driver_sql(statement)
     assert store.check() == [
         said.format(
             lease=lease.id,

@@ -6,11 +6,17 @@ import sys
 import threading
 
 from alembic import autogenerate
+from alembic import command
 from alembic import migration
 import pytest
 import sqlalchemy as sa
+from sqlalchemy.dialects.mysql.reserved_words import (
+    RESERVED_WORDS_MARIADB as MARIADB,
+)
+from sqlalchemy.dialects.postgresql.base import RESERVED_WORDS as POSTGRESQL
 
 from blazar_sched.domain import exception
+from blazar_sched.domain import window
 from blazar_sched.service.ledger import ledger
 from blazar_sched.service.ledger import migrations
 from blazar_sched.service.ledger import models
@@ -64,6 +70,93 @@ def test_keys_and_constraints_have_our_names(store, database):
             indexes = {index.name for index in table.indexes}
             assert {c['name'] for c in found(table.name)} - indexes == ours
             assert None not in ours
+
+
+RESERVED = MARIADB | POSTGRESQL
+# Columns that the last release has, too. MySQL and MariaDB take all but `key`
+# without quotes, PostgreSQL all but `end`.
+KNOWN = {'body', 'end', 'key', 'position'}
+
+
+def test_names_need_no_quotes():
+    tables = models.Base.metadata.tables
+    assert not RESERVED & tables.keys()
+    columns = {
+        name for table in tables.values() for name in list(table.c.keys())
+    }
+    assert columns & RESERVED <= KNOWN
+
+
+def test_the_rows_of_the_tables_before_are_kept(store_before, database):
+    """The usage keeps its sums, and the last release can use the tables."""
+    store = store_before
+    store.upgrade()
+    day = 86400
+    assert store.usage_measured_at() == 2 * day + 50
+    assert store.reserved_seconds('p', 0, 3 * day) == {'VCPU': 30, 'HOST': 7}
+    rows = store.usage_sums(window.Window(0, 9 * day), None, ['day'])
+    assert {
+        (r['day'], r['resource_class']): (
+            r['reserved'], r['used'], r['refused'], r['no_show'], r['late']
+        ) for r in rows
+    } == {
+        ('1970-01-02', 'VCPU'): (10, 4, 0, 0, 5),
+        ('1970-01-02', 'HOST'): (7, 0, 0, 0, 5),
+        ('1970-01-03', 'VCPU'): (20, 0, 0, 0, 0),
+        ('1970-01-03', 'GPU'): (0, 0, 9, 0, 0),
+    }
+    [row] = store.usage_sums(
+        window.Window(2 * day, 3 * day), 'p', ['reservation_id', 'lease_id']
+    )[1:]
+    assert (row['reservation_id'], row['reserved']) == ('r', 20)
+    assert store.usage_of_day(day, '', 9)[0][0].resource_class == 'HOST'
+    quote = database.dialect.identifier_preparer.quote_identifier
+    usage, change = quote('usage'), quote('change')
+    with database.begin() as connection:
+        connection.exec_driver_sql(
+            f'INSERT INTO {change} (revision, position, kind, {quote("key")}) '
+            "VALUES (9, 0, 'k', 'y')"
+        )
+        connection.exec_driver_sql(f'DELETE FROM {change} WHERE revision = 2')
+        found = connection.exec_driver_sql(
+            'SELECT revision FROM ledger_change ORDER BY revision'
+        )
+        assert [row[0] for row in found] == [1, 9]
+        until = connection.exec_driver_sql(f'SELECT MAX(until) FROM {usage}')
+        assert until.scalar() > 2**60
+
+
+@pytest.fixture
+def store_before(bare_url, database, open_ledger):
+    """A ledger whose tables are of the migration before, with some rows."""
+    settings = migrations._settings()
+    with database.connect() as connection:
+        settings.attributes['connection'] = connection
+        command.upgrade(settings, '0009_0005_refused')
+        connection.commit()
+    tables = sa.MetaData()
+    tables.reflect(database, only=['usage', 'change'])
+    of = {'lease_id': 'l', 'project_id': 'p', 'resource_type': 't',
+          'flavor': '', 'product': ''}
+    day = 86400
+    with database.begin() as connection:
+        connection.execute(sa.insert(tables.tables['usage']), [
+            {
+                **of, 'reservation_id': 'r', 'day': day, 'until': day + 100,
+                'reserved': '{"HOST": 7, "VCPU": 10}', 'used': '{"VCPU": 4}',
+                'lent': '{}', 'late': 5, 'refused': None,
+            },
+            {
+                **of, 'reservation_id': 'r', 'day': 2 * day,
+                'until': 2 * day + 50, 'reserved': '{"VCPU": 20}',
+                'used': '{}', 'lent': '{}', 'late': 0, 'refused': '{"GPU": 9}',
+            },
+        ])
+        connection.execute(sa.insert(tables.tables['change']), [
+            {'revision': n, 'position': 0, 'kind': 'k', 'key': 'y',
+             'data': '{}'} for n in (1, 2)
+        ])
+    return open_ledger()
 
 
 def test_keys_are_kept(store, database, nouns, host):

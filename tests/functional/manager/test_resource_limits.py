@@ -271,6 +271,63 @@ class TestWeight:
             world.create(gpus(1), end=100 + left * HOUR + 60)
         world.create(gpus(1), end=100 + left * HOUR - 60)
 
+    @pytest.mark.parametrize('how', ['end', 'delete', 'shrink'])
+    def test_what_is_over_and_not_measured_counts(self, world, limit, how):
+        """Leases of some seconds are not for nothing, and nothing is counted
+        twice once it is measured.
+        """
+        limit(
+            max_weight_hours_per_project=10**6, max_weight_hours_days=7,
+            resource_weights={GPU: 3600},
+        )
+        world.manager.usages.step()
+        for _ in range(10):
+            lease = world.create(gpus(2), start=0, end=29)
+            world.run(20)
+            if how == 'shrink':
+                world.leases.update(lease.id, None, {'reservations': [
+                    {'id': lease.reservations[0].id, 'amount': 1},
+                ]})
+            if how == 'delete':
+                world.leases.delete(lease.id, None)
+            world.run(10)
+        used = 10 * {'end': 58, 'delete': 40, 'shrink': 49}[how]
+        for _ in range(3):
+            limit(max_weight_hours_per_project=used + 10)
+            with refused(exception.MaxWeightHours, str(used + 10)):
+                world.create(gpus(1), end=111)
+            [told] = (
+                each['used'] for each in world.manager.enforcement.limits(
+                    'project'
+                ) if each['name'] == 'max_weight_hours_per_project'
+            )
+            assert told == used
+            world.manager.usages.step()
+        world.create(gpus(1), end=110)
+
+    def test_a_budget_reads_no_history(self, world, limit):
+        """As many rows for ten leases of a day as for one."""
+        limit(
+            max_weight_hours_per_project=10**6, max_weight_hours_days=30,
+            resource_weights={GPU: 1},
+        )
+        counts = []
+        for _ in range(2):
+            for _ in range(5):
+                lease = world.create(gpus(1), start=0, end=10)
+                world.run(20)
+                world.manager.usages.step()
+                world.leases.delete(lease.id, None)
+            with world.ledger._to_read.connect() as connection:
+                found = connection.exec_driver_sql(
+                    'SELECT COUNT(*), (SELECT COUNT(*) FROM usage_day) '
+                    'FROM reserved_day'
+                ).one()
+            counts.append(tuple(found))
+        (days, rows), (days_later, rows_later) = counts
+        assert days == days_later
+        assert rows_later == 2 * rows
+
     def test_a_budget_of_all_time_is_one(self, world, limit):
         limit(
             max_weight_hours_per_project=1, max_weight_hours_days=10**6,
@@ -543,7 +600,7 @@ class TestAtOnce:
             both.wait(30)
 
         monkeypatch.setattr(
-            base, 'Project', lambda source, id_, limits: ahead.project
+            base, 'Project', lambda *args: ahead.project
         )
         assert self.race(world, conf, read_ahead) == ['PENDING', 'PENDING']
         assert len(world.ledger.leases()) == 2

@@ -5,16 +5,21 @@ from collections import Counter
 import contextlib
 import datetime
 import random
+import threading
 
 from oslo_messaging.notify import _impl_test
 import pytest
+import sqlalchemy as sa
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import usage
 from blazar_sched.domain.usage import DAY
 from blazar_sched.domain.usage import HOST
+from blazar_sched.service import faults
+from blazar_sched.service import turns
 from blazar_sched.service.booking import booking
 from blazar_sched.service.upkeep import usage as upkeep
+from tests import waiting
 from tests.seeds import seeds
 
 HOUR = 3600
@@ -299,6 +304,151 @@ def test_a_report_has_a_bound(world, whole, monkeypatch):
     assert refusal.value.field == 'group_by'
 
 
+def written(world, seconds, managers):
+    """Return the rows of usage that steps write within some seconds."""
+    found = []
+
+    def note(connection, cursor, statement, parameters, *_):
+        if 'INSERT INTO usage_day' in statement:
+            many = isinstance(parameters, list)
+            found.extend(parameters if many else [parameters])
+
+    world.clock.now += seconds
+    for each in managers:
+        engine = each.ledger._to_write
+        sa.event.listen(engine, 'before_cursor_execute', note)
+        each.usages.step()
+        sa.event.remove(engine, 'before_cursor_execute', note)
+    return len(found)
+
+
+def test_nothing_is_written_while_nothing_changes(world, conf, whole, slots):
+    """Of three managers, one measures; the others tell the same amounts."""
+    managers = [world.manager, world.another(conf), world.another(conf)]
+    world.create(whole(), start=0, end=3 * DAY)
+    world.create(slots(1, 1), start=0, end=3 * DAY)
+    world.run()
+    assert written(world, 60, managers) > 0
+    assert sum(written(world, 300, managers) for _ in range(12)) == 0
+    vcpus = {each.usages.reserved['project', 'VCPU'] for each in managers}
+    assert vcpus == {VCPUS + 1}
+    assert report(world)['VCPU',]['reserved'] == (VCPUS + 1) * 61 / 60
+    # The next day begins once.
+    world.clock.now += DAY - world.now % DAY
+    assert written(world, 60, managers) > 0
+    assert written(world, 60, managers) == 0
+
+
+def test_another_manager_measures_once_one_is_gone(world, conf, whole):
+    other = world.another(conf)
+    measure(world)
+    world.create(whole(), start=0, end=DAY)
+    world.run()
+    measure(world, 60)
+    measure(world, 300, other)
+    assert round(report(world)[HOST,]['reserved'] * HOUR) == 60
+    measure(world, HOUR, other)
+    reserved = report(world)[HOST,]['reserved'] * HOUR
+    assert round(reserved) == 60 + 300 + HOUR
+
+
+@pytest.mark.parametrize('fail_at', [1, 2, 3])
+def test_a_manager_that_is_killed_while_it_measures(
+    world, conf, slots, monkeypatch, fail_at
+):
+    """Each reservation is counted once, also those that had been written."""
+    monkeypatch.setattr(upkeep, '_SLICE', 1)
+    other = world.another(conf)
+    measure(world)
+    leases = [
+        world.create(slots(1, 1), start=0, end=end)
+        for end in (HOUR, 2 * DAY, 3 * DAY)
+    ]
+    world.run()
+    measure(world, 60)
+    # The reservations are written in one commit each, as the day is over.
+    world.run(DAY)
+    write, writes = world.ledger.write, []
+
+    def killed(work):
+        writes.append(work)
+        if len(writes) == fail_at:
+            raise exception.Unavailable('killed')
+        return write(work)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.ledger, 'write', killed)
+        with pytest.raises(exception.Unavailable):
+            world.manager.usages.step()
+    # The fake clock has gone on while the manager has waited.
+    deleted = world.now
+    world.leases.delete(leases[1].id, None)
+    world.run()
+    end = world.now + HOUR // 2
+    measure(world, HOUR // 2, other)
+    rows = report(world, 'lease_id')
+    assert [
+        round(rows[lease.id, 'VCPU']['reserved'] * HOUR) for lease in leases
+    ] == [HOUR, deleted - leases[1].start, end - leases[2].start]
+
+
+def test_a_measurement_that_comes_too_late_is_not_written(
+    world, whole, monkeypatch
+):
+    """The lease is deleted after it was read, and before it is written."""
+    measure(world)
+    lease = world.create(whole(), start=0, end=DAY)
+    world.run()
+    measure(world, 60)
+    world.clock.now += DAY
+    read = world.ledger.measure_usage
+
+    def slow(*args):
+        found = read(*args)
+        world.leases.delete(lease.id, None)
+        world.run()
+        return found
+
+    monkeypatch.setattr(world.ledger, 'measure_usage', slow)
+    measure(world)
+    monkeypatch.undo()
+    measure(world, 60)
+    assert report(world)[HOST,]['reserved'] * HOUR == DAY
+
+
+def test_few_reports_are_made_at_a_time(world, monkeypatch):
+    """One runs; another project has its turn while one has all of its own."""
+    turns_ = world.manager.usages._turns
+    with contextlib.ExitStack() as stack:
+        for _ in range(turns.MAX_OF_ONE):
+            stack.enter_context(taken(turns_, 'p'))
+        with pytest.raises(exception.TooManyRequests) as refusal:
+            report(world, project_id='p')
+        assert refusal.value.retry_after
+        stack.enter_context(taken(turns_, 'q'))
+    assert report(world, project_id='p') == {}
+
+
+@contextlib.contextmanager
+def taken(turns_, owner):
+    """Have a request of an owner run or wait in the block."""
+    go_on = threading.Event()
+
+    def hold():
+        with turns_.take(owner, wait=30):
+            go_on.wait(30)
+
+    thread = threading.Thread(target=hold)
+    before = turns_._owners[owner]
+    thread.start()
+    waiting.until(lambda: turns_._owners[owner] > before)
+    try:
+        yield
+    finally:
+        go_on.set()
+        thread.join()
+
+
 class History:
     """Random leases and servers, and what each of them has had.
 
@@ -372,9 +522,12 @@ class History:
                 action()
         self.world.run(self.random.randint(1, DAY // 3))
         self.random.shuffle(self.managers)
+        self.measure()
+        self.note(before, self.world.now)
+
+    def measure(self):
         for each in self.managers:
             measure(self.world, manager=each)
-        self.note(before, self.world.now)
 
     def note(self, before, now):
         for lease_id, (project, start, end, amounts) in self.leases.items():
@@ -413,6 +566,75 @@ def test_the_report_is_that_of_an_independent_log(world, conf, seed):
         if key[2:] != (HOST, 'used')
     }
     assert found == {k: v for k, v in history.log.items() if v}
+
+
+class Killed(History):
+    """The same, where managers are killed while they measure."""
+
+    def measure(self):
+        for each in self.managers:
+            left = self.random.randint(1, 6)
+
+            def kill(at):
+                nonlocal left
+                left -= at == 'usage:measured' or at == 'commit:before'
+                if not left:
+                    raise RuntimeError('killed')
+
+            faults.arm(kill)
+            try:
+                with contextlib.suppress(RuntimeError):
+                    measure(self.world, manager=each)
+            finally:
+                faults.arm(None)
+        # The claim of a manager that was killed expires.
+        self.world.clock.now += 2 * HOUR
+        self.world.run()
+        super().measure()
+
+    def reserved(self):
+        """Return the seconds by project that the budget of a project has."""
+        return {
+            (project, name): amount
+            for project in 'pq'
+            for name, amount in self.world.ledger.reserved_seconds(
+                project, 0, self.world.now
+            ).items() if name in (HOST, 'VCPU')
+        }
+
+
+@pytest.mark.parametrize('seed', seeds(3))
+def test_what_is_reserved_is_exact_although_managers_are_killed(
+    world, conf, seed, monkeypatch
+):
+    """In the report, and for the budgets, at any time."""
+    monkeypatch.setattr(upkeep, '_SLICE', 2)
+    history = Killed(world, conf, seed)
+    for each in history.managers:
+        measure(world, manager=each)
+    for _ in range(25):
+        history.act()
+        world.run(history.random.randint(1, HOUR))
+        budget = Counter()
+        for project, start, end, amounts in history.leases.values():
+            for name, amount in amounts.items():
+                seconds = min(end, world.now) - start
+                budget[project, name] += amount * max(0, seconds)
+        assert +Counter(history.reserved()) == +budget
+    world.clock.now += 2 * HOUR
+    world.run()
+    History.measure(history)
+    total = Counter()
+    for project, start, end, amounts in history.leases.values():
+        for name, amount in amounts.items():
+            total[project, name] += amount * max(
+                0, min(end, world.now) - start
+            )
+    found = Counter()
+    for (_, project, name, what), amount in history.reported().items():
+        if what == 'reserved':
+            found[project, name] += amount
+    assert found == +total
 
 
 def test_what_is_refused_is_in_the_report(world, whole, slots):
@@ -463,7 +685,7 @@ def test_the_refused_requests_of_a_day_are_one_row(world, whole):
                 world.create(whole(9, 9), start=HOUR * n, end=DAY)
         measure(world, 60)
     with world.ledger._to_read.connect() as connection:
-        rows = connection.exec_driver_sql('SELECT COUNT(*) FROM usage')
+        rows = connection.exec_driver_sql('SELECT COUNT(*) FROM usage_day')
         assert rows.scalar() == 1
     assert report(world)[HOST,]['refused'] == 2 * 9 * (24 + 23 + 22)
 
