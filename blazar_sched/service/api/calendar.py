@@ -11,6 +11,7 @@ import hashlib
 import importlib.metadata
 import json
 import re
+import time
 from typing import Any
 from wsgiref import types as wsgi
 
@@ -39,6 +40,7 @@ from blazar_sched.service.bus import calls
 PATH = '/v1/calendars'
 # The path of a link.
 LINK = f'{PATH}/{{token}}.ics'
+_DAY = 86400
 _VERSION = importlib.metadata.version('blazar-sched')
 _LINK = re.compile(f'{PATH}/[^/]*[.]ics')
 
@@ -120,14 +122,16 @@ class _Link:
         with self._turns.take(digest, max(1, self._most // 2), self._most):
             found = self._calls(req).read_calendar(digest=digest)
             # What the content is made of, and the program that makes it.
-            made_of = json.dumps([found, _VERSION], sort_keys=True)
+            # The same for a day, so that a reader has the tag for as long.
+            until = (int(time.time()) + rules.FUTURE) // _DAY * _DAY
+            made_of = json.dumps([found, _VERSION, until], sort_keys=True)
             tag = hashlib.sha256(made_of.encode()).hexdigest()[:16]
             etag.Tagged(tag, None).set_headers(resp)
             if tag in etag.known(req) or etag.any_known(req):
                 resp.status = falcon.HTTP_NOT_MODIFIED
                 return
             resp.content_type = 'text/calendar; charset=utf-8'
-            resp.data = views.content(found)
+            resp.data = views.content(found, until)
 
     on_head = on_get
 

@@ -200,14 +200,14 @@ def test_what_is_unchanged_is_not_made_again(
     made = []
     content = views.content
     monkeypatch.setattr(
-        views, 'content', lambda found: made.append(found) or content(found)
+        views, 'content', lambda *args: made.append(args) or content(*args)
     )
     monkeypatch.setattr(reservation, 'from_row', None)
     assert read(calendar, **{'If-None-Match': tag}).status_code == 304
     # A change of another lease changes the ledger, and not the calendar.
     monkeypatch.undo()
     world.create(project_id='other', start=300, end=400)
-    monkeypatch.setattr(views, 'content', made.append)
+    monkeypatch.setattr(views, 'content', lambda *args: made.append(args))
     assert read(calendar, **{'If-None-Match': tag}).status_code == 304
     assert made == []
     monkeypatch.undo()
@@ -223,10 +223,10 @@ def test_one_link_does_not_keep_the_turns_of_others(
     go_on, running = threading.Event(), threading.Semaphore(0)
     content = views.content
 
-    def slow(found):
+    def slow(*args):
         running.release()
         assert go_on.wait(30)
-        return content(found)
+        return content(*args)
 
     monkeypatch.setattr(views, 'content', slow)
     most = max(1, conf.api.threads // 4)
@@ -268,8 +268,16 @@ def names(answer):
 def test_a_lease_without_an_end(make, read, world):
     calendar = make()
     world.create(end=window.FOREVER)
-    [event] = icalendar.Calendar.from_ical(read(calendar).text).walk('VEVENT')
-    assert 'DTEND' not in event
+    text = read(calendar).text
+    [event] = icalendar.Calendar.from_ical(text).walk('VEVENT')
+    # Programs show an event that has no end at its start alone.
+    year = datetime.timedelta(365)
+    assert event.decoded('DTEND') > datetime.datetime.now(datetime.UTC) + year
+
+
+def test_the_name_of_a_calendar_is_text(make, read, world):
+    text = read(make('a, b; c')).text
+    assert 'X-WR-CALNAME:a\\, b\\; c\r\n' in text
 
 
 def test_a_held_offer_is_no_event(make, read, world):

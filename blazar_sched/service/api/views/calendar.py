@@ -32,18 +32,23 @@ CALENDAR = Object(
 )
 
 
-def content(found: dict[str, Any]) -> bytes:
-    """Return a calendar and its leases as iCalendar (RFC 5545)."""
+def content(found: dict[str, Any], until: int) -> bytes:
+    """Return a calendar and its leases as iCalendar (RFC 5545).
+
+    :param until: the end of the event of a lease that has no end: an event
+        without an end would be over when it starts
+    """
     calendar = icalendar.Calendar()
     calendar.add('VERSION', '2.0')
     calendar.add('PRODID', '-//blazar-sched//EN')
-    calendar.add('X-WR-CALNAME', found['name'])
+    # As text, in which some characters are escaped.
+    calendar.add('X-WR-CALNAME', icalendar.vText(found['name']))
     for lease in found['items']:
-        calendar.add_component(_event(lease))
+        calendar.add_component(_event(lease, until))
     return bytes(calendar.to_ical())
 
 
-def _event(lease: dict[str, Any]) -> icalendar.Event:
+def _event(lease: dict[str, Any], until: int) -> icalendar.Event:
     created = lease['created_at'] or 0
     changed = lease['updated_at'] or created
     is_deleted = lease['status'] == states.LEASE_DELETING
@@ -56,8 +61,8 @@ def _event(lease: dict[str, Any]) -> icalendar.Event:
     event.add('STATUS', 'CANCELLED' if is_deleted else 'CONFIRMED')
     event.add('SUMMARY', lease['name'])
     event.add('DTSTART', _time(lease['start']))
-    if lease['end'] != FOREVER:
-        event.add('DTEND', _time(lease['end']))
+    end = lease['end']
+    event.add('DTEND', _time(until if end == FOREVER else end))
     return event
 
 
