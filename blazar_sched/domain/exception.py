@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exceptions for the refusals and failures that a caller may see.
 
-`status` is the HTTP status that the API answers with; `field` names the part
-of the request that is wrong, if there is such a part. Both travel over RPC:
-see `kwargs`. Never change a class's name or status: clients read them.
+`status` is the HTTP status that the API answers with, and `name` the name of
+the error in the answer; `field` names the part of the request that is wrong,
+if there is such a part. All of them travel over RPC: see `kwargs`. Never
+change a class's name or status: clients read them. Filters and drivers of
+other packages may raise subclasses of their own: see `portable`.
 """
 
 from collections.abc import Mapping
@@ -11,15 +13,29 @@ from typing import Any
 
 
 class BlazarSchedError(Exception):
-    """A refusal or failure that the caller may see."""
+    """A refusal or failure that the caller may see.
+
+    :param name: the name of the error, by default that of the class
+    :param status: the HTTP status, by default that of the class
+    """
 
     status = 500
 
-    def __init__(self, message: str, field: str | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        field: str | None = None,
+        *,
+        name: str | None = None,
+        status: int | None = None,
+    ) -> None:
         super().__init__(message)
         self.field = field
+        self.name = name or type(self).__name__
+        self.status = status or type(self).status
         # oslo.messaging builds the exception anew from args and kwargs.
-        self.kwargs: dict[str, Any] = {'field': field} if field else {}
+        own = {'field': field, 'name': name, 'status': status}
+        self.kwargs: dict[str, Any] = {k: v for k, v in own.items() if v}
 
 
 class InvalidInput(BlazarSchedError):
@@ -184,8 +200,9 @@ class NotEnoughHostsAvailable(Conflict):
         message: str,
         field: str | None = None,
         offer: Mapping[str, Any] | None = None,
+        **own: Any,
     ) -> None:
-        super().__init__(message, field)
+        super().__init__(message, field, **own)
         self.offer = offer
         if offer is not None:
             self.kwargs['offer'] = offer
@@ -255,9 +272,13 @@ class Unavailable(BlazarSchedError):
     retry_after = 5
 
     def __init__(
-        self, message: str, field: str | None = None, detail: str = ''
+        self,
+        message: str,
+        field: str | None = None,
+        detail: str = '',
+        **own: Any,
     ) -> None:
-        super().__init__(message, field)
+        super().__init__(message, field, **own)
         self.detail = detail
 
     def __str__(self) -> str:
@@ -278,9 +299,11 @@ class TooManyRequests(Unavailable):
         field: str | None = None,
         detail: str = '',
         retry_after: int = 1,
+        **own: Any,
     ) -> None:
-        super().__init__(message, field, detail)
+        super().__init__(message, field, detail, **own)
         self.retry_after = retry_after
+        self.kwargs['retry_after'] = retry_after
 
 
 class NotUpgraded(Unavailable):
@@ -289,6 +312,20 @@ class NotUpgraded(Unavailable):
 
 class DatabaseAccessDenied(Unavailable):
     """A database that refuses the user, the password or the database name."""
+
+
+def portable(error: BlazarSchedError) -> BlazarSchedError:
+    """Return an error as an error of this module, which every process has.
+
+    An error of another package becomes its base class, with its own name and
+    status.
+    """
+    base = next(c for c in type(error).__mro__ if c.__module__ == __name__)
+    if base is type(error):
+        return error
+    own = {**error.kwargs, 'name': error.name, 'status': error.status}
+    made: BlazarSchedError = base(str(error.args[0]), **own)
+    return made
 
 
 def cause(error: BaseException) -> str:

@@ -2,8 +2,9 @@
 """The envelope of every error, of the API and of its layers.
 
 ``{"error_code": 404, "error_message": "…", "error_name": "LeaseNotFound"}``:
-the code is the HTTP status, the name is a class of domain.exception or one
-of NAMES. The text of an exception is included only if it was written for
+the code is the HTTP status, the name is a class of domain.exception, one of
+NAMES, or the class of an error that a filter or driver of another package has
+raised. The text of an exception is included only if it was written for
 callers.
 """
 
@@ -138,8 +139,8 @@ def refuse(
     :param status: the status in place of that of the error
     """
     resp.status = status or error.status
-    resp.media = envelope(resp.status, _message(error), _name(error))
-    req.env[REASON] = f'{_name(error)}: {_message(error)}'
+    resp.media = envelope(resp.status, _message(error), error.name)
+    req.env[REASON] = f'{error.name}: {_message(error)}'
     if isinstance(error, exception.Unavailable):
         resp.set_header('Retry-After', str(error.retry_after))
         if error.detail:
@@ -165,15 +166,6 @@ def _escape(
 ) -> None:
     """Raise the error again for Faults, which handles every layer alike."""
     raise error
-
-
-def _name(error: exception.BlazarSchedError) -> str:
-    """Return the class of domain.exception; RPC delivers subclasses of it."""
-    return next(
-        c.__name__
-        for c in type(error).__mro__
-        if c.__module__ == exception.__name__
-    )
 
 
 def _message(error: exception.BlazarSchedError) -> str:

@@ -363,17 +363,27 @@ class Counted:
         except exception.BlazarSchedError as e:
             outcome = service_metrics.REFUSED
             self._metrics.of(
-                service_metrics.REFUSALS, name, type(e).__name__
+                service_metrics.REFUSALS, name, e.name
             ).inc()
             LOG.info(
                 'Refused: %s: %s', _shown(name, kwargs), exception.reason(e)
             )
             # A normal answer: not logged as a failure of the manager.
-            raise oslo_messaging.ExpectedException from e
+            raise _expected(exception.portable(e)) from e
         finally:
             self._metrics.of(CALL_SECONDS, name, outcome).observe(
                 time.monotonic() - began
             )
+
+
+def _expected(
+    error: exception.BlazarSchedError
+) -> oslo_messaging.ExpectedException:
+    """Return the exception with which an endpoint answers an error."""
+    try:
+        raise error
+    except exception.BlazarSchedError:
+        return oslo_messaging.ExpectedException()
 
 
 def _sending(ctxt: Context) -> sending.Sending | None:

@@ -95,13 +95,12 @@ class _Filters:
             except exception.LimitExceeded as e:
                 if change.lifted:
                     lifted.append(str(e))
-                elif change.current is None:
-                    raise type(e)(
-                        f'{e}; an administrator can approve a held offer of '
-                        'the lease',
-                        field=e.field,
-                    ) from e
                 else:
+                    if change.current is None:
+                        e.args = (
+                            f'{e}; an administrator can approve a held offer '
+                            'of the lease',
+                        )
                     raise
         return '; '.join(lifted) or None
 
