@@ -88,12 +88,13 @@ def tls(certificate, key):
 class Hook:
     """A web server; `asked` has the requests: (path, headers, body).
 
-    `answers` are the next statuses, else 204.
+    `answers` are the next statuses, else 204. Each response has `headers`.
     """
 
     def __init__(self):
         self.asked = queue.SimpleQueue()
         self.answers = []
+        self.headers = {}
         self._server = server.ThreadingHTTPServer(
             ('127.0.0.1', 0), type('Handler', (_Handler,), {'hook': self})
         )
@@ -118,6 +119,8 @@ class _Handler(server.BaseHTTPRequestHandler):
         answers = self.hook.answers
         self.send_response(answers.pop(0) if answers else 204)
         self.send_header('Location', self.hook.url)
+        for header in self.hook.headers.items():
+            self.send_header(*header)
         self.end_headers()
 
     def log_message(self, *args):

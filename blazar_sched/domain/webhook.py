@@ -82,6 +82,7 @@ class Webhook:
         error: str | None,
         gone: bool = False,
         most: int = MAX_PAUSE,
+        least: int = 0,
     ) -> 'Webhook':
         """Return the webhook as it is after a turn.
 
@@ -91,6 +92,7 @@ class Webhook:
         :param error: why a request failed, None if none did
         :param gone: whether the receiver wants no notification any more
         :param most: the longest pause in seconds
+        :param least: the seconds for which the receiver wants no request
         """
         if error is None:
             pause = MAIL_PAUSE * sent if self.mail_to else 0
@@ -102,7 +104,9 @@ class Webhook:
         late = FAILING if now - since >= MAX_FAILING else None
         return dataclasses.replace(
             self,
-            due_at=now + min(2 ** min(self.failures, 12), most),
+            due_at=now + max(
+                min(2 ** min(self.failures, 12), most), min(least, MAX_PAUSE)
+            ),
             failures=self.failures + 1,
             failing_since=since,
             error=error[:MAX_ERROR],

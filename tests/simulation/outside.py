@@ -4,12 +4,12 @@
 import contextlib
 import dataclasses
 import json
-import smtplib
 from unittest import mock
 
-import requests
-
+from blazar_sched.domain import exception
 from blazar_sched.service.bus import notifier
+from blazar_sched.service.clients import mail
+from blazar_sched.service.clients import receiver
 
 EMAIL, WEBHOOK = 'email', 'webhook'
 
@@ -74,8 +74,8 @@ class Outside:
     def reached(self):
         """Have the actions of this process send to this receiver."""
         with (
-            mock.patch.object(smtplib, 'SMTP', lambda *a, **k: _Smtp(self)),
-            mock.patch.object(requests, 'post', self._post),
+            mock.patch.object(mail, '_send', lambda _, sent: self.mail(sent)),
+            mock.patch.object(receiver, 'post', self._post),
         ):
             yield
 
@@ -85,15 +85,13 @@ class Outside:
         end = message['Subject'].rpartition(' ends at ')[2]
         self._take(EMAIL, lease_id, key, end)
 
-    def _post(self, url, data, headers, **kwargs):
-        body, key = json.loads(data), headers['Idempotency-Key']
+    def _post(self, url, headers, body, *args, **kwargs):
+        body, key = json.loads(body), headers['Idempotency-Key']
         if 'payload' in body:
             self._take_crossing(body, key)
         else:
             self._take(WEBHOOK, body['lease_id'], key, body['end_date'])
-        answer = requests.Response()
-        answer.status_code = 204
-        return answer
+        return receiver.Answer(204)
 
     def _take(self, how, lease_id, key, about):
         with self._reached_at_times():
@@ -115,21 +113,7 @@ class Outside:
         """Fail before or after the message is received, now and then."""
         draw = self._luck.random() if self.trouble else 1.0
         if draw < self.trouble / 2:
-            raise requests.ConnectionError('nobody is there')
+            raise exception.Unavailable('nobody is there')
         yield
         if draw < self.trouble:
-            raise requests.ConnectionError('no answer')
-
-
-class _Smtp:
-    def __init__(self, outside):
-        self._outside = outside
-
-    def send_message(self, message):
-        self._outside.mail(message)
-
-    def quit(self):
-        pass
-
-    def close(self):
-        pass
+            raise exception.Unavailable('no answer')

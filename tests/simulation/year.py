@@ -168,7 +168,7 @@ class Year:
 
     def _post(self, url, *args):
         # One receiver of four is never there.
-        return 503 if url.endswith('/0') else 204
+        return receiver.Answer(503 if url.endswith('/0') else 204)
 
     # What projects and operators do
 

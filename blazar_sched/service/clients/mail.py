@@ -8,12 +8,15 @@ from email import utils
 from email.headerregistry import Address
 from email.message import EmailMessage
 import smtplib
+import socket
 import ssl
+import time
 
 from oslo_config import cfg
 
 from blazar_sched.conf import email as email_conf
 from blazar_sched.domain import exception
+from blazar_sched.service.clients import receiver
 from blazar_sched.service.clients import rest
 
 
@@ -64,12 +67,23 @@ def send(
         ) from e
 
 
+class _Connected(smtplib.SMTP):
+    """A client on a connection that there is already."""
+
+    def __init__(self, host: str, connection: socket.socket) -> None:
+        self._connection = connection
+        super().__init__(host)
+
+    def _get_socket(self, *_: object) -> socket.socket:
+        return self._connection
+
+
 def _send(options: cfg.ConfigOpts.GroupAttr, message: EmailMessage) -> None:
-    with contextlib.closing(
-        smtplib.SMTP(
-            options.smtp_host, options.smtp_port, timeout=options.timeout
-        )
-    ) as smtp:
+    host, until = options.smtp_host, time.monotonic() + options.timeout
+    with (
+        receiver.connected(host, options.smtp_port, until) as connection,
+        contextlib.closing(_Connected(host, connection)) as smtp,
+    ):
         if options.starttls:
             smtp.starttls(context=ssl.create_default_context())
         if options.username:

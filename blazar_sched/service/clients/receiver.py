@@ -1,18 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests to the receivers of webhooks, whose URLs projects choose.
+"""Requests to the receivers of webhooks, and to the operator's services.
+
+A request ends in a given time, however slowly the receiver answers, and reads
+no more of the response than its caller needs. Proxies of the environment are
+not used, and redirects are not followed.
 
 A project must not reach through the service what it cannot reach itself: each
-address of the receiver is checked, and the connection is made to a checked
-address, so that another answer of the name server changes nothing. Proxies of
-the environment are not used, redirects are not followed, and the body of the
-response is not read.
+address of a receiver whose URL a project has chosen is checked, and the
+connection is made to a checked address, so that another answer of the name
+server changes nothing.
 """
 
+import base64
 from collections.abc import Iterable
+from collections.abc import Iterator
 import contextlib
+import dataclasses
+from email import utils
 import http.client
 import ipaddress
-import re
 import socket
 import ssl
 import threading
@@ -20,24 +26,39 @@ import time
 from urllib import parse
 
 from blazar_sched.domain import exception
-
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+from blazar_sched.service.clients.address import is_allowed
+from blazar_sched.service.clients.address import Network
 
 # The most addresses of a receiver that are tried.
 MAX_ADDRESSES = 4
 _PORTS = {'http': 80, 'https': 443}
-# The public addresses of IPv6: all others are local, not assigned, or
-# translated to IPv4, as the addresses of 6to4 and Teredo are.
-_PUBLIC = ipaddress.ip_network('2000::/3')
-_TRANSLATED = [
-    ipaddress.ip_network(text) for text in ('2002::/16', '2001::/32')
-]
-# A status that ends a response, unlike those of 1xx. The bytes of a line, and
-# the lines, in which it must be found.
-_STATUS = re.compile(rb'HTTP/1\.[01] ([2-9][0-9]{2})[ \r\n]')
-_MAX_LINE = 8192
-_MAX_LINES = 100
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Answer:
+    """A response of a receiver.
+
+    :param body: the beginning of the body, as far as it was asked for
+    :param retry_after: the header Retry-After, if any
+    """
+
+    status: int
+    body: bytes = b''
+    retry_after: str | None = None
+
+    @property
+    def is_ok(self) -> bool:
+        return 200 <= self.status < 300
+
+    def pause(self, now: int) -> int:
+        """Return the seconds for which the receiver wants no request."""
+        try:
+            if (text := self.retry_after or '').isdecimal():
+                return int(text)
+            at = utils.parsedate_to_datetime(text).timestamp()
+        except (ValueError, OverflowError):
+            return 0
+        return max(0, int(at) - now)
 
 
 def check_url(url: str, allowed: Iterable[Network]) -> None:
@@ -70,66 +91,45 @@ def check_url(url: str, allowed: Iterable[Network]) -> None:
         )
 
 
-def is_allowed(address: Address, allowed: Iterable[Network]) -> bool:
-    """Tell whether requests may be sent to an address.
-
-    :param allowed: the networks that the operator allows besides public ones
-    """
-    mapped = getattr(address, 'ipv4_mapped', None)
-    if mapped is not None:
-        address = mapped
-    if any(address in network for network in allowed):
-        return True
-    return (
-        address.is_global and not address.is_multicast
-        and (address.version == 4 or address in _PUBLIC)
-        and not any(address in network for network in _TRANSLATED)
-    )
-
-
 def post(
     url: str,
     headers: dict[str, str],
     body: str,
     timeout: float,
-    allowed: Iterable[Network],
-) -> int:
-    """Post a body; return the status of the response.
+    allowed: Iterable[Network] | None = None,
+    most: int = 0,
+) -> Answer:
+    """Post a body; return the response.
 
-    :param timeout: seconds after which the request is given up, however slowly
-        the receiver reads and answers
+    :param timeout: seconds after which the request is given up
+    :param allowed: the networks that are allowed besides public addresses,
+        None for any address
+    :param most: the most bytes of the body of the response to read
     :raises Unavailable: if there is no response
     """
     until = time.monotonic() + timeout
     parts = parse.urlsplit(url)
-    host = str(parts.hostname)
-    port = parts.port or _PORTS[parts.scheme]
+    host, port = str(parts.hostname), parts.port or _PORTS[parts.scheme]
     target = (parts.path or '/') + (f'?{parts.query}' if parts.query else '')
-    connection = http.client.HTTPConnection(host, port)
+    user, _, name = parts.netloc.rpartition('@')
+    headers = {'Host': name, **headers}
+    if user:
+        login = base64.b64encode(parse.unquote(user).encode())
+        headers.setdefault('Authorization', f'Basic {login.decode()}')
     try:
-        sock = _connect(_addresses(host, port, allowed), until)
-        with sock:
+        with connected(host, port, until, allowed) as sock:
             if parts.scheme == 'https':
                 sock = ssl.create_default_context().wrap_socket(
-                    sock, server_hostname=host, do_handshake_on_connect=False
+                    sock, server_hostname=host
                 )
-            # Also while the receiver sends a byte now and then.
-            timer = threading.Timer(_left(until), _shut_down, [sock])
-            timer.daemon = True
-            timer.start()
-            try:
-                if isinstance(sock, ssl.SSLSocket):
-                    sock.do_handshake()
+            with sock:
+                connection = http.client.HTTPConnection(host, port)
                 connection.sock = sock
-                connection.request(
-                    'POST', target, body.encode(),
-                    {'Host': parts.netloc, **headers},
-                )
-                return _status(sock)
-            finally:
-                timer.cancel()
-                connection.close()
-                sock.close()
+                connection.request('POST', target, body.encode(), headers)
+                answer = _answer(sock, most)
+                # A body without a length ends where the connection ends.
+                _left(until)
+                return answer
     except (OSError, ValueError, http.client.HTTPException) as e:
         raise exception.Unavailable(
             'the receiver has no valid certificate'
@@ -139,21 +139,50 @@ def post(
         ) from e
 
 
-def _status(sock: socket.socket) -> int:
-    """Return the status of a response, of which no more is read.
+@contextlib.contextmanager
+def connected(
+    host: str,
+    port: int,
+    until: float,
+    allowed: Iterable[Network] | None = None,
+) -> Iterator[socket.socket]:
+    """Connect to a host until a monotonic time, when the connection ends.
+
+    :param allowed: as for `post`
+    :raises OSError: if no address of the host answers
+    :raises Unavailable: if the host has no address that is allowed
+    """
+    sock = _connect(_addresses(host, port, allowed), until)
+    # The end of the connection is that of each socket made of this one.
+    with sock, sock.dup() as same:
+        timer = threading.Timer(_left(until), _shut_down, [same])
+        timer.daemon = True
+        timer.start()
+        try:
+            yield sock
+        finally:
+            timer.cancel()
+
+
+def _answer(sock: socket.socket, most: int) -> Answer:
+    """Return the response that follows those of 1xx.
 
     :raises HTTPException: if there is none
     """
-    with sock.makefile('rb') as response:
-        for _ in range(_MAX_LINES):
-            found = _STATUS.match(response.readline(_MAX_LINE))
-            if found:
-                return int(found[1])
-    raise http.client.BadStatusLine('the response has no status')
+    with http.client.HTTPResponse(sock, method='POST') as response:
+        response.begin()
+        while response.status < 200:
+            # Where this is set, the response has begun already.
+            response.headers = None  # type: ignore[assignment]
+            response.begin()
+        return Answer(
+            response.status, response.read(most) if most else b'',
+            response.headers['Retry-After'],
+        )
 
 
 def _addresses(
-    host: str, port: int, allowed: Iterable[Network]
+    host: str, port: int, allowed: Iterable[Network] | None
 ) -> list[tuple[str, int]]:
     """Return the addresses of a receiver to which requests may be sent.
 
@@ -165,7 +194,7 @@ def _addresses(
             host, port, type=socket.SOCK_STREAM
         )
         # Without the scope of a link-local address.
-        if is_allowed(
+        if allowed is None or is_allowed(
             ipaddress.ip_address(str(where[0]).partition('%')[0]), allowed
         )
     ]
@@ -203,5 +232,4 @@ def _left(until: float) -> float:
 
 def _shut_down(sock: socket.socket) -> None:
     with contextlib.suppress(OSError):
-        # Not the method of a TLS socket, which would change its state.
-        socket.socket.shutdown(sock, socket.SHUT_RDWR)
+        sock.shutdown(socket.SHUT_RDWR)

@@ -7,11 +7,11 @@ import json
 from typing import Any
 
 from oslo_config import cfg
-import requests
 
 from blazar_sched.conf import webhook as webhook_conf
 from blazar_sched.domain import exception
 from blazar_sched.service import faults
+from blazar_sched.service.clients import receiver
 from blazar_sched.service.clients import rest
 
 SIGNATURE = 'X-Signature'
@@ -29,30 +29,19 @@ def post(
     :raises Unavailable: if the request is not accepted: any answer but 2xx
     """
     options = conf[webhook_conf.GROUP]
-    body = json.dumps(content).encode()
+    body = json.dumps(content)
     headers = {
         **rest.cause(), 'Content-Type': 'application/json', KEY: key
     }
     if options.secret:
         headers[SIGNATURE] = hmac.new(
-            options.secret.encode(), body, hashlib.sha256
+            options.secret.encode(), body.encode(), hashlib.sha256
         ).hexdigest()
     rest.begin_request()
-    try:
-        answer = requests.post(
-            url,
-            data=body,
-            headers=headers,
-            timeout=options.timeout,
-            allow_redirects=False,
-        )
-    except requests.RequestException as e:
-        raise exception.Unavailable(
-            'the webhook is unreachable', detail=str(e)
-        ) from e
+    answer = receiver.post(url, headers, body, options.timeout, most=200)
     faults.point('webhook:asked')
-    if not 200 <= answer.status_code < 300:
+    if not answer.is_ok:
         raise exception.Unavailable(
-            f'the webhook answered {answer.status_code}',
-            detail=answer.text[:200],
+            f'the webhook answered {answer.status}',
+            detail=answer.body.decode(errors='replace'),
         )

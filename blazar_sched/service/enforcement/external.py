@@ -9,11 +9,11 @@ classes, and the service can be notified of what was created and updated.
 """
 
 import datetime
+import json
 from typing import Any
 
 from oslo_config import cfg
 from oslo_log import log
-import requests
 
 from blazar_sched.conf import keystone as keystone_conf
 from blazar_sched.domain import exception
@@ -22,13 +22,17 @@ from blazar_sched.domain.floating_ip import FloatingIP
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import Reservation
+from blazar_sched.service.clients import receiver
 from blazar_sched.service.clients import rest
 from blazar_sched.service.enforcement import base
 
 LOG = log.getLogger(__name__)
 
-# Seconds that the service may take to answer, while a client waits.
+# Seconds that the service may take to answer, while a client waits, and the
+# most bytes of an answer, and characters of a reason, that count.
 TIMEOUT = 20
+MAX_ANSWER = 65536
+MAX_REASON = 500
 # The most tries to notify the service of what has happened.
 TRIES = 2
 CHECK_CREATE = 'check_create'
@@ -131,23 +135,25 @@ class ExternalServiceFilter(base.Filter):
     ) -> None:
         if question not in self._endpoints:
             return
+        body = json.dumps({
+            'context': self._context(lease),
+            'lease': _lease(lease, held),
+            **also,
+        })
+        headers = {
+            'Content-Type': 'application/json',
+            **rest.cause(), **self._headers(),
+        }
         try:
-            answer = requests.post(
-                self._endpoints[question],
-                json={
-                    'context': self._context(lease),
-                    'lease': _lease(lease, held),
-                    **also,
-                },
-                headers={**rest.cause(), **self._headers()},
-                timeout=TIMEOUT,
-                allow_redirects=False,
+            answer = receiver.post(
+                self._endpoints[question], headers, body, TIMEOUT,
+                most=MAX_ANSWER,
             )
-        except requests.RequestException as e:
+        except exception.Unavailable as e:
             raise exception.Unavailable(
-                'the external service is unreachable'
+                'the external service is unreachable', detail=e.detail
             ) from e
-        if answer.status_code != _YES:
+        if answer.status != _YES:
             raise exception.ExternalServiceFilter(_reason(answer))
 
     def _headers(self) -> dict[str, str]:
@@ -167,16 +173,16 @@ class ExternalServiceFilter(base.Filter):
         }
 
 
-def _reason(answer: requests.Response) -> str:
+def _reason(answer: receiver.Answer) -> str:
     """Return the reason that the service gives to its users."""
     try:
-        if answer.status_code == _NO:
-            return str(answer.json()['message'])
+        if answer.status == _NO:
+            return str(json.loads(answer.body)['message'])[:MAX_REASON]
     except (ValueError, LookupError, TypeError):
         pass
     LOG.warning(
         'The external service answered %d: %s',
-        answer.status_code, answer.text[:200],
+        answer.status, answer.body[:200].decode(errors='replace'),
     )
     return DENIED
 

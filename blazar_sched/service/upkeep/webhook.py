@@ -52,9 +52,10 @@ MAX_SENT = 500
 # After so many refused notifications a turn ends.
 MAX_REFUSED = 10
 _GONE = 410
+_BUSY = (429, 503)
 # A turn also ends at these statuses of a response, and without a response:
 # they concern the receiver, and not one notification.
-_OF_ALL = (None, _GONE, 429, 503)
+_OF_ALL = (None, _GONE, *_BUSY)
 # The seconds for which a name server may be slow.
 SLACK = 60
 
@@ -198,12 +199,13 @@ class Webhooks(loop.Looped):
         last: Delivery | None = None
         error: str | None = None
         status: int | None = 200
+        pause = 0
         while (
             status not in _OF_ALL and len(sent) < most
             and len(refused) < MAX_REFUSED and self._monotonic() < until
             and (last := self._ledger.next_delivery(claimed, last, refused))
         ):
-            failure, status = self._send(claimed, last)
+            failure, status, pause = self._send(claimed, last)
             error = failure or error
             if failure is None:
                 sent.append(last.id)
@@ -215,6 +217,7 @@ class Webhooks(loop.Looped):
             now, len(sent), error, status == _GONE,
             webhook.MAX_PAUSE if status in _OF_ALL
             else webhook.MAX_PAUSE_OF_REFUSED,
+            pause,
         )
         if error is not None:
             LOG.warning(
@@ -249,29 +252,36 @@ class Webhooks(loop.Looped):
 
     def _send(
         self, claimed: Webhook, delivery: Delivery
-    ) -> tuple[str | None, int | None]:
+    ) -> tuple[str | None, int | None, int]:
         """Send a notification.
 
-        :returns: the error, None if there is none; and the status of the
-            response, None if there is no response
+        :returns: the error, None if there is none; the status of the response,
+            None if there is no response; and the seconds for which a busy
+            receiver wants no request
         """
         try:
             if claimed.mail_to is None:
-                status = self._post(claimed, delivery)
+                answer = self._post(claimed, delivery)
             else:
                 self._mail(claimed, claimed.mail_to, delivery)
-                status = 200
+                answer = receiver.Answer(200)
         except (exception.InvalidInput, exception.Unavailable) as e:
             # The project is not told what the receiver, or a name server, has
             # answered: that is the detail.
             LOG.info('Webhook %s: %s', claimed.id, e)
-            return str(e.args[0]), None
-        if 200 <= status < 300:
-            return None, status
-        return f'the receiver has answered {status}', status
+            return str(e.args[0]), None, 0
+        if answer.is_ok:
+            return None, answer.status, 0
+        busy = answer.status in _BUSY
+        return (
+            f'the receiver has answered {answer.status}', answer.status,
+            answer.pause(int(self._clock())) if busy else 0,
+        )
 
-    def _post(self, claimed: Webhook, delivery: Delivery) -> int:
-        """Post a notification to a receiver; return the status.
+    def _post(
+        self, claimed: Webhook, delivery: Delivery
+    ) -> receiver.Answer:
+        """Post a notification to a receiver; return the response.
 
         :raises Unavailable: if the receiver sends no response
         """

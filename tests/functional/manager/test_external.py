@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The external service, over real HTTP: its requests and its decisions."""
 
+import contextlib
 from http import server
 import json
 import queue
@@ -27,6 +28,7 @@ ADDRESS_ID = '00000000-0000-4000-8000-000000000000'
 class Service:
     """A service that responds with `answers` in turn, then 204; see `asked`.
 
+    An answer has a status, and the body or a function that writes the body.
     `ids` has the id of the request that has caused each request.
     """
 
@@ -70,7 +72,10 @@ class _Handler(server.BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header('Location', self.service.url)
         self.end_headers()
-        self.wfile.write(text.encode())
+        with contextlib.suppress(OSError):
+            text(self.wfile) if callable(text) else (
+                self.wfile.write(text.encode())
+            )
 
     def log_message(self, *args):
         pass
@@ -697,3 +702,44 @@ class TestEndpoints:
 def _asked():
     lease = Lease('l1', 'lease', 'p1', 'u1', 0, 1, 'PENDING')
     return base.LeaseChange(lease, None, 0)
+
+
+def test_an_answer_that_takes_for_ever_is_given_up(
+    world, service, whole, monkeypatch
+):
+    """A byte now and then does not make the time longer."""
+    monkeypatch.setattr(external, 'TIMEOUT', 0.5)
+    over = threading.Event()
+
+    def drip(body):
+        while not over.wait(0.05):
+            body.write(b'x')
+
+    service.answers = [(403, drip)]
+    with pytest.raises(exception.Unavailable, match='unreachable'):
+        world.create(whole())
+    over.set()
+    assert world.ledger.leases() == []
+
+
+def test_the_end_of_a_large_answer_is_not_read(world, service, whole):
+    sent = queue.Queue()
+
+    def send(body):
+        body.write(b'{"message": "')
+        for number in range(1000):
+            body.write(bytes(1_000_000))
+            sent.put(number)
+
+    service.answers = [(403, send)]
+    with pytest.raises(exception.ExternalServiceFilter) as refused:
+        world.create(whole())
+    assert str(refused.value) == external.DENIED
+    assert sent.qsize() < 1000
+
+
+def test_a_long_reason_is_cut(world, service, whole):
+    service.answers = [(403, json.dumps({'message': 'x' * 60_000}))]
+    with pytest.raises(exception.ExternalServiceFilter) as refused:
+        world.create(whole())
+    assert str(refused.value) == 'x' * 500

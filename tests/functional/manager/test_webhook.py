@@ -22,6 +22,11 @@ from tests import waiting
 from tests.functional.manager.conftest import hosts
 
 
+# A time, and 8 seconds later as in a header.
+NOON = 1_800_014_400
+DATE = 'Fri, 15 Jan 2027 12:00:08 GMT'
+
+
 @pytest.fixture
 def near(conf, request):
     """A world whose webhooks may send to loopback."""
@@ -249,6 +254,26 @@ def test_a_receiver_that_is_busy_gets_one_request(near, hook, status):
         near.create(start=1000 * n + 1000, end=1000 * n + 2000)
     hook.answers = [status]
     send(near)
+    assert len(hook.requests()) == 1
+
+
+@pytest.mark.parametrize('status, asked, seconds', [
+    (429, '8', 8), (503, '8', 8), (429, None, 1), (429, 'soon', 1),
+    (429, '-8', 1), (429, '99999999999', 3600), (429, '0', 1), (500, '8', 1),
+    (503, DATE, 8), (503, 'Thu, 01 Jan 1970 00:00:00 GMT', 1),
+])
+def test_a_receiver_says_when_it_wants_the_next_request(
+    near, hook, status, asked, seconds
+):
+    near.clock.now = NOON
+    register(near, hook.url)
+    near.create()
+    hook.answers = [status]
+    hook.headers = {} if asked is None else {'Retry-After': asked}
+    send(near)
+    send(near, seconds=seconds - 1)
+    assert len(hook.requests()) == 1
+    send(near, seconds=1)
     assert len(hook.requests()) == 1
 
 
