@@ -31,7 +31,7 @@ class Lease:
     `changes` is the number of changes that the ledger has written.
     `needs_approval` has the refusals of approval filters, if any, with which
     the lease was held as an offer, and `approved_by` is the id of the user who
-    has lifted these limits.
+    has lifted these limits, for what the lease was then and nothing more.
     """
 
     id: str
@@ -141,6 +141,19 @@ class Lease:
             e.status != states.EVENT_IN_PROGRESS
             or e.event_type == event.VACATE_HOSTS
             for e in self.events
+        )
+
+    def is_within(self, granted: 'Lease') -> bool:
+        """Tell whether the lease is no more than it was when it was granted.
+
+        What was approved, or admitted by the limits, is the window with the
+        reservations: a later window is another one, and so is a reservation
+        that takes the place of another.
+        """
+        known = {r.id: r for r in granted.reservations}
+        return granted.window.includes(self.window) and all(
+            r.id in known and r.is_within(known[r.id])
+            for r in self.reservations
         )
 
     def _time_of(self, event_type: str) -> int | None:

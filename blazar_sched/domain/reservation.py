@@ -83,6 +83,21 @@ class Reservation:
     def resource_type(self) -> str:
         return self.demand.resource_type
 
+    def is_within(self, granted: 'Reservation') -> bool:
+        """Tell whether the reservation is no more than one that was granted.
+
+        The kind is what is reserved beside the amount: the resource type, the
+        requirement for hosts, the size or the flavor. Lending and sharing may
+        be given up, and not be added.
+        """
+        return (
+            (self.demand.kind, self.product)
+            == (granted.demand.kind, granted.product)
+            and self.demand.most <= granted.demand.most
+            and set(self.projects) <= set(granted.projects)
+            and self.lend <= granted.lend
+        )
+
     def encode(self) -> dict[str, Any]:
         """Return the fields by name, with `parameters` for the demand.
 

@@ -143,6 +143,10 @@ class Bookings:
                 lease,
                 needs_approval=self.enforcement.check_limits(tx, change),
             )
+            if lease.is_waiting:
+                # Nobody has let the project have this room yet.
+                tx.add_lease(lease, ())
+                return lease
         self.writer.write(tx, [(lease, placed, displaced)])
         if admission is not None:
             admission.check(tx, change)

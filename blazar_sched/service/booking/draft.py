@@ -150,6 +150,8 @@ class Drafts:
                 _acts_on_start(reservations),
             ),
         )
+        if not new.is_within(old):
+            new = dataclasses.replace(new, approved_by=None)
         _check_actions(old, new)
         _check_announced(new, old)
         return self._announced_late(old, new, now)

@@ -249,16 +249,22 @@ class LeaseRequests(loop.Looped):
             )
         last = self._requests.lease(new, new.latest_start, now)
         check_on_hosts(last)
+        project = self._enforcement.project(self._ledger, new.project_id)
+        for each in self._requests.requested_leases(
+            self._ledger.waiting_requests(new.project_id), now
+        ):
+            project.add(each.lease, {})
         try:
             self._enforcement.check_limits(
-                self._ledger, LeaseChange(last, None, now)
+                self._ledger, LeaseChange(last, None, now), project
             )
         except (
             exception.MinStartLead,
             exception.MaxStartHorizon,
             exception.MaxEndHorizon,
         ) as e:
-            raise type(e)(e.args[0], 'latest_start_date') from e
+            e.field = e.kwargs['field'] = 'latest_start_date'
+            raise
         suitable = self._ledger.read_replica(
             lambda replica: lease_request.suitable_hosts(replica, last)
         )
@@ -571,8 +577,14 @@ class LeaseRequests(loop.Looped):
             forbids the lease in another window
         """
         change = self._bookings.writer.move(tx, lease, held, start, now)
+        # The request was for any of its starts.
+        granted = dataclasses.replace(
+            lease, start=change.lease.start, end=change.lease.end
+        )
         try:
-            self._enforcement.check_limits(tx, change)
+            self._enforcement.check_limits(
+                tx, dataclasses.replace(change, granted=granted)
+            )
         except exception.LimitExceeded as e:
             raise exception.NotEnoughHostsAvailable(str(e)) from e
 

@@ -113,15 +113,25 @@ class LeaseWriter:
             old, {'start': start, 'duration': old.window.duration}, now
         )
         new = dataclasses.replace(moved, updated_at=now)
-        placed, displaced = self.place(tx.replica, new, now)
-        tx.put_lease(new)
+        placed = self.put(tx, new, now)
+        notifier.lease(tx, LEASE_UPDATE, new)
+        return LeaseChange(new, old, now, placed, held)
+
+    def put(
+        self, tx: PlacingTx, lease: Lease, now: int
+    ) -> lease_placing.Allocations:
+        """Place a lease that the ledger has without hosts, and write it.
+
+        :raises NotEnoughHostsAvailable: if a reservation finds no room
+        """
+        placed, displaced = self.place(tx.replica, lease, now)
+        tx.put_lease(lease)
         for reservation_id, allocations in placed.items():
             tx.put_allocations(reservation_id, allocations, now)
         _forget_leavable(tx)
         _put_paths(tx, displaced)
-        self._book(tx, new, new.window)
-        notifier.lease(tx, LEASE_UPDATE, new)
-        return LeaseChange(new, old, now, placed, held)
+        self._book(tx, lease, lease.window)
+        return placed
 
     def change(
         self,

@@ -5,8 +5,9 @@ A held offer is a lease in the status CREATING: it has the allocations of the
 lease, so that no other lease gets its room, and one event, with which the
 offer lapses. Accepting the offer makes it a lease with the same id.
 
-The room of a lease that only approval filters refuse can be held, too. Such an
-offer can be accepted once an administrator has approved the offer.
+A lease that only approval filters refuse can be held, too. Such an offer gets
+its room, and can be accepted, once an administrator has approved the offer: a
+project cannot keep room from others beyond its limits by itself.
 """
 
 from collections.abc import Mapping
@@ -17,6 +18,7 @@ from blazar_sched.domain import event
 from blazar_sched.domain import exception
 from blazar_sched.domain import plural
 from blazar_sched.domain import states
+from blazar_sched.domain.demand import Addresses
 from blazar_sched.domain.lease import Lease
 from blazar_sched.placing import lease_placing
 from blazar_sched.service.booking import idempotency
@@ -34,7 +36,6 @@ from blazar_sched.service.bus.notifier import OFFER_WAIT
 from blazar_sched.service.enforcement.base import LeaseChange
 from blazar_sched.service.ledger.reader import Reader
 from blazar_sched.service.ledger.tx import PlacingTx
-from blazar_sched.service.ledger.tx import Tx
 
 _Shown = dict[str, Any]
 
@@ -135,14 +136,17 @@ class Offers:
             `approved`, and `hold`, the seconds from now on
         :raises InvalidInput: if the offer would be held for too long
         :raises OfferNotFound: if the project has no such offer
+        :raises NotEnoughHostsAvailable: if the room of an offer that is
+            approved is taken
         """
         now, seconds = self._bookings.now(), values['hold']
         approved = values['approved']
         if seconds is not None:
             self._check_hold(seconds)
 
-        def work(tx: Tx) -> _Shown:
+        def work(tx: PlacingTx) -> _Shown:
             held = tx.offer(offer_id, project_id)
+            was_waiting = held.is_waiting
             if seconds is not None:
                 held = _held_for(held, now, seconds)
             if approved is not None:
@@ -152,12 +156,25 @@ class Offers:
                 notifier.offer(
                     tx, OFFER_APPROVE if approved else OFFER_REFUSE, held
                 )
-            tx.put_lease(dataclasses.replace(held, updated_at=now))
+            held = dataclasses.replace(held, updated_at=now)
+            if was_waiting and not held.is_waiting:
+                self._bookings.writer.put(tx, held, now)
+            else:
+                tx.put_lease(held)
+            if held.is_waiting and not was_waiting:
+                self._release(tx, held, now)
             return self._shown(tx, held)
 
-        shown = self._ledger.write(work)
+        shown = self._ledger.commit(work)
         self._bookings.runner.wake()
         return shown
+
+    def _release(self, tx: PlacingTx, held: Lease, now: int) -> None:
+        """Take an offer off its hosts, and from its floating IPs."""
+        self._bookings.writer.release(tx, held, now)
+        for each in held.reservations:
+            if isinstance(each.demand, Addresses):
+                tx.put_floating_ip_allocations(each.id, (), held.window)
 
     def delete(self, offer_id: str, project_id: str | None) -> None:
         """Delete a held offer, so that its room is free again.
@@ -199,8 +216,11 @@ class Offers:
         def accept(tx: PlacingTx) -> Lease:
             held = _still_held(tx, values, now)
             lease = self._bookings.drafts.accepted(held, values, now)
-            placed = lease_placing.allocations_of(tx.replica, held)
-            tx.put_lease(lease)
+            if held.is_waiting:
+                placed = self._bookings.writer.put(tx, lease, now)
+            else:
+                placed = lease_placing.allocations_of(tx.replica, held)
+                tx.put_lease(lease)
             notifier.lease(tx, LEASE_CREATE, lease)
             admission.check(tx, LeaseChange(
                 lease, None, now, placed, asked_at=held.created_at,
@@ -297,7 +317,9 @@ class Offers:
             'reservations': [
                 {
                     'resource_type': r.resource_type,
-                    'available': r.demand.count(
+                    # What the approval has to find room for.
+                    'available': r.demand.least if held.is_waiting
+                    else r.demand.count(
                         [a for a in allocations if a.reservation_id == r.id]
                     ),
                 }

@@ -31,8 +31,8 @@ from blazar_sched.domain import calendar
 from blazar_sched.domain import exception
 from blazar_sched.domain import states
 from blazar_sched.domain import webhook
-from blazar_sched.domain.demand import Demand
 from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.reservation import Reservation
 from blazar_sched.service import entry_points
 from blazar_sched.service.clients import keystone
 from blazar_sched.service.enforcement import base
@@ -347,8 +347,8 @@ class Admission:
         return (
             self._allowed is not None
             and self._allowed.current == request.current
-            and self._allowed.lease.window == request.lease.window
-            and _demands(self._allowed.lease) == _demands(request.lease)
+            and self._allowed.lease.window.includes(request.lease.window)
+            and _is_within(request.lease, self._allowed.lease)
         )
 
     def _check_external(
@@ -361,8 +361,11 @@ class Admission:
         self._allowed = request
 
 
-def _demands(lease: Lease) -> list[Demand]:
-    return [each.demand for each in lease.reservations]
+def _is_within(lease: Lease, granted: Lease) -> bool:
+    """Compare reservations by position: those of a new draft are new."""
+    return len(lease.reservations) == len(granted.reservations) and all(
+        map(Reservation.is_within, lease.reservations, granted.reservations)
+    )
 
 
 def _load(conf: cfg.ConfigOpts) -> _Filters:

@@ -68,6 +68,7 @@ class LeaseChange:
     :param asked_at: when the project has asked for the lease, by a lease
         request or a held offer, in epoch seconds; None for now
     :param lifted: whether the limits of approval filters are lifted
+    :param granted: what the project may have already, by default `current`
     """
 
     lease: Lease
@@ -77,6 +78,7 @@ class LeaseChange:
     held: Allocations = dataclasses.field(default_factory=dict)
     asked_at: int | None = None
     lifted: bool = False
+    granted: Lease | None = None
 
     @property
     def project_id(self) -> str:
@@ -90,11 +92,17 @@ class LeaseChange:
             and self.lease.reservations == self.current.reservations
         )
 
+    @property
+    def is_within(self) -> bool:
+        """Return whether the lease is to be no more than was granted."""
+        granted = self.granted or self.current
+        return granted is not None and self.lease.is_within(granted)
+
 
 class Project:
     """The leases of a project that are not over, with their whole hosts.
 
-    Held offers are leases, except for offers that wait for approval.
+    Held offers are leases, also while they wait for approval.
     They and the past are read from the ledger at most once, on the first use.
 
     :param source: the ledger or a commit
@@ -208,10 +216,8 @@ class Project:
 
     @functools.cached_property
     def _leases(self) -> dict[str, Lease]:
-        # An offer that nobody has approved yet keeps no lease from being made.
         return {
             lease.id: lease for lease in self._source.open_leases(self.id)
-            if not lease.is_waiting
         }
 
     @functools.cached_property
@@ -273,6 +279,14 @@ class Filter:
         A lease request waits for no earlier start.
         """
         return now
+
+    def passes(self, request: LeaseChange) -> bool:
+        """Return whether no limit applies to a lease.
+
+        So a lease that was admitted before a limit was lowered, or that was
+        approved, can be made smaller.
+        """
+        return request.is_within or self.exempts(request.project_id)
 
     def exempts(self, project_id: str) -> bool:
         """Return whether the filter never refuses leases of a project."""
@@ -366,17 +380,13 @@ def limit(
     refusal: type[exception.LimitExceeded],
     most: int,
     value: int | Fraction,
-    current: int | Fraction,
     what: str,
     field: str,
 ) -> None:
-    """Refuse a value beyond the limit, unless it is no more than before.
-
-    So a lease that was admitted before the limit was lowered can be made
-    smaller.
+    """Refuse a value beyond the limit.
 
     :param what: the error message, in which ``{most}`` is the limit
     :raises LimitExceeded: as the subclass `refusal`
     """
-    if most != NO_LIMIT and value > max(most, current):
+    if most != NO_LIMIT and value > most:
         raise refusal(what.format(most=most), field=field)

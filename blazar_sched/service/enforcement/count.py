@@ -23,22 +23,22 @@ class MaxLeasesFilter(base.Filter):
         )]
 
     def check(self, request: base.LeaseChange, project: base.Project) -> None:
-        """Refuse a new lease that exceeds the limit.
+        """Refuse a lease that exceeds the limit.
 
         :raises MaxLeases: if the lease exceeds the limit
         """
         most = self._most(project, 'max_leases_per_project')
         if (
-            request.current is not None
-            or most == base.NO_LIMIT
-            or self.exempts(request.project_id)
+            most == base.NO_LIMIT
+            or self.passes(request)
+            # There are no more leases than before, but one that was approved.
+            or request.current and request.current.approved_by is None
         ):
             return
         base.limit(
             exception.MaxLeases,
             most,
             1 + project.sums(_count, request.lease)[_LEASES],
-            0,
             'a project may have {most} leases at most',
             'project_id',
         )

@@ -18,13 +18,12 @@ class MaxLeaseDurationFilter(base.Filter):
 
         :raises MaxLeaseDuration: naming end_date
         """
-        if self.exempts(request.project_id):
+        if self.passes(request):
             return
         base.limit(
             exception.MaxLeaseDuration,
             self._most(project, 'max_lease_duration'),
             request.lease.window.duration,
-            request.current.window.duration if request.current else 0,
             base.endless(
                 request.lease, 'a lease may last at most {most} seconds'
             ),

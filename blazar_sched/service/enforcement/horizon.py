@@ -33,13 +33,15 @@ class MaxHorizonFilter(base.Filter):
         :raises MaxStartHorizon: naming start_date
         :raises MaxEndHorizon: naming end_date
         """
-        if self.exempts(request.project_id):
+        if self.passes(request):
             return
         lease, current, now = request.lease, request.current, request.now
         asked_at = now if request.asked_at is None else request.asked_at
-        # The start of a lease may stay, or become later.
+        # The start of a lease may stay, or become later; but that which was
+        # approved for another lease.
         if lease.start < self.first_start(project, asked_at) and not (
             current and lease.start >= current.start
+            and (current.approved_by is None or current.start <= now)
         ):
             least = self._most(project, 'min_start_lead')
             raise exception.MinStartLead(
@@ -50,7 +52,6 @@ class MaxHorizonFilter(base.Filter):
             exception.MaxStartHorizon,
             self._most(project, 'max_start_horizon'),
             lease.start - now,
-            current.start - now if current else 0,
             'a lease may start at most {most} seconds from now',
             'start_date',
         )
@@ -58,7 +59,6 @@ class MaxHorizonFilter(base.Filter):
             exception.MaxEndHorizon,
             self._most(project, 'max_end_horizon'),
             lease.end - now,
-            current.end - now if current else 0,
             base.endless(
                 lease, 'a lease may end at most {most} seconds from now'
             ),

@@ -28,16 +28,18 @@ class ProductFilter(base.Filter):
         :raises MaxLeaseDuration: naming end_date
         :raises MaxUnits: if all projects would have too many units at a time
         """
-        lease = request.lease
-        wanted, had = units(lease), units(request.current)
+        lease, current = request.lease, request.current
+        wanted = units(lease)
+        if current is not None and lease.is_within(current):
+            return
         products = self._products() if wanted else {}
         for name in wanted.keys() & products.keys():
-            product, current = products[name], request.current
+            product = products[name]
             base.limit(
                 exception.MaxLeaseDuration,
-                product.max_duration or base.NO_LIMIT,
+                base.NO_LIMIT if self.passes(request)
+                else product.max_duration or base.NO_LIMIT,
                 lease.window.duration,
-                current.window.duration if current and had[name] else 0,
                 base.endless(
                     lease,
                     f'a lease of {name} may last at most {{most}} seconds',
@@ -49,8 +51,6 @@ class ProductFilter(base.Filter):
                 base.limit(
                     exception.MaxUnits, product.max_units,
                     others + wanted[name],
-                    had[name] + peak(project.booked(name, current))
-                    if current and had[name] else 0,
                     f'there are at most {{most}} of {name} at a time, '
                     f'{others} are taken',
                     'reservations',

@@ -27,12 +27,8 @@ class _Size:
     amounts: Counter[str] = dataclasses.field(default_factory=Counter)
     seconds: Counter[str] = dataclasses.field(default_factory=Counter)
 
-    def plus(
-        self, lease: Lease | None, amounts: Mapping[str, int]
-    ) -> '_Size':
-        """Return the size with one lease more, if any."""
-        if lease is None:
-            return self
+    def plus(self, lease: Lease, amounts: Mapping[str, int]) -> '_Size':
+        """Return the size with one lease more."""
         more = _Size(self.since, self.amounts.copy(), self.seconds.copy())
         more.amounts.update(amounts)
         more.seconds.update(_seconds(lease, amounts, self.since))
@@ -109,11 +105,13 @@ class MaxResourcesFilter(base.Filter):
             return
         lease, current = request.lease, request.current
         new = base.amounts(lease, project.hosts_of(request.placed))
-        old: Counter[str] = Counter()
-        if current is not None:
-            old = base.amounts(current, project.hosts_of(request.held))
+        # Fewer hosts may be larger ones.
+        if current is not None and request.is_within and new <= base.amounts(
+            current, project.hosts_of(request.held)
+        ):
+            return
         self._check(
-            _Size().plus(lease, new), _Size().plus(current, old),
+            _Size().plus(lease, new),
             self._resources(project, 'max_resources_per_lease'),
             self._most(project, 'max_weight_per_lease'),
             base.NO_LIMIT, 'a lease',
@@ -125,9 +123,8 @@ class MaxResourcesFilter(base.Filter):
         )
         if limits == ({}, base.NO_LIMIT, base.NO_LIMIT):
             return
-        others = self._used(project, lease)
         self._check(
-            others.plus(lease, new), others.plus(current, old),
+            self._used(project, lease).plus(lease, new),
             *limits, 'the leases of a project',
         )
 
@@ -154,31 +151,29 @@ class MaxResourcesFilter(base.Filter):
     def _check(
         self,
         new: _Size,
-        old: _Size,
         resources: Mapping[str, int],
         weight: int,
         weight_hours: int,
         whose: str,
     ) -> None:
-        """Refuse a size beyond the limits, unless it is no more than before.
+        """Refuse a size beyond the limits.
 
         :param resources: the limits by resource class
         """
         for name, most in resources.items():
             base.limit(
                 exception.MaxResources, most,
-                new.amounts[name], old.amounts[name],
+                new.amounts[name],
                 f'{whose} may reserve at most {{most}} of {name}', _FIELD,
             )
         base.limit(
             exception.MaxWeight, weight,
-            self._weight(new.amounts), self._weight(old.amounts),
+            self._weight(new.amounts),
             f'{whose} may have a weight of at most {{most}}', _FIELD,
         )
         base.limit(
             exception.MaxWeightHours, weight_hours,
             self._weight(new.seconds) / _HOUR,
-            self._weight(old.seconds) / _HOUR,
             f'{whose} may have at most {{most}} weight x hours', _FIELD,
         )
 

@@ -11,19 +11,19 @@ _FIELD = 'reservations'
 _HOSTS, _INSTANCES = 'hosts', 'instances'
 
 
-def _hosts(lease: Lease | None) -> int:
+def _hosts(lease: Lease) -> int:
     """Return how many whole hosts a lease may get."""
     return sum(
         r.demand.most
-        for r in (lease.reservations if lease else ())
+        for r in lease.reservations
         if r.demand.whole
     )
 
 
-def _instances(lease: Lease | None) -> int:
+def _instances(lease: Lease) -> int:
     return sum(
         r.demand.most
-        for r in (lease.reservations if lease and lease.is_limited else ())
+        for r in (lease.reservations if lease.is_limited else ())
         if r.demand.slot
     )
 
@@ -60,7 +60,7 @@ class MaxSizeFilter(base.Filter):
         :raises MaxHosts: if the lease asks for too many hosts
         :raises MaxInstances: if the lease asks for too many instances
         """
-        if self.exempts(request.project_id):
+        if self.passes(request):
             return
         self._check_lease(request, project)
         hosts, instances = (
@@ -78,7 +78,6 @@ class MaxSizeFilter(base.Filter):
             exception.MaxHosts,
             self._most(project, 'max_hosts_per_lease'),
             _hosts(request.lease),
-            _hosts(request.current),
             'a lease may have at most {most} hosts',
             _FIELD,
         )
@@ -86,7 +85,6 @@ class MaxSizeFilter(base.Filter):
             exception.MaxInstances,
             self._most(project, 'max_instances_per_lease'),
             _instances(request.lease),
-            _instances(request.current),
             'a lease may have at most {most} instances',
             _FIELD,
         )
@@ -103,7 +101,6 @@ class MaxSizeFilter(base.Filter):
             exception.MaxHosts,
             most_hosts,
             hosts + _hosts(request.lease),
-            hosts + _hosts(request.current),
             'the leases of a project may have at most {most} hosts',
             _FIELD,
         )
@@ -111,7 +108,6 @@ class MaxSizeFilter(base.Filter):
             exception.MaxInstances,
             most_instances,
             instances + _instances(request.lease),
-            instances + _instances(request.current),
             'the leases of a project may have at most {most} instances',
             _FIELD,
         )

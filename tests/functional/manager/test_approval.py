@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from blazar_sched.domain import exception
+from blazar_sched.domain.lease import Lease
 from blazar_sched.service import enforcement
 from blazar_sched.service import faults
 from blazar_sched.service.booking import offer as offers
@@ -33,7 +34,7 @@ def conf(conf):
 def world(world):
     """A cloud with four hosts."""
     for name in 'abcd':
-        world.add_host(name)
+        world.add_host(name, gpu='1')
     return world
 
 
@@ -96,10 +97,10 @@ def test_an_offer_above_a_limit_waits_for_approval(world, whole, hold, sent):
     offer = hold()
 
     assert (offer['needs_approval'], offer['limited_by']) == (WORDS, 'policy')
-    # The room is held.
-    assert hold(3) is None
     assert refused(world, offer) == WORDS + CAN_BE_APPROVED
     shown = change(world, offer, approved=True)
+    # The room is held.
+    assert hold(3) is None
     assert (shown['needs_approval'], shown['approved_by']) == (WORDS, 'admin')
     assert world.manager.offers.list('project') == [shown]
     lease = accept(world, offer)
@@ -111,6 +112,36 @@ def test_an_offer_above_a_limit_waits_for_approval(world, whole, hold, sent):
     ]
     assert sent[0][1]['needs_approval'] == WORDS
     assert sent[1][1]['approved_by'] == 'admin'
+
+
+def test_an_offer_holds_no_room_before_it_is_approved(world, whole, hold):
+    """However many offers wait, again and again, others get the room."""
+    offers = [hold(4) for _ in range(3)]
+    lease = world.create(whole(4, 4), project_id='other')
+    with pytest.raises(exception.NotEnoughHostsAvailable):
+        change(world, offers[0], approved=True, hold=30)
+    [shown, *_] = [
+        each for each in world.manager.offers.list(None)
+        if each['id'] == offers[0]['id']
+    ]
+    assert (shown['approved_by'], shown['held_until']) == (
+        None, offers[0]['held_until']
+    )
+    assert shown['reservations'][0]['available'] == 4
+    world.leases.delete(lease.id, None)
+    change(world, offers[0], approved=True)
+    with pytest.raises(exception.NotEnoughHostsAvailable):
+        world.create(whole(), project_id='other')
+    change(world, offers[0], approved=False)
+    world.create(whole(4, 4), project_id='other')
+
+
+def test_control_with_offers_that_hold_room(world, whole, hold, monkeypatch):
+    """The control: an offer above the limit keeps the others out."""
+    monkeypatch.setattr(Lease, 'is_waiting', False)
+    hold(4)
+    with pytest.raises(exception.NotEnoughHostsAvailable):
+        world.create(whole(), project_id='other')
 
 
 def test_an_offer_within_the_limits_needs_no_approval(world, hold, sent):
@@ -176,6 +207,84 @@ def test_an_approved_lease_may_shrink_and_may_not_grow(world, whole, hold):
         resize(3)
 
 
+@pytest.fixture
+def approved(world, hold):
+    """A lease of three hosts for a hundred seconds, which was approved."""
+    offer = hold(3)
+    change(world, offer, approved=True)
+    return accept(world, offer)
+
+
+@pytest.fixture
+def update(world, approved):
+    """update(**values) -> the approved lease, changed; {id} is filled in."""
+
+    def update(reservations=(), **values):
+        [mine] = approved.reservations
+        world.leases.update(approved.id, 'project', {
+            'reservations': [
+                each if 'resource_type' in each else {**each, 'id': mine.id}
+                for each in reservations
+            ],
+            **{
+                name: getattr(approved, name) + seconds
+                for name, seconds in values.items()
+            },
+        })
+        world.check()
+        return world.lease(approved)
+
+    return update
+
+
+GPUS = '["==", "$gpu", "1"]'
+MORE = [
+    {'start': 86400, 'end': 86400}, {'end': 1}, {'start': -1},
+    {'reservations': [{'resource_properties': GPUS}]},
+    {'reservations': [{'projects': ['other']}]},
+    {'reservations': [{'lend': True}]},
+    {'reservations': [
+        {'remove': True},
+        {'resource_type': 'physical:host', 'min': 3, 'max': 3},
+    ]},
+    {'reservations': [{'min': 2, 'max': 2, 'resource_properties': GPUS}]},
+    {'start': 10, 'end': 10, 'reservations': [{'min': 2, 'max': 2}]},
+]
+
+
+@pytest.mark.parametrize('values', MORE)
+def test_an_approval_is_for_nothing_else(world, approved, update, values):
+    with pytest.raises(exception.MaxHosts, match=f'{WORDS}$'):
+        update(**values)
+    assert world.lease(approved).approved_by == 'admin'
+
+
+@pytest.mark.parametrize('values', MORE)
+def test_control_with_a_comparison_of_numbers(update, monkeypatch, values):
+    """The control: an approval is used for something else."""
+    monkeypatch.setattr(Lease, 'is_within', lambda new, old: (
+        sum(r.demand.most for r in new.reservations)
+        <= sum(r.demand.most for r in old.reservations)
+    ))
+    assert update(**values).approved_by == 'admin'
+
+
+@pytest.mark.parametrize('values', [
+    {'start': 10}, {'end': -10}, {'reservations': [{'min': 2, 'max': 2}]},
+    {'start': 10, 'end': -10, 'reservations': [{'min': 2, 'max': 3}]},
+    {'reservations': [{'on_end': 'keep', 'labels': {'a': 'b'}}]},
+])
+def test_an_approved_lease_may_become_less(update, values):
+    assert update(**values).approved_by == 'admin'
+
+
+def test_a_lease_within_the_limits_needs_its_approval_no_longer(update):
+    lease = update(
+        end=800, reservations=[{'min': 1, 'max': 1, 'lend': True}]
+    )
+    assert lease.approved_by is None
+
+
 def test_an_approval_is_taken_back(world, hold, sent):
     offer = hold()
     change(world, offer, approved=True)
@@ -238,20 +347,19 @@ class TestLimitsOfProjects:
         conf.set_override('max_hosts_per_project', 2, 'enforcement')
         return conf
 
-    def test_a_waiting_offer_keeps_no_lease_from_being_made(
-        self, world, whole, hold
-    ):
+    def test_a_waiting_offer_counts_as_a_lease(self, world, whole, hold):
+        """The project gets no more than what the administrator has seen."""
         first, waiting = hold(1), hold(3)
         assert first['needs_approval'] is None
         assert waiting['needs_approval'] is not None
-        accept(world, first)
-        lease = world.create(whole(), start=900, end=950)
-        # An approved offer counts as a lease.
-        change(world, waiting, approved=True)
-        world.leases.delete(lease.id, None)
         with pytest.raises(exception.MaxHosts):
             world.create(whole(), start=900, end=950)
-        accept(world, waiting)
+        limits = world.manager.enforcement.limits('project')
+        used = {each['name']: each['used'] for each in limits}
+        assert used['max_hosts_per_project'] == 4
+        world.manager.offers.delete(waiting['id'], 'project')
+        accept(world, first)
+        world.create(whole(), start=900, end=950)
 
     def test_without_the_limit_no_approval_is_needed(self, world, hold, limit):
         offer = hold(3)
@@ -433,7 +541,6 @@ class History:
         counted = [
             each['hosts'] for id_, each in self.offers.items()
             if each['project'] == project and id_ != but
-            and (each['approved'] or not each['waits'])
         ]
         return sum(leases) + sum(counted)
 

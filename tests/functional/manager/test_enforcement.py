@@ -202,7 +202,7 @@ class TestUpdate:
             ('max_lease_duration', {'end': 301}, exception.MaxLeaseDuration),
             (
                 'max_start_horizon',
-                {'start': 101, 'end': 290},
+                {'start': 101, 'end': 301},
                 exception.MaxStartHorizon,
             ),
             ('max_end_horizon', {'end': 301}, exception.MaxEndHorizon),
@@ -221,7 +221,7 @@ class TestUpdate:
         world.check()
 
     @pytest.mark.parametrize(
-        'smaller', [{'end': 299}, {'start': 99, 'end': 298}, {'min': 1}]
+        'smaller', [{'end': 299}, {'start': 101, 'end': 298}, {'min': 1}]
     )
     def test_a_lease_beyond_all_limits_can_shrink(
         self, world, limit, lease, smaller
@@ -259,6 +259,30 @@ class TestUpdate:
             [reservation] = lease.reservations
             values['reservations'] = [{'id': reservation.id, **changes}]
         return values
+
+
+def test_lease_requests_that_wait_count_together(world, whole, limit):
+    """Each keeps a window free of the other requests."""
+    limit(max_hosts_per_project=2, max_size_exempt_project_ids=['other'])
+    hosts = len(world.ledger.hosts())
+    world.create(whole(hosts, hosts), project_id='other', start=0, end=9000)
+
+    def request(count):
+        return world.manager.lease_requests.create({
+            'name': 'night-run', 'project_id': 'project', 'user_id': 'user',
+            'reservations': [whole(count, count)], 'start': world.now + 100,
+            'latest_start': world.now + 200, 'duration': 100,
+            'wait_until': world.now + 200, 'priority': 1,
+        })
+
+    first = request(2)
+    assert first['status'] == 'WAITING'
+    with pytest.raises(exception.MaxHosts):
+        request(1)
+    # A lease does not wait for what may never be booked.
+    world.create(whole(), start=9100, end=9200)
+    world.manager.lease_requests.cancel(first['id'], 'project')
+    assert request(1)['status'] == 'WAITING'
 
 
 def test_limits_can_change_while_the_manager_runs(world, limit):

@@ -21,7 +21,6 @@ from tests import told
 from tests import waiting
 from tests.functional.manager.conftest import hosts
 
-
 # A time, and 8 seconds later as in a header.
 NOON = 1_800_014_400
 DATE = 'Fri, 15 Jan 2027 12:00:08 GMT'
@@ -528,6 +527,20 @@ class TestMail:
         assert shown(near, made)['failures'] == 1
         send(near, seconds=1)
         assert len(letters.messages) == 1
+
+    def test_a_mail_server_that_takes_for_ever_is_given_up(
+        self, near, letters, conf
+    ):
+        conf.set_override('timeout', 0.5, 'email')
+        made = register(near, 'mailto:alice@example.org')
+        near.create()
+        over.clear()
+        with receiver(dripping) as url:
+            port = int(url.rstrip('/').rpartition(':')[2])
+            conf.set_override('smtp_port', port, 'email')
+            send(near)
+            over.set()
+        assert 'mail server' in shown(near, made)['error']
 
     def test_the_next_manager_repeats_with_the_same_id(
         self, near, letters, crash

@@ -147,15 +147,14 @@ def test_an_ipv4_address_in_another_form():
     def forms(text):
         v4 = int.from_bytes(socket.inet_aton(text), 'big')
         yield 0xFFFF << 32 | v4
-        for number in (
+        yield from (
             v4,                                             # compatible
             0xFFFF << 48 | v4,                              # translated
             0x64FF9B << 96 | v4,                            # NAT64
             0x64FF9B0001 << 80 | v4,                        # NAT64, local
             0x2002 << 112 | v4 << 80,                       # 6to4
             0x20010000 << 96 | 1 << 64 | v4 ^ 0xFFFFFFFF,   # Teredo
-        ):
-            yield number
+        )
 
     for text in ('10.1.2.3', '127.0.0.1', '169.254.169.254', '192.0.0.192'):
         assert not any(allows(number, 6) for number in forms(text))
