@@ -217,6 +217,10 @@ class Offers:
             held = _still_held(tx, values, now)
             lease = self._bookings.drafts.accepted(held, values, now)
             if held.is_waiting:
+                # That an approval is missing is said before what room is.
+                self._bookings.enforcement.check_limits(tx, LeaseChange(
+                    lease, None, now, asked_at=held.created_at
+                ))
                 placed = self._bookings.writer.put(tx, lease, now)
             else:
                 placed = lease_placing.allocations_of(tx.replica, held)

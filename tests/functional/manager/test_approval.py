@@ -120,6 +120,7 @@ def test_an_offer_holds_no_room_before_it_is_approved(world, whole, hold):
     lease = world.create(whole(4, 4), project_id='other')
     with pytest.raises(exception.NotEnoughHostsAvailable):
         change(world, offers[0], approved=True, hold=30)
+    assert refused(world, offers[0]) == WORDS + CAN_BE_APPROVED
     [shown, *_] = [
         each for each in world.manager.offers.list(None)
         if each['id'] == offers[0]['id']
