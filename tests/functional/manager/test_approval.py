@@ -114,8 +114,11 @@ def test_an_offer_above_a_limit_waits_for_approval(world, whole, hold, sent):
     assert sent[1][1]['approved_by'] == 'admin'
 
 
-def test_an_offer_holds_no_room_before_it_is_approved(world, whole, hold):
+def test_an_offer_holds_no_room_before_it_is_approved(
+    world, whole, hold, limit
+):
     """However many offers wait, again and again, others get the room."""
+    limit(max_size_exempt_project_ids=['other'])
     offers = [hold(4) for _ in range(3)]
     lease = world.create(whole(4, 4), project_id='other')
     with pytest.raises(exception.NotEnoughHostsAvailable):
