@@ -14,6 +14,8 @@ import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy import pool
 
+from blazar_sched.service.ledger import retry
+
 # The seconds that a writer waits for the writer before it.
 LOCK_WAIT = 30
 # The seconds after which a server closes an idle connection, also inside a
@@ -23,11 +25,6 @@ IDLE_LIMIT = 30
 # The seconds after which a server that does not answer is considered lost:
 # more than the time for which a server may let a writer wait.
 ANSWER_LIMIT = 60
-
-# The errors of a server that commits nothing now, while another one may: of a
-# Galera node that is not in its cluster, of COMMIT there, and of a standby of
-# PostgreSQL.
-COMMITS_NOTHING = (1047, 1180, '25006')
 
 _WRITES = 'blazar_sched_writes'
 
@@ -120,20 +117,19 @@ def _create(url: str, patient: bool) -> tuple[sa.Engine, sa.Engine]:
             hide_parameters=True,
         )
         event.listen(engine, 'reset', _roll_back)
-        event.listen(engine, 'handle_error', _give_up_where_nothing_commits)
+        event.listen(engine, 'handle_error', _give_up)
     return engine, engine.execution_options(**_WRITE_OPTIONS[name])
 
 
-def _give_up_where_nothing_commits(context: sa.ExceptionContext) -> None:
-    """Close the connections to a server that commits nothing.
+def _give_up(context: sa.ExceptionContext) -> None:
+    """Close the connections to a server that cannot do what it should.
 
-    A new connection may be to the server that does. A Galera node outside of
-    its cluster refuses ROLLBACK as well, and a primary of PostgreSQL that has
-    become a standby keeps its connections.
+    A new connection may be to a server that can. A server that has become a
+    replica keeps its connections, and a Galera node outside of its cluster
+    refuses ROLLBACK as well.
     """
-    orig = context.original_exception
-    code: object = getattr(orig, 'pgcode', None)
-    if (code or orig.args[:1] and orig.args[0]) in COMMITS_NOTHING:
+    error = context.sqlalchemy_exception
+    if error is not None and retry.is_fault(error):
         context.is_disconnect = True
 
 

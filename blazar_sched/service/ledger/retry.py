@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Detection of conflicts for each database engine, and retries after them.
+"""What a database does not do now, and retries after it.
 
-A conflict is an outcome that the same transaction may avoid when it is run
-again from its first statement: a deadlock, a serialization failure, a lock
-wait timeout, a failed Galera certification, a lost connection.
+The same transaction may pass when it is run again from its first statement.
+Either another transaction was in its way, which is a conflict: a deadlock, a
+serialization failure, a lock wait timeout, a failed Galera certification. Or
+the server is away, read-only, full, overloaded, or has cancelled a statement.
 """
 
 from collections.abc import Callable
@@ -23,33 +24,31 @@ T = TypeVar('T')
 FIRST_DELAY = 0.02
 MAX_DELAY = 1.0
 
-MYSQL_CONFLICTS = {
+# The errors of a server that is well, so that the connection to it is kept.
+CONFLICTS = {
     1020,  # a row changed since the snapshot (MariaDB, snapshot isolation)
-    1047,  # Galera: this node has not joined the cluster yet
-    1180,  # error during COMMIT, such as Galera's if the node left the cluster
     1205,  # lock wait timeout
     1213,  # deadlock, and Galera's failed certification at COMMIT
     1305,  # a deadlock has undone the savepoint that is to be gone back to
-}
-MYSQL_LOST = {
-    1040,  # too many connections
-    1053,  # server shutdown in progress
-    2002,  # no server at the socket
-    2003,  # no server at the address
-    2006,  # server has gone away
-    2013,  # connection lost during a query
-    4031,  # disconnected for being idle
-}
-POSTGRESQL_CONFLICTS = {
     '40001',  # serialization failure
     '40P01',  # deadlock
     '55P03',  # lock wait timeout
 }
-MYSQL_DENIED = {
+# What psycopg2 does not call an OperationalError: a standby, which refuses to
+# write, and the ends of a transaction that is idle, or takes too long.
+POSTGRESQL_NOT_NOW = {'25006', '25P03', '25P04'}
+DENIED_CODES = {
     1044,  # no access to the database
     1045,  # wrong user or password
     1049,  # no such database
+    1142,  # no access to the table
+    1143,  # no access to the column
+    1227,  # a privilege is missing
+    1370,  # no access to the routine
     1698,  # the user cannot log in by a password
+    '28000',  # the user cannot log in
+    '28P01',  # wrong password
+    '42501',  # no access to the table
 }
 # libpq and SQLite give no error code when a connection cannot be opened.
 DENIED = re.compile(
@@ -57,9 +56,8 @@ DENIED = re.compile(
     r'|(role|database) ".*" does not exist|unable to open database file'
 )
 _MISSING = re.compile('Unknown database|database ".*" does not exist')
-# Connection exceptions, too few resources, shutdown or start of the server, a
-# standby, which refuses to write.
-POSTGRESQL_LOST = ('08', '53300', '57P0', '25P03', '25006')
+# The name of SQLite's errors of the program, such as a missing table.
+_SQLITE_ERROR = 'SQLITE_ERROR'
 
 
 class Conflict(Exception):
@@ -74,53 +72,68 @@ class UnknownCommit(Conflict):
     """
 
 
-def is_lost(error: exc.DBAPIError) -> bool:
-    """Return whether `error` means that the connection is lost."""
-    if error.connection_invalidated or _number(error.orig) in MYSQL_LOST:
-        return True
-    code: str | None = getattr(error.orig, 'pgcode', '')
-    if code is None:
-        # Errors of libpq itself, such as failed connects, have no code.
-        return isinstance(error, exc.OperationalError)
-    return code.startswith(POSTGRESQL_LOST)
-
-
 def is_denied(error: Exception) -> bool:
     """Return whether the database denies access to the user of the URL.
 
     A retry would not help, and could lock the account.
     """
-    return isinstance(error, exc.OperationalError) and (
-        _number(error.orig) in MYSQL_DENIED
-        or DENIED.search(str(error.orig)) is not None
+    return isinstance(error, exc.DBAPIError) and (
+        _code(error) in DENIED_CODES
+        or isinstance(error, exc.OperationalError)
+        and DENIED.search(str(error.orig)) is not None
     )
 
 
 def is_conflict(error: Exception) -> bool:
-    """Return whether the transaction that `error` ended may be retried."""
-    if isinstance(error, Conflict | exc.TimeoutError):
-        return True
-    if not isinstance(error, exc.DBAPIError):
-        return False
-    return (
-        is_lost(error)
-        or _number(error.orig) in MYSQL_CONFLICTS
-        or getattr(error.orig, 'pgcode', None) in POSTGRESQL_CONFLICTS
-        # SQLite's messages: database, database table or schema is locked.
-        or ' is locked' in str(error.orig)
+    """Return whether another transaction was in the way of a transaction."""
+    return isinstance(error, Conflict) or (
+        isinstance(error, exc.DBAPIError) and _code(error) in CONFLICTS
     )
 
 
-def _number(orig: BaseException | None) -> object:
-    return orig.args[0] if orig is not None and orig.args else None
+def is_not_now(error: Exception) -> bool:
+    """Return whether a transaction may pass later, as it is.
+
+    An error is one of operation unless its driver knows it to be another: of
+    the program, of the data, or of what the database does not support.
+    """
+    if not isinstance(error, exc.DBAPIError):
+        return isinstance(error, Conflict | exc.TimeoutError)
+    if is_denied(error):
+        return False
+    code = _code(error)
+    return (
+        error.connection_invalidated
+        or code in POSTGRESQL_NOT_NOW
+        or isinstance(error, exc.OperationalError) and code != _SQLITE_ERROR
+        # PyMySQL's own, and those of files, which MySQL numbers below 1000.
+        or isinstance(error, exc.InternalError) and not isinstance(code, str)
+    )
+
+
+def is_fault(error: Exception) -> bool:
+    """Return whether the server itself is what fails a transaction."""
+    return is_denied(error) or is_not_now(error) and not is_conflict(error)
+
+
+def _code(error: exc.DBAPIError) -> int | str | None:
+    """Return MySQL's number, PostgreSQL's SQLSTATE, or SQLite's name."""
+    orig = error.orig
+    if orig is not None and orig.args and isinstance(orig.args[0], int):
+        return orig.args[0]
+    for name in ('pgcode', 'sqlstate', 'sqlite_errorname'):
+        code: str | None = getattr(orig, name, None)
+        if code is not None:
+            return code
+    return None
 
 
 def commit(connection: sa.Connection) -> None:
     """Commit the transaction.
 
-    :raises UnknownCommit: if the connection was lost during COMMIT, or if the
-        database reported a conflict: Galera detects conflicts only at COMMIT,
-        and may lose its cluster at COMMIT as well
+    :raises UnknownCommit: if the database did not do it now: the connection
+        may be lost, and Galera detects conflicts only at COMMIT, and may lose
+        its cluster at COMMIT as well
     """
     try:
         connection.commit()
@@ -128,7 +141,7 @@ def commit(connection: sa.Connection) -> None:
         # SQLAlchemy does not roll back after a failed COMMIT: the connection
         # would return to the pool with the transaction still open.
         connection.invalidate()
-        if isinstance(e, Exception) and is_conflict(e):
+        if isinstance(e, Exception) and is_not_now(e):
             raise UnknownCommit from e
         raise
 
@@ -138,11 +151,11 @@ def call(
     max_retries: int,
     sleep: Callable[[float], object] = time.sleep,
 ) -> T:
-    """Return `attempt()`, run again after a conflict.
+    """Return `attempt()`, run again while the database does not do it now.
 
     :param max_retries: the maximum number of runs after the first run
     :param sleep: called with the seconds to wait before each retry
-    :raises Unavailable: if the last run met a conflict too
+    :raises Unavailable: if the database did not do the last run either
     :raises DatabaseAccessDenied: at the first run, if the database denies
         access
     """
@@ -157,7 +170,7 @@ def call(
                     if _MISSING.search(str(e)) else
                     'the database denied access'
                 ) from e
-            if not is_conflict(e):
+            if not is_not_now(e):
                 raise
             if not retries_left:
                 raise exception.Unavailable(

@@ -39,6 +39,13 @@ def wrapped(orig, **kwargs):
     return exc.OperationalError('COMMIT', None, orig, **kwargs)
 
 
+def of_sqlite(statement):
+    """Return the error of a statement, with SQLite's name of the error."""
+    with pytest.raises(sqlite3.OperationalError) as raised:
+        sqlite3.connect(':memory:').execute(statement)
+    return raised.value
+
+
 CONFLICTS = {
     'mysql deadlock, galera certification': wrapped(DriverError(1213, 'd')),
     'mysql lock wait': wrapped(DriverError(1205, 'Lock wait timeout')),
@@ -69,7 +76,7 @@ OTHERS = {
     'postgresql programming': exc.ProgrammingError(
         '', None, PostgresqlError(None)
     ),
-    'sqlite no table': wrapped(sqlite3.OperationalError('no such table: x')),
+    'sqlite no table': wrapped(of_sqlite('SELECT * FROM x')),
     'a bug': KeyError('x'),
 }
 

@@ -287,21 +287,36 @@ def test_a_connection_lost_after_commit_is_no_error(store, caplog):
     assert store.leases() == []
 
 
-def test_a_server_that_has_become_a_standby_is_left(store):
-    """A standby of PostgreSQL keeps its connections, and refuses to write."""
-    if store._to_write.dialect.name != 'postgresql':
-        pytest.skip('the error is of PostgreSQL')
+def now_refused(code):
+    """Return a statement of MySQL that the server answers with an error."""
+    return f"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = {code}"
+
+
+@pytest.mark.parametrize('name, statement', [
+    ('postgresql', 'SET TRANSACTION READ ONLY'),
+    # Of --read-only, of a read-only transaction, and of read-only mode.
+    ('mysql', now_refused(1290)),
+    ('mysql', now_refused(1792)),
+    ('mysql', now_refused(1836)),
+    # Of a server that was stopped, and that is full.
+    ('mysql', now_refused(1927)),
+    ('mysql', now_refused(1114)),
+])
+def test_a_server_that_has_become_a_standby_is_left(store, name, statement):
+    """A standby keeps its connections, and refuses to write."""
+    if store._to_write.dialect.name != name:
+        pytest.skip(f'the error is of {name}')
     used = []
 
     def work(tx):
         used.append(tx._connection.connection.dbapi_connection)
         if len(used) == 1:
-            tx._connection.exec_driver_sql('SET TRANSACTION READ ONLY')
+            tx._connection.exec_driver_sql(statement)
         tx.put_property('gpu', True)
 
     store.commit(work)
     assert store.properties() == {'gpu': True}
-    assert used[0].closed
+    assert used[0].closed if name == 'postgresql' else not used[0].open
     assert used[1] is not used[0]
 
 
