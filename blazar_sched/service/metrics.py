@@ -206,8 +206,9 @@ DUE_AGE = Metric(
 DATABASE_UP = Metric(
     prometheus_client.Gauge,
     'blazar_sched_manager_database_up',
-    '1 if this manager has read the database in the last minute, else 0 and '
-    'the metrics from the database are left out',
+    '1 if this manager has read the database in the last minute and its last '
+    'write was made, else 0; without a read the metrics from the database are '
+    'left out',
 )
 DATABASE_SECONDS = Metric(
     prometheus_client.Gauge,

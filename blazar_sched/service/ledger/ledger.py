@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from collections.abc import Sequence
 import contextlib
 import functools
+import math
 import threading
 import time
 from typing import Concatenate
@@ -60,6 +61,9 @@ T = TypeVar('T')
 # The number of revisions whose changes are deleted in one transaction.
 SLICE = 2000
 
+# The seconds for which a write shows that the database writes.
+WRITTEN_FOR = 5.0
+
 # Read in each transaction, as other tables may come while a manager runs.
 _TABLES = sa.text('SELECT version_num FROM alembic_version')
 
@@ -82,6 +86,7 @@ class Ledger(reader.Reader):
     :param overcommit: whether reservations may overcommit hosts
     :param relocating: whether instances may be relocated
     :param group_limits: the limits on what is reserved on groups of hosts
+    :ivar is_writable: whether the database made the last write
     """
 
     def __init__(
@@ -112,6 +117,9 @@ class Ledger(reader.Reader):
         self._commits = 0
         # The migration that the tables were at when they were checked.
         self._tables: str | None = None
+        # Whether the last write was made, and its monotonic time.
+        self.is_writable = True
+        self._written_at = -math.inf
         # Limits the replica and the writer's row to one commit at a time.
         self._lock = threading.Lock()
 
@@ -163,6 +171,37 @@ class Ledger(reader.Reader):
         :raises NotUpgraded: saying what to do
         """
         self._run(self._check_tables)
+
+    def require_writable(self) -> None:
+        """Refuse a database that does not write.
+
+        The last write of this ledger tells. A ledger that has written nothing
+        for a while writes a row and deletes it again, for which no commit
+        waits.
+
+        :raises Unavailable: at the first failure
+        """
+        idle = time.monotonic() - self._written_at
+        if idle > WRITTEN_FOR or not self.is_writable:
+            retry.call(self._probe, 0)
+
+    def _probe(self) -> None:
+        with self._writing() as connection:
+            writer.probe(connection)
+            retry.commit(connection)
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[sa.Connection]:
+        """Yield a connection for a write, and note whether it was made."""
+        try:
+            with self._to_write.connect() as connection:
+                yield connection
+        except Exception as e:
+            if retry.is_fault(e):
+                self.is_writable = False
+            raise
+        self.is_writable = True
+        self._written_at = time.monotonic()
 
     def _check_tables(self, connection: sa.Connection) -> None:
         if self._tables is None:
@@ -341,7 +380,7 @@ class Ledger(reader.Reader):
         """
         with self._lock:
             replica = self._load()
-            with self._to_write.connect() as connection:
+            with self._writing() as connection:
                 revision = self._take(connection, 1)
                 self._catch_up(connection, replica, revision - 1)
                 with tx.attempt(connection, replica) as attempt:
@@ -358,7 +397,7 @@ class Ledger(reader.Reader):
         self, work: Callable[[tx.Tx], T]
     ) -> tuple[T, list[Notification]]:
         """Return the result of the work, and the notifications."""
-        with self._lock, self._to_write.connect() as connection:
+        with self._lock, self._writing() as connection:
             revision = self._take(connection, 0)
             attempt = tx.Tx(connection)
             result = work(attempt)
@@ -420,7 +459,7 @@ class Ledger(reader.Reader):
             ) from e
 
     def _read_back(self, revision: int) -> bool:
-        with self._to_write.connect() as connection:
+        with self._writing() as connection:
             # Holding the lock on the row proves that the lost transaction
             # is over. Other Galera nodes do not lock the row. Both
             # transactions write the row, so on Galera this commit is refused
@@ -466,13 +505,13 @@ class Ledger(reader.Reader):
 
     def _prune(self, last: int) -> int:
         """Delete a slice of the revisions up to `last`; return its size."""
-        with self._to_write.connect() as connection:
+        with self._writing() as connection:
             gone = change.prune(connection, last, SLICE)
             retry.commit(connection)
         return gone
 
     def _drop_writers(self, before: int) -> None:
-        with self._to_write.connect() as connection:
+        with self._writing() as connection:
             writer.drop(connection, before, self._writer)
             retry.commit(connection)
 

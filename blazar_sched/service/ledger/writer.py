@@ -6,6 +6,8 @@ commit. So, once the transaction is over, the writer's row shows whether the
 transaction was committed.
 """
 
+import uuid
+
 import sqlalchemy as sa
 
 from blazar_sched.service.ledger import models
@@ -38,6 +40,17 @@ def count(connection: sa.Connection, writer_id: str) -> int | None:
         sa.select(models.Writer.commits).where(models.Writer.id == writer_id)
     )
     return commits
+
+
+def probe(connection: sa.Connection) -> None:
+    """Write a writer, and delete it in the same transaction."""
+    id_ = str(uuid.uuid4())
+    connection.execute(
+        sa.insert(models.Writer).values(id=id_, commits=0, revision=0)
+    )
+    connection.execute(
+        sa.delete(models.Writer).where(models.Writer.id == id_)
+    )
 
 
 def drop(connection: sa.Connection, before: int, but: str) -> None:

@@ -138,13 +138,13 @@ class Endpoint:
         """Return nothing, which shows that a manager is running."""
 
     def check(self) -> None:
-        """Return nothing, which shows that the database also answers.
+        """Return nothing, which shows that the database answers and writes.
 
         :raises Unavailable: also if the clock of this manager differs from the
             clock of the database
         """
         self._ledger.require_unchanged()
-        self._ledger.properties()
+        self._ledger.require_writable()
         self._clock.check()
 
     def create_lease(

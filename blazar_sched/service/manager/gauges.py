@@ -23,6 +23,8 @@ from blazar_sched.service.ledger.statistics import Statistics
 # read is shown.
 INTERVAL = 15.0
 SHOWN_FOR = 60.0
+# The seconds until a database that does not write is tried again, at first.
+RETRY = 2.0
 
 
 class Gauges(loop.Looped):
@@ -60,16 +62,22 @@ class Gauges(loop.Looped):
         self._reserved = reserved
         # What was read, with the times at the begin and the end of the read.
         self._read: tuple[Statistics, float, float] | None = None
-        self._loop = loop.Loop('metrics', self.step, lambda: INTERVAL)
+        self._loop = loop.Loop(
+            'metrics', self.step,
+            lambda: INTERVAL if ledger.is_writable else RETRY,
+        )
 
     def step(self) -> None:
         """Read the metrics from the database.
 
-        :raises Unavailable: if the database does not answer
+        :raises Unavailable: if the database does not answer, or write
         """
-        began = self._monotonic()
-        found = self._ledger.statistics(int(self._clock()))
-        self._read = found, began, self._monotonic()
+        try:
+            self._ledger.require_writable()
+        finally:
+            began = self._monotonic()
+            found = self._ledger.statistics(int(self._clock()))
+            self._read = found, began, self._monotonic()
 
     def describe(self) -> list[core.Metric]:
         """Return no metrics.
@@ -111,7 +119,9 @@ class Gauges(loop.Looped):
         found, began, ended = read
         since = found.due_since
         age = 0.0 if since is None else max(0.0, self._clock() - since)
-        yield _gauge(metrics.DATABASE_UP, {(): 1})
+        yield _gauge(
+            metrics.DATABASE_UP, {(): int(self._ledger.is_writable)}
+        )
         yield _gauge(metrics.DATABASE_SECONDS, {(): ended - began})
         yield _gauge(metrics.DUE, {(): found.due})
         yield _gauge(metrics.DUE_AGE, {(): age})

@@ -147,6 +147,8 @@ def test_each_alert_fires_once_there_is_cause(recorded, world, tmp_path):
     def once():
         world.ledger.commit(change)
         runner._step = fail
+        world.ledger.require_writable = fail
+        world.ledger.is_writable = False
         world.create(hosts(), start=60, end=10 ** 5)
         of(metrics.MOVES, metrics.FAILED).inc(2)
         of_worker(worker_metrics.STALE).set(1)

@@ -11,14 +11,18 @@ import urllib.request
 
 import prometheus_client
 import pytest
+from sqlalchemy import exc
 
 from blazar_sched.domain import exception
 from blazar_sched.replica import wire
 from blazar_sched.service import assembly
 from blazar_sched.service import metrics
 from blazar_sched.service.bus import rpc
+from blazar_sched.service.ledger import ledger
 from blazar_sched.service.ledger import retry
+from blazar_sched.service.ledger import writer
 from blazar_sched.service.ledger.ledger import Ledger
+from blazar_sched.service.manager import gauges
 from blazar_sched.service.upkeep import monitor
 
 
@@ -263,6 +267,31 @@ def test_without_the_database_the_rest_is_told(world, value, monkeypatch):
     assert value(metrics.DATABASE_UP) == 0
     assert value(metrics.REPLICA_REVISION) == 1
     assert value(metrics.COMMIT_SECONDS, '_count') >= 1
+
+
+def test_a_database_that_does_not_write_is_told_with_what_it_reads(
+    world, value, monkeypatch
+):
+    def refuse(connection):
+        raise exc.OperationalError('INSERT', {}, Exception(1290, 'read-only'))
+
+    check = rpc.Local(world.manager.endpoint).check
+    world.add_host('a')
+    check()
+    assert value(metrics.DATABASE_UP) == 1
+    monkeypatch.setattr(ledger, 'WRITTEN_FOR', 0)
+    monkeypatch.setattr(writer, 'probe', refuse)
+
+    assert value(metrics.DATABASE_UP) == 0
+    assert value(metrics.REVISION) == 1
+    with pytest.raises(exception.Unavailable):
+        check()
+    # It is asked again soon.
+    assert world.manager.gauges.loops[0]._pace() < gauges.INTERVAL
+
+    monkeypatch.undo()
+    check()
+    assert value(metrics.DATABASE_UP) == 1
 
 
 def test_every_metric_is_in_the_table(world, slots):
