@@ -5,6 +5,7 @@ The servers keep their data over a restart, so a test may kill them. Each runs
 as an unprivileged user: most servers refuse to run as root.
 """
 
+from collections.abc import Iterator
 from collections.abc import Mapping
 import contextlib
 import glob
@@ -14,6 +15,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 from typing import Any
 
@@ -70,6 +72,34 @@ class Server:
     def url(self) -> str:
         raise NotImplementedError
 
+    def confine(self, size: str) -> bool:
+        """Keep the data on a disk of this size, if this user may mount one."""
+        mount = ['mount', '-t', 'tmpfs', '-o', f'size={size},mode=755', 'none']
+        done = subprocess.run([*mount, self._folder], capture_output=True)
+        if not done.returncode:
+            shutil.chown(self._folder, USER)
+        return not done.returncode
+
+    @contextlib.contextmanager
+    def full(self) -> Iterator[None]:
+        """Fill the disk of `confine`, and keep it full."""
+        ends = threading.Event()
+        filler = threading.Thread(target=self._fill, args=(ends,))
+        filler.start()
+        try:
+            yield
+        finally:
+            ends.set()
+            filler.join()
+            (self._folder / 'filler').unlink()
+
+    def _fill(self, ends: threading.Event) -> None:
+        with (self._folder / 'filler').open('ab', buffering=0) as file:
+            while not ends.wait(0.01):
+                with contextlib.suppress(OSError):
+                    while file.write(b' ' * 4096):
+                        pass
+
     def prepare(self) -> None:
         """Create the initial data."""
 
@@ -124,6 +154,8 @@ class Server:
     def stop(self) -> None:
         """Stop the server and remove its data."""
         self.kill()
+        if self._folder.is_mount():
+            subprocess.run(['umount', '-l', self._folder], check=True)
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def run(self, *command: str) -> None:
@@ -224,6 +256,41 @@ class PostgreSQL(_Database):
             '-h', '127.0.0.1',
             '-p', str(self.port),
         ]  # fmt: skip
+
+
+class PgBouncer(_Database):
+    """PgBouncer with as many connections as transactions need, and no more.
+
+    :param database: the URL of the database behind it
+    """
+
+    package = 'pgbouncer'
+    programs = ('pgbouncer',)
+
+    def __init__(self, database: str) -> None:
+        super().__init__()
+        self._database = sa.make_url(database)
+
+    @property
+    def url(self) -> str:
+        return self._database.set(
+            host='127.0.0.1', port=self.port
+        ).render_as_string(hide_password=False)
+
+    def prepare(self) -> None:
+        to = self._database
+        password = f' password={to.password}' if to.password else ''
+        (self._folder / 'ini').write_text(
+            '[databases]\n'
+            f'* = host={to.host} port={to.port or 5432} user={to.username}'
+            f'{password}\n'
+            '[pgbouncer]\nlisten_addr = 127.0.0.1\n'
+            f'listen_port = {self.port}\nauth_type = any\n'
+            'pool_mode = transaction\nunix_socket_dir =\n'
+        )
+
+    def command(self) -> list[str]:
+        return ['pgbouncer', f'{self._folder}/ini']
 
 
 class RabbitMQ(Server):

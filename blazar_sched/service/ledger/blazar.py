@@ -16,6 +16,7 @@ import sqlalchemy as sa
 
 from blazar_sched.domain import exception
 from blazar_sched.service import faults
+from blazar_sched.service.ledger import engine as engines
 
 Row = Mapping[str, Any]
 Tables = dict[str, list[Row]]
@@ -176,7 +177,7 @@ def _open(url: str, writes: bool = False) -> Iterator[sa.Connection]:
     :raises Unavailable: if the database fails
     """
     try:
-        engine = _create(sa.make_url(url), writes)
+        engine = _create(engines.with_driver(url), writes)
     except (sa.exc.ArgumentError, ImportError) as e:
         raise exception.InvalidInput(
             f"Blazar's database cannot be opened: {e}", field='url'

@@ -7,6 +7,7 @@ that was committed before, so writers are serialized alike on every database.
 """
 
 import contextlib
+import importlib.util
 import os
 from typing import Any
 
@@ -26,6 +27,14 @@ IDLE_LIMIT = 30
 # more than the time for which a server may let a writer wait.
 ANSWER_LIMIT = 60
 
+# The drivers that are looked for if a URL names none: the module of each, and
+# its name in a URL. An extra of the package installs the first one.
+_DRIVERS = {
+    'mysql': {'pymysql': 'pymysql', 'MySQLdb': 'mysqldb'},
+    'postgresql': {'psycopg2': 'psycopg2', 'psycopg': 'psycopg'},
+}
+_DRIVERS['mariadb'] = _DRIVERS['mysql']
+
 _WRITES = 'blazar_sched_writes'
 
 _MYSQL = {
@@ -39,10 +48,6 @@ _MYSQL = {
 }
 _POSTGRESQL = {
     'connect_timeout': 10,
-    'options': (
-        f'-c lock_timeout={LOCK_WAIT}s'
-        f' -c idle_in_transaction_session_timeout={IDLE_LIMIT}s'
-    ),
     # A busy server answers keepalive probes; only a lost server does not.
     'keepalives_idle': 10,
     'keepalives_interval': 10,
@@ -62,7 +67,7 @@ _WRITE_OPTIONS: dict[str, dict[str, Any]] = {
     # refuse every writer that had to wait.
     'mysql': {},
     'mariadb': {},
-    'postgresql': {'isolation_level': 'READ COMMITTED'},
+    'postgresql': {_WRITES: True, 'isolation_level': 'READ COMMITTED'},
 }
 
 
@@ -79,10 +84,7 @@ def create(
     try:
         return _create(url, patient)
     except (ImportError, sa.exc.NoSuchModuleError) as e:
-        raise ValueError(
-            f'the database driver is not installed: {e}; install it with pip '
-            "install '.[mysql]' or '.[postgresql]'"
-        ) from e
+        raise ValueError(_missing(sa.make_url(url), e)) from e
     except KeyError as e:
         known = ', '.join(_CONNECT_ARGS)
         raise ValueError(
@@ -92,8 +94,43 @@ def create(
         raise ValueError('the URL is not a valid SQLAlchemy URL') from None
 
 
-def _create(url: str, patient: bool) -> tuple[sa.Engine, sa.Engine]:
-    name = sa.make_url(url).get_backend_name()
+def with_driver(text: str) -> sa.URL:
+    """Return a URL, with a driver that is installed if the text names none.
+
+    SQLAlchemy's own choice depends on its version, not on what is installed.
+
+    :raises ImportError: if no driver is installed
+    """
+    url = sa.make_url(text)
+    drivers = _DRIVERS.get(url.drivername)
+    if drivers is None:
+        return url
+    for module, name in drivers.items():
+        if importlib.util.find_spec(module) is not None:
+            return url.set(drivername=f'{url.drivername}+{name}')
+    raise ImportError(f'no module named {" or ".join(drivers)}')
+
+
+def _missing(url: sa.URL, error: Exception) -> str:
+    """Return what is missing, without the URL, and what to do."""
+    if 'sqlalchemy.plugins' in str(error):
+        plugin = url.query['plugin']
+        return (
+            f'the plugin {plugin} of the URL, such as the dbcounter of '
+            'DevStack, which counts queries, is not installed: remove '
+            f'plugin={plugin} from the URL, or install it'
+        )
+    extra = 'postgresql' if 'postgres' in url.drivername else 'mysql'
+    return (
+        f"the database driver is not installed: {error}; pip install "
+        f"'.[{extra}]' installs one, for which the URL begins with {extra}:// "
+        f'or {extra}+{next(iter(_DRIVERS[extra]))}://'
+    )
+
+
+def _create(text: str, patient: bool) -> tuple[sa.Engine, sa.Engine]:
+    url = with_driver(text)
+    name = url.get_backend_name()
     connect_args = dict(_CONNECT_ARGS[name])
     if patient:
         connect_args.pop('read_timeout', None)
@@ -117,6 +154,8 @@ def _create(url: str, patient: bool) -> tuple[sa.Engine, sa.Engine]:
             hide_parameters=True,
         )
         event.listen(engine, 'reset', _roll_back)
+        if name == 'postgresql':
+            event.listen(engine, 'begin', _limit_postgresql)
         event.listen(engine, 'handle_error', _give_up)
     return engine, engine.execution_options(**_WRITE_OPTIONS[name])
 
@@ -149,6 +188,19 @@ def _roll_back(
         if record is None:
             raise
         record.invalidate(e)
+
+
+def _limit_postgresql(connection: sa.Connection) -> None:
+    """Set the limits of a transaction that locks the ledger's row.
+
+    The limits are set in the transaction: PgBouncer refuses those of a
+    connection, and gives a connection to others between two transactions.
+    """
+    if connection.get_execution_options().get(_WRITES, False):
+        connection.exec_driver_sql(
+            f"SET LOCAL lock_timeout = '{LOCK_WAIT}s'; SET LOCAL "
+            f"idle_in_transaction_session_timeout = '{IDLE_LIMIT}s'"
+        )
 
 
 def _create_file(

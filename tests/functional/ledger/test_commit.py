@@ -231,9 +231,10 @@ def hasty(store, open_ledger, database, monkeypatch):
             'mysql': {
                 'init_command': 'SET SESSION innodb_lock_wait_timeout = 1'
             },
-            'postgresql': {'options': '-c lock_timeout=20ms'},
+            'postgresql': {},
         }[name],
     )
+    monkeypatch.setattr(engine, 'LOCK_WAIT', 0.02)
     return open_ledger
 
 
@@ -269,6 +270,7 @@ def short_idle_limit(server_url, monkeypatch):
         'postgresql',
         {'options': '-c idle_in_transaction_session_timeout=500ms'},
     )
+    monkeypatch.setattr(engine, 'IDLE_LIMIT', 0.5)
 
 
 def test_a_manager_that_stands_still_is_cut_off(
