@@ -11,6 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from blazar_sched.service.ledger import engine
+from blazar_sched.service.ledger import ledger
 from tests.services import database
 from tests.services import private
 
@@ -25,6 +26,10 @@ def url():
     if server is None:
         pytest.skip(f'{database.VARIABLE} names no postgresql')
     with database.made(server) as direct:
+        # The lock of an upgrade is of a session, which PgBouncer ends.
+        new = ledger.Ledger(direct)
+        new.upgrade()
+        new.close()
         try:
             bouncer = private.PgBouncer(direct)
         except private.Missing as e:
@@ -37,7 +42,6 @@ def url():
 def test_the_ledger_works_and_keeps_its_limits(
     url, open_ledger, nouns, monkeypatch
 ):
-    open_ledger().upgrade()
     ledgers = [open_ledger() for _ in range(2)]
 
     def client(number):
