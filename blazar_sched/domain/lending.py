@@ -74,6 +74,11 @@ class Lending:
         return sum(self.lent.values()) + sum(self.recalled.values())
 
     @property
+    def has_lent(self) -> bool:
+        """Whether there is more than hosts that instances have to leave."""
+        return dataclasses.replace(self, recalled_at={}) != type(self)()
+
+    @property
     def reserve(self) -> int:
         """The number of units that stay free for the owner."""
         return self.bursts[0][0] if self.bursts else 1
@@ -94,6 +99,15 @@ class Lending:
                 h: at for h, at in self.recalled_at.items() if h in units
             },
         )
+
+    def waiting(self, hosts: Collection[str], now: int) -> Self:
+        """Return the lending while instances have to leave the given hosts.
+
+        Instances have to leave the hosts with recalled units, too.
+        """
+        return dataclasses.replace(self, recalled_at={
+            h: self.recalled_at.get(h, now) for h in {*hosts, *self.recalled}
+        })
 
     def cleared(self, host: str) -> Self:
         """Return the lending once no other instance uses the recalled units.
@@ -173,10 +187,8 @@ def next_lending(
             spare -= given
     going = {h for h in strays if lent.get(h, 0) < units.get(h, 0)}
     return dataclasses.replace(
-        looked, lent=_some(lent), recalled=recalled, recalled_at={
-            h: looked.recalled_at.get(h, now) for h in going | {*recalled}
-        }, told=sum(lent.values()),
-    )
+        looked, lent=_some(lent), recalled=recalled, told=sum(lent.values()),
+    ).waiting(going, now)
 
 
 def _looked(known: Lending, used: int, now: int) -> Lending:

@@ -265,17 +265,18 @@ def taken_now(
 ) -> Counter[str]:
     """Return what is taken on a host at this moment.
 
-    The amounts are of RESOURCE_CLASSES, with the unused amounts of open
+    The amounts are those of instances, with the unused amounts of open
     reservations. What reservations lend is taken by preemptible instances
     alone.
 
     :param ignore: the uuid of an instance that is not counted
     """
-    main = replica.indexes.main
-    peaks = peaks_of(
-        main, main.rows([host_uuid]), Window(now, now + 1), ignore
-    )
-    taken = Counter({c: peaks[c][0] for c in inventory.RESOURCE_CLASSES})
+    taken: Counter[str] = Counter()
+    for index in replica.indexes.by_class():
+        rows = index.rows([host_uuid])
+        if rows[0] >= 0:
+            peaks = peaks_of(index, rows, Window(now, now + 1), ignore)
+            taken.update({c: peaks[c][0] for c in index.resource_classes})
     for uuid in replica.preemptible.get(host_uuid, ()):
         amounts = replica.instances[uuid].countable()
         taken.update({c: amounts.get(c, 0) for c in taken})

@@ -328,7 +328,7 @@ class Indexes:
         """
         found: dict[str, Allocation] = {}
         all_amounts: dict[str, dict[str, int]] = defaultdict(dict)
-        for index in self._by_class():
+        for index in self.by_class():
             for id_, on, start, end, amounts, whole in index.held(
                 reservation_id
             ):
@@ -358,7 +358,7 @@ class Indexes:
         """Return for how many seconds nothing is taken on a host from `at`."""
         return min(
             seconds
-            for index in self._by_class()
+            for index in self.by_class()
             for seconds in index.horizon(
                 rows(index, [host]), at, None, whole=True
             )
@@ -465,7 +465,7 @@ class Indexes:
         hosts = tuple(hosts)
         found = [
             index.edges(rows(index, hosts), window.start, window.end)
-            for index in self._by_class()
+            for index in self.by_class()
         ]
         starts, ends = zip(*found, strict=True)
         return distinct(starts), distinct(ends)
@@ -493,7 +493,7 @@ class Indexes:
         O(hosts that are full at some time).
         """
         found: set[str] = set()
-        for index in self._by_class():
+        for index in self.by_class():
             one = (1,) * len(index.resource_classes)
             fits = index.fits(None, now, FOREVER, one)
             full = array.array(
@@ -512,10 +512,10 @@ class Indexes:
         return any(
             _overloaded(index, rows(index, [host.uuid]), {host.uuid: host},
                         now)
-            for index in self._by_class()
+            for index in self.by_class()
         )
 
-    def _by_class(self) -> Iterator[ext.TimelineIndex]:
+    def by_class(self) -> Iterator[ext.TimelineIndex]:
         """Yield the indexes, each of other resource classes."""
         yield self.main
         yield from tuple(self.extra.values())

@@ -90,11 +90,9 @@ class Announcer:
         self._workers.cast(
             {}, wire.PLACED_METHOD, worker=self._worker, page=page
         )
-        # A preemptible instance yields: the manager has no use for it yet.
-        if not instance.preemptible:
-            self._manager.cast(
-                {}, wire.BOOK_METHOD, page=page, placed_at=placed_at
-            )
+        self._manager.cast(
+            {}, wire.BOOK_METHOD, page=page, placed_at=placed_at
+        )
 
 
 def _client(

@@ -9,6 +9,7 @@ decided, a HostState and the manager see the server once it has arrived.
 
 from collections import Counter
 import contextlib
+import dataclasses
 import os
 import shutil
 
@@ -46,6 +47,10 @@ class Scheduler(threads.Worker):
 
     def pull(self):
         self.puller.pull(self.now())
+
+    def add_placed(self, instance, now, ttl):
+        super().add_placed(instance, now, ttl)
+        self._site.announced(instance)
 
     def forget(self):
         """Let the time pass after which a placed server counts no more."""
@@ -98,9 +103,13 @@ class Site(ManagerInMemory):
         self.conf = conf
         for name in names:
             self.add_host(name, VCPUS)
-        # What Placement counts, and the servers that have not arrived yet.
+        # What Placement counts, and the hosts of the servers that have not
+        # arrived yet.
         self.claimed = {}
         self.building = {}
+        # Given the record of each server that is placed: announcements are
+        # lost unless a test says otherwise.
+        self.announced = lambda instance: None
         self.managers = [self.manager, self.another(conf)]
         self.schedulers = [Scheduler(self), Scheduler(self)]
 
@@ -140,8 +149,8 @@ class Site(ManagerInMemory):
         [bound] = spec.scheduler_hints.get('reservation', [None])
         there = [
             (each, vcpus) for uuid, (node, each, vcpus)
-            in self.claimed.items() if node == name
-            and (uuid in self.nova.stored or uuid in self.building)
+            in self.claimed.items()
+            if node == name and uuid in self.nova.stored
         ]
         if sum(vcpus for _, vcpus in there) + spec.flavor.vcpus > VCPUS:
             return False
@@ -173,13 +182,26 @@ class Site(ManagerInMemory):
             reservation_id=bound, created=self.now,
         )
         if not arrives:
-            self.building[server.uuid] = self.nova.stored.pop(server.uuid)
+            self.building[server.uuid] = node
+            self.nova.stored[server.uuid] = dataclasses.replace(
+                server, node=None, status='BUILD', task='spawning'
+            )
         return server
 
-    def arrive(self):
-        """Let the servers that are being built appear on their hosts."""
-        self.nova.stored |= self.building
-        self.building.clear()
+    def arrive(self, which=lambda server: True):
+        """Let servers that are being built appear on their hosts.
+
+        A server that was deleted meanwhile does not.
+        """
+        stored = self.nova.stored
+        for uuid, node in list(self.building.items()):
+            if uuid in stored and not which(stored[uuid]):
+                continue
+            del self.building[uuid]
+            if uuid in stored:
+                stored[uuid] = dataclasses.replace(
+                    stored[uuid], node=node, status='ACTIVE', task=None
+                )
         self.manager.instances.sync()
 
     def look(self, seconds=0, manager=None):

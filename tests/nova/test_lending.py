@@ -76,10 +76,7 @@ def test_a_guest_on_a_host_that_was_recalled_meanwhile_leaves(site):
 
 
 def test_control_such_a_guest_would_stay(site, monkeypatch):
-    monkeypatch.setattr(
-        lending, '_glance',
-        lambda replica, known, now: lending._Glance(known, frozenset(), ()),
-    )
+    monkeypatch.setattr(lending, 'overfull', lambda *args, **values: {})
     _, guest = place_guest_while_recalled(site)
     assert alive(site, guest) == [True]
 

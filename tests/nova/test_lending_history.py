@@ -358,9 +358,7 @@ def test_nobody_but_the_owner_is_on_what_is_not_lent(play, seed):
 
 @pytest.mark.more
 @pytest.mark.parametrize('module, name, broken', [
-    (lending_loop, '_glance', lambda replica, known, now: (
-        lending_loop._Glance(known, frozenset(), ())
-    )),
+    (lending_loop, 'overfull', lambda *args, **values: {}),
     (lending, 'held', lambda reservation, allocations: reservation),
     (lending.Lending, 'cleared', lambda self, host: dataclasses.replace(
         self, recalled={}, lent={**self.lent, **self.recalled}

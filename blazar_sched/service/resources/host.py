@@ -92,15 +92,15 @@ class HostResource(on_hosts.OnHostsResource):
         lease, reservation = part.lease, part.reservation
         held = part.held
         aggregate = self._gather(lease, reservation, held)
-        in_the_way = self._evict(lease, reservation, held, now)
+        evicted = self._evict(lease, reservation, held, now)
         made = {
             'aggregate_id': aggregate.id,
             'aggregate_uuid': aggregate.uuid,
             'projects': servers.projects(lease, reservation),
             'cleared': sorted(host.uuid for host in held),
-            'in_the_way': in_the_way,
+            **evicted,
         }
-        return base.Opened(bool(in_the_way), made)
+        return base.Opened(bool(evicted['in_the_way']), made)
 
     def _in_the_way(
         self,

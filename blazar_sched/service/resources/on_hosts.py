@@ -12,7 +12,9 @@ from typing import Any
 from blazar_sched.domain.demand import Demand
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.lending import Lending
 from blazar_sched.domain.reservation import Reservation
+from blazar_sched.placing import lending
 from blazar_sched.service.clients.nova import Server
 from blazar_sched.service.resources import base
 from blazar_sched.service.resources import vacating
@@ -91,13 +93,34 @@ class OnHostsResource(base.Resource):
         reservation: Reservation,
         held: Sequence[Host],
         now: int,
-    ) -> list[str]:
+    ) -> dict[str, Any]:
         """Delete the yielding servers in the way; see `Vacater.evict`.
 
-        :returns: the uuids of the servers that stay
+        A deletion takes some time, and may fail, and a preemptible server may
+        still be on its way: the lease says so until upkeep.lending has seen
+        that the host is clear.
+
+        :returns: the entries of `made`: `in_the_way` has the uuids of the
+            servers that stay
         """
         others = self._in_the_way(lease, reservation, held, now)
-        return self._vacater.evict(lease, others, now)
+        staying = self._vacater.evict(lease, others, now)
+        going = {
+            server.node for server in others
+            if server.preemptible and server.uuid not in staying
+        }
+        waited_for = {
+            host.uuid for host in held if host.hypervisor_hostname in going
+        } | self._ledger.read_replica(lambda replica: lending.overfull(
+            replica, [host.uuid for host in held], now
+        )).keys()
+        made = {'in_the_way': staying}
+        if waited_for:
+            known = Lending.decode(reservation.made)
+            made |= known.waiting(
+                waited_for | known.recalled_at.keys(), now
+            ).encode()
+        return made
 
     def _in_the_way(
         self,

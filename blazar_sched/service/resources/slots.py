@@ -195,9 +195,9 @@ class SlotsResource(on_hosts.OnHostsResource):
                 self._nova.add_flavor_access(reservation.id, project_id)
             else:
                 self._nova.remove_flavor_access(reservation.id, project_id)
-        in_the_way = self._evict(lease, reservation, held, now)
+        evicted = self._evict(lease, reservation, held, now)
         return base.Opened(
-            degraded=bool(in_the_way)
+            degraded=bool(evicted['in_the_way'])
             or (demand.affinity is not None and group_id is None),
             made={
                 'flavor_id': reservation.id,
@@ -205,7 +205,7 @@ class SlotsResource(on_hosts.OnHostsResource):
                 'server_group_id': group_id,
                 'projects': projects,
                 'hosts': sorted({host.uuid for host in (*held, *in_use)}),
-                'in_the_way': in_the_way,
+                **evicted,
             },
         )
 

@@ -59,8 +59,10 @@ _LASTING = (SHELVE, SNAPSHOT)
 
 # How often the other actions are tried before a server is deleted.
 CHANCES = 3
-# Seconds until all actions are requested once more of a server that stays.
+# Seconds until all actions are requested once more of a server that stays, and
+# the most seconds: the pause doubles once the server should be gone.
 PAUSE = 60
+MAX_PAUSE = 600
 # A try ends after this many failures: each may have taken a timeout.
 MAX_FAILURES = 3
 
@@ -140,11 +142,13 @@ class _Course:
     :param at: when the server has to go
     :param requested: how many of the steps have been requested
     :param last: when the last step was requested
+    :param pause: seconds from the last step until the first step again
     """
 
     at: int
     requested: int = 0
     last: int = 0
+    pause: int = PAUSE
 
 
 class Vacater:
@@ -247,15 +251,17 @@ class Vacater:
     def borrowers(
         self, lease: Lease, reservation: Reservation, host: Host, now: int
     ) -> list[Server]:
-        """Return the servers that use what a reservation has recalled.
+        """Return the servers that use what a reservation does not lend.
 
-        :returns: the servers that yield, as few as need be for what is not
-            lent on the host
+        :returns: the preemptible servers, as few as need be for what is not
+            lent on the host; without those that the start has let stay
         """
         find = self.all_others if reservation.demand.whole else self.as_needed
+        staying = reservation.made.get('in_the_way', ())
         return [
             server for server in find(lease, reservation, [host], now)
-            if preemption.yields(server, now)
+            if server.preemptible and server.uuid not in staying
+            and not _must_stay(server)
         ]
 
     def _others(
@@ -341,8 +347,9 @@ class Vacater:
         action of `vacate_order` that Nova accepts is requested; if the server
         is still on the host once it has no task, the next action is requested:
         see `_steps`. After the last action the order begins again, `PAUSE`
-        seconds later. A server that draws on an open reservation is left alone
-        until that reservation is over; see `Cause`.
+        seconds later, and after growing pauses once the server should be
+        gone. A server that draws on an open reservation is left alone until
+        that reservation is over; see `Cause`.
 
         :param servers: all servers that are in the way
         :returns: True if no server is in the way
@@ -392,9 +399,8 @@ class Vacater:
         going = [s for s in servers if preemption.yields(s, now)]
         shelved = self._shelved(going, now)
         going = [
-            s for s in going if not s.bare_metal or not (
-                s.uuid in shelved or s.preempt_policy == _SHELVE
-            )
+            s for s in going
+            if not (s.bare_metal and s.uuid in shelved or _must_stay(s))
         ]
         self._nova.shelve_servers(s for s in going if s.uuid in shelved)
         preemption.preempt(
@@ -564,10 +570,11 @@ class Vacater:
                     server, {VACATE_AT: duration.format_time(course.at)}
                 )
         elif server.task is None:
-            self._ask(server, course, order, now)
+            self._ask(cause, server, course, order, now)
 
     def _ask(
         self,
+        cause: Cause,
         server: Server,
         course: _Course,
         order: Sequence[str],
@@ -576,16 +583,24 @@ class Vacater:
         """Request the next action of an order that Nova accepts."""
         steps = _steps(order)
         if course.requested >= len(steps):
-            if now < course.last + PAUSE:
+            if now < course.last + course.pause:
                 return
             course.requested = 0
+            if cause.start <= now:
+                course.pause = min(2 * course.pause, MAX_PAUSE)
         course.last = now
         for action in steps[course.requested :]:
             # Counted before the request: a failed action is also followed by
             # the next action.
             course.requested += 1
             LOG.info('Vacating server %s: %s', server.uuid, action)
-            if self._do(action, server):
+            try:
+                done = self._do(action, server)
+            except exception.Unavailable:
+                # The service is away, so the server was not asked.
+                course.pause = PAUSE
+                raise
+            if done:
                 return
 
     def _do(self, action: str, server: Server) -> bool:
@@ -597,6 +612,11 @@ class Vacater:
         else:
             self._nova.delete_servers([server])
         return True
+
+
+def _must_stay(server: Server) -> bool:
+    """Tell whether a server was to be shelved, which Ironic cannot do."""
+    return server.bare_metal and server.preempt_policy == _SHELVE
 
 
 def _end(

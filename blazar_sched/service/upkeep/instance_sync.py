@@ -108,6 +108,8 @@ class Instances:
         # By server uuid: the most looks until the server stops moving; the
         # server noticed first comes first.
         self._noticed: dict[str, int] = {}
+        # The preemptible servers that were placed, and are not booked yet.
+        self._placed: dict[str, Instance] = {}
         # The servers that Nova could not report, and that were already logged.
         self._unknown: frozenset[str] = frozenset()
         # The last server queried of the servers missing from lists.
@@ -154,6 +156,10 @@ class Instances:
         room taken. A server that has a record moves: the record stays until
         Nova names the new host.
 
+        A preemptible server takes no room of these: preemptible servers, of
+        which very many may come at once, are booked by the next `poll` in one
+        commit, for the leases on whose hosts these servers may not be.
+
         :param placed: the record as nova-scheduler knows it
         :param placed_at: epoch seconds
         """
@@ -168,37 +174,48 @@ class Instances:
         if now - placed_at > MAX_ANNOUNCEMENT_DELAY:
             self.notice(placed.uuid)
             return
+        if placed.preemptible:
+            with self._lock:
+                if len(self._placed) < FLOOD:
+                    self._placed[placed.uuid] = placed
+        else:
+            self._book([placed], now)
+        self.notice(placed.uuid)
+
+    def _book(self, placed: Iterable[Instance], now: int) -> None:
+        """Write the records of servers that have none, in one commit."""
         rules = placing_options.rules(self._conf)
-        server = Server(
-            uuid=placed.uuid, node=None, project_id=placed.project_id,
-            amounts=placed.amounts, used=placed.used, end=placed.end,
-            reservation_id=placed.claim, preemptible=placed.preemptible,
-            created=now,
-        )
 
         def work(tx: PlacingTx) -> None:
-            replica = tx.replica
-            if placed.uuid not in replica.instances and (
-                placed.host in replica.hosts
-            ):
+            for each in placed:
+                replica = tx.replica
                 replica.advance(now)
-                new = instance_record.make(replica, placed.host, server, now)
+                if each.uuid in replica.instances or (
+                    each.host not in replica.hosts
+                ):
+                    continue
+                new = instance_record.make(
+                    replica, each.host, _as_placed(each, now), now
+                )
                 new = dataclasses.replace(
                     new, building=True,
-                    movable='' if new.claim else placed.movable,
+                    movable='' if new.claim else each.movable,
                 )
                 tx.put_instance(
                     relocation.with_path(replica, None, new, now, rules)
                 )
 
         self._ledger.commit(work)
-        self.notice(placed.uuid)
 
     def poll(self) -> None:
         """Look at the noticed servers, at most MAX_SERVERS of them.
 
         Servers that are moving, or whose state is not known now, stay noticed.
         """
+        with self._lock:
+            placed, self._placed = self._placed, {}
+        if placed:
+            self._book(placed.values(), int(self._clock()))
         looks = self._take()
         if not looks:
             return
@@ -372,6 +389,17 @@ class Instances:
                 )
         done = {server.uuid for server in current}
         return [s.uuid for s in servers if s.uuid not in done]
+
+
+def _as_placed(placed: Instance, now: int) -> Server:
+    """Return a server that nova-scheduler has placed, as Nova will show it.
+    """
+    return Server(
+        uuid=placed.uuid, node=None, project_id=placed.project_id,
+        amounts=placed.amounts, used=placed.used, end=placed.end,
+        reservation_id=placed.claim, preemptible=placed.preemptible,
+        created=now,
+    )
 
 
 def _is_moving(server: Server) -> bool:

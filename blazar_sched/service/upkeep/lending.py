@@ -1,19 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The loop that lends what open reservations do not use.
+"""The loop that lends what open reservations do not use, and clears the rest.
 
 What is lent, and what the owner keeps, is in the ledger: nova-scheduler places
-preemptible instances by it. Several managers may do the same: what is written
-is decided in a commit. See domain.lending.
+preemptible instances by it. A preemptible instance may nevertheless be where
+nothing is lent, whether the reservation lends or not: it was on its way when
+the reservation opened or when units were recalled, or its removal has failed.
+Several managers may do the same: what is written is decided in a commit. See
+domain.lending.
 """
 
 from collections import Counter
 from collections import defaultdict
 from collections.abc import Callable
-from collections.abc import Collection
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 import functools
+import itertools
 from typing import NamedTuple
+from typing import TypeVar
 
 from oslo_config import cfg
 from oslo_log import log
@@ -22,12 +27,13 @@ from blazar_sched.conf import manager as manager_conf
 from blazar_sched.domain import exception
 from blazar_sched.domain import lending
 from blazar_sched.domain import states
+from blazar_sched.domain.demand import ON_HOSTS
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.lending import Lending
 from blazar_sched.domain.reservation import Reservation
-from blazar_sched.placing import relocation
+from blazar_sched.placing.lending import overfull
 from blazar_sched.replica import record
 from blazar_sched.replica import state
 from blazar_sched.service import loop
@@ -42,6 +48,10 @@ LOG = log.getLogger(__name__)
 
 # Seconds until the next look at a reservation of which there is nothing new.
 RECHECK = 60
+# The most hosts, or reservations, of one query of the replica.
+SLICE = 500
+
+T = TypeVar('T')
 
 
 class _Glance(NamedTuple):
@@ -50,16 +60,16 @@ class _Glance(NamedTuple):
     :ivar record: the reservation
     :ivar bound: the uuids of the instances that are bound to it
     :ivar overfull: the hosts on which preemptible instances seem to use what
-        the reservation does not lend
+        the reservation does not lend; whether one is still on its way
     """
 
     record: record.Reservation
     bound: frozenset[str]
-    overfull: tuple[str, ...]
+    overfull: Mapping[str, bool]
 
 
 class Lendings(loop.Looped):
-    """The lending of all open reservations.
+    """The lending, and the clearing, of all open reservations.
 
     :param clock: returns the time in epoch seconds
     """
@@ -89,7 +99,7 @@ class Lendings(loop.Looped):
         self._loop.wake()
 
     def step(self) -> None:
-        """Look at every open reservation that lends, or may lend.
+        """Look at every open reservation that lends, or is used by others.
 
         A reservation of which the replica has nothing new is looked at only
         every RECHECK seconds.
@@ -97,11 +107,7 @@ class Lendings(loop.Looped):
         :raises Unavailable: if Nova does not answer
         """
         now = int(self._clock())
-        glances = self._ledger.read_replica(lambda replica: {
-            id_: _glance(replica, replica.reservations[id_], now)
-            for id_ in replica.lending
-            if replica.reservations[id_].start <= now
-        })
+        glances = self._glances(now)
         self._seen = {
             id_: seen for id_, seen in self._seen.items() if id_ in glances
         }
@@ -111,26 +117,51 @@ class Lendings(loop.Looped):
             lambda id_: self._look(glances[id_], now), now,
         )
 
+    def _glances(self, now: int) -> dict[str, _Glance]:
+        """Return what the replica has of the reservations, by id.
+
+        The replica is held only for some hosts or reservations at a time.
+        """
+        read = self._ledger.read_replica
+        borrowed, ids = read(
+            lambda replica: (list(replica.preemptible), set(replica.lending))
+        )
+        crowded: dict[str, bool] = {}
+        for hosts in _slices(borrowed):
+            found = read(functools.partial(overfull, hosts=hosts, now=now))
+            crowded |= found
+            if found:
+                ids.update(
+                    each.reservation_id for each, _ in
+                    self._ledger.allocations(hosts=found, after=now)
+                )
+        glances: dict[str, _Glance] = {}
+        for some in _slices(ids):
+            glances |= read(functools.partial(
+                _glances, ids=some, crowded=crowded, now=now
+            ))
+        return glances
+
     def _is_due(self, id_: str, glance: _Glance, now: int) -> bool:
         known, until = self._seen.get(id_, (None, 0))
-        return known != glance or until <= now or bool(
-            glance.record.recalled or glance.overfull
-        )
+        return known != glance or until <= now
 
     def _look(self, glance: _Glance, now: int) -> None:
-        """Lend and recall what is due, and clear what is recalled."""
+        """Lend and recall what is due, and clear what is not lent."""
         known = glance.record
         found = _open(self._ledger, known)
         if found is None:
             return
         lease, reservation = found
+        old = new = Lending.decode(reservation.made)
+        suspected = {*glance.overfull, *old.recalled_at} - {*old.recalled}
         next_ = functools.partial(
             self._next, costs=self._costs(reservation), now=now, strays={
-                host.uuid for host in self._ledger.hosts(glance.overfull)
-                if self._vacater.borrowers(lease, reservation, host, now)
+                host.uuid for host in self._ledger.hosts(suspected)
+                if glance.overfull.get(host.uuid)
+                or self._vacater.borrowers(lease, reservation, host, now)
             },
         )
-        old = new = Lending.decode(reservation.made)
         if next_(self._ledger, lease, reservation) != old:
             old, new = self._ledger.commit(
                 functools.partial(_write, known, next_)
@@ -139,7 +170,7 @@ class Lendings(loop.Looped):
             self._clear(lease, reservation, host, new, now)
         begins = known.start + self._conf.lend_after
         again = now + RECHECK if begins <= now else min(now + RECHECK, begins)
-        self._seen[known.id] = glance, again
+        self._seen[known.id] = glance, now if new.recalled_at else again
 
     def _next(
         self,
@@ -148,7 +179,7 @@ class Lendings(loop.Looped):
         reservation: Reservation,
         costs: Mapping[str, int],
         now: int,
-        strays: Collection[str],
+        strays: set[str],
     ) -> Lending:
         """Return what a reservation lends from now on.
 
@@ -156,18 +187,20 @@ class Lendings(loop.Looped):
 
         :param strays: see `next_lending`
         """
+        known = Lending.decode(reservation.made)
         units = lending.units_in(reservation, (
             each for each, _ in source.allocations(
                 reservation_id=reservation.id
             )
         ))
+        if not reservation.lend and not known.has_lent:
+            return known.waiting(strays & units.keys(), now)
         usable = {
             host.uuid for host in source.hosts([*units])
             if host.reservable and not host.is_closed(now)
         }
         return lending.next_lending(
-            Lending.decode(reservation.made),
-            {host: n for host, n in units.items() if host in usable},
+            known, {host: n for host, n in units.items() if host in usable},
             _used(reservation, source.claiming([reservation.id])), now,
             reservation.lend and self._conf.lend != manager_conf.NEVER
             and lease.start + self._conf.lend_after <= now,
@@ -189,7 +222,7 @@ class Lendings(loop.Looped):
         known: Lending,
         now: int,
     ) -> None:
-        """Have the preemptible servers leave the recalled units of a host.
+        """Have the preemptible servers leave what is not lent of a host.
 
         :raises Unavailable: if Nova does not answer
         """
@@ -198,7 +231,12 @@ class Lendings(loop.Looped):
             self._conf.lend_notice,
         )
         going = self._vacater.borrowers(lease, reservation, host, now)
-        if not self._vacater.vacate(cause, going, now):
+        if not self._vacater.vacate(cause, going, now) or (
+            self._ledger.read_replica(
+                lambda replica: overfull(replica, [host.uuid], now)
+            ).get(host.uuid)
+        ):
+            # Another server may still be on its way to the host.
             return
 
         def write(tx: PlacingTx) -> None:
@@ -213,32 +251,40 @@ class Lendings(loop.Looped):
 
         self._ledger.commit(write)
         LOG.info(
-            'Lease %s has got back what it lent on host %s', lease.id,
-            host.hypervisor_hostname,
+            'No preemptible server uses what lease %s does not lend on host '
+            '%s any more', lease.id, host.hypervisor_hostname,
         )
 
 
+def _slices(items: Iterable[T]) -> Iterator[list[T]]:
+    remaining = iter(items)
+    while some := list(itertools.islice(remaining, SLICE)):
+        yield some
+
+
+def _glances(
+    replica: state.Replica,
+    ids: Iterable[str],
+    crowded: Mapping[str, bool],
+    now: int,
+) -> dict[str, _Glance]:
+    return {
+        id_: _glance(replica, known, crowded) for id_ in ids
+        if (known := replica.reservations.get(id_)) is not None
+        and known.start <= now and known.resource_type in ON_HOSTS
+    }
+
+
 def _glance(
-    replica: state.Replica, known: record.Reservation, now: int
+    replica: state.Replica,
+    known: record.Reservation,
+    crowded: Mapping[str, bool],
 ) -> _Glance:
     held = replica.indexes.allocations(known.id).keys()
-    return _Glance(
-        known, frozenset(replica.bound.get(known.id, ())), tuple(sorted(
-            host for host in held & replica.preemptible.keys()
-            if host not in known.recalled and (
-                host not in known.lent if known.slot is None
-                else _is_overfull(replica, host, now)
-            )
-        )),
-    )
-
-
-def _is_overfull(replica: state.Replica, host: str, now: int) -> bool:
-    """Tell whether instances use what open reservations do not lend."""
-    taken = relocation.taken_now(replica, host, now)
-    return any(
-        amount > replica.hosts[host].capacity(c) for c, amount in taken.items()
-    )
+    return _Glance(known, frozenset(replica.bound.get(known.id, ())), {
+        host: crowded[host] for host in held & crowded.keys()
+        if not replica.preemptible.get(host, set()) <= {*known.in_the_way}
+    })
 
 
 def _write(
@@ -266,7 +312,7 @@ def _write(
 def _open(
     source: Reader, known: record.Reservation | Reservation
 ) -> tuple[Lease, Reservation] | None:
-    """Return a reservation as it is now, with its lease, if it may lend units.
+    """Return a reservation as it is now, with its lease, if it is open.
 
     None if the lease is gone or is changing, or if the reservation is not
     open.
@@ -283,16 +329,16 @@ def _open(
             if each.id == known.id
             and each.demand.is_on_hosts(active=True)
             and each.status == states.RESERVATION_ACTIVE
-            and (each.lend or lending.LENDING in each.made)
         ),
         None,
     )
 
 
 def _put(tx: PlacingTx, reservation: Reservation, new: Lending) -> None:
-    tx.set_reservation_made(
-        reservation.id, {**reservation.made, **new.encode()}
-    )
+    made = {**reservation.made, **new.encode()}
+    if not reservation.lend and new == Lending():
+        del made[lending.LENDING]
+    tx.set_reservation_made(reservation.id, made)
 
 
 def _used(

@@ -105,6 +105,12 @@ _LENT = Field(
     'still use after a recall',
     0, INTEGER, lambda r: Lending.decode(r['made']).away, V1_1,
 )
+_WAITED_FOR = Field(
+    'hosts_waited_for',
+    'Number of hosts that preemptible servers have still to leave, or are on '
+    'their way to, although these servers may use nothing there',
+    0, INTEGER, lambda r: len(Lending.decode(r['made']).recalled_at), V1_1,
+)
 # The fields of an instance reservation.
 _INSTANCES = (
     Field('flavor_id', 'ID of the flavor to boot servers with'),
@@ -133,6 +139,7 @@ _FURTHER: Mapping[str, tuple[Field, ...]] = {
         _PRODUCT,
         *_FAILED,
         _LENT,
+        _WAITED_FOR,
         # Hosts that other reservations use too are not shown to an owner.
         Field(
             'hosts',
@@ -142,7 +149,7 @@ _FURTHER: Mapping[str, tuple[Field, ...]] = {
         ),
     ),
     schemas.VIRTUAL_INSTANCE: (
-        *_INSTANCES, _PRODUCT, *_FAILED, _LENT, _REMAINING
+        *_INSTANCES, _PRODUCT, *_FAILED, _LENT, _WAITED_FOR, _REMAINING
     ),
     schemas.FLAVOR_INSTANCE: (
         Field(
@@ -164,6 +171,7 @@ _FURTHER: Mapping[str, tuple[Field, ...]] = {
         _PRODUCT,
         *_FAILED,
         _LENT,
+        _WAITED_FOR,
         _REMAINING,
     ),
 }

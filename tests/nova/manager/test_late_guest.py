@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A preemptible server that is being built when a lease starts on its host."""
+
+from concurrent import futures
+import threading
+
+from nova.compute import manager as compute
+import pytest
+
+from blazar_sched.service.manager.manager import Manager
+from demo import cloud as demo_cloud
+from tests.nova.manager.test_leases import fed
+from tests.nova.manager.test_leases import hosts
+from tests.nova.manager.test_leases import OTHER
+from tests.nova.manager.test_leases import OWNER
+from tests.nova.manager.test_leases import slots
+
+pytestmark = pytest.mark.more
+
+
+@pytest.fixture
+def conf(conf):
+    for name, value in ('lend_notice', 0), ('lend_interval', 1.0):
+        conf.set_override(name, value, 'manager')
+    return conf
+
+
+@pytest.fixture
+def other_manager(manager, nova, placement, conf):
+    """Another running manager on the same ledger."""
+    other = Manager(conf, nova, placement)
+    other.start()
+    yield other
+    other.stop()
+
+
+@pytest.fixture
+def building(monkeypatch):
+    """Compute services build nothing until `go`; `held` is set meanwhile."""
+    held, go = threading.Event(), threading.Event()
+    real = compute.ComputeManager.build_and_run_instance
+
+    def build(*args, **values):
+        held.set()
+        go.wait()
+        return real(*args, **values)
+
+    monkeypatch.setattr(
+        compute.ComputeManager, 'build_and_run_instance', build
+    )
+    yield held, go
+    go.set()
+
+
+@pytest.mark.row('F110')
+@pytest.mark.parametrize(
+    'asked', [hosts(2), slots(2, vcpus=7)], ids=['hosts', 'slots']
+)
+def test_it_goes_and_the_owner_boots(
+    manager, other_manager, cloud, lease, building, wait_for, asked
+):
+    held, go = building
+    for each in cloud.hosts:
+        manager.hosts.create(each, {})
+    fed(cloud, manager, wait_for)
+    spot = cloud.flavor(8, extra_specs={'blazar:preemptible': 'true'})
+    with futures.ThreadPoolExecutor(1) as pool:
+        guest = pool.submit(cloud.boot, spot, project_id=OTHER)
+        wait_for('the scheduler has chosen', held.is_set)
+        mine = lease(asked)
+        go.set()
+        guest = guest.result()
+
+    def is_clear():
+        [reservation] = manager.ledger.lease(mine.id).reservations
+        left = {each['id'] for each in cloud.servers()}
+        return guest['id'] not in left and 'lending' not in reservation.made
+
+    wait_for('the host is clear', is_clear)
+    fed(cloud, manager, wait_for)
+    plain = cloud.flavor(8 if asked['resource_type'] == 'physical:host' else 7)
+    hint = {'reservation': mine.reservations[0].id}
+    for _ in range(2):
+        booted = cloud.boot(plain, hint, project_id=OWNER)
+        assert booted['status'] == 'ACTIVE', booted.get('fault')
+        assert demo_cloud.host_of(booted) in cloud.hosts
