@@ -47,6 +47,6 @@ def test_each_copy_is_of_an_earlier_stage_and_of_its_path():
 
 
 def test_each_image_ends_as_a_user_without_rights():
-    for name in 'service', 'nova-scheduler':
+    for name in 'service', 'nova':
         [*_, user] = re.findall(r'^USER (\S+)', dict(STAGES)[name], re.M)
         assert user != 'root'
