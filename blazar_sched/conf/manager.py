@@ -83,10 +83,12 @@ opts = [
         min=0,
         max=50,
         mutable=True,
-        help='Limit of the retries of a failed event, in units of '
-        '``event_retry_interval``: the event is retried until the pauses '
-        'between its attempts add up to this number times '
-        '``event_retry_interval``, 5 minutes by default. After that the '
+        help='Limit of the retries of an event that another service refuses, '
+        'in units of ``event_retry_interval``: the event is retried until the '
+        'pauses between its attempts add up to this number times '
+        '``event_retry_interval``, 5 minutes by default. A service of '
+        'OpenStack that cannot be reached, or answers 5xx, 429 or 401, uses '
+        'up no retries. After that the '
         'event is in status ERROR; so is the lease, except after a failed '
         'before_end_lease event, which marks the lease as degraded. 0 '
         'disables retries.',
@@ -96,10 +98,10 @@ opts = [
         default=10.0,
         min=0.1,
         mutable=True,
-        help='Maximum number of seconds between two attempts of a failed '
-        'event. The first retry follows within a second; each further pause '
-        'is twice as long as the one before, up to this value. See also '
-        '``event_max_retries``.',
+        help='Maximum number of seconds between two attempts of an event that '
+        'another service refuses. The first retry follows within a second; '
+        'each further pause is twice as long as the one before, up to this '
+        'value. See also ``event_max_retries``.',
     ),
     cfg.FloatOpt(
         'start_retry_interval',
@@ -108,7 +110,7 @@ opts = [
         mutable=True,
         help='Seconds between two attempts of a start_lease event whose '
         'retries were exhausted although the lease is active, for example '
-        'because a reservation was enlarged while Nova was unavailable. The '
+        'because Nova refused to enlarge a reservation. The '
         'event is retried until it succeeds or the lease ends.',
     ),
     cfg.FloatOpt(

@@ -265,6 +265,11 @@ class Unavailable(BlazarSchedError):
 
     :param detail: the answer of another service, or its address: for logs and
         commands, never for callers
+    :param service: the type of the service of OpenStack that has not done what
+        was asked, such as ``compute``
+    :param refused: whether that service has refused what was asked; otherwise
+        the service cannot do anything now
+    :param wait: the seconds after which that service wants to be asked again
     """
 
     status = 503
@@ -276,10 +281,17 @@ class Unavailable(BlazarSchedError):
         message: str,
         field: str | None = None,
         detail: str = '',
+        *,
+        service: str = '',
+        refused: bool = False,
+        wait: float = 0,
         **own: Any,
     ) -> None:
         super().__init__(message, field, **own)
         self.detail = detail
+        self.service = service
+        self.refused = refused
+        self.wait = wait
 
     def __str__(self) -> str:
         return ': '.join(filter(None, (*self.args, self.detail)))
@@ -299,9 +311,14 @@ class TooManyRequests(Unavailable):
         field: str | None = None,
         detail: str = '',
         retry_after: int = 1,
+        *,
+        service: str = '',
+        wait: float = 0,
         **own: Any,
     ) -> None:
-        super().__init__(message, field, detail, **own)
+        super().__init__(
+            message, field, detail, service=service, wait=wait, **own
+        )
         self.retry_after = retry_after
         self.kwargs['retry_after'] = retry_after
 

@@ -38,6 +38,49 @@ STOP_TIMEOUT = 3.0
 # failed.
 FIRST_REST = 60.0
 MAX_REST = 3600.0
+# The longest pause, in seconds, that another service may ask for.
+MAX_WAIT = 60.0
+# The seconds between two lines of the log about a service that is away.
+QUIET = 60.0
+
+
+class Away:
+    """The log lines of a part about services that can do nothing now.
+
+    There is at most one line in QUIET seconds for each service; safe to share
+    by threads.
+    """
+
+    def __init__(
+        self, name: str, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._name = name
+        self._monotonic = monotonic
+        self._quiet_until: dict[str, float] = {}
+        self._lock = threading.Lock()
+
+    def report(self, error: exception.Unavailable) -> bool:
+        """Log an error, unless its service was logged just before.
+
+        :returns: whether there is a line
+        """
+        now = self._monotonic()
+        with self._lock:
+            if now < self._quiet_until.get(error.service, -math.inf):
+                return False
+            self._quiet_until[error.service] = now + QUIET
+        LOG.warning(
+            '%s failed, retrying: %s', self._name, exception.reason(error)
+        )
+        return True
+
+
+def wait_of(error: Exception) -> float:
+    """Return the seconds that a service wants to be left alone after an error.
+    """
+    if isinstance(error, exception.Unavailable):
+        return min(error.wait, MAX_WAIT)
+    return 0.0
 
 
 class Part(Protocol):
@@ -106,7 +149,7 @@ class Objects(Generic[T]):
                 work(each)
             except exception.Unavailable as e:
                 unavailable = unavailable or e
-                if id_ not in before:
+                if e.refused and id_ not in before:
                     LOG.warning(
                         '%s: %s failed, retrying: %s', self._name, id_,
                         exception.reason(e),
@@ -168,6 +211,9 @@ class Loop:
         self.succeeded_at = 0.0
         self._failures = 0
         self._trouble: type[Exception] | None = None
+        self._away = Away(name)
+        # Whether the log has a line about the present failures.
+        self._logged = False
         self._poked = threading.Event()
         self._taken = threading.Event()
         self._stopping = False
@@ -235,18 +281,19 @@ class Loop:
         # Reported outside of the except block, in which oslo.log would log
         # the error twice.
         self._report(trouble)
-        return self._pause()
+        return max(self._pause(), wait_of(trouble))
 
     def _recover(self) -> None:
         """Reset the failures, and log that they are over."""
         self.succeeded_at = time.time()
-        if self._failures:
+        if self._logged:
             LOG.warning(
                 '%s has recovered (failures: %d)',
                 self.name, self._failures,
             )
         self._failures = 0
         self._trouble = None
+        self._logged = False
 
     def _report(self, error: Exception) -> None:
         """Count a failure, and log the first failure of its type."""
@@ -255,11 +302,9 @@ class Loop:
             return
         self._trouble = type(error)
         if isinstance(error, exception.Unavailable):
-            LOG.warning(
-                '%s failed, retrying: %s',
-                self.name, exception.reason(error),
-            )
+            self._logged |= self._away.report(error)
         else:
+            self._logged = True
             LOG.error(
                 '%s failed, retrying', self.name,
                 exc_info=error,

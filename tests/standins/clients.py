@@ -39,12 +39,18 @@ class Nova:
         self.lands_on = None
         self.asked = Counter()
         self.slowness = 0
+        # How many requests fail, and whether Nova refuses these requests or
+        # can do nothing now.
         self.failures = 0
+        self.refuses = False
 
     def _fail(self):
         if self.failures:
             self.failures -= 1
-            raise exception.Unavailable('compute answered 500')
+            raise exception.Unavailable(
+                'compute answered 500', service='compute',
+                refused=self.refuses,
+            )
 
     def hypervisor(self, name):
         self._fail()
@@ -241,7 +247,9 @@ class Placement:
     def _fail(self):
         if self.failures:
             self.failures -= 1
-            raise exception.Unavailable('placement answered 500')
+            raise exception.Unavailable(
+                'placement answered 500', service='placement'
+            )
 
     def inventories(self, provider):
         self._fail()

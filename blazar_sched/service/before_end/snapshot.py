@@ -64,6 +64,8 @@ class Snapshot(base.Action):
             raise exception.Unavailable(
                 '; '.join(e.args[0] for e in failed),
                 detail='; '.join(e.detail for e in failed),
+                service=failed[0].service,
+                refused=all(e.refused for e in failed),
             )
         if waiting:
             return f'waiting for the image of server {"; ".join(waiting)}'

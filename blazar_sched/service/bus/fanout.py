@@ -8,14 +8,12 @@ is sent.
 
 from collections.abc import Callable
 
-from oslo_log import log
 import oslo_messaging
 
+from blazar_sched.domain import exception
 from blazar_sched.replica import wire
 from blazar_sched.service import loop
 from blazar_sched.service.bus import rpc
-
-LOG = log.getLogger(__name__)
 
 
 class Fanout(loop.Looped):
@@ -40,6 +38,7 @@ class Fanout(loop.Looped):
         self._ledger = ledger
         self._newest = self._told = 0
         self._loop = loop.Loop('fanout', self.step)
+        self._away = loop.Away('fanout')
 
     def announce(self, revision: int) -> None:
         """Schedule the cast of a revision, unless a newer one is pending."""
@@ -57,5 +56,7 @@ class Fanout(loop.Looped):
                     ledger=self._ledger(),
                 )
             except oslo_messaging.MessagingException as e:
-                LOG.warning('Could not cast revision %d: %s', newest, e)
+                self._away.report(exception.Unavailable(
+                    f'revision {newest} was not cast', detail=str(e)
+                ))
         return loop.IDLE

@@ -201,7 +201,7 @@ class Placement:
         if changed is not True:
             raise exception.Unavailable(
                 f'Placement refused an inventory of {total} {name} for '
-                f'{hostname}'
+                f'{hostname}', service='placement', refused=True,
             )
 
     def remove_inventory(self, hostname: str, name: str) -> bool:
@@ -371,7 +371,9 @@ class Placement:
             known = _UNKNOWN_CLASS not in refusal.text
             if refusal.status_code == 400 and known:
                 raise exception.Unavailable(
-                    'Placement refused inventories', detail=refusal.text[:200]
+                    'Placement refused inventories',
+                    detail=refusal.text[:200], service='placement',
+                    refused=True,
                 )
         raise exception.Unavailable(
             f'the inventories of resource provider {provider} changed in '

@@ -2,8 +2,10 @@
 """The common base of the clients: sessions of keystoneauth, and the SDK.
 
 An unexpected status, and a service that cannot be reached, raise Unavailable,
-because the same action may work later. A request that times out may have had
-its effect, so all requests must be repeatable.
+because the same action may work later. `refused` is true for a refusal of what
+was asked only: a service that cannot be reached, answers 5xx or 429, or does
+not accept the user of this service now has decided nothing. A request that times out
+may have had its effect, so all requests must be repeatable.
 """
 
 import collections
@@ -11,7 +13,9 @@ from collections.abc import Callable
 from collections.abc import Iterator
 import contextlib
 import contextvars
+from email import utils
 import threading
+import time
 from typing import Any
 
 from keystoneauth1 import adapter
@@ -30,6 +34,10 @@ from blazar_sched.service import faults
 # group's own `timeout` is not set, so that no call hangs for ever.
 TIMEOUT = 60
 _TOO_MANY_REQUESTS = 429
+_NOT_IMPLEMENTED = 501
+# The 4xx statuses that are no refusal of what was asked: a token that cannot
+# be validated now, a time-out, a limit of the rate.
+_NOT_NOW = (401, 408, 425, _TOO_MANY_REQUESTS)
 REQUEST_ID = 'X-OpenStack-Request-ID'
 
 # The option group of a service type, where the group has a different name.
@@ -165,22 +173,16 @@ class Session(session.Session):
             answer = super().request(url, method, *args, **kwargs)
         faults.point(f'{service}:asked')
         if not answer.ok:
-            kind = (
-                exception.TooManyRequests
-                if answer.status_code == _TOO_MANY_REQUESTS
-                else exception.Unavailable
+            raise _error(service, answer, f'{method} {url}') from Refusal(
+                answer
             )
-            raise kind(
-                f'the {service} service answered {answer.status_code}',
-                detail=f'{method} {url}: {answer.text[:200]}',
-            ) from Refusal(answer)
         if (
             answer.status_code == 200
             and method != 'DELETE'
             and 'json' not in answer.headers.get('Content-Type', '')
         ):
             # A proxy has answered in place of the service.
-            raise _no_json(answer)
+            raise _no_json(answer, service)
         return answer
 
     def get_project_id(
@@ -204,7 +206,8 @@ def reaching(service: str) -> Iterator[None]:
         yield
     except exceptions.ClientException as e:
         raise exception.Unavailable(
-            f'the {service} service cannot be reached now', detail=str(e)
+            f'the {service} service cannot be reached now', detail=str(e),
+            service=service,
         ) from e
 
 
@@ -255,11 +258,13 @@ def required(api: adapter.Adapter | None, service: str) -> adapter.Adapter:
         group = GROUPS.get(service, service)
         raise exception.Unavailable(
             f'no {service} service is configured: [{group}] auth_type is not '
-            'set'
+            'set', service=service,
         )
     with reaching(service):
         if not api.get_endpoint(service_type=service):
-            raise exception.Unavailable(f'the catalog has no {service}')
+            raise exception.Unavailable(
+                f'the catalog has no {service}', service=service
+            )
     return api
 
 
@@ -290,7 +295,8 @@ def connect(
             proxy = getattr(cloud, service)
     except SDKException as e:
         raise exception.Unavailable(
-            f'the {service} service cannot be used now', detail=str(e)
+            f'the {service} service cannot be used now', detail=str(e),
+            service=service,
         ) from e
     proxy.auth = api.auth
     return proxy
@@ -329,8 +335,40 @@ def document(refusal: requests.Response) -> Any:
         raise _no_json(refusal) from e
 
 
-def _no_json(answer: requests.Response) -> exception.Unavailable:
+def _error(
+    service: str, answer: requests.Response, request: str
+) -> exception.Unavailable:
+    """Return the exception for an answer with an error status."""
+    status = answer.status_code
+    message = f'the {service} service answered {status}'
+    detail = f'{request}: {answer.text[:200]}'
+    wait = _wait(answer)
+    if status == _TOO_MANY_REQUESTS:
+        return exception.TooManyRequests(
+            message, detail=detail, service=service, wait=wait
+        )
+    return exception.Unavailable(
+        message, detail=detail, service=service, wait=wait,
+        refused=status == _NOT_IMPLEMENTED
+        or 400 <= status < 500 and status not in _NOT_NOW,
+    )
+
+
+def _wait(answer: requests.Response) -> float:
+    """Return the seconds of a Retry-After, 0 if there are none."""
+    said = answer.headers.get('Retry-After', '')
+    if said.isascii() and said.isdigit():
+        return float(said)
+    with contextlib.suppress(ValueError, OverflowError):
+        at = utils.parsedate_to_datetime(said)
+        return max(0.0, at.timestamp() - time.time())
+    return 0.0
+
+
+def _no_json(
+    answer: requests.Response, service: str = ''
+) -> exception.Unavailable:
     return exception.Unavailable(
         f'no JSON in the answer {answer.status_code} of another service',
-        detail=answer.text[:200],
+        detail=answer.text[:200], service=service,
     )

@@ -19,6 +19,8 @@ RAREST_LOOK = 5.0
 # Seconds until the retry after the first failure: together with the time until
 # the runner looks, less than a second.
 FIRST_RETRY = 0.25
+# The longest pause, in seconds, of an event whose service can do nothing now.
+LONGEST_AWAY = 30.0
 
 
 @dataclasses.dataclass(slots=True)
@@ -28,7 +30,9 @@ class Attempted:
     :param since: when the operation that the event waits for was begun
     :param pause: seconds that the event waited after its last failure, 0 if
         the event never failed
-    :param paused: seconds that the event waited after all its failures
+    :param paused: seconds that the event waited after all its failures that
+        count
+    :param told: the last failure that the log has a line about
     """
 
     lease_id: str
@@ -37,6 +41,7 @@ class Attempted:
     paused: float = 0.0
     not_before: float = float('-inf')
     blocked: bool = False
+    told: str = ''
 
     def wait_longer(self, now: float) -> None:
         """Have the event wait, longer the longer the event has waited."""
@@ -53,11 +58,23 @@ class Attempted:
         """
         if self.paused >= in_all:
             return False
-        self.pause = min(2 * self.pause or FIRST_RETRY, longest)
+        self.rest(now, longest)
         self.paused += self.pause
-        self.since = now
-        self.not_before = now + self.pause
         return True
+
+    def rest(self, now: float, longest: float, least: float = 0.0) -> None:
+        """Have the event wait, twice as long each time; nothing is counted.
+
+        :param least: the seconds that the event waits at least
+        """
+        self.pause = min(2 * self.pause or FIRST_RETRY, longest)
+        self.since = now
+        self.not_before = now + max(self.pause, least)
+
+    def is_news(self, failure: str) -> bool:
+        """Tell whether a failure is not the failure that was logged last."""
+        before, self.told = self.told, failure
+        return failure != before
 
 
 class Attempts:

@@ -40,6 +40,7 @@ from blazar_sched.service.events import claim
 from blazar_sched.service.events import transition
 from blazar_sched.service.events.attempts import Attempted
 from blazar_sched.service.events.attempts import Attempts
+from blazar_sched.service.events.attempts import LONGEST_AWAY
 from blazar_sched.service.events.clock import Clock
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.tx import PlacingTx
@@ -64,6 +65,10 @@ _OUTCOMES = {
     states.EVENT_UNDONE: PUT_OFF,
     states.EVENT_ERROR: GIVEN_UP,
 }
+
+
+# What is no fault of the service: the log has no traceback.
+_EXPECTED = (exception.Unavailable, transition.Failed)
 
 
 class _NotNow(Exception):
@@ -116,6 +121,7 @@ class Runner:
             ledger, clock, monotonic, self._conf.event_claim_seconds
         )
         self._attempts = Attempts()
+        self._away = loop.Away('event runner', monotonic)
         workers = self._conf.event_max_workers
         self._pool = pool or futurist.ThreadPoolExecutor(workers)
         # An event that failed is retried in a separate pool: however many
@@ -270,12 +276,15 @@ class Runner:
             over = not self.stopping and self._try(event, seen)
         except claim.ClaimLost:
             LOG.warning('Another manager took over %s', _name(event))
-        except Exception:
+        except Exception as e:
             # The ledger cannot be written: the claim expires without a write.
-            LOG.exception('Could not record the outcome of %s', _name(event))
-            self._remember(event).pause_longer(
-                self._monotonic(), self._conf.event_retry_interval, math.inf
-            )
+            if isinstance(e, exception.Unavailable):
+                self._away.report(e)
+            else:
+                LOG.exception(
+                    'Could not record the outcome of %s', _name(event)
+                )
+            self._remember(event).rest(self._monotonic(), LONGEST_AWAY)
         finally:
             self._attempts.release(event)
         if over:
@@ -302,6 +311,7 @@ class Runner:
             tried = self._remember(event)
             tried.blocked = True
             tried.wait_longer(self._monotonic())
+            self._tell_late(event, now)
             return False
         except _NotNow:
             return False
@@ -367,12 +377,19 @@ class Runner:
             LOG.warning('Left %s to another manager', _name(event))
             self._finish(event, mine, states.EVENT_UNDONE)
             return False
-        except transition.Failed as e:
-            LOG.warning('Could not complete %s: %s', _name(event), e)
-            return self._try_again(event, lease, mine, tried, e)
-        except Exception:
-            LOG.exception('Could not complete %s', _name(event))
-            return self._try_again(event, lease, mine, tried)
+        except Exception as e:
+            if isinstance(e, exception.Unavailable) and not e.refused:
+                return self._await_service(event, lease, mine, tried, e)
+            if tried.is_news(exception.reason(e)):
+                LOG.warning(
+                    'Could not complete %s: %s', _name(event),
+                    exception.reason(e),
+                    exc_info=not isinstance(e, _EXPECTED),
+                )
+            return self._try_again(
+                event, lease, mine, tried,
+                e if isinstance(e, transition.Failed) else None,
+            )
         faults.point(f'{event.event_type}:finished')
         LOG.info(
             'Manager %s has done %s in %.1f s, on hosts: %s',
@@ -459,6 +476,34 @@ class Runner:
         tried.wait_longer(now)
         self._finish(event, mine, states.EVENT_UNDONE)
         return False
+
+    def _await_service(
+        self,
+        event: Event,
+        lease: Lease,
+        mine: claim.HeldClaim,
+        tried: Attempted,
+        error: exception.Unavailable,
+    ) -> bool:
+        """Put off an event for whose service it is not the time.
+
+        Such a failure does not count: a start is tried until the lease ends,
+        and an end without limit.
+        """
+        self._away.report(error)
+        if _is_given_up(event):
+            return self._give_up(event, lease, mine, {})
+        tried.rest(self._monotonic(), LONGEST_AWAY, loop.wait_of(error))
+        self._finish(event, mine, states.EVENT_UNDONE)
+        self._tell_late(event, int(self._clock()))
+        return False
+
+    def _tell_late(self, event: Event, now: int) -> None:
+        """Notify the owner of a lease once that an event is late."""
+        if transition.is_late(self._ledger, event, now):
+            self._ledger.write(
+                lambda tx: transition.tell_late(tx, event, now)
+            )
 
     def _try_again(
         self,

@@ -13,7 +13,6 @@ import functools
 from typing import Any
 
 from oslo_config import cfg
-from oslo_log import log
 
 from blazar_sched.domain import event as event_rules
 from blazar_sched.domain import exception
@@ -49,8 +48,6 @@ from blazar_sched.service.ledger.tx import Tx
 from blazar_sched.service.resources import base
 from blazar_sched.service.resources import servers
 
-LOG = log.getLogger(__name__)
-
 # A function that writes the outcome of an event.
 Write = Callable[[Tx], object]
 # A driver and the part that the driver acts on, for each reservation.
@@ -63,6 +60,9 @@ _MEANWHILE = {
     START_LEASE: states.LEASE_STARTING,
     END_LEASE: states.LEASE_TERMINATING,
 }
+# The seconds after which the owner of a lease is notified that the start or
+# the end of the lease is late because another service can do nothing now.
+LATE = 60
 _UNFINISHED = (states.EVENT_UNDONE, states.EVENT_IN_PROGRESS)
 # The reasons, by the ids of their reservations.
 Reasons = Mapping[str, str]
@@ -210,7 +210,8 @@ class Transitions:
     def _act(
         self, when: str, lease: Lease, steps: Steps, now: int
     ) -> Write | Waiting:
-        waiting, failed, impossible = {}, {}, {}
+        waiting, impossible = {}, {}
+        failed: dict[str, exception.Unavailable] = {}
         # Every part is acted on before reporting that one part has failed.
         for driver, part in steps:
             reservation = part.reservation
@@ -223,13 +224,11 @@ class Transitions:
                 if still is not None:
                     waiting[reservation.id] = still
             except exception.Unavailable as e:
-                # The owner of the lease reads the reason without its detail.
-                LOG.warning('Reservation %s: %s', reservation.id, e)
-                failed[reservation.id] = e.args[0]
+                failed[reservation.id] = e
             except before_end.Impossible as e:
                 impossible[reservation.id] = str(e)
         if failed:
-            raise Failed(impossible | waiting | failed, final=False)
+            raise _failure(failed, impossible | waiting)
         if waiting:
             return Waiting(impossible | waiting)
         if impossible:
@@ -354,6 +353,50 @@ def fail(
         return
     tx.set_lease_status(lease.id, states.LEASE_ERROR, now)
     _set_reservations(tx, lease, states.RESERVATION_ERROR, now)
+
+
+def _failure(
+    failed: Mapping[str, exception.Unavailable], others: Reasons
+) -> Exception:
+    """Return what is wrong with the actions of an event, by reservation id.
+
+    :param others: the reasons of the actions that have not failed
+    """
+    # A service of OpenStack that can do nothing now is waited for; a mail
+    # server or a webhook of the operator keeps no lease from its end.
+    for error in failed.values():
+        if error.service and not error.refused:
+            return error
+    # The owner of the lease reads the reasons without their details.
+    reasons = {id_: str(each.args[0]) for id_, each in failed.items()}
+    failure = Failed({**others, **reasons}, final=False)
+    failure.__cause__ = error
+    return failure
+
+
+def is_late(source: Reader, event: Event, now: int) -> bool:
+    """Tell whether to notify of a start or an end that is late.
+
+    :param source: the ledger, or a commit
+    """
+    if event.event_type not in _MEANWHILE or now < event.time + LATE:
+        return False
+    try:
+        lease = source.lease(event.lease_id)
+    except exception.LeaseNotFound:
+        return False
+    # Another manager may have done the event in the meantime.
+    return not lease.degraded and any(
+        e.id == event.id and e.status in _UNFINISHED for e in lease.events
+    )
+
+
+def tell_late(tx: Tx, event: Event, now: int) -> None:
+    """Flag a lease whose start or end is late, and notify of that once."""
+    if is_late(tx, event, now):
+        lease = tx.lease(event.lease_id)
+        tx.set_lease_status(lease.id, lease.status, now, degraded=True)
+        notifier.lease(tx, LEASE_DEGRADED, tx.lease(lease.id))
 
 
 def _done(reservation: Reservation) -> dict[str, Any]:

@@ -590,18 +590,19 @@ class Vacater:
                 course.pause = min(2 * course.pause, MAX_PAUSE)
         course.last = now
         for action in steps[course.requested :]:
-            # Counted before the request: a failed action is also followed by
-            # the next action.
+            # Counted before the request: an action that Nova refuses is also
+            # followed by the next action.
             course.requested += 1
             LOG.info('Vacating server %s: %s', server.uuid, action)
             try:
-                done = self._do(action, server)
-            except exception.Unavailable:
-                # The service is away, so the server was not asked.
-                course.pause = PAUSE
+                if self._do(action, server):
+                    return
+            except exception.Unavailable as e:
+                # Nova that can do nothing now has refused nothing.
+                if not e.refused:
+                    course.requested -= 1
+                    course.pause = PAUSE
                 raise
-            if done:
-                return
 
     def _do(self, action: str, server: Server) -> bool:
         """Request an action; tell whether the action may help."""

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
-import contextlib
 import dataclasses
 
 from oslo_log import log
@@ -37,6 +36,8 @@ from blazar_sched.service.resources import floating_ip as driver
 from blazar_sched.service.upkeep import healing
 
 LOG = log.getLogger(__name__)
+
+NAME = 'floating IP healing'
 
 
 class Healer:
@@ -64,7 +65,8 @@ class Healer:
         self._neutron = neutron
         self._healer = healer
         self._clock = clock
-        self._objects = loop.Objects[Lease]('floating IP healing', metrics)
+        self._objects = loop.Objects[Lease](NAME, metrics)
+        self._away = loop.Away(NAME)
 
     def heal(self) -> None:
         """Compare floating IPs with Neutron; replace or flag lost addresses.
@@ -81,7 +83,7 @@ class Healer:
         try:
             view = _View(self._neutron, {f.network_id for f in registered})
         except exception.Unavailable as e:
-            LOG.warning('Could not compare floating IPs with Neutron: %s', e)
+            self._away.report(e)
             return
         now = int(self._clock())
         self._mark(registered, leases, view, now)
@@ -91,9 +93,10 @@ class Healer:
             if lease.start <= until and self._is_healable(lease, now):
                 self._heal(lease, view, now)
 
-        # The log names the leases for which Neutron does not answer.
-        with contextlib.suppress(exception.Unavailable):
+        try:
             self._objects.each(((each.id, each) for each in leases), heal, now)
+        except exception.Unavailable as e:
+            self._away.report(e)
 
     def _mark(
         self,

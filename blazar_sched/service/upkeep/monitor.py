@@ -69,6 +69,7 @@ class Monitor(loop.Looped):
         self._failing: dict[str, int] = {}
         self._noticed = False
         self._loop = loop.Loop('host monitor', self.step)
+        self._away = loop.Away('host monitor')
 
     def notice(self) -> None:
         """Look at the hosts now."""
@@ -87,7 +88,7 @@ class Monitor(loop.Looped):
             try:
                 back = self.poll()
             except exception.Unavailable as e:
-                LOG.warning('Could not read the status of hosts: %s', e)
+                self._away.report(e)
                 self._noticed = noticed
         self._healer.heal()
         self._replanner.replan()

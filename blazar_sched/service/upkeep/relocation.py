@@ -367,15 +367,12 @@ class Relocations(loop.Looped):
             self._nova.set_server_metadata(
                 server, {MOVING: target.hypervisor_hostname}
             )
-        requests.count += 1
         self._make_room(instance, target, now)
         LOG.info(
             'Moving instance %s to host %s', instance.uuid,
             target.hypervisor_hostname,
         )
-        requests.begun = self._nova.migrate_server(
-            server, target.service_name, instance.movable
-        )
+        self._migrate(instance, server, target, requests)
         outcome, event_type = metrics.ACCEPTED, INSTANCE_RELOCATION_START
         if not requests.begun:
             now_there = self._nova.server(instance.uuid)
@@ -390,6 +387,24 @@ class Relocations(loop.Looped):
         self._metrics.of(metrics.MOVES, outcome).inc()
         self._tell(event_type, instance, server, target)
         self._notice(instance.uuid)
+
+    def _migrate(
+        self,
+        instance: Instance,
+        server: Server,
+        target: Host,
+        requests: _MoveRequests,
+    ) -> None:
+        """Ask Nova for a move, and count the request if Nova decides it."""
+        try:
+            requests.begun = self._nova.migrate_server(
+                server, target.service_name, instance.movable
+            )
+        except exception.Unavailable as e:
+            # Nova that can do nothing now has not tried this host.
+            requests.count += e.refused
+            raise
+        requests.count += 1
 
     def _is_time(self, latest: int, server: Server, now: int) -> bool:
         """Tell whether a cold migration begins now; notify the owner.

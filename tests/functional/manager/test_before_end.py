@@ -678,7 +678,9 @@ class TestSnapshot:
 
         def create_image(server, *args):
             if server.uuid == first.uuid:
-                raise exception.Unavailable('compute answered 409')
+                raise exception.Unavailable(
+                    'compute answered 409', service='compute', refused=True
+                )
             return created(server, *args)
 
         monkeypatch.setattr(world.nova, 'create_image', create_image)
@@ -745,7 +747,7 @@ class TestSnapshot:
         deleted = world.nova.delete_servers
 
         def delete_servers(servers):
-            raise exception.Unavailable('compute answered 500')
+            raise exception.Unavailable('compute answered 409', refused=True)
 
         monkeypatch.setattr(world.nova, 'delete_servers', delete_servers)
         world.run(1000)
@@ -886,7 +888,7 @@ class TestLate:
         )
         conf.set_override('event_max_retries', 0, 'manager')
         self.add(world, lease, slots(before_end='webhook'))
-        world.nova.failures = 1
+        world.nova.failures, world.nova.refuses = 1, True
         world.run()
         assert status(world, lease, 'start_lease') == 'ERROR'
         world.run(100)
@@ -906,7 +908,7 @@ class TestLate:
         )
         conf.set_override('event_max_retries', 0, 'manager')
         late = self.add(world, lease, slots(before_end='webhook'))
-        world.nova.failures = 10**6
+        world.nova.failures, world.nova.refuses = 10**6, True
         for _ in range(48):
             world.run(100)
         world.nova.failures = 0

@@ -321,7 +321,7 @@ class TestFailure:
         world.run()
         change = {'id': lease.reservations[0].id, 'amount': 2}
         world.leases.update(lease.id, None, {'reservations': [change]})
-        world.nova.failures = 1
+        world.nova.failures, world.nova.refuses = 1, True
         world.run()
         now = world.lease(lease)
         assert (now.status, now.degraded) == ('ACTIVE', True)
@@ -386,13 +386,13 @@ class TestGivenUp:
 
     @pytest.fixture
     def lease(self, world, slots):
-        """A lease that has grown while Nova was away."""
+        """A lease that has grown while Nova refused requests."""
         world.add_host('a')
         lease = world.create(slots(1), start='now', end=100_000)
         world.run()
         change = {'id': lease.reservations[0].id, 'amount': 2}
         world.leases.update(lease.id, None, {'reservations': [change]})
-        world.nova.failures = 10**6
+        world.nova.failures, world.nova.refuses = 10**6, True
         world.run()
         assert statuses(world.lease(lease))['start_lease'] == 'ERROR'
         assert (world.lease(lease).status, world.lease(lease).degraded) == (
@@ -610,7 +610,7 @@ class TestBeforeEnd:
         world.add_host('a')
         lease = world.create(start='now', before_end=world.now + 50)
         world.run()
-        world.nova.failures = 2
+        world.nova.failures, world.nova.refuses = 2, True
         for _ in range(2):
             world.run(50)
         now = world.lease(lease)

@@ -1628,7 +1628,7 @@ class TestDelete:
         world.run(10)
         assert world.ledger.leases() == []
 
-    def test_nova_does_not_answer(self, world, conf, slots):
+    def test_nova_refuses(self, world, conf, slots):
         """The lease stays in a failed status, and can be deleted later."""
         conf.set_override('event_max_retries', 1, 'manager')
         # The event is given up before the delete stops waiting.
@@ -1636,7 +1636,7 @@ class TestDelete:
         world.add_host('a')
         lease = world.create(slots(), start='now', end=1000)
         world.run()
-        world.nova.failures = 100
+        world.nova.failures, world.nova.refuses = 100, True
         with pytest.raises(exception.Unavailable):
             world.leases.delete(lease.id, None)
         assert world.lease(lease).status == 'ERROR'

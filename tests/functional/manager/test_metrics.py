@@ -61,7 +61,7 @@ def test_an_event_that_was_given_up(world, value, conf, slots):
     conf.set_override('event_max_retries', 0, 'manager')
     world.add_host('a')
     world.create(slots())
-    world.nova.failures = 1
+    world.nova.failures, world.nova.refuses = 1, True
 
     world.run(100)
 

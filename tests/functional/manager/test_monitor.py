@@ -59,7 +59,7 @@ class TestPolling:
         world.nova.failures = 1
         world.fail('a')
         assert reservable(world) == {'a': True}
-        assert 'Could not read the status of hosts' in caplog.text
+        assert 'host monitor failed, retrying: ' in caplog.text
         world.monitor.step()
         assert reservable(world) == {'a': False}
 

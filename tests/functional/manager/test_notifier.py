@@ -155,7 +155,7 @@ class TestLease:
         loud.add_host('a')
         loud.create(slots(), start='now')
         sent(loud)
-        loud.nova.failures = 1
+        loud.nova.failures, loud.nova.refuses = 1, True
         loud.run()
         [(event_type, payload)] = sent(loud)
         assert event_type == EVENT + 'start_lease.error'

@@ -402,6 +402,26 @@ def test_after_several_failed_moves_the_path_leads_elsewhere(
     assert not world.lease(lease).degraded
 
 
+def test_nova_that_is_away_has_not_tried_a_host(world, monkeypatch, conf):
+    lead = (MAX_REQUESTS + 4) * PAUSE
+    conf.set_override('relocation_lead', lead, 'manager')
+    server = world.boot('a')
+    lease = world.reserve('a')
+    target = world.path(server)[-1]
+
+    def migrate_server(*args):
+        raise exception.Unavailable('compute answered 503', service='compute')
+
+    with monkeypatch.context() as away:
+        away.setattr(world.nova, 'migrate_server', migrate_server)
+        for pause in (NOTICE - lead, *[PAUSE] * (MAX_REQUESTS + 1)):
+            with pytest.raises(exception.Unavailable):
+                world.look(pause)
+    assert world.path(server)[-1] == target
+    until_start(world, lease)
+    assert world.node(server) == target
+
+
 def test_the_only_path_is_tried_until_the_window_opens(
     world, planned, monkeypatch
 ):

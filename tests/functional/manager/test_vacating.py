@@ -407,6 +407,25 @@ class TestWholeHost:
         assert server['status'] == 'SHELVED_OFFLOADED'
         assert server['id'] in site.cloud.servers
 
+    def test_nova_that_is_away_brings_no_server_nearer_to_its_deletion(
+        self, site, lease
+    ):
+        """Nova answers only requests that need no other host."""
+        site.conf.set_override(
+            'vacate_order', ['live-migrate', 'shelve', 'delete'], 'manager'
+        )
+        server = site.server('a')
+        site.run(1000 - LEAD)
+        site.cloud.meddle = lambda method, path: (
+            Trouble(False, answer(503)) if path.endswith('/action') else None
+        )
+        site.run(NOTICE)
+        for _ in range(12):
+            site.run(30)
+        site.cloud.meddle = lambda method, path: None
+        site.run(30)
+        assert server['OS-EXT-STS:task_state'] == 'migrating'
+
     def test_the_start_waits_for_no_vacating(self, site, lease):
         site.conf.set_override('event_retry_interval', 500.0, 'manager')
         site.server('a')

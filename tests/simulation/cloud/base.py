@@ -27,7 +27,7 @@ class Calls:
     def _call(self, work=lambda: None, what=None):
         """Make a call; fail now and then, before or after the call."""
         if self.is_away:
-            raise exception.Unavailable('nova cannot be reached')
+            raise exception.Unavailable('nova refuses', refused=True)
         draw = self._luck.random() if self.trouble else 1.0
         if draw < self.trouble / 2:
             raise exception.Unavailable('nova answered 500')

@@ -74,3 +74,56 @@ def test_a_service_is_told_which_request_has_caused_its_request(
             context.RequestContext(**ids)
         proxy.get('/servers')
     assert sent == [told]
+
+
+@pytest.mark.parametrize(('status', 'refused'), [
+    (400, True), (403, True), (404, True), (409, True), (413, True),
+    (501, True),
+    (401, False), (408, False), (425, False), (429, False),
+    (500, False), (502, False), (503, False), (504, False),
+])
+def test_only_a_refusal_of_what_was_asked_is_one(status, refused):
+    service = Service(('GET', '/.*', lambda: answer(status)))
+    with pytest.raises(exception.Unavailable) as caught:
+        rest.connect(service, 'compute').get('/servers')
+    assert caught.value.refused is refused
+    assert caught.value.service == 'compute'
+
+
+@pytest.mark.parametrize('error', [
+    exceptions.ConnectFailure, exceptions.ConnectTimeout,
+    exceptions.SSLFailure, exceptions.UnknownConnectionError,
+    exceptions.DiscoveryFailure, exceptions.EmptyCatalog,
+    exceptions.EndpointNotFound, exceptions.Unauthorized,
+    exceptions.ServiceUnavailable, exceptions.RetriableConnectionFailure,
+])
+def test_a_service_that_cannot_be_reached_has_refused_nothing(
+    service, monkeypatch, error
+):
+    proxy = rest.connect(service, 'compute')
+
+    def fail(*args, **kwargs):
+        raise error('away', None) if error is (
+            exceptions.UnknownConnectionError
+        ) else error('away')
+
+    monkeypatch.setattr(service.session.auth, 'get_headers', fail)
+    with pytest.raises(exception.Unavailable) as caught:
+        proxy.get('/servers')
+    assert (caught.value.refused, caught.value.service) == (False, 'compute')
+
+
+@pytest.mark.parametrize(('said', 'least', 'most'), [
+    ('8', 8, 8), ('', 0, 0), ('soon', 0, 0), ('-1', 0, 0), ('٣', 0, 0),
+    ('Fri, 31 Dec 1999 23:59:59 GMT', 0, 0),
+    ('Fri, 31 Dec 9999 23:59:59 GMT', 10**9, 10**12),
+    ('9' * 400, 10**9, float('inf')),
+])
+@pytest.mark.parametrize('status', [429, 503])
+def test_how_long_a_service_asks_to_be_left_alone(said, least, most, status):
+    busy = answer(status)
+    busy.headers['Retry-After'] = said
+    service = Service(('GET', '/.*', lambda: busy))
+    with pytest.raises(exception.Unavailable) as caught:
+        rest.connect(service, 'compute').get('/servers')
+    assert least <= caught.value.wait <= most

@@ -61,8 +61,25 @@ def test_who_says_no_time_goes_at_its_pace(take, pace):
     assert pace.asked == 2
 
 
-def test_a_service_that_is_away_is_told_of_twice(take, pace, caplog):
+def test_a_service_that_comes_and_goes_is_told_of_once_a_minute(
+    take, pace, caplog
+):
+    away = exception.Unavailable('compute answered 500', service='compute')
+    other = exception.Unavailable('network answered 500', service='network')
+    take([away, away, None, away, None, other, None], pace)
+    assert [r.getMessage() for r in caplog.records] == [
+        'the sync failed, retrying: compute answered 500',
+        'the sync has recovered (failures: 2)',
+        'the sync failed, retrying: network answered 500',
+        'the sync has recovered (failures: 1)',
+    ]
+
+
+def test_a_service_that_is_away_is_told_of_twice(
+    take, pace, caplog, monkeypatch
+):
     """The log has a line when the failures begin and one when they end."""
+    monkeypatch.setattr(loop, 'QUIET', 0.0)
     away = exception.Unavailable('compute answered 500')
     take([None, away, away, away, None, None, away, None], pace)
     assert pace.asked == 8
@@ -120,6 +137,16 @@ def test_the_pause_after_a_failure_doubles_until_it_works():
 
     tried = loop.Loop('the sync', step)
     assert [tried._take() for _ in range(8)] == [1, 2, 4, 8, 8, 8, 1, 1]
+
+
+def test_a_service_is_left_alone_as_long_as_it_asks():
+    outcomes = iter([5.0, 0.5, 3600.0])
+
+    def step():
+        raise exception.Unavailable('away', wait=next(outcomes))
+
+    tried = loop.Loop('the sync', step)
+    assert [tried._take() for _ in range(3)] == [5, 2, loop.MAX_WAIT]
 
 
 def test_a_slow_pace_stays_as_it_is():

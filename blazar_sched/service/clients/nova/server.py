@@ -197,7 +197,8 @@ class Servers(Compute):
                 refused.append(server.uuid)
         if refused:
             raise exception.Unavailable(
-                f'Nova refused to delete servers: {", ".join(refused)}'
+                f'Nova refused to delete servers: {", ".join(refused)}',
+                service='compute', refused=True,
             )
         return none
 
@@ -346,7 +347,8 @@ def _server(shown: _Shown, aliases: Aliases) -> Server:
     if 'flavor' not in shown:
         # Returning no servers is safer than returning incomplete servers.
         raise exception.Unavailable(
-            f'Nova returned a part of server {shown["id"]}: a cell is down'
+            f'Nova returned a part of server {shown["id"]}: a cell is down',
+            service='compute',
         )
     specs = shown['flavor'].get('extra_specs', {})
     # The flavor of a reservation makes the server hold a slot of that
