@@ -194,15 +194,13 @@ class Relocations(loop.Looped):
         now = int(self._clock())
         self._report(
             INSTANCE_UNPLANNED, metrics.UNPLANNED, self._plan(now, rules_),
-            'Instance %s must leave host %s before a reservation starts '
-            'there, and no other host has room for the instance',
+            'a reservation starts there, and no other host has room',
         )
         self._drop_needless(now)
         self._report(
             INSTANCE_RELOCATION_LATE, metrics.LATE,
             self._ledger.read_replica(lambda replica: _late(replica, now)),
-            'Instance %s is still on host %s, although a reservation needs '
-            'the host now and another host has room for the instance',
+            'a reservation needs the host now, and another host has room',
         )
         due = self._ledger.read_replica(lambda replica: _due(replica, now))
         self._requests = {
@@ -311,17 +309,20 @@ class Relocations(loop.Looped):
         event_type: str,
         metric: metrics.Metric,
         instances: Iterable[Instance],
-        message: str,
+        problem: str,
     ) -> None:
         """Report the instances of a kind that were not reported yet.
 
         :param metric: the gauge of their number
-        :param message: the log message about an instance and its host
+        :param problem: what the log says of an instance on its host
         """
         found = {each.uuid: each for each in instances}
         for uuid in found.keys() - self._reported[event_type]:
             instance = found[uuid]
-            LOG.warning(message, uuid, instance.host)
+            LOG.warning(
+                'Instance %s is still on host %s: %s', uuid, instance.host,
+                problem,
+            )
             self._notifier.instance(
                 event_type, uuid, project_id=instance.project_id,
                 host_id=instance.host,

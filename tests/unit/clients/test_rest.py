@@ -92,7 +92,7 @@ def test_only_a_refusal_of_what_was_asked_is_one(status, refused):
 
 @pytest.mark.parametrize('error', [
     exceptions.ConnectFailure, exceptions.ConnectTimeout,
-    exceptions.SSLFailure, exceptions.UnknownConnectionError,
+    exceptions.SSLError, exceptions.UnknownConnectionError,
     exceptions.DiscoveryFailure, exceptions.EmptyCatalog,
     exceptions.EndpointNotFound, exceptions.Unauthorized,
     exceptions.ServiceUnavailable, exceptions.RetriableConnectionFailure,
