@@ -4,8 +4,8 @@
 An unexpected status, and a service that cannot be reached, raise Unavailable,
 because the same action may work later. `refused` is true for a refusal of what
 was asked only: a service that cannot be reached, answers 5xx or 429, or does
-not accept the user of this service now has decided nothing. A request that times out
-may have had its effect, so all requests must be repeatable.
+not accept the user of this service now has decided nothing. A request that
+times out may have had its effect, so all requests must be repeatable.
 """
 
 import collections
