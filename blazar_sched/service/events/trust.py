@@ -8,15 +8,11 @@ records the trust until Keystone has deleted it.
 
 from collections.abc import Callable
 
-from oslo_log import log
-
 from blazar_sched.domain import exception
 from blazar_sched.service import loop
 from blazar_sched.service.clients.keystone import Keystone
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.metrics import Metrics
-
-LOG = log.getLogger(__name__)
 
 # The most trusts that are deleted in one step, and the seconds between two
 # steps.
@@ -42,6 +38,7 @@ class Trusts(loop.Looped):
         # refuse do not keep the others from their turn.
         self._last = ''
         self._loop = loop.Loop('trust deletion', self.step, lambda: PAUSE)
+        self._away = loop.Away('trust deletion')
 
     def step(self) -> None:
         """Delete discarded trusts, at most MAX_TRUSTS of them.
@@ -62,7 +59,7 @@ class Trusts(loop.Looped):
         try:
             self._delete(trust_id)
         except exception.Unavailable as e:
-            LOG.warning('Could not delete trust %s yet: %s', trust_id, e)
+            self._away.report(e)
 
     def _delete(self, trust_id: str) -> None:
         self._keystone.delete_trust(trust_id)

@@ -95,7 +95,7 @@ def test_only_a_refusal_of_what_was_asked_is_one(status, refused):
     exceptions.SSLError, exceptions.UnknownConnectionError,
     exceptions.DiscoveryFailure, exceptions.EmptyCatalog,
     exceptions.EndpointNotFound, exceptions.Unauthorized,
-    exceptions.ServiceUnavailable, exceptions.RetriableConnectionFailure,
+    exceptions.ServiceUnavailable,
 ])
 def test_a_service_that_cannot_be_reached_has_refused_nothing(
     service, monkeypatch, error
