@@ -36,6 +36,8 @@ from blazar_sched.ext import host_state
 from blazar_sched.ext.host_state import HostState
 
 FOREVER = errors.FOREVER
+# What `rows` returns for an unknown host.
+NO_ROW = -1
 
 # The owners whose entries a query ignores.
 Owners = str | tuple[str, ...] | None
@@ -242,7 +244,9 @@ class TimelineIndex:
     if no entry uses any part of the host during the window. ``headroom`` is
     an ``array('q')``, row-major, with one value per row and class; None means
     the capacities. ``ignore`` is an owner whose entries are ignored, or a
-    tuple of such owners.
+    tuple of such owners. ``fits``, ``peak`` and ``horizon`` also take the row
+    -1 of a host that the index does not know: nothing is taken there, and
+    every request fits, as in ``select``.
 
     Every query raises InvalidWindow, InvalidAmount or UnknownHost for an
     invalid argument.
@@ -696,7 +700,9 @@ class TimelineIndex:
     @_atomic
     def rows(self, hosts: Iterable[str]) -> array.array[int]:
         """Return the row number of each host, -1 for an unknown host."""
-        return array.array('i', (self._rows.get(host, -1) for host in hosts))
+        return array.array(
+            'i', (self._rows.get(host, NO_ROW) for host in hosts)
+        )
 
     @_atomic
     def row_keys(self, rows: Iterable[int]) -> list[str]:
@@ -715,7 +721,7 @@ class TimelineIndex:
         request = self._request(amounts, whole)
         return bytes(
             (start, end) in request.free_runs(timeline, room, start, end)
-            for timeline, room in self._queried(rows, headroom, ignore)
+            for timeline, room in self._queried(rows, headroom, ignore, True)
         )
 
     @_atomic
@@ -726,7 +732,7 @@ class TimelineIndex:
         """Return R + 2 numbers per row: the peak of each lane."""
         checks.check_window(start, end)
         peaks = array.array('q')
-        for timeline, _ in self._queried(rows, None, ignore):
+        for timeline, _ in self._queried(rows, None, ignore, True):
             peaks.extend(timeline.peak(start, end))
         return peaks
 
@@ -784,7 +790,7 @@ class TimelineIndex:
         checks.check_time('at', at)
         request = self._request(amounts, whole)
         seconds = array.array('q')
-        for timeline, room in self._queried(rows, headroom, ignore):
+        for timeline, room in self._queried(rows, headroom, ignore, True):
             runs = request.free_runs(timeline, room, at, FOREVER)
             begin, until = next(runs, (at, at))
             if begin > at:
@@ -960,7 +966,7 @@ class TimelineIndex:
         rows = array.array('i')
         room = array.array('q')
         for state in host_states:
-            row = self._rows.get(state.uuid, -1)
+            row = self._rows.get(state.uuid, NO_ROW)
             rows.append(row)
             if row < 0:
                 room.extend([0] * len(self.resource_classes))
@@ -1106,31 +1112,49 @@ class TimelineIndex:
             raise errors.UnknownEntry(entry_id)
         return self._entries[entry_id]
 
-    def _names(self, rows: array.array[int] | None) -> list[str]:
-        """Return the hosts of a query."""
+    def _names(
+        self, rows: array.array[int] | None, any_host: bool = False
+    ) -> list[str]:
+        """Return the hosts of a query; '' for a host without a row."""
         if rows is None:
             return self._hosts
         if _contiguous(rows).format != 'i':
             raise ValueError('rows are not C ints')
-        return self.row_keys(rows)
+        return [
+            '' if any_host and row == NO_ROW else self._host(row)
+            for row in rows
+        ]
 
     def _queried(
         self, rows: array.array[int] | None,
         headroom: array.array[int] | None, ignore: Owners,
+        any_host: bool = False,
     ) -> list[tuple[Timeline, Sequence[int]]]:
-        """Return (timeline, room) for each host of a query."""
-        names = self._names(rows)
+        """Return (timeline, room) for each host of a query.
+
+        :param any_host: whether the hosts may be without a row: such a host
+            has room for everything
+        """
+        names = self._names(rows, any_host)
         past = self._without_entries_of(ignore)
-        timelines = [past.get(host, self._timelines[host]) for host in names]
+        width = len(self.resource_classes)
+        nowhere = Timeline((FOREVER,) * width)
+        timelines = [
+            past.get(host) or self._timelines.get(host, nowhere)
+            for host in names
+        ]
         if headroom is None:
             return [(timeline, timeline.capacity) for timeline in timelines]
-        width = len(self.resource_classes)
         if _contiguous(headroom).format not in ('l', 'q'):
             raise ValueError('headroom is not 64-bit')
         if len(headroom) != len(names) * width:
             raise errors.InvalidAmount('headroom', headroom)
         return [
-            (timeline, headroom[i * width:(i + 1) * width])
+            (
+                timeline,
+                nowhere.capacity if timeline is nowhere
+                else headroom[i * width:(i + 1) * width],
+            )
             for i, timeline in enumerate(timelines)
         ]
 

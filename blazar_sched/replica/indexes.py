@@ -410,10 +410,11 @@ class Indexes:
         """
         found = [FOREVER] * len(hosts)
         for name, amount in amounts.items():
-            for n, seconds in self._extra_seconds(
-                hosts, at, name, amount, ignore
-            ):
-                found[n] = min(found[n], seconds)
+            index = self.extra.get(name)
+            if index is not None:
+                found = list(map(min, found, index.horizon(
+                    index.rows(hosts), at, (amount,), ignore=ignore
+                )))
         return found
 
     def free_seconds(
@@ -427,33 +428,14 @@ class Indexes:
         """
         found = [0] * len(hosts)
         for name in classes:
-            for n, seconds in self._extra_seconds(hosts, at, name, 1):
-                found[n] = max(found[n], seconds)
+            index = self.extra.get(name)
+            if index is None:
+                continue
+            known = index.rows(hosts)
+            for n, seconds in enumerate(index.horizon(known, at, (1,))):
+                if known[n] >= 0:
+                    found[n] = max(found[n], seconds)
         return found
-
-    def _extra_seconds(
-        self,
-        hosts: Sequence[str],
-        at: int,
-        name: str,
-        amount: int,
-        ignore: str | None = None,
-    ) -> Iterator[tuple[int, int]]:
-        """Yield for how many seconds hosts have room for an amount of a class.
-
-        Hosts are yielded by their position; a host without inventory of the
-        class is left out.
-        """
-        index = self.extra.get(name)
-        if index is None:
-            return
-        all_rows = index.rows(hosts)
-        known = [n for n, row in enumerate(all_rows) if row >= 0]
-        seconds = index.horizon(
-            array.array('i', (all_rows[n] for n in known)), at, (amount,),
-            ignore=ignore,
-        )
-        yield from zip(known, seconds, strict=True)
 
     def edges(
         self, hosts: Iterable[str], window: Window

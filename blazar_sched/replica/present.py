@@ -256,9 +256,8 @@ class Present:
                     ignore=(*found.ignore, *ignore),
                 )
                 refused.update(
-                    number for number, row, each
-                    in zip(numbers, found.rows, fits, strict=True)
-                    if row >= 0 and not each
+                    number for number, each in zip(numbers, fits, strict=True)
+                    if not each
                 )
             if version == self.version:
                 break

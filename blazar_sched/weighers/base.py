@@ -4,7 +4,6 @@
 One NaN, or an exception, from a weigher fails the request.
 """
 
-import itertools
 from typing import Any
 from typing import ClassVar
 
@@ -101,13 +100,12 @@ def horizons(
     now: int,
 ) -> list[int]:
     """Return how long each host has room for the request, at most FAR."""
-    main = replica.indexes.main
-    known = [h.uuid in replica.hosts for h in host_states]
-    found = iter(replica.present.horizon(
-        main, list(itertools.compress(host_states, known)), now,
-        request.amounts, request.own_id,
-    ))
-    lasting = [min(next(found), FAR) if each else FAR for each in known]
+    lasting = [
+        min(each, FAR) for each in replica.present.horizon(
+            replica.indexes.main, host_states, now, request.amounts,
+            request.own_id,
+        )
+    ]
     if not request.extra:
         return lasting
     of_extra = replica.indexes.extra_horizon(

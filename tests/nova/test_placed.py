@@ -25,6 +25,7 @@ from blazar_sched.replica import accounting
 from blazar_sched.replica import record
 from blazar_sched.replica import state
 from blazar_sched.worker import consumption
+from blazar_sched.worker import filtering
 from blazar_sched.worker import nova_objects
 from blazar_sched.worker import process
 from tests import overriding
@@ -350,3 +351,74 @@ def test_noting_never_fails_the_request(site, monkeypatch):
 
     assert here.vcpus_used == 2
     assert consumption.failure.count == failures + 1
+
+
+def another_host(site):
+    """Add a host that has no GPU to the site; return its uuid."""
+    host = Host(str(uuid.uuid4()), '2', 'h2', inventory={
+        'VCPU': Inventory(8), 'MEMORY_MB': Inventory(8192),
+        'DISK_GB': Inventory(80),
+    })
+    site.tell(record.encode(host))
+    return host.uuid
+
+
+def states(site, other, **on_other):
+    """Return a HostState of the host of the site, and of another host."""
+    second = site.host_state(**on_other)
+    second.uuid, second.nodename = other, 'h2'
+    return [site.host_state(), second]
+
+
+def test_a_preemptible_server_on_a_host_that_lacks_a_class(site):
+    """Nova shows both hosts if their requests differ in the class only."""
+    other, there = another_host(site), str(uuid.uuid4())
+    site.tell(record.encode(Instance(
+        there, other, 'x', {'VCPU': 1, 'MEMORY_MB': 1, 'DISK_GB': 1},
+        preemptible=True,
+    )))
+    failures = filtering.failure.count
+
+    passing = site.passing_of(
+        states(site, other, vcpus_used=1, named=[there]),
+        spec(extra_specs={f'resources:{GPU}': '1'}),
+    )
+
+    assert len(passing) == 2
+    assert filtering.failure.count == failures
+
+
+@pytest.mark.parametrize('preemptible', [False, True])
+def test_a_host_leaves_while_a_preemptible_server_is_pending(
+    site, ttl, preemptible
+):
+    ttl(60)
+    other = another_host(site)
+    placed = spec(preemptible=True)
+    [_, second] = site.passing_of(states(site, other), placed)
+    second.consume_from_request(placed)
+    site.tell((record.HOST, other, None))
+    failures = filtering.failure.count, consumption.failure.count
+
+    passing = site.passing_of(states(site, other), spec(preemptible))
+    passing[0].consume_from_request(placed)
+
+    assert len(passing) == 2
+    assert (filtering.failure.count, consumption.failure.count) == failures
+
+
+def test_a_host_leaves_between_the_decision_and_the_claim(site, ttl):
+    """The instance is on a host that is not reservable any more."""
+    ttl(60)
+    other, failures = another_host(site), consumption.failure.count
+    placed = spec()
+    [first, _] = site.passing_of(states(site, other), placed)
+    site.tell((record.HOST, other, None))
+
+    first.consume_from_request(placed)
+
+    assert consumption.failure.count == failures
+    assert placed.instance_uuid in {
+        each.uuid for each in
+        process.ensure_started().pending.by_host(site.replica)[site.uuid]
+    }

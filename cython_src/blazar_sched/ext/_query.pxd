@@ -22,6 +22,9 @@ cdef class Query:
     cdef const int *numbers         # of the requested rows; NULL for all
     cdef const int64_t *room        # by requested row; NULL for capacities
     cdef Py_ssize_t count           # of requested rows
+    cdef Py_ssize_t answers         # with those for hosts without a row
+    cdef int *known                 # the rows and their room, if there are
+    cdef int64_t *known_room        # hosts without a row
     cdef const int[::1] asked
     cdef const int64_t[::1] given
     cdef bint everyone
@@ -32,8 +35,12 @@ cdef class Query:
     cdef int want(self, int classes, amounts, bint whole) except -1
     cdef int about(self, rows, headroom) except -1
     cdef int begin(
-        self, Hosts hosts, const Entries *entries, ignore
+        self, Hosts hosts, const Entries *entries, ignore, bint any_host=*
     ) except -1
+    cdef int leave_out(self, int classes) except -1
+    cdef void spread(
+        self, char *answer, size_t size, const void *free
+    ) noexcept
     cdef int look_past(
         self, Hosts hosts, const Entries *entries, str ignore
     ) except -1
@@ -59,6 +66,7 @@ cdef class Query:
 
 
 cdef enum:
+    NO_ROW = -1             # what `rows` returns for an unknown host
     TOGETHER = 128          # rows that fit into the nearest cache
 
 

@@ -26,7 +26,7 @@ from blazar_sched.ext._scan cimport (
 )
 from libc.stdint cimport int32_t, INT64_MAX as FOREVER, int64_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memmove
 
 from blazar_sched.ext import errors
 
@@ -39,6 +39,8 @@ cdef class Query:
             row_free(&self.view[self.past[i]])
         free(self.view)
         free(self.past)
+        free(self.known)
+        free(self.known_room)
 
     cdef int want(self, int classes, amounts, bint whole) except -1:
         """Convert the request."""
@@ -59,26 +61,34 @@ cdef class Query:
         return 0
 
     cdef int begin(
-        self, Hosts hosts, const Entries *entries, ignore
+        self, Hosts hosts, const Entries *entries, ignore,
+        bint any_host=False,
     ) except -1:
         """Refer to the rows, which must not change before the answer.
 
         :param ignore: an owner whose entries are ignored, a tuple of owners,
             or None.
+        :param any_host: whether the hosts may be without a row; the caller
+            calls `spread`.
         """
-        cdef Py_ssize_t i
+        cdef Py_ssize_t i, without = 0
         self.rows = hosts.rows()
         self.count = hosts.count
         if not self.everyone:
             self.count = self.asked.shape[0]
             self.numbers = &self.asked[0] if self.count else NULL
             for i in range(self.count):
-                if not 0 <= self.numbers[i] < hosts.count:
+                if any_host and self.numbers[i] == NO_ROW:
+                    without += 1
+                elif not 0 <= self.numbers[i] < hosts.count:
                     raise errors.UnknownHost(self.numbers[i])
         if self.has_room:
             if self.given.shape[0] != self.count * hosts.classes:
                 raise errors.InvalidAmount('headroom', self.given.base)
             self.room = &self.given[0] if self.count else NULL
+        self.answers = self.count
+        if without:
+            self.leave_out(hosts.classes)
         if isinstance(ignore, tuple):
             # Without duplicates, and without running code of subclasses.
             for owner in {exact(o) for o in ignore if isinstance(o, str)}:
@@ -86,6 +96,48 @@ cdef class Query:
         elif isinstance(ignore, str):
             self.look_past(hosts, entries, exact(ignore))
         return 0
+
+    cdef int leave_out(self, int classes) except -1:
+        """Leave the hosts without a row out of the query."""
+        cdef Py_ssize_t i, k = 0
+        cdef size_t size = classes * sizeof(int64_t)
+        self.known = <int *> malloc(self.count * sizeof(int))
+        self.known_room = <int64_t *> malloc(self.count * size)
+        if self.known == NULL or self.known_room == NULL:
+            raise MemoryError
+        for i in range(self.count):
+            if self.numbers[i] == NO_ROW:
+                continue
+            self.known[k] = self.numbers[i]
+            if self.room != NULL:
+                memcpy(
+                    self.known_room + k * classes, self.room + i * classes,
+                    size,
+                )
+            k += 1
+        self.numbers = self.known
+        if self.room != NULL:
+            self.room = self.known_room
+        self.count = k
+        return 0
+
+    cdef void spread(
+        self, char *answer, size_t size, const void *free
+    ) noexcept:
+        """Move the answers to their positions, between those left out.
+
+        :param size: of one answer.
+        :param free: the answer for a host without a row.
+        """
+        cdef Py_ssize_t i, k = self.count
+        if self.known == NULL:
+            return
+        for i in range(self.answers - 1, -1, -1):
+            if self.asked[i] == NO_ROW:
+                memcpy(answer + i * size, free, size)
+            else:
+                k -= 1
+                memmove(answer + i * size, answer + k * size, size)
 
     cdef int look_past(
         self, Hosts hosts, const Entries *entries, str ignore

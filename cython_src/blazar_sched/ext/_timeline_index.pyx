@@ -183,7 +183,7 @@ from libc.stdint cimport (
     uint64_t,
 )
 from libc.stdlib cimport calloc, free, malloc, qsort
-from libc.string cimport memcmp, memcpy
+from libc.string cimport memcmp, memcpy, memset
 
 import array
 
@@ -817,9 +817,10 @@ cdef class TimelineIndex:
         cdef int64_t begin = take_time('start', start)
         cdef int64_t until = take_end('end', begin, end)
         cdef Query query = self._query(rows, amounts, headroom, whole)
-        query.begin(self._hosts, &self._entries, ignore)
-        cdef bytes answers = PyBytes_FromStringAndSize(NULL, query.count)
+        query.begin(self._hosts, &self._entries, ignore, True)
+        cdef bytes answers = PyBytes_FromStringAndSize(NULL, query.answers)
         self._answer(query, begin, until, PyBytes_AS_STRING(answers))
+        query.spread(PyBytes_AS_STRING(answers), 1, b'\1')
         return answers
 
     def peak(self, rows, start, end, ignore=None):
@@ -829,9 +830,11 @@ cdef class TimelineIndex:
         cdef Query query = self._query(rows, None, None, True)
         cdef int lanes = self._hosts.lanes
         cdef Py_ssize_t i
-        query.begin(self._hosts, &self._entries, ignore)
+        cdef int64_t[LANES] nothing
+        memset(nothing, 0, sizeof(nothing))
+        query.begin(self._hosts, &self._entries, ignore, True)
         cdef bytes answers = PyBytes_FromStringAndSize(
-            NULL, query.count * lanes * sizeof(int64_t)
+            NULL, query.answers * lanes * sizeof(int64_t)
         )
         cdef int64_t *most = <int64_t *> PyBytes_AS_STRING(answers)
         for i in range(query.count):
@@ -839,6 +842,7 @@ cdef class TimelineIndex:
                 &query.rows.row[number_of(query.numbers, i)], lanes, begin,
                 until, most + i * lanes,
             )
+        query.spread(<char *> most, lanes * sizeof(int64_t), nothing)
         return array.array('q', answers)
 
     def free(self, rows, groups, count, start, end):
@@ -886,9 +890,9 @@ cdef class TimelineIndex:
         cdef const Row *row
         cdef Horizon *horizon
         cdef Py_ssize_t i
-        query.begin(self._hosts, &self._entries, ignore)
+        query.begin(self._hosts, &self._entries, ignore, True)
         cdef bytes answers = PyBytes_FromStringAndSize(
-            NULL, query.count * sizeof(int64_t)
+            NULL, query.answers * sizeof(int64_t)
         )
         cdef int64_t *seconds = <int64_t *> PyBytes_AS_STRING(answers)
         horizon = self._horizon(query, begin)
@@ -903,6 +907,8 @@ cdef class TimelineIndex:
             seconds[i] = until
             if until != FOREVER:
                 seconds[i] = max(until - begin, <int64_t> 0)
+        until = FOREVER
+        query.spread(<char *> seconds, sizeof(int64_t), &until)
         return array.array('q', answers)
 
     def earliest(

@@ -699,10 +699,13 @@ class TimelineIndexTests:
             50, ['small', 'big']
         )
 
-    QUERIES = [
+    FOR_ANY_HOST = [
         lambda index, rows: index.fits(rows, 0, 1, [1]),
         lambda index, rows: index.peak(rows, 0, 1),
         lambda index, rows: index.horizon(rows, 0, [1]),
+    ]
+    QUERIES = [
+        *FOR_ANY_HOST,
         lambda index, rows: index.earliest(1, 1, 0, [1], rows),
         lambda index, rows: index.pick(1, 0, 1, [1], rows),
         lambda index, rows: index.runs(1, 0, [1], rows),
@@ -710,10 +713,38 @@ class TimelineIndexTests:
     ]
 
     @pytest.mark.parametrize('query', QUERIES)
-    @pytest.mark.parametrize('row', [-1, 2])
+    @pytest.mark.parametrize('row', [-1, -2, 2])
     def test_query_of_unknown_row(self, full, query, row):
+        if row == -1 and query in self.FOR_ANY_HOST:
+            query(full, array.array('i', [0, row]))
+            return
         with Refusals(full, errors.UnknownHost, row):
             query(full, array.array('i', [0, row]))
+
+    @pytest.mark.parametrize('whole', [False, True])
+    @pytest.mark.parametrize('now', [0, 10])
+    def test_host_without_a_row_has_room(self, full, whole, now):
+        full.advance(now)
+        [big] = full.rows(['big'])
+        rows = array.array('i', [-1, big, -1])
+        amounts = None if whole else [10**6]
+        room = array.array('q', [0, 2 * 10**6, -5])
+        for headroom in None, room:
+            [fits] = full.fits(rows[1:2], 10, 20, amounts, headroom and (
+                headroom[1:2]
+            ), whole)
+            assert full.fits(
+                rows, 10, 20, amounts, headroom, whole, ignore='nobody'
+            ) == bytes([1, fits, 1])
+            [seconds] = full.horizon(rows[1:2], 10, amounts, headroom and (
+                headroom[1:2]
+            ), whole)
+            assert list(full.horizon(rows, 10, amounts, headroom, whole)) == [
+                errors.FOREVER, seconds, errors.FOREVER
+            ]
+        peak = list(full.peak(rows[1:2], 10, 20))
+        assert list(full.peak(rows, 10, 20)) == [0, 0, 0, *peak, 0, 0, 0]
+        assert full.fits(rows[:1], 10, 20, amounts, None, whole) == b'\1'
 
     @pytest.mark.parametrize('query', QUERIES)
     def test_rows_are_c_ints(self, full, query):

@@ -199,21 +199,22 @@ class NaiveIndex:
                 ))
         return free
 
-    def asked(self, question):
+    def asked(self, question, any_host=False):
         if question.hosts is None:
             return list(self.capacity)
         for row in question.rows(self):
-            if row < 0:
+            if row < 0 and not any_host:
                 raise errors.UnknownHost(row)
         return question.hosts
 
     def frees(self, question, with_room=False):
-        hosts = self.asked(question)
+        hosts = self.asked(question, any_host=with_room)
         rooms = [None] * len(hosts)
         if with_room:
             rooms = question.rooms(len(hosts))
         return [
-            self.free(host, question, room)
+            self.free(host, question, room) if host in self.capacity
+            else [True] * (TAIL + 1)
             for host, room in zip(hosts, rooms, strict=True)
         ]
 
@@ -227,7 +228,8 @@ class NaiveIndex:
         return array.array('q', [
             max(self.sums(host, at, question.ignore)[lane]
                 for at in instants(question.start, question.end))
-            for host in self.asked(question) for lane in range(len(LANES))
+            for host in self.asked(question, any_host=True)
+            for lane in range(len(LANES))
         ])
 
     def groups(self, question):
