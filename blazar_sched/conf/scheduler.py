@@ -52,9 +52,10 @@ opts = [
             ),
             ('open', 'all hosts pass, as if there were no leases'),
         ],
-        help='Decision of the filters while the replica is stale or missing, '
-        'and after an unexpected error of a filter. Hosts that are not '
-        'reservable always pass, unless the request names a reservation. See '
+        help='Decision of the filters while the replica is stale or missing. '
+        'Hosts that are not reservable always pass, unless the request names '
+        'a reservation. After an unexpected error of a filter, the reservable '
+        'hosts that could not be checked are rejected under either value. See '
         'also ``max_age`` and ``on_unknown_hosts``.',
     ),
     cfg.StrOpt(

@@ -9,6 +9,7 @@ Prometheus's node_exporter.
 from collections.abc import Iterable
 import contextlib
 import dataclasses
+import itertools
 import os
 import time
 from typing import Any
@@ -110,9 +111,12 @@ DECISIONS = Metric(
     prometheus_client.Counter,
     'blazar_sched_filter_decisions',
     'Requests that a filter answered, by outcome: decided (by the replica), '
+    'incomplete (hosts were refused because a check of these hosts failed), '
     'or stale, unknown or failed (by on_stale)',
     (WORKER, 'filter', 'outcome'),
-    zeros=(('ReservationFilter', 'failed'), ('LifetimeFilter', 'failed')),
+    zeros=tuple(itertools.product(
+        ('ReservationFilter', 'LifetimeFilter'), ('incomplete', 'failed')
+    )),
 )
 SEEN = Metric(
     prometheus_client.Counter,

@@ -38,7 +38,11 @@ from blazar_sched.worker.steps import StepFactory
 DECIDED = 'decided'
 STALE = 'stale'
 UNKNOWN = 'unknown'
+# By the replica, but a check failed on some hosts, which were refused.
+INCOMPLETE = 'incomplete'
 FAILED = 'failed'
+
+_BY_REPLICA = DECIDED, INCOMPLETE
 
 # The answer of a filter about a host; 0 if the filter was not asked.
 _HAS_PASSED, _WAS_REFUSED = 1, 2
@@ -54,7 +58,7 @@ _CLOSED = {
         'on_stale and on_unknown_hosts are closed, or the request names a '
         'reservation'
     ),
-    FAILED: 'the filter failed, which is in the log, and on_stale is closed',
+    FAILED: 'the filter failed, which is in the log',
 }
 
 
@@ -93,7 +97,7 @@ class Decision:
     :param request: the request, None if the request could not be read
     :param at: the time for which the decision was made, epoch seconds
     :param revision: of the replica, None if there was no replica
-    :param outcome: DECIDED, STALE, UNKNOWN or FAILED
+    :param outcome: DECIDED, INCOMPLETE, STALE, UNKNOWN or FAILED
     :param host_states: the host states that Nova passed to the filter, and
         `passing` those that the filter returned
     :ivar fixed: as of the request
@@ -152,7 +156,10 @@ class Decision:
         self._answers = bytes(answers)
         self._identities = hosts.identities
         self._host_states = self._passing = []
-        if self.outcome != DECIDED or self._request is None or replica is None:
+        if (
+            self.outcome not in _BY_REPLICA or self._request is None
+            or replica is None
+        ):
             return
         if not self._request.bound:
             # The room of a bound request is that of its reservation,
@@ -238,7 +245,7 @@ class Decision:
         refused: list[HostState],
     ) -> dict[int, str]:
         """Return a reason for each refused host, by id()."""
-        if self.outcome != DECIDED:
+        if self.outcome not in _BY_REPLICA:
             return dict.fromkeys(map(id, refused), _CLOSED[self.outcome])
         if replica is None or self._request is None:
             return dict.fromkeys(map(id, refused), _NO_REPLICA)
@@ -265,7 +272,8 @@ class Decision:
     ) -> dict[int, str]:
         """Return the paths by which hosts can pass, in words, by id()."""
         if (
-            self.outcome != DECIDED or replica is None or self._request is None
+            self.outcome not in _BY_REPLICA or replica is None
+            or self._request is None
         ):
             return {}
         steps = self._step_factory(replica, self._request, self._at)

@@ -2,10 +2,12 @@
 """The decision that all filters share, which always returns an answer.
 
 An exception in a filter fails the request, and an exception for each request
-fails the cloud. So any error in this module leads to the answer that the
-operator has chosen for errors.
+fails the cloud. So a step that fails refuses the hosts on which it fails, see
+`steps.checked`, and an error without a usable replica leads to the answer that
+the operator has chosen for a stale replica.
 """
 
+import sys
 import time
 
 from nova.scheduler import utils
@@ -23,6 +25,7 @@ from blazar_sched.worker import process
 from blazar_sched.worker import steps
 from blazar_sched.worker.nova_objects import RequestSpec
 from blazar_sched.worker.request import read_once
+from blazar_sched.worker.request import Request
 from blazar_sched.worker.steps import StepFactory
 
 LOG = logging.getLogger(__name__)
@@ -41,10 +44,11 @@ def filter_hosts(
     """Return the host states that pass the steps; never raise.
 
     A rebuild stays on its host. For a stale or missing replica, and for an
-    error, see ``on_stale``.
+    error without a usable replica, see ``on_stale``.
     """
     began = time.perf_counter()
     replica, request, now = process.last_known(), None, 0
+    failures = None
     revision = None if replica is None else replica.revision
     try:
         # Nova leaves this check to filters that override filter_all.
@@ -62,23 +66,28 @@ def filter_hosts(
             outcome = _report_stale(replica)
             passing = _on_stale(host_states, request.bound)
         else:
-            outcome = decision.DECIDED
             revision = replica.revision
             # The replica and its instances may have changed meanwhile.
             request = read_once(spec, replica, now, options)
+            failures = _Failures(name, replica, request)
             passing = steps.either(
                 host_states,
                 steps.passing(
-                    step_factory(replica, request, now), host_states
+                    step_factory(replica, request, now), host_states,
+                    failures.refuse,
                 ),
                 magnetic.hosts_of_project(replica, request, host_states, now),
             )
+            outcome = failures.outcome
             consumption.watch(passing, replica, spec)
     except Exception as e:
         outcome = decision.FAILED
-        failure.report(f'{name} failed: {type(e).__name__}: {e}', trace=True)
-        bound = request is not None and request.bound
-        passing = _on_stale(host_states, bound)
+        if failures is None:
+            _report_failure(name, e)
+            bound = request is not None and request.bound
+            passing = _on_stale(host_states, bound)
+        else:
+            passing = failures.refuse(host_states)
     if len(passing) < len(host_states):
         LOG.debug(
             '%s: %d of %d hosts pass for instance %s', name, len(passing),
@@ -98,6 +107,40 @@ def filter_hosts(
         time.perf_counter() - began,
     )
     return passing
+
+
+class _Failures:
+    """The hosts of one decision on which a step has failed.
+
+    Hosts that are not reservable pass, unless the request names a reservation.
+    ``on_stale`` does not matter: the replica is there, and an error that one
+    user's request can cause must not open the hosts of others.
+
+    :ivar outcome: DECIDED, or INCOMPLETE after a failure
+    """
+
+    def __init__(
+        self, name: str, replica: state.Replica, request: Request
+    ) -> None:
+        self.outcome = decision.DECIDED
+        self._name = name
+        self._replica = replica
+        self._request = request
+
+    def refuse(self, host_states: list[HostState]) -> list[HostState]:
+        """Report the exception that is handled; return the hosts that pass."""
+        self.outcome = decision.INCOMPLETE
+        _report_failure(self._name, sys.exc_info()[1])
+        if self._request.bound:
+            return []
+        hosts = self._replica.hosts
+        return [h for h in host_states if h.uuid not in hosts]
+
+
+def _report_failure(name: str, error: BaseException | None) -> None:
+    failure.report(
+        f'{name} failed: {type(error).__name__}: {error}', trace=True
+    )
 
 
 def _report_stale(replica: state.Replica | None) -> str:

@@ -153,7 +153,7 @@ def test_each_alert_fires_once_there_is_cause(recorded, world, tmp_path):
         of_worker(worker_metrics.STALE).set(1)
         of_worker(worker_metrics.LEFT_OUT).set(1)
         of_worker(
-            worker_metrics.DECISIONS, 'LifetimeFilter', 'failed'
+            worker_metrics.DECISIONS, 'LifetimeFilter', 'incomplete'
         ).inc()
 
     def trouble():

@@ -23,12 +23,14 @@ from blazar_sched.domain.inventory import Inventory
 from blazar_sched.filters import lifetime_filter
 from blazar_sched.filters import reservation_filter
 from blazar_sched.replica import accounting
+from blazar_sched.replica import metrics
 from blazar_sched.replica import record
 from blazar_sched.replica import state
 from blazar_sched.worker import decision
 from blazar_sched.worker import decision_log
 from blazar_sched.worker import filtering
 from blazar_sched.worker import process
+from blazar_sched.worker import steps
 from tests import overriding
 
 NOW = 1_800_000_000
@@ -493,6 +495,69 @@ def test_a_filter_that_failed_says_so(monkeypatch):
 
     assert (told['outcome'], told['passed']) == (decision.FAILED, 1)
     assert 'the filter failed' in told['hosts']['c0']
+
+
+class _FailsOn(steps.Step):
+    """A step that fails if some hosts are among those it looks at."""
+
+    def __init__(self, names):
+        self.names = names
+        self.calls = 0
+
+    def passing(self, host_states):
+        self.calls += 1
+        if any(h.nodename in self.names for h in host_states):
+            raise RuntimeError('broken')
+        return host_states
+
+    def reason(self, host_state):
+        raise AssertionError(host_state.nodename)
+
+
+@pytest.mark.parametrize('on_stale', ['closed', 'open'])
+def test_a_step_that_fails_refuses_the_hosts_on_which_it_fails(
+    options, monkeypatch, on_stale
+):
+    """Other hosts pass, and so does a host that is not reservable."""
+    options(on_stale=on_stale)
+    real = lifetime_filter._steps
+
+    def fail(*args):
+        yield from real(*args)
+        yield _FailsOn({'c1', 'c4'})
+
+    monkeypatch.setattr(lifetime_filter, '_steps', fail)
+    spec, before = a_request(), filtering.failure.count
+    replica = a_replica(*map(a_host, range(4)))
+    with process.following(replica, lambda: NOW):
+        passing = lifetime_filter.LifetimeFilter().filter_all(
+            list(map(a_host_state, range(5))), spec
+        )
+        worker = process.ensure_started()
+        [told] = worker.decisions.explain(replica, spec.instance_uuid)
+        counted = worker.metrics.of(
+            metrics.DECISIONS, 'LifetimeFilter', decision.INCOMPLETE
+        )._value.get()
+
+    assert [h.nodename for h in passing] == ['c0', 'c2', 'c3', 'c4']
+    assert (told['outcome'], told['passed']) == (decision.INCOMPLETE, 4)
+    assert told['hosts']['c1'] == steps.FAILED
+    assert counted == 1
+    assert filtering.failure.count == before + 2
+
+
+def test_a_step_that_always_fails_is_soon_given_up():
+    names = {f'c{n}' for n in range(3000)}
+    failed = []
+    step = _FailsOn(names)
+
+    passing = steps.checked(
+        step, list(map(a_host_state, range(3000))),
+        lambda part: failed.extend(part) or [],
+    )
+
+    assert (passing, len(failed)) == ([], 3000)
+    assert step.calls <= steps.MAX_PARTS + 1
 
 
 def test_only_so_many_decisions_are_kept(options):
