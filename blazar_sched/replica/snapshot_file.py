@@ -9,8 +9,10 @@ new file that is renamed to the path. Any file that is not complete and of this
 version is refused.
 
 Beside the snapshot file is the list of the reservable hosts, with a uuid in
-each line: the list has no version, so that a worker of any version knows these
-hosts before it has a copy.
+each line, and with the number of hosts in the last line, so that a truncated
+list is not taken for a cloud with fewer hosts. The list has no version, so
+that a worker of any version knows these hosts before it has a copy: for
+workers that know no such number, the number has the form of a uuid.
 """
 
 from collections.abc import Iterable
@@ -23,6 +25,7 @@ import json
 import os
 from typing import Any
 from typing import IO
+import uuid
 
 from oslo_utils import uuidutils
 
@@ -92,6 +95,7 @@ def write(
         # is killed here, the next write writes both files again.
         with files.replacing(path + HOSTS_SUFFIX, 0o644) as others:
             others.writelines(f'{h}\n'.encode() for h in sorted(hosts))
+            others.write(f'{uuid.UUID(int=len(hosts))}\n'.encode())
 
 
 def refresh(path: str, ledger: str, revision: int, written_at: int) -> bool:
@@ -103,13 +107,12 @@ def refresh(path: str, ledger: str, revision: int, written_at: int) -> bool:
     :raises OSError: if the file cannot be written, or does not exist
     """
     with files.locked(path), files.opened(path, 'r+b') as file:
-        if not os.path.exists(path + HOSTS_SUFFIX):
-            return False
         try:
+            _listed_hosts(path)
             last, _ = _end(file)
             file.seek(0)
             found = json.loads(file.readline())
-        except ValueError:
+        except (ValueError, FileNotFoundError):
             return False
         if found != _header(ledger, revision):
             return False
@@ -138,16 +141,25 @@ def read_hosts(path: str) -> frozenset[str]:
     A list of another owner is accepted: a user who can put a list there could
     remove the list as well, and the worker's user may have changed.
 
-    :raises SnapshotError: if the file is not a list of uuids
+    :raises SnapshotError: if the file is not a whole list of uuids
     :raises UntrustedFileError: if the file is not regular, or other users may
         write it
     :raises OSError: if the file cannot be read, or does not exist
     """
-    with files.opened(path + HOSTS_SUFFIX, any_owner=True) as file:
-        found = frozenset(file.read().decode(errors='replace').split())
+    found = _listed_hosts(path)
     for each in found:
         if not uuidutils.is_uuid_like(each):
             raise SnapshotError(f'not a list of uuids: {each[:40]!r}')
+    return frozenset(found)
+
+
+def _listed_hosts(path: str) -> list[str]:
+    """Return the lines of the list of hosts, see `read_hosts`."""
+    with files.opened(path + HOSTS_SUFFIX, any_owner=True) as file:
+        text = file.read().decode(errors='replace')
+    *found, count = text.splitlines() or ['']
+    if count != str(uuid.UUID(int=len(found))):
+        raise SnapshotError('the list is truncated or damaged')
     return found
 
 

@@ -212,7 +212,7 @@ class TestRefresh:
 class TestHosts:
     """The reservable hosts can be read whatever version wrote the file."""
 
-    UUIDS = frozenset(str(uuid.UUID(int=n)) for n in range(3))
+    UUIDS = frozenset(str(uuid.uuid4()) for _ in range(3))
 
     @pytest.fixture
     def path(self, tmp_path):
@@ -227,8 +227,12 @@ class TestHosts:
         assert snapshot_file.read_hosts(path) == self.UUIDS
 
     def test_file_of_hosts_has_a_uuid_in_each_line(self, path):
+        """The last line is their number, as a uuid for earlier versions."""
         with open(path + '.hosts') as file:
-            assert set(file.read().splitlines()) == self.UUIDS
+            *hosts, number = file.read().splitlines()
+
+        assert set(hosts) == self.UUIDS
+        assert uuid.UUID(number).int == 3
 
     def test_none_is_a_list_too(self, path):
         snapshot_file.write(path, LEDGER, 6, WRITTEN_AT, [])
@@ -239,12 +243,16 @@ class TestHosts:
         with pytest.raises(FileNotFoundError):
             snapshot_file.read_hosts(str(tmp_path / 'none'))
 
-    @pytest.mark.parametrize('cut', [2, 20, 38 + 30])
-    def test_a_list_that_is_cut_off_is_refused(self, path, cut):
-        os.truncate(path + '.hosts', 3 * 37 - cut)
+    @pytest.mark.parametrize('left', [
+        0, 7, 36, 37, 2 * 37, 3 * 37 - 2, 3 * 37, 3 * 37 + 20
+    ])
+    def test_a_list_that_is_cut_off_is_refused(self, path, left):
+        """An empty file is no cloud without reservable hosts."""
+        os.truncate(path + '.hosts', left)
 
         with pytest.raises(snapshot_file.SnapshotError):
             snapshot_file.read_hosts(path)
+        assert not snapshot_file.refresh(path, LEDGER, 5, WRITTEN_AT + 60)
 
     @pytest.mark.parametrize('content', [b'\xff\xfe', b'[]', b'\x00' * 9])
     def test_something_else_is_refused(self, path, content):
