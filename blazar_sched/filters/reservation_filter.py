@@ -6,11 +6,14 @@ from collections import defaultdict
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
+from collections.abc import Sequence
+import functools
 
 from nova.scheduler import filters
 
 from blazar_sched.domain import inventory
 from blazar_sched.domain.host import ClosedWindow
+from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.window import Window
 from blazar_sched.ext.host_state import HostState
 from blazar_sched.replica import record
@@ -131,11 +134,11 @@ class _Allocated(_ReservedStep):
 
 class _Open(_ReservedStep):
     def passing(self, host_states: list[HostState]) -> list[HostState]:
-        return [h for h in host_states if self._is_open(h)]
-
-    def _is_open(self, host_state: HostState) -> bool:
-        start, end, *_ = self._allocations[host_state.uuid]
-        return start <= self._now < end
+        open_ = {
+            host for host, (start, end, *_) in self._allocations.items()
+            if start <= self._now < end
+        }
+        return [h for h in host_states if h.uuid in open_]
 
     def reason(self, host_state: HostState) -> str:
         start, end, *_ = self._allocations[host_state.uuid]
@@ -148,7 +151,13 @@ class _Open(_ReservedStep):
 
 class _NotClosed(_ReservedStep):
     def passing(self, host_states: list[HostState]) -> list[HostState]:
-        return [h for h in host_states if not self._closed(h)]
+        hosts = self._replica.hosts
+        return [
+            h for h in host_states
+            # Few hosts have closed windows.
+            if (known := hosts.get(h.uuid)) is None
+            or not (known.closed_windows and self._closed(h))
+        ]
 
     def reason(self, host_state: HostState) -> str:
         return next(
@@ -165,9 +174,12 @@ class _NotClosed(_ReservedStep):
 
 class _NotLent(_ReservedStep):
     def passing(self, host_states: list[HostState]) -> list[HostState]:
-        if self._reservation.slot is not None:
+        reserved = self._reservation
+        if reserved.slot is not None or not (
+            reserved.lent or reserved.recalled
+        ):
             return host_states
-        return [h for h in host_states if not self._reservation.away(h.uuid)]
+        return [h for h in host_states if not reserved.away(h.uuid)]
 
     def reason(self, host_state: HostState) -> str:
         return (
@@ -180,19 +192,35 @@ class _WithRoom(_ReservedStep):
     """Check what the reservation has left on each host."""
 
     def passing(self, host_states: list[HostState]) -> list[HostState]:
-        # On a host that is reserved as a whole, Nova and Placement count
-        # the instances.
-        counted = [
-            h for h in host_states if not self._allocations[h.uuid][3]
-        ]
-        lacking = self._lacking(counted)
-        return [h for h in host_states if not lacking.get(id(h))]
+        recent = self._recent(host_states)
+        # Most of many hosts have the same, and nothing in it: these are
+        # checked once.
+        alike: dict[tuple[tuple[int, ...], int], bool] = {}
+        lent, recalled = self._reservation.lent, self._reservation.recalled
+        passing = []
+        for h in host_states:
+            uuid = h.uuid
+            *_, limits, whole = self._allocations[uuid]
+            if whole:
+                # Nova and Placement count the instances on the host.
+                passing.append(h)
+                continue
+            if uuid in self._used or id(h) in recent:
+                fits = not self._lacking(h, recent)
+            else:
+                key = limits, lent.get(uuid, 0) + recalled.get(uuid, 0)
+                fits = alike.get(key)
+                if fits is None:
+                    fits = alike[key] = not self._lacking(h, recent)
+            if fits:
+                passing.append(h)
+        return passing
 
     def reason(self, host_state: HostState) -> str:
         lacks = '; '.join(
             f'{left} {name} left, {wanted} requested'
             for name, left, wanted
-            in self._lacking([host_state])[id(host_state)]
+            in self._lacking(host_state, self._recent([host_state]))
         )
         away = self._reservation.away(host_state.uuid)
         why = f', beside {away} lent to preemptible instances' if away else ''
@@ -201,36 +229,48 @@ class _WithRoom(_ReservedStep):
             f'{lacks}'
         )
 
-    def _lacking(
-        self, host_states: list[HostState]
-    ) -> dict[int, list[tuple[str, int, int]]]:
-        """Return the resource classes of which too little is left.
+    @functools.cached_property
+    def _used(self) -> Mapping[str, Counter[str]]:
+        return _used(self._replica, self._id, self._request.own_id)
 
-        :returns: for each class the amount left, and the amount wanted, by
-            id() of HostState
-        """
-        recent = consumption.placed_recently(
-            self._replica, self._request, host_states
+    def _recent(
+        self, host_states: list[HostState]
+    ) -> dict[int, list[Instance]]:
+        """Return the instances placed recently, by id() of HostState."""
+        return consumption.placed_recently(
+            self._replica, self._request, host_states, self._pending
         )
-        all_used = _used(self._replica, self._id, self._request.own_id)
+
+    @functools.cached_property
+    def _pending(self) -> Mapping[str, Sequence[Instance]]:
+        return process.ensure_started().pending.by_host(self._replica)
+
+    def _lacking(
+        self,
+        host_state: HostState,
+        recent: Mapping[int, Sequence[Instance]],
+    ) -> list[tuple[str, int, int]]:
+        """Return the resource classes of which a host has too little left.
+
+        :param recent: the instances placed recently, by id() of HostState
+        :returns: the name, the amount left, and the amount wanted
+        """
+        uuid = host_state.uuid
+        used = Counter(self._used.get(uuid))
+        away = self._reservation.away(uuid)
         slot = self._reservation.slot or {}
-        found = {}
-        for h in host_states:
-            used = all_used[h.uuid]
-            away = self._reservation.away(h.uuid)
-            used.update({name: away * n for name, n in slot.items()})
-            for other in recent.get(id(h), ()):
-                if other.reservation_id == self._id:
-                    used.update(other.amounts)
-            *_, limits, _ = self._allocations[h.uuid]
-            found[id(h)] = [
-                (name, max(0, limit - used[name]), amount)
-                for (name, amount), limit in zip(
-                    self._request.by_class.items(), limits, strict=True
-                )
-                if amount and used[name] + amount > limit
-            ]
-        return found
+        used.update({name: away * n for name, n in slot.items()})
+        for other in recent.get(id(host_state), ()):
+            if other.reservation_id == self._id:
+                used.update(other.amounts)
+        *_, limits, _ = self._allocations[uuid]
+        return [
+            (name, max(0, limit - used[name]), amount)
+            for (name, amount), limit in zip(
+                self._request.by_class.items(), limits, strict=True
+            )
+            if amount and used[name] + amount > limit
+        ]
 
 
 def _allocations(

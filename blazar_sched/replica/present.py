@@ -398,17 +398,18 @@ class Present:
 
         :param among: the uuids of the hosts to look at, None for all
         """
-        if among is None and not self._with_path:
-            yield [*range(len(host_states))]
+        if among is None:
+            together = [*range(len(host_states))]
+        elif among:
+            together = [
+                n for n, h in enumerate(host_states) if h.uuid in among
+            ]
+        else:
             return
-        together: list[int] = []
-        for n, h in enumerate(host_states):
-            if among is not None and h.uuid not in among:
-                continue
-            if self._is_left(h):
-                yield [n]
-            else:
-                together.append(n)
+        if self._with_path:
+            left = {n for n in together if self._is_left(host_states[n])}
+            yield from ([n] for n in sorted(left))
+            together = [n for n in together if n not in left]
         yield together
 
     def _is_left(self, host_state: HostState) -> bool:

@@ -22,6 +22,7 @@ host; see also worker.pending.
 
 from collections.abc import Iterable
 from collections.abc import Mapping
+from collections.abc import Sequence
 import dataclasses
 
 from oslo_config import cfg
@@ -56,9 +57,8 @@ def watch(
     The hosts on which capacity is promised are no alternates.
     """
     hosts = replica.hosts
-    reservable = [h for h in host_states if h.uuid in hosts]
-    if reservable:
-        nova_objects.set_watched(spec, reservable)
+    if any(h.uuid in hosts for h in host_states):
+        nova_objects.set_watched(spec, host_states)
         nova_objects.observe_placements(host_states, _note)
 
 
@@ -87,15 +87,22 @@ def _promised(
 
 
 def placed_recently(
-    replica: state.Replica, request: Request, host_states: Iterable[HostState]
+    replica: state.Replica,
+    request: Request,
+    host_states: Iterable[HostState],
+    by_host: Mapping[str, Sequence[Instance]],
 ) -> dict[int, list[Instance]]:
     """Return the instances placed beside a request, by id() of HostState.
 
     The amounts of an instance are those that are not counted elsewhere: the
     caller must call this function before the caller looks at the records.
+
+    :param by_host: the instances that are pending, see `Pending.by_host`
     """
-    by_host = process.ensure_started().pending.by_host(replica)
-    found = {}
+    found: dict[int, list[Instance]] = {}
+    if not by_host and not request.several:
+        # This holds for nearly all requests, and there may be many hosts.
+        return found
     for h in nova_objects.with_any(host_states, by_host):
         copies = nova_objects.consumed(h)
         left = [
@@ -157,6 +164,9 @@ def _note(host_state: HostState, spec: RequestSpec) -> None:
         replica = process.last_known()
         request = read_once(spec, replica, now, options)
         watched = nova_objects.watched(spec)
+        if replica is not None:
+            hosts = replica.hosts
+            watched = [h for h in watched if h.uuid in hosts]
         nova_objects.end_alternates(
             spec,
             watched if replica is None

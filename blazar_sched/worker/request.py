@@ -68,7 +68,9 @@ class Request:
     fields are derived. `amounts` are by RESOURCE_CLASSES, `extra` has the
     amounts of other classes: see domain.flavor. `reservation_id` is None for a
     request that is not bound; `end` is FOREVER for an unbounded request. `own`
-    is the record of an instance that already has a host and moves. `movable`
+    is the record of an instance that already has a host and moves. `several`
+    tells whether another instance of the same RequestSpec has been placed, so
+    that HostStates may have counted it. `movable`
     is how the instance may be moved later, see domain.way; `fixed`
     tells whether it has no end and may not be moved, although hosts relocate
     instances.
@@ -83,6 +85,7 @@ class Request:
     preemptible: bool
     end: int
     own: Instance | None
+    several: bool = False
     movable: str = NOT
     fixed: bool = False
 
@@ -170,6 +173,7 @@ def read_request(
         preemptible=server.preemptible,
         end=end,
         own=own,
+        several=nova_objects.has_placed(spec),
         movable=movable,
         fixed=(
             rules is not None and reservation_id is None and not movable
@@ -186,7 +190,8 @@ def read_once(
     Nova uses the same RequestSpec for all instances of a request.
     """
     revision = None if replica is None else replica.revision
-    key = spec.instance_uuid, replica, revision, now
+    several = nova_objects.has_placed(spec)
+    key = spec.instance_uuid, replica, revision, now, several
     known: Request | None = nova_objects.get_request(spec, key)
     if known is None:
         known = read_request(spec, replica, now, options)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import copy
+import dataclasses
 import functools
 import itertools
 from types import MappingProxyType
@@ -59,8 +60,20 @@ class Room:
         """The relocation paths of the request from each host."""
         return Paths(
             self.replica, self.request, self.now,
-            relocation.rules(CONF.blazar_sched),
-            process.ensure_started().pending.by_host(self.replica),
+            relocation.rules(CONF.blazar_sched), self.pending,
+        )
+
+    @functools.cached_property
+    def pending(self) -> dict[str, list[Instance]]:
+        """The instances that are pending, by the uuid of the host."""
+        return process.ensure_started().pending.by_host(self.replica)
+
+    def placed_recently(
+        self, host_states: list[HostState]
+    ) -> dict[int, list[Instance]]:
+        """Return the instances placed beside the request, by id()."""
+        return consumption.placed_recently(
+            self.replica, self.request, host_states, self.pending
         )
 
     def select(
@@ -177,13 +190,15 @@ class Room:
             h for h in host_states if h.uuid in lent and id(h) not in found
         ]
         return steps.either(
-            host_states, passing, self.with_lent(index, left, end, amounts)
+            host_states, passing,
+            self.with_lent(index, left, self.now, end, amounts),
         )
 
     def with_lent(
         self,
         index: ext.TimelineIndex,
         host_states: list[HostState],
+        start: int,
         end: int,
         amounts: tuple[int, ...],
         beside: Mapping[str, Sequence[Instance]] = MappingProxyType({}),
@@ -213,7 +228,7 @@ class Room:
             ]
         return steps.either(host_states, *(
             self.replica.present.select_with(
-                index, group, self.now, end, amounts, self.request.own_id,
+                index, group, start, end, amounts, self.request.own_id,
                 more, whole,
             )
             for whole, (group, more) in groups.items()
@@ -279,9 +294,7 @@ class Room:
                 each for each in others
                 if each.reservation_id is None and not each.preemptible
             ]
-            for key, others in consumption.placed_recently(
-                self.replica, self.request, host_states
-            ).items()
+            for key, others in self.placed_recently(host_states).items()
         }
         return {key: others for key, others in counted.items() if others}
 
@@ -443,7 +456,7 @@ class RoomNow(_RoomStep):
         admission: Admission,
     ) -> list[HostState]:
         return self._room.with_lent(
-            index, group, self._room.now + 1, amounts, beside
+            index, group, self._room.now, self._room.now + 1, amounts, beside
         )
 
     def _beside(
@@ -454,22 +467,28 @@ class RoomNow(_RoomStep):
         Hosts without a preemptible instance are left out.
         """
         replica, request = self._room.replica, self._room.request
-        pending = process.ensure_started().pending.by_host(replica)
-        if not (replica.preemptible or request.preemptible or any(
-            each.preemptible for each in itertools.chain(*pending.values())
-        )):
+        pending = self._room.pending
+        if not (
+            replica.preemptible or request.preemptible and request.several
+            or any(
+                each.preemptible
+                for each in itertools.chain(*pending.values())
+            )
+        ):
             return {}
-        recent = consumption.placed_recently(replica, request, host_states)
+        recent = self._room.placed_recently(host_states)
         found = {}
         for h in [
             h for h in host_states
             if h.uuid in replica.preemptible or id(h) in recent
         ]:
-            # The HostState has consumed the requests of some instances.
             uuids = {*replica.preemptible.get(h.uuid, ())}.difference(
-                nova_objects.consumed(h), (request.instance_uuid,)
+                (request.instance_uuid,)
             )
-            here = [*filter(None, map(replica.instances.get, uuids))]
+            here = [
+                _beyond(known, nova_objects.consumed(h).get(known.uuid))
+                for known in filter(None, map(replica.instances.get, uuids))
+            ]
             here += [
                 each for each in recent.get(id(h), ())
                 if each.reservation_id is None and each.uuid not in uuids
@@ -558,8 +577,25 @@ def _total(
     too much for some seconds, and never too little.
     """
     amounts = [each.countable() for each in others]
-    # Lists are faster than generators, and there may be many hosts.
+    # Lists are faster than generators, and there may be many hosts. What is
+    # not asked for may be short: others may have taken it all.
     return tuple([
-        own + sum([each.get(name, 0) for each in amounts])
+        own and own + sum([each.get(name, 0) for each in amounts])
         for name, own in wanted.items()
     ])
+
+
+def _beyond(known: Instance, copy: Instance | None) -> Instance:
+    """Return a recorded instance without what its HostState has consumed.
+
+    :param copy: what the HostState has consumed, None for nothing
+    """
+    if copy is None:
+        return known
+    figures = copy.countable_use()
+    counted = {c: figures.get(c, 0) for c in inventory.RESOURCE_CLASSES}
+    return dataclasses.replace(known, amounts={
+        name: amount - counted.get(name, 0)
+        for name, amount in known.countable().items()
+        if amount > counted.get(name, 0)
+    })

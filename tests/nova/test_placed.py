@@ -267,8 +267,11 @@ def test_copies_of_one_request_count(site, clock, ttl, at, room, asked, ttl_):
     ttl(ttl_)
     for recorded in range(room):
         same, placed = site.host_state(), 0
+        # As nova-scheduler: one RequestSpec for all instances of a request.
+        copies = spec(**asked)
         for _ in range(5):
-            if not site.place(same, spec(**asked)):
+            copies.instance_uuid = str(uuid.uuid4())
+            if not site.place(same, copies):
                 break
             placed += 1
             if placed <= recorded:
