@@ -146,7 +146,10 @@ opts = [
         min=1,
         help='Minimum number of seconds for which a preemptible instance must '
         'be able to run before the next reservation needs its resources. '
-        'Hosts on which the time is shorter are rejected.',
+        'Hosts on which the time is shorter are rejected, and so are hosts '
+        'where the new instance, with the preemptible instances that are '
+        'there, leaves too little for a reservation that begins within that '
+        'time.',
     ),
     cfg.IntOpt(
         'pending_ttl',

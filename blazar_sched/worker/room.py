@@ -18,6 +18,7 @@ from oslo_config import cfg
 
 from blazar_sched import ext
 from blazar_sched.conf import relocation
+from blazar_sched.domain import duration
 from blazar_sched.domain import inventory
 from blazar_sched.domain import plural
 from blazar_sched.domain.instance import Instance
@@ -411,11 +412,12 @@ class RoomBesideRecent(_RoomStep):
 
 
 class RoomNow(_RoomStep):
-    """Room beside the preemptible instances, at this moment.
+    """Room beside the preemptible instances, for ``min_preemptible_runtime``.
 
     A preemptible instance yields when a window opens, but not to an instance
     that is booted inside the window: a new instance must leave the room that
-    open reservations have and do not lend.
+    open reservations have and do not lend. The same holds for the windows that
+    open before a preemptible instance of this moment may have to yield.
     """
 
     def passing(self, host_states: list[HostState]) -> list[HostState]:
@@ -436,7 +438,9 @@ class RoomNow(_RoomStep):
         others = self._beside([host_state]).get(host_state.uuid, ())
         return (
             f'{plural.are(len(others), "preemptible instance")} on the host, '
-            'and leave too little of what is not reserved now'
+            'and leave too little of what is not reserved now, or within '
+            'min_preemptible_runtime, '
+            f'{CONF.blazar_sched.min_preemptible_runtime} s'
         )
 
     def _wanted(self) -> Iterator[tuple[ext.TimelineIndex, tuple[int, ...]]]:
@@ -455,9 +459,26 @@ class RoomNow(_RoomStep):
         group: list[HostState],
         admission: Admission,
     ) -> list[HostState]:
-        return self._room.with_lent(
-            index, group, self._room.now, self._room.now + 1, amounts, beside
-        )
+        room, lent = self._room, self._room.replica.lent
+        end = min(admission.end, duration.end_after(
+            room.now, CONF.blazar_sched.min_preemptible_runtime
+        ))
+        groups: dict[int, list[HostState]] = defaultdict(list)
+        for h in group:
+            until = lent.get(h.uuid, _NOTHING_LENT).until
+            groups[min(max(until, room.now + 1), end)].append(h)
+        found = []
+        for until, passing in groups.items():
+            passing = room.with_lent(
+                index, passing, room.now, until, amounts, beside
+            )
+            if until < end:
+                # What is lent until then is not lent any more.
+                passing = room.with_lent(
+                    index, passing, until, end, amounts, beside
+                )
+            found.append(passing)
+        return steps.either(group, *found)
 
     def _beside(
         self, host_states: list[HostState]

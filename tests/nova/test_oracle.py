@@ -6,7 +6,12 @@ and in the names of a HostState, and in the feed, at times of its own; records
 may also stay after their servers are gone. The arithmetic knows the servers
 that there are. A request that would not fit beside these must be refused. A
 request that fits even if each server that is not both named and recorded
-stays for ever, at the larger of its amounts, must be let in.
+stays for ever, at the larger of its amounts, must be let in. No filter may
+fail meanwhile.
+
+A host may lack the device that is asked for: the device is then that of a
+provider that cannot be reserved, and the host passes. One host has no leases,
+and leaves the ledger.
 
 BLAZAR_SCHED_SEEDS sets how many worlds are played: 600 of them have about
 20,000 decisions.
@@ -29,6 +34,7 @@ from blazar_sched.ext import host_state as plain_host_state
 from blazar_sched.ext import timeline_index as plain_timeline
 from blazar_sched.replica import record
 from blazar_sched.worker import consumption
+from blazar_sched.worker import filtering
 from blazar_sched.worker import process
 from tests.nova import test_placed
 from tests.nova.test_placed import GPU
@@ -38,6 +44,11 @@ from tests.nova.test_placed import PROJECT
 SEEDS = int(os.environ.get('BLAZAR_SCHED_SEEDS', '15'))
 TAIL = NOW + 9000
 ROUNDS = 12
+RUNTIME = 300
+PCPU, VGPU = 'PCPU', 'VGPU'
+DEVICES = 4
+# What an allocation of the whole host needs.
+WHOLE = 10**6
 POLICIES = {
     None: window.FOREVER, 'never': None, 'assume:10m': NOW + 600,
     'forever': window.FOREVER,
@@ -51,7 +62,8 @@ class Server:
     host: str
     vcpus: int
     nova: int
-    gpus: int
+    device: str
+    count: int
     end: int = window.FOREVER
     reservation: str | None = None
     preemptible: bool = False
@@ -62,7 +74,8 @@ class Server:
 
     def record(self):
         amounts = {
-            'VCPU': self.vcpus, 'MEMORY_MB': 1, 'DISK_GB': 1, GPU: self.gpus
+            'VCPU': self.vcpus, 'MEMORY_MB': 1, 'DISK_GB': 1,
+            self.device: self.count,
         }
         return record.encode(Instance(
             self.uuid, self.host, PROJECT,
@@ -78,8 +91,8 @@ class Server:
         if most and not (self.named and self.recorded):
             return True
         if self.preemptible:
-            # It yields when a window opens, but it is there now.
-            return at == NOW
+            # It yields when a window opens, but not at once.
+            return at < NOW + RUNTIME
         if self.reservation and not overdue:
             return False
         return overdue or at < self.end
@@ -96,20 +109,20 @@ class Server:
             return self.vcpus if self.stays(at, most) else 0
         return larger
 
-    def gpus_at(self, at, most):
-        if self.gone and not most:
+    def devices_at(self, device, at, most):
+        if device != self.device or self.gone and not most:
             return 0
         if self.preemptible:
-            return self.gpus if at == NOW else 0
+            return self.count if at < NOW + RUNTIME else 0
         if self.reservation and self.end > NOW:
             return 0
         if most and not self.recorded or self.end <= NOW or at < self.end:
-            return self.gpus
+            return self.count
         return 0
 
 
 class World:
-    """Two hosts, the leases on them, and the servers that there are."""
+    """Three hosts, leases on two of them, and the servers that there are."""
 
     def __init__(self, seed):
         self.draw = draw = random.Random(seed)
@@ -119,7 +132,8 @@ class World:
             (record.HOST, self.site.uuid, None),
         )
         self.servers, self.held, self.hosts = [], [], {}
-        for name in 'ab':
+        self.left = set()
+        for name in 'abc':
             held = Inventory(
                 draw.randint(4, 8), draw.randint(0, 2),
                 float(draw.randint(1, 2)),
@@ -127,15 +141,19 @@ class World:
             host = Host(
                 str(uuid.uuid4()), name, name, inventory={
                     'VCPU': held, 'MEMORY_MB': Inventory(8192),
-                    'DISK_GB': Inventory(80), GPU: Inventory(4),
+                    'DISK_GB': Inventory(80),
+                } | {
+                    device: Inventory(DEVICES) for device in (GPU, PCPU, VGPU)
+                    if draw.random() < 0.7
                 },
                 hold=draw.choice(['shared', 'shared', 'shared', 'dedicated']),
                 unbounded=draw.choice([*POLICIES, None, None]),
             )
             self.hosts[host.uuid] = host
         self.site.tell(*map(record.encode, self.hosts.values()))
-        for name, start in ('r', NOW - 60), ('q', NOW + 900):
-            for host in self.hosts:
+        soon = draw.choice((100, 900))
+        for name, start in ('r', NOW - 60), ('q', NOW + soon):
+            for host in list(self.hosts)[:2]:
                 self.reserve(name, host, start)
         for host in self.hosts:
             for _ in range(draw.randint(0, 3)):
@@ -152,7 +170,9 @@ class World:
         whole = name == 'q' and draw.random() < 0.2
         amounts = {} if whole else {
             'VCPU': draw.randint(1, 4), 'MEMORY_MB': 9, 'DISK_GB': 9,
-            GPU: draw.randint(0, 2),
+        } | {
+            device: draw.randint(0, 2) for device in (GPU, PCPU, VGPU)
+            if device in self.hosts[host].inventory
         }
         end = start + draw.randint(300, 3600)
         held = Allocation(
@@ -170,11 +190,14 @@ class World:
 
     def server(self, host=''):
         draw = self.draw
-        vcpus = draw.randint(1, 3)
-        made = Server(
-            host, vcpus, draw.choice([vcpus, vcpus, draw.randint(0, 4)]),
-            draw.choice([0, 0, 1]),
-        )
+        vcpus = nova = draw.randint(1, 3)
+        device, count = draw.choice([GPU, PCPU, VGPU]), draw.choice([0, 0, 1])
+        if device == PCPU and count:
+            # Dedicated processors take the place of the others.
+            vcpus, count = 0, vcpus
+        elif draw.random() < 0.3:
+            nova = draw.randint(0, 4)
+        made = Server(host, vcpus, nova, device, count)
         kind = draw.choice(['', '', 'bounded', 'bound', 'preemptible'])
         if kind == 'bounded':
             made.end = NOW + draw.randint(60, 3600)
@@ -184,9 +207,16 @@ class World:
         return made
 
     def spec(self, server, copies=1):
-        extra_specs = {'resources:VCPU': str(server.vcpus)}
-        if server.gpus:
-            extra_specs[f'resources:{GPU}'] = str(server.gpus)
+        extra_specs = {f'trait:{VGPU}': 'required'}
+        if not server.vcpus:
+            extra_specs['hw:cpu_policy'] = 'dedicated'
+        else:
+            extra_specs['resources:VCPU'] = str(server.vcpus)
+            if server.count:
+                group = self.draw.choice(('', '1', '_device'))
+                extra_specs[f'resources{group}:{server.device}'] = str(
+                    server.count
+                )
         hints = {}
         if server.reservation:
             hints['reservation'] = server.reservation
@@ -216,32 +246,34 @@ class World:
             found.append(made)
         return found
 
-    def needs(self, host, at, most):
-        """Return the VCPUs and GPUs needed at a time, at least or at most."""
+    def needs(self, host, device, at, most):
+        """Return the VCPUs and devices needed at a time, least or most."""
         here = [s for s in self.servers if s.host == host]
         vcpus = sum(s.vcpus_at(at, most) for s in here)
-        gpus = sum(s.gpus_at(at, most) for s in here)
+        devices = sum(s.devices_at(device, at, most) for s in here)
         for each in self.held:
             if each.host == host and each.start <= at < each.end:
                 if each.whole:
-                    return 10**6, 10**6
+                    return WHOLE, WHOLE
                 used = sum(
                     s.vcpus for s in here
                     if s.reservation == each.reservation_id and s.end > NOW
                     and (most or s.recorded and not s.gone)
                 )
                 vcpus += max(each.amounts['VCPU'], used)
-                gpus += each.amounts.get(GPU, 0)
-        return vcpus, gpus
+                devices += each.amounts.get(device, 0)
+        return vcpus, devices
 
     def fits(self, asked, uuid_, most):
         """Tell whether a request fits on a host beside all others."""
         host = self.hosts[uuid_]
         if asked.reservation:
             return self.fits_inside(asked, uuid_, most)
+        if uuid_ in self.left:
+            return True
         end = asked.end
         if asked.preemptible:
-            end = NOW + 300
+            end = NOW + RUNTIME
         elif host.hold == 'dedicated':
             return False
         elif end == window.FOREVER:
@@ -254,28 +286,33 @@ class World:
         for at in times:
             if not NOW <= at < end:
                 continue
-            vcpus, gpus = self.needs(uuid_, at, most)
-            if vcpus + asked.vcpus > host.inventory['VCPU'].capacity or (
-                asked.gpus and gpus + asked.gpus > 4
+            vcpus, devices = self.needs(uuid_, asked.device, at, most)
+            if vcpus >= WHOLE or asked.vcpus and (
+                vcpus + asked.vcpus > host.inventory['VCPU'].capacity
+            ) or asked.count and asked.device in host.inventory and (
+                devices + asked.count > DEVICES
             ):
                 return False
         return True
 
     def fits_inside(self, asked, uuid_, most):
-        [held] = [
+        held = next((
             a for a in self.held
             if a.host == uuid_ and a.reservation_id == asked.reservation
-        ]
+        ), None)
+        if held is None:
+            return False
         used = [
             s for s in self.servers
             if s.host == uuid_ and s.reservation == asked.reservation
             and (most or not s.gone)
         ]
-        return all(
-            not getattr(asked, name)
-            or sum(getattr(s, name) for s in used) + getattr(asked, name)
-            <= held.amounts.get(c, 0)
-            for name, c in (('vcpus', 'VCPU'), ('gpus', GPU))
+        vcpus = sum(s.vcpus for s in used)
+        devices = sum(s.count for s in used if s.device == asked.device)
+        return not (
+            asked.vcpus and vcpus + asked.vcpus > held.amounts['VCPU']
+            or asked.count
+            and devices + asked.count > held.amounts.get(asked.device, 0)
         )
 
     def faults(self):
@@ -296,6 +333,8 @@ class World:
                 if self.draw.random() < 0.2:
                     self.tell(asked)
             self.move()
+            if not self.left and self.draw.random() < 0.1:
+                self.leave(list(self.hosts)[2])
             yield from self.moved()
 
     def decide(self, asked, states, copies=1):
@@ -322,7 +361,17 @@ class World:
                 ])
                 yield from wrong
 
+    def leave(self, host):
+        """Let a host leave the ledger, with the records of its servers."""
+        self.left.add(host)
+        self.site.tell(*(
+            (record.INSTANCE, s.uuid, None)
+            for s in self.servers if s.host == host and s.recorded
+        ), (record.HOST, host, None))
+
     def tell(self, server):
+        if server.host in self.left:
+            return
         server.recorded = True
         self.site.tell(server.record())
 
@@ -333,6 +382,8 @@ class World:
             if each.gone:
                 if draw.random() < 0.3:
                     self.servers.remove(each)
+                    if each.host in self.left:
+                        continue
                     self.site.tell(each.record())
                     process.ensure_started().pending.by_host(self.site.replica)
                     self.site.tell((record.INSTANCE, each.uuid, None))
@@ -356,10 +407,12 @@ def twin(request, monkeypatch):
 def play(seeds):
     """Return the decisions of some worlds: None, or what is wrong."""
     found = []
+    failures = filtering.failure.count, consumption.failure.count
     for seed in seeds:
         world = World(seed)
         with process.following(world.site.replica, lambda: NOW):
             found += world.faults()
+    assert (filtering.failure.count, consumption.failure.count) == failures
     return found
 
 

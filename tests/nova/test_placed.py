@@ -222,6 +222,26 @@ def test_preemptible_server_keeps_no_request_off(site):
     assert not site.place(site.host_state(), lasting(3))
 
 
+@pytest.mark.parametrize('preemptible', [False, True])
+@pytest.mark.parametrize('seconds, passes', [(100, False), (400, True)])
+def test_a_preemptible_server_has_its_least_runtime(
+    site, clock, preemptible, seconds, passes
+):
+    """Of 8 VCPUs 6 are reserved soon; 2 are used by a preemptible server."""
+    clock[0] = NOW + HOUR - seconds
+    assert site.passing(site.host_state(), lasting(3))
+    there = str(uuid.uuid4())
+    site.tell(record.encode(Instance(
+        there, site.uuid, 'x', {'VCPU': 2, 'MEMORY_MB': 1, 'DISK_GB': 1},
+        preemptible=True,
+    )))
+
+    asked = spec(preemptible)
+
+    assert bool(site.passing(site.host_state(2, [there]), asked)) == passes
+    assert site.passing(site.host_state(2, [there]), spec(lifetime='1m'))
+
+
 def test_a_reservation_is_not_overdrawn(site, clock):
     """A reservation of three slots, with servers that have no records."""
     clock[0] = NOW + HOUR
