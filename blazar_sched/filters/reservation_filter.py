@@ -209,9 +209,9 @@ class _WithRoom(_ReservedStep):
                 fits = not self._lacking(h, recent)
             else:
                 key = limits, lent.get(uuid, 0) + recalled.get(uuid, 0)
-                fits = alike.get(key)
-                if fits is None:
-                    fits = alike[key] = not self._lacking(h, recent)
+                if key not in alike:
+                    alike[key] = not self._lacking(h, recent)
+                fits = alike[key]
             if fits:
                 passing.append(h)
         return passing
