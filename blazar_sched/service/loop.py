@@ -15,6 +15,7 @@ from oslo_context import context
 from oslo_log import log
 
 from blazar_sched.domain import exception
+from blazar_sched.service import cause
 from blazar_sched.service import metrics as service_metrics
 
 T = TypeVar('T')
@@ -270,7 +271,8 @@ class Loop:
         """Take a step; return the seconds until the next step."""
         trouble: Exception
         try:
-            wait = self._step()
+            with cause.named(self.name):
+                wait = self._step()
             if wait is None:
                 wait = self._pace()
         except Exception as e:

@@ -90,6 +90,15 @@ COMMIT_SECONDS = Metric(
     'Seconds that a commit took, with the wait for earlier commits and with '
     'retries',
 )
+HELD_SECONDS = Metric(
+    prometheus_client.Histogram,
+    'blazar_sched_manager_commit_held_seconds',
+    'Seconds for which a commit, also one that fails or only tries, has held '
+    'the lock for which all other commits wait, by what has made the commit: '
+    'a call of the manager, a loop, or a type of event',
+    ('cause',),
+    (.002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10),
+)
 CONFLICTS = Metric(
     prometheus_client.Counter,
     'blazar_sched_manager_conflicts',
@@ -157,8 +166,8 @@ BUILD = Metric(
 COUNTED = (
     BUILD,
     REQUESTS, REQUEST_SECONDS, BUS_CALLS, CALL_SECONDS, REFUSALS, EVENTS,
-    LATENESS, COMMIT_SECONDS, CONFLICTS, CLOCK_DIFFERENCE, LATE_PLACEMENTS,
-    MOVES, UNPLANNED, LATE, ON_CLOSED, FAILING,
+    LATENESS, COMMIT_SECONDS, HELD_SECONDS, CONFLICTS, CLOCK_DIFFERENCE,
+    LATE_PLACEMENTS, MOVES, UNPLANNED, LATE, ON_CLOSED, FAILING,
 )
 
 LEASES = Metric(

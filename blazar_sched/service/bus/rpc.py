@@ -30,6 +30,7 @@ from oslo_messaging.rpc import server as rpc_server
 
 from blazar_sched.domain import exception
 from blazar_sched.replica import wire
+from blazar_sched.service import cause
 from blazar_sched.service import faults
 from blazar_sched.service import metrics as service_metrics
 from blazar_sched.service import sending
@@ -351,7 +352,7 @@ class Counted:
         try:
             _require_known(name, kwargs)
             sent = _sending(ctxt)
-            with sending.handling(sent):
+            with sending.handling(sent), cause.named(name):
                 if sent is not None and sent.number > 1:
                     self._overtake(sent)
                 answer = method(**kwargs)

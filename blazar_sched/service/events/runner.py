@@ -30,6 +30,7 @@ from blazar_sched.domain.event import LAPSE_OFFER
 from blazar_sched.domain.event import start_again
 from blazar_sched.domain.event import START_LEASE
 from blazar_sched.domain.lease import Lease
+from blazar_sched.service import cause
 from blazar_sched.service import faults
 from blazar_sched.service import loop
 from blazar_sched.service import metrics as service_metrics
@@ -273,7 +274,8 @@ class Runner:
         over = False
         try:
             # An event that was waiting for a thread at the stop stays undone.
-            over = not self.stopping and self._try(event, seen)
+            with cause.named(event.event_type):
+                over = not self.stopping and self._try(event, seen)
         except claim.ClaimLost:
             LOG.warning('Another manager took over %s', _name(event))
         except Exception as e:

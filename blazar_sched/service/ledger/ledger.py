@@ -37,6 +37,7 @@ from blazar_sched.domain.notification import Notification
 from blazar_sched.replica import accounting
 from blazar_sched.replica import record
 from blazar_sched.replica import state
+from blazar_sched.service import cause
 from blazar_sched.service import faults
 from blazar_sched.service import metrics as service_metrics
 from blazar_sched.service import sending
@@ -51,6 +52,7 @@ from blazar_sched.service.ledger import webhook
 from blazar_sched.service.ledger import writer
 from blazar_sched.service.metrics import COMMIT_SECONDS
 from blazar_sched.service.metrics import CONFLICTS
+from blazar_sched.service.metrics import HELD_SECONDS
 from blazar_sched.service.metrics import Metrics
 
 LOG = log.getLogger(__name__)
@@ -218,14 +220,28 @@ class Ledger(reader.Reader):
             )
         self._tables = found
 
-    def _take(self, connection: sa.Connection, step: int) -> int:
-        """Lock the ledger's row; see change.take.
+    @contextlib.contextmanager
+    def _holding(self, connection: sa.Connection, step: int) -> Iterator[int]:
+        """Hold the lock on the ledger's row in a block, and measure it.
 
+        :param step: see change.take
+        :returns: yields the revision
         :raises NotUpgraded: as `require_unchanged` does
         :raises Unavailable: if the current call was sent again since
         """
         revision = change.take(connection, step)
-        self._check_tables(connection)
+        began = time.monotonic()
+        try:
+            self._check_tables(connection)
+            self._check_sending(connection)
+            yield revision
+        finally:
+            self._metrics.of(HELD_SECONDS, cause.current()).observe(
+                time.monotonic() - began
+            )
+
+    @staticmethod
+    def _check_sending(connection: sa.Connection) -> None:
         sent = sending.current()
         if sent is not None and sent.number < idempotency.last_sending(
             connection, sent.call_id
@@ -233,7 +249,6 @@ class Ledger(reader.Reader):
             raise exception.Unavailable(
                 'the call was sent again, and its caller has an answer'
             )
-        return revision
 
     def overtake(self, sent: sending.Sending) -> None:
         """Note a sending of a call: no earlier one commits from now on."""
@@ -380,8 +395,10 @@ class Ledger(reader.Reader):
         """
         with self._lock:
             replica = self._load()
-            with self._writing() as connection:
-                revision = self._take(connection, 1)
+            with (
+                self._writing() as connection,
+                self._holding(connection, 1) as revision,
+            ):
                 self._catch_up(connection, replica, revision - 1)
                 with tx.attempt(connection, replica) as attempt:
                     result = _try(work, attempt)
@@ -397,8 +414,11 @@ class Ledger(reader.Reader):
         self, work: Callable[[tx.Tx], T]
     ) -> tuple[T, list[Notification]]:
         """Return the result of the work, and the notifications."""
-        with self._lock, self._writing() as connection:
-            revision = self._take(connection, 0)
+        with (
+            self._lock,
+            self._writing() as connection,
+            self._holding(connection, 0) as revision,
+        ):
             attempt = tx.Tx(connection)
             result = work(attempt)
             webhook.queue(connection, attempt.notifications, time.time())
@@ -417,8 +437,11 @@ class Ledger(reader.Reader):
         with self._lock:
             replica = self._load()
             # A connection that is returned uncommitted is rolled back.
-            with self._to_write.connect() as connection:
-                self._catch_up(connection, replica, self._take(connection, 0))
+            with (
+                self._to_write.connect() as connection,
+                self._holding(connection, 0) as revision,
+            ):
+                self._catch_up(connection, replica, revision)
                 with tx.attempt(connection, replica) as attempt:
                     return _try(work, attempt)
 

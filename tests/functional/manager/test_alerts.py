@@ -16,6 +16,7 @@ from blazar_sched.domain.window import FOREVER
 from blazar_sched.replica import metrics as worker_metrics
 from blazar_sched.service import loop
 from blazar_sched.service import metrics
+from blazar_sched.service.ledger import ledger
 from tests import promtool
 from tests.functional.manager.conftest import hosts
 
@@ -66,7 +67,9 @@ class Recorded:
 @pytest.fixture
 def recorded(world, conf, monkeypatch):
     conf.set_override('relocate_instances', True, 'manager')
-    monkeypatch.setattr(loop, 'time', SimpleNamespace(time=world.clock))
+    times = SimpleNamespace(time=world.clock, monotonic=world.clock.monotonic)
+    for module in loop, ledger:
+        monkeypatch.setattr(module, 'time', times)
     world.begin(conf)
     for name in 'ab':
         world.add_host(name)
@@ -165,6 +168,8 @@ def test_each_alert_fires_once_there_is_cause(recorded, world, tmp_path):
         of(metrics.LATE).set(1)
         of(metrics.REQUESTS, '/v1/leases', 'GET', '503').inc(10)
         of(metrics.LATENESS, 'start_lease').observe(300)
+        for _ in range(2):
+            of(metrics.HELD_SECONDS, 'series').observe(.06)
 
     series = since(recorded.run(trouble))
     names = {
@@ -179,6 +184,7 @@ def test_each_alert_fires_once_there_is_cause(recorded, world, tmp_path):
         MINUTES + 4: names - gone - late - {
             'BlazarSchedLeaseDegraded', 'BlazarSchedEventsLate',
             'BlazarSchedApiFails', 'BlazarSchedEventStaysDue',
+            'BlazarSchedCommitsWait',
         },
         MINUTES + 25: names - gone - late - short,
         2 * MINUTES - 1: names - gone - short,

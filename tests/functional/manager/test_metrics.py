@@ -16,6 +16,7 @@ from sqlalchemy import exc
 from blazar_sched.domain import exception
 from blazar_sched.replica import wire
 from blazar_sched.service import assembly
+from blazar_sched.service import loop
 from blazar_sched.service import metrics
 from blazar_sched.service.bus import rpc
 from blazar_sched.service.ledger import ledger
@@ -168,6 +169,48 @@ def test_commits_count_and_refusals_do_not(world, value):
 
     assert after > before
     assert value(metrics.COMMIT_SECONDS, '_count') == after
+
+
+@pytest.mark.parametrize('work', ['commit', 'write', 'dry_run'])
+@pytest.mark.parametrize('fails', [False, True])
+def test_each_hold_of_the_ledger_is_measured_by_its_cause(
+    world, value, work, fails
+):
+    def hold():
+        def work(tx):
+            seen.append(value(metrics.HELD_SECONDS, '_count', cause='mine'))
+            if fails:
+                raise exception.Conflict('on purpose')
+        return work
+
+    seen = []
+    step = loop.Loop('mine', lambda: getattr(world.ledger, work)(hold()))
+    step._take()
+    # Only once the lock is given back.
+    assert seen == [None]
+    assert value(metrics.HELD_SECONDS, '_count', cause='mine') == 1
+
+
+def test_the_cause_of_a_hold_is_a_call_or_an_event(world, value, slots):
+    def causes():
+        family = next(
+            each for each in world.manager.metrics.registry.collect()
+            if each.name == metrics.HELD_SECONDS.name
+        )
+        return {
+            each.labels['cause'] for each in family.samples
+            if each.name.endswith('_count')
+        }
+
+    world.add_host('a')
+    made = world.create(slots(), start='now')
+    world.run()
+    world.manager.endpoint.delete_lease(
+        {}, lease_id=made.id, project_id='project'
+    )
+    assert causes() == {
+        'other', 'start_lease', 'delete_lease', 'end_lease',
+    }
 
 
 def test_conflicts_that_a_commit_overcame(world, value):
