@@ -25,9 +25,12 @@ from blazar_sched.domain import exception
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.domain.window import Window
 
-# The most reservations that are booked at once, and the most occurrences that
+# The most reservations that one request books, and the most occurrences that
 # are compared with each other.
 MAX_RESERVATIONS = MAX_OCCURRENCES = 1000
+# The most reservations that are written or deleted in one commit, for which
+# all other commits wait.
+MAX_IN_COMMIT = 10
 # The seconds after which a rule without another occurrence is over: more than
 # from one 29 February to the next.
 LOOK_AHEAD = 5 * 366 * 86400
@@ -102,7 +105,8 @@ class Series:
     before that for which no room was found; these are tried again from
     `retry_at` on. `start` is local time. `digest`
     identifies the request that has made the series, '' for a series from
-    before the digest was stored.
+    before the digest was stored. From `deleted_at` on, the leases of the
+    series are being deleted, and no one sees the series.
     """
 
     id: str
@@ -122,11 +126,17 @@ class Series:
     digest: str = ''
     created_at: int | None = None
     updated_at: int | None = None
+    deleted_at: int | None = None
 
     @property
     def most_at_once(self) -> int:
-        """How many occurrences may be booked in one commit."""
+        """How many occurrences may be booked by one request."""
         return max(1, MAX_RESERVATIONS // max(1, len(self.reservations)))
+
+    @property
+    def most_in_commit(self) -> int:
+        """How many leases may be written or deleted in one commit."""
+        return max(1, MAX_IN_COMMIT // max(1, len(self.reservations)))
 
     @property
     def recurrence(self) -> 'Recurrence':

@@ -152,22 +152,30 @@ class Bookings:
             admission.check(tx, change)
         return lease
 
-    def remove(self, tx: PlacingTx, lease: Lease) -> Removed:
-        """Remove a lease that has nothing in other services but a trust.
+    def remove(self, tx: PlacingTx, *leases: Lease) -> Removed:
+        """Remove leases that have nothing in other services but trusts.
+
+        The rows of all leases are deleted by the same statements.
 
         :returns: the function that notifies the filters of the removal, and
-            deletes the trust; to be called after the commit
+            deletes the trusts; to be called after the commit
         """
-        ended = self.enforcement.ending(tx, lease)
-        tx.discard_trust(lease.trust_id)
-        measure_deleted(
-            tx, lease, self.now(), self.conf.manager.usage_interval
-        )
-        tx.delete_lease(lease.id)
-        notifier.lease(tx, LEASE_DELETE, lease)
+        now = self.now()
+        ended = [self.enforcement.ending(tx, lease) for lease in leases]
+        for lease in leases:
+            tx.discard_trust(lease.trust_id)
+            if lease.start < now:
+                measure_deleted(
+                    tx, lease, now, self.conf.manager.usage_interval
+                )
+        tx.delete_leases([lease.id for lease in leases])
+        for lease in leases:
+            notifier.lease(tx, LEASE_DELETE, lease)
 
         def removed() -> None:
-            ended()
-            self._trusts.delete(lease.trust_id)
+            for tell in ended:
+                tell()
+            for lease in leases:
+                self._trusts.delete(lease.trust_id)
 
         return removed

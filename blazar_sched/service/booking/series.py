@@ -2,20 +2,28 @@
 """Series: leases that recur, booked ahead up to a horizon.
 
 The occurrences of a series are ordinary leases. The first occurrences up to
-the horizon are booked when the series is created, in one commit, for which
-other commits do not wait long; a loop books the others, and the later ones as
-the horizon moves on.
+the horizon are booked when the series is created; a loop books the others, and
+the later ones as the horizon moves on.
+
+All other commits wait for a commit, so a series is booked, changed and deleted
+in slices, a few leases in each commit. What has room is searched for before
+the first commit. After each commit the series says until when it is booked, or
+that it is being deleted: the loop of any manager goes on from there.
 """
 
+import bisect
 from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+import contextlib
 import dataclasses
+import functools
 import itertools
 from typing import Any
+from typing import TypeVar
 import uuid
 
 from oslo_log import log
@@ -30,6 +38,9 @@ from blazar_sched.domain.series import REFUSE
 from blazar_sched.domain.series import Series
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.domain.window import Window
+from blazar_sched.replica import record
+from blazar_sched.replica import state
+from blazar_sched.service import faults
 from blazar_sched.service import loop
 from blazar_sched.service.booking import draft
 from blazar_sched.service.booking import idempotency
@@ -53,6 +64,10 @@ LOG = log.getLogger(__name__)
 INTERVAL = 60.0
 # The longest seconds between two tries of a missing occurrence.
 MAX_PAUSE = 900.0
+# How often a change begins again because the series was changed meanwhile.
+MAX_REPEATS = 5
+
+T = TypeVar('T')
 
 _Shown = dict[str, Any]
 _Errors = tuple[type[exception.BlazarSchedError], ...]
@@ -71,15 +86,8 @@ _OF_NO_LEASE = {'name', 'if_no_room'}
 _OF_THE_RULE = {'rrule', 'start', 'time_zone'}
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Booked:
-    """What a commit has done for a series.
-
-    :param missing: the occurrences for which there is no room since now
-    """
-
-    shown: _Shown
-    missing: list[str]
+class _Overtaken(Exception):
+    """A series has changed since it was read."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -87,12 +95,56 @@ class _Due:
     """The occurrences to book.
 
     :param following: the start of the first later occurrence
-    :param missing: the names of occurrences that go on to wait for room
+    :param over: the names of the occurrences that do not wait for room any
+        more
     """
 
-    occurrences: list[Occurrence]
+    occurrences: Sequence[Occurrence]
     following: int
-    missing: list[str] = dataclasses.field(default_factory=list)
+    over: Collection[str] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Found:
+    """What a search for room has found.
+
+    :param placed: the leases with room
+    :param without: the names of the occurrences without room
+    """
+
+    placed: list[Placed]
+    without: set[str]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Slice:
+    """What one commit does for a series.
+
+    :param leases: the ids of the leases to delete, unless they have to stay
+    :param windows: the window of each occurrence due, by its name: a lease
+        with this window may stay
+    :param without: the names of the occurrences for which there is no room
+    """
+
+    due: _Due
+    leases: Collection[str]
+    windows: Mapping[str, Window]
+    without: Collection[str]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Change:
+    """A change of a series, before its first commit.
+
+    :param new: the changed series
+    :param due: the occurrences to book
+    :param going: the leases to delete
+    """
+
+    new: Series
+    due: _Due
+    windows: Mapping[str, Window]
+    going: Sequence[Lease]
 
 
 class AllSeries(loop.Looped):
@@ -114,6 +166,7 @@ class AllSeries(loop.Looped):
             ),
         )
         self._waiting = loop.Objects[Series]('series without room', metrics)
+        self._going = loop.Objects[Series]('deleted series', metrics)
         self._loop = loop.Loop('series', self.step)
 
     def create(
@@ -152,35 +205,33 @@ class AllSeries(loop.Looped):
         # when repeated.
         made = idempotency.series_of(self._ledger, new)
         if made is not None:
-            return _shown(self._ledger, made, now)
+            return self._shown(made, now)
         new.recurrence.check_start(now)
         new.recurrence.check(now)
-        left_out = _left_out(new)
         try:
-            booked = self._create(new, now, left_out, dry_run)
+            return self._create(new, now, _left_out(new), dry_run)
         except exception.NotEnoughHostsAvailable as e:
             raise self._explained(e, new, now, names) from e.__cause__
-        if not dry_run:
-            self._bookings.runner.wake()
-            # The loop books the occurrences for which one commit is too short.
-            self._loop.wake()
-        return booked.shown
 
     def _create(
         self, new: Series, now: int, left_out: _Errors, dry_run: bool
-    ) -> _Booked:
+    ) -> _Shown:
         due = self._due(new, now)
         self._check_coming(new, due, now)
-        due = self._searched(new, due, now, left_out)
+        found = self._searched(new, due.occurrences, now, left_out)
+        if dry_run:
+            self._check_number(self._ledger, new)
+            return _planned(new, due, found, (), now)
 
-        def work(tx: PlacingTx) -> _Booked:
+        def begin(tx: PlacingTx) -> Series:
             made = idempotency.series_of(tx, new)
-            if made is not None:
-                return _Booked(_shown(tx, made, now), [])
-            self._check_number(tx, new)
-            return self._book(tx, new, due, now, left_out)
+            if made is None:
+                self._check_number(tx, new)
+            return made or new
 
-        return self._ledger.commit(work, dry_run)
+        return self._shown(
+            self._book_all(new, due, found, now, begin, left_out), now
+        )
 
     def _explained(
         self,
@@ -204,21 +255,13 @@ class AllSeries(loop.Looped):
             self._bookings, refusal, lease, window, now, names, leaving
         )
 
-    def _leaving(self, series: Series, at: int) -> set[str]:
-        """Return the ids of the leases that a change from `at` replaces."""
-        return {
-            lease.id for lease in self._ledger.leases_of_series(series.id)
-            if _is_untouched(lease)
-            and at <= _planned_start(series.recurrence, lease)
-        }
-
     def get(self, series_id: str, project_id: str | None) -> _Shown:
         """Return a series with its occurrences.
 
         :raises SeriesNotFound: if the project has no such series
         """
         found: Series = self._ledger.one_series(series_id, project_id)
-        return _shown(self._ledger, found, self._bookings.now())
+        return self._shown(found, self._bookings.now())
 
     def list(self, project_id: str | None) -> list[_Shown]:
         """Return the series of a project, or all, by id."""
@@ -236,7 +279,11 @@ class AllSeries(loop.Looped):
         dry_run: bool = False,
         names: bool = False,
     ) -> _Shown:
-        """Change a series from an occurrence on, in one commit.
+        """Change a series from an occurrence on.
+
+        Nothing is changed if an occurrence finds no room in the search ahead
+        of the first commit. An occurrence whose room is taken between two
+        commits waits for room.
 
         A lease that has not started is replaced, unless its window and its
         reservations are those of the changed series. An occurrence whose lease
@@ -254,109 +301,155 @@ class AllSeries(loop.Looped):
         :raises LimitExceeded: if a limit forbids one of the leases
         """
         now = self._bookings.now()
-        # Ahead of the commit, as a rule takes time to check.
-        checked: Series = self._ledger.one_series(series_id, project_id)
-        _check_change(checked, values, since, now)
-
-        def work(tx: PlacingTx) -> tuple[_Booked, Sequence[Removed]]:
-            known: Series = tx.one_series(series_id, project_id)
-            if known != checked:
-                _check_change(known, values, since, now)
+        for _ in range(MAX_REPEATS):
+            known: Series = self._ledger.one_series(series_id, project_id)
+            _check_change(known, values, since, now)
             new = dataclasses.replace(
                 known, **values, updated_at=now, retry_at=0
             )
-            if values.keys() <= _OF_NO_LEASE:
-                tx.put_series(new)
-                return _Booked(_shown(tx, new, now), []), []
-            at = _first_change(new, since, now)
-            return self._change(tx, known, new, at, now, _left_out(new))
+            with contextlib.suppress(_Overtaken):
+                if values.keys() <= _OF_NO_LEASE:
+                    self._ledger.commit(
+                        functools.partial(_rewrite, known, new), dry_run
+                    )
+                    return self._shown(new, now)
+                at = _first_change(new, since, now)
+                return self._update(known, new, at, now, dry_run, names)
+        raise exception.Unavailable(f'series {series_id} changes all the time')
 
-        try:
-            booked, removed = self._ledger.commit(work, dry_run)
-        except exception.NotEnoughHostsAvailable as e:
-            new = dataclasses.replace(checked, **values)
-            leaving = self._leaving(checked, _first_change(new, since, now))
-            raise self._explained(
-                e, new, now, names, leaving
-            ) from e.__cause__
-        if not dry_run:
-            for each in removed:
-                each()
-            self._bookings.runner.wake()
-            self._loop.wake()
-        return booked.shown
-
-    def delete(self, series_id: str, project_id: str | None) -> None:
-        """Delete a series with its leases that have not started.
-
-        The leases that have started go on, as leases of no series.
-
-        :raises SeriesNotFound: if the project has no such series
-        """
-
-        def work(tx: PlacingTx) -> Sequence[Removed]:
-            series = tx.one_series(series_id, project_id)
-            removed = [
-                self._bookings.remove(tx, lease)
-                for lease in tx.leases_of_series(series.id)
-                if _is_untouched(lease)
-            ]
-            tx.delete_series(series.id)
-            idempotency.forget_series(tx, series, self._bookings.now())
-            return removed
-
-        for each in self._ledger.commit(work):
-            each()
-
-    def _change(
+    def _update(
         self,
-        tx: PlacingTx,
         known: Series,
         new: Series,
         at: int,
         now: int,
-        left_out: _Errors,
-    ) -> tuple[_Booked, Sequence[Removed]]:
-        """Replace the leases that are not as the changed series says.
-
-        The leases of occurrences that one commit cannot book stay until
-        `step` replaces these leases.
+        dry_run: bool,
+        names: bool,
+    ) -> _Shown:
+        """Change a series, if the series is still the known one.
 
         :param at: the first start that changes
-        :param left_out: as for `_book`
+        :raises _Overtaken: if the series has changed since
         """
-        due = self._due(dataclasses.replace(new, booked_until=at), now)
-        self._check_coming(new, due, now)
+        change = self._changed(known, new, at, now)
+        leaving = {lease.id for lease in change.going}
+        left_out = _left_out(new)
+        self._check_coming(new, change.due, now)
+        try:
+            found = self._searched(
+                change.new, change.due.occurrences, now, left_out,
+                change.going,
+            )
+            if dry_run:
+                kept = [
+                    lease for lease in self._ledger.leases_of_series(known.id)
+                    if lease.id not in leaving
+                ]
+                return _planned(change.new, change.due, found, kept, now)
+            return self._shown(
+                self._book_all(
+                    change.new, change.due, found, now,
+                    lambda tx: _begun(tx, known, change.new), left_out,
+                    change.going, change.windows,
+                ), now,
+            )
+        except exception.NotEnoughHostsAvailable as e:
+            raise self._explained(
+                e, new, now, names, leaving
+            ) from e.__cause__
+
+    def _changed(
+        self, known: Series, new: Series, at: int, now: int
+    ) -> _Change:
+        """Return what changes with a series.
+
+        A lease stays if it is as the changed series says, or if something of
+        it was made. The leases of occurrences that one request cannot book
+        stay until `step` replaces these leases.
+
+        :param at: the first start that changes
+        """
+        new = dataclasses.replace(new, booked_until=at)
+        due = self._due(new, now)
         windows = {each.name: each.window for each in due.occurrences}
         recurrence = known.recurrence
         # Occurrences that wait for room continue to wait.
-        missing = [
+        over = {
             name for name in known.missing
-            if name in windows
-            or not at <= recurrence.instant(name, 'start') < due.following
-        ]
-        settled = set(missing)
-        replaced: list[Lease] = []
-        for lease in tx.leases_of_series(known.id):
-            name = str(lease.occurrence)
-            if (
-                not at <= _planned_start(recurrence, lease) < due.following
-                or not _is_untouched(lease)
-                or lease.window == windows.get(name)
-                and self._bookings.drafts.is_as_requested(
-                    lease, new.reservations, now
-                )
+            if name in due.over or name not in windows
+            and at <= recurrence.instant(name, 'start') < due.following
+        }
+        settled = set(known.missing) - over
+        going = []
+        for lease in self._ledger.leases_of_series(known.id):
+            start = _planned_start(recurrence, lease)
+            if at <= start < due.following and not self._stays(
+                new, lease, windows, now
             ):
-                settled.add(name)
+                going.append(lease)
             else:
-                replaced.append(lease)
-        due = _Due(
-            [each for each in due.occurrences if each.name not in settled],
-            due.following,
-            missing,
+                settled.add(str(lease.occurrence))
+        occurrences = [
+            each for each in due.occurrences if each.name not in settled
+        ]
+        return _Change(
+            new, _Due(occurrences, due.following, over), windows, going
         )
-        removed = [self._bookings.remove(tx, lease) for lease in replaced]
-        return self._book(tx, new, due, now, left_out), removed
+
+    def _stays(
+        self,
+        series: Series,
+        lease: Lease,
+        windows: Mapping[str, Window],
+        now: int,
+    ) -> bool:
+        """Tell whether a lease stays when a series is changed."""
+        return not _is_untouched(lease) or (
+            lease.window == windows.get(str(lease.occurrence))
+            and self._bookings.drafts.is_as_requested(
+                lease, series.reservations, now
+            )
+        )
+
+    def delete(self, series_id: str, project_id: str | None) -> None:
+        """Delete a series with its leases that have not started.
+
+        The leases that have started go on, as leases of no series. From the
+        first commit on, the series is found no more. A repeated request goes
+        on to delete the leases.
+
+        :raises SeriesNotFound: if the project has no such series
+        """
+        now = self._bookings.now()
+
+        def work(tx: Tx) -> Series:
+            series = tx.find_series(series_id, project_id)
+            if series is None:
+                raise exception.SeriesNotFound(f'series {series_id} not found')
+            if series.deleted_at is None:
+                # So that a manager of the last release books nothing more.
+                series = dataclasses.replace(
+                    series, booked_until=FOREVER, missing=[], deleted_at=now
+                )
+                tx.put_series(series)
+                idempotency.forget_series(tx, series, now)
+            return series
+
+        self._delete_leases(self._ledger.write(work))
+
+    def _delete_leases(self, series: Series) -> None:
+        """Delete the leases of a series that is being deleted, then itself."""
+        ids = [lease.id for lease in self._ledger.leases_of_series(series.id)]
+
+        def work(tx: PlacingTx, ids: Sequence[str]) -> Removed:
+            leases = tx.leases_of_series(series.id, ids)
+            tx.release_from_series(ids)
+            return self._bookings.remove(tx, *filter(_is_untouched, leases))
+
+        for some in _slices(ids, series.most_in_commit):
+            self._ledger.commit(functools.partial(work, ids=some))()
+            faults.point('series:deleting')
+        self._ledger.write(lambda tx: tx.delete_series(series.id))
 
     def step(self) -> float:
         """Book the occurrences that the horizon has reached.
@@ -377,6 +470,10 @@ class AllSeries(loop.Looped):
             ),
             lambda series: self._roll_on(series, now), now,
         )
+        self._going.each(
+            ((series.id, series) for series in self._ledger.deleted_series()),
+            self._delete_leases, now,
+        )
         self._waiting.each(
             ((series.id, series) for series in self._to_retry(known, now)),
             lambda series: self._retry(series, now), now,
@@ -389,41 +486,24 @@ class AllSeries(loop.Looped):
     def _roll_on(self, series: Series, now: int) -> None:
         """Book the occurrences that the horizon has reached."""
         at = series.booked_until
-        recurrence = series.recurrence
-        # The leases that a change has yet to replace have the room.
-        changing = any(
-            _planned_start(recurrence, lease) >= at
-            for lease in self._ledger.leases_of_series(series.id)
+        change = self._changed(series, series, at, now)
+        due = change.due
+        found = self._searched(
+            series, due.occurrences, now, _LEFT_OUT_LATER, change.going
         )
-        due = self._due(series, now)
-        if not changing:
-            due = self._searched(series, due, now, _LEFT_OUT_LATER)
-
-        def work(tx: PlacingTx) -> tuple[_Booked, Sequence[Removed]]:
-            known = tx.one_series(series.id)
-            if known != series:
-                # Another manager has booked, or the series was changed.
-                return _Booked({}, []), []
-            done = (
-                self._change(tx, known, known, at, now, _LEFT_OUT_LATER)
-                if changing
-                else (self._book(tx, known, due, now, _LEFT_OUT_LATER), [])
-            )
-            if missing := done[0].missing:
-                notifier.series(tx, SERIES_AT_RISK, known, missing)
-            return done
-
-        booked, removed = self._commit_later(series, work)
-        for each in removed:
-            each()
+        missing = self._go_on(
+            series, self._in_slices(
+                series, due, found, change.going, change.windows,
+            ), now,
+        )[1]
         if due.following < now + self._conf.series_horizon:
             self._more = True
         if not series.missing:
             self._tried[series.id] = self._ledger.newest()[1]
-        if booked.missing:
+        if missing:
             LOG.warning(
                 'Could not book the occurrences %s of series %s',
-                ', '.join(booked.missing), series.id,
+                ', '.join(missing), series.id,
             )
 
     def _to_retry(self, known: Iterable[Series], now: int) -> Iterator[Series]:
@@ -473,103 +553,256 @@ class AllSeries(loop.Looped):
         most = claimed.most_at_once
         if len(claimed.missing) <= most:
             self._tried[series.id] = self._ledger.newest()[1]
-        names = claimed.missing[-most:]
-        due = self._searched(
-            claimed,
-            _Due([coming[name] for name in names], claimed.booked_until),
-            now, _LEFT_OUT_LATER,
+        due = _Due(
+            [coming[name] for name in claimed.missing[-most:]],
+            claimed.booked_until,
         )
-        if not due.occurrences:
-            return
-        found = {each.name for each in due.occurrences}
-        missing = [name for name in claimed.missing if name not in found]
+        found = self._searched(
+            claimed, due.occurrences, now, _LEFT_OUT_LATER
+        )
+        due = dataclasses.replace(due, occurrences=[
+            each for each in due.occurrences if each.name not in found.without
+        ])
+        if due.occurrences:
+            self._go_on(claimed, self._in_slices(claimed, due, found), now)
 
-        def work(tx: PlacingTx) -> tuple[_Booked, Sequence[Removed]]:
-            if tx.one_series(series.id) != claimed:
-                return _Booked({}, []), []
-            booked = self._book(
-                tx, claimed, dataclasses.replace(due, missing=missing), now,
-                _LEFT_OUT_LATER,
-            )
-            return booked, []
+    def _book_all(
+        self,
+        new: Series,
+        due: _Due,
+        found: _Found,
+        now: int,
+        begin: Callable[[PlacingTx], Series],
+        left_out: _Errors,
+        going: Sequence[Lease] = (),
+        windows: Mapping[str, Window] | None = None,
+    ) -> Series:
+        """Book what is due in slices; return the series as it is then.
 
-        self._commit_later(series, work)
+        :param begin: returns the series in the first commit: any other than
+            `new` is returned
+        :param left_out: the errors for which the first commit leaves out an
+            occurrence
+        """
+        first, *others = self._in_slices(new, due, found, going, windows or {})
 
-    def _commit_later(
+        def work(tx: PlacingTx) -> tuple[Series, Removed] | Series:
+            series = begin(tx)
+            if series is not new:
+                return series
+            return self._book(tx, new, first, now, left_out)
+
+        done = self._ledger.commit(work)
+        if isinstance(done, Series):
+            return done
+        series, removed = done
+        removed()
+        series, _ = self._go_on(series, others, now, found.without)
+        # The loop books the occurrences that are too many for a request.
+        self._loop.wake()
+        return series
+
+    def _go_on(
+        self,
+        known: Series,
+        slices: Iterable[_Slice],
+        now: int,
+        told: Collection[str] = (),
+    ) -> tuple[Series, Sequence[str]]:
+        """Do slices, each in a commit, while nobody else changes the series.
+
+        :param told: the names of occurrences without room that the answer of
+            a request names
+        :returns: the series as it is then, and the names of the other
+            occurrences without room
+        """
+        lost: list[str] = []
+        for each in slices:
+            faults.point('series:slice')
+
+            def work(
+                tx: PlacingTx, known: Series = known, each: _Slice = each
+            ) -> tuple[Series, Removed, Sequence[str]] | None:
+                if tx.one_series(known.id) != known:
+                    return None
+                new, removed = self._book(
+                    tx, known, each, now, _LEFT_OUT_LATER
+                )
+                missing = [
+                    name for name in new.missing
+                    if name not in known.missing and name not in told
+                ]
+                if missing:
+                    notifier.series(tx, SERIES_AT_RISK, known, missing)
+                return new, removed, missing
+
+            try:
+                done = self._ledger.commit(work)
+            except exception.SeriesNotFound:
+                break
+            if done is None:
+                break
+            known, removed, missing = done
+            removed()
+            lost += missing
+        self._bookings.runner.wake()
+        return known, lost
+
+    def _in_slices(
         self,
         series: Series,
-        work: Callable[[PlacingTx], tuple[_Booked, Sequence[Removed]]],
-    ) -> tuple[_Booked, Sequence[Removed]]:
-        """Book occurrences of a series that may be deleted by now."""
-        try:
-            booked, removed = self._ledger.commit(work)
-        except exception.SeriesNotFound:
-            return _Booked({}, []), []
-        self._bookings.runner.wake()
-        return booked, removed
+        due: _Due,
+        found: _Found,
+        going: Sequence[Lease] = (),
+        windows: Mapping[str, Window] | None = None,
+    ) -> Sequence[_Slice]:
+        """Return what is due in slices, in the order of time.
 
-    def _check_number(self, tx: PlacingTx, new: Series) -> None:
+        A lease goes before the occurrence that takes its room. Until the last
+        slice, a series is booked until the next thing to be done.
+        """
+        cleaning = self._conf.cleaning_time
+        ends = [each.window.end + cleaning for each in due.occurrences]
+        recurrence = series.recurrence
+        things: list[tuple[int, bool, Lease | Occurrence]] = [
+            (each.window.start, True, each) for each in due.occurrences
+        ]
+        for lease in going:
+            at = _planned_start(recurrence, lease)
+            n = bisect.bisect_right(ends, lease.start)
+            if n < len(ends):
+                start = due.occurrences[n].window.start
+                if start < lease.end + cleaning:
+                    at = min(at, start)
+            things.append((at, False, lease))
+        things.sort(key=lambda thing: thing[:2])
+        parts = list(_slices(things, series.most_in_commit)) or [[]]
+        until = [
+            max(part[0][0], series.booked_until) for part in parts[1:]
+        ]
+        until.append(due.following)
+        return [
+            _Slice(
+                _Due(
+                    [o for _, _, o in part if isinstance(o, Occurrence)],
+                    following, due.over,
+                ),
+                [lease.id for _, _, lease in part if isinstance(lease, Lease)],
+                windows or {},
+                found.without,
+            )
+            for part, following in zip(parts, until, strict=True)
+        ]
+
+    def _check_number(self, source: Reader, new: Series) -> None:
         most = self._conf.max_series
-        if len(tx.all_series(new.project_id)) >= most:
+        if len(source.all_series(new.project_id)) >= most:
             raise exception.MaxSeries(
                 f'a project may have at most {most} series',
                 field='rrule',
             )
 
     def _searched(
-        self, series: Series, due: _Due, now: int, left_out: _Errors
-    ) -> _Due:
-        """Leave out the occurrences without room, before a commit.
+        self,
+        series: Series,
+        occurrences: Iterable[Occurrence],
+        now: int,
+        left_out: _Errors,
+        going: Sequence[Lease] = (),
+    ) -> _Found:
+        """Return which occurrences have room, each beside the one before.
 
         Other commits wait for a commit, but not for this search.
 
-        :param left_out: as for `_book`
+        :param left_out: the errors for which an occurrence is left out; any
+            other error refuses the whole request, naming the occurrence
+        :param going: leases whose room is free
         """
+        found = _Found([], set())
+        project = self._bookings.enforcement.project(
+            self._ledger, series.project_id, {lease.id for lease in going}
+        )
 
         def place(lease: Lease) -> Placed:
-            return (lease, *self._ledger.read_replica(
-                lambda replica: self._bookings.writer.place(
-                    replica, lease, now
+            return self._ledger.read_replica(
+                lambda replica: self._on_trial(
+                    replica, lease, now, found.placed[-1:], going
                 )
-            ))
+            )
 
-        found: list[Occurrence] = []
-        missing = list(due.missing)
-        project = self._bookings.enforcement.project(
-            self._ledger, series.project_id
-        )
-        for each in due.occurrences:
+        for each in occurrences:
             try:
-                self._place(self._ledger, series, each, now, project, place)
+                new = self._place(
+                    self._ledger, series, each, now, project, place
+                )
             except left_out:
-                missing.append(each.name)
+                found.without.add(each.name)
             else:
-                found.append(each)
-        return _Due(found, due.following, missing)
+                project.add(new[0], new[1])
+                found.placed.append(new)
+        return found
+
+    def _on_trial(
+        self,
+        replica: state.Replica,
+        lease: Lease,
+        now: int,
+        before: Iterable[Placed],
+        going: Iterable[Lease],
+    ) -> Placed:
+        """Place a lease beside others, in the room of those that go."""
+        window = lease.window.widened(self._conf.cleaning_time)
+        changes: list[record.Record] = [
+            record.removal(allocation)
+            for each in going if each.window.overlaps(window)
+            for reservation in each.reservations
+            for allocation in replica.indexes.allocations(
+                reservation.id
+            ).values()
+        ]
+        for _, placed, displaced in before:
+            changes += map(record.encode, itertools.chain(*placed.values()))
+            changes += map(record.encode, displaced)
+        with replica.changing() as show:
+            show(changes)
+            return (lease, *self._bookings.writer.place(replica, lease, now))
 
     def _book(
         self,
         tx: PlacingTx,
         series: Series,
-        due: _Due,
+        part: _Slice,
         now: int,
         left_out: _Errors,
-    ) -> _Booked:
-        """Book the occurrences that are due.
+    ) -> tuple[Series, Removed]:
+        """Delete and book the leases of a slice; return the series then.
 
-        :param left_out: the errors for which an occurrence is left out; any
-            other error refuses the whole request, naming the occurrence
+        :param left_out: as for `_searched`
         """
+        removed = self._bookings.remove(tx, *(
+            lease for lease in tx.leases_of_series(series.id, part.leases)
+            if not self._stays(series, lease, part.windows, now)
+        ))
 
         def place(lease: Lease) -> Placed:
             return (
                 lease, *self._bookings.writer.place(tx.replica, lease, now)
             )
 
+        due = part.due
         made: list[Placed] = []
-        missing = list(due.missing)
+        over = {*due.over, *(each.name for each in due.occurrences)}
+        missing = [name for name in series.missing if name not in over]
         project = self._bookings.enforcement.project(tx, series.project_id)
+        booked = tx.booked_occurrences(
+            series.id, [each.name for each in due.occurrences]
+        )
         for occurrence in due.occurrences:
+            if occurrence.name in booked:
+                continue
+            if occurrence.name in part.without:
+                missing.append(occurrence.name)
+                continue
             try:
                 new_lease = self._place(
                     tx, series, occurrence, now, project, place
@@ -587,10 +820,7 @@ class AllSeries(loop.Looped):
             series, booked_until=due.following, missing=missing, updated_at=now
         )
         tx.put_series(new)
-        return _Booked(
-            _shown(tx, new, now),
-            [name for name in missing if name not in series.missing],
-        )
+        return new, removed
 
     def _place(
         self,
@@ -632,6 +862,10 @@ class AllSeries(loop.Looped):
             window = Window(due.following, due.following + series.duration)
             self._draft(series, Occurrence('', window), now)
 
+    def _shown(self, series: Series, now: int) -> _Shown:
+        leases = self._ledger.leases_of_series(series.id)
+        return _shown(series, leases, now)
+
     def _due(self, series: Series, now: int) -> _Due:
         return _due(series, now, now + self._conf.series_horizon)
 
@@ -660,24 +894,45 @@ class AllSeries(loop.Looped):
 
 
 def _due(series: Series, now: int, until: int) -> _Due:
-    """Return the occurrences to book until a time, in one commit.
+    """Return the occurrences to book until a time, for one request.
 
     The occurrences that found no room before continue to wait.
     """
     recurrence = series.recurrence
-    waiting = [
+    over = {
         name for name in series.missing
-        if recurrence.instant(name, 'start') >= now
-    ]
+        if recurrence.instant(name, 'start') < now
+    }
     after = max(now, series.booked_until)
     coming = recurrence.occurrences(after, until) if after < until else ()
     due = list(itertools.islice(coming, series.most_at_once + 1))
     if len(due) > series.most_at_once:
-        return _Due(due[:-1], due[-1].window.start, waiting)
+        return _Due(due[:-1], due[-1].window.start, over)
     following = FOREVER
     if series.booked_until < FOREVER:
         following = recurrence.following(max(until, after))
-    return _Due(due, following, waiting)
+    return _Due(due, following, over)
+
+
+def _slices(all_: Sequence[T], length: int) -> Iterator[Sequence[T]]:
+    """Yield all items of a sequence, so many at a time."""
+    for first in range(0, len(all_), length):
+        yield all_[first:first + length]
+
+
+def _rewrite(known: Series, new: Series, tx: PlacingTx) -> None:
+    """Write a change of a series that changes none of its leases."""
+    tx.put_series(_begun(tx, known, new))
+
+
+def _begun(tx: Tx, known: Series, new: Series) -> Series:
+    """Return a changed series in the first commit of its change.
+
+    :raises _Overtaken: if the series is not the known one any more
+    """
+    if tx.one_series(known.id) != known:
+        raise _Overtaken
+    return new
 
 
 def _left_out(series: Series) -> _Errors:
@@ -734,9 +989,30 @@ def _is_untouched(lease: Lease) -> bool:
     return lease.status == states.LEASE_PENDING and lease.is_idle
 
 
-def _shown(source: Reader, series: Series, now: int) -> _Shown:
+def _planned(
+    new: Series,
+    due: _Due,
+    found: _Found,
+    kept: Sequence[Lease],
+    now: int,
+) -> _Shown:
+    """Return a series as it would be, with the leases that it would have."""
+    names = {each.name for each in due.occurrences}
+    missing = [
+        name for name in new.missing
+        if name not in names and name not in due.over
+    ] + [each.name for each in due.occurrences if each.name in found.without]
+    leases = [*kept, *(lease for lease, _, _ in found.placed)]
+    return _shown(
+        dataclasses.replace(
+            new, booked_until=due.following, missing=missing, updated_at=now
+        ), leases, now,
+    )
+
+
+def _shown(series: Series, leases: Iterable[Lease], now: int) -> _Shown:
     """Return a series with its occurrences, those without room, too."""
-    leases = [
+    booked = [
         {
             'occurrence': lease.occurrence,
             'start': lease.start,
@@ -744,7 +1020,7 @@ def _shown(source: Reader, series: Series, now: int) -> _Shown:
             'lease_id': lease.id,
             'status': lease.status,
         }
-        for lease in source.leases_of_series(series.id)
+        for lease in leases
     ]
     without = [
         {
@@ -758,6 +1034,6 @@ def _shown(source: Reader, series: Series, now: int) -> _Shown:
         if each.name in series.missing
     ]
     occurrences = sorted(
-        leases + without, key=lambda each: (each['start'], each['occurrence'])
+        booked + without, key=lambda each: (each['start'], each['occurrence'])
     )
     return {**dataclasses.asdict(series), 'leases': occurrences}

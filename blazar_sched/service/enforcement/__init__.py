@@ -11,6 +11,7 @@ An administrator can lift the limits of approval filters for a held offer.
 """
 
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterable
 from concurrent import futures
 import dataclasses
@@ -149,10 +150,16 @@ class Enforcement:
             self._checks, self._ledger, dry_run, self._tell, self.project
         )
 
-    def project(self, source: reader.Reader, project_id: str) -> base.Project:
+    def project(
+        self,
+        source: reader.Reader,
+        project_id: str,
+        leaving: Collection[str] = (),
+    ) -> base.Project:
         """Return what a project has, with its limits.
 
         :param source: the ledger or a commit
+        :param leaving: the ids of leases that do not count
         :raises Unavailable: if the limits of Keystone are not known yet
         """
         limits = self._unified
@@ -163,6 +170,7 @@ class Enforcement:
         return base.Project(
             source, project_id,
             limits.get(project_id) or limits.get(None, {}), int(self._clock()),
+            leaving,
         )
 
     def sync(self) -> None:

@@ -4,6 +4,7 @@
 from collections import Counter
 from collections import defaultdict
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -109,6 +110,7 @@ class Project:
     :param now: the time in epoch seconds
     :ivar limits: the limits that Keystone has for the project, by the names of
         the options in whose place they apply
+    :param leaving: the ids of leases that do not count
     """
 
     def __init__(
@@ -117,9 +119,11 @@ class Project:
         project_id: str,
         limits: Mapping[str, int] | None = None,
         now: int = 0,
+        leaving: Collection[str] = (),
     ) -> None:
         self._source = source
         self._now = now
+        self._leaving = frozenset(leaving)
         self.id = project_id
         self.limits = limits or {}
         # The hosts of the leases that the commit has placed since.
@@ -178,7 +182,8 @@ class Project:
         return [
             (window, count)
             for id_, window, count in booked
-            if id_ != lease.id and window.overlaps(lease.window)
+            if id_ != lease.id and id_ not in self._leaving
+            and window.overlaps(lease.window)
         ]
 
     def past_seconds(self, days: int) -> tuple[int, Counter[str]]:
@@ -218,6 +223,7 @@ class Project:
     def _leases(self) -> dict[str, Lease]:
         return {
             lease.id: lease for lease in self._source.open_leases(self.id)
+            if lease.id not in self._leaving
         }
 
     @functools.cached_property

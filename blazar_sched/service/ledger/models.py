@@ -204,6 +204,7 @@ class Series(Base):
     digest: orm.Mapped[str]
     created_at: orm.Mapped[int | None]
     updated_at: orm.Mapped[int | None]
+    deleted_at: orm.Mapped[int | None]
 
 
 class LeaseRequest(Base):

@@ -63,6 +63,9 @@ LOOPS = {
     'series': ('series.step', 'series._roll_on', {
         'ledger.all_series': some,
     }),
+    'deleted series': ('series.step', 'series._delete_leases', {
+        'ledger.deleted_series': some,
+    }),
     'lease requests': ('lease_requests.step', 'lease_requests._book', {
         'ledger.waiting_requests': some,
         'lease_requests._requests.requested_leases': lambda each, _: each,

@@ -385,9 +385,9 @@ def test_missing_occurrences_are_tried_again_at_a_pace(
     searched, commits = [], []
     real = AllSeries._searched
 
-    def search(self, series, due, *args):
-        searched.append((world.now, len(due.occurrences)))
-        return real(self, series, due, *args)
+    def search(self, series, occurrences, *args):
+        searched.append((world.now, len(occurrences)))
+        return real(self, series, occurrences, *args)
 
     monkeypatch.setattr(AllSeries, '_searched', search)
     for manager in (world.manager, another):
@@ -590,6 +590,9 @@ def test_two_managers_roll_on_at_once(
         if control:
             monkeypatch.setattr(
                 tx.PlacingTx, 'one_series', lambda self, *_: stale
+            )
+            monkeypatch.setattr(
+                tx.PlacingTx, 'booked_occurrences', lambda *_: set()
             )
         return commit(work)
 
