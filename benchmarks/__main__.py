@@ -19,6 +19,7 @@ from benchmarks import churn
 from benchmarks import contest
 from benchmarks import dense
 from benchmarks import fleet
+from benchmarks import holds
 from benchmarks import lease_requests
 from benchmarks import ledger
 from benchmarks import offers
@@ -39,7 +40,7 @@ Say = Callable[[str], None]
 PARTS = (
     'index', 'scale', 'dense', 'churn', 'scheduler', 'replica', 'fleet',
     'ledger', 'relocation', 'offers', 'series',
-    'lease_requests', 'timeline', 'past',
+    'lease_requests', 'timeline', 'past', 'holds',
 )
 
 # Columns, where there is no terminal to ask.
@@ -157,7 +158,7 @@ def _measured(
     for name, part in (
         ('ledger', ledger), ('offers', offers), ('series', series),
         ('lease_requests', lease_requests), ('timeline', timeline),
-        ('past', past),
+        ('past', past), ('holds', holds),
     ):
         if name in options.parts:
             wanted += part.TARGETS

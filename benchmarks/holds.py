@@ -1,0 +1,591 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Holds: how long a request or a loop keeps all other commits waiting.
+
+Each route has its largest legal request here, and each loop of a manager has
+the most work that a step can have; a test compares the list with the routes
+and the loops. There are as many hosts as active leases, each with a lease of
+the whole host, and 200 hosts without leases. Nova and Placement are the
+stand-ins of the tests, and the API is in the process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
+import contextlib
+import dataclasses
+import datetime
+import json
+import statistics
+import threading
+import time
+from typing import Any
+
+from falcon import testing
+import futurist
+import sqlalchemy as sa
+
+from benchmarks import database
+from benchmarks import ledger
+from benchmarks import workload
+from benchmarks.measure import Result
+from benchmarks.measure import Target
+from blazar_sched.cmd import service as cmd_service
+from blazar_sched.domain.flavor import Flavor
+from blazar_sched.service.api import deploy
+from blazar_sched.service.clients.neutron import Neutron
+from blazar_sched.service.ledger import models
+from blazar_sched.service.ledger.ledger import Ledger
+from blazar_sched.service.manager.manager import Manager
+from tests import loopback
+from tests.standins.clients import add_compute_node
+from tests.standins.clients import Nova
+from tests.standins.clients import Placement
+from tests.standins.neutron import NeutronApi
+
+SIZES = (200, 1000, 10_000)
+# Seconds of processor time for which a commit may keep all others waiting.
+BUDGET = 0.05
+FREE_HOSTS = 200
+# The most reservations of a lease.
+RESERVATIONS = 100
+HOUR, DAY = workload.HOUR, workload.DAY
+# What several requests need: the leases of a maintenance and of a host.
+LEASES_ON_HOST = 200
+
+HELD = 'longest hold, processor time, {} active leases'
+BESIDE = 'longest create beside, {} active leases'
+QUIET = 'create a lease'
+
+Ids = dict[str, str]
+
+
+class Bus:
+    """The calls of the API to a manager in the same process."""
+
+    def __init__(self, manager: Manager) -> None:
+        self._manager = manager
+
+    def call(
+        self, ctxt: Mapping[str, Any], method: str, **kwargs: Any
+    ) -> Any:
+        answer = getattr(self._manager.endpoint, method)(
+            {}, **json.loads(json.dumps(kwargs))
+        )
+        return json.loads(json.dumps(answer))
+
+
+class World:
+    """A manager with many active leases, and an API in front of the manager.
+
+    :ivar now: the time of the manager, which a step may set
+    """
+
+    def __init__(self, url: str, leases: int) -> None:
+        conf = ledger.conf(url)
+        self.now = float(workload.NOW)
+        self.nova, placement = Nova(), Placement()
+        self.nova.known_flavors = [Flavor('f', 'small', 2, 1024, 10)]
+        names = [f'host-{n}' for n in range(leases + FREE_HOSTS)]
+        uuids = [
+            add_compute_node(self.nova, placement, name, 64, 262144, 2000)
+            for name in names
+        ]
+        _fill(url, list(zip(names, uuids, strict=True)), leases)
+        self.manager = Manager(
+            conf, self.nova, placement, lambda: self.now,
+            neutron=Neutron(NeutronApi()), pool=futurist.SynchronousExecutor(),
+        )
+        self.ids: Ids = {'host': str(leases), 'free': names[-1]}
+        self._client = loopback.client(
+            deploy.deploy(conf, Bus(self.manager))
+        )
+        self.manager.ledger.warm()
+
+    def ask(
+        self, route: str, body: Any = None, query: str = '', **ids: str
+    ) -> testing.Result:
+        """Send a request; `route` is a method and a path of the API."""
+        method, path = route.split()
+        return self._client.simulate_request(
+            method, path.format(**ids), json=body, query_string=query,
+            headers={
+                'X-Auth-Token': 'admin', 'OpenStack-API-Version':
+                'reservation latest',
+            },
+        )
+
+    def made(self, route: str, body: Any) -> str:
+        """Create an object; return its id."""
+        answer = self.ask(route, body)
+        if answer.status_code >= 400:
+            raise RuntimeError(f'{route}: {answer.text}')
+        return str(next(iter(answer.json.values()))['id'])
+
+    def step(self, loop: str) -> None:
+        for each in self.manager._loops:
+            if each.name == loop:
+                each._take()
+
+
+def _fill(
+    url: str, hosts: list[tuple[str, str]], leases: int
+) -> None:
+    """Write hosts, and active leases of the first of the hosts."""
+    engine = sa.create_engine(url)
+    window = {'start': workload.NOW - DAY, 'end': workload.NOW + 30 * DAY}
+    numbers = range(leases)
+    with engine.begin() as connection:
+        database.insert(connection, models.Host, (
+            {
+                **database.host_row(n), 'uuid': uuid,
+                'hypervisor_hostname': name, 'service_name': name,
+            }
+            for n, (name, uuid) in enumerate(hosts)
+        ))
+        database.insert(connection, models.Lease, (
+            {**database.lease_row(n, leases), **window, 'status': 'ACTIVE'}
+            for n in numbers
+        ))
+        database.insert(connection, models.Reservation, (
+            {**database.reservation_row(n, leases), 'status': 'active'}
+            for n in numbers
+        ))
+        database.insert(connection, models.Allocation, (
+            {
+                **database.allocation_row(n, leases), **window,
+                'host': hosts[n][1],
+            }
+            for n in numbers
+        ))
+        for position, (type_, at, status) in enumerate((
+            ('start_lease', window['start'], 'DONE'),
+            ('end_lease', window['end'], 'UNDONE'),
+        )):
+            database.insert(connection, models.Event, (
+                {
+                    **database.event_row(n, leases, position, type_),
+                    'time': at, 'status': status,
+                }
+                for n in numbers
+            ))
+    engine.dispose()
+
+
+def at(seconds: float) -> str:
+    """Return a time of a request, in seconds from the time of all ledgers."""
+    return ledger.date(int(workload.NOW + seconds))
+
+
+def instances(**more: Any) -> dict[str, Any]:
+    return {
+        'resource_type': 'virtual:instance', 'amount': 1, 'vcpus': 1,
+        'memory_mb': 1, 'disk_gb': 1, **more,
+    }
+
+
+def largest_lease(first: float = 40 * DAY, **more: Any) -> dict[str, Any]:
+    """Return the body of a lease with the most reservations."""
+    return {
+        'name': 'largest', 'start_date': at(first),
+        'end_date': at(first + HOUR),
+        'reservations': [instances() for _ in range(RESERVATIONS)], **more,
+    }
+
+
+def small_lease(first: float = 50 * DAY) -> dict[str, Any]:
+    return {
+        'name': 'small', 'start_date': at(first),
+        'end_date': at(first + HOUR), 'reservations': [instances()],
+    }
+
+
+def largest_series(name: str = 'hourly') -> dict[str, Any]:
+    """Return the body of a series with the most occurrences."""
+    start = datetime.datetime.fromtimestamp(
+        workload.NOW + HOUR, datetime.UTC
+    )
+    return {
+        'name': name, 'rrule': 'FREQ=HOURLY', 'time_zone': 'UTC',
+        'start': start.strftime('%Y-%m-%dT%H:%M'), 'duration': '10m',
+        'reservations': [instances()],
+    }
+
+
+# The names of the hosts of a maintenance that many leases must leave.
+def _maintenance(world: World) -> dict[str, Any]:
+    return {
+        'hosts': [world.ids['free']], 'start_date': at(60 * DAY),
+        'end_date': at(61 * DAY),
+    }
+
+
+def _many_on_host(world: World) -> None:
+    """Create leases to come that are all on one host."""
+    requirement = json.dumps(
+        ['==', '$hypervisor_hostname', world.ids['free']]
+    )
+    for n in range(LEASES_ON_HOST):
+        body = small_lease(60 * DAY + n * HOUR)
+        body['reservations'][0]['resource_properties'] = requirement
+        world.made('POST /v1/leases', body)
+
+
+def _request(world: World) -> dict[str, Any]:
+    return {
+        'name': 'waits', 'duration': '1h', 'start_date': at(HOUR),
+        'latest_start_date': at(29 * DAY), 'reservations': [{
+            'resource_type': 'physical:host', 'min': FREE_HOSTS + 1,
+            'max': FREE_HOSTS + 1,
+        }],
+    }
+
+
+def _offers() -> dict[str, Any]:
+    return {
+        'reservations': [instances() for _ in range(RESERVATIONS)],
+        'duration': '1h', 'limit': 20, 'start_date': at(70 * DAY),
+    }
+
+
+@dataclasses.dataclass(frozen=True)
+class Work:
+    """The largest request of a route, or the largest step of a loop.
+
+    :param do: sends the request, or takes the step
+    :param prepare: makes what the request is about
+    """
+
+    do: Callable[[World], object]
+    prepare: Callable[[World], object] = lambda world: None
+
+
+def _reads(route: str, query: str = '', **ids: str) -> Work:
+    return Work(lambda world: world.ask(
+        route, query=query,
+        **{key: world.ids.get(value, value) for key, value in ids.items()},
+    ))
+
+
+def _makes(route: str, body: Callable[[World], Any]) -> Work:
+    def do(world: World) -> None:
+        world.ids[route.split('/')[2]] = world.made(route, body(world))
+
+    return Work(do)
+
+
+def _changes(
+    route: str, key: str, body: Any = None,
+    prepare: Callable[[World], object] = lambda world: None,
+) -> Work:
+    name = key.removesuffix('_id')
+
+    def do(world: World) -> None:
+        noun = route.split('/')[2]
+        answer = world.ask(route, body, **{key: world.ids[noun]})
+        if answer.status_code >= 400:
+            raise RuntimeError(f'{route} ({name}): {answer.text}')
+
+    return Work(do, prepare)
+
+
+ROUTES: dict[str, Work] = {
+    **{
+        route: _reads(route) for route in (
+            'GET /', 'GET /versions', 'GET /v1', 'GET /openapi',
+            'GET /v1/leases', 'GET /v1/series', 'GET /v1/maintenances',
+            'GET /v1/requests', 'GET /v1/webhooks', 'GET /v1/calendars',
+            'GET /v1/os-hosts', 'GET /v1/os-hosts/allocations',
+            'GET /v1/os-hosts/properties', 'GET /v1/properties',
+            'GET /v1/floatingips', 'GET /v1/capacity', 'GET /v1/limits',
+            'GET /v1/reports/usage', 'GET /v1/products', 'GET /v1/timeline',
+            'GET /v1/flavors', 'GET /v1/offers',
+        )
+    },
+    'POST /v1/leases': _makes(
+        'POST /v1/leases', lambda world: largest_lease()
+    ),
+    'GET /v1/leases/{lease_id}': _reads(
+        'GET /v1/leases/{lease_id}', lease_id='leases'
+    ),
+    'GET /v1/leases/{lease_id}/extension': _reads(
+        'GET /v1/leases/{lease_id}/extension', lease_id='leases'
+    ),
+    'POST /v1/leases/{lease_id}/recall': Work(lambda world: world.ask(
+        'POST /v1/leases/{lease_id}/recall', {},
+        lease_id=world.ids['leases'],
+    )),
+    'PUT /v1/leases/{lease_id}': _changes(
+        'PUT /v1/leases/{lease_id}', 'lease_id',
+        {'end_date': at(40 * DAY + 2 * HOUR)},
+    ),
+    'DELETE /v1/leases/{lease_id}': _changes(
+        'DELETE /v1/leases/{lease_id}', 'lease_id'
+    ),
+    'POST /v1/series': _makes('POST /v1/series', lambda w: largest_series()),
+    'GET /v1/series/{series_id}': _reads(
+        'GET /v1/series/{series_id}', series_id='series'
+    ),
+    'PUT /v1/series/{series_id}': _changes(
+        'PUT /v1/series/{series_id}', 'series_id', {'duration': '11m'}
+    ),
+    'DELETE /v1/series/{series_id}': _changes(
+        'DELETE /v1/series/{series_id}', 'series_id'
+    ),
+    'POST /v1/maintenances': dataclasses.replace(
+        _makes('POST /v1/maintenances', _maintenance), prepare=_many_on_host
+    ),
+    'GET /v1/maintenances/{maintenance_id}': _reads(
+        'GET /v1/maintenances/{maintenance_id}', maintenance_id='maintenances'
+    ),
+    'PUT /v1/maintenances/{maintenance_id}': _changes(
+        'PUT /v1/maintenances/{maintenance_id}', 'maintenance_id',
+        {'end_date': at(75 * DAY)},
+    ),
+    'DELETE /v1/maintenances/{maintenance_id}': _changes(
+        'DELETE /v1/maintenances/{maintenance_id}', 'maintenance_id'
+    ),
+    'POST /v1/requests': _makes('POST /v1/requests', _request),
+    'GET /v1/requests/{request_id}': _reads(
+        'GET /v1/requests/{request_id}', request_id='requests'
+    ),
+    'DELETE /v1/requests/{request_id}': _changes(
+        'DELETE /v1/requests/{request_id}', 'request_id'
+    ),
+    'POST /v1/webhooks': _makes('POST /v1/webhooks', lambda world: {
+        'name': 'hook', 'url': 'https://192.0.32.7/hook',
+        'event_types': ['lease.*'],
+    }),
+    'GET /v1/webhooks/{webhook_id}': _reads(
+        'GET /v1/webhooks/{webhook_id}', webhook_id='webhooks'
+    ),
+    'DELETE /v1/webhooks/{webhook_id}': _changes(
+        'DELETE /v1/webhooks/{webhook_id}', 'webhook_id'
+    ),
+    'POST /v1/calendars': _makes(
+        'POST /v1/calendars', lambda world: {'name': 'calendar'}
+    ),
+    'GET /v1/calendars/{calendar_id}': _reads(
+        'GET /v1/calendars/{calendar_id}', calendar_id='calendars'
+    ),
+    'DELETE /v1/calendars/{calendar_id}': _changes(
+        'DELETE /v1/calendars/{calendar_id}', 'calendar_id'
+    ),
+    'GET /v1/os-hosts/{host_id}': _reads(
+        'GET /v1/os-hosts/{host_id}', host_id='host'
+    ),
+    'GET /v1/os-hosts/{host_id}/allocation': _reads(
+        'GET /v1/os-hosts/{host_id}/allocation', host_id='host'
+    ),
+    'PUT /v1/os-hosts/{host_id}/allocation': Work(lambda world: world.ask(
+        'PUT /v1/os-hosts/{host_id}/allocation', {}, host_id=world.ids['host'],
+    ), _many_on_host),
+    'PUT /v1/os-hosts/{host_id}': Work(lambda world: world.ask(
+        'PUT /v1/os-hosts/{host_id}', {'disabled': True},
+        host_id=world.ids['host'],
+    )),
+    'DELETE /v1/os-hosts/{host_id}': Work(lambda world: world.ask(
+        'DELETE /v1/os-hosts/{host_id}', host_id=world.ids['host'],
+    )),
+    'POST /v1/os-hosts': Work(lambda world: world.ask(
+        'POST /v1/os-hosts', {'name': 'new'},
+    ), lambda world: add_compute_node(
+        world.nova, world.manager.services.placement, 'new', 64, 262144, 2000
+    )),
+    'PATCH /v1/os-hosts/properties/{name}': Work(lambda world: world.ask(
+        'PATCH /v1/os-hosts/properties/{name}', {'private': True}, name='vcpus'
+    )),
+    'POST /v1/floatingips': Work(lambda world: world.ask(
+        'POST /v1/floatingips', {
+            'floating_network_id': '0' * 8 + '-0000-0000-0000-' + '0' * 12,
+            'floating_ip_address': '192.0.2.1',
+        },
+    )),
+    'GET /v1/floatingips/{floating_ip_id}': _reads(
+        'GET /v1/floatingips/{floating_ip_id}', floating_ip_id='host'
+    ),
+    'DELETE /v1/floatingips/{floating_ip_id}': Work(lambda world: world.ask(
+        'DELETE /v1/floatingips/{floating_ip_id}',
+        floating_ip_id=world.ids['host'],
+    )),
+    'POST /v1/offers': Work(lambda world: world.ids.update(
+        offers=world.ask('POST /v1/offers', {**_offers(), 'hold': '10m'})
+        .json['offers'][0].get('id', '')
+    )),
+    'GET /v1/offers/{offer_id}': _reads(
+        'GET /v1/offers/{offer_id}', offer_id='offers'
+    ),
+    'PUT /v1/offers/{offer_id}': Work(lambda world: world.ask(
+        'PUT /v1/offers/{offer_id}', {'name': 'accepted'},
+        offer_id=world.ids['offers'],
+    )),
+    'DELETE /v1/offers/{offer_id}': Work(lambda world: world.ask(
+        'DELETE /v1/offers/{offer_id}', offer_id=world.ids['offers'],
+    )),
+}
+
+
+def _series(world: World) -> None:
+    world.made('POST /v1/series', largest_series('to roll on'))
+    deleted = world.made('POST /v1/series', largest_series('to delete'))
+    with world.manager.ledger._to_write.begin() as connection:
+        connection.execute(
+            sa.update(models.Series).where(models.Series.id == deleted)
+            .values(deleted_at=1)
+        )
+
+
+def _ended(world: World) -> None:
+    """Let all leases be over for more than a year."""
+    with world.manager.ledger._to_write.begin() as connection:
+        connection.execute(sa.update(models.Lease).where(
+            models.Lease.status == 'ACTIVE'
+        ).values(status='TERMINATED', end=1, start=0))
+        connection.execute(sa.update(models.Reservation).where(
+            models.Reservation.status == 'active'
+        ).values(status='deleted'))
+
+
+def _host_fails(world: World) -> None:
+    _many_on_host(world)
+    name = world.ids['free']
+    world.nova.nodes[name] = dataclasses.replace(
+        world.nova.nodes[name], up=False
+    )
+
+
+def _due(world: World) -> None:
+    """Let a lease of many reservations begin."""
+    world.made('POST /v1/leases', largest_lease(2 * HOUR))
+    world.now += 2 * HOUR + 1
+
+
+def _waiting(world: World) -> None:
+    for _ in range(20):
+        world.ask('POST /v1/requests', _request(world))
+
+
+# The last one changes all leases.
+LOOPS: dict[str, Callable[[World], object]] = {
+    'series': _series,
+    'lease requests': _waiting,
+    'host monitor': _host_fails,
+    'event runner': _due,
+    **dict.fromkeys((
+        'fanout', 'notifier', 'metrics', 'instance sync', 'instance poll',
+        'relocation', 'flavor sync', 'host sync', 'leavable hosts',
+        'maintenance', 'unused reservations', 'lending', 'thresholds',
+        'threshold webhook', 'webhooks', 'usage', 'usage notifications',
+        'claim renewer', 'restorer', 'trust deletion', 'limit sync',
+    ), lambda world: None),
+    'pruner': _ended,
+}
+
+
+def works() -> dict[str, Work]:
+    """Return the work of each route and of each loop, in their order.
+
+    A lease is deleted after all other requests about the lease.
+    """
+    def step(name: str) -> Callable[[World], object]:
+        return lambda world: world.step(name)
+
+    return {
+        **ROUTES,
+        **{
+            f'loop: {name}': Work(step(name), prepare)
+            for name, prepare in LOOPS.items()
+        },
+    }
+
+
+@contextlib.contextmanager
+def _holding(seconds: list[float]) -> Iterator[None]:
+    """Add the processor time of each hold of a ledger to `seconds`."""
+    real = Ledger._holding
+
+    @contextlib.contextmanager
+    def measured(
+        self: Ledger, connection: sa.Connection, step: int
+    ) -> Iterator[int]:
+        with real(self, connection, step) as revision:
+            began = time.thread_time()
+            try:
+                yield revision
+            finally:
+                if threading.current_thread().name != QUIET:
+                    seconds.append(time.thread_time() - began)
+
+    Ledger._holding = measured  # type: ignore[method-assign, assignment]
+    try:
+        yield
+    finally:
+        Ledger._holding = real  # type: ignore[method-assign]
+
+
+def _creates(world: World, until: threading.Event) -> list[float]:
+    """Return the seconds of creates, until another work is over."""
+    seconds = []
+    while True:
+        began = time.perf_counter()
+        world.made('POST /v1/leases', small_lease())
+        seconds.append(time.perf_counter() - began)
+        if until.is_set():
+            return seconds
+
+
+def _beside(world: World, work: Work) -> float:
+    """Return the longest create of another client during a work."""
+    over = threading.Event()
+    longest: list[float] = []
+    thread = threading.Thread(
+        target=lambda: longest.extend(_creates(world, over)), name=QUIET
+    )
+    thread.start()
+    try:
+        work.do(world)
+    finally:
+        over.set()
+        thread.join()
+    return max(longest)
+
+
+def run(
+    hosts: int, seed: int, budget: float, say: Callable[[str], None]
+) -> Iterator[Result]:
+    """Measure each route and each loop, up to so many active leases."""
+    for leases in SIZES:
+        if leases <= hosts:
+            with database.database() as url:
+                say(f'holds: {leases} active leases')
+                yield from _measured(World(url, leases), leases, say)
+
+
+def _measured(
+    world: World, leases: int, say: Callable[[str], None]
+) -> Iterator[Result]:
+    held: list[float] = []
+    over = threading.Event()
+    over.set()
+    cmd_service.spare_collections()
+    quiet = [_creates(world, over)[0] for _ in range(20)]
+    yield Result(QUIET, BESIDE.format(leases), statistics.median(quiet))
+    with _holding(held):
+        for name, work in works().items():
+            say(f'holds: {leases} active leases: {name}')
+            work.prepare(world)
+            held.clear()
+            beside = _beside(world, work)
+            yield Result(
+                name, HELD.format(leases), max(held, default=0.0),
+                runs=len(held),
+            )
+            yield Result(name, BESIDE.format(leases), beside)
+    world.manager.ledger.close()
+
+
+TARGETS = [
+    Target(name, HELD.format(leases), at_most=BUDGET)
+    for name in works() for leases in SIZES
+]

@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The benchmark of holds measures each route and each loop."""
+
+from benchmarks import holds
+from blazar_sched.service.api import routes
+
+
+def test_each_route_is_measured():
+    assert set(holds.ROUTES) == {
+        f'{each.method} {each.path}' for each in routes.ROUTES
+    }
+
+
+def test_each_loop_is_measured(world, conf):
+    conf.set_override('unified_limits_interval', 60, 'enforcement')
+    world.begin(conf)
+    assert set(holds.LOOPS) == {each.name for each in world.manager._loops}
