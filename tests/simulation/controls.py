@@ -297,7 +297,7 @@ def _records_stay():
     return _patched(
         *(
             mock.patch.object(instance, name, lambda *args, **kwargs: [])
-            for name in ('bind', 'set_end', 'release')
+            for name in ('bind', 'set_ends', 'release')
         ),
         mock.patch.object(tx.Tx, 'release_instances', lambda *args: None),
     )

@@ -91,8 +91,7 @@ class LeaseWriter:
         :returns: the allocations that the lease had
         """
         held = lease_placing.allocations_of(tx.replica, lease)
-        for reservation_id in held:
-            tx.put_allocations(reservation_id, (), now)
+        tx.put_all_allocations(dict.fromkeys(held, ()), now)
         return held
 
     def move(
@@ -126,8 +125,7 @@ class LeaseWriter:
         """
         placed, displaced = self.place(tx.replica, lease, now)
         tx.put_lease(lease)
-        for reservation_id, allocations in placed.items():
-            tx.put_allocations(reservation_id, allocations, now)
+        tx.put_all_allocations(placed, now)
         _forget_leavable(tx)
         _put_paths(tx, displaced)
         self._book(tx, lease, lease.window)
@@ -171,8 +169,7 @@ class LeaseWriter:
             lending.held(r, placed.get(r.id, ())) for r in new.reservations
         ))
         tx.put_lease(new)
-        for reservation_id, allocations in placed.items():
-            tx.put_allocations(reservation_id, allocations, now)
+        tx.put_all_allocations(placed, now)
         _forget_leavable(tx)
         _put_paths(tx, displaced)
         self._book(tx, new, new.left(now), settled)

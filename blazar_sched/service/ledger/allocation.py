@@ -2,8 +2,10 @@
 """Allocations in SQL."""
 
 from collections import Counter
+from collections import defaultdict
 from collections.abc import Collection
 from collections.abc import Iterable
+from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 from typing import Any
@@ -79,51 +81,73 @@ def put(
     wanted: Iterable[Allocation],
     now: int = 0,
 ) -> list[record.Record]:
-    """Replace the reservation's allocations by `wanted`; return records.
+    """Replace the allocations of a reservation, as `put_all` does."""
+    return put_all(connection, {reservation_id: wanted}, now)
+
+
+def put_all(
+    connection: sa.Connection,
+    wanted: Mapping[str, Iterable[Allocation]],
+    now: int = 0,
+) -> list[record.Record]:
+    """Replace the allocations of reservations; return records.
 
     An allocation that goes on has the start that it has had, unless the lease
     starts later now. An allocation that has begun and does not go on is over
     at `now`, if not before; so is what a smaller allocation has given up. The
-    servers on a host that the reservation no longer has are accounted for
+    servers on a host that a reservation no longer has are accounted for
     individually.
+
+    :param wanted: the allocations, by the id of the reservation
     """
-    parent = models.Allocation.reservation_id == reservation_id
-    old = {a.id: a for a in _select(connection, parent)}
-    since = {a.host: a.start for a in old.values()}
-    first: Any = connection.scalar(
-        sa.select(models.Lease.start)
-        .join(models.Reservation)
-        .where(models.Reservation.id == reservation_id)
+    parents = models.Allocation.reservation_id.in_(wanted)
+    held = defaultdict(list)
+    for each in _select(connection, parents):
+        held[each.reservation_id].append(each)
+    starts = connection.execute(
+        sa.select(models.Reservation.id, models.Lease.start)
+        .join(models.Lease)
+        .where(models.Reservation.id.in_(wanted))
     )
-    new = {
-        a.id: dataclasses.replace(
-            a, start=max(first, min(a.start, since[a.host]))
-        )
-        if a.host in since else a
-        for a in wanted
-    }
-    after = {a.host: a.amounts for a in new.values()}
-    _keep_past(connection, [
-        dataclasses.replace(a, end=min(a.end, now), amounts=dict(lost))
-        for a in old.values()
-        if (lost := Counter(a.amounts) - Counter(after.get(a.host, {})))
-        or a.host not in after
-    ])
+    first = {row.id: row.start for row in starts}
+    over: list[Allocation] = []
+    gone: list[str] = []
+    added: list[Allocation] = []
+    records: list[record.Record] = []
+    moved: list[str] = []
+    for id_, allocations in wanted.items():
+        old = {a.id: a for a in held[id_]}
+        since = {a.host: a.start for a in old.values()}
+        new = {
+            a.id: dataclasses.replace(
+                a, start=max(first[id_], min(a.start, since[a.host]))
+            )
+            if a.host in since else a
+            for a in allocations
+        }
+        after = {a.host: a.amounts for a in new.values()}
+        over += [
+            dataclasses.replace(a, end=min(a.end, now), amounts=dict(lost))
+            for a in old.values()
+            if (lost := Counter(a.amounts) - Counter(after.get(a.host, {})))
+            or a.host not in after
+        ]
+        gone += [a.id for a in old.values() if new.get(a.id) != a]
+        added += [a for a in new.values() if old.get(a.id) != a]
+        records += [record.removal(a) for a in old.values() if a.id not in new]
+        if since.keys() != after.keys():
+            moved.append(id_)
+    _keep_past(connection, over)
     # Rows are deleted and inserted, not updated: two allocations that swap
     # hosts would briefly share a host, which the table does not allow.
-    gone = [id_ for id_, a in old.items() if new.get(id_) != a]
-    added = [a for id_, a in new.items() if old.get(id_) != a]
     if gone:
         connection.execute(
             sa.delete(models.Allocation).where(models.Allocation.id.in_(gone))
         )
-    records: list[record.Record] = [
-        record.removal(old[id_]) for id_ in gone if id_ not in new
-    ]
     records += add(connection, added)
-    if {a.host for a in old.values()} != {a.host for a in new.values()}:
+    if moved:
         records += instance.bind(
-            connection, models.Instance.claim == reservation_id
+            connection, models.Instance.claim.in_(moved)
         )
     return records
 
@@ -189,3 +213,4 @@ class Writes(access.Writes):
     """The changes of allocations."""
 
     put_allocations = access.noted(put)
+    put_all_allocations = access.noted(put_all)

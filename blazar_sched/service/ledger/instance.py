@@ -2,6 +2,7 @@
 """Instances in SQL: the known servers on reservable hosts."""
 
 from collections.abc import Collection
+from collections.abc import Mapping
 import dataclasses
 from typing import Any
 
@@ -134,12 +135,19 @@ def bind_on(
     return bind(connection, models.Instance.host.in_(hosts))
 
 
-def set_end(
-    connection: sa.Connection, reservation_id: str, end: int
+def set_ends(
+    connection: sa.Connection, ends: Mapping[str, int]
 ) -> list[record.Record]:
-    """Set the end of the instances that use a reservation."""
+    """Set the end of the instances that use reservations.
+
+    :param ends: the end, by the id of the reservation
+    """
     records: list[record.Record] = []
-    for known in claiming(connection, [reservation_id]):
+    for known in claiming(connection, ends.keys()) if ends else ():
+        end = next(
+            ends[id_] for id_ in (known.claim, known.reservation_id)
+            if id_ is not None and id_ in ends
+        )
         records += put(
             connection, dataclasses.replace(known, end=end, path=())
         )

@@ -175,14 +175,14 @@ def put(
         models.Reservation.lease_id == new.id,
         _rows(new),
     )
-    for id_, recorded in after.items():
-        known = before.get(id_)
-        if known == recorded:
-            continue
-        records.append(record.encode(recorded))
-        if known is not None and _last(known) != _last(recorded):
-            records += instance.set_end(connection, id_, _last(recorded))
-    return records
+    records += [
+        record.encode(recorded) for id_, recorded in after.items()
+        if before.get(id_) != recorded
+    ]
+    return records + instance.set_ends(connection, {
+        id_: _last(recorded) for id_, recorded in after.items()
+        if id_ in before and _last(before[id_]) != _last(recorded)
+    })
 
 
 def _last(recorded: record.Reservation) -> int:
@@ -212,11 +212,11 @@ def move(connection: sa.Connection, new: Lease) -> list[record.Record]:
         .where(models.Reservation.id.in_([r.id for r in new.reservations]))
         .values(lease_id=new.id)
     )
-    records = []
-    for id_, recorded in _records(new).items():
-        records.append(record.encode(recorded))
-        records += instance.set_end(connection, id_, _last(recorded))
-    return records
+    after = _records(new)
+    records: list[record.Record] = list(map(record.encode, after.values()))
+    return records + instance.set_ends(
+        connection, {id_: _last(each) for id_, each in after.items()}
+    )
 
 
 def _rows(owner: Lease) -> list[dict[str, Any]]:

@@ -70,14 +70,23 @@ def replace(
     gone = old.keys() - new.keys()
     if gone:
         connection.execute(sa.delete(model).where(key.in_(gone)))
+    # Rows that change alike take one statement.
+    changes: list[tuple[dict[str, Any], list[str]]] = []
     for id_ in old.keys() & new.keys():
         differing = {
             name: value
             for name, value in new[id_].items()
             if old[id_][name] != value
         }
+        for known, ids in changes:
+            if known == differing:
+                ids.append(id_)
+                break
+        else:
+            changes.append((differing, [id_]))
+    for differing, ids in changes:
         if differing:
             connection.execute(
-                sa.update(model).where(key == id_).values(differing)
+                sa.update(model).where(key.in_(ids)).values(differing)
             )
     add(connection, model, [new[id_] for id_ in new if id_ not in old])
