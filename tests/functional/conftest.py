@@ -58,8 +58,7 @@ def service(empty_ledger, tmp_path, monkeypatch, options):
     for n in range(1, 5):
         add_compute_node(nova, placement, f'compute-{n}', 16, 65536, 1000)
     manager = Manager(
-        conf, nova, placement, neutron=Neutron(NeutronApi()),
-        thread_time=float,
+        conf, nova, placement, neutron=Neutron(NeutronApi())
     )
     manager.start()
     bus = rpc.Client(rpc.transport(conf))

@@ -8,6 +8,7 @@ import oslo_messaging
 from blazar_sched.domain import exception
 from blazar_sched.service.manager.manager import Manager
 from tests.simulation import outside
+from tests.standins import processor
 
 
 class Crash(BaseException):
@@ -51,7 +52,7 @@ class Member:
             wait=world.pass_time,
             pool=Inline(),
             keystone=outside.Keystone(),
-            thread_time=float,
+            thread_time=processor.ticking(),
         )
         self.manager.ledger._sleep = lambda seconds: None
         series, roll_on = self.manager.series, self.manager.series._roll_on

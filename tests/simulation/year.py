@@ -30,6 +30,7 @@ from tests import loopback
 from tests.simulation import looks
 from tests.simulation import members
 from tests.simulation import outside
+from tests.standins import processor
 from tests.standins.clients import add_compute_node
 from tests.standins.clients import Nova
 from tests.standins.clients import Placement
@@ -107,7 +108,8 @@ class Year:
         self.manager = Manager(
             self.conf, self.nova, self.placement, lambda: float(self.time),
             lambda: float(self.time - EPOCH), self._wait, members.Inline(),
-            Neutron(NeutronApi()), outside.Keystone(), thread_time=float,
+            Neutron(NeutronApi()), outside.Keystone(),
+            thread_time=processor.ticking(),
         )
         self.api = loopback.client(
             deploy.deploy(self.conf, Bus(self.manager), self.metrics)

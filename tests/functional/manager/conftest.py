@@ -72,7 +72,7 @@ class ManagerInMemory:
         """Return another manager with the same surroundings."""
         return Manager(
             conf, self.nova, self.placement, self.clock, self.monotonic,
-            self.wait, neutron=Neutron(self.neutron), thread_time=float,
+            self.wait, neutron=Neutron(self.neutron),
         )
 
     @property

@@ -14,6 +14,7 @@ from blazar_sched.domain.window import Window
 from blazar_sched.placing import lease_placing
 from blazar_sched.placing import options
 from blazar_sched.service.booking.search import WindowSearch
+from tests.standins import processor
 from tests.unit.placing import placements
 from tests.unit.placing.placements import Placements
 
@@ -58,7 +59,7 @@ def refuse(world, lease):
                 options=options.DEFAULT_OPTIONS, rules=None
             ),
         ),
-        thread_time=float,
+        thread_time=processor.ticking(),
     )
     try:
         lease_placing.place(world.replica, lease, lease.window)
