@@ -69,8 +69,9 @@ WRITTEN_FOR = 5.0
 # Read in each transaction, as other tables may come while a manager runs.
 _TABLES = sa.text('SELECT version_num FROM alembic_version')
 
-# The number of leases deleted in one commit, for which other commits wait.
-PURGE_SLICE = 500
+# The reservations whose leases are deleted in one commit, for which other
+# commits wait.
+PURGE_SLICE = 200
 
 
 class Ledger(reader.Reader):

@@ -18,6 +18,7 @@ from blazar_sched.service.ledger.models import Lease
 from blazar_sched.service.ledger.models import LeaseRequest
 from blazar_sched.service.ledger.models import Maintenance
 from blazar_sched.service.ledger.models import PastAllocation
+from blazar_sched.service.ledger.models import Reservation
 from blazar_sched.service.ledger.models import Series
 from blazar_sched.service.ledger.models import Threshold
 
@@ -32,10 +33,22 @@ def ended(connection: sa.Connection, before: int, limit: int) -> list[str]:
     """Return the ids of leases that are over, in no order.
 
     :param before: epoch seconds before which the leases ended
-    :param limit: the maximum number of ids
+    :param limit: the maximum number of reservations of the leases, unless
+        the first lease has more
     """
-    query = sa.select(Lease.id).where(_ended(before)).limit(limit)
-    return list(connection.scalars(query))
+    count = (
+        sa.select(sa.func.count())
+        .where(Reservation.lease_id == Lease.id)
+        .scalar_subquery()
+    )
+    query = sa.select(Lease.id, count).where(_ended(before)).limit(limit)
+    ids: list[str] = []
+    for id_, reservations in connection.execute(query):
+        limit -= max(reservations, 1)
+        if ids and limit < 0:
+            break
+        ids.append(id_)
+    return ids
 
 
 def _others(

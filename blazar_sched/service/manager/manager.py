@@ -78,7 +78,7 @@ LOG = log.getLogger(__name__)
 # Seconds that a start waits for the limits of Keystone.
 FIRST_LIMITS = 10.0
 # The number of commits with deleted leases in one step of the pruner.
-PURGE_SLICES = 20
+PURGE_SLICES = 50
 # Seconds for which an idempotency key is kept whose lease was deleted: far
 # longer than a suspended manager can keep a copy of a request.
 KEYS_KEPT = 86400

@@ -2,6 +2,7 @@
 """Only leases that are over are purged."""
 
 import dataclasses
+import uuid
 
 import pytest
 
@@ -58,6 +59,34 @@ def test_leases_that_ended_before_are_deleted_in_slices(store, put):
     assert list(store.purge(ENDED + 1)) == []
     # The parts of the leases are deleted too.
     assert store.check() == faults
+
+
+def test_a_slice_has_few_reservations(store, nouns):
+    def reserved(count):
+        lease = nouns.lease(
+            start=1000, end=ENDED, status=states.LEASE_TERMINATED
+        )
+        [one] = lease.reservations
+        return dataclasses.replace(lease, reservations=tuple(
+            dataclasses.replace(one, id=str(uuid.uuid4()))
+            for _ in range(count)
+        ))
+
+    for count in (2, 2, 5, 1):
+        store.commit(lambda tx, n=count: tx.put_lease(reserved(n)))
+    sizes = []
+    real = store.commit
+
+    def commit(work):
+        before = len(store.leases())
+        result = real(work)
+        sizes.append(before - len(store.leases()))
+        return result
+
+    store.commit = commit
+    assert sum(store.purge(ENDED + 1)) == 4
+    # No two of the leases with two or five reservations go together.
+    assert max(sizes) <= 2 and len(sizes) >= 4
 
 
 def test_lease_that_ended_at_the_given_time_stays(store, put):
