@@ -126,7 +126,8 @@ class Project:
         self._leaving = frozenset(leaving)
         self.id = project_id
         self.limits = limits or {}
-        # The hosts of the leases that the commit has placed since.
+        # The leases that the commit has placed since, and their hosts.
+        self._new: dict[str, Lease] = {}
         self._added: dict[str, Sequence[str]] = {}
         self._known_hosts: dict[str, Host] = {}
         self._amounts: dict[str, Counter[str]] = {}
@@ -135,7 +136,10 @@ class Project:
 
     def add(self, lease: Lease, placed: Allocations) -> None:
         """Count a lease that the commit is yet to write."""
-        self._leases[lease.id] = lease
+        self._new[lease.id] = lease
+        # The leases of the project are read once they are asked for only.
+        if '_leases' in vars(self):
+            self._leases[lease.id] = lease
         self._added[lease.id] = _whole(placed)
         for counted, sums in self._sums.items():
             sums.update(counted(self, lease))
@@ -176,7 +180,7 @@ class Project:
         booked = self._source.units(product, lease.window)
         booked += [
             (each.id, each.window, units(each)[product])
-            for each in map(self._leases.__getitem__, self._added)
+            for each in self._new.values()
             if each.start < lease.end and lease.start < each.end
         ]
         return [
@@ -224,7 +228,7 @@ class Project:
         return {
             lease.id: lease for lease in self._source.open_leases(self.id)
             if lease.id not in self._leaving
-        }
+        } | self._new
 
     @functools.cached_property
     def _whole_hosts(self) -> dict[str, list[str]]:
