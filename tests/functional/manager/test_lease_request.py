@@ -13,6 +13,7 @@ from blazar_sched.domain.lease_request import PRIORITIES
 from blazar_sched.domain.lease_request import starts_outside
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.domain.window import Window
+from blazar_sched.service.booking import lease_request
 from blazar_sched.service.booking.lease_request import MAX_MOVED_LEASES
 from blazar_sched.service.booking.lease_request import REST
 from blazar_sched.service.booking.search import SECONDS
@@ -229,6 +230,7 @@ class TestPace:
         monkeypatch.setattr(
             requests._search, 'thread_time', lambda: float(world.now)
         )
+        monkeypatch.setattr(lease_request, 'REST', REST)
 
         def slow(*args):
             searched.append(result(*args))
