@@ -4,8 +4,8 @@
 from alembic import op
 import sqlalchemy as sa
 
-revision = '0010_0005_deleted_series'
-down_revision = '0009_0005_refused'
+revision = '0011_0005_deleted_series'
+down_revision = '0010_0005_usage_day'
 
 
 def upgrade() -> None:
