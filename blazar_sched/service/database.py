@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from oslo_config import cfg
 
+from blazar_sched.conf import database
 from blazar_sched.conf import group_limit
 from blazar_sched.domain.notification import Notification
 from blazar_sched.service.ledger import ledger
@@ -24,16 +25,23 @@ def open_ledger(
     :param metrics: the metrics that count commits and conflicts
     :raises oslo_config.cfg.Error: if no database has such a URL
     """
+    options = conf.database
+    pool = {
+        name: options[option] for option, name in database.POOL.items()
+        if options[option] is not None
+    }
+    retries = options.max_retries
     try:
         return ledger.Ledger(
-            conf.database.connection,
-            conf.database.max_retries,
+            options.connection,
+            database.MAX_RETRIES if retries < 0 else retries,
             on_change=on_change,
             notify=notify,
             metrics=metrics,
             overcommit=conf.manager.overcommit_reservations,
             relocating=conf.manager.relocate_instances,
             group_limits=group_limit.group_limits(conf),
+            pool=pool,
         )
     except ValueError as e:
         raise cfg.Error(f'[database] connection cannot be used: {e}') from e

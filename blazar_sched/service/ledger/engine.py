@@ -6,6 +6,7 @@ the ledger's row (on SQLite: takes the write lock of the file) and sees all
 that was committed before, so writers are serialized alike on every database.
 """
 
+from collections.abc import Mapping
 import contextlib
 import importlib.util
 import os
@@ -72,17 +73,18 @@ _WRITE_OPTIONS: dict[str, dict[str, Any]] = {
 
 
 def create(
-    url: str, patient: bool = False
+    url: str, patient: bool = False, pool: Mapping[str, int] | None = None
 ) -> tuple[sa.Engine, sa.Engine]:
     """Return a read engine and a write engine on a shared pool.
 
     :param url: an SQLAlchemy URL of SQLite, MySQL, MariaDB or PostgreSQL
     :param patient: whether a statement may run without a time limit
+    :param pool: arguments of SQLAlchemy's pool of connections to a server
     :raises ValueError: if `url` is not such a URL, or its driver is missing;
         the message omits the URL, which contains a password
     """
     try:
-        return _create(url, patient)
+        return _create(url, patient, pool or {})
     except (ImportError, sa.exc.NoSuchModuleError) as e:
         raise ValueError(_missing(sa.make_url(url), e)) from e
     except KeyError as e:
@@ -128,7 +130,9 @@ def _missing(url: sa.URL, error: Exception) -> str:
     )
 
 
-def _create(text: str, patient: bool) -> tuple[sa.Engine, sa.Engine]:
+def _create(
+    text: str, patient: bool, sizes: Mapping[str, int]
+) -> tuple[sa.Engine, sa.Engine]:
     url = with_driver(text)
     name = url.get_backend_name()
     connect_args = dict(_CONNECT_ARGS[name])
@@ -148,10 +152,10 @@ def _create(text: str, patient: bool) -> tuple[sa.Engine, sa.Engine]:
             url,
             connect_args=connect_args,
             isolation_level='REPEATABLE READ',
-            max_overflow=50,
             pool_pre_ping=True,
             pool_reset_on_return=None,
             hide_parameters=True,
+            **{'max_overflow': 50, **sizes},
         )
         event.listen(engine, 'reset', _roll_back)
         if name == 'postgresql':

@@ -17,6 +17,7 @@ be rolled back.
 
 from collections.abc import Callable
 from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
 import contextlib
 import functools
@@ -89,6 +90,7 @@ class Ledger(reader.Reader):
     :param overcommit: whether reservations may overcommit hosts
     :param relocating: whether instances may be relocated
     :param group_limits: the limits on what is reserved on groups of hosts
+    :param pool: arguments of SQLAlchemy's pool of connections
     :ivar is_writable: whether the database made the last write
     """
 
@@ -103,10 +105,11 @@ class Ledger(reader.Reader):
         overcommit: bool = True,
         relocating: bool = False,
         group_limits: Sequence[GroupLimit] = (),
+        pool: Mapping[str, int] | None = None,
     ) -> None:
         self.replica: state.Replica | None = None
         self._url = url
-        self._to_read, self._to_write = engine.create(url)
+        self._to_read, self._to_write = engine.create(url, pool=pool)
         self._max_retries = max_retries
         self._sleep = sleep
         self._on_change = on_change
