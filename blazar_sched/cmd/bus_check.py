@@ -7,11 +7,18 @@ own, and nova-scheduler should listen on the service's bus.
 
 import dataclasses
 
+from oslo_concurrency import lockutils
 from oslo_config import cfg
 import oslo_messaging
 from oslo_upgradecheck import upgradecheck
 
 from blazar_sched.conf import scheduler as scheduler_conf
+
+# The options of RabbitMQ by which exchanges and queues are declared.
+_DECLARED = (
+    'amqp_durable_queues', 'rabbit_quorum_queue',
+    'rabbit_transient_quorum_queue', 'rabbit_stream_fanout',
+)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -43,6 +50,26 @@ def check(
     :raises oslo_messaging.InvalidTransportURL: if a URL cannot be read
     :raises ValueError: if the port of a URL is not a number
     """
+    different = [
+        name for name in _DECLARED
+        if conf.oslo_messaging_rabbit[name] != nova.oslo_messaging_rabbit[name]
+    ]
+    if different:
+        return _warning(
+            f'{", ".join(different)} must have the same value in '
+            '[oslo_messaging_rabbit] of blazar-sched.conf and of nova.conf: '
+            'RabbitMQ refuses an exchange or a queue that is declared in two '
+            'ways, and nova-scheduler receives no leases.'
+        )
+    if conf.oslo_messaging_rabbit.use_queue_manager and not (
+        lockutils.get_lock_path(conf)
+    ):
+        return upgradecheck.Result(
+            upgradecheck.Code.FAILURE,
+            '[oslo_messaging_rabbit] use_queue_manager needs '
+            '[oslo_concurrency] lock_path in blazar-sched.conf: no process '
+            'can use the message bus.',
+        )
     own = _bus(conf)
     of_nova = _bus(nova)
     of_workers = _bus(nova, nova[scheduler_conf.GROUP].transport_url)

@@ -35,6 +35,8 @@ from blazar_sched.domain.duration import RELOCATE
 from blazar_sched.replica import wire
 from blazar_sched.service import before_end
 from blazar_sched.service import database
+from blazar_sched.service import enforcement
+from blazar_sched.service import resources
 from blazar_sched.service.bus import rpc
 from blazar_sched.service.ledger import ledger
 
@@ -63,6 +65,7 @@ _NOVA_OPTS: dict[str | None, list[cfg.Opt]] = {
             cfg.StrOpt(name, default='')
             for name in ('host', 'my_ip', 'pybasedir', 'state_path')
         ),
+        cfg.IntOpt('reclaim_instance_interval', default=0),
     ],
     'filter_scheduler': [
         cfg.MultiStrOpt(
@@ -204,12 +207,28 @@ class Checks(upgradecheck.UpgradeCommands):
     def _policy(self) -> upgradecheck.Result:
         return common_checks.check_policy_json(self, self._conf)
 
-    def _before_end(self) -> upgradecheck.Result:
-        try:
-            before_end.check_default(self._conf)
-        except ValueError as e:
-            return _failure(f'The manager cannot start: {e}.')
+    def _plugins(self) -> upgradecheck.Result:
+        """Check that a manager can load its filters, actions and drivers."""
+        for check in (
+            enforcement.check_filters, before_end.check_default,
+            lambda _: resources.check_drivers(),
+        ):
+            try:
+                check(self._conf)
+            except Exception as e:
+                # A package of others may raise anything when it is imported.
+                return _failure(f'The manager cannot start: {e}.')
         return _success()
+
+    def _soft_deletion(self) -> upgradecheck.Result:
+        if self._nova is None:
+            return _skipped()
+        seconds = self._nova.reclaim_instance_interval
+        return _success() if seconds <= 0 else _warning(
+            f'reclaim_instance_interval = {seconds} in nova.conf: a server '
+            'that its owner deletes keeps its host for so many seconds, also '
+            'where a lease needs the host.'
+        )
 
     def _callers(self) -> upgradecheck.Result:
         if self._conf.api.auth_strategy == 'noauth':
@@ -387,7 +406,7 @@ class Checks(upgradecheck.UpgradeCommands):
         ('Running processes', _processes),
         ('Credentials', _credentials),
         ('Policy file is not JSON', _policy),
-        ('Default action before the end', _before_end),
+        ('Filters, actions and drivers', _plugins),
         ('API authentication', _callers),
         ('nova-scheduler filters', _filters),
         ('nova-scheduler weighers', _weighers),
@@ -396,6 +415,7 @@ class Checks(upgradecheck.UpgradeCommands):
         ('Message buses', _bus),
         ('Placement result limit', _placement_results),
         ('Nova notifications', _notifications),
+        ('Soft deletion in Nova', _soft_deletion),
     ))
 
 

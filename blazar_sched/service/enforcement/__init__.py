@@ -376,6 +376,15 @@ def _is_within(lease: Lease, granted: Lease) -> bool:
     )
 
 
+def check_filters(conf: cfg.ConfigOpts) -> None:
+    """Load the enabled filters.
+
+    :raises ValueError: if there is no such filter
+    :raises Exception: whatever a filter raises that cannot be loaded
+    """
+    _load(conf)
+
+
 def _load(conf: cfg.ConfigOpts) -> _Filters:
     options = conf[enforcement_conf.GROUP]
     found: stevedore.NamedExtensionManager[Any]

@@ -19,6 +19,16 @@ from blazar_sched.service.resources import base
 NAMESPACE = 'blazar_sched.resources'
 
 
+def check_drivers() -> None:
+    """Load all drivers.
+
+    :raises Exception: whatever the driver raises that cannot be loaded
+    """
+    stevedore.ExtensionManager(
+        NAMESPACE, on_load_failure_callback=entry_points.refuse
+    )
+
+
 class Drivers:
     """The drivers by resource type."""
 

@@ -10,6 +10,7 @@ import sys
 
 from oslo_messaging import opts as messaging
 import pytest
+import stevedore
 
 from blazar_sched import ext
 from blazar_sched.cmd import main
@@ -54,11 +55,14 @@ WEIGHERS = 'nova-scheduler weighers'
 OPTIONS = 'nova-scheduler options'
 RESULTS = 'Placement result limit'
 NOTIFICATIONS = 'Nova notifications'
+PLUGINS = 'Filters, actions and drivers'
+SOFT_DELETION = 'Soft deletion in Nova'
 BUSES = 'Message buses'
 RELOCATION = 'Relocation'
 PROCESSES = 'Running processes'
 OF_NOVA = {
     FILTERS, WEIGHERS, OPTIONS, RELOCATION, BUSES, RESULTS, NOTIFICATIONS,
+    SOFT_DELETION,
 }
 
 
@@ -598,7 +602,7 @@ def test_a_before_end_that_cannot_be_done_is_a_failure(
         file.write(f'before_end = {before_end}\n')
     status, checks = check()
     assert status == FAILURE
-    result, details = checks['Default action before the end']
+    result, details = checks[PLUGINS]
     assert result == FAILURE
     assert missing in details
 
@@ -611,7 +615,57 @@ def test_possible_default_action_is_no_warning(check, config, before_end):
     with config.open('a') as file:
         file.write(f'before_end = {before_end}\n')
     _, checks = check()
-    assert checks['Default action before the end'][0] == SUCCESS
+    assert checks[PLUGINS][0] == SUCCESS
+
+
+@pytest.mark.parametrize(
+    ('option', 'missing'),
+    [
+        ('enabled_filters = MaxReservationLengthFilter', 'MaxReservation'),
+        ('approval_filters = MaxSizeFilter', 'approval_filters'),
+    ],
+)
+def test_a_filter_that_cannot_be_loaded_is_a_failure(
+    check, config, option, missing
+):
+    with config.open('a') as file:
+        file.write(f'[enforcement]\n{option}\n')
+    result, details = check()[1][PLUGINS]
+    assert (result, missing in details) == (FAILURE, True)
+
+
+def test_a_driver_that_cannot_be_imported_is_a_failure(check, monkeypatch):
+    def load(namespace, on_load_failure_callback, **kwargs):
+        if namespace == 'blazar_sched.resources':
+            error = ImportError('no module named foreign')
+            on_load_failure_callback(None, 'foreign:kind', error)
+        return []
+
+    monkeypatch.setattr(stevedore, 'ExtensionManager', load)
+    result, details = check()[1][PLUGINS]
+    assert (result, 'foreign' in details) == (FAILURE, True)
+
+
+def test_soft_deletion_is_a_warning(check, nova):
+    replace(nova, '[filter_scheduler]', (
+        '[DEFAULT]\nreclaim_instance_interval = 3600\n[filter_scheduler]'
+    ))
+    result, details = check()[1][SOFT_DELETION]
+    assert (result, '3600' in details) == (WARNING, True)
+
+
+@pytest.mark.parametrize(
+    ('option', 'result', 'said'),
+    [
+        ('rabbit_quorum_queue = true', WARNING, 'must have the same value'),
+        ('use_queue_manager = true', FAILURE, 'lock_path'),
+    ],
+)
+def test_the_bus_is_declared_alike(check, config, option, result, said):
+    with config.open('a') as file:
+        file.write(f'[oslo_messaging_rabbit]\n{option}\n')
+    found, details = check()[1][BUSES]
+    assert (found, said in details) == (result, True)
 
 
 @pytest.mark.parametrize('name', ['--config-file', '--nova-config-file'])
