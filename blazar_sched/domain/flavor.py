@@ -37,6 +37,8 @@ SHELVE, DELETE = 'shelve', 'delete'
 # The extra spec of flavors that Blazar has made of reservations, instead of
 # RESERVATION: servers keep what their flavor said when they were booted.
 BLAZARS = 'aggregate_instance_extra_specs:reservation'
+# The extra spec with which Blazar names the server group of the reservation.
+BLAZARS_GROUP = 'affinity_id'
 
 # The extra specs that a reservation may give its own flavor: none that this
 # service sets or reads, that ask Placement for more than the size, or that

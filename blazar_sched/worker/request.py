@@ -206,9 +206,7 @@ def _server(
     now: int,
     options: Any,
 ) -> RequestedServer:
-    extra_specs: Mapping[str, str] = (
-        spec.flavor.extra_specs or {} if 'extra_specs' in spec.flavor else {}
-    )
+    extra_specs = extra_specs_of(spec)
     hints = {name: spec.get_scheduler_hint(name) for name in server_hints.ALL}
     root_gb = 0 if 'is_bfv' in spec and spec.is_bfv else spec.root_gb
     disks = root_gb, spec.ephemeral_gb, spec.swap
@@ -269,6 +267,13 @@ def _drawn(
         server.features.extra_specs
     )
     return named if is_asked else None, end
+
+
+def extra_specs_of(spec: RequestSpec) -> Mapping[str, str]:
+    """Return the extra specs of the flavor of a request."""
+    if 'extra_specs' in spec.flavor:
+        return spec.flavor.extra_specs or {}
+    return {}
 
 
 def is_new(spec: RequestSpec) -> bool:

@@ -77,6 +77,24 @@ def test_the_next_lease_has_a_kept_server_told_and_moved(
     assert nova.status_of(server) == 'ACTIVE'
 
 
+@pytest.mark.parametrize('keep', ['instances'], indirect=True)
+def test_a_kept_server_is_moved_and_unshelved(demo, admin, keep, nova, until):
+    """Its flavor asks for a slot that no host has any more."""
+    lease, boot = keep(LATER)
+    server = boot()
+    demo.end(lease)
+    compute = admin.sdk.compute
+    compute.live_migrate_server(
+        server, host=None, force=False, block_migration='auto'
+    )
+    until(lambda: nova.host_of(server) not in ('compute-1', None))
+    until(lambda: nova.status_of(server) == 'ACTIVE')
+    compute.shelve_server(server)
+    until(lambda: nova.status_of(server) == 'SHELVED_OFFLOADED')
+    compute.unshelve_server(server)
+    until(lambda: nova.status_of(server) == 'ACTIVE')
+
+
 @pytest.mark.parametrize('deleted', [False, True], ids=['ended', 'deleted'])
 def test_a_kept_server_counts_as_any_server_without_an_end(
     demo, alt, keep, nova, until, deleted

@@ -276,6 +276,39 @@ def test_the_server_is_moved_to_the_booked_host_in_time(site, clock):
     assert site.host_of(server) == 'c2'
 
 
+def test_a_server_that_outlives_its_reservation_is_moved_in_time(site, clock):
+    """The flavor of the server asks for a slot that no host has any more."""
+    now = int(clock())
+    lease = site.manager.leases.create({
+        'name': 'lease', 'project_id': site.cloud.project_id,
+        'user_id': 'user', 'start': 'now', 'end': now + HOUR,
+        'before_end': None, 'reservations': [{
+            'resource_type': 'virtual:instance', 'vcpus': 1, 'amount': 1,
+            'memory_mb': 512, 'disk_gb': 1, 'affinity': None,
+            'on_end': 'keep',
+        }],
+    })
+
+    def status():
+        return site.manager.ledger.lease(lease.id).status
+
+    wait_for('start', lambda: status() == 'ACTIVE')
+    server = site.boot(flavor=lease.reservations[0].id)
+    assert server['status'] == 'ACTIVE', server.get('fault')
+    wait_for('claim', lambda: site.record(server).claim)
+    site.manager.leases.update(lease.id, None, {'end': 'now'})
+    wait_for('end', lambda: status() == 'TERMINATED')
+    site.manager.instances.sync()
+    before = site.host_of(server)
+
+    site.reserve(before)
+    assert len(site.path(server)) == 2
+    clock.ahead += DAY - LEAD + 1
+
+    wait_for('move', lambda: site.host_of(server) != before)
+    assert site.cloud.settled(server)['status'] == 'ACTIVE'
+
+
 def test_preemptible_servers_make_room_for_the_move(site, clock):
     preemptible = site.cloud.flavor(
         VCPUS, extra_specs={'blazar:preemptible': 'true'}

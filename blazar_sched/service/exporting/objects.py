@@ -14,6 +14,7 @@ from blazar_sched.domain import states
 from blazar_sched.domain.demand import ON_HOSTS
 from blazar_sched.domain.demand import PHYSICAL_HOST
 from blazar_sched.domain.flavor import BLAZARS
+from blazar_sched.domain.flavor import BLAZARS_GROUP
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import Reservation
@@ -102,7 +103,7 @@ class Objects:
         group_id = self._make_slots(lease, reservation, is_open)
         metadata = {'filter_tenant_id': lease.project_id}
         if group_id is not None:
-            metadata['affinity_id'] = group_id
+            metadata[BLAZARS_GROUP] = group_id
         if not metadata.items() <= aggregate.metadata.items():
             self._nova.set_aggregate_metadata(aggregate, metadata)
         return {'aggregate_id': aggregate.id, 'server_group_id': group_id}
@@ -135,7 +136,7 @@ class Objects:
         flavor = slots.flavor_of(reservation, class_)
         specs = {**flavor.extra_specs, BLAZARS: reservation.id}
         if group_id is not None:
-            specs['affinity_id'] = group_id
+            specs[BLAZARS_GROUP] = group_id
         self._nova.create_flavor(
             dataclasses.replace(flavor, extra_specs=specs)
         )

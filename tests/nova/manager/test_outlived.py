@@ -1,0 +1,404 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Servers that outlive their reservation are ordinary servers in a real Nova.
+
+The table: each type of reservation, each way in which a reservation ends, and
+each action of Nova that moves or restores a server.
+"""
+
+import time
+
+import pytest
+
+from blazar_sched.hooks import request_filter
+from blazar_sched.service.clients.placement import resource_class
+from demo import cloud as demo_cloud
+from tests.nova.manager.conftest import OWNER
+from tests.nova.manager.test_leases import classes
+from tests.nova.manager.test_leases import fed
+from tests.nova.manager.test_leases import hosts
+from tests.nova.manager.test_leases import reserved
+from tests.nova.manager.test_leases import slots
+
+pytestmark = pytest.mark.more
+
+OTHER_IMAGE = 'a2459075-d96c-40d5-893e-577ff92e721c'
+PLAIN = {'VCPU': 2, 'MEMORY_MB': 512, 'DISK_GB': 1}
+
+
+@pytest.fixture
+def conf(conf):
+    conf.set_override('vacate_notice', 0, 'manager')
+    conf.set_override('restore_interval', 1.0, 'manager')
+    return conf
+
+
+@pytest.fixture(autouse=True)
+def both(manager, cloud):
+    cloud.report()
+    return [manager.hosts.create(name, {}) for name in cloud.hosts]
+
+
+def by_hint(cloud, manager):
+    return hosts()
+
+
+def by_size(cloud, manager):
+    return slots(2)
+
+
+def by_group(cloud, manager):
+    # Without trusts the group belongs to the service's own project.
+    return slots(2, affinity=False, projects=[cloud.project_id])
+
+
+def by_flavor(cloud, manager):
+    source = cloud.flavor(2)
+    manager.flavors.sync()
+    return {
+        'resource_type': 'flavor:instance', 'flavor_id': source, 'amount': 2,
+    }
+
+
+@pytest.fixture(params=[by_hint, by_size, by_group, by_flavor])
+def wanted(request, cloud, manager):
+    return request.param(cloud, manager)
+
+
+class Outlived:
+    """A lease, and the only server of its first reservation."""
+
+    def __init__(self, manager, cloud, wait_for, lease):
+        self.manager = manager
+        self.cloud = cloud
+        self.wait_for = wait_for
+        self.lease = lease
+        self.reservation = lease.reservations[0]
+        # Nova's table on SQLite gives the number of a deleted flavor again.
+        self.another = cloud.flavor(1)
+        fed(cloud, manager, wait_for)
+        self.server = self.boot()
+        assert self.server['status'] == 'ACTIVE', self.server.get('fault')
+
+    def boot(self, project_id=OWNER):
+        made = self.reservation.made
+        if 'flavor_id' not in made:
+            return self.cloud.boot(
+                self.cloud.flavor(2), {'reservation': self.reservation.id},
+                project_id=project_id,
+            )
+        group = made['server_group_id']
+        return self.cloud.boot(
+            made['flavor_id'], group and {'group': group},
+            project_id=self.cloud.project_id if group else project_id,
+        )
+
+    def told(self):
+        """Wait until the manager and nova-scheduler know what Nova says."""
+        self.manager.instances.sync()
+        fed(self.cloud, self.manager, self.wait_for)
+
+    @property
+    def status(self):
+        return self.cloud.show(self.server)['status']
+
+    @property
+    def host(self):
+        return demo_cloud.host_of(self.cloud.show(self.server))
+
+    def act(self, action, *statuses, **body):
+        self.told()
+        return self.cloud.act(self.server, action, *statuses, **body)
+
+    def error(self):
+        self.act('os-resetState', 'ERROR', state='error')
+
+    # The actions. Each tells whether the server was moved or restored.
+
+    def unshelve(self):
+        shown = self.act('unshelve', 'ACTIVE', 'SHELVED_OFFLOADED')
+        return shown['status'] == 'ACTIVE'
+
+    def shelve(self):
+        self.act('shelve', 'SHELVED_OFFLOADED')
+        return self.unshelve()
+
+    def live_migrate(self):
+        before = self.host
+        self.act('os-migrateLive', host=None, block_migration='auto')
+        return self.host != before
+
+    def migrate(self):
+        return self._confirmed('migrate')
+
+    def resize(self):
+        return self._confirmed('resize', flavorRef=self.another)
+
+    def _confirmed(self, action, **body):
+        shown = self.act(action, 'VERIFY_RESIZE', 'ACTIVE', **body)
+        if shown['status'] != 'VERIFY_RESIZE':
+            return False
+        self.act('confirmResize')
+        return True
+
+    def rebuild(self):
+        shown = self.act('rebuild', imageRef=OTHER_IMAGE)
+        return shown['image']['id'] == OTHER_IMAGE
+
+    def evacuate(self):
+        before = self.host
+        self.told()
+        self.cloud.stop_compute(before)
+        try:
+            self.cloud.api.post_server_action(
+                self.server['id'], {'evacuate': {}}
+            )
+            self.cloud.settled(self.server, 'ACTIVE', 'SHUTOFF')
+            self.wait_for('evacuation', self._is_evacuated)
+            return self.host != before
+        finally:
+            self.cloud.start_compute(before)
+
+    def _is_evacuated(self):
+        # Nova changes the host of the server after the task is over.
+        migrations = self.cloud.api.api_get('/os-migrations').body
+        return all(
+            m['status'] in ('done', 'error')
+            for m in migrations['migrations']
+            if m['instance_uuid'] == self.server['id']
+            and m['migration_type'] == 'evacuation'
+        )
+
+    def actions(self):
+        """Return the outcomes of all actions; the last changes the flavor."""
+        return {
+            action.__name__: action() for action in (
+                self.shelve, self.live_migrate, self.migrate, self.rebuild,
+                self.evacuate, self.start, self.resize,
+            )
+        }
+
+    def start(self):
+        """An evacuated server is stopped."""
+        return self.status == 'ACTIVE' or bool(self.act('os-start'))
+
+
+@pytest.fixture
+def outlived(manager, cloud, wait_for, lease, wanted):
+    """outlived(**fields) -> a server of an active lease."""
+
+    def create(*others, **fields):
+        mine = lease({**wanted, **fields}, *others)
+        return Outlived(manager, cloud, wait_for, mine)
+
+    return create
+
+
+def kept(each, ended, settle):
+    ended(each.lease)
+
+
+def kept_in_error(each, ended, settle):
+    each.error()
+    ended(each.lease)
+    assert each.status == 'ERROR'
+    each.act('os-resetState', 'ACTIVE', state='active')
+
+
+def shelved_before(each, ended, settle):
+    each.act('shelve', 'SHELVED_OFFLOADED')
+    ended(each.lease)
+    assert each.unshelve()
+
+
+def deleted(each, ended, settle):
+    settle()
+    each.manager.leases.delete(each.lease.id, OWNER)
+    each.wait_for('lease gone', lambda: not each.manager.ledger.leases())
+
+
+def removed(each, ended, settle):
+    settle()
+    other = each.manager.leases.update(
+        each.lease.id, OWNER,
+        {'reservations': [slots(1, vcpus=1, memory_mb=64)]},
+    ).reservations[1].id
+    each.wait_for(
+        'the other reservation',
+        lambda: [
+            r.status for r
+            in each.manager.ledger.lease(each.lease.id).reservations
+        ] == ['active', 'active'],
+    )
+    settle()
+    each.manager.leases.update(
+        each.lease.id, OWNER,
+        {'reservations': [{'id': each.reservation.id, 'remove': True}]},
+    )
+    each.wait_for(
+        'the reservation is gone',
+        lambda: [
+            r.id for lease in each.manager.ledger.leases()
+            for r in lease.reservations
+        ] == [other],
+    )
+    deleted(each, ended, settle)
+
+
+@pytest.mark.parametrize(
+    'end', [kept, kept_in_error, shelved_before, deleted, removed]
+)
+def test_a_kept_server_is_moved_as_any_server(
+    outlived, end, ended, settle, placement_api
+):
+    each = outlived(on_end='keep')
+    end(each, ended, settle)
+    assert resource_class(each.reservation.id) not in classes(placement_api)
+
+    outcomes = each.actions()
+
+    print(f'{each.reservation.resource_type} {end.__name__}: {outcomes}')
+    assert all(outcomes.values()), outcomes
+
+
+def test_a_shelved_server_is_unshelved_and_moved_as_any_server(
+    outlived, ended, placement_api
+):
+    each = outlived(on_end='shelve')
+    ended(each.lease)
+    assert each.status == 'SHELVED_OFFLOADED'
+
+    outcomes = {'unshelve': each.unshelve()} | each.actions()
+
+    print(f'{each.reservation.resource_type} shelved: {outcomes}')
+    assert all(outcomes.values()), outcomes
+    assert classes(placement_api) == set()
+
+
+def test_a_server_in_error_that_cannot_be_shelved_stays(
+    outlived, ended, placement_api
+):
+    each = outlived(on_end='shelve')
+    each.error()
+    ended(each.lease)
+    assert each.status == 'ERROR'
+    assert classes(placement_api) == set()
+    each.act('os-resetState', 'ACTIVE', state='active')
+
+    assert each.live_migrate()
+    assert each.shelve()
+
+
+@pytest.fixture
+def book(manager):
+    """book(host): books a whole host soon, so that the host is vacated."""
+
+    def book(name):
+        start = int(time.time()) + 300
+        requirement = f'["==", "$hypervisor_hostname", "{name}"]'
+        return manager.leases.create({
+            'name': 'next', 'project_id': 'next', 'user_id': 'user',
+            'start': start, 'end': start + 300, 'before_end': None,
+            'reservations': [hosts(hypervisor_properties=requirement)],
+        })
+
+    return book
+
+
+@pytest.mark.parametrize('wanted', [by_size, by_flavor], indirect=True)
+def test_an_outlived_server_is_vacated_and_restored(
+    outlived, ended, settle, book, cloud, wait_for
+):
+    each = outlived(on_end='keep')
+    ended(each.lease)
+    each.told()
+    first = each.host
+    [second] = cloud.hosts.keys() - {first}
+    filler = cloud.boot(cloud.flavor(8), host=second)
+    assert filler['status'] == 'ACTIVE', filler.get('fault')
+    each.told()
+    lease = book(first)
+    wait_for('shelved', lambda: each.status == 'SHELVED_OFFLOADED')
+    cloud.delete(filler)
+    wait_for('restored', lambda: each.host == second)
+    each.cloud.settled(each.server)
+
+    settle()
+    each.manager.leases.delete(lease.id, None)
+    each.told()
+    book(second)
+    wait_for('live-migrated', lambda: each.host == first)
+    assert each.cloud.settled(each.server)['status'] == 'ACTIVE'
+
+
+@pytest.fixture
+def without_the_request_filter(monkeypatch):
+    monkeypatch.setattr(request_filter, '_has_class', lambda slot: True)
+
+
+@pytest.mark.parametrize('wanted', [by_size, by_flavor], indirect=True)
+def test_control_without_the_request_filter(
+    outlived, ended, without_the_request_filter
+):
+    each = outlived(on_end='keep')
+    ended(each.lease)
+
+    assert each.rebuild()
+    assert not each.live_migrate()
+    assert not each.migrate()
+    assert not each.shelve()
+
+
+@pytest.mark.parametrize('wanted', [by_size], indirect=True)
+class TestSlots:
+    """What Placement and nova-scheduler make of the slots that are over."""
+
+    def test_an_outlived_server_holds_what_any_server_holds(
+        self, outlived, ended, cloud, placement_api
+    ):
+        each = outlived(on_end='keep')
+        ended(each.lease)
+        assert each.live_migrate()
+        assert held(placement_api, each.server['id']) == [PLAIN]
+        [record] = each.manager.ledger.instances()
+        assert (record.host, record.amounts, record.claim) == (
+            cloud.hosts[each.host], PLAIN, None
+        )
+        assert each.resize()
+        cloud.delete(each.server)
+        assert held(placement_api, each.server['id']) == []
+        assert classes(placement_api) == set()
+        assert reserved(placement_api, cloud) == {}
+
+    def test_a_slot_that_is_over_cannot_be_booted(
+        self, outlived, ended, cloud
+    ):
+        each = outlived(on_end='keep')
+        specs = cloud.api.get_flavor(each.reservation.id)['extra_specs']
+        ended(each.lease)
+        each.told()
+        copy = cloud.flavor(2, extra_specs=specs)
+        for flavor, hints in (
+            (copy, None),
+            (cloud.flavor(2), {'reservation': each.reservation.id}),
+        ):
+            for project_id in (OWNER, 'stranger'):
+                refused = cloud.boot(flavor, hints, project_id=project_id)
+                assert refused['status'] == 'ERROR'
+
+    def test_a_server_of_an_open_reservation_keeps_to_its_slots(
+        self, outlived, cloud, placement_api
+    ):
+        """Both hosts have a slot, then one only."""
+        each = outlived(on_end='keep', amount=5)
+        assert each.live_migrate()
+        [used] = [
+            amounts for amounts in held(placement_api, each.server['id'])
+            if amounts != PLAIN
+        ]
+        assert used == {resource_class(each.reservation.id): 1}
+
+
+def held(placement_api, consumer):
+    """Return the amounts that a consumer has of each provider."""
+    answer = placement_api.get(f'/allocations/{consumer}').json()
+    return [each['resources'] for each in answer['allocations'].values()]
