@@ -330,7 +330,7 @@ class Placement:
             self.children[hostname, name] = min(left, held)
         return left
 
-    def release_inventory(self, hostname, name):
+    def release_inventory(self, hostname, name, only=None):
         self._fail()
         self.used[hostname, name] = 0
 

@@ -8,6 +8,7 @@ All creations and removals in this module are idempotent.
 
 from collections import defaultdict
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Mapping
 import dataclasses
 import functools
@@ -265,17 +266,24 @@ class Placement:
             f'{name} of {hostname} came into use in each attempt to change it'
         )
 
-    def release_inventory(self, hostname: str, name: str) -> None:
+    def release_inventory(
+        self,
+        hostname: str,
+        name: str,
+        only: Collection[str] | None = None,
+    ) -> None:
         """Remove a resource class of a host's child from its consumers.
 
         The consumers keep all other resources that they use.
 
+        :param only: the consumers, None for all of them
         :raises Unavailable: also if a consumer is being changed
         """
         child = self._find_child(hostname)
         if child is not None:
             for consumer in self._count_used(child, name):
-                self._release(consumer, child, name)
+                if only is None or consumer in only:
+                    self._release(consumer, child, name)
 
     def _count_used(self, child: str, name: str) -> dict[str, int]:
         with rest.tolerating(404):

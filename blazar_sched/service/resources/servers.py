@@ -14,6 +14,7 @@ from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.reservation import SHELVE
 from blazar_sched.replica import server_reservation
 from blazar_sched.replica import state
+from blazar_sched.service.clients.nova import ERROR
 from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.nova import Server
 from blazar_sched.service.ledger.ledger import Ledger
@@ -154,9 +155,10 @@ def end_servers(
 ) -> bool:
     """Delete servers, shelve them off their hosts, or leave them alone.
 
-    A server of which Nova is making an image is not deleted yet: the image
-    would be lost. The function may be called again, with the servers that
-    still exist then.
+    A server in status ERROR, which Nova does not shelve, is left alone instead
+    of being shelved. A server of which Nova is making an image is not deleted
+    yet: the image would be lost. The function may be called again, with the
+    servers that still exist then.
 
     :param on_end: the end action of the reservation
     :returns: True if nothing more is to be waited for
@@ -165,7 +167,7 @@ def end_servers(
     if on_end == KEEP:
         return True
     if on_end == SHELVE:
-        return nova.shelve_servers(servers)
+        return nova.shelve_servers(s for s in servers if s.status != ERROR)
     servers = list(servers)
     copied = [server for server in servers if server.is_copied]
     return nova.delete_servers(s for s in servers if not s.is_copied) and (

@@ -27,8 +27,11 @@ from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import KEEP
 from blazar_sched.domain.reservation import Reservation
+from blazar_sched.domain.reservation import SHELVE
 from blazar_sched.service.clients import placement
 from blazar_sched.service.clients.nova import Aggregate
+from blazar_sched.service.clients.nova import ERROR
+from blazar_sched.service.clients.nova import Server
 from blazar_sched.service.resources import aggregate as aggregates
 from blazar_sched.service.resources import base
 from blazar_sched.service.resources import on_hosts
@@ -224,7 +227,7 @@ class SlotsResource(on_hosts.OnHostsResource):
         self._nova.delete_flavor(reservation.id)
         if reservation.demand.affinity is not None:
             self._nova.delete_server_group(name_of(reservation))
-        if not self._empty(reservation, part.allocations, part.hosts):
+        if not self._empty(reservation, part.allocations, part.hosts, own):
             return False
         self._placement.delete_resource_class(
             placement.resource_class(reservation.id)
@@ -291,17 +294,23 @@ class SlotsResource(on_hosts.OnHostsResource):
         reservation: Reservation,
         allocations: Sequence[Allocation],
         hosts: Mapping[str, Host],
+        own: Iterable[Server],
     ) -> bool:
-        """Remove the inventory of every host; tell whether all is removed."""
+        """Remove the inventory of every host; tell whether all is removed.
+
+        :param own: the servers of the reservation, as the end has found them
+        """
         slots = placement.resource_class(reservation.id)
         held = [hosts[allocation.host] for allocation in allocations]
         aggregate = self._nova.aggregate(reservation.id)
         left = self._left(reservation, aggregate, held)
         names = [host.hypervisor_hostname for host in (*held, *left)]
-        if reservation.on_end == KEEP:
+        staying = {s.uuid for s in own if s.status == ERROR}
+        only = None if reservation.on_end == KEEP else staying
+        if only is None or only and reservation.on_end == SHELVE:
             # A server that stays would hold its slot for ever.
             for name in names:
-                self._placement.release_inventory(name, slots)
+                self._placement.release_inventory(name, slots, only)
         # Every host is tried before reporting that one host is still in use.
         removed = [
             self._placement.remove_inventory(name, slots) for name in names

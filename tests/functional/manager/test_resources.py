@@ -433,6 +433,26 @@ class TestInstance:
         assert world.lease(lease).status == 'TERMINATED'
         assert_nothing_left(world)
 
+    def test_a_server_in_error_is_kept_instead_of_being_shelved(
+        self, world, slots, host
+    ):
+        lease = world.create(slots(2, on_end='shelve'), start='now')
+        world.run()
+        id_ = lease.reservations[0].id
+        failed, other = (
+            world.add_server(
+                'a', 'project', reservation_id=id_, status=status
+            )
+            for status in ('ERROR', 'ACTIVE')
+        )
+        world.placement.used['a', resource_class(id_)] = 1
+        world.run(200)
+        world.run(10)
+        assert world.lease(lease).status == 'TERMINATED'
+        assert world.nova.stored[failed.uuid] == failed
+        assert world.nova.stored[other.uuid].node is None
+        assert_nothing_left(world)
+
     def test_end_waits_for_servers_that_are_being_shelved(self, world, slots):
         world.add_host('a')
         lease = world.create(slots(2, on_end='shelve'), start='now')

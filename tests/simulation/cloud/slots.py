@@ -68,8 +68,10 @@ class Slots(base.Calls):
         self._call(work, f'at most {left} of {name} on {hostname}')
         return left
 
-    def release_inventory(self, hostname, name):
-        self._call(
-            lambda: self.holders.pop((hostname, name), None),
-            f'nobody uses {name} on {hostname}',
-        )
+    def release_inventory(self, hostname, name, only=None):
+        def work():
+            holders = self.holders.pop((hostname, name), set())
+            if only is not None:
+                self.holders[hostname, name] = holders - set(only)
+
+        self._call(work, f'nobody uses {name} on {hostname}')

@@ -17,6 +17,7 @@ from blazar_sched.service.clients.nova import server_group
 
 # The names that callers use.
 Aggregate = aggregate.Aggregate
+ERROR = server.ERROR
 Hypervisor = hypervisor.Hypervisor
 Server = server.Server
 SHELVED = server.SHELVED

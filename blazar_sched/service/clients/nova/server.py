@@ -50,6 +50,9 @@ _MOVES = frozenset(
         'unshelve',
     )
 )
+# The status of a server for which an action has failed. Nova refuses to shelve
+# such a server.
+ERROR = 'ERROR'
 # The status of a server that Nova deletes later: the server stays on its host
 # until then, but lists of servers omit it.
 SOFT_DELETED = 'SOFT_DELETED'
