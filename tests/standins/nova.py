@@ -55,7 +55,6 @@ class NovaApi:
                 'GET', '/servers/([^/]+)/os-instance-actions',
                 self._list_actions,
             ),
-            ('DELETE', '/servers/([^/]+)', self._delete_server),
             ('POST', '/servers/([^/]+)/action', self._act_on_server),
             ('POST', '/servers/([^/]+)/metadata', self._set_metadata),
             (
@@ -168,14 +167,14 @@ class NovaApi:
             'instanceActions': [],
         })
 
-    def _delete_server(self, id_):
-        return answer(204 if self.servers.pop(id_, None) else 404)
-
     def _act_on_server(self, id_, body):
         [action] = body
         server = self.servers.get(id_)
         if server is None:
             return answer(404)
+        if action == 'forceDelete':
+            del self.servers[id_]
+            return answer(202)
         statuses, task = _ACTIONS[action]
         if (
             server['status'] not in statuses

@@ -33,10 +33,11 @@ SOMEWHERE = {
 # The requests for which Nova and Placement can respond so.
 WHERE = {
     'meets a proxy': 'GET .*',
-    'another has done it': 'DELETE .*',
+    'another has done it': 'DELETE .*|POST /servers/.*/action',
     'conflicts': (
         'POST /flavors|POST /os-aggregates|POST /resource_[a-z]+'
-        '|DELETE /servers/.*|DELETE /resource_classes/.*|PUT /allocations/.*'
+        '|POST /servers/.*/action|DELETE /resource_classes/.*'
+        '|PUT /allocations/.*'
     ),
     'is overtaken': 'PUT /resource_providers/.*',
 }
@@ -220,7 +221,7 @@ def test_a_server_that_cannot_be_deleted_now_keeps_no_other(site):
     nova = Nova(site.cloud)
 
     def meddle(method, path):
-        if method == 'DELETE' and path.endswith(ids[0]):
+        if path == f'/servers/{ids[0]}/action':
             return Trouble(False, answer(409))
         return None
 

@@ -101,7 +101,8 @@ def test_the_life_of_a_lease(cloud, call, told):
     cloud.cloud.add_server(host, 'project', reservation=reservation.id)
     cloud.run(200)
     assert told()[0] == (
-        f'Requesting delete of server ID of project project on host {host}'
+        f'Requesting force_delete of server ID of project project on host '
+        f'{host}'
     )
     cloud.cloud.settle()
     cloud.run(10)

@@ -625,7 +625,9 @@ class TestDrain:
         server = site.preemptible('a')
         self.step(site, 1000 - LEAD)
         self.step(site, NOTICE)
-        assert ('DELETE', f'/servers/{server["id"]}') in site.asked()
+        path = f'/servers/{server["id"]}/action'
+        assert ('POST', path) in site.asked()
+        assert server['id'] not in site.cloud.servers
 
     def test_another_manager_goes_on(self, site, made):
         server = site.server('a')

@@ -134,6 +134,22 @@ class TestInstances:
         assert reserved(placement_api, cloud) == {}
         assert manager.ledger.allocations() == []
 
+    def test_the_end_empties_the_hosts_of_a_cloud_that_deletes_softly(
+        self, cloud, both, lease, ended, manager, wait_for, placement_api
+    ):
+        cloud.configure('DEFAULT', reclaim_instance_interval=3600)
+        mine = lease(slots(2, vcpus=8))
+        fed(cloud, manager, wait_for)
+        booted = cloud.boot_many(
+            2, mine.reservations[0].id, project_id=OWNER
+        )
+        ended(mine)
+        for server in booted:
+            held = placement_api.get(f'/allocations/{server["id"]}').json()
+            assert held['allocations'] == {}
+        assert not lease(hosts(2)).degraded
+        cloud.configure('DEFAULT', reclaim_instance_interval=0)
+
     @pytest.mark.row('C27')
     def test_only_the_project_has_the_flavor(
         self, manager, cloud, both, lease, delete

@@ -186,6 +186,9 @@ class Servers(Compute):
     def delete_servers(self, servers: Iterable[Server]) -> bool:
         """Ask Nova to delete servers, which Nova does asynchronously.
 
+        Nova would keep a server on its host for `reclaim_instance_interval`,
+        unless the deletion is forced.
+
         :returns: True if there was no server to delete
         :raises Unavailable: if Nova refuses to delete some servers in their
             present state; the deletion of all others is requested before
@@ -195,7 +198,7 @@ class Servers(Compute):
         for server in servers:
             none = False
             with rest.tolerating(404), rest.tolerating(409) as conflicts:
-                _request(server, self._nova.servers.delete)
+                _request(server, self._nova.servers.force_delete)
             if conflicts:
                 refused.append(server.uuid)
         if refused:
