@@ -318,7 +318,7 @@ class TestInstances:
         }
         manager.instances.sync()
         fed(cloud, manager, wait_for)
-        # Its flavor requests a slot for ever; another flavor makes it movable.
+        # Moves with the flavor of the reservation are in test_outlived.py.
         resized = cloud.act(
             server, 'resize', 'VERIFY_RESIZE', flavorRef=another
         )
