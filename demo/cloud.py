@@ -644,7 +644,9 @@ class Cloud:
 
     def start_compute(self, host: str) -> None:
         """Start the compute service on `host` again."""
-        self._nova.restart_compute_service(self._nova.computes[host])
+        computes = self._nova.computes
+        # The tracker of the former service would report outdated use.
+        computes[host] = self._nova.restart_compute_service(computes[host])
         self._force_down(host, False)
 
     def _force_down(self, host: str, down: bool) -> None:
