@@ -24,6 +24,7 @@ from oslo_log import log
 
 from blazar_sched.domain import duration
 from blazar_sched.domain import exception
+from blazar_sched.domain import states
 from blazar_sched.domain import window
 from blazar_sched.domain.host import ClosedWindow
 from blazar_sched.domain.host import Host
@@ -56,6 +57,9 @@ _DELETE = 'delete'
 
 # The end actions after which a server, or a copy of the server, remains.
 _LASTING = (SHELVE, SNAPSHOT)
+
+# The statuses of a lease whose end is done, or was given up.
+_OVER = (states.LEASE_TERMINATED, states.LEASE_ERROR)
 
 # How often the other actions are tried before a server is deleted.
 CHANCES = 3
@@ -276,7 +280,7 @@ class Vacater:
         Excluded are the reservation's own servers, and the servers that end by
         themselves before the start; a server that is past its end has failed
         to end. Each server has the end, and the reservation that it draws on,
-        as recorded in the ledger.
+        as recorded in the ledger, or the reservation that has kept it.
 
         :param start: when the servers have to be gone
         """
@@ -301,8 +305,12 @@ class Vacater:
         claims = self._claims(
             [each for each in others if each[0].uuid not in known], now
         )
+        named = dict(self._reservations(
+            [(server, server.reservation_id) for server, _ in others]
+        ))
         for server, host_uuid in others:
             record = known.get(server.uuid)
+            kept_by = named.get(server.uuid)
             if record is None:
                 server = _unrecorded(server, *claims[server.uuid])
             else:
@@ -310,6 +318,12 @@ class Vacater:
                     server,
                     end=_end(server, record, now),
                     reservation_id=record.claim,
+                )
+            if server.reservation_id is None and kept_by is not None and (
+                kept_by.keeps and kept_by.was_open_to(server.project_id)
+            ):
+                server = dataclasses.replace(
+                    server, reservation_id=kept_by.id
                 )
             if not now < server.end <= at:
                 found[host_uuid].append(server)
@@ -428,8 +442,21 @@ class Vacater:
             for uuid, claimed in self._reservations(
                 [(s, s.reservation_id) for s in servers]
             )
-            if claimed.start <= now < claimed.end
+            if self._is_open(claimed, now)
         }
+
+    def _is_open(self, claimed: ReservationRecord, now: int) -> bool:
+        """Tell whether a reservation has started and its end is not done.
+
+        The end may change the allocations of a server in Placement, and Nova
+        fails to move a server whose allocations change.
+        """
+        if now < claimed.end:
+            return claimed.start <= now
+        with contextlib.suppress(exception.LeaseNotFound):
+            lease = self._ledger.lease(claimed.lease_id)
+            return lease.status not in _OVER
+        return False
 
     def _shelved(
         self, servers: Collection[Server], now: int

@@ -575,6 +575,41 @@ class TestWholeHost:
         assert site.lease(lease).status == 'ACTIVE'
         assert not site.lease(lease).degraded
 
+    def test_a_kept_server_is_left_alone_until_its_reservation_has_ended(
+        self, site, slots, whole
+    ):
+        """The end changes the allocations that Nova would move."""
+        kept = site.create(
+            slots(amount=1, vcpus=4, on_end='keep'), start=1, end=1000
+        )
+        site.run(1)
+        [allocation] = site.ledger.allocations(lease_id=kept.id)
+        [host] = [
+            name for name, uuid in site.hosts.items()
+            if uuid == allocation[0].host
+        ]
+        server = site.server(host, 4)
+        server['tenant_id'] = 'project'
+        server['scheduler_hints'] = {'reservation': kept.reservations[0].id}
+        site.sync()
+        site.create(whole(2, 2), start=1500)
+        site.cloud.meddle = lambda method, path: (
+            Trouble(False) if 'resource_classes' in path else None
+        )
+        site.run(1000)
+        site.run(NOTICE)
+        site.run(NOTICE)
+        assert site.lease(kept).status == 'TERMINATING'
+        assert site.asked() == []
+
+        site.cloud.meddle = lambda method, path: None
+        site.run(10)
+        assert site.lease(kept).status == 'TERMINATED'
+        site.run(10)
+        assert told(server)
+        site.run(NOTICE)
+        assert server['OS-EXT-STS:task_state'] == 'migrating'
+
     def test_a_lease_that_starts_degraded_says_why(
         self, site, lease, caplog
     ):
