@@ -23,6 +23,8 @@ OTHERS = {
     'blazar:movable': 'live',
 }
 
+objects.register_all()
+
 
 @pytest.fixture(autouse=True)
 def asked(monkeypatch):
