@@ -355,7 +355,7 @@ class Admission:
         return (
             self._allowed is not None
             and self._allowed.current == request.current
-            and self._allowed.lease.window.includes(request.lease.window)
+            and self._allowed.lease.window == request.lease.window
             and _is_within(request.lease, self._allowed.lease)
         )
 

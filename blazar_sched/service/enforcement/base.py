@@ -392,11 +392,14 @@ def limit(
     value: int | Fraction,
     what: str,
     field: str,
+    beside: int | Fraction = 0,
 ) -> None:
     """Refuse a value beyond the limit.
 
     :param what: the error message, in which ``{most}`` is the limit
+    :param beside: the value without the lease: a lease that adds nothing is
+        not refused because the other leases are beyond the limit
     :raises LimitExceeded: as the subclass `refusal`
     """
-    if most != NO_LIMIT and value > most:
+    if most != NO_LIMIT and value > max(most, beside):
         raise refusal(what.format(most=most), field=field)

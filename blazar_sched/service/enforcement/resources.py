@@ -110,8 +110,10 @@ class MaxResourcesFilter(base.Filter):
             current, project.hosts_of(request.held)
         ):
             return
+        nothing = _Size()
         self._check(
-            _Size().plus(lease, new),
+            nothing.plus(lease, new),
+            nothing,
             self._resources(project, 'max_resources_per_lease'),
             self._most(project, 'max_weight_per_lease'),
             base.NO_LIMIT, 'a lease',
@@ -123,8 +125,10 @@ class MaxResourcesFilter(base.Filter):
         )
         if limits == ({}, base.NO_LIMIT, base.NO_LIMIT):
             return
+        used = self._used(project, lease)
         self._check(
-            self._used(project, lease).plus(lease, new),
+            used.plus(lease, new),
+            used,
             *limits, 'the leases of a project',
         )
 
@@ -151,6 +155,7 @@ class MaxResourcesFilter(base.Filter):
     def _check(
         self,
         new: _Size,
+        beside: _Size,
         resources: Mapping[str, int],
         weight: int,
         weight_hours: int,
@@ -158,6 +163,7 @@ class MaxResourcesFilter(base.Filter):
     ) -> None:
         """Refuse a size beyond the limits.
 
+        :param beside: the size without the lease
         :param resources: the limits by resource class
         """
         for name, most in resources.items():
@@ -165,16 +171,19 @@ class MaxResourcesFilter(base.Filter):
                 exception.MaxResources, most,
                 new.amounts[name],
                 f'{whose} may reserve at most {{most}} of {name}', _FIELD,
+                beside.amounts[name],
             )
         base.limit(
             exception.MaxWeight, weight,
             self._weight(new.amounts),
             f'{whose} may have a weight of at most {{most}}', _FIELD,
+            self._weight(beside.amounts),
         )
         base.limit(
             exception.MaxWeightHours, weight_hours,
             self._weight(new.seconds) / _HOUR,
             f'{whose} may have at most {{most}} weight x hours', _FIELD,
+            self._weight(beside.seconds) / _HOUR,
         )
 
     def _weight(self, amounts: Mapping[str, int]) -> Fraction:

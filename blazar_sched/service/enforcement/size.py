@@ -103,6 +103,7 @@ class MaxSizeFilter(base.Filter):
             hosts + _hosts(request.lease),
             'the leases of a project may have at most {most} hosts',
             _FIELD,
+            hosts,
         )
         base.limit(
             exception.MaxInstances,
@@ -110,4 +111,5 @@ class MaxSizeFilter(base.Filter):
             instances + _instances(request.lease),
             'the leases of a project may have at most {most} instances',
             _FIELD,
+            instances,
         )

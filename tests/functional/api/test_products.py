@@ -359,7 +359,7 @@ class TestWithoutToken:
         )
         for method, path in (
             ('GET', '/v1/leases'), ('GET', '/v1/capacity'),
-            ('GET', '/v1/products/'), ('GET', '/v1/limits'),
+            ('GET', '/v1/limits'),
             ('GET', '/v1/products/x'),
         ):
             answer = stranger.simulate_request(method, path)

@@ -247,7 +247,7 @@ def test_a_new_lease_is_one_statement_a_table(store, nouns, host, queries):
         'INSERT INTO reservation',
         'INSERT INTO event',
         'INSERT INTO allocation',
-        'INSERT INTO change',
+        'INSERT INTO ledger_change',
         'UPDATE writer SET',
     ]
 

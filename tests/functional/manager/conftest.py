@@ -13,7 +13,6 @@ from blazar_sched.domain import window
 from blazar_sched.replica import accounting
 from blazar_sched.replica import packing
 from blazar_sched.service import faults
-from blazar_sched.service.booking import lease_request
 from blazar_sched.service.clients.neutron import Neutron
 from blazar_sched.service.clients.nova import Server
 from blazar_sched.service.manager.manager import Manager
@@ -229,12 +228,6 @@ def limit(conf):
             conf.set_override(name, value, 'enforcement')
 
     return set_
-
-
-@pytest.fixture(autouse=True)
-def _no_rest(monkeypatch):
-    """The pretended time does not pass while a loop rests after a search."""
-    monkeypatch.setattr(lease_request, 'REST', 0)
 
 
 @pytest.fixture

@@ -385,7 +385,8 @@ def test_other_commits_do_not_matter(world, lease, whole, monkeypatch):
     assert next(names) < 50
 
 
-def test_a_limit_that_the_lease_is_beyond_already(world, conf):
+def test_a_lease_beyond_a_limit_is_not_prolonged(world, conf):
+    """A later end is more than what the lease was granted before."""
     lease = world.create(start=100, end=200)
     conf.set_override('max_start_horizon', 50, 'enforcement')
-    assert extension(world, lease)['limited_by'] is None
+    assert extension(world, lease)['limited_by'] == 'policy'

@@ -103,7 +103,7 @@ class TestKept:
         lease = opened(world, kept, end=1000)
         own(world, lease, vcpus=4)
         sync(world)
-        world.nova.failures = 10**6
+        world.nova.failures, world.nova.refuses = 10**6, True
         world.run(1000)
         assert world.lease(lease).status == 'TERMINATING'
         with pytest.raises(exception.NotEnoughHostsAvailable):
@@ -134,7 +134,7 @@ class TestKept:
         )
         sync(world)
         world.run(100)
-        world.nova.failures = 10**6
+        world.nova.failures, world.nova.refuses = 10**6, True
         change = {'id': one.id, 'remove': True}
         world.leases.update(lease.id, None, {'reservations': [change]})
         assert records(world)[server.uuid].claim is None
@@ -264,18 +264,18 @@ class TestEndedLate:
         """Make the end of a lease fail until it is given up."""
         world.clock.now = lease.end
         for _ in range(40):
-            world.nova.failures = 10**6
+            world.nova.failures, world.nova.refuses = 10**6, True
             world.run(11)
-        world.nova.failures = 0
+        world.nova.failures, world.nova.refuses = 0, False
         assert world.lease(lease).status == 'ERROR'
 
     def test_server_created_after_the_window_stays(self, world, whole, host):
         lease = opened(world, whole(), end=1000)
         mine = world.add_server('a', 'project', created=world.now)
         world.clock.now += 999
-        world.nova.failures = 10**6
+        world.nova.failures, world.nova.refuses = 10**6, True
         world.run(1)
-        world.nova.failures = 0
+        world.nova.failures, world.nova.refuses = 0, False
         later = world.add_server('a', 'project', created=world.now)
         for _ in range(3):
             world.run(60)
@@ -437,9 +437,9 @@ class TestLateRecord:
         server = world.add_server(elsewhere, 'project', created=world.now)
         sync(world)
         moved_at += world.now
-        world.nova.failures = 10**6
+        world.nova.failures, world.nova.refuses = 10**6, True
         world.run(1100)
-        world.nova.failures = 0
+        world.nova.failures, world.nova.refuses = 0, False
         world.nova.stored[server.uuid] = dataclasses.replace(server, node=node)
         world.nova.moved[server.uuid] = moved_at
         if looked:
@@ -458,14 +458,14 @@ class TestDeleted:
         """Delete a lease, or its reservation, and return the ending lease."""
 
         def delete(lease, reservation=None):
-            world.nova.failures = 10**6
+            world.nova.failures, world.nova.refuses = 10**6, True
             if reservation is None:
                 world.leases.delete(lease.id, None)
             else:
                 change = {'id': reservation.id, 'remove': True}
                 world.leases.update(lease.id, None, {'reservations': [change]})
             world.run(5)
-            world.nova.failures = 0
+            world.nova.failures, world.nova.refuses = 0, False
 
         return delete
 

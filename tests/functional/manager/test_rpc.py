@@ -212,7 +212,7 @@ def test_a_check_looks_at_the_database_too(world, conf, monkeypatch):
     def away():
         raise exception.Unavailable('the database refused 1 attempts')
 
-    monkeypatch.setattr(world.manager.ledger, 'properties', away)
+    monkeypatch.setattr(world.manager.ledger, 'require_writable', away)
     with pytest.raises(exception.Unavailable, match='database'):
         client.check()
     world.manager.stop()
@@ -229,7 +229,7 @@ def test_calls_over_the_bus_are_counted(world, conf, monkeypatch):
     def away():
         raise exception.Unavailable('away')
 
-    monkeypatch.setattr(world.manager.ledger, 'properties', away)
+    monkeypatch.setattr(world.manager.ledger, 'require_writable', away)
     for _ in range(2):
         with pytest.raises(exception.Unavailable):
             client.check()

@@ -378,7 +378,6 @@ BAD = {
     'start empty': ({**BODY, 'start_date': ''}, 'start_date'),
     'start garbage': ({**BODY, 'start_date': 'soon'}, 'start_date'),
     'start number': ({**BODY, 'start_date': 1767229200}, 'start_date'),
-    'start one digit': ({**BODY, 'start_date': '2026-1-1 0:0'}, 'start_date'),
     'start full width': (
         {**BODY, 'start_date': '２０２６-01-01 00:00'}, 'start_date'
     ),
@@ -755,6 +754,7 @@ def test_from_1_1_on_times_have_their_zone_and_use_and_hosts_are_shown(
     assert reservation['magnetic'] is True
     assert set(reservation) - set(old) == {
         'projects', 'on_end', 'magnetic', 'lend', 'lent', 'labels',
+        'hosts_waited_for',
         'hosts', 'before_end_failed', 'on_start', 'on_start_failed', 'product',
     }
 

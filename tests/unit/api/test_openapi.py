@@ -119,7 +119,7 @@ def test_each_version_has_its_own(api):
     assert set(new['properties']) - set(old['properties']) == {
         'projects', 'on_end', 'magnetic', 'lend', 'lent', 'labels',
         'hosts', 'before_end_failed', 'on_start', 'on_start_failed',
-        'product',
+        'product', 'hosts_waited_for',
     }
 
 

@@ -141,7 +141,7 @@ def test_the_first_requests_share_one_client(write, load, monkeypatch):
         def check(self):
             all_ask.wait(PATIENCE)
 
-    monkeypatch.setattr(module.rpc, 'transport', lambda conf: None)
+    monkeypatch.setattr(module.rpc, 'transport', lambda conf, part: None)
     monkeypatch.setattr(module.rpc, 'Client', Client)
     monkeypatch.setattr(
         module.service_metrics, 'serve_workers', lambda conf: None

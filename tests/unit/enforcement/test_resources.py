@@ -119,12 +119,11 @@ def test_resources_are_summed_up_as_by_hand(
             project.add(build(id_, other), placed(id_, other))
 
     def is_beyond(most, beside):
-        old = by_hand(*beside, *([] if before is None else [before]))
         return any(
-            n not in (None, -1) and n * unit < now > was
-            for n, unit, now, was in zip(
-                most, (1, 1, 10, 10), by_hand(*beside, asked), old,
-                strict=True,
+            n not in (None, -1) and n * unit < now > without
+            for n, unit, now, without in zip(
+                most, (1, 1, 10, 10), by_hand(*beside, asked),
+                by_hand(*beside), strict=True,
             )
         )
 
@@ -133,6 +132,12 @@ def test_resources_are_summed_up_as_by_hand(
     change = base.LeaseChange(
         lease, current, 0, placed('mine', asked), held
     )
+    if change.is_within:
+        new, old = (
+            base.amounts(each, project.hosts_of(hosts))
+            for each, hosts in ((lease, change.placed), (current, held))
+        )
+        beyond &= not new <= old
     try:
         filter_.check(change, project)
         refused = False

@@ -62,16 +62,13 @@ def test_sizes_are_summed_up_as_by_hand(others, asked, before, most):
     for count, single, all_ in (
         (hosts, most[0], most[2]), (instances, most[1], most[3]),
     ):
-        new, old = count(asked), count(before or ())
-        rest = sum(map(count, others))
-        beyond |= new > old and (
-            -1 < single < new or -1 < all_ < rest + new
-        )
+        new, rest = count(asked), sum(map(count, others))
+        beyond |= new > 0 and (-1 < single < new or -1 < all_ < rest + new)
     filter_ = size.MaxSizeFilter({'enforcement': group})
+    change = base.LeaseChange(lease, current, 0)
+    beyond &= not change.is_within
     try:
-        filter_.check(
-            base.LeaseChange(lease, current, 0), base.Project(source, 'p1')
-        )
+        filter_.check(change, base.Project(source, 'p1'))
         refused = False
     except exception.LimitExceeded:
         refused = True
