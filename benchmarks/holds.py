@@ -24,6 +24,7 @@ from typing import Any
 
 from falcon import testing
 import futurist
+import oslo_messaging
 import sqlalchemy as sa
 
 from benchmarks import database
@@ -32,17 +33,20 @@ from benchmarks import workload
 from benchmarks.measure import Result
 from benchmarks.measure import Target
 from blazar_sched.cmd import service as cmd_service
+from blazar_sched.domain import inventory
 from blazar_sched.domain.flavor import Flavor
+from blazar_sched.domain.window import FOREVER
 from blazar_sched.service.api import deploy
 from blazar_sched.service.clients.neutron import Neutron
+from blazar_sched.service.clients.nova import Server
 from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.manager.manager import Manager
 from tests import loopback
+from tests.standins import neutron
 from tests.standins.clients import add_compute_node
 from tests.standins.clients import Nova
 from tests.standins.clients import Placement
-from tests.standins.neutron import NeutronApi
 
 SIZES = (200, 1000, 10_000)
 # Seconds of processor time for which a commit may keep all others waiting.
@@ -53,6 +57,7 @@ RESERVATIONS = 100
 HOUR, DAY = workload.HOUR, workload.DAY
 # What several requests need: the leases of a maintenance and of a host.
 LEASES_ON_HOST = 200
+SERVERS = 100
 
 HELD = 'longest hold, processor time, {} active leases'
 BESIDE = 'longest create beside, {} active leases'
@@ -70,9 +75,12 @@ class Bus:
     def call(
         self, ctxt: Mapping[str, Any], method: str, **kwargs: Any
     ) -> Any:
-        answer = getattr(self._manager.endpoint, method)(
-            {}, **json.loads(json.dumps(kwargs))
-        )
+        try:
+            answer = getattr(self._manager.endpoint, method)(
+                {}, **json.loads(json.dumps(kwargs))
+            )
+        except oslo_messaging.ExpectedException as e:
+            raise e.exc_info[1] from e
         return json.loads(json.dumps(answer))
 
 
@@ -95,7 +103,8 @@ class World:
         _fill(url, list(zip(names, uuids, strict=True)), leases)
         self.manager = Manager(
             conf, self.nova, placement, lambda: self.now,
-            neutron=Neutron(NeutronApi()), pool=futurist.SynchronousExecutor(),
+            neutron=Neutron(neutron.NeutronApi()),
+            pool=futurist.SynchronousExecutor(),
         )
         self.ids: Ids = {'host': str(leases), 'free': names[-1]}
         self._client = loopback.client(
@@ -106,27 +115,31 @@ class World:
     def ask(
         self, route: str, body: Any = None, query: str = '', **ids: str
     ) -> testing.Result:
-        """Send a request; `route` is a method and a path of the API."""
+        """Send a request; `route` is a method and a path of the API.
+
+        :raises RuntimeError: if the request is refused, or fails
+        """
         method, path = route.split()
-        return self._client.simulate_request(
+        answer = self._client.simulate_request(
             method, path.format(**ids), json=body, query_string=query,
             headers={
                 'X-Auth-Token': 'admin', 'OpenStack-API-Version':
                 'reservation latest',
             },
         )
+        if answer.status_code >= 400:
+            raise RuntimeError(f'{route}: {answer.text}')
+        return answer
 
     def made(self, route: str, body: Any) -> str:
         """Create an object; return its id."""
         answer = self.ask(route, body)
-        if answer.status_code >= 400:
-            raise RuntimeError(f'{route}: {answer.text}')
         return str(next(iter(answer.json.values()))['id'])
 
     def step(self, loop: str) -> None:
         for each in self.manager._loops:
             if each.name == loop:
-                each._take()
+                each._step()
 
 
 def _fill(
@@ -201,10 +214,12 @@ def small_lease(first: float = 50 * DAY) -> dict[str, Any]:
     }
 
 
-def largest_series(name: str = 'hourly') -> dict[str, Any]:
+def largest_series(
+    name: str = 'hourly', first: float = HOUR
+) -> dict[str, Any]:
     """Return the body of a series with the most occurrences."""
     start = datetime.datetime.fromtimestamp(
-        workload.NOW + HOUR, datetime.UTC
+        workload.NOW + first, datetime.UTC
     )
     return {
         'name': name, 'rrule': 'FREQ=HOURLY', 'time_zone': 'UTC',
@@ -213,23 +228,53 @@ def largest_series(name: str = 'hourly') -> dict[str, Any]:
     }
 
 
-# The names of the hosts of a maintenance that many leases must leave.
 def _maintenance(world: World) -> dict[str, Any]:
     return {
-        'hosts': [world.ids['free']], 'start_date': at(60 * DAY),
-        'end_date': at(61 * DAY),
+        'name': 'largest', 'hosts': [world.ids['free']],
+        'start_date': at(60 * DAY), 'end_date': at(69 * DAY),
     }
 
 
-def _many_on_host(world: World) -> None:
-    """Create leases to come that are all on one host."""
+def _many_on_host(world: World, first: float = 60 * DAY) -> None:
+    """Create leases to come that are all on one host, and may leave it."""
     requirement = json.dumps(
         ['==', '$hypervisor_hostname', world.ids['free']]
     )
-    for n in range(LEASES_ON_HOST):
-        body = small_lease(60 * DAY + n * HOUR)
-        body['reservations'][0]['resource_properties'] = requirement
-        world.made('POST /v1/leases', body)
+    body = largest_series('on one host', first)
+    body['rrule'] += f';COUNT={LEASES_ON_HOST}'
+    body['reservations'][0]['resource_properties'] = requirement
+    series = world.made('POST /v1/series', body)
+    ours = models.Reservation.lease_id.in_(
+        sa.select(models.Lease.id).where(models.Lease.series_id == series)
+    )
+    with world.manager.ledger._to_write.begin() as connection:
+        parameters = connection.scalars(
+            sa.select(models.Reservation.parameters).where(ours).limit(1)
+        ).one()
+        connection.execute(sa.update(models.Reservation).where(ours).values(
+            parameters={**parameters, 'resource_properties': ''}
+        ))
+
+
+def _one_on_host(world: World) -> None:
+    """Create a lease of many reservations that may leave its host."""
+    lease = world.made('POST /v1/leases', largest_lease(80 * DAY))
+    (allocation, _), *_ = world.manager.ledger.allocations(None, lease)
+    (host,) = world.manager.ledger.hosts([allocation.host])
+    world.ids |= {'moved': lease, 'left': host.id}
+
+
+def _new_host(world: World) -> None:
+    """Make a hypervisor of many servers."""
+    add_compute_node(
+        world.nova, world.manager.services.placement, 'new', 2 * SERVERS,
+        2 * 262144, 2000,
+    )
+    for n in range(SERVERS):
+        id_ = f'server-{n}'
+        world.nova.stored[id_] = Server(
+            id_, 'new', 'p1', {inventory.VCPU: 1}, FOREVER, None, False
+        )
 
 
 def _request(world: World) -> dict[str, Any]:
@@ -279,15 +324,11 @@ def _changes(
     route: str, key: str, body: Any = None,
     prepare: Callable[[World], object] = lambda world: None,
 ) -> Work:
-    name = key.removesuffix('_id')
-
-    def do(world: World) -> None:
-        noun = route.split('/')[2]
-        answer = world.ask(route, body, **{key: world.ids[noun]})
-        if answer.status_code >= 400:
-            raise RuntimeError(f'{route} ({name}): {answer.text}')
-
-    return Work(do, prepare)
+    noun = route.split('/')[2]
+    return Work(
+        lambda world: world.ask(route, body, **{key: world.ids[noun]}),
+        prepare,
+    )
 
 
 ROUTES: dict[str, Work] = {
@@ -341,7 +382,8 @@ ROUTES: dict[str, Work] = {
     ),
     'PUT /v1/maintenances/{maintenance_id}': _changes(
         'PUT /v1/maintenances/{maintenance_id}', 'maintenance_id',
-        {'end_date': at(75 * DAY)},
+        {'start_date': at(71 * DAY), 'end_date': at(80 * DAY)},
+        lambda world: _many_on_host(world, 71 * DAY),
     ),
     'DELETE /v1/maintenances/{maintenance_id}': _changes(
         'DELETE /v1/maintenances/{maintenance_id}', 'maintenance_id'
@@ -354,8 +396,7 @@ ROUTES: dict[str, Work] = {
         'DELETE /v1/requests/{request_id}', 'request_id'
     ),
     'POST /v1/webhooks': _makes('POST /v1/webhooks', lambda world: {
-        'name': 'hook', 'url': 'https://192.0.32.7/hook',
-        'event_types': ['lease.*'],
+        'url': 'https://192.0.32.7/hook', 'events': ['lease.*'],
     }),
     'GET /v1/webhooks/{webhook_id}': _reads(
         'GET /v1/webhooks/{webhook_id}', webhook_id='webhooks'
@@ -379,36 +420,32 @@ ROUTES: dict[str, Work] = {
         'GET /v1/os-hosts/{host_id}/allocation', host_id='host'
     ),
     'PUT /v1/os-hosts/{host_id}/allocation': Work(lambda world: world.ask(
-        'PUT /v1/os-hosts/{host_id}/allocation', {}, host_id=world.ids['host'],
-    ), _many_on_host),
-    'PUT /v1/os-hosts/{host_id}': Work(lambda world: world.ask(
-        'PUT /v1/os-hosts/{host_id}', {'disabled': True},
-        host_id=world.ids['host'],
-    )),
-    'DELETE /v1/os-hosts/{host_id}': Work(lambda world: world.ask(
-        'DELETE /v1/os-hosts/{host_id}', host_id=world.ids['host'],
-    )),
-    'POST /v1/os-hosts': Work(lambda world: world.ask(
-        'POST /v1/os-hosts', {'name': 'new'},
-    ), lambda world: add_compute_node(
-        world.nova, world.manager.services.placement, 'new', 64, 262144, 2000
-    )),
-    'PATCH /v1/os-hosts/properties/{name}': Work(lambda world: world.ask(
-        'PATCH /v1/os-hosts/properties/{name}', {'private': True}, name='vcpus'
-    )),
-    'POST /v1/floatingips': Work(lambda world: world.ask(
-        'POST /v1/floatingips', {
-            'floating_network_id': '0' * 8 + '-0000-0000-0000-' + '0' * 12,
-            'floating_ip_address': '192.0.2.1',
-        },
-    )),
-    'GET /v1/floatingips/{floating_ip_id}': _reads(
-        'GET /v1/floatingips/{floating_ip_id}', floating_ip_id='host'
+        'PUT /v1/os-hosts/{host_id}/allocation',
+        {'lease_id': world.ids['moved']}, host_id=world.ids['left'],
+    ), _one_on_host),
+    'POST /v1/os-hosts': dataclasses.replace(
+        _makes('POST /v1/os-hosts', lambda world: {'name': 'new'}),
+        prepare=_new_host,
     ),
-    'DELETE /v1/floatingips/{floating_ip_id}': Work(lambda world: world.ask(
-        'DELETE /v1/floatingips/{floating_ip_id}',
-        floating_ip_id=world.ids['host'],
+    'PUT /v1/os-hosts/{host_id}': _changes(
+        'PUT /v1/os-hosts/{host_id}', 'host_id', {'rack': '7'}
+    ),
+    'PATCH /v1/os-hosts/properties/{name}': Work(lambda world: world.ask(
+        'PATCH /v1/os-hosts/properties/{name}', {'private': True}, name='rack'
     )),
+    'DELETE /v1/os-hosts/{host_id}': _changes(
+        'DELETE /v1/os-hosts/{host_id}', 'host_id'
+    ),
+    'POST /v1/floatingips': _makes('POST /v1/floatingips', lambda world: {
+        'floating_network_id': neutron.NETWORK,
+        'floating_ip_address': '203.0.113.5',
+    }),
+    'GET /v1/floatingips/{floating_ip_id}': _reads(
+        'GET /v1/floatingips/{floating_ip_id}', floating_ip_id='floatingips'
+    ),
+    'DELETE /v1/floatingips/{floating_ip_id}': _changes(
+        'DELETE /v1/floatingips/{floating_ip_id}', 'floating_ip_id'
+    ),
     'POST /v1/offers': Work(lambda world: world.ids.update(
         offers=world.ask('POST /v1/offers', {**_offers(), 'hold': '10m'})
         .json['offers'][0].get('id', '')
@@ -417,7 +454,7 @@ ROUTES: dict[str, Work] = {
         'GET /v1/offers/{offer_id}', offer_id='offers'
     ),
     'PUT /v1/offers/{offer_id}': Work(lambda world: world.ask(
-        'PUT /v1/offers/{offer_id}', {'name': 'accepted'},
+        'PUT /v1/offers/{offer_id}', {'approved': True},
         offer_id=world.ids['offers'],
     )),
     'DELETE /v1/offers/{offer_id}': Work(lambda world: world.ask(
@@ -434,6 +471,7 @@ def _series(world: World) -> None:
             sa.update(models.Series).where(models.Series.id == deleted)
             .values(deleted_at=1)
         )
+    world.now += 10 * DAY
 
 
 def _ended(world: World) -> None:
@@ -448,7 +486,7 @@ def _ended(world: World) -> None:
 
 
 def _host_fails(world: World) -> None:
-    _many_on_host(world)
+    _many_on_host(world, HOUR)
     name = world.ids['free']
     world.nova.nodes[name] = dataclasses.replace(
         world.nova.nodes[name], up=False
@@ -462,13 +500,14 @@ def _due(world: World) -> None:
 
 
 def _waiting(world: World) -> None:
-    for _ in range(20):
+    for _ in range(5):
         world.ask('POST /v1/requests', _request(world))
+    # The loop rests after the searches of the requests that were created.
+    world.manager.lease_requests.search_again()
 
 
-# The last one changes all leases.
+# The last ones change the time, and all leases.
 LOOPS: dict[str, Callable[[World], object]] = {
-    'series': _series,
     'lease requests': _waiting,
     'host monitor': _host_fails,
     'event runner': _due,
@@ -479,6 +518,7 @@ LOOPS: dict[str, Callable[[World], object]] = {
         'threshold webhook', 'webhooks', 'usage', 'usage notifications',
         'claim renewer', 'restorer', 'trust deletion', 'limit sync',
     ), lambda world: None),
+    'series': _series,
     'pruner': _ended,
 }
 
