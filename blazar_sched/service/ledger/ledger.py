@@ -352,7 +352,8 @@ class Ledger(reader.Reader):
         """Delete what has been over since before a given time.
 
         The leases are deleted in slices, so that other commits wait for one
-        slice at most; what has ended besides is deleted after the leases.
+        slice at most; what has ended besides is deleted after the leases, in
+        slices, too.
 
         :param before: epoch seconds
         :returns: yields the number of deleted leases after each slice
@@ -366,7 +367,10 @@ class Ledger(reader.Reader):
 
         while gone := self.commit(delete):
             yield gone
-        self.write(lambda tx: tx.delete_others_over(before))
+        while self.write(
+            lambda tx: tx.delete_others_over(before, PURGE_SLICE)
+        ):
+            pass
 
     def close(self) -> None:
         """Close all connections; the ledger can be used again afterwards."""

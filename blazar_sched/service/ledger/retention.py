@@ -98,10 +98,25 @@ def count(connection: sa.Connection, before: int) -> dict[str, int]:
     }
 
 
-def delete_others(connection: sa.Connection, before: int) -> None:
-    """Delete the other rows that are over."""
+def delete_others(
+    connection: sa.Connection, before: int, limit: int
+) -> bool:
+    """Delete other rows that are over; return whether there may be more.
+
+    :param limit: the maximum number of rows of each table
+    """
+    more = False
     for model, condition in _others(connection, before):
-        connection.execute(sa.delete(model).where(condition))
+        key = sa.inspect(model).primary_key
+        rows = connection.execute(
+            sa.select(*key).where(condition).limit(limit)
+        ).all()
+        if rows:
+            connection.execute(
+                sa.delete(model).where(sa.tuple_(*key).in_(rows))
+            )
+        more |= len(rows) == limit
+    return more
 
 
 class Reads(access.Reads):

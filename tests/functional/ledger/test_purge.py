@@ -201,6 +201,26 @@ def test_purge_deletes_thresholds_that_were_crossed_long_ago(store):
     assert [each.id for each in store.thresholds()] == ['new']
 
 
+def test_what_ended_besides_leases_is_deleted_in_slices(store, monkeypatch):
+    """No commit waits for the deletion of more than a slice."""
+    for n in range(7):
+        each = Threshold(f'{n}', 'hosts', '', '[]', None, 5, 0)
+        store.write(lambda tx, each=each: tx.change_threshold(
+            each, {'low': True, 'since': ENDED}
+        ))
+    left = []
+    write = store.write
+
+    def counted(work):
+        result = write(work)
+        left.append(len(store.thresholds()))
+        return result
+
+    monkeypatch.setattr(store, 'write', counted)
+    assert list(store.purge(ENDED + 1)) == []
+    assert left == [4, 1, 0]
+
+
 def test_two_concurrent_purges_delete_each_lease_once(
     store, open_ledger, put, monkeypatch
 ):
