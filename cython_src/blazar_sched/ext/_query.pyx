@@ -122,19 +122,19 @@ cdef class Query:
         return 0
 
     cdef void spread(
-        self, char *answer, size_t size, const void *free
+        self, char *answer, size_t size, const void *unused
     ) noexcept:
         """Move the answers to their positions, between those left out.
 
         :param size: of one answer.
-        :param free: the answer for a host without a row.
+        :param unused: the answer for a host without a row.
         """
         cdef Py_ssize_t i, k = self.count
         if self.known == NULL:
             return
         for i in range(self.answers - 1, -1, -1):
             if self.asked[i] == NO_ROW:
-                memcpy(answer + i * size, free, size)
+                memcpy(answer + i * size, unused, size)
             else:
                 k -= 1
                 memmove(answer + i * size, answer + k * size, size)
