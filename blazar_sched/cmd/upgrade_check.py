@@ -210,7 +210,7 @@ class Checks(upgradecheck.UpgradeCommands):
     def _plugins(self) -> upgradecheck.Result:
         """Check that a manager can load its filters, actions and drivers."""
         for check in (
-            enforcement.check_filters, before_end.check_default,
+            enforcement.load, before_end.check_default,
             lambda _: resources.check_drivers(),
         ):
             try:

@@ -130,7 +130,7 @@ class Enforcement:
         unified = conf[enforcement_conf.GROUP].unified_limits_interval
         self._unified: keystone.Limits | None = None if unified else {}
         self._ledger = ledger
-        self._checks = _load(conf)
+        self._checks = load(conf)
         self._filters = [*self._checks.strict, *self._checks.approval]
         self._pool = pool or futurist.ThreadPoolExecutor(
             _WORKERS, rejection.reject_when_reached(_MAX_WAITING)
@@ -376,16 +376,12 @@ def _is_within(lease: Lease, granted: Lease) -> bool:
     )
 
 
-def check_filters(conf: cfg.ConfigOpts) -> None:
-    """Load the enabled filters.
+def load(conf: cfg.ConfigOpts) -> _Filters:
+    """Return the enabled filters.
 
-    :raises ValueError: if there is no such filter
-    :raises Exception: whatever a filter raises that cannot be loaded
+    :raises ValueError: if there is no such filter, or it lacks an option
+    :raises Exception: whatever a filter raises that cannot be imported
     """
-    _load(conf)
-
-
-def _load(conf: cfg.ConfigOpts) -> _Filters:
     options = conf[enforcement_conf.GROUP]
     found: stevedore.NamedExtensionManager[Any]
     found = stevedore.NamedExtensionManager(
