@@ -254,13 +254,20 @@ class Killed(BaseException):
 
 @pytest.fixture
 def killed():
-    """killed(point): stop the work for good at a point of `faults`."""
+    """killed(point, after=0): stop the work for good at a point of `faults`.
+
+    The work passes the point `after` times before.
+    """
 
     @contextlib.contextmanager
-    def killed(point):
+    def killed(point, after=0):
+        left = [after]
+
         def kill(name):
             if name == point:
-                raise Killed
+                left[0] -= 1
+                if left[0] < 0:
+                    raise Killed
 
         faults.arm(kill)
         try:

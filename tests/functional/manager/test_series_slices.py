@@ -12,7 +12,6 @@ from blazar_sched.service import faults
 from blazar_sched.service.booking import idempotency
 from blazar_sched.service.booking.series import AllSeries
 from blazar_sched.service.ledger import tx
-from tests.functional.manager.conftest import Killed
 
 HOUR, DAY = 3600, 86400
 COUNT = 20
@@ -230,32 +229,11 @@ class TestRefusal:
 class TestKilled:
     """A manager is killed after each slice, and another one goes on."""
 
-    @pytest.fixture
-    def dying(self):
-        @contextlib.contextmanager
-        def dying(point, after):
-            left = [after]
-
-            def kill(name):
-                if name == point:
-                    left[0] -= 1
-                    if left[0] < 0:
-                        raise Killed
-
-            faults.arm(kill)
-            try:
-                with pytest.raises(Killed):
-                    yield
-            finally:
-                faults.arm(None)
-
-        return dying
-
     @pytest.mark.parametrize('after', range(6))
     def test_while_a_series_is_booked(
-        self, world, conf, create, dying, after
+        self, world, conf, create, killed, after
     ):
-        with dying('series:slice', after):
+        with killed('series:slice', after):
             create('key')
         assert 0 < len(windows(world)) < COUNT
         settle(world, conf)
@@ -270,13 +248,13 @@ class TestKilled:
         {'duration': 1200}, {'rrule': f'FREQ=HOURLY;COUNT={COUNT - 5}'},
     ])
     def test_while_a_series_is_changed(
-        self, world, conf, create, dying, after, values
+        self, world, conf, create, killed, after, values
     ):
         made = create(duration=900, if_no_room='skip')
         before = windows(world)
         with (
             contextlib.suppress(pytest.fail.Exception),
-            dying('series:slice', after),
+            killed('series:slice', after),
         ):
             world.manager.series.update(made['id'], 'project', values)
         assert windows(world) != before
@@ -290,10 +268,10 @@ class TestKilled:
     @pytest.mark.parametrize('repeated', [False, True])
     @pytest.mark.parametrize('after', range(6))
     def test_while_a_series_is_deleted(
-        self, world, conf, create, dying, after, repeated
+        self, world, conf, create, killed, after, repeated
     ):
         made = create('key')
-        with dying('series:deleting', after):
+        with killed('series:deleting', after):
             world.manager.series.delete(made['id'], 'project')
         self.check_going(world, create, made)
         if repeated:
@@ -320,12 +298,12 @@ class TestKilled:
             create('key')
 
     def test_control_without_the_mark_the_series_is_booked_again(
-        self, world, conf, create, dying, monkeypatch
+        self, world, conf, create, killed, monkeypatch
     ):
         made = create()
         monkeypatch.setattr(tx.Tx, 'put_series', lambda *_: None)
         monkeypatch.setattr(idempotency, 'forget_series', lambda *_: None)
-        with dying('series:deleting', 2):
+        with killed('series:deleting', 2):
             world.manager.series.delete(made['id'], 'project')
         settle(world, conf)
         assert windows(world) != []
