@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Refusals of filters and drivers that other packages have."""
 
-import textwrap
 
 from oslo_messaging._drivers import common as rpc_common
 from oslo_messaging._drivers import impl_fake
 import pytest
-from stevedore import extension
 
 from blazar_sched.domain import exception
 from blazar_sched.service.bus import rpc
+from tests import foreign
 
 PARTS = """
     from blazar_sched.domain import exception
@@ -48,29 +47,14 @@ ENTRY_POINTS = """
     [blazar_sched.enforcement]
     AcmeFilter = acme_parts:Filter
 """
-METADATA = """
-    Metadata-Version: 2.1
-    Name: acme-parts
-    Version: 1.0
-"""
 
 
 @pytest.fixture
 def options(tmp_path, monkeypatch):
     """An installed package with a filter and with a resource type."""
-    site = tmp_path / 'site'
-    about = site / 'acme_parts-1.0.dist-info'
-    about.mkdir(parents=True)
-    for path, text in (
-        (site / 'acme_parts.py', PARTS),
-        (about / 'entry_points.txt', ENTRY_POINTS),
-        (about / 'METADATA', METADATA),
-    ):
-        path.write_text(textwrap.dedent(text).lstrip())
-    monkeypatch.syspath_prepend(site)
-    # Where stevedore caches entry points, in memory and in files.
-    monkeypatch.setattr(extension.ExtensionManager, 'ENTRY_POINT_CACHE', {})
-    monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path / 'cache'))
+    foreign.install(
+        tmp_path, monkeypatch, 'acme_parts', PARTS, ENTRY_POINTS
+    )
     return (
         '[enforcement]\nenabled_filters = AcmeFilter,MaxSizeFilter\n'
         'approval_filters = AcmeFilter\n'

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A driver of another package is found by its entry point, and used."""
 
-import textwrap
 
 import pytest
-from stevedore import extension
 
 from blazar_sched.domain import exception
 from blazar_sched.domain.demand import Other
+from tests import foreign
 
 DRIVER = """
     from blazar_sched.domain import exception
@@ -34,29 +33,14 @@ ENTRY_POINT = """
     [blazar_sched.resources]
     acme:licence = acme_licence:LicenceResource
 """
-METADATA = """
-    Metadata-Version: 2.1
-    Name: acme-licence
-    Version: 1.0
-"""
 
 
 @pytest.fixture
 def package(tmp_path, monkeypatch):
     """An installed package with another resource type."""
-    site = tmp_path / 'site'
-    about = site / 'acme_licence-1.0.dist-info'
-    about.mkdir(parents=True)
-    for path, text in (
-        (site / 'acme_licence.py', DRIVER),
-        (about / 'entry_points.txt', ENTRY_POINT),
-        (about / 'METADATA', METADATA),
-    ):
-        path.write_text(textwrap.dedent(text).lstrip())
-    monkeypatch.syspath_prepend(site)
-    # Where stevedore caches entry points, in memory and in files.
-    monkeypatch.setattr(extension.ExtensionManager, 'ENTRY_POINT_CACHE', {})
-    monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path / 'cache'))
+    foreign.install(
+        tmp_path, monkeypatch, 'acme_licence', DRIVER, ENTRY_POINT
+    )
 
 
 @pytest.mark.row('C8', 'C9')
