@@ -585,15 +585,21 @@ def _series_by_present_start():
 
 def _series_booked_anew():
     """A series that rolls on books what is booked already."""
-    real = series._due
+    real = series.AllSeries._changed
 
-    def due(known, now, until):
-        return real(
-            dataclasses.replace(known, booked_until=0), now, until
+    def changed(all_series, known, new, at, now):
+        change = real(all_series, known, new, at, now)
+        return dataclasses.replace(
+            change,
+            due=all_series._due(dataclasses.replace(new, booked_until=0), now),
         )
 
     return _patched(
-        _occurrences_not_unique(), mock.patch.object(series, '_due', due)
+        _occurrences_not_unique(),
+        mock.patch.object(series.AllSeries, '_changed', changed),
+        mock.patch.object(
+            tx.PlacingTx, 'booked_occurrences', lambda *_: set()
+        ),
     )
 
 
