@@ -49,6 +49,8 @@ class Lending:
         the time of the first look at the units in epoch seconds: each burst
         that is larger than all later bursts, the oldest first
     :ivar before: how many units were in use before the last burst
+    :ivar began: whether anything was to be lent at any look so far: the bursts
+        count from then on, also while nothing is to be lent
     """
 
     lent: Units = dataclasses.field(default_factory=dict)
@@ -58,6 +60,7 @@ class Lending:
     used: int = 0
     bursts: Sequence[Sequence[int]] = dataclasses.field(default_factory=list)
     before: int = 0
+    began: bool = False
 
     @classmethod
     def decode(cls, made: Mapping[str, Any]) -> Self:
@@ -188,6 +191,7 @@ def next_lending(
     going = {h for h in strays if lent.get(h, 0) < units.get(h, 0)}
     return dataclasses.replace(
         looked, lent=_some(lent), recalled=recalled, told=sum(lent.values()),
+        began=looked.began or lends,
     ).waiting(going, now)
 
 

@@ -125,6 +125,24 @@ def test_the_reserve_is_what_was_booted_at_once(world, slots):
     assert sum(lent(world, lease).values()) == 7
 
 
+def test_the_reserve_is_what_was_booted_at_once_during_a_recall(world, slots):
+    """An owner recalls all before a burst, and lends again afterwards."""
+    lease = started(world, slots(8, 1, lend=True))
+    world.leases.recall(lease.id, lease.project_id)
+    look(world, 5)
+    look(world, 5)
+    servers = [boot(world, lease, 'a') for _ in range(5)]
+    look(world, 5)
+    for server in servers:
+        del world.nova.stored[server.uuid]
+    look(world, 5)
+    world.leases.update(lease.id, None, {'reservations': [
+        {'id': lease.reservations[0].id, 'lend': True},
+    ]})
+    look(world, 5)
+    assert sum(lent(world, lease).values()) == 3
+
+
 @pytest.mark.row('F110')
 def test_the_reserve_is_filled_again_without_anybody_leaving(world, whole):
     lease = started(world, whole(4, 4, lend=True))
