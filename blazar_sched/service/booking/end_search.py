@@ -110,13 +110,19 @@ class EndSearch:
 
         O(log of the seconds to the asked end) dry runs.
 
-        :returns: the present end if no later end is accepted
+        :returns: the present end if no later end is accepted; if the search
+            is given up, an end that is accepted
         :raises TooManyRequests: if too many searches run or wait already
         """
         lease = self._read(self._ledger)
         with self._windows.turn(lease.project_id):
             self._budget = self._windows.budget()
             return self._latest(lease, self._ledger.dry_run)
+
+    @property
+    def is_given_up(self) -> bool:
+        """Whether there was no time for further tries."""
+        return self._budget.is_spent
 
     def extension(self, tx: PlacingTx, end: int | None = None) -> Extension:
         """Return the extension at the revision of a transaction.
@@ -135,7 +141,7 @@ class EndSearch:
             return Extension(old.end, end, None)
         later = self._next(end)
         refusal = self._refusal(dry_run, later)
-        if refusal is None and not self._budget.is_spent:
+        if refusal is None and not self.is_given_up:
             raise Outdated
         return Extension(
             old.end, end, refusal, None if refusal else later
@@ -149,7 +155,7 @@ class EndSearch:
 
         def fits(end: int) -> bool:
             return (
-                not self._budget.is_spent
+                not self.is_given_up
                 and self._refusal(dry_run, end) is None
             )
 

@@ -12,6 +12,8 @@ import functools
 from typing import Any
 from typing import TypeVar
 
+from blazar_sched.domain import duration
+from blazar_sched.domain import exception
 from blazar_sched.domain.lease import Lease
 from blazar_sched.service.booking.booking import Bookings
 from blazar_sched.service.booking.end_search import EndSearch
@@ -71,12 +73,21 @@ class Extensions:
         `Leases.update`.
 
         :raises BlazarSchedError: as `Leases.update`
+        :raises Unavailable: if the search is given up because it takes too
+            long
         """
         asked = values['end']
 
         def update(settle: Callable[[PlacingTx], Extension]) -> Lease:
             def choose_end(tx: PlacingTx) -> dict[str, int]:
                 found = settle(tx)
+                if found.searched_until is not None:
+                    raise exception.Unavailable(
+                        'the search for the latest end was given up because '
+                        'it took too long; the lease could end at '
+                        f'{duration.format_time(found.end)}',
+                        field='end_date',
+                    )
                 later = found.end > found.present
                 return {'end': found.end if later else asked}
 

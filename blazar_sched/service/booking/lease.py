@@ -377,8 +377,8 @@ class Leases:
         """Return the refusal of a changed lease with the last end with room.
 
         The refusal also says what is in the way. No end is offered where the
-        change would also be refused without a later end, or to a lease that
-        has more than resources on hosts.
+        change would also be refused without a later end, to a lease that has
+        more than resources on hosts, or if the search is given up.
         """
         old = self._ledger.owned_lease(lease_id, project_id)
         new = self._bookings.drafts.changed(old, values, now)
@@ -392,9 +392,12 @@ class Leases:
         ):
             others = {k: v for k, v in values.items() if k != 'duration'}
             try:
-                end = self.end_search(
+                search = self.end_search(
                     lease_id, project_id, others, new.end
-                ).ahead()
+                )
+                found = search.ahead()
+                if not search.is_given_up:
+                    end = found
             except exception.TooManyRequests:
                 return refusal
             except exception.InvalidInput:

@@ -85,6 +85,13 @@ def create(api, *reservations, headers=ALICE, query='', **body):
     })
 
 
+def update(api, lease, hours, **more):
+    """Request that a lease ends so many hours after the first hour."""
+    return api.simulate_put(f'/v1/leases/{lease["id"]}', headers=ALICE, json={
+        'end_date': text(FIRST + hours * HOUR), **more,
+    })
+
+
 def created(answer):
     assert answer.status_code == 201, answer.text
     lease = answer.json['lease']
@@ -321,15 +328,38 @@ class TestBudget:
         assert refused.json['offer']['start_date'] is None
         assert len(service.reads) <= 6
 
-    def test_an_extension(self, api, service):
+    @pytest.fixture
+    def lease(self, api, service):
+        """A lease that can be prolonged by 999 hours."""
         lease = create(api, HOST).json['lease']
         book_hours(api, HOSTS, 1000, 1001)
         service.reads.clear()
+        return lease
+
+    def test_an_extension(self, api, service, lease):
         path = f'/v1/leases/{lease["id"]}/extension'
         shown = api.simulate_get(path, headers=ALICE).json['extension']
         assert shown['searched_until'] > shown['end_date']
         assert shown['limited_by'] is None
         assert len(service.reads) <= 8
+
+    def test_an_update_as_far_as_possible(self, api, lease):
+        """The lease is not prolonged by the few seconds that were tried."""
+        answer = update(api, lease, 2000, as_far_as_possible=True)
+        assert answer.status_code == 503
+        assert answer.headers['Retry-After']
+        assert 'the search' in answer.json['error_message']
+        path = f'/v1/leases/{lease["id"]}'
+        shown = api.simulate_get(path, headers=ALICE).json['lease']
+        assert shown['end_date'] == lease['end_date']
+        # A single try is enough for this end.
+        answer = update(api, lease, 900, as_far_as_possible=True)
+        assert answer.status_code == 200
+
+    def test_the_offer_of_a_refused_end(self, api, lease):
+        refused = update(api, lease, 2000)
+        assert refused.status_code == 409
+        assert refused.json['offer']['end_date'] is None
 
 
 class TestTurns:
