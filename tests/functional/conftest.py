@@ -20,6 +20,7 @@ from blazar_sched.service.bus import rpc
 from blazar_sched.service.clients.neutron import Neutron
 from blazar_sched.service.manager.manager import Manager
 from tests import loopback
+from tests.standins import processor
 from tests.standins.clients import add_compute_node
 from tests.standins.clients import Nova
 from tests.standins.clients import Placement
@@ -65,7 +66,8 @@ def service(empty_ledger, tmp_path, monkeypatch, options):
     for n in range(1, 5):
         add_compute_node(nova, placement, f'compute-{n}', 16, 65536, 1000)
     manager = Manager(
-        conf, nova, placement, neutron=Neutron(NeutronApi())
+        conf, nova, placement, neutron=Neutron(NeutronApi()),
+        thread_time=processor.ticking(),
     )
     manager.start()
     bus = rpc.Client(rpc.transport(conf))

@@ -16,6 +16,7 @@ from blazar_sched.service import faults
 from blazar_sched.service.clients.neutron import Neutron
 from blazar_sched.service.clients.nova import Server
 from blazar_sched.service.manager.manager import Manager
+from tests.standins import processor
 from tests.standins.clients import add_compute_node
 from tests.standins.clients import Nova
 from tests.standins.clients import Placement
@@ -73,6 +74,7 @@ class ManagerInMemory:
         return Manager(
             conf, self.nova, self.placement, self.clock, self.monotonic,
             self.wait, neutron=Neutron(self.neutron),
+            thread_time=processor.ticking(),
         )
 
     @property
