@@ -418,35 +418,37 @@ def test_a_measurement_that_comes_too_late_is_not_written(
 
 def test_few_reports_are_made_at_a_time(world, monkeypatch):
     """One runs; another project has its turn while one has all of its own."""
-    turns_ = world.manager.usages._turns
-    with contextlib.ExitStack() as stack:
+    with holding(world.manager.usages._turns) as hold:
         for _ in range(turns.MAX_OF_ONE):
-            stack.enter_context(taken(turns_, 'p'))
+            hold('p')
         with pytest.raises(exception.TooManyRequests) as refusal:
             report(world, project_id='p')
         assert refusal.value.retry_after
-        stack.enter_context(taken(turns_, 'q'))
+        hold('q')
     assert report(world, project_id='p') == {}
 
 
 @contextlib.contextmanager
-def taken(turns_, owner):
-    """Have a request of an owner run or wait in the block."""
-    go_on = threading.Event()
+def holding(turns_):
+    """Return a function that has a request run or wait in the block."""
+    go_on, threads = threading.Event(), []
 
-    def hold():
+    def run(owner):
         with turns_.take(owner, wait=30):
             go_on.wait(30)
 
-    thread = threading.Thread(target=hold)
-    before = turns_._owners[owner]
-    thread.start()
-    waiting.until(lambda: turns_._owners[owner] > before)
+    def hold(owner):
+        before = turns_._owners[owner]
+        threads.append(threading.Thread(target=run, args=(owner,)))
+        threads[-1].start()
+        waiting.until(lambda: turns_._owners[owner] > before)
+
     try:
-        yield
+        yield hold
     finally:
         go_on.set()
-        thread.join()
+        for thread in threads:
+            thread.join()
 
 
 class History:
