@@ -132,6 +132,21 @@ def _take_slots(
     return {name: demand.times(count) for name, count in taken.items()}
 
 
+def first_hosts(
+    room: Room, candidates: Candidates, demand: Demand, count: int
+) -> list[str]:
+    """Return up to `count` hosts with room, those that are preferred first.
+
+    :param candidates: hosts with one cleaning time, which `room` includes
+    """
+    if demand.whole:
+        return room.pick_untaken(candidates.rows, count)
+    if not demand.affinity:
+        return room.fullest(candidates.rows, count, demand.slot)
+    rows = room.fitting(candidates.rows, demand.slot, demand.most)
+    return room.fullest(rows, count, demand.slot, demand.most)
+
+
 def place_hosts(
     room: Room,
     candidates: Candidates,

@@ -22,6 +22,7 @@ from blazar_sched import ext
 from blazar_sched.domain import duration
 from blazar_sched.domain import exception
 from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.demand import Demand
 from blazar_sched.domain.demand import Instances
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.lease import Lease
@@ -173,6 +174,7 @@ def _place(
     """
     indexes = placer.replica.indexes
     placed: Allocations = {r.id: [] for r in lease.reservations}
+    placers = placer.ahead(others, old.values(), active)
     with contextlib.ExitStack() as undo:
         if not active:
             # The reservations may exchange hosts.
@@ -190,10 +192,7 @@ def _place(
                 new = _cut_to_window(mine, lease.window)
             else:
                 try:
-                    new = (
-                        placer.keep(r, mine) if active and mine
-                        else placer.choose(r, mine)
-                    )
+                    new = _first_of(placers, r, mine, active)
                 except exception.NotEnoughHostsAvailable as e:
                     raise _NoRoom(r, e, placer.lacking(r, mine)) from e
             undo.enter_context(
@@ -201,6 +200,25 @@ def _place(
             )
             placed[r.id] = new
     return placed
+
+
+def _first_of(
+    placers: Sequence['Placer'],
+    reservation: Reservation,
+    old: Sequence[Allocation],
+    active: bool,
+) -> list[Allocation]:
+    """Place a reservation by the first placer that finds room.
+
+    :raises NotEnoughHostsAvailable: as the last placer does
+    """
+    *first, last = placers
+    for each in first:
+        with contextlib.suppress(exception.NotEnoughHostsAvailable):
+            return _first_of([each], reservation, old, active)
+    if active and old:
+        return last.keep(reservation, old)
+    return last.choose(reservation, old)
 
 
 def _cut_to_window(
@@ -238,12 +256,51 @@ def new_id() -> str:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Placer:
-    """The placing of single reservations of a lease over one window."""
+    """The placing of single reservations of a lease over one window.
+
+    :param only: the hosts to choose from, None for all hosts
+    """
 
     replica: state.Replica
     project_id: str
     window: Window
     options: Options
+    only: Collection[str] | None = None
+
+    def ahead(
+        self,
+        reservations: Iterable[Reservation],
+        old: Iterable[Iterable[Allocation]],
+        active: bool = False,
+    ) -> 'list[Placer]':
+        """Return the placers for the reservations of a lease.
+
+        A look at all hosts for each of the reservations would take too long.
+        The first placer chooses from the hosts that the lease has, and from as
+        many of the hosts that come first for each kind of the reservations as
+        the reservations can take: it chooses as the last placer does, which
+        chooses from all hosts and is for a reservation that finds no room.
+
+        :param old: the present allocations of the lease
+        :param active: whether the lease has started
+        """
+        placed = [r for r in reservations if r.demand.is_on_hosts(active)]
+        # One of each kind.
+        kinds: list[Reservation] = []
+        for r in placed:
+            if not any(_is_alike(r.demand, each.demand) for each in kinds):
+                kinds.append(r)
+        if 2 * len(kinds) > len(placed):
+            return [self]
+        most = sum(r.demand.most for r in placed)
+        found = {a.host for many in old for a in many}
+        for r in kinds:
+            for room, part in self.room(r).parts(self.candidates(r)):
+                found.update(
+                    host_selection.first_hosts(room, part, r.demand, most)
+                )
+        only = [uuid for uuid in self.replica.hosts if uuid in found]
+        return [dataclasses.replace(self, only=only), self]
 
     def room(
         self, reservation: Reservation, ignore: str | None = None
@@ -305,7 +362,7 @@ class Placer:
         """
         return self.replica.catalog.candidates(
             reservation, self.project_id, self.options.default, kept,
-            self.options.spares, started,
+            self.options.spares, started, self.only,
         )
 
     def keep(
@@ -412,6 +469,13 @@ class Placer:
         return list(
             with_slots(reservation, self.window, kept, added or {}).values()
         )
+
+
+def _is_alike(one: Demand, other: Demand) -> bool:
+    """Tell whether hosts come in the same order for two demands."""
+    return one.kind == other.kind and (
+        not one.affinity or one.most == other.most
+    )
 
 
 @contextlib.contextmanager

@@ -122,6 +122,7 @@ def _in_order(
         } | {a.host: a for a in reduced if a.reservation_id == r.id}
         for r in lease.reservations
     }
+    placers = [*placers[0].ahead(order, old.values())[:-1], *placers]
     with contextlib.ExitStack() as undo:
         for r in lease.reservations:
             undo.enter_context(indexes.removed(old[r.id]))

@@ -202,6 +202,7 @@ class Catalog:
         kept: Iterable[str] = (),
         spares: bool = False,
         started: bool = False,
+        only: Collection[str] | None = None,
     ) -> Candidates:
         """Return the hosts that a reservation of the project may use.
 
@@ -211,13 +212,14 @@ class Catalog:
         :param spares: whether the reservation may use spare hosts
         :param started: whether the reservation has started, and therefore
             keeps its hosts whatever they have become
+        :param only: the hosts to choose from, None for all hosts
         :raises InvalidInput: if a requirement is wrong
         """
         demand = reservation.demand
         return self.meeting(
             demand.requirement(), project_id, kept,
             demand.default_of(default), demand.request_groups(), spares,
-            started,
+            started, only,
         )
 
     def meeting(
@@ -229,6 +231,7 @@ class Catalog:
         groups: RequestGroups = NO_GROUPS,
         spares: bool = False,
         started: bool = False,
+        only: Collection[str] | None = None,
     ) -> Candidates:
         """Return the hosts that meet a requirement, for a project.
 
@@ -242,6 +245,7 @@ class Catalog:
         :param spares: whether the hosts may be spare
         :param started: whether the hosts in `kept` need not meet the
             requirement
+        :param only: the hosts to choose from, None for all hosts
         """
         wanted = requirements.all_of(requirement, default)
         limiting = self._limiting(groups)
@@ -265,10 +269,11 @@ class Catalog:
             if uuid not in found.hosts
             and self._may_keep(uuid, requirement, groups, started)
         )
-        if not closed:
+        if not closed and only is None:
             return found
+        open_ = found.hosts if only is None else found.known(only)
         return dataclasses.replace(
-            self.among([*found.hosts, *closed]), closed=closed
+            self.among([*open_, *closed]), closed=closed
         )
 
     def visible(

@@ -18,6 +18,7 @@ from blazar_sched.placing import lease_placing
 from blazar_sched.placing import reallocation
 from blazar_sched.placing.options import DEFAULT_OPTIONS
 from blazar_sched.placing.options import Options
+from blazar_sched.placing.room import Room
 from blazar_sched.replica import record
 from tests.unit.placing.placements import FLAVOR
 from tests.unit.placing.placements import GPU
@@ -107,6 +108,66 @@ def test_a_lease_finds_room_and_grows(
             assert_complete(r, again[r.id])
             if active:
                 assert_kept(placed[r.id], again[r.id])
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    HOSTS, st.lists(st.tuples(WINDOWS, RESERVATIONS), max_size=3), WINDOWS,
+    RESERVATIONS, WINDOWS, st.booleans(), st.integers(0, 3),
+)
+def test_a_look_ahead_changes_no_choice(
+    hosts, others, window, wanted, later, active, cleaning
+):
+    """The hosts that equal reservations choose from are enough."""
+    options = Options(cleaning)
+
+    def names(placed):
+        return placed and [
+            [(a.host, dict(a.amounts)) for a in many]
+            for many in placed.values()
+        ]
+
+    def answers():
+        world = Placements(hosts)
+        for n, (when, theirs) in enumerate(others):
+            world.place(
+                make_lease(f'other-{n}', 'theirs', when, theirs), when
+            )
+        mine = make_lease('mine', 'mine', window, 3 * wanted)
+        yield names(world.place(mine, window, options=options))
+        yield names(world.place(mine, later, active, options))
+
+    ahead = list(answers())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            lease_placing.Placer, 'ahead', lambda self, *more: [self]
+        )
+        assert ahead == list(answers())
+
+
+def test_equal_reservations_look_at_all_hosts_only_once(monkeypatch):
+    """Other commits wait for the placing of a large lease."""
+    looked = []
+    real = Room._pick
+
+    def pick(self, rows, *more):
+        looked.append(len(rows))
+        return real(self, rows, *more)
+
+    monkeypatch.setattr(Room, '_pick', pick)
+    slot = {'resources': {'VCPU': 1}, 'amount': 1, 'affinity': None}
+    window = Window(0, 1)
+    mine = make_lease('mine', 'mine', window, [('flavor:instance', slot)] * 20)
+    counts = []
+    for number in (100, 1000):
+        world = Placements([
+            make_host(str(n), 4, 0, False, (), 'cheap') for n in range(number)
+        ])
+        looked.clear()
+        world.place(mine, window)
+        world.place(mine, Window(0, 2))
+        counts.append(sum(looked))
+    assert counts[1] - counts[0] == 2 * 900
 
 
 @pytest.mark.parametrize('active', [True, False])
@@ -338,13 +399,22 @@ def test_a_lease_without_room_is_tried_in_few_orders(
     different, orders_tried, monkeypatch
 ):
     """Of a hundred equal reservations, there is one order."""
-    chosen = []
+    chosen, failed = [], set()
     choose = lease_placing.Placer.choose
-    monkeypatch.setattr(
-        lease_placing.Placer, 'choose',
-        lambda placer, reservation, *args: chosen.append(reservation.id)
-        or choose(placer, reservation, *args),
-    )
+
+    def count(placer, reservation, *args):
+        # What finds no room on the first hosts is placed again on all hosts.
+        if reservation.id not in failed:
+            chosen.append(reservation.id)
+        failed.discard(reservation.id)
+        try:
+            return choose(placer, reservation, *args)
+        except exception.NotEnoughHostsAvailable:
+            if placer.only is not None:
+                failed.add(reservation.id)
+            raise
+
+    monkeypatch.setattr(lease_placing.Placer, 'choose', count)
     window = Window(0, 1)
     lease = make_lease('lease', 'mine', window, [
         ('flavor:instance', {
