@@ -183,8 +183,8 @@ class Lab:
              if n > recalled},
             {hosts[name]: recalled for name in units if recalled},
         )
-        self.ledger.commit(lambda tx: tx.set_reservation_made(
-            reservation_id, lending.encode()
+        self.ledger.commit(lambda tx: tx.set_reservations_made(
+            {reservation_id: lending.encode()}
         ))
         self.sync()
 

@@ -309,8 +309,8 @@ class TestNarrowing:
             for name in names:
                 lab.cloud.api.add_host_to_aggregate(aggregate['id'], name)
             lab.ledger.commit(
-                lambda tx: tx.set_reservation_made(
-                    id_, {'aggregate_uuid': aggregate['uuid']}
+                lambda tx: tx.set_reservations_made(
+                    {id_: {'aggregate_uuid': aggregate['uuid']}}
                 )
             )
             lab.sync()

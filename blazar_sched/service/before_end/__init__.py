@@ -142,7 +142,7 @@ class Actions:
             for r in reservations:
                 made = {**r.made, when: done}
                 made.pop(FAILED[when], None)
-                tx.set_reservation_made(r.id, made)
+                tx.set_reservations_made({r.id: made})
 
         self._ledger.write(work)
 

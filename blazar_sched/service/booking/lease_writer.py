@@ -2,7 +2,6 @@
 """Placing leases and writing them, as a part of a commit."""
 
 from collections.abc import Collection
-from collections.abc import Iterable
 from collections.abc import Sequence
 import dataclasses
 import itertools
@@ -291,10 +290,9 @@ def _check_hosts_kept(
             )
 
 
-def _put_paths(tx: PlacingTx, displaced: Iterable[Instance]) -> None:
+def _put_paths(tx: PlacingTx, displaced: Collection[Instance]) -> None:
     """Write the paths of the instances that a lease displaces."""
-    for each in displaced:
-        tx.put_instance(each)
+    tx.put_instances(displaced)
 
 
 def _forget_leavable(tx: PlacingTx) -> None:

@@ -128,7 +128,7 @@ def _note_use(tx: PlacingTx, lease_id: str, now: int) -> int | None:
         note = {_NOTIFIED_AT: _notified_at(lease) or now}
     for r in _watched(lease):
         made = {k: v for k, v in r.made.items() if k != _NOTIFIED_AT}
-        tx.set_reservation_made(r.id, {**made, **note})
+        tx.set_reservations_made({r.id: {**made, **note}})
     notified_at = note.get(_NOTIFIED_AT)
     if notified_at == now:
         notifier.lease(tx, LEASE_UNUSED, lease)

@@ -186,14 +186,17 @@ class Transitions:
         degraded = None if over else closing or _is_degraded(lease, opened)
 
         def write(tx: Tx) -> None:
-            for reservation in lease.reservations:
-                outcome = opened.get(reservation.id)
-                if outcome is not None:
-                    tx.set_reservation_made(
-                        reservation.id,
-                        {**_done(reservation), **outcome.made},
-                        outcome.missing_resources,
-                    )
+            tx.set_reservations_made(
+                {
+                    r.id: {**_done(r), **opened[r.id].made}
+                    for r in lease.reservations if r.id in opened
+                },
+                {
+                    id_: outcome.missing_resources
+                    for id_, outcome in opened.items()
+                    if outcome.missing_resources is not None
+                },
+            )
             tx.set_lease_status(
                 lease.id, states.LEASE_ACTIVE, now, degraded
             )
@@ -342,10 +345,10 @@ def fail(
     :param reasons: the reasons, of the reservations whose action was not done
     """
     when = ON_START if event.event_type == AFTER_START_LEASE else BEFORE_END
-    for r in lease.reservations:
-        if r.id in reasons:
-            failed = {FAILED[when]: reasons[r.id]}
-            tx.set_reservation_made(r.id, {**r.made, **failed})
+    tx.set_reservations_made({
+        r.id: {**r.made, FAILED[when]: reasons[r.id]}
+        for r in lease.reservations if r.id in reasons
+    })
     if states.LEASE_ERROR not in state_machine.allowed(
         state_machine.LEASE, lease.status
     ):
@@ -439,11 +442,10 @@ def _release_servers(tx: Tx, lease: Lease, now: int) -> None:
 def _set_reservations(
     tx: Tx, lease: Lease, status: str, now: int
 ) -> None:
-    for reservation in lease.reservations:
-        if status in state_machine.allowed(
-            state_machine.RESERVATION, reservation.status
-        ):
-            tx.set_reservation_status(reservation.id, status, now)
+    tx.set_reservations_status([
+        r.id for r in lease.reservations
+        if status in state_machine.allowed(state_machine.RESERVATION, r.status)
+    ], status, now)
 
 
 def conclude(

@@ -97,8 +97,7 @@ def _forget(services: base.Services, lease: Lease) -> None:
             # The objects that the start has created meanwhile are the
             # lease's own.
             return
-        for reservation in known.reservations:
-            tx.set_reservation_made(reservation.id, {})
+        tx.set_reservations_made({r.id: {} for r in known.reservations})
 
     # The lease may have been deleted meanwhile.
     with contextlib.suppress(exception.NotFound):

@@ -137,9 +137,7 @@ def _write_servers(
     replica = state.Replica(accounting.LedgerAccounting)
     replica.apply(0, tx.records)
     nodes = {host.hypervisor_hostname: host.uuid for host in plan.hosts}
-    for server in servers:
-        tx.put_instance(
-            instance_record.make(
-                replica, nodes[server.node or ''], server, now
-            )
-        )
+    tx.put_instances([
+        instance_record.make(replica, nodes[server.node or ''], server, now)
+        for server in servers
+    ])

@@ -13,6 +13,7 @@ from blazar_sched.domain.instance import Stay
 from blazar_sched.replica import record
 from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import models
+from blazar_sched.service.ledger import rows
 
 
 def from_row(row: Any) -> Instance:
@@ -56,20 +57,42 @@ def put(
     connection: sa.Connection, new: Instance
 ) -> list[record.Record]:
     """Insert or update an instance; return the records."""
-    old = get(connection, new.uuid)
-    if old == new:
-        return []
-    row = dataclasses.asdict(new)
-    row['path'] = [dataclasses.astuple(stay) for stay in new.path] or None
-    if old is None:
-        connection.execute(sa.insert(models.Instance).values(row))
-    else:
+    return put_all(connection, [new])
+
+
+def put_all(
+    connection: sa.Connection, new: Collection[Instance]
+) -> list[record.Record]:
+    """Insert or update instances; return the records of what has changed.
+
+    Three statements, however many instances there are.
+    """
+    uuids = [each.uuid for each in new]
+    known = {
+        each.uuid: each
+        for each in _select(connection, models.Instance.uuid.in_(uuids))
+    } if uuids else {}
+    changed = [each for each in new if known.get(each.uuid) != each]
+    rows.add(connection, models.Instance, [
+        _row(each) for each in changed if each.uuid not in known
+    ])
+    updates = [
+        {'known': each.uuid, **_row(each)}
+        for each in changed if each.uuid in known
+    ]
+    if updates:
         connection.execute(
             sa.update(models.Instance)
-            .where(models.Instance.uuid == new.uuid)
-            .values(row)
+            .where(models.Instance.uuid == sa.bindparam('known')),
+            updates,
         )
-    return [record.encode(new)]
+    return list(map(record.encode, changed))
+
+
+def _row(instance: Instance) -> dict[str, Any]:
+    row = dataclasses.asdict(instance)
+    row['path'] = [dataclasses.astuple(stay) for stay in instance.path] or None
+    return row
 
 
 def claiming(
@@ -111,16 +134,12 @@ def bind(
         )
         .where(models.Instance.claim.is_not(None), condition)
     ).all()
-    records: list[record.Record] = []
-    for row in found:
-        known = from_row(row)
-        records += put(
-            connection,
-            dataclasses.replace(
-                known, reservation_id=known.claim if row.has else None
-            ),
+    return put_all(connection, [
+        dataclasses.replace(
+            from_row(row), reservation_id=row.claim if row.has else None
         )
-    return records
+        for row in found
+    ])
 
 
 def bind_on(
@@ -142,16 +161,16 @@ def set_ends(
 
     :param ends: the end, by the id of the reservation
     """
-    records: list[record.Record] = []
-    for known in claiming(connection, ends.keys()) if ends else ():
-        end = next(
+    def end(known: Instance) -> int:
+        return next(
             ends[id_] for id_ in (known.claim, known.reservation_id)
             if id_ is not None and id_ in ends
         )
-        records += put(
-            connection, dataclasses.replace(known, end=end, path=())
-        )
-    return records
+
+    return put_all(connection, [
+        dataclasses.replace(known, end=end(known), path=())
+        for known in (claiming(connection, ends.keys()) if ends else ())
+    ])
 
 
 def release(
@@ -163,18 +182,15 @@ def release(
 
     :param end: the new end of the instances, None to keep their ends
     """
-    records: list[record.Record] = []
-    for known in claiming(connection, reservation_ids):
-        records += put(
-            connection,
-            dataclasses.replace(
-                known,
-                end=known.end if end is None else end,
-                reservation_id=None,
-                claim=None,
-            ),
+    return put_all(connection, [
+        dataclasses.replace(
+            known,
+            end=known.end if end is None else end,
+            reservation_id=None,
+            claim=None,
         )
-    return records
+        for known in claiming(connection, reservation_ids)
+    ])
 
 
 def drop(
@@ -188,11 +204,11 @@ def drop(
 
 def drop_paths(connection: sa.Connection, host: str) -> list[record.Record]:
     """Drop the relocation paths that lead to a host."""
-    records: list[record.Record] = []
     path = sa.type_coerce(models.Instance.path, sa.Text)
-    for known in _select(connection, path.contains(host)):
-        records += put(connection, dataclasses.replace(known, path=()))
-    return records
+    return put_all(connection, [
+        dataclasses.replace(known, path=())
+        for known in _select(connection, path.contains(host))
+    ])
 
 
 def delete(connection: sa.Connection, uuid: str) -> list[record.Record]:
@@ -219,6 +235,7 @@ class Writes(access.Writes):
     """The changes of instances."""
 
     put_instance = access.noted(put)
+    put_instances = access.noted(put_all)
     bind_instances = access.noted(bind_on)
     release_instances = access.noted(release)
     delete_instance = access.noted(delete)

@@ -266,43 +266,56 @@ def drop(
     return records
 
 
-def set_columns(
-    connection: sa.Connection, reservation_id: str, **values: Any
+def _update(
+    connection: sa.Connection, changes: Sequence[dict[str, Any]]
 ) -> None:
-    """Update the columns in `values` that are not None.
+    """Update the columns of reservations, which are named by `id`.
 
-    :raises NotFound: if there is no such reservation
+    One statement, however many reservations there are. All changes are of the
+    same columns.
     """
-    changed = connection.execute(
+    if not changes:
+        return
+    columns = changes[0].keys() - {'id'}
+    connection.execute(
         sa.update(models.Reservation)
-        .where(models.Reservation.id == reservation_id)
-        .values({k: v for k, v in values.items() if v is not None})
+        .where(models.Reservation.id == sa.bindparam('key'))
+        .values({name: sa.bindparam(f'new_{name}') for name in columns}),
+        [
+            {'key': each['id'], **{f'new_{c}': each[c] for c in columns}}
+            for each in changes
+        ],
     )
-    if changed.rowcount != 1:
-        raise exception.NotFound(f'reservation {reservation_id} not found')
 
 
 def set_made(
     connection: sa.Connection,
-    reservation_id: str,
-    made: Mapping[str, Any],
-    missing_resources: bool | None = None,
+    made: Mapping[str, Mapping[str, Any]],
+    missing: Mapping[str, bool] | None = None,
 ) -> list[record.Record]:
-    """Write only the objects that were created for a reservation.
+    """Write only the objects that were created for reservations.
 
-    :param missing_resources: the new flag, None to keep the flag
-    :returns: the record, if the record has changed
+    :param made: the objects, by the id of the reservation
+    :param missing: the new flags of missing resources, likewise; the others
+        keep their flags
+    :returns: the records that have changed
     :raises NotFound: if there is no such reservation
     """
-    before = records(connection, [reservation_id])
-    set_columns(
-        connection,
-        reservation_id,
-        made=dict(made),
-        missing_resources=missing_resources,
-    )
-    after = records(connection, [reservation_id])
-    return [] if before == after else list(map(record.encode, after.values()))
+    if not made:
+        return []
+    _require(connection, made)
+    before = records(connection, made)
+    _update(connection, [
+        {'id': id_, 'made': dict(each)} for id_, each in made.items()
+    ])
+    _update(connection, [
+        {'id': id_, 'missing_resources': flag}
+        for id_, flag in (missing or {}).items()
+    ])
+    return [
+        record.encode(each) for id_, each in records(connection, made).items()
+        if each != before[id_]
+    ]
 
 
 def set_leavable(
@@ -316,46 +329,50 @@ def set_leavable(
     made = connection.execute(
         sa.select(models.Reservation.id, models.Reservation.made)
         .where(models.Reservation.id.in_(found))
-    ).all()
-    return [
-        each
-        for id_, old in made
-        for each in set_made(
-            connection, id_, {**old, LEAVABLE: found[id_]}
-        )
-    ]
+    )
+    return set_made(connection, {
+        id_: {**old, LEAVABLE: found[id_]} for id_, old in made
+    })
 
 
 def set_status(
-    connection: sa.Connection,
-    reservation_id: str,
-    status: str,
-    now: int,
-    missing_resources: bool | None = None,
-    resources_changed: bool | None = None,
+    connection: sa.Connection, ids: Collection[str], status: str, now: int
 ) -> list[record.Record]:
-    """Write a reservation's status, and the flags that are not None.
+    """Write a status of reservations.
 
-    The allocations of a reservation that is over are deleted.
+    The allocations of reservations that are over are deleted.
 
     :returns: the records of what has changed
     :raises NotFound: if there is no such reservation
     """
-    set_columns(
-        connection,
-        reservation_id,
-        status=status,
-        updated_at=now,
-        missing_resources=missing_resources,
-        resources_changed=resources_changed,
+    if not ids:
+        return []
+    _require(connection, ids)
+    connection.execute(
+        sa.update(models.Reservation)
+        .where(models.Reservation.id.in_(ids))
+        .values(status=status, updated_at=now)
     )
     if status != states.RESERVATION_DELETED:
         return []
-    floating_ip.drop_allocations(connection, [reservation_id])
+    floating_ip.drop_allocations(connection, ids)
     return [
-        *allocation.put(connection, reservation_id, (), now),
-        _gone(reservation_id),
+        *allocation.put_all(connection, dict.fromkeys(ids, ()), now),
+        *map(_gone, ids),
     ]
+
+
+def _require(connection: sa.Connection, ids: Collection[str]) -> None:
+    """Refuse reservations that there are not.
+
+    :raises NotFound: naming the first of them
+    """
+    known = connection.scalars(
+        sa.select(models.Reservation.id).where(models.Reservation.id.in_(ids))
+    ).all()
+    for id_ in ids:
+        if id_ not in known:
+            raise exception.NotFound(f'reservation {id_} not found')
 
 
 def records(
@@ -394,8 +411,8 @@ class Reads(access.Reads):
 
 
 class Writes(access.Writes):
-    """The changes of single reservations."""
+    """The changes of reservations without their leases."""
 
     set_leavable_hosts = access.noted(set_leavable)
-    set_reservation_made = access.noted(set_made)
-    set_reservation_status = access.noted(set_status)
+    set_reservations_made = access.noted(set_made)
+    set_reservations_status = access.noted(set_status)

@@ -197,8 +197,7 @@ class Healer:
             raise exception.NotEnoughHostsAvailable(
                 'no other host has enough capacity', field='reservations'
             )
-        for id_, after in placed.items():
-            tx.put_allocations(id_, after, now)
+        tx.put_all_allocations(placed, now)
         short = _short_classes(tx, old, placed, now)
         reservations = [
             lending.held(_marked(

@@ -34,7 +34,6 @@ from blazar_sched.service.clients.placement import Placement
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.reader import Reader
 from blazar_sched.service.ledger.tx import PlacingTx
-from blazar_sched.service.ledger.tx import Tx
 from blazar_sched.service.resources.freepool import Freepool
 from blazar_sched.service.upkeep import host_settings
 
@@ -140,10 +139,10 @@ class Hosts:
                     if wanted.uuid in each.hosts and each.end > now
                 ),
             ))
-            for server in servers:
-                tx.put_instance(
-                    instance_record.make(replica, host.uuid, server, now)
-                )
+            tx.put_instances([
+                instance_record.make(replica, host.uuid, server, now)
+                for server in servers
+            ])
             return host
 
         return self._ledger.commit(work)
@@ -498,14 +497,14 @@ class Hosts:
         :raises PropertyNotFound: if no host has the capability
         """
 
-        def work(tx: Tx) -> None:
-            if not any(name in h.capabilities for h in tx.hosts()):
-                raise exception.PropertyNotFound(
-                    f'no host has the property {name!r}', field='property'
-                )
-            tx.put_property(name, private)
-
-        self._ledger.write(work)
+        # Read ahead: the write, for which all others wait, reads no hosts.
+        if not self._ledger.read_replica(lambda replica: any(
+            name in host.capabilities for host in replica.hosts.values()
+        )):
+            raise exception.PropertyNotFound(
+                f'no host has the property {name!r}', field='property'
+            )
+        self._ledger.write(lambda tx: tx.put_property(name, private))
         return {'property': name, 'private': private}
 
 

@@ -338,7 +338,7 @@ def _put(tx: PlacingTx, reservation: Reservation, new: Lending) -> None:
     made = {**reservation.made, **new.encode()}
     if not reservation.lend and new == Lending():
         del made[lending.LENDING]
-    tx.set_reservation_made(reservation.id, made)
+    tx.set_reservations_made({reservation.id: made})
 
 
 def _used(

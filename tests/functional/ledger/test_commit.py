@@ -468,7 +468,7 @@ def test_write_without_records_has_no_revision(store, nouns):
     def work(tx):
         tx.put_property('gpu', True)
         tx.set_lease_status(lease.id, 'ACTIVE', 1, degraded=True)
-        tx.set_reservation_status(lease.reservations[0].id, 'active', 1)
+        tx.set_reservations_status([lease.reservations[0].id], 'active', 1)
         tx.put_lease(tx.lease(lease.id))
 
     store.commit(work)

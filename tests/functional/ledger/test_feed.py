@@ -108,7 +108,7 @@ class Clients:
         if leases := tx.leases():
             for held in self.random.choice(leases).reservations:
                 uuid = self.random.choice(['one', 'another'])
-                tx.set_reservation_made(held.id, {'aggregate_uuid': uuid})
+                tx.set_reservations_made({held.id: {'aggregate_uuid': uuid}})
 
     def delete_lease(self, tx):
         if leases := tx.leases():
@@ -120,7 +120,7 @@ class Clients:
             ended = self.random.choice(leases).reservations[:2]
             tx.release_instances([held.id for held in ended])
             for held in ended:
-                tx.set_reservation_status(held.id, 'deleted', 1)
+                tx.set_reservations_status([held.id], 'deleted', 1)
 
     def _place(self, tx, lease, held):
         """Place a lease on random hosts, usually other ones than before."""
@@ -267,7 +267,7 @@ def test_start_that_makes_the_same_objects_again_has_no_revision(store, nouns):
     store.commit(lambda tx: tx.put_lease(lease))
 
     def revision(made, commit=store.commit):
-        commit(lambda tx: tx.set_reservation_made(held.id, made))
+        commit(lambda tx: tx.set_reservations_made({held.id: made}))
         return store.changes(0, 1)['newest']
 
     first = revision({'aggregate_uuid': 'one'})
@@ -324,7 +324,7 @@ def test_a_reservation_that_is_over_leaves_every_copy(
     follower = open_ledger()
 
     def end(tx):
-        tx.set_reservation_status(over.id, 'deleted', 1)
+        tx.set_reservations_status([over.id], 'deleted', 1)
 
     def rename(tx):
         tx.put_lease(dataclasses.replace(tx.lease(lease.id), name='renamed'))

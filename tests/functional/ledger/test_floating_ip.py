@@ -253,7 +253,7 @@ def test_allocations_of_floating_ips_go_when_the_reservation_is_over(
 ):
     first, second = book(pair[0]), book(pair[1])
     id_ = first.reservations[0].id
-    store.commit(lambda tx: tx.set_reservation_status(id_, 'deleted', 1))
+    store.commit(lambda tx: tx.set_reservations_status([id_], 'deleted', 1))
     assert held(store, first) == []
     assert held(store, second) == pair[1:]
 
@@ -308,7 +308,8 @@ class TestCheck:
 
         def work(tx):
             tx.set_lease_status(lease.id, 'TERMINATED', 1)
-            tx.set_reservation_status(lease.reservations[0].id, 'deleted', 1)
+            (held,) = lease.reservations
+            tx.set_reservations_status([held.id], 'deleted', 1)
             put(tx, lease, pair[:1])
 
         store.commit(work)

@@ -258,7 +258,45 @@ def test_the_status_of_nothing(store):
     with pytest.raises(exception.LeaseNotFound):
         store.commit(lambda tx: tx.set_lease_status('x', 'ACTIVE', 1))
     with pytest.raises(exception.NotFound):
-        store.commit(lambda tx: tx.set_reservation_status('x', 'active', 1))
+        store.commit(lambda tx: tx.set_reservations_status(['x'], 'active', 1))
+
+
+def test_more_reservations_take_no_more_statements(store, nouns, queries):
+    """All other commits wait for each statement of a start."""
+    counts = []
+    for number in (2, 20):
+        lease = nouns.lease(reservations=number)
+        put(store, lease)
+        ids = [r.id for r in lease.reservations]
+
+        def work(tx, ids=ids):
+            tx.set_reservations_made({id_: {'a': id_} for id_ in ids})
+            tx.set_reservations_status(ids, 'active', 1)
+            tx.set_reservations_status(ids, 'deleted', 2)
+
+        queries.clear()
+        store.commit(work)
+        counts.append(len(queries))
+        assert [
+            (r.made, r.status) for r in store.lease(lease.id).reservations
+        ] == [({'a': id_}, 'deleted') for id_ in ids]
+    assert counts[0] == counts[1]
+
+
+def test_more_servers_of_a_host_take_no_more_statements(
+    store, nouns, host, queries
+):
+    counts = []
+    for number in (2, 20):
+        new = [nouns.instance(host) for _ in range(number)]
+        for end in (100, 200):
+            queries.clear()
+            store.commit(lambda tx, new=new, end=end: tx.put_instances(
+                [dataclasses.replace(each, end=end) for each in new]
+            ))
+            counts.append(len(queries))
+    assert counts[:2] == counts[2:]
+    assert {each.end for each in store.instances()} == {200}
 
 
 def test_flags_that_are_not_named_stay(store, nouns):
@@ -268,22 +306,18 @@ def test_flags_that_are_not_named_stay(store, nouns):
 
     def work(tx):
         tx.set_lease_status(lease.id, 'ACTIVE', 5)
-        tx.set_reservation_status(
-            held.id, 'active', 6, missing_resources=True
-        )
+        tx.set_reservations_status([held.id], 'active', 6)
+        tx.set_reservations_made({held.id: {}}, {held.id: True})
 
     store.write(work)
-    store.write(
-        lambda tx: tx.set_reservation_status(
-            held.id, 'error', 7, resources_changed=True
-        )
-    )
+    store.write(lambda tx: tx.set_reservations_made({held.id: {'a': 1}}))
+    store.write(lambda tx: tx.set_reservations_status([held.id], 'error', 7))
     now = store.lease(lease.id)
     assert (now.status, now.degraded) == ('ACTIVE', True)
     assert now.updated_at == 5
     (held,) = now.reservations
     assert (held.status, held.updated_at) == ('error', 7)
-    assert held.missing_resources and held.resources_changed
+    assert held.missing_resources and held.made == {'a': 1}
 
 
 def test_whole_hosts_are_those_of_the_projects_open_leases(store, nouns):

@@ -105,7 +105,7 @@ def test_replicas_hear_nothing_of_leases_that_are_over(store, nouns, host):
     def work(tx):
         tx.add_leases([over, broken], [nouns.allocation(broken, host)])
         for held in over.reservations:
-            tx.set_reservation_status(held.id, 'deleted', 1)
+            tx.set_reservations_status([held.id], 'deleted', 1)
 
     store.commit(work)
     since = store.changes(0)['newest']

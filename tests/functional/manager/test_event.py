@@ -535,8 +535,8 @@ class TestGivenUp:
         """A server in the way still makes the lease degraded."""
         id_ = lease.reservations[0].id
         world.ledger.commit(
-            lambda tx: tx.set_reservation_made(
-                id_, {'before_end_failed': 'no address'}
+            lambda tx: tx.set_reservations_made(
+                {id_: {'before_end_failed': 'no address'}}
             )
         )
         world.nova.failures = 0
