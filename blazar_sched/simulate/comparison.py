@@ -20,11 +20,14 @@ from blazar_sched.domain import exception
 from blazar_sched.domain.way import NOT
 from blazar_sched.simulate import cloud
 from blazar_sched.simulate import lease
+from blazar_sched.simulate import limit
 from blazar_sched.simulate import owner
 from blazar_sched.simulate import result
 from blazar_sched.simulate import simulation
+from blazar_sched.simulate import tables
 from blazar_sched.simulate import trace
 from blazar_sched.simulate.policy import FREEPOOL
+from blazar_sched.simulate.policy import LIMIT
 from blazar_sched.simulate.policy import Policy
 
 # The maximum number of times that an instance is repeated.
@@ -98,7 +101,8 @@ def run(
     with progress.Progress(console=out) as bar:
         scene = _play(settings, policies, bar)
     out.print(', '.join(f'{name} {n:,}' for name, n in scene.about.items()))
-    out.print(result.show(scene.results))
+    out.print(tables.scene(scene.results))
+    out.print(tables.classes(scene.results))
     if suggest:
         out.print(_suggestion(policies, scene.results), markup=False)
     if json_path is not None:
@@ -143,7 +147,7 @@ def run_scenes(
             total=seeds, description='scenes',
         ))
     for of_policy in zip(*(each.results for each in scenes), strict=True):
-        for shown in result.compare_scenes(each_seed, of_policy):
+        for shown in tables.scenes(each_seed, of_policy):
             out.print(shown)
     if json_path is not None:
         _save(json_path, {'scenes': [each.as_json() for each in scenes]})
@@ -170,10 +174,14 @@ def _play(
         'leases': len(scenario.bookings), 'instances': len(scenario.instances),
         'days': round(scenario.span / result.DAY, 1), 'seed': settings.seed,
     }
-    return Scene(about, [
-        known.get(each.name) or _simulated(scenario, each, bar)
+    results = {
+        each.name: known.get(each.name) or _simulated(scenario, each, bar)
         for each in policies
-    ])
+    }
+    if results.keys() >= {FREEPOOL.name, LIMIT.name}:
+        for each in results.values():
+            each.compare(results[FREEPOOL.name], results[LIMIT.name])
+    return Scene(about, list(results.values()))
 
 
 def _suggestion(
@@ -315,8 +323,13 @@ def _simulated(
 ) -> result.Result:
     """Play a policy and show the progress."""
     task = bar.add_task(name or policy.name, total=scenario.size)
-    found = simulation.simulate(
-        scenario, policy, lambda done: bar.update(task, completed=done)
+
+    def tell(done: int) -> None:
+        bar.update(task, completed=done)
+
+    found = (
+        limit.play(scenario, tell) if policy == LIMIT
+        else simulation.simulate(scenario, policy, tell)
     )
     bar.update(task, completed=scenario.size)
     return found

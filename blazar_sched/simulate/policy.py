@@ -62,6 +62,8 @@ FREEPOOL = Policy(
     'freepool', closed=True, timeline=False, weighers=False, lending=False
 )
 OURS = Policy('ours')
+# What could be reached: not played in a cloud, see simulate.limit.
+LIMIT = Policy('limit')
 
 
 def without(part: str) -> Policy:
@@ -97,4 +99,4 @@ def suggested() -> list[Policy]:
 
 def compared(parts: Iterable[str] = ()) -> list[Policy]:
     """Return the policies to compare, also with each of `parts` off."""
-    return [FREEPOOL, *map(without, dict.fromkeys(parts)), OURS]
+    return [FREEPOOL, *map(without, dict.fromkeys(parts)), OURS, LIMIT]

@@ -1,21 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The results of a policy on a trace, as figures and as a table."""
+"""The results of a policy on a trace."""
 
+import bisect
 from collections import Counter
-from collections.abc import Callable
-from collections.abc import Iterator
+from collections import defaultdict
 from collections.abc import Sequence
 import dataclasses
-import statistics
 from typing import Any
-
-from rich import box
-from rich import table
+from typing import NamedTuple
 
 from blazar_sched.domain import inventory
 from blazar_sched.simulate import trace
 
 HOUR, DAY = 3600, 86400
+# The upper bounds of the VCPUs, and of the days of life, of each class of
+# instances but the last one.
+_SIZES, _LENGTHS = (8, 32), (1, 7, 30)
+# What the words of a class are about.
+NAMES = ('kind', 'VCPUs', 'GPUs', 'days')
+# A class with fewer instances says nothing about a policy.
+LEAST_ASKED = 10
 
 
 class Level:
@@ -46,6 +50,71 @@ class Level:
         return sum(self.by_day)
 
 
+class Class(NamedTuple):
+    """A class of instances: the kind, the size, and how long they live.
+
+    :ivar size: the position of the number of VCPUs among the bounds
+    :ivar length: the position of the lifetime among the bounds
+    """
+
+    kind: str
+    size: int
+    gpus: bool
+    length: int
+
+    @classmethod
+    def of(cls, asked: trace.Instance) -> 'Class':
+        return cls(
+            asked.kind, bisect.bisect_left(_SIZES, asked.vcpus),
+            asked.gpus > 0, bisect.bisect_left(_LENGTHS, asked.lifetime / DAY),
+        )
+
+    def words(self) -> tuple[str, str, str, str]:
+        """Return the kind, the VCPUs, the GPUs and the days, as text."""
+        return (
+            self.kind, _range(_SIZES, self.size), '≥ 1' if self.gpus else '0',
+            _range(_LENGTHS, self.length),
+        )
+
+    def as_json(self) -> dict[str, str]:
+        return dict(zip(map(str.lower, NAMES), self.words(), strict=True))
+
+
+def _range(bounds: Sequence[int], position: int) -> str:
+    if position == len(bounds):
+        return f'> {bounds[-1]}'
+    return f'≤ {bounds[position]}'
+
+
+@dataclasses.dataclass(slots=True)
+class Demand:
+    """The number of instances, and what they ask for over their lifetimes."""
+
+    instances: int = 0
+    vcpu_hours: float = 0.0
+    gib_hours: float = 0.0
+    gpu_hours: float = 0.0
+
+    def add(self, asked: trace.Instance) -> None:
+        hours = asked.lifetime / HOUR
+        self.instances += 1
+        self.vcpu_hours += asked.vcpus * hours
+        self.gib_hours += asked.memory_mb / inventory.MIB_PER_GIB * hours
+        self.gpu_hours += asked.gpus * hours
+
+
+@dataclasses.dataclass(slots=True)
+class Tally:
+    """What is requested of a class, and what of it no host has admitted."""
+
+    asked: Demand = dataclasses.field(default_factory=Demand)
+    refused: Demand = dataclasses.field(default_factory=Demand)
+
+    @property
+    def share(self) -> float:
+        return self.refused.instances / max(1, self.asked.instances)
+
+
 @dataclasses.dataclass(slots=True)
 class Result:
     """The figures of one policy; `Counter`s are by kind of instance.
@@ -62,17 +131,14 @@ class Result:
     policy: str
     utilisation: float = 0.0
     idle_host_hours: float = 0.0
-    instances: Counter[str] = dataclasses.field(default_factory=Counter)
-    refused: Counter[str] = dataclasses.field(default_factory=Counter)
+    classes: defaultdict[Class, Tally] = dataclasses.field(
+        default_factory=lambda: defaultdict(Tally)
+    )
     evicted: Counter[str] = dataclasses.field(default_factory=Counter)
     leases: int = 0
     # The names of the refused leases.
     refused_leases: list[str] = dataclasses.field(default_factory=list)
     late: int = 0
-    # VCPU-seconds of the refused instances, by kind.
-    refused_vcpu_seconds: Counter[str] = dataclasses.field(
-        default_factory=Counter
-    )
     moves: int = 0
     moved_gib: float = 0.0
     # Live migrations that failed and were tried again.
@@ -82,10 +148,6 @@ class Result:
     unplanned: int = 0
     gpu_utilisation: float | None = None
     idle_gpu_hours: float | None = None
-    gpu_instances: int = 0
-    refused_gpu_instances: int = 0
-    # GPU-seconds of the refused instances.
-    refused_gpu_seconds: int = 0
     # What open leases do not use, and what preemptible instances use of it.
     unused_vcpu_hours: float = 0.0
     borrowed_vcpu_hours: float = 0.0
@@ -96,9 +158,30 @@ class Result:
     owner_waits: list[int] = dataclasses.field(default_factory=list)
     unserved: int = 0
     bursts: int = 0
+    # How far the policy gets from the hours that the pool refuses to the hours
+    # that the limit refuses, as shares; None where these are as many.
+    vcpu_way: float | None = None
+    gpu_way: float | None = None
+    # The classes of which the policy refuses a greater share than the pool.
+    worse: list[Class] = dataclasses.field(default_factory=list)
     # Utilisation as shares, idle in host-hours.
     utilisation_by_day: list[float] = dataclasses.field(default_factory=list)
     idle_by_day: list[float] = dataclasses.field(default_factory=list)
+
+    @property
+    def instances(self) -> Counter[str]:
+        found: Counter[str] = Counter()
+        for each, tally in self.classes.items():
+            found[each.kind] += tally.asked.instances
+        return found
+
+    @property
+    def refused(self) -> Counter[str]:
+        found: Counter[str] = Counter()
+        for each, tally in self.classes.items():
+            found[each.kind] += tally.refused.instances
+        # Without the kinds of which no instance is refused.
+        return +found
 
     @property
     def refused_share(self) -> float:
@@ -106,23 +189,73 @@ class Result:
 
     @property
     def refused_vcpu_hours(self) -> float:
-        return self.refused_vcpu_seconds.total() / HOUR
+        return sum(each.refused.vcpu_hours for each in self.classes.values())
+
+    @property
+    def refused_gib_hours(self) -> float:
+        return sum(each.refused.gib_hours for each in self.classes.values())
 
     @property
     def refused_gpu_hours(self) -> float:
-        return self.refused_gpu_seconds / HOUR
+        return sum(each.refused.gpu_hours for each in self.classes.values())
+
+    @property
+    def refused_gpu_instances(self) -> int:
+        return sum(
+            tally.refused.instances for each, tally in self.classes.items()
+            if each.gpus
+        )
+
+    @property
+    def evicted_firm(self) -> int:
+        """The number of evicted instances that are not preemptible."""
+        return self.evicted.total() - self.evicted[trace.PREEMPTIBLE]
+
+    @property
+    def borrowed_share(self) -> float:
+        return self.borrowed_vcpu_hours / max(1, self.unused_vcpu_hours)
+
+    @property
+    def waited_half(self) -> int:
+        """The seconds that half of the boots of owners at most waited."""
+        return self._wait(0.5)
+
+    @property
+    def waited_most(self) -> int:
+        """The seconds that 99 % of the boots of owners at most waited."""
+        return self._wait(0.99)
+
+    def _wait(self, share: float) -> int:
+        """Return the seconds that this share of owners' boots at most waited.
+
+        A boot that never found room is left out; 0 without a boot.
+        """
+        waits = sorted(self.owner_waits) or [0]
+        return waits[min(len(waits) - 1, int(share * len(waits)))]
 
     def count(self, asked: trace.Instance) -> None:
         """Count an instance that is requested."""
-        self.instances[asked.kind] += 1
-        self.gpu_instances += asked.gpus > 0
+        self.classes[Class.of(asked)].asked.add(asked)
 
     def refuse(self, asked: trace.Instance) -> None:
         """Count an instance that no host has admitted."""
-        self.refused[asked.kind] += 1
-        self.refused_vcpu_seconds[asked.kind] += asked.vcpus * asked.lifetime
-        self.refused_gpu_instances += asked.gpus > 0
-        self.refused_gpu_seconds += asked.gpus * asked.lifetime
+        self.classes[Class.of(asked)].refused.add(asked)
+
+    def compare(self, pool: 'Result', limit: 'Result') -> None:
+        """Set the figures relative to the pool, and to the limit."""
+        self.vcpu_way = _way(
+            pool.refused_vcpu_hours, self.refused_vcpu_hours,
+            limit.refused_vcpu_hours,
+        )
+        self.gpu_way = _way(
+            pool.refused_gpu_hours, self.refused_gpu_hours,
+            limit.refused_gpu_hours,
+        )
+        self.worse = [
+            each for each, tally in sorted(self.classes.items())
+            if tally.asked.instances >= LEAST_ASKED
+            and tally.share > pool.classes[each].share
+        ]
 
     def count_move(self, moved_mb: int) -> None:
         """Count a live migration; of 0 MB if there was no room."""
@@ -153,14 +286,6 @@ class Result:
         self.unused_vcpu_hours = unused.total / HOUR
         self.borrowed_vcpu_hours = borrowed.total / HOUR
 
-    def wait(self, share: float) -> int:
-        """Return the seconds that this share of owners' boots at most waited.
-
-        A boot that never found room is left out; 0 without a boot.
-        """
-        waits = sorted(self.owner_waits) or [0]
-        return waits[min(len(waits) - 1, int(share * len(waits)))]
-
     def sum_up_gpus(
         self, used: Level, idle: Level, gpus: int, span: int
     ) -> None:
@@ -174,7 +299,22 @@ class Result:
 
     def as_json(self) -> dict[str, Any]:
         # dataclasses.asdict() miscopies a Counter before Python 3.12.
-        return {name: getattr(self, name) for name in self.__slots__}
+        names = [*self.__slots__, *(
+            name for name, value in vars(Result).items()
+            if isinstance(value, property)
+        )]
+        return {
+            **{name: getattr(self, name) for name in names},
+            'worse': [each.as_json() for each in self.worse],
+            'classes': [
+                {**each.as_json(), **dataclasses.asdict(tally)}
+                for each, tally in sorted(self.classes.items())
+            ],
+        }
+
+
+def _way(pool: float, ours: float, limit: float) -> float | None:
+    return (pool - ours) / (pool - limit) if pool > limit else None
 
 
 def best(results: Sequence[Result]) -> Result | None:
@@ -189,176 +329,3 @@ def best(results: Sequence[Result]) -> Result | None:
     return min(
         reversed(keeping), key=lambda each: each.refused_share, default=None
     )
-
-
-def show(results: Sequence[Result]) -> table.Table:
-    """Return a table with a column for each policy."""
-    shown = table.Table()
-    shown.add_column('')
-    for each in results:
-        shown.add_column(each.policy, justify='right')
-
-    def row(label: str, *figures: str) -> None:
-        shown.add_row(label, *figures)
-
-    row('utilisation', *(f'{each.utilisation:.1%}' for each in results))
-    row(
-        'reserved but idle, host-hours',
-        *(f'{each.idle_host_hours:,.0f}' for each in results),
-    )
-    row(
-        'instances refused',
-        *(
-            f'{each.refused.total():,} ({each.refused_share:.1%})'
-            for each in results
-        ),
-    )
-    for kind in trace.KINDS:
-        row(
-            f'  {kind}',
-            *(
-                f'{each.refused[kind]:,} of {each.instances[kind]:,}'
-                for each in results
-            ),
-        )
-    row(
-        'VCPU-hours refused',
-        *(f'{each.refused_vcpu_hours:,.0f}' for each in results),
-    )
-    if results[0].gpu_utilisation is not None:
-        _add_gpus(row, results)
-    row(
-        'leases refused',
-        *(f'{len(each.refused_leases)} of {each.leases}' for each in results),
-    )
-    row('leases late', *(f'{each.late}' for each in results))
-    row('leases moved for instances', *(
-        f'{each.reallocated:,}' for each in results
-    ))
-    row(
-        'live migrations',
-        *(f'{each.moves:,} ({each.moved_gib:,.0f} GiB)' for each in results),
-    )
-    row('  failed', *(f'{each.failed_moves:,}' for each in results))
-    row('  without room', *(f'{each.unplanned:,}' for each in results))
-    if any(each.owner_waits for each in results):
-        _add_owners(row, results)
-    row('evicted', *(f'{each.evicted.total():,}' for each in results))
-    for kind in trace.KINDS:
-        row(f'  {kind}', *(f'{each.evicted[kind]:,}' for each in results))
-    return shown
-
-
-def _add_owners(
-    row: Callable[..., None], results: Sequence[Result]
-) -> None:
-    """Add the rows of owners that use a part of what they reserve."""
-    row(
-        'not used by owners, VCPU-hours',
-        *(f'{each.unused_vcpu_hours:,.0f}' for each in results),
-    )
-    row('  used by preemptible instances', *(
-        f'{each.borrowed_vcpu_hours / max(1, each.unused_vcpu_hours):.1%}'
-        for each in results
-    ))
-    row('  these recalled', *(
-        f'{each.recalled.total():,}' for each in results
-    ))
-    row("owners' boots", *(f'{len(each.owner_waits):,}' for each in results))
-    for share in (0.5, 0.99):
-        row(f'  waited, {share:.0%} of them', *(
-            f'{each.wait(share)} s' for each in results
-        ))
-    row('  never', *(f'{each.unserved:,}' for each in results))
-    row('  bursts beyond the reserve', *(
-        f'{each.bursts:,}' for each in results
-    ))
-
-
-def _add_gpus(
-    row: Callable[..., None], results: Sequence[Result]
-) -> None:
-    """Add the rows of GPUs to a table."""
-    row(
-        'utilisation of GPUs',
-        *(f'{each.gpu_utilisation or 0:.1%}' for each in results),
-    )
-    row(
-        'reserved but idle, GPU-hours',
-        *(f'{each.idle_gpu_hours or 0:,.0f}' for each in results),
-    )
-    row(
-        'instances with GPUs refused',
-        *(
-            f'{each.refused_gpu_instances:,} of {each.gpu_instances:,}'
-            for each in results
-        ),
-    )
-    row(
-        'GPU-hours refused',
-        *(f'{each.refused_gpu_hours:,.0f}' for each in results),
-    )
-
-
-# A heading, the figure of a result, and the format of the figure. In each
-# column, the highest figure is the worst.
-_Column = tuple[str, Callable[[Result], float], str]
-_COLUMNS: tuple[_Column, ...] = (
-    ('refused', lambda each: each.refused_share, '.2%'),
-    ('VCPU-h\nrefused', lambda each: each.refused_vcpu_hours, ',.0f'),
-    ('leases\nrefused', lambda each: len(each.refused_leases), '.4g'),
-    ('late', lambda each: each.late, '.4g'),
-    ('evicted', lambda each: each.evicted.total(), ',.4g'),
-    (
-        'preemp-\ntible',
-        lambda each: each.evicted[trace.PREEMPTIBLE], ',.4g',
-    ),
-    ('moves', lambda each: each.moves, ',.4g'),
-    ('for a\nlease', lambda each: each.moves / max(1, each.leases), '.2f'),
-    ('failed', lambda each: each.failed_moves, ',.4g'),
-    ('GiB\nmoved', lambda each: each.moved_gib, ',.0f'),
-)
-# The columns of scenes with GPUs.
-_GPU_COLUMNS: tuple[_Column, ...] = (
-    (
-        'instances\nrefused', lambda each: each.refused_gpu_instances, ',.4g'
-    ),
-    ('GPU-hours\nrefused', lambda each: each.refused_gpu_hours, ',.0f'),
-    ('GPU-hours\nidle', lambda each: each.idle_gpu_hours or 0, ',.0f'),
-)
-
-
-def compare_scenes(
-    seeds: Sequence[int], results: Sequence[Result]
-) -> Iterator[table.Table]:
-    """Yield tables of one policy, with a line for each scene.
-
-    The second table is that of GPUs, if there are any. The last lines have the
-    mean and the highest figure of each column.
-    """
-    title = results[0].policy
-    yield _compared(title, _COLUMNS, seeds, results)
-    if any(each.gpu_utilisation is not None for each in results):
-        yield _compared(f'{title}, GPUs', _GPU_COLUMNS, seeds, results)
-
-
-def _compared(
-    title: str, columns: Sequence[_Column], seeds: Sequence[int],
-    results: Sequence[Result],
-) -> table.Table:
-    # Without lines and padding, to fit on a terminal.
-    shown = table.Table(
-        title=title, box=box.SIMPLE_HEAD, padding=0, show_edge=False,
-    )
-    shown.add_column('seed', justify='right')
-    figures = []
-    for heading, figure, form in columns:
-        shown.add_column(heading, justify='right')
-        found = [figure(each) for each in results]
-        found += [statistics.fmean(found), max(found)]
-        figures.append([format(each, form) for each in found])
-    for first, *row in zip(
-        [*map(str, seeds), 'mean', 'worst'], *figures, strict=True
-    ):
-        shown.add_row(first, *row, end_section=first == str(seeds[-1]))
-    return shown

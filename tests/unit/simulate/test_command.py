@@ -60,7 +60,9 @@ def test_48_hosts_for_five_days(simulate, capsys):
     shown = capsys.readouterr().out
     assert (found['hosts'], found['days']) == (48, 5.0)
     policies = by_name(found)
-    assert list(policies) == ['freepool', 'ours without weighers', 'ours']
+    assert list(policies) == [
+        'freepool', 'ours without weighers', 'ours', 'limit',
+    ]
     assert all(name.split()[0] in shown for name in policies)
     for each in policies.values():
         assert each['refused_leases'] == []
@@ -70,6 +72,28 @@ def test_48_hosts_for_five_days(simulate, capsys):
     assert ours['idle_host_hours'] < freepool['idle_host_hours']
     assert ours['late'] == 0
     assert set(ours['evicted']) <= {trace.PREEMPTIBLE}
+    assert (freepool['vcpu_way'], policies['limit']['vcpu_way']) == (0, 1)
+    assert max(map(len, shown.splitlines())) <= 100
+    for each in policies.values():
+        check_classes(each, freepool)
+
+
+def check_classes(found, pool):
+    """Check that the classes make up the sums, and which are worse."""
+    worse = []
+    for each, of_pool in zip(found['classes'], pool['classes'], strict=True):
+        asked, refused = each['asked'], each['refused']
+        assert asked == of_pool['asked']
+        most = of_pool['refused']['instances']
+        if asked['instances'] >= 10 and refused['instances'] > most:
+            worse.append({
+                key: each[key] for key in ('kind', 'vcpus', 'gpus', 'days')
+            })
+    assert found['worse'] == worse
+    for figure in ('vcpu_hours', 'gib_hours', 'gpu_hours'):
+        assert found[f'refused_{figure}'] == pytest.approx(sum(
+            each['refused'][figure] for each in found['classes']
+        ))
 
 
 @pytest.mark.more
@@ -96,15 +120,15 @@ def test_gpus_of_alibabas_trace(tmp_path, capsys):
     found, shown = run('--gpus', '--repeat', '2')
     found = by_name(found)
     freepool, ours = found['freepool'], found['ours']
-    assert ours['gpu_instances'] == 800
-    assert ours['refused_gpu_seconds'] < freepool['refused_gpu_seconds']
+    assert ours['refused_gpu_hours'] < freepool['refused_gpu_hours']
+    assert all(each['gpus'] == '≥ 1' for each in ours['classes'])
     assert ours['idle_gpu_hours'] < freepool['idle_gpu_hours']
     assert 'GPU-hours refused' in shown
     found, shown = run()
     assert by_name(found)['ours']['gpu_utilisation'] is None
     assert 'GPU' not in shown
     _, shown = run('--gpus', '--seeds', '2')
-    assert shown.count('ours, GPUs') == 1
+    assert shown.count('GPU-h\n') + shown.count('GPU-h ') >= 3
 
 
 def test_the_same_seed_gives_the_same_and_another_one_does_not(simulate):
@@ -141,7 +165,7 @@ def test_scenes_have_a_line_each(simulate, capsys):
 
     assert (first['seed'], second['seed']) == (7, 8)
     assert by_name(first) != by_name(second) == {
-        name: alone[name] for name in ('freepool', 'ours')
+        name: alone[name] for name in ('freepool', 'ours', 'limit')
     }
     shares = [
         sum(by_name(each)['ours']['refused'].values()) / each['instances']
