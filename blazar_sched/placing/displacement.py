@@ -146,7 +146,9 @@ class _Clearing:
         for placer in placers:
             candidates = placer.candidates(reservation)
             in_window = placer.room(reservation)
-            for room, part in in_window.parts(candidates):
+            for room, part in in_window.parts(
+                candidates, reservation.demand.slot
+            ):
                 for host in self._by_cost(
                     group_limit.open_hosts(
                         in_window, part, reservation.demand

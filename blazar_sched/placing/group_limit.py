@@ -148,7 +148,7 @@ def within(
 def _with_room(
     room: Room, candidates: Candidates, slot: Slot, together: int
 ) -> Iterator[str]:
-    for part, some in room.parts(candidates):
+    for part, some in room.parts(candidates, slot):
         if slot is None:
             yield from part.pick_untaken(some.rows, len(some.rows))
         else:

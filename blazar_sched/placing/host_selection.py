@@ -156,9 +156,9 @@ def place_hosts(
 ) -> list[str]:
     """Return the hosts to take whole: `maximum`, or as many as are free.
 
-    Hosts in `kept` come first, then the hosts with the shortest cleaning
-    time, and among these the hosts with the shortest free run around the
-    window, so that long windows stay whole.
+    Hosts in `kept` come first, then the hosts with the fewest devices, then
+    those with the shortest cleaning time, and among these the hosts with the
+    shortest free run around the window, so that long windows stay whole.
 
     :param kept: uuids of the hosts held now
     :raises NotEnoughHostsAvailable: if fewer than `minimum` hosts are free
@@ -178,7 +178,7 @@ def _pick_hosts(
     maximum: int,
     kept: Collection[str],
 ) -> list[str]:
-    parts = room.parts(candidates)
+    parts = room.parts(candidates, None)
     still = {
         name
         for room_of, part in parts
@@ -212,9 +212,10 @@ def place_instances(
     """Return the number of slots to take on each host.
 
     Slots on kept hosts come first. The other slots go to the hosts with the
-    shortest cleaning time, among these to the hosts with the least room, and
-    at equal room to the hosts with the shortest free run, so that whole hosts
-    and long windows stay whole.
+    fewest devices of classes that no slot has, then to those with the shortest
+    cleaning time, among these to the hosts with the least room, and at equal
+    room to the hosts with the shortest free run, so that whole hosts and long
+    windows stay whole.
 
     :param kept: slots held now by host: no host loses a slot without need
     :param beside: other slots of the reservation by host, in the indexes
@@ -234,7 +235,7 @@ def _pick_slots(
     wanted: Instances,
     kept: Mapping[str, int],
 ) -> dict[str, int]:
-    parts = room.parts(candidates)
+    parts = room.parts(candidates, wanted.slot)
     amount = wanted.amount
     if wanted.affinity:
         return {_for_all(parts, wanted, kept): amount}

@@ -295,7 +295,9 @@ class Placer:
         most = sum(r.demand.most for r in placed)
         found = {a.host for many in old for a in many}
         for r in kinds:
-            for room, part in self.room(r).parts(self.candidates(r)):
+            for room, part in self.room(r).parts(
+                self.candidates(r), r.demand.slot
+            ):
                 found.update(
                     host_selection.first_hosts(room, part, r.demand, most)
                 )

@@ -41,12 +41,16 @@ class Room:
     ignore: str | None = None
 
     def parts(
-        self, candidates: Candidates
+        self, candidates: Candidates, slot: Mapping[str, int] | None
     ) -> 'list[tuple[Room, Candidates]]':
-        """Return candidates by cleaning time, the shortest time first.
+        """Return candidates by what they have that nobody asks for.
 
-        :returns: the candidates of each time, with the room over the window
-            widened by the time
+        The candidates with the fewest devices beyond those of the slot come
+        first, and among these the shortest cleaning time.
+
+        :param slot: what the reservation asks for; None for whole hosts
+        :returns: parts of the candidates with one cleaning time, with the room
+            over the window widened by the time
         """
         return [
             (
@@ -58,7 +62,8 @@ class Room:
                 part,
             )
             for seconds, part in candidates.parts(
-                self.indexes.main, self.cleaning_time
+                self.indexes.main, self.cleaning_time,
+                frozenset(inventory.others(slot or {})),
             )
         ]
 

@@ -24,6 +24,7 @@ from blazar_sched.domain.requirements import ANY
 from blazar_sched.domain.requirements import Requirement
 from blazar_sched.domain.reservation import Reservation
 
+Classes = frozenset[str]
 # The number of requirements that are remembered; each one takes a few bytes
 # per host.
 MAX_REQUIREMENTS = 256
@@ -35,8 +36,8 @@ class Candidates:
 
     A host that the index does not know has no row and is never chosen. The
     hosts in `closed` may keep what they have, and take nothing more. The hosts
-    in `own` have a cleaning time of their own. The hosts in `most` take so
-    many instances at most.
+    in `own` have a cleaning time of their own, or other resource classes than
+    RESOURCE_CLASSES. The hosts in `most` take so many instances at most.
     """
 
     hosts: Mapping[str, Host]
@@ -48,8 +49,8 @@ class Candidates:
     _remembered: dict[Hashable, str | None] = dataclasses.field(
         default_factory=dict, init=False, repr=False, compare=False
     )
-    # The answers of `parts`, by its argument.
-    _parts: dict[int, 'list[tuple[int, Candidates]]'] = dataclasses.field(
+    # The answers of `parts`, by its arguments.
+    _parts: 'dict[tuple[int, Classes | None], Parts]' = dataclasses.field(
         default_factory=dict, init=False, repr=False, compare=False
     )
 
@@ -96,32 +97,46 @@ class Candidates:
         return array.array('i', (r for r in self.rows if r not in left_out))
 
     def parts(
-        self, index: ext.TimelineIndex, otherwise: int
-    ) -> 'list[tuple[int, Candidates]]':
+        self,
+        index: ext.TimelineIndex,
+        otherwise: int,
+        asked: Classes | None = None,
+    ) -> 'Parts':
         """Return the candidates by cleaning time in seconds, shortest first.
 
-        Each part keeps the order of all candidates. O(1) if no host has a
-        cleaning time of its own, or if the parts were asked for before.
+        With `asked`, the hosts with the fewest units of other resource classes
+        come first: a reservation leaves GPUs to those that ask for GPUs.
+
+        Each part keeps the order of all candidates. O(1) if no host is in
+        `own`, or if the parts were asked for before.
 
         :param otherwise: seconds for hosts that have no cleaning time of
             their own
+        :param asked: the resource classes that the reservation asks for
         """
         if not self.own:
             return [(otherwise, self)]
-        if otherwise not in self._parts:
-            parts: dict[int, dict[str, Host]] = defaultdict(dict)
+        key = otherwise, asked
+        if key not in self._parts:
+            parts: dict[tuple[int, int], dict[str, Host]] = defaultdict(dict)
             for uuid, host in self.hosts.items():
-                parts[host.cleaning_seconds(otherwise)][uuid] = host
-            self._parts[otherwise] = [
+                unasked = 0 if asked is None else _unasked(host, asked)
+                seconds = host.cleaning_seconds(otherwise)
+                parts[unasked, seconds][uuid] = host
+            self._parts[key] = [
                 (
                     seconds,
                     Candidates(hosts, rows(index, hosts), self.closed),
                 )
-                for seconds, hosts in sorted(
+                for (_, seconds), hosts in sorted(
                     parts.items(), key=operator.itemgetter(0)
                 )
             ]
-        return self._parts[otherwise]
+        return self._parts[key]
+
+
+# Candidates by cleaning time in seconds.
+Parts = list[tuple[int, Candidates]]
 
 
 class Catalog:
@@ -158,7 +173,7 @@ class Catalog:
         self._limits: tuple[int, dict[str, list[Inventory]]] | None = None
         # The projects that hosts are restricted to, None if not known yet.
         self._restricted: set[str] | None = None
-        # The hosts with a cleaning time of their own, None if not known yet.
+        # The hosts that may be in `own`, None if not known yet.
         self._own: set[str] | None = None
 
     def forget(self) -> None:
@@ -386,6 +401,7 @@ class Catalog:
                 uuid
                 for uuid, host in self._hosts.items()
                 if host.cleaning_time is not None
+                or inventory.others(host.inventory)
             }
         own = frozenset(self._own & hosts.keys())
         return Candidates(hosts, rows(self._index, hosts), own=own)
@@ -416,6 +432,14 @@ class Catalog:
             and host.reservable
             and (started or suits(host, requirement, groups))
         )
+
+
+def _unasked(host: Host, asked: Classes) -> int:
+    """Return how many units of resource classes nobody asks for."""
+    return sum(
+        host.capacity(name) for name in inventory.others(host.inventory)
+        if name not in asked
+    )
 
 
 def _limits(hosts: Iterable[Host]) -> dict[str, list[Inventory]]:

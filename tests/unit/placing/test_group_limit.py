@@ -497,8 +497,8 @@ def test_what_counts_nothing_is_not_refused_where_a_limit_is_exceeded():
     assert group.room(window) == -1
     small = slots(1, CUSTOM_GPU=1)
     assert place(world, 'two', window, small) is None
-    assert place(world, 'three', window, slots(5, VCPU=1))
-    assert on(place(world, 'four', window, hosts(1))) == ['c']
+    assert on(place(world, 'three', window, hosts(1))) == ['c']
+    assert place(world, 'four', window, slots(5, VCPU=1))
 
 
 @pytest.mark.parametrize('watts', itertools.permutations(['400', '200']))

@@ -596,6 +596,15 @@ class IndexAndLists:
         )
         return until - begin
 
+    def rank(self, name, gpus=0):
+        """Return what decides first between hosts, the least is preferred.
+
+        :param gpus: how many GPUs are asked for on each host
+        """
+        held = self.hosts[name].inventory.get('CUSTOM_GPU')
+        unasked = held.capacity if held and not gpus else 0
+        return unasked, self.cleaning[name]
+
     def free(self, name, span):
         return not self.over(name, span)
 
@@ -669,7 +678,7 @@ def test_hosts_as_brute_force(
     still = [name for name in kept if name in free]
     rest = sorted(
         (name for name in world.hosts if name in free and name not in still),
-        key=lambda name: (world.cleaning[name], world.run(name, span)),
+        key=lambda name: (*world.rank(name), world.run(name, span)),
     )
     assert placed == (still + rest)[:maximum]
     world.commit([(name, span, None) for name in placed])
@@ -735,7 +744,8 @@ def test_instances_as_brute_force(
     assert all(0 < count <= room[name] for name, count in placed.items())
     still = {name: min(kept.get(name, 0), room[name]) for name in room}
     check_kept(placed, still, room, amount, affinity)
-    check_order(placed, still, room, amount, affinity, world.cleaning)
+    ranks = {name: world.rank(name, slot['CUSTOM_GPU']) for name in room}
+    check_order(placed, still, room, amount, affinity, ranks)
     world.commit(
         [
             (name, span, [count * slot[c] for c in CLASSES])
@@ -758,13 +768,13 @@ def check_kept(placed, still, room, amount, affinity):
         assert all(placed[name] <= still[name] for name in placed)
 
 
-def check_order(placed, still, room, amount, affinity, cleaning):
-    """Check that new hosts are those that need less cleaning, if possible."""
+def check_order(placed, still, room, amount, affinity, ranks):
+    """Check that new hosts are those of the least rank, if possible."""
     for name in placed:
         if still[name]:
             continue
         for other in room:
-            if cleaning[other] < cleaning[name]:
+            if ranks[other] < ranks[name]:
                 full = {
                     True: room[other] < amount,
                     False: placed.get(other, 0) == min(room[other], 1),

@@ -121,6 +121,21 @@ class TestParts:
             (120, 'a', ['a']),
         ]
 
+    @pytest.mark.parametrize('asked, order', [
+        (None, ['abcd']), ((), ['b', 'd', 'a', 'c']),
+        (('CUSTOM_GPU',), ['abcd']),
+    ])
+    def test_hosts_with_what_nobody_asks_for_come_last(self, asked, order):
+        hosts = by_uuid(*(
+            make_host(uuid, gpus=gpus)
+            for uuid, gpus in {'a': 2, 'b': 0, 'c': 8, 'd': 1}.items()
+        ))
+        index = make_index(hosts)
+        found = these(index, hosts).parts(
+            index, 60, None if asked is None else frozenset(asked)
+        )
+        assert [''.join(part.hosts) for _, part in found] == order
+
     def test_equal_hosts_are_one_part(self):
         index = make_index(HOSTS)
         found = these(index, HOSTS)
