@@ -249,13 +249,6 @@ def _add_policies(parser: argparse.ArgumentParser) -> None:
         help='value of [blazar_sched] unbounded in nova.conf (default: never)',
     )
     parser.add_argument(
-        '--max-backfill-lifetime',
-        type=int,
-        metavar='SECONDS',
-        help='value of [blazar_sched] max_backfill_lifetime in nova.conf '
-        '(default: the minimum of --ahead)',
-    )
-    parser.add_argument(
         '--lease-gap-weight-multiplier',
         type=float,
         default=1.0,
@@ -387,9 +380,6 @@ def _simulate(args: argparse.Namespace) -> None:
     from blazar_sched.simulate import comparison
 
     least, most = sorted(args.ahead)
-    lifetime = args.max_backfill_lifetime
-    if lifetime is None:
-        lifetime = int(least * DAY)
     load = lease.Load(
         args.lease_share, (least, most), args.whole, args.tries
     )
@@ -398,7 +388,6 @@ def _simulate(args: argparse.Namespace) -> None:
         {
             'unbounded': args.unbounded,
             'unbounded_fixed': args.unbounded_fixed,
-            'max_backfill_lifetime': lifetime,
             'lease_gap_weight_multiplier': args.lease_gap_weight_multiplier,
             'expected_end_weight_multiplier':
                 args.expected_end_weight_multiplier,

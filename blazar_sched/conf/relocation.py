@@ -42,8 +42,7 @@ opts = [
         default=_DEFAULTS.shortest_stay,
         min=1,
         help='Minimum number of seconds before the next reservation for '
-        'which an instance is started on a host that it must leave, and '
-        'minimum number of seconds that are gained by a move.' + _SAME,
+        'which an instance is started on a host that it must leave.' + _SAME,
     ),
     cfg.IntOpt(
         'relocation_notice',
@@ -62,18 +61,18 @@ opts = [
         min=0,
         max=1,
         help='Share of the capacity of all reservable hosts that is kept free '
-        'of instances that may have to be moved, so that new leases find '
-        'room. ``blazar-sched simulate --suggest`` shows the cost of '
-        'several values.' + _SAME,
+        'of instances that will have to be moved, so that new leases find '
+        'room: an instance that does not find room on one host to its end '
+        'must leave so much. ``blazar-sched simulate --suggest`` shows the '
+        'cost of several values.' + _SAME,
     ),
     cfg.FloatOpt(
         'relocation_large_headroom',
         default=_DEFAULTS.large_headroom,
         min=0,
         max=1,
-        help='The same for large instances, see ``relocation_large_vcpus``, '
-        'and for instances with a lifetime above ``max_backfill_lifetime``.'
-        + _SAME,
+        help='The same for large instances, see ``relocation_large_vcpus``. '
+        'A value below ``relocation_headroom`` has no effect.' + _SAME,
     ),
     cfg.IntOpt(
         'relocation_large_vcpus',

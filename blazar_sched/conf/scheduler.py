@@ -87,7 +87,8 @@ opts = [
         help='Rule for instances without an end on reservable hosts: '
         '``forever`` allows them on a host without any later reservation; '
         '``assume:<duration>``, such as ``assume:2h``, treats them as '
-        'instances with this lifetime; ``never`` rejects them; ``relocate`` '
+        'instances with this lifetime, and so treats instances that declare '
+        'a longer one; ``never`` rejects them; ``relocate`` '
         'also allows them where a later reservation needs the host, if other '
         'hosts have room from then on, to which the manager live-migrates '
         'the instance in time: see the options ``relocation_...``. The '
@@ -103,9 +104,8 @@ opts = [
         'long as such instances together hold at most this share of what the '
         'reservable hosts have of each resource class, from '
         '``relocation_notice`` on, so that leases keep the rest. Under '
-        '``share``, an instance that lives longer than '
-        '``max_backfill_lifetime`` follows this rule too, and needs room '
-        'until its own end.',
+        '``share``, an instance with an end that lives longer than that '
+        'counts too, and needs room until its own end.',
     ),
     cfg.StrOpt(
         'default_lifetime',
@@ -122,23 +122,14 @@ opts = [
         '``default_lifetime`` for these projects.',
     ),
     cfg.IntOpt(
-        'max_backfill_lifetime',
-        default=0,
-        min=0,
-        help='Maximum lifetime of instances outside of reservations on '
-        'reservable hosts, in seconds. 0 means no limit. Where instances '
-        'without an end are relocated, so are instances with a longer '
-        'lifetime.',
-    ),
-    cfg.IntOpt(
         'shelving_time',
         default=600,
         min=1,
         help='Seconds in which an instance with a later start '
         '(``lease_start``) must be built and shelved. It is treated as an '
-        'instance with this lifetime until it is shelved, and '
-        '``max_backfill_lifetime`` applies. Shelving stores an image of the '
-        'instance: raise this value if instances have large disks.',
+        'instance with this lifetime until it is shelved. Shelving stores an '
+        'image of the instance: raise this value if instances have large '
+        'disks.',
     ),
     cfg.IntOpt(
         'min_preemptible_runtime',
@@ -146,6 +137,9 @@ opts = [
         min=1,
         help='Minimum number of seconds for which a preemptible instance must '
         'be able to run before the next reservation needs its resources. '
+        'A lower ``relocation_lead`` counts in its place where instances are '
+        'relocated, and so does the end of an instance that declares an '
+        'earlier one. '
         'Hosts on which the time is shorter are rejected, and so are hosts '
         'where the new instance, with the preemptible instances that are '
         'there, leaves too little for a reservation that begins within that '

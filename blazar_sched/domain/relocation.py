@@ -43,12 +43,11 @@ class Rules:
     :param cold_notice: seconds before that from which on the owner of an
         instance may choose the time of a cold migration
     :param most_moves: the most moves of one relocation path
-    :param shortest_stay: the least seconds of the first stay, and the least
-        seconds by which a move has to prolong the time on hosts with room
+    :param shortest_stay: the least seconds of the first stay
     :param notice: seconds from now on for which no headroom is kept
     :param headroom: the share of all hosts that instances leave free, which
         can be relocated
-    :param large_headroom: the same for large instances, and for bounded ones
+    :param large_headroom: the same for large instances
     :param large_vcpus: the number of VCPUs from which an instance is large
     :param most_memory_mb: the memory above which an instance is of the kind
         MEMORY, 0 for none
@@ -85,12 +84,14 @@ class Rules:
         """
         return max(self.lead_of(movable), self.shortest_stay)
 
-    def headroom_for(
-        self, amounts: Mapping[str, int], bounded: bool
-    ) -> float:
-        """Return the share of all hosts that an instance leaves free."""
-        is_large = amounts.get(inventory.VCPU, 0) >= self.large_vcpus
-        return self.large_headroom if is_large or bounded else self.headroom
+    def headroom_for(self, amounts: Mapping[str, int]) -> float:
+        """Return the share of all hosts that an instance leaves free.
+
+        A large instance leaves no less than a small one.
+        """
+        if amounts.get(inventory.VCPU, 0) < self.large_vcpus:
+            return self.headroom
+        return max(self.headroom, self.large_headroom)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

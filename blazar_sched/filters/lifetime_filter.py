@@ -19,7 +19,7 @@ from blazar_sched.worker.request import Request
 class LifetimeFilter(filters.BaseHostFilter):
     """Pass an unbound request on hosts with room for the instance's lifetime.
 
-    Options: ``unbounded...``, ``default_lifetime``, ``max_backfill_lifetime``,
+    Options: ``unbounded...``, ``default_lifetime``,
     ``min_preemptible_runtime`` and ``relocation_...`` of ``[blazar_sched]``.
     """
 
@@ -45,7 +45,6 @@ def _steps(
         return
     hosts = room.Room(replica, request, now)
     yield hosts.admissions
-    yield room.TotalHeadroom(hosts)
     yield room.FixedShare(hosts)
     yield room.HostRoom(hosts)
     yield room.RoomBesideRecent(hosts)

@@ -10,9 +10,9 @@ instance is live-migrated.
 A path takes at each step the host that has room for the longest time. For one
 instance alone no path has fewer moves: whatever is reached by a shorter stay
 is reached by a longer one too, which is the exchange argument for choosing
-intervals greedily. The argument fails where a further stay would be shorter
-than the shortest stay that the rules allow: a path that goes by way of a host
-with less room may then be missed, which is seldom.
+intervals greedily. For the same reason an instance that is smaller, or that
+ends earlier, has a path wherever a larger or a longer one has. Therefore no
+stay but the first has a shortest length.
 """
 
 import array
@@ -172,10 +172,7 @@ def find(
         last = stays[-1]
         lead = min(rules.lead_of(movable), last.end - now)
         following = targets.next_stay(last, end, lead)
-        if following is None or (
-            following.end < end
-            and following.end <= last.end + rules.shortest_stay
-        ):
+        if following is None or following.end <= last.end:
             return None
         stays.append(following)
         if following.end == end:

@@ -46,7 +46,7 @@ def make(
     movable = NOT
     if rules is not None and claim is None and replica.hosts[host].relocates:
         movable = weakest((
-            way_of(server, end, now, rules), replica.hosts[host].movable
+            way_of(server, rules), replica.hosts[host].movable
         ))
     return Instance(
         uuid=server.uuid,
@@ -88,16 +88,13 @@ def drawn(
     return reservation, end if end > reservation.end else window.FOREVER
 
 
-def way_of(server: Server, end: int, now: int, rules: Rules | None) -> str:
+def way_of(server: Server, rules: Rules | None) -> str:
     """Return how a server that counts for itself is relocated.
 
-    A server that soon ends is not. The lifetime of a server whose creation is
-    not known counts from `now` on.
+    A server with an end is moved like one without: else the server that says
+    less would find room where the other does not.
     """
-    if (
-        rules is None or server.features is None or server.preemptible
-        or end - (server.created or now) <= rules.notice
-    ):
+    if rules is None or server.features is None or server.preemptible:
         return NOT
     return relocation.way(rules, server.features)
 

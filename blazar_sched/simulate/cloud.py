@@ -202,7 +202,6 @@ class Cloud:
         self._relocates = not policy.closed and (
             options.get('unbounded') == duration.RELOCATE
         )
-        self._longest = options.get('max_backfill_lifetime', 0)
         self._rules = _rules(options)
         # The moves to make, noted since the last look, as (time, uuid of the
         # instance): at the start of the next stay, or of the next try.
@@ -373,13 +372,9 @@ class Cloud:
         return host.uuid in self.held and not self.policy.closed
 
     def _way(self, new: Running) -> str:
-        """Return how an instance is relocated.
-
-        An instance whose end is near is not relocated.
-        """
+        """Return how an instance is relocated."""
         is_relocated = (
             self._relocates and new.kind in (trace.UNBOUNDED, trace.BOUNDED)
-            and new.end - self.now > self._longest
         )
         return new.movable if is_relocated else NOT
 

@@ -25,9 +25,7 @@ _OFF: dict[str, dict[str, Any]] = {
         'relocation_headroom': 0.0, 'relocation_large_headroom': 0.0,
     }},
     # Nothing is kept off for the sake of leases.
-    LEASES: {LEASES: False, 'options': {
-        'unbounded': duration.FOREVER, 'max_backfill_lifetime': 0,
-    }},
+    LEASES: {LEASES: False, 'options': {'unbounded': duration.FOREVER}},
 }
 
 

@@ -28,13 +28,15 @@ class Admission(NamedTuple):
 
     :ivar end: the time until which the request needs room
     :ivar relocates: whether the room may be on other hosts later
+    :ivar enough: the time until which room on the host itself is enough
     :ivar share: the share of the capacity of all hosts that the instances
         that cannot be moved may hold, with the request; None for any share
     """
 
     end: int
-    relocates: bool = False
-    share: float | None = None
+    relocates: bool
+    enough: int
+    share: float | None
 
 
 class Admissions(steps.Step):
@@ -42,6 +44,11 @@ class Admissions(steps.Step):
 
     A host without a policy of its own has the policy of the cloud. A host that
     is not reservable admits every request.
+
+    Who says more never gets less: where an instance without an end is
+    admitted, so is the same instance with an end, and where one with an end
+    is, so is the same one with an earlier end, or a preemptible one; where one
+    that cannot be moved is admitted, so is one that can.
     """
 
     def __init__(
@@ -50,63 +57,59 @@ class Admissions(steps.Step):
         self._replica = replica
         self._request = request
         self._now = now
-        longest = CONF.blazar_sched.max_backfill_lifetime
-        self._is_unbounded = (
-            request.end == window.FOREVER and not request.preemptible
-        )
-        self._is_long = (
-            bool(longest) and request.end - now > longest
-            and not request.preemptible
-        )
-        self._by_cloud = self._admission_by_cloud()
-
-    def _admission_by_cloud(self) -> Admission | None:
-        options = CONF.blazar_sched
-        if self._request.preemptible:
-            return Admission(duration.end_after(
-                self._now, options.min_preemptible_runtime
-            ))
-        if self._is_unbounded or (
-            self._is_long and options.unbounded == duration.RELOCATE
-        ):
-            return self._admission_by(options.unbounded)
-        return None if self._is_long else Admission(self._request.end)
+        self._by_policy = functools.cache(self._admission_by)
 
     def _admission_by(self, policy: str) -> Admission | None:
-        unbounded = _policy(policy, 'unbounded')
-        if unbounded.relocates and not self._request.movable:
-            unbounded = _fixed_policy(
-                CONF.blazar_sched.unbounded_fixed, 'unbounded_fixed'
-            )
-            if self._is_long and not self._is_unbounded and (
-                unbounded.share is None
+        """Return the admission by a policy for instances without an end."""
+        request, options = self._request, CONF.blazar_sched
+        rule = _policy(policy, 'unbounded')
+        fixed = _fixed_policy(
+            options.unbounded_fixed, 'unbounded_fixed'
+        ) if rule.relocates else rule
+        enough = fixed.end(self._now)
+        if enough is None:
+            if not (
+                request.movable and rule.relocates or request.preemptible
+                or request.end < window.FOREVER
             ):
                 return None
-        end = unbounded.end(self._now)
-        if end is None:
-            return None
+            enough = window.FOREVER
+        enough = min(enough, request.end)
+        if request.preemptible:
+            enough = min(enough, self._preemptible_end(rule.relocates))
+        elif rule.relocates and request.movable:
+            return Admission(request.end, True, enough, None)
         return Admission(
-            min(end, self._request.end), unbounded.relocates, unbounded.share
+            enough, False, enough,
+            None if request.preemptible else fixed.share,
         )
+
+    def _preemptible_end(self, relocates: bool) -> int:
+        """Return until when a preemptible request has to be able to run.
+
+        It need not run for longer than another instance runs, at least, before
+        the instance or a lease leaves the host.
+        """
+        options = CONF.blazar_sched
+        seconds: int = options.min_preemptible_runtime
+        if relocates or self._replica.leavable:
+            seconds = min(seconds, options.relocation_lead)
+        return duration.end_after(self._now, seconds)
 
     def of(self, host_state: HostState) -> Admission | None:
         """Return the admission by a host; None if the host does not admit."""
         host = self._replica.hosts.get(host_state.uuid)
-        if host is None or host.unbounded is None:
-            return self._by_cloud
-        if self._is_unbounded:
-            return self._admission_by(host.unbounded)
-        if self._is_long and not host.relocates:
-            return None
-        return self._by_cloud
+        own = None if host is None else host.unbounded
+        return self._by_policy(own or CONF.blazar_sched.unbounded)
 
     def groups(
         self, host_states: list[HostState]
     ) -> Iterable[tuple[Admission | None, list[HostState]]]:
         """Return the HostStates of each admission, in their order."""
-        by_policy = self._is_unbounded or self._is_long
-        if not (by_policy and self._replica.with_policy):
-            return [(self._by_cloud, host_states)]
+        if not self._replica.with_policy:
+            return [
+                (self._by_policy(CONF.blazar_sched.unbounded), host_states)
+            ]
         groups: dict[Admission | None, list[HostState]] = defaultdict(list)
         for h in host_states:
             groups[self.of(h)].append(h)
@@ -167,14 +170,8 @@ class Admissions(steps.Step):
         return self.select(host_states, lambda group, admission: group)
 
     def reason(self, host_state: HostState) -> str:
-        if self._is_unbounded:
-            return (
-                'the host admits no instance without an end: unbounded = '
-                'never, or unbounded = relocate, unbounded_fixed = never and '
-                'the instance cannot be live-migrated'
-            )
         return (
-            f'the instance lives for {self._request.end - self._now} s, '
-            'longer than max_backfill_lifetime, '
-            f'{CONF.blazar_sched.max_backfill_lifetime} s'
+            'the host admits no instance without an end: unbounded = never, '
+            'or unbounded = relocate, unbounded_fixed = never and the '
+            'instance cannot be live-migrated'
         )

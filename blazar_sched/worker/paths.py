@@ -18,7 +18,6 @@ from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.instance import Stay
 from blazar_sched.domain.relocation import Rules
 from blazar_sched.domain.way import weakest
-from blazar_sched.domain.window import FOREVER
 from blazar_sched.ext.host_state import HostState
 from blazar_sched.placing import relocation
 from blazar_sched.placing.relocation import Path
@@ -37,6 +36,10 @@ MAX_TIMES = 16
 # After so many hosts without a path, no path is looked for from other hosts
 # that are alike and have room until the same time.
 ALIKE = 2
+_NO_HEADROOM = (
+    'the reservable hosts together have too little headroom for an instance '
+    'that has to be moved: see relocation_headroom'
+)
 
 T = TypeVar('T', bound=Targets)
 
@@ -75,8 +78,11 @@ class Paths:
     def has_headroom(self, end: int) -> bool:
         """Tell whether all hosts together have headroom for the request.
 
-        A cloud without a lease keeps no headroom.
+        A cloud without a lease keeps no headroom, and an instance that has a
+        host already is counted wherever it is.
         """
+        if self._request.is_counted:
+            return True
         total = self._replica.indexes.total
         start = self._now + self._rules.notice
         if total is None or end <= start or not self._replica.reservations:
@@ -84,8 +90,7 @@ class Paths:
         amounts = self._request.by_class
         return total.has_room(
             start, end, amounts,
-            self._rules.headroom_for(amounts, bounded=end != FOREVER),
-            ignore=self._ignore,
+            self._rules.headroom_for(amounts), ignore=self._ignore,
         )
 
     def has_share(self, end: int, share: float) -> bool:
@@ -111,17 +116,21 @@ class Paths:
         with_room: list[HostState],
         amounts: tuple[int, ...],
         end: int,
+        enough: int,
     ) -> list[HostState]:
-        """Return the hosts with room to an end, there or by a path.
+        """Return the hosts with room there, or by a path if there is headroom.
+
+        Headroom is not kept of an instance that need not move: where one that
+        cannot be moved is admitted, so is one that can.
 
         Paths are looked for only until ENOUGH hosts pass, from the hosts first
         that have room for the longest time.
 
         :param with_room: those of `host_states` that have room of
-            RESOURCE_CLASSES to the end
+            RESOURCE_CLASSES until `enough`
         """
-        staying = self._with_extra_room(with_room, end)
-        if len(staying) >= ENOUGH:
+        staying = self._with_extra_room(with_room, enough)
+        if len(staying) >= ENOUGH or not self.has_headroom(end):
             return staying
         passing = {id(h) for h in staying}
         for until, group in self._by_time(
@@ -211,6 +220,8 @@ class Paths:
         if known is None or until >= end:
             # The replica may change while it is being read.
             return reason
+        if not self.has_headroom(end):
+            return f'{reason}; {_NO_HEADROOM}'
         targets = self._new_targets(known, _TracedTargets)
         path = relocation.find(
             targets, known.uuid, self._now, until, end, self._rules,
@@ -221,7 +232,7 @@ class Paths:
             why = reasons.not_looked_for(reasons.path(path, hosts))
         else:
             why = 'no relocation path: ' + reasons.no_path(
-                Stay(known.uuid, self._now, until), targets.found, end,
+                Stay(known.uuid, self._now, until), targets.found,
                 self._rules, self._way_on(known), hosts,
             )
         return f'{reason}; {why}'

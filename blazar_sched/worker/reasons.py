@@ -94,16 +94,15 @@ def not_looked_for(path: str) -> str:
 def no_path(
     first: Stay,
     following: Sequence[Stay | None],
-    end: int,
     rules: Rules,
     movable: str,
     hosts: Mapping[str, Host],
 ) -> str:
-    """Say why there is no relocation path to an end.
+    """Say why there is no relocation path to the end.
 
     :param following: the stays that were found after the first stay, one
-        after the other; None where no host has room. The last stay is too
-        short, or one move too few.
+        after the other; None where no host has room. The last stay ends no
+        later than the one before, or one move too few.
     :param movable: how the instance is moved
     :param hosts: every host by uuid
     """
@@ -122,11 +121,10 @@ def no_path(
         )
     stays = first, *filter(None, later)
     left_at = stays[-1].end
-    beyond = left_at + rules.shortest_stay
     return (
         f'{path(stays, hosts)}, then no other host has room from '
         f'{time(left_at - rules.lead_of(movable))} '
-        f'{until(end) if end <= beyond else f"until after {time(beyond)}"}'
+        f'until after {time(left_at)}'
     )
 
 

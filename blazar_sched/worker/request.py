@@ -158,7 +158,7 @@ def read_request(
     reservation_id, end = _drawn(server, own, is_first, replica, now)
     rules = _rules(replica, options)
     movable = NOT if reservation_id is not None else (
-        instance_record.way_of(server, end, now, rules)
+        instance_record.way_of(server, rules)
     )
     end = end if end > now else window.FOREVER
     return Request(

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Room for an instance: on the host, beside others, or by a path."""
 
-import abc
 from collections import defaultdict
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -111,21 +110,25 @@ class Room:
         group: list[HostState],
         admission: Admission,
     ) -> list[HostState]:
-        index = self.replica.indexes.main
+        index, end = self.replica.indexes.main, admission.enough
         passing = self.with_borrowed(
             index, group, self.replica.present.select(
-                index, group, self.now, admission.end, amounts,
-                self.request.own_id,
-            ), admission.end, amounts,
+                index, group, self.now, end, amounts, self.request.own_id,
+            ), end, amounts,
         )
         if admission.relocates:
-            return self.paths.with_path(group, passing, amounts, admission.end)
-        if passing and not self.request.extra:
+            passing = self.paths.with_path(
+                group, passing, amounts, admission.end, end
+            )
+        if passing and (admission.relocates or not self.request.extra):
             return passing
         # A host may lack the other resource classes: see ClassRoom.
-        return steps.either(group, passing, self.with_leavable(
-            index, group, admission.end, amounts
-        ))
+        left = self.with_leavable(index, group, end, amounts)
+        if admission.relocates:
+            for name, amount in self.request.extra.items():
+                if (other := self.replica.indexes.extra.get(name)) is not None:
+                    left = self.with_leavable(other, left, end, (amount,))
+        return steps.either(group, passing, left)
 
     def with_leavable(
         self,
@@ -305,8 +308,8 @@ class _RoomStep(steps.Step):
         self._room = room
 
 
-class _TotalStep(_RoomStep):
-    """A check of all reservable hosts together.
+class FixedShare(_RoomStep):
+    """The share of all hosts that instances that cannot be moved may hold.
 
     An instance that has a host already is counted wherever it is.
     """
@@ -324,31 +327,8 @@ class _TotalStep(_RoomStep):
         hosts = self._room.replica.hosts
         return [h for h in host_states if h.uuid not in hosts]
 
-    @abc.abstractmethod
     def _fits(self, admission: Admission) -> bool:
         """Tell whether all reservable hosts together fit the request."""
-
-
-class TotalHeadroom(_TotalStep):
-    """Headroom of all hosts together, for an instance that may have to move.
-    """
-
-    def _fits(self, admission: Admission) -> bool:
-        return not admission.relocates or (
-            self._room.paths.has_headroom(admission.end)
-        )
-
-    def reason(self, host_state: HostState) -> str:
-        return (
-            'the reservable hosts together have too little headroom for an '
-            'instance that may have to be moved: see relocation_headroom'
-        )
-
-
-class FixedShare(_TotalStep):
-    """The share of all hosts that instances that cannot be moved may hold."""
-
-    def _fits(self, admission: Admission) -> bool:
         return admission.share is None or self._room.paths.has_share(
             admission.end, admission.share
         )

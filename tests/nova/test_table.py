@@ -425,14 +425,6 @@ class TestBounded:
 
         assert lab.passes('c1')
 
-    def test_longest_backfill(self, lab):
-        lab.cloud.configure(max_backfill_lifetime=600)
-        lab.register('c1')
-
-        assert lab.passes('c1', hints=lasting(500))
-        assert not lab.passes('c1', hints=lasting(700))
-        assert lab.passes('c3', hints=lasting(700))
-
     @pytest.mark.parametrize(
         'hints',
         [

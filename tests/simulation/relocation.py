@@ -18,13 +18,11 @@ class Setting:
     """The options of relocation in a world.
 
     :ivar options: those that are equal in both files, by name
-    :ivar longest: the option max_backfill_lifetime
     :ivar times: how many seconds a live migration may take
     :ivar failures: the share of live migrations that fail
     """
 
     options: dict
-    longest: int
     times: tuple[int, ...]
     failures: float
 
@@ -57,7 +55,6 @@ def draw(random):
             'relocation_large_vcpus': 4,
             'relocation_ways': {'disk': 'live'},
         },
-        longest=random.choice((0, 600)),
         times=random.choice(((2, 15), (2, 15), (5, 40, 2 * lead))),
         failures=random.choice((0.0, 0.0, 0.3)),
     )
@@ -77,8 +74,7 @@ def in_nova(setting):
         yield
         return
     with overriding.options(**{
-        'unbounded': duration.RELOCATE,
-        'max_backfill_lifetime': setting.longest, **setting.options,
+        'unbounded': duration.RELOCATE, **setting.options,
     }):
         yield
 

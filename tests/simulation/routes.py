@@ -16,7 +16,6 @@ class Search:
     """The search for a path of a server.
 
     :ivar look: `least` or `most`: what is counted as in use of a host
-    :ivar shortest: the least seconds that each move has to gain
     :ivar movable: how the server is moved
     """
 
@@ -25,7 +24,6 @@ class Search:
     amounts: dict
     end: int
     look: Callable
-    shortest: int = 1
     movable: str = 'live'
 
     def is_there(self, node, now, least=1):
@@ -61,7 +59,7 @@ class Search:
                 continue
             then = self.until(other, start)
             if then >= self.end or (
-                then > until + self.shortest
+                then > until
                 and self._goes_on(other, then, moves - 1)
             ):
                 return True

@@ -3,7 +3,6 @@
 
 from collections import Counter
 
-from blazar_sched.domain import window
 from tests.simulation import occupancy
 from tests.simulation import routes
 from tests.simulation.promises import registry
@@ -106,11 +105,7 @@ def what_is_kept_has_room_now(world):
 
 def _may_go_on(world, let_in):
     """Tell whether the room of a server may be on other hosts later."""
-    setting, asked = world.setting, let_in.request
-    return setting is not None and asked.movable and (
-        asked.end == window.FOREVER
-        or setting.longest and asked.end - world.time > setting.longest
-    )
+    return world.setting is not None and let_in.request.movable
 
 
 def _is_bound(world, server):

@@ -183,9 +183,7 @@ def a_server_without_a_path_has_none(world):
             continue
         asked = world, each.uuid, each.amounts, each.end
         by_least = routes.Search(*asked, routes.least)
-        by_most = routes.Search(
-            *asked, routes.most, shortest, each.movable
-        )
+        by_most = routes.Search(*asked, routes.most, each.movable)
         if by_least.until(node, now) < each.end and by_most.is_there(
             node, now, shortest
         ):

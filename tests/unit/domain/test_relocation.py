@@ -138,11 +138,11 @@ def test_the_limit_of_memory_holds_for_all(memory_mb, moved):
     assert movable(rules, memory_mb=memory_mb, extra_specs=SAID) is moved
 
 
-@pytest.mark.parametrize('vcpus, bounded, headroom', [
-    (31, False, 0.05), (32, False, 0.15), (1, True, 0.15), (0, False, 0.05),
-])
-def test_large_and_long_instances_leave_more_free(vcpus, bounded, headroom):
-    assert Rules().headroom_for({'VCPU': vcpus}, bounded) == headroom
+@pytest.mark.parametrize('vcpus, headroom', [(31, 0.05), (32, 0.15)])
+def test_large_instances_leave_more_free(vcpus, headroom):
+    assert Rules().headroom_for({'VCPU': vcpus}) == headroom
+    kept = Rules(headroom=0.2).headroom_for({'VCPU': vcpus})
+    assert kept == 0.2
 
 
 @pytest.mark.parametrize('end, expected', [

@@ -21,7 +21,7 @@ objects.register_all()
 
 HOUR = 3600
 OPTIONS = {
-    'unbounded': 'forever', 'max_backfill_lifetime': 0,
+    'unbounded': 'forever',
     'lease_gap_weight_multiplier': 1.5,
 }
 

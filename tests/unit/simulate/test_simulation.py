@@ -20,7 +20,6 @@ HOUR, DAY = 3600, 86400
 START, END, SPAN = 2 * DAY, 3 * DAY, 4 * DAY
 OPTIONS = {
     'unbounded': 'never',
-    'max_backfill_lifetime': 0,
     'lease_gap_weight_multiplier': 1.0,
 }
 NO_TIMELINE = policy.without(policy.TIMELINE)

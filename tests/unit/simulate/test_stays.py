@@ -19,7 +19,7 @@ HOUR, DAY = 3600, 86400
 SPAN = 6 * DAY
 VCPUS, MEMORY_MB, GPUS = 8, 64 * 1024, 2
 OPTIONS = {
-    'max_backfill_lifetime': DAY, 'lease_gap_weight_multiplier': 1.0,
+    'lease_gap_weight_multiplier': 1.0,
     'relocation_headroom': 0.0, 'relocation_large_headroom': 0.1,
     'relocation_large_vcpus': 6,
 }

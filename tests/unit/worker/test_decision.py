@@ -225,14 +225,11 @@ def requests(draw):
     )
 
 
-@given(clouds(), requests(), st.sampled_from((0, 5000)))
+@given(clouds(), requests())
 @settings(deadline=None)
-def test_who_does_not_pass_has_a_reason_and_nobody_else(
-    cloud, spec, longest
-):
+def test_who_does_not_pass_has_a_reason_and_nobody_else(cloud, spec):
     replica, host_states = cloud
-    with overriding.options(max_backfill_lifetime=longest):
-        passing, told = decide(replica, host_states, spec)
+    passing, told = decide(replica, host_states, spec)
 
     refused = {h.nodename for h in host_states if h not in passing}
     reasons = [
@@ -415,14 +412,6 @@ def test_a_host_that_takes_nothing_without_an_end():
     replica = a_replica(a_host(0, unbounded='never'))
 
     assert 'unbounded = never' in why(replica, a_request())
-
-
-def test_a_lifetime_that_is_too_long_for_backfill(options):
-    options(max_backfill_lifetime=60)
-
-    assert 'lives for 3600 s, longer than max_backfill_lifetime, 60 s' in why(
-        a_replica(a_host(0)), a_request(lifetime='1h')
-    )
 
 
 def test_what_was_in_the_way_may_be_gone():

@@ -35,7 +35,7 @@ OPTIONS = {
     'relocation_shortest_stay': 600, 'relocation_notice': DAY,
     'relocation_headroom': 0.0, 'relocation_large_headroom': 0.0,
     'relocation_ways': {'disk': 'live'}, 'relocation_moves': 3,
-    'max_backfill_lifetime': 0, 'unbounded_fixed': 'forever',
+    'unbounded_fixed': 'forever',
 }
 
 
@@ -148,7 +148,6 @@ def test_an_instance_that_cannot_be_moved_has_a_rule_of_its_own(
 ):
     options(
         unbounded=cloud, unbounded_fixed=fixed, relocation_ways={},
-        max_backfill_lifetime=DAY,
     )
     hosts = [a_host(n, unbounded=own) for n in range(2)]
     replica = a_replica(*hosts, *leased(0))
@@ -159,9 +158,8 @@ def test_an_instance_that_cannot_be_moved_has_a_rule_of_its_own(
     assert passing_() == expected
     assert passing_(root_gb=0, movable='false') == expected
     assert passing_(root_gb=0) == ['c0', 'c1']
-    if own is None:
-        # As without relocation.
-        assert passing_(lifetime='4d') == []
+    # Who declares an end gets no less.
+    assert passing_(lifetime='4d') == (expected or ['c1'])
     assert passing_(lifetime='1h') == ['c0', 'c1']
 
 
@@ -205,7 +203,6 @@ def test_a_fixed_instance_within_the_share_needs_a_host_for_ever(options):
 
 def test_a_long_fixed_lifetime_counts_in_the_share(options):
     options(unbounded_fixed='share:0.25')
-    options(max_backfill_lifetime=DAY)
     replica = a_replica(a_host(0), a_host(1), *leased(0, start=4 * DAY))
 
     long = a_request(lifetime='3d', **FIXED)
@@ -238,15 +235,18 @@ def test_fixed_instances_placed_just_now_count_in_the_share(options):
 
 def test_a_cloud_without_leases_keeps_no_headroom(options):
     options(relocation_headroom=1.0)
-    replica = a_replica(a_host(0), a_host(1))
+    alone = Instance(
+        id_of('instance', 9), id_of('host', 0), 'p', {'VCPU': 8},
+        path=(Stay(id_of('host', 0), NOW + DAY, window.FOREVER),),
+    )
+    replica = a_replica(a_host(0), a_host(1), alone)
     assert passing(replica, states(0), a_request()) == ['c0']
 
-    replica = a_replica(a_host(0), a_host(1), *leased(1))
+    replica = a_replica(a_host(0), a_host(1), *leased(0))
     assert passing(replica, states(0), a_request()) == []
 
 
 def test_a_long_lifetime_is_relocated_too(options):
-    options(max_backfill_lifetime=DAY)
     replica = a_replica(a_host(0), a_host(1), *leased(0))
 
     long = a_request(lifetime='3d')
@@ -255,38 +255,41 @@ def test_a_long_lifetime_is_relocated_too(options):
     assert passing(replica, states(0), long) == []
 
 
-@pytest.mark.parametrize('policy', ['never', 'assume:1d'])
-def test_a_host_that_does_not_relocate_keeps_long_lifetimes_off(
-    options, policy
-):
-    options(max_backfill_lifetime=DAY)
-    hosts = [a_host(0, unbounded=policy), a_host(1)]
-    replica = a_replica(*hosts)
+def test_a_host_that_does_not_relocate_takes_what_ends_in_time():
+    replica = a_replica(a_host(0, unbounded='never'), a_host(1), *leased(0))
 
-    long, short = a_request(lifetime='3d'), a_request(lifetime='1h')
-    assert passing(replica, states(0, 1), long) == ['c1']
-    assert passing(replica, states(0, 1), short) == ['c0', 'c1']
-    assert 'longer than max_backfill_lifetime' in reason(replica, long)
+    for lifetime, found in (('1h', ['c0']), ('2d', ['c0']), ('3d', [])):
+        spec = a_request(lifetime=lifetime)
+        assert passing(replica, states(0), spec) == found
+
+
+def test_a_declared_end_needs_no_more_than_is_assumed_without_one():
+    hosts = a_host(0, unbounded='assume:1d'), a_host(1)
+    replica = a_replica(*hosts, *leased(0))
+
+    for lifetime in ({}, {'lifetime': '3d'}):
+        assert passing(replica, states(0), a_request(**lifetime)) == ['c0']
 
 
 @pytest.mark.parametrize('headroom, vcpus, found', [
-    (0.5, 4, ['c0']), (0.5, 5, []), (0.0, 5, ['c0']),
+    (0.5, 4, ['c0']), (0.5, 5, []), (0.4, 5, ['c0']), (0.4, 7, []),
 ])
 def test_headroom_is_kept_of_all_hosts_together(
     options, headroom, vcpus, found
 ):
+    """An instance of 4 VCPUs need not move, and must leave none."""
     options(relocation_headroom=headroom)
-    replica = a_replica(a_host(0), a_host(1), *leased(1, vcpus=4))
+    replica = a_replica(a_host(0), a_host(1), *leased(0, vcpus=4))
 
     assert passing(replica, states(0), a_request(vcpus)) == found
 
 
 def test_no_headroom_is_kept_of_short_lifetimes(options):
     options(relocation_headroom=1.0)
-    replica = a_replica(a_host(0), a_host(1), *leased(1))
+    replica = a_replica(a_host(0), a_host(1), *leased(0, start=HOUR))
 
     assert passing(replica, states(0), a_request()) == []
-    short = a_request(lifetime='1h')
+    short = a_request(lifetime='2h')
     assert passing(replica, states(0), short) == ['c0']
 
 
@@ -307,8 +310,9 @@ def test_a_lease_leaves_a_host_for_an_instance_that_is_not_moved(options):
     assert passing(replica, states(0, 1), fixed) == ['c1']
     replica = a_replica(*hosts, *leavable(leased(0, start=900), 0))
     assert passing(replica, states(0), fixed) == ['c0']
+    # No lease leaves for a preemptible instance, which yields to the lease.
     preemptible = a_request(preemptible=True, **FIXED)
-    assert passing(replica, states(0), preemptible) == []
+    assert passing(replica, states(0), preemptible) == ['c0']
 
 
 def test_a_lease_that_starts_soon_or_cannot_leave_is_in_the_way():
@@ -367,7 +371,7 @@ def reason(replica, spec, host='c0'):
 def test_a_refusal_for_headroom_says_so(options):
     options(relocation_headroom=1.0)
 
-    replica = a_replica(a_host(0), a_host(1), *leased(1))
+    replica = a_replica(a_host(0), a_host(1), *leased(0))
     assert 'headroom' in reason(replica, a_request())
 
 
@@ -387,7 +391,6 @@ def test_a_path_is_shown_by_which_a_host_passes(options):
         '2027-01-20T08:00:00Z, then c2 for ever'
     )
     long = a_request(lifetime='3d')
-    options(max_backfill_lifetime=DAY)
     assert reason(replica, long) == (
         f'the host passed, by a relocation path: {FIRST}, then c1 until '
         '2027-01-18T08:00:00Z'
@@ -436,7 +439,7 @@ def test_a_refusal_without_another_host_says_when_it_would_need_one():
     assert reason(replica, a_request()) == (
         f'{WHOLE}requested for ever; no relocation path: {FIRST}, then no '
         'other host has room from 2027-01-17T07:50:00Z until after '
-        '2027-01-17T08:10:00Z'
+        '2027-01-17T08:00:00Z'
     )
 
 
@@ -471,7 +474,7 @@ def test_a_refusal_for_another_resource_class_names_the_class():
     assert reason(replica, a_request(gpus=2, movable='true')) == (
         'from 2027-01-17T08:00:00Z on: 0 CUSTOM_GPU left, 2 requested for '
         f'ever; no relocation path: {FIRST}, then no other host has room from '
-        '2027-01-17T07:50:00Z until after 2027-01-17T08:10:00Z'
+        '2027-01-17T07:50:00Z until after 2027-01-17T08:00:00Z'
     )
 
 
