@@ -60,11 +60,10 @@ opts = [
         default=_DEFAULTS.headroom,
         min=0,
         max=1,
-        help='Share of the capacity of all reservable hosts that is kept free '
-        'of instances that will have to be moved, so that new leases find '
-        'room: an instance that does not find room on one host to its end '
-        'must leave so much. ``blazar-sched simulate --suggest`` shows the '
-        'cost of several values.' + _SAME,
+        help='Share of the capacity of all reservable hosts that instances '
+        'outside of reservations leave free where instances are relocated, so '
+        'that new leases find room. ``blazar-sched simulate --suggest`` shows '
+        'the cost of several values.' + _SAME,
     ),
     cfg.FloatOpt(
         'relocation_large_headroom',

@@ -37,8 +37,8 @@ MAX_TIMES = 16
 # that are alike and have room until the same time.
 ALIKE = 2
 _NO_HEADROOM = (
-    'the reservable hosts together have too little headroom for an instance '
-    'that has to be moved: see relocation_headroom'
+    'the reservable hosts together have too little headroom: see '
+    'relocation_headroom'
 )
 
 T = TypeVar('T', bound=Targets)
@@ -78,10 +78,11 @@ class Paths:
     def has_headroom(self, end: int) -> bool:
         """Tell whether all hosts together have headroom for the request.
 
-        A cloud without a lease keeps no headroom, and an instance that has a
-        host already is counted wherever it is.
+        A cloud without a lease keeps no headroom, a preemptible instance
+        yields to leases, and an instance that has a host already is counted
+        wherever it is.
         """
-        if self._request.is_counted:
+        if self._request.is_counted or self._request.preemptible:
             return True
         total = self._replica.indexes.total
         start = self._now + self._rules.notice
@@ -118,10 +119,10 @@ class Paths:
         end: int,
         enough: int,
     ) -> list[HostState]:
-        """Return the hosts with room there, or by a path if there is headroom.
+        """Return the hosts with room to an end, there or by a path.
 
-        Headroom is not kept of an instance that need not move: where one that
-        cannot be moved is admitted, so is one that can.
+        An instance with a path needs headroom to its end, an instance that
+        stays only until `enough`.
 
         Paths are looked for only until ENOUGH hosts pass, from the hosts first
         that have room for the longest time.
@@ -216,12 +217,12 @@ class Paths:
         reason = reasons.no_room(
             index, headroom, self._now, end, wanted, known
         )
+        if not self.has_headroom(end):
+            return _NO_HEADROOM
         until = self._now + lasting
         if known is None or until >= end:
             # The replica may change while it is being read.
             return reason
-        if not self.has_headroom(end):
-            return f'{reason}; {_NO_HEADROOM}'
         targets = self._new_targets(known, _TracedTargets)
         path = relocation.find(
             targets, known.uuid, self._now, until, end, self._rules,

@@ -111,6 +111,8 @@ class Room:
         admission: Admission,
     ) -> list[HostState]:
         index, end = self.replica.indexes.main, admission.enough
+        if not self.paths.has_headroom(end):
+            return [h for h in group if h.uuid not in self.replica.hosts]
         passing = self.with_borrowed(
             index, group, self.replica.present.select(
                 index, group, self.now, end, amounts, self.request.own_id,
@@ -257,7 +259,10 @@ class Room:
         """Say why a host has no room for amounts, see `select`."""
         host_state = self._without_own(host_state)
         admission = self.admissions.of(host_state)
-        if admission is not None and admission.relocates:
+        if admission is not None and (
+            admission.relocates
+            or not self.paths.has_headroom(admission.enough)
+        ):
             return self.paths.why_none(host_state, amounts, admission.end)
         index = self.replica.indexes.main
         headroom = self.replica.present.headroom(

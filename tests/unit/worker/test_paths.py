@@ -277,7 +277,6 @@ def test_a_declared_end_needs_no_more_than_is_assumed_without_one():
 def test_headroom_is_kept_of_all_hosts_together(
     options, headroom, vcpus, found
 ):
-    """An instance of 4 VCPUs need not move, and must leave none."""
     options(relocation_headroom=headroom)
     replica = a_replica(a_host(0), a_host(1), *leased(0, vcpus=4))
 
