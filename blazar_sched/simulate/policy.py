@@ -11,10 +11,10 @@ from blazar_sched.domain import duration
 TIMELINE, WEIGHERS, PACKING = 'timeline', 'weighers', 'packing'
 PATHS, DISPLACEMENT = 'paths', 'displacement'
 MOVES, HEADROOM, LENDING = 'moves', 'headroom', 'lending'
-REALLOCATION, LEASES = 'reallocation', 'leases'
+REALLOCATION, STACKING, LEASES = 'reallocation', 'stacking', 'leases'
 PARTS = (
     TIMELINE, WEIGHERS, PACKING, PATHS, DISPLACEMENT, MOVES, HEADROOM, LENDING,
-    REALLOCATION, LEASES,
+    REALLOCATION, STACKING, LEASES,
 )
 
 # What switches off a part that is no switch of a policy alone.
@@ -39,6 +39,8 @@ class Policy:
     not to any free host; `displacement`, leases take hosts that instances can
     leave by relocation paths; `lending`, leases lend what they do not use;
     `reallocation`, leases that have not started leave hosts for instances;
+    `stacking`, Nova's weighers prefer the hosts with little room, as the
+    README sets them, and not the hosts with much room;
     `leases`, leases are booked, and instances are not alone.
 
     :param options: options of ``[blazar_sched]`` in place of the scenario's
@@ -52,12 +54,14 @@ class Policy:
     displacement: bool = True
     lending: bool = True
     reallocation: bool = True
+    stacking: bool = True
     leases: bool = True
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
 FREEPOOL = Policy(
-    'freepool', closed=True, timeline=False, weighers=False, lending=False
+    'freepool', closed=True, timeline=False, weighers=False, lending=False,
+    stacking=False,
 )
 OURS = Policy('ours')
 # What could be reached: not played in a cloud, see simulate.limit.

@@ -118,9 +118,13 @@ class _RamWeigher(ram.RAMWeigher):
     All weights are read at once, which takes a third of the time.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, stacking: bool) -> None:
         super().__init__()
-        self._multiplier = process.CONF.filter_scheduler.ram_weight_multiplier
+        # As the README sets the option, or as Nova does.
+        self._multiplier = (
+            -1.0 if stacking
+            else process.CONF.filter_scheduler.ram_weight_multiplier
+        )
 
     def weight_multiplier(self, host_state: HostState) -> float:
         multiplier: float = self._multiplier
@@ -152,7 +156,7 @@ class Scheduler:
             self._other_filter = self._bound_filter
         elif policy.timeline:
             self._other_filter = lifetime_filter.LifetimeFilter()
-        weighers: list[Weigher] = [_RamWeigher()]
+        weighers: list[Weigher] = [_RamWeigher(policy.stacking)]
         if policy.weighers:
             weighers.append(lease_gap.LeaseGapWeigher())
             weighers.append(vacate_cost.VacateCostWeigher())

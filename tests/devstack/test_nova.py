@@ -83,6 +83,8 @@ def test_nova_scheduler_finds_every_filter_and_weigher(stacked):
     names = [each.__name__ for each in weighers]
     assert {'RAMWeigher', 'LeaseGapWeigher', 'VacateCostWeigher'} <= set(names)
     assert len(set(names)) == len(names)
+    assert group.ram_weight_multiplier == -1
+    assert group.cpu_weight_multiplier == -1
 
 
 def test_filters_come_beside_those_that_were_there(stacked):

@@ -23,6 +23,8 @@ OPTIONS = {
     'lease_gap_weight_multiplier': 1.0,
 }
 NO_TIMELINE = policy.without(policy.TIMELINE)
+# Instances go to the host with the most room.
+SPREADING = policy.without(policy.STACKING)
 
 
 def host(name='h', vcpus=8, gpus=0):
@@ -186,7 +188,9 @@ def test_weighers_put_short_lives_before_leases():
             instance(START - 2 * HOUR, HOUR, vcpus=8), by=each, hosts=hosts,
             lease_gap_weight_multiplier=2.0,
         ).idle_host_hours
-        for each in (policy.OURS, policy.without(policy.WEIGHERS))
+        for each in (
+            SPREADING, dataclasses.replace(SPREADING, weighers=False)
+        )
     )
     assert with_ == without - 1
 
@@ -211,7 +215,9 @@ def test_expected_ends_put_short_lives_together():
             },
         )
         stays[multiplier] = []
-        simulation.simulate(scenario, policy.OURS, stays=stays[multiplier])
+        simulation.simulate(
+            scenario, SPREADING, stays=stays[multiplier]
+        )
     shared = {
         multiplier: len({
             stay.host for stay in found if stay.start >= 10 * HOUR
@@ -278,16 +284,14 @@ class TestGpus:
 
     def test_a_gpu_that_is_reserved_later_is_used_until_then(self):
         found = self.played(instance(0, START, gpus=3))
-        assert (found.refused_gpu_instances, found.late) == (0, 0)
-        assert (found.gpu_instances, found.idle_gpu_hours) == (
-            1, (3 * SPAN - 3 * START - 2 * DAY) / HOUR
-        )
+        assert (found.refused.total(), found.late) == (0, 0)
+        assert found.idle_gpu_hours == (3 * SPAN - 3 * START - 2 * DAY) / HOUR
         used = 3 * START + 2 * DAY
         assert found.gpu_utilisation == pytest.approx(used / (3 * SPAN))
 
     def test_freepool_refuses_it(self):
         found = self.played(instance(0, START, gpus=3), by=policy.FREEPOOL)
-        assert found.refused_gpu_instances == 1
+        assert found.refused.total() == 1
         assert found.refused_gpu_hours == 3 * START / HOUR
 
     def test_only_the_gpu_that_is_left_is_used_in_the_window(self):
@@ -295,7 +299,7 @@ class TestGpus:
             instance(START - HOUR, DAY, gpus=2), instance(START, DAY, gpus=1),
             instance(START, HOUR, gpus=1), instance(START, HOUR),
         )
-        assert found.refused_gpu_instances == 2
+        assert found.refused_gpu_hours == 2 * DAY / HOUR + 1
         assert found.refused.total() == 2
 
     def test_a_host_without_gpus_takes_nobody_who_wants_one(self):
@@ -355,7 +359,8 @@ class TestRelocation:
                     lease_gap_weight_multiplier=0.0,
                 )
                 for each in (
-                    policy.OURS, policy.without(policy.REALLOCATION)
+                    SPREADING,
+                    dataclasses.replace(SPREADING, reallocation=False),
                 )
             )
         ]
@@ -373,7 +378,7 @@ class TestRelocation:
             for at in (HOUR, 3 * HOUR)
         )
         found = self.played(
-            short, short, first, second, pool=2,
+            short, short, first, second, pool=2, by=SPREADING,
             hosts=[host('a'), host('b'), *large],
             bookings=[
                 whole(), whole(number=1), whole(at=2 * HOUR, number=2)
@@ -461,13 +466,15 @@ class TestRelocation:
     def test_a_lease_displaces_them(self):
         bookings = [whole(at=HOUR), whole(at=HOUR, number=1)]
 
-        found = self.played(*self.unbounded(3, 2), bookings=bookings)
+        found = self.played(
+            *self.unbounded(3, 2), bookings=bookings, by=SPREADING
+        )
         assert found.refused_leases == []
         assert (found.late, found.moves) == (0, 2)
 
         alone = self.played(
             *self.unbounded(3, 2), bookings=bookings,
-            by=policy.without(policy.DISPLACEMENT),
+            by=dataclasses.replace(SPREADING, displacement=False),
         )
         assert len(alone.refused_leases) == 2
 
