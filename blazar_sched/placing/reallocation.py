@@ -158,8 +158,8 @@ def _without_hosts(
 ) -> Candidates:
     if candidates.hosts.keys().isdisjoint(hosts):
         return candidates
-    return replica.catalog.among(
-        uuid for uuid in candidates.hosts if uuid not in hosts
+    return candidates.limited(
+        replica.indexes.main, dict.fromkeys(hosts, 0)
     )
 
 

@@ -75,12 +75,15 @@ class Candidates:
 
         :param most: the numbers of some hosts, 0 for a host to leave out
         """
-        hosts = {
-            uuid: host for uuid, host in self.hosts.items()
-            if most.get(uuid, 1)
-        }
+        hosts = dict(self.hosts)
+        left_out = [
+            uuid for uuid in self.known(most) if not most[uuid]
+        ]
+        for uuid in left_out:
+            del hosts[uuid]
         return Candidates(
-            hosts, rows(index, hosts), self.closed & hosts.keys(),
+            hosts, self.others(rows(index, left_out)),
+            self.closed & hosts.keys(),
             self.own & hosts.keys(),
             {
                 uuid: min(count, self.most.get(uuid, count))
