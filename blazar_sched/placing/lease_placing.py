@@ -50,6 +50,16 @@ def allocations_of(replica: state.Replica, lease: Lease) -> Allocations:
     }
 
 
+def match(
+    replica: state.Replica | None, lease: Lease, options: Options
+) -> None:
+    """Match the requirements of a lease ahead, because that takes long."""
+    for r in lease.reservations:
+        if replica is not None and r.demand.is_on_hosts(active=False):
+            for each in options.alternatives():
+                replica.catalog.match(r, each.default)
+
+
 def place(
     replica: state.Replica,
     lease: Lease,

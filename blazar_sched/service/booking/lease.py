@@ -357,13 +357,9 @@ class Leases:
 
         The commit blocks other writers, so the matching is done before.
         """
-        replica = self._ledger.replica
-        if replica is None:
-            return
-        for reservation in lease.reservations:
-            if reservation.demand.is_on_hosts(active=False):
-                for each in self._bookings.writer.options.alternatives():
-                    replica.catalog.match(reservation, each.default)
+        lease_placing.match(
+            self._ledger.replica, lease, self._bookings.writer.options
+        )
 
     def _with_end(
         self,

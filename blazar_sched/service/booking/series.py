@@ -42,6 +42,7 @@ from blazar_sched.replica import record
 from blazar_sched.replica import state
 from blazar_sched.service import faults
 from blazar_sched.service import loop
+from blazar_sched.service import slices
 from blazar_sched.service.booking import draft
 from blazar_sched.service.booking import idempotency
 from blazar_sched.service.booking.booking import Bookings
@@ -446,7 +447,7 @@ class AllSeries(loop.Looped):
             tx.release_from_series(ids)
             return self._bookings.remove(tx, *filter(_is_untouched, leases))
 
-        for some in _slices(ids, series.most_in_commit):
+        for some in slices.of(ids, series.most_in_commit):
             self._ledger.commit(functools.partial(work, ids=some))()
             faults.point('series:deleting')
         self._ledger.write(lambda tx: tx.delete_series(series.id))
@@ -676,7 +677,7 @@ class AllSeries(loop.Looped):
                     at = min(at, start)
             things.append((at, False, lease))
         things.sort(key=lambda thing: thing[:2])
-        parts = list(_slices(things, series.most_in_commit)) or [[]]
+        parts = list(slices.of(things, series.most_in_commit)) or [[]]
         until = [
             max(part[0][0], series.booked_until) for part in parts[1:]
         ]
@@ -912,12 +913,6 @@ def _due(series: Series, now: int, until: int) -> _Due:
     if series.booked_until < FOREVER:
         following = recurrence.following(max(until, after))
     return _Due(due, following, over)
-
-
-def _slices(all_: Sequence[T], length: int) -> Iterator[Sequence[T]]:
-    """Yield all items of a sequence, so many at a time."""
-    for first in range(0, len(all_), length):
-        yield all_[first:first + length]
 
 
 def _rewrite(known: Series, new: Series, tx: PlacingTx) -> None:

@@ -27,6 +27,7 @@ from blazar_sched.domain.reservation import Reservation
 from blazar_sched.placing import lease_placing
 from blazar_sched.placing import overload
 from blazar_sched.placing import reallocation
+from blazar_sched.replica import state
 from blazar_sched.service import loop
 from blazar_sched.service.booking import placing_options
 from blazar_sched.service.bus import notifier
@@ -112,6 +113,8 @@ class Healer:
                 field='reservation_id' if reservation_id else 'lease_id',
             )
 
+        self.match(held[0][1])
+
         def work(tx: PlacingTx) -> tuple[Lease, Lease]:
             old = tx.lease(held[0][1])
             if not is_healable(old, now):
@@ -151,6 +154,8 @@ class Healer:
         :param until: the latest start of a lease that is healed
         :raises LeaseNotFound: if there is no such lease
         """
+        self.match(lease_id)
+
         def work(tx: PlacingTx) -> tuple[Lease, Lease]:
             old = tx.lease(lease_id)
             if old.start > until or not is_healable(old, now):
@@ -160,6 +165,46 @@ class Healer:
             return old, new
 
         self.wake(*self._ledger.commit(work))
+
+    def match(self, lease_id: str) -> None:
+        """Match the requirements of a lease ahead of a commit that moves it.
+
+        :raises LeaseNotFound: if there is no such lease
+        """
+        lease_placing.match(
+            self._ledger.replica, self._ledger.lease(lease_id),
+            placing_options.read(self._conf),
+        )
+
+    def plan(
+        self,
+        replica: state.Replica,
+        old: Lease,
+        hosts: Collection[str],
+        now: int,
+        only: Collection[str] | None = None,
+        spares: bool = False,
+        reduced: Collection[Allocation] = (),
+    ) -> lease_placing.Allocations:
+        """Return the allocations of a lease off hosts, as `move` writes them.
+
+        :raises NotEnoughHostsAvailable: as for `move`
+        """
+        replica.advance(now)
+        placed = reallocation.reallocate(
+            replica, old, old.left(now), hosts, only,
+            placing_options.read(self._conf), spares, reduced,
+        )
+        if only is not None:
+            held = lease_placing.allocations_of(replica, old)
+            if any(
+                reallocation.loses(held[id_], many)
+                for id_, many in placed.items()
+            ):
+                raise exception.NotEnoughHostsAvailable(
+                    'no other host has enough capacity', field='reservations'
+                )
+        return placed
 
     def move(
         self,
@@ -184,19 +229,8 @@ class Healer:
         :raises NotEnoughHostsAvailable: if the reservations in `only` would
             lose something; then nothing is written
         """
-        tx.replica.advance(now)
         held = lease_placing.allocations_of(tx.replica, old)
-        placed = reallocation.reallocate(
-            tx.replica, old, old.left(now), hosts, only,
-            placing_options.read(self._conf), spares, reduced,
-        )
-        if only is not None and any(
-            reallocation.loses(held[id_], many)
-            for id_, many in placed.items()
-        ):
-            raise exception.NotEnoughHostsAvailable(
-                'no other host has enough capacity', field='reservations'
-            )
+        placed = self.plan(tx.replica, old, hosts, now, only, spares, reduced)
         tx.put_all_allocations(placed, now)
         short = _short_classes(tx, old, placed, now)
         reservations = [

@@ -11,7 +11,9 @@ import pytest
 from blazar_sched.domain import exception
 from blazar_sched.domain.event import Claim
 from blazar_sched.domain.window import FOREVER
+from blazar_sched.service import faults
 from blazar_sched.service.bus import notifier
+from blazar_sched.service.upkeep import maintenance
 from tests.functional.manager.managed_cloud import NotifyingCloud
 from tests.told import notified
 
@@ -470,6 +472,105 @@ class TestLeasesOnTheHosts:
         with pytest.raises(exception.InTheWay, match='changing'):
             close('a')
         assert on(lease) == ['a']
+
+
+class TestSlices:
+    """All other commits wait for a commit, so that each one does little."""
+
+    NUMBER = 7
+
+    @pytest.fixture
+    def leases(self, world):
+        """Leases on a host, which another host has room for."""
+        world.add_host('a')
+        leases = [
+            world.create(start=start, end=start + 50)
+            for start in range(1000, 1000 + 100 * self.NUMBER, 100)
+        ]
+        world.add_host('b')
+        return leases
+
+    def test_a_commit_moves_few_leases(
+        self, world, close, leases, on, monkeypatch
+    ):
+        moved = []
+        real = world.ledger.commit
+
+        def commit(work, dry_run=False):
+            before = [on(each) for each in leases]
+            answer = real(work, dry_run)
+            moved.append(sum(
+                on(each) != was
+                for each, was in zip(leases, before, strict=True)
+            ))
+            return answer
+
+        monkeypatch.setattr(world.ledger, 'commit', commit)
+        made = close('a', start=1000, end=2000)
+        assert len(made['moved']) == self.NUMBER
+        assert sum(moved) == self.NUMBER
+        assert max(moved) == maintenance.LEASES_IN_COMMIT
+
+    @pytest.mark.parametrize('after', range(4))
+    def test_killed_at_a_slice_another_manager_goes_on(
+        self, world, close, leases, on, killed, told, after
+    ):
+        with killed('maintenance:slice', after):
+            close('a', start=1000, end=2000)
+        left = [each for each in leases if on(each) == ['b']]
+        assert len(left) == after * maintenance.LEASES_IN_COMMIT
+        world.check()
+        # Nothing new is placed there meanwhile.
+        assert world.host('a').maintenances
+        world.clock.now += maintenance.RESUME_AFTER
+        world.manager.maintenances.step()
+        assert all(on(each) == ['b'] for each in leases)
+        assert sorted(each[1] for each in told) == sorted(
+            each.id for each in leases
+        )
+        world.check()
+
+    @pytest.mark.parametrize('after', range(2))
+    def test_killed_while_hosts_are_closed_or_opened(
+        self, world, close, killed, monkeypatch, after
+    ):
+        monkeypatch.setattr(maintenance, 'HOSTS_IN_COMMIT', 1)
+        names = 'abc'
+        for name in names:
+            world.add_host(name)
+
+        def closed():
+            return [name for name in names if world.host(name).maintenances]
+
+        with killed('maintenance:slice', after):
+            close(*names, start=1000, end=2000)
+        assert len(closed()) == 1 + after
+        world.clock.now += maintenance.RESUME_AFTER
+        world.manager.maintenances.step()
+        assert closed() == list(names)
+        [made] = world.ledger.maintenances()
+        with killed('maintenance:slice', after):
+            world.manager.maintenances.delete(made.id)
+        assert len(closed()) == 3 - after
+        world.manager.maintenances.step()
+        assert closed() == []
+        world.check()
+
+    def test_room_that_is_taken_between_slices_leaves_a_degraded_lease(
+        self, world, close, leases
+    ):
+        """The host is closed by then: the request is not refused any more."""
+        def take(name):
+            if name != 'maintenance:slice':
+                return
+            faults.arm(None)
+            world.create(start=1000, end=2000)
+
+        faults.arm(take)
+        made = close('a', start=1000, end=2000)
+        assert {each['why'] for each in made['in_the_way']} == {'no_room'}
+        assert len(made['in_the_way']) == self.NUMBER
+        assert all(world.lease(each).degraded for each in leases)
 
 
 class TestRace:
