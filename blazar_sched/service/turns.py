@@ -2,6 +2,7 @@
 """Turns: of the requests that cost much, one is worked on at a time."""
 
 from collections import Counter
+from collections import deque
 from collections.abc import Iterator
 import contextlib
 import threading
@@ -13,6 +14,33 @@ from blazar_sched.domain import exception
 MAX_OF_ONE = 4
 MAX = 8
 WAIT = 10.0
+
+
+class FairLock:
+    """A lock that the threads get in the order in which they ask for it.
+
+    A thread that asks for a `threading.Lock` again right after releasing the
+    lock gets it ahead of all threads that wait.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        # The turn of each thread that has or awaits the lock, in their order.
+        self._turns: deque[threading.Lock] = deque()
+
+    def __enter__(self) -> None:
+        mine = threading.Lock()
+        with self._lock:
+            if self._turns:
+                mine.acquire()
+            self._turns.append(mine)
+        mine.acquire()
+
+    def __exit__(self, *unused: object) -> None:
+        with self._lock:
+            self._turns.popleft()
+            if self._turns:
+                self._turns[0].release()
 
 
 class Turns:

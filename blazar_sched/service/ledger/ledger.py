@@ -22,7 +22,6 @@ from collections.abc import Sequence
 import contextlib
 import functools
 import math
-import threading
 import time
 from typing import Concatenate
 from typing import ParamSpec
@@ -42,6 +41,7 @@ from blazar_sched.service import cause
 from blazar_sched.service import faults
 from blazar_sched.service import metrics as service_metrics
 from blazar_sched.service import sending
+from blazar_sched.service import turns
 from blazar_sched.service.ledger import change
 from blazar_sched.service.ledger import engine
 from blazar_sched.service.ledger import idempotency
@@ -126,8 +126,10 @@ class Ledger(reader.Reader):
         # Whether the last write was made, and its monotonic time.
         self.is_writable = True
         self._written_at = -math.inf
-        # Limits the replica and the writer's row to one commit at a time.
-        self._lock = threading.Lock()
+        # Limits the replica and the writer's row to one commit at a time. Work
+        # in many commits, one after another, keeps no other thread waiting
+        # for more than one of them.
+        self._lock = turns.FairLock()
 
     @functools.cached_property
     def id(self) -> str:

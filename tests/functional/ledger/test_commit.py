@@ -21,6 +21,7 @@ from blazar_sched.replica import record
 from blazar_sched.service.ledger import engine
 from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger import retry
+from tests import waiting
 
 
 class DriverError(Exception):
@@ -298,6 +299,24 @@ def test_a_manager_that_stands_still_is_cut_off(
     assert seen == [{}, {'other': True}]
     assert store.properties() == {'other': True, 'slow': True}
     assert len(store.leases()) == 1
+
+
+def test_a_commit_that_waits_is_the_next(store):
+    """Whoever has made the last commit is not ahead of who waits."""
+    order = []
+    other = threading.Thread(
+        target=lambda: store.commit(lambda tx: order.append('other'))
+    )
+
+    def work(tx):
+        other.start()
+        waiting.until(lambda: len(store._lock._turns) == 2)
+        order.append('first')
+
+    store.commit(work)
+    store.commit(lambda tx: order.append('second'))
+    other.join(60)
+    assert order == ['first', 'other', 'second']
 
 
 SESSIONS = {
