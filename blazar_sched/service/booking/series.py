@@ -23,7 +23,6 @@ import dataclasses
 import functools
 import itertools
 from typing import Any
-from typing import TypeVar
 import uuid
 
 from oslo_log import log
@@ -42,13 +41,13 @@ from blazar_sched.replica import record
 from blazar_sched.replica import state
 from blazar_sched.service import faults
 from blazar_sched.service import loop
-from blazar_sched.service import slices
 from blazar_sched.service.booking import draft
 from blazar_sched.service.booking import idempotency
 from blazar_sched.service.booking.booking import Bookings
 from blazar_sched.service.booking.booking import Removed
 from blazar_sched.service.booking.lease_writer import Placed
 from blazar_sched.service.booking.obstacle import with_obstacles
+from blazar_sched.service.booking.pace import Pace
 from blazar_sched.service.bus import notifier
 from blazar_sched.service.bus.notifier import SERIES_AT_RISK
 from blazar_sched.service.bus.notifier import SERIES_FAILED
@@ -67,8 +66,6 @@ INTERVAL = 60.0
 MAX_PAUSE = 900.0
 # How often a change begins again because the series was changed meanwhile.
 MAX_REPEATS = 5
-
-T = TypeVar('T')
 
 _Shown = dict[str, Any]
 _Errors = tuple[type[exception.BlazarSchedError], ...]
@@ -121,12 +118,14 @@ class _Found:
 class _Slice:
     """What one commit does for a series.
 
+    :param pace: times the commit
     :param leases: the ids of the leases to delete, unless they have to stay
     :param windows: the window of each occurrence due, by its name: a lease
         with this window may stay
     :param without: the names of the occurrences for which there is no room
     """
 
+    pace: Pace
     due: _Due
     leases: Collection[str]
     windows: Mapping[str, Window]
@@ -447,8 +446,11 @@ class AllSeries(loop.Looped):
             tx.release_from_series(ids)
             return self._bookings.remove(tx, *filter(_is_untouched, leases))
 
-        for some in slices.of(ids, series.most_in_commit):
-            self._ledger.commit(functools.partial(work, ids=some))()
+        pace = Pace(series.most_in_commit)
+        for part in pace.parts(len(ids)):
+            self._ledger.commit(
+                pace.timed(functools.partial(work, ids=ids[part]))
+            )()
             faults.point('series:deleting')
         self._ledger.write(lambda tx: tx.delete_series(series.id))
 
@@ -585,7 +587,8 @@ class AllSeries(loop.Looped):
         :param left_out: the errors for which the first commit leaves out an
             occurrence
         """
-        first, *others = self._in_slices(new, due, found, going, windows or {})
+        slices = self._in_slices(new, due, found, going, windows or {})
+        first = next(slices)
 
         def work(tx: PlacingTx) -> tuple[Series, Removed] | Series:
             series = begin(tx)
@@ -593,12 +596,12 @@ class AllSeries(loop.Looped):
                 return series
             return self._book(tx, new, first, now, left_out)
 
-        done = self._ledger.commit(work)
+        done = self._ledger.commit(first.pace.timed(work))
         if isinstance(done, Series):
             return done
         series, removed = done
         removed()
-        series, _ = self._go_on(series, others, now, found.without)
+        series, _ = self._go_on(series, slices, now, found.without)
         # The loop books the occurrences that are too many for a request.
         self._loop.wake()
         return series
@@ -638,7 +641,7 @@ class AllSeries(loop.Looped):
                 return new, removed, missing
 
             try:
-                done = self._ledger.commit(work)
+                done = self._ledger.commit(each.pace.timed(work))
             except exception.SeriesNotFound:
                 break
             if done is None:
@@ -656,11 +659,12 @@ class AllSeries(loop.Looped):
         found: _Found,
         going: Sequence[Lease] = (),
         windows: Mapping[str, Window] | None = None,
-    ) -> Sequence[_Slice]:
-        """Return what is due in slices, in the order of time.
+    ) -> Iterator[_Slice]:
+        """Yield what is due in slices, in the order of time.
 
         A lease goes before the occurrence that takes its room. Until the last
-        slice, a series is booked until the next thing to be done.
+        slice, a series is booked until the next thing to be done. The time of
+        the commit of a slice decides the length of the next slice.
         """
         cleaning = self._conf.cleaning_time
         ends = [each.window.end + cleaning for each in due.occurrences]
@@ -677,13 +681,13 @@ class AllSeries(loop.Looped):
                     at = min(at, start)
             things.append((at, False, lease))
         things.sort(key=lambda thing: thing[:2])
-        parts = list(slices.of(things, series.most_in_commit)) or [[]]
-        until = [
-            max(part[0][0], series.booked_until) for part in parts[1:]
-        ]
-        until.append(due.following)
-        return [
-            _Slice(
+        pace = Pace(series.most_in_commit)
+        for each in pace.parts(max(1, len(things))):
+            part, following = things[each], due.following
+            if each.stop < len(things):
+                following = max(things[each.stop][0], series.booked_until)
+            yield _Slice(
+                pace,
                 _Due(
                     [o for _, _, o in part if isinstance(o, Occurrence)],
                     following, due.over,
@@ -692,8 +696,6 @@ class AllSeries(loop.Looped):
                 windows or {},
                 found.without,
             )
-            for part, following in zip(parts, until, strict=True)
-        ]
 
     def _check_number(self, source: Reader, new: Series) -> None:
         most = self._conf.max_series

@@ -10,6 +10,7 @@ from blazar_sched.domain import exception
 from blazar_sched.domain import series as rules
 from blazar_sched.service import faults
 from blazar_sched.service.booking import idempotency
+from blazar_sched.service.booking import pace
 from blazar_sched.service.booking.series import AllSeries
 from blazar_sched.service.ledger import tx
 
@@ -28,6 +29,8 @@ def conf(conf):
 @pytest.fixture
 def world(world, monkeypatch):
     monkeypatch.setattr(rules, 'MAX_IN_COMMIT', MOST)
+    # However slow the machine is.
+    monkeypatch.setattr(pace, 'SECONDS', 60)
     world.add_host('a')
     return world
 
@@ -123,6 +126,16 @@ class TestSizes:
         sizes.clear()
         world.manager.series.delete(made['id'], 'project')
         assert max(sizes) == 1
+
+    def test_a_commit_does_what_fits_in_the_time_of_a_commit(
+        self, world, create, sizes, monkeypatch
+    ):
+        monkeypatch.setattr(pace, 'SECONDS', 1e-5)
+        series = create()
+        assert sizes == [1] * COUNT
+        sizes.clear()
+        world.manager.series.delete(series['id'], None)
+        assert sizes == [1] * COUNT
 
     def test_missing_occurrences_are_booked_in_slices(
         self, world, create, sizes, whole
