@@ -74,7 +74,9 @@ def _measured(
     looks.clear()
 
     def search() -> None:
-        # As if the revision were new.
+        # As if the revision were new, and the loop had rested.
+        requests._requests.forget_all_but(set())
+        requests._rested_at = 0.0
         requests.search_again()
         requests.step()
 

@@ -47,6 +47,7 @@ from blazar_sched.replica import state
 from blazar_sched.service import loop
 from blazar_sched.service.booking import idempotency
 from blazar_sched.service.booking.booking import Bookings
+from blazar_sched.service.booking.request_search import Moment
 from blazar_sched.service.booking.request_search import RequestSearch
 from blazar_sched.service.booking.search import Booking
 from blazar_sched.service.booking.search import check_on_hosts
@@ -66,8 +67,6 @@ from blazar_sched.service.metrics import Metrics
 
 LOG = log.getLogger(__name__)
 
-# The seconds after which room is searched for although no revision is new.
-INTERVAL = 60
 # How many times as long as a pass took, in processor time, the loop rests.
 REST = 20
 # The most leases that are moved for a request: other commits wait meanwhile.
@@ -107,9 +106,9 @@ class LeaseRequests(loop.Looped):
         self._requests = RequestSearch(bookings, search)
         self._search = search
         self._monotonic = monotonic
-        # The revision and the interval of the last search for room, and when
-        # the next search may begin.
-        self._searched: tuple[int, int] | None = None
+        # The moment of the last search for room, and when the next search may
+        # begin.
+        self._searched: Moment | None = None
         self._rested_at = 0.0
         self._late = loop.Objects[LeaseRequest]('lapsed requests', metrics)
         self._waiting = loop.Objects[LeaseRequest]('lease requests', metrics)
@@ -167,7 +166,8 @@ class LeaseRequests(loop.Looped):
                 with contextlib.suppress(exception.TooManyRequests):
                     self._requests.estimate(
                         requested, self._requests.ahead(found, waiting, now),
-                        now, self._search.budget(), found.project_id,
+                        now, self._requests.moment(now),
+                        self._search.budget(), found.project_id,
                     )
         return {
             **_shown(found, waiting),
@@ -219,12 +219,12 @@ class LeaseRequests(loop.Looped):
         if late:
             self._searched = None
         if waiting and self._monotonic() >= self._rested_at:
-            at = self._ledger.newest()[1], now // INTERVAL
+            at = self._requests.moment(now)
             if at != self._searched:
                 self._searched = at
                 began = self._search.thread_time()
                 self._book_all(
-                    [each for each in waiting if each not in late], now
+                    [each for each in waiting if each not in late], now, at
                 )
                 took = self._search.thread_time() - began
                 self._rested_at = self._monotonic() + REST * took
@@ -322,26 +322,33 @@ class LeaseRequests(loop.Looped):
             if each.turn < request.turn
         ]
         budget, left = self._search.budget(), len(waiting) + 1
+        at = self._requests.moment(now)
         ahead: list[RequestedLease] = []
         booked = False
         with contextlib.suppress(exception.TooManyRequests):
             for each in self._requests.requested_leases(waiting, now):
                 self._requests.estimate(
-                    each, ahead, now, budget.part(left), request.project_id
+                    each, ahead, now, at, budget.part(left),
+                    request.project_id,
                 )
                 ahead += self._requests.kept(each)
                 left -= 1
             booked = self._book(
                 self._requests.requested_lease(request, now), ahead,
-                {each.id for each in waiting}, now, budget, request.project_id,
+                {each.id for each in waiting}, now, at, budget,
+                request.project_id,
             )
         if not booked:
             self.search_again()
 
-    def _book_all(self, waiting: Sequence[LeaseRequest], now: int) -> None:
+    def _book_all(
+        self, waiting: Sequence[LeaseRequest], now: int, at: Moment
+    ) -> None:
         """Book the leases of the requests, in their order, that have room.
 
         The requests of one project share one budget.
+
+        :param at: the moment of the search
         """
         ahead: list[RequestedLease] = []
         seen: set[str] = set()
@@ -354,7 +361,7 @@ class LeaseRequests(loop.Looped):
                     [request], now
                 ):
                     if not self._book(
-                        requested, ahead, seen, now,
+                        requested, ahead, seen, now, at,
                         self._search.budget(seconds),
                     ):
                         ahead.extend(self._requests.kept(requested))
@@ -370,6 +377,7 @@ class LeaseRequests(loop.Looped):
         ahead: Sequence[RequestedLease],
         seen: Set[str],
         now: int,
+        at: Moment,
         budget: Budget,
         project_id: str | None = None,
     ) -> bool:
@@ -377,6 +385,7 @@ class LeaseRequests(loop.Looped):
 
         :param ahead: the requests ahead in the windows that they keep free
         :param seen: the ids of all requests ahead
+        :param at: the moment of the search
         :param project_id: the project whose turn the searches need
         :returns: whether the requests behind need not keep away from the
             window of the request
@@ -384,7 +393,7 @@ class LeaseRequests(loop.Looped):
         """
         request = requested.request
         start = self._requests.estimate(
-            requested, ahead, now, budget, project_id
+            requested, ahead, now, at, budget, project_id
         )
         try:
             if start is None or start > request.latest_start:

@@ -24,6 +24,12 @@ from blazar_sched.service.ledger.at_one_revision import Query
 
 LOG = log.getLogger(__name__)
 
+# The seconds after which room is searched for although no revision is new.
+INTERVAL = 60
+
+# A revision, and a number of intervals.
+Moment = tuple[int, int]
+
 
 class RequestSearch:
     """The search for starts that delay no request ahead.
@@ -37,6 +43,9 @@ class RequestSearch:
         self._search = search
         # The last estimate of each waiting request, by its id.
         self._estimates: dict[str, int | None] = {}
+        # The hash of what the search for an estimate depends on, by the same
+        # id.
+        self._searched: dict[str, int] = {}
 
     def starts(
         self,
@@ -118,21 +127,31 @@ class RequestSearch:
         requested: RequestedLease,
         ahead: Sequence[RequestedLease],
         now: int,
+        at: Moment,
         budget: Budget,
         project_id: str | None = None,
     ) -> int | None:
         """Return the start that a request can get, also after its range.
 
-        If the search takes too long, the last estimate stays.
+        If the search takes too long, the last estimate stays. Nothing is
+        searched for at a moment at which the same was searched for.
 
         :param ahead: the requests ahead in the windows that they keep free
+        :param at: the moment that `moment` returned
         :param project_id: the project whose turn the search needs
         :raises TooManyRequests: if too many searches run or wait already
         """
         request = requested.request
         first = max(request.start, now)
         last = max(request.latest_start, first) + DEFAULT_RANGE
-        found = None
+        known, found = self.last_estimate(request), None
+        searched = hash((
+            at, *((each.request.id, each.lease.window) for each in ahead)
+        ))
+        if self._searched.get(request.id) == searched and (
+            known is None or known >= first
+        ):
+            return known
         if not budget.is_spent:
             found = self._search.result(
                 self.starts(requested, ahead, (first, last), now),
@@ -140,7 +159,15 @@ class RequestSearch:
             )
         if found is not None or not budget.is_spent:
             self._estimates[request.id] = found
+            self._searched[request.id] = searched
         return self.last_estimate(request)
+
+    def moment(self, now: int) -> Moment:
+        """Return what is new whenever the estimates may be others.
+
+        A flavor, for example, may change without a new revision.
+        """
+        return self._bookings.ledger.newest()[1], now // INTERVAL
 
     def is_estimated(self, request: LeaseRequest) -> bool:
         """Tell whether a search for a request has been completed."""
@@ -154,6 +181,7 @@ class RequestSearch:
         """Forget the estimates of all but the requests with some ids."""
         for id_ in self._estimates.keys() - waiting:
             self._estimates.pop(id_, None)
+            self._searched.pop(id_, None)
 
     def kept(self, requested: RequestedLease) -> list[RequestedLease]:
         """Return a request with its lease in each window that it keeps free.

@@ -110,6 +110,26 @@ def test_room_is_booked_at_once(world, ask):
     assert (lease.name, lease.status) == ('night-run', 'PENDING')
 
 
+def test_nothing_is_searched_for_twice_at_one_revision(
+    world, requests, full, ask, monkeypatch
+):
+    """A request is created as fast beside others that wait."""
+    for _ in range(3):
+        ask()
+    searches = []
+    real = requests._search.result
+    monkeypatch.setattr(
+        requests._search, 'result',
+        lambda *args: searches.append(args) or real(*args),
+    )
+    ask()
+    assert len(searches) == 1
+    end(world, full[0])
+    searches.clear()
+    ask()
+    assert len(searches) == 5
+
+
 def test_a_request_waits_until_room_comes(world, requests, full, ask):
     made = ask()
     assert (made['status'], made['position']) == ('WAITING', 1)
