@@ -73,7 +73,7 @@ def looked(world, monkeypatch):
     properties = Host.properties
 
     def look(host):
-        held.append(world.ledger._lock.locked())
+        held.append(bool(world.ledger._lock._turns))
         return properties(host)
 
     monkeypatch.setattr(Host, 'properties', look)

@@ -16,6 +16,7 @@ from blazar_sched.domain.window import FOREVER
 from blazar_sched.service import loop
 from blazar_sched.service import metrics
 from blazar_sched.service.booking import idempotency
+from blazar_sched.service.booking import pace
 from blazar_sched.service.booking.series import AllSeries
 from blazar_sched.service.ledger import tx
 from tests.functional.manager.relocating import RelocatingManager
@@ -246,8 +247,11 @@ def test_series_from_before_the_digest_was_stored(world, create, wanted):
 
 @pytest.fixture
 def forgetting(monkeypatch):
-    """Place each occurrence without those before it."""
+    """Place each occurrence without those before it, in one commit."""
     monkeypatch.setattr(tx.PlacingTx, 'expect', lambda tx, entities: None)
+    monkeypatch.setattr(
+        pace.Pace, 'parts', lambda self, count: iter([slice(0, count)])
+    )
 
 
 def test_control_without_the_placed_occurrences(
