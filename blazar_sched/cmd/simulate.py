@@ -240,7 +240,7 @@ def _add_policies(parser: argparse.ArgumentParser) -> None:
         action='store_true',
         help='simulate unbounded = relocate with several amounts of '
         'headroom in place of the other policies, and show the options with '
-        'which every lease finds room and the fewest instances are refused',
+        'which every lease finds room and the fewest VCPU-hours are refused',
     )
     parser.add_argument(
         '--unbounded',

@@ -197,7 +197,7 @@ def _suggestion(
     [options] = [each.options for each in policies if each.name == best.policy]
     return '\n'.join([
         f'With a headroom of {best.policy}, every lease finds room and the '
-        'fewest instances are refused. In nova.conf:',
+        'fewest VCPU-hours are refused. In nova.conf:',
         '',
         f'[{scheduler.GROUP}]',
         *(f'{name} = {value}' for name, value in options.items()),

@@ -318,7 +318,7 @@ def _way(pool: float, ours: float, limit: float) -> float | None:
 
 
 def best(results: Sequence[Result]) -> Result | None:
-    """Return the result with the fewest refusals that keeps every lease.
+    """Return the result with the fewest refused hours that keeps every lease.
 
     A lease is kept if it is neither refused nor late. Of equal results the
     last one is taken.
@@ -327,5 +327,6 @@ def best(results: Sequence[Result]) -> Result | None:
         each for each in results if not (each.refused_leases or each.late)
     ]
     return min(
-        reversed(keeping), key=lambda each: each.refused_share, default=None
+        reversed(keeping), key=lambda each: each.refused_vcpu_hours,
+        default=None,
     )

@@ -445,7 +445,7 @@ class RoomNow(_RoomStep):
         admission: Admission,
     ) -> list[HostState]:
         room, lent = self._room, self._room.replica.lent
-        end = min(admission.end, duration.end_after(
+        end = min(admission.enough, duration.end_after(
             room.now, CONF.blazar_sched.min_preemptible_runtime
         ))
         groups: dict[int, list[HostState]] = defaultdict(list)
