@@ -212,7 +212,8 @@ class TestPreemptible:
     ):
         lab.cloud.configure(min_preemptible_runtime=1200)
         lab.register('c1')
-        lab.reserve('c1', start=SOON)
+        # A relocated server runs for relocation_lead at least, 600 s.
+        lab.reserve('c1', start=590)
 
         assert not lab.passes('c1', flavor)
 
