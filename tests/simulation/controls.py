@@ -775,7 +775,7 @@ ALL = {
         ('boot_lasting', 'reserve_occupied', 'reach_next'),
     ),
     'stays-in-filters': Control(
-        (RELOCATION,), 'who_is_let_in', 3, _stays_unknown_to_filters,
+        (RELOCATION,), 'who_is_let_in', 40, _stays_unknown_to_filters,
         ('boot_lasting', 'reserve_occupied'),
     ),
     'let-in-by-path': Control(

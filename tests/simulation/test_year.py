@@ -13,7 +13,8 @@ from tests.simulation import year
 # The tables whose rows follow from what happens in the cloud.
 FOLLOW = {
     'event', 'idempotency_key', 'lease', 'lease_request', 'ledger_change',
-    'maintenance', 'past_allocation', 'reservation', 'series', 'usage_day',
+    'maintenance', 'past_allocation', 'reservation', 'reserved_day', 'series',
+    'usage_day',
 }
 HALF_A_DAY = 43200
 SERIES, MAX_SERIES = 'metrics, series', 2000
