@@ -73,7 +73,7 @@ class LeaseWriter:
             ),
         )
         for lease, _, displaced in new:
-            _put_paths(tx, displaced)
+            tx.put_instances(displaced)
             self._book(tx, lease, lease.window)
             notifier.lease(tx, LEASE_CREATE, lease)
 
@@ -126,7 +126,7 @@ class LeaseWriter:
         tx.put_lease(lease)
         tx.put_all_allocations(placed, now)
         _forget_leavable(tx)
-        _put_paths(tx, displaced)
+        tx.put_instances(displaced)
         self._book(tx, lease, lease.window)
         return placed
 
@@ -170,7 +170,7 @@ class LeaseWriter:
         tx.put_lease(new)
         tx.put_all_allocations(placed, now)
         _forget_leavable(tx)
-        _put_paths(tx, displaced)
+        tx.put_instances(displaced)
         self._book(tx, new, new.left(now), settled)
         notifier.lease(tx, LEASE_UPDATE, new)
         return LeaseChange(new, old, now, placed, held)
@@ -288,11 +288,6 @@ def _check_hosts_kept(
                 f'{plural.is_or_are(len(names))} not as required',
                 field='reservations',
             )
-
-
-def _put_paths(tx: PlacingTx, displaced: Collection[Instance]) -> None:
-    """Write the paths of the instances that a lease displaces."""
-    tx.put_instances(displaced)
 
 
 def _forget_leavable(tx: PlacingTx) -> None:

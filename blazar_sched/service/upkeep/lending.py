@@ -13,12 +13,9 @@ from collections import Counter
 from collections import defaultdict
 from collections.abc import Callable
 from collections.abc import Iterable
-from collections.abc import Iterator
 from collections.abc import Mapping
 import functools
-import itertools
 from typing import NamedTuple
-from typing import TypeVar
 
 from oslo_config import cfg
 from oslo_log import log
@@ -37,6 +34,7 @@ from blazar_sched.placing.lending import overfull
 from blazar_sched.replica import record
 from blazar_sched.replica import state
 from blazar_sched.service import loop
+from blazar_sched.service import slices
 from blazar_sched.service.bus import notifier
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.reader import Reader
@@ -50,8 +48,6 @@ LOG = log.getLogger(__name__)
 RECHECK = 60
 # The most hosts, or reservations, of one query of the replica.
 SLICE = 500
-
-T = TypeVar('T')
 
 
 class _Glance(NamedTuple):
@@ -127,7 +123,7 @@ class Lendings(loop.Looped):
             lambda replica: (list(replica.preemptible), set(replica.lending))
         )
         crowded: dict[str, bool] = {}
-        for hosts in _slices(borrowed):
+        for hosts in slices.of(borrowed, SLICE):
             found = read(functools.partial(overfull, hosts=hosts, now=now))
             crowded |= found
             if found:
@@ -136,7 +132,7 @@ class Lendings(loop.Looped):
                     self._ledger.allocations(hosts=found, after=now)
                 )
         glances: dict[str, _Glance] = {}
-        for some in _slices(ids):
+        for some in slices.of(ids, SLICE):
             glances |= read(functools.partial(
                 _glances, ids=some, crowded=crowded, now=now
             ))
@@ -254,12 +250,6 @@ class Lendings(loop.Looped):
             'No preemptible server uses what lease %s does not lend on host '
             '%s any more', lease.id, host.hypervisor_hostname,
         )
-
-
-def _slices(items: Iterable[T]) -> Iterator[list[T]]:
-    remaining = iter(items)
-    while some := list(itertools.islice(remaining, SLICE)):
-        yield some
 
 
 def _glances(

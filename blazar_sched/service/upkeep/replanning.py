@@ -29,6 +29,7 @@ from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.window import Window
 from blazar_sched.placing import overload
 from blazar_sched.service import loop
+from blazar_sched.service import slices
 from blazar_sched.service.bus import notifier
 from blazar_sched.service.bus.notifier import LEASE_AT_RISK
 from blazar_sched.service.ledger.ledger import Ledger
@@ -157,8 +158,7 @@ class Replanner:
         :param hosts: uuids
         """
         known: set[str] = set()
-        for first in range(0, len(hosts), _HOSTS_AT_ONCE):
-            some = hosts[first:first + _HOSTS_AT_ONCE]
+        for some in slices.of(hosts, _HOSTS_AT_ONCE):
             for lease in self._ledger.leases_on(some, now):
                 if lease.id not in known:
                     known.add(lease.id)
