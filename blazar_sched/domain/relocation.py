@@ -45,8 +45,8 @@ class Rules:
     :param most_moves: the most moves of one relocation path
     :param shortest_stay: the least seconds of the first stay
     :param notice: seconds from now on for which no headroom is kept
-    :param headroom: the share of all hosts that instances leave free, which
-        can be relocated
+    :param headroom: the share of all hosts that instances outside of
+        reservations leave free
     :param large_headroom: the same for large instances
     :param large_vcpus: the number of VCPUs from which an instance is large
     :param most_memory_mb: the memory above which an instance is of the kind

@@ -438,7 +438,7 @@ class Catalog:
 
 
 def _unasked(host: Host, asked: Classes) -> int:
-    """Return how many units of resource classes nobody asks for."""
+    """Return how many units a host has of classes that are not asked for."""
     return sum(
         host.capacity(name) for name in inventory.others(host.inventory)
         if name not in asked

@@ -128,10 +128,12 @@ class Paths:
         that have room for the longest time.
 
         :param with_room: those of `host_states` that have room of
-            RESOURCE_CLASSES until `enough`
+            RESOURCE_CLASSES until `enough`, for which there is headroom
         """
         staying = self._with_extra_room(with_room, enough)
-        if len(staying) >= ENOUGH or not self.has_headroom(end):
+        if len(staying) >= ENOUGH or (
+            end > enough and not self.has_headroom(end)
+        ):
             return staying
         passing = {id(h) for h in staying}
         for until, group in self._by_time(

@@ -111,7 +111,7 @@ class Room:
         admission: Admission,
     ) -> list[HostState]:
         index, end = self.replica.indexes.main, admission.enough
-        if not self.paths.has_headroom(end):
+        if self._lacks_headroom(admission):
             return [h for h in group if h.uuid not in self.replica.hosts]
         passing = self.with_borrowed(
             index, group, self.replica.present.select(
@@ -131,6 +131,15 @@ class Room:
                 if (other := self.replica.indexes.extra.get(name)) is not None:
                     left = self.with_leavable(other, left, end, (amount,))
         return steps.either(group, passing, left)
+
+    def _lacks_headroom(self, admission: Admission) -> bool:
+        """Tell whether the hosts together lack headroom for the request.
+
+        Where no instance is relocated, the rules of relocation are not read.
+        """
+        return self.replica.indexes.total is not None and (
+            not self.paths.has_headroom(admission.enough)
+        )
 
     def with_leavable(
         self,
@@ -260,8 +269,7 @@ class Room:
         host_state = self._without_own(host_state)
         admission = self.admissions.of(host_state)
         if admission is not None and (
-            admission.relocates
-            or not self.paths.has_headroom(admission.enough)
+            admission.relocates or self._lacks_headroom(admission)
         ):
             return self.paths.why_none(host_state, amounts, admission.end)
         index = self.replica.indexes.main
@@ -327,16 +335,12 @@ class FixedShare(_RoomStep):
     def _if_fits(
         self, host_states: list[HostState], admission: Admission
     ) -> list[HostState]:
-        if self._fits(admission):
+        if admission.share is None or self._room.paths.has_share(
+            admission.end, admission.share
+        ):
             return host_states
         hosts = self._room.replica.hosts
         return [h for h in host_states if h.uuid not in hosts]
-
-    def _fits(self, admission: Admission) -> bool:
-        """Tell whether all reservable hosts together fit the request."""
-        return admission.share is None or self._room.paths.has_share(
-            admission.end, admission.share
-        )
 
     def reason(self, host_state: HostState) -> str:
         return (
