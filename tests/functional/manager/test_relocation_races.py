@@ -17,7 +17,7 @@ from blazar_sched.domain.inventory import Inventory
 from blazar_sched.placing import relocation
 from blazar_sched.replica import instance_record
 from blazar_sched.service import faults
-from blazar_sched.service.booking import lease_writer
+from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.upkeep import relocation as relocating
 from blazar_sched.service.upkeep.relocation import MAX_REQUESTS
 from blazar_sched.service.upkeep.relocation import PAUSE
@@ -748,7 +748,7 @@ def test_a_lease_without_the_paths_would_be_seen(
 ):
     """The control: as if the manager were killed between two commits."""
     monkeypatch.setattr(
-        lease_writer, '_put_paths', lambda tx, displaced: None
+        PlacingTx, 'put_instances', lambda tx, displaced: None
     )
 
     with pytest.raises(AssertionError):
