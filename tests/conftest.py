@@ -18,6 +18,7 @@ import zlib
 
 import pytest
 
+from blazar_sched.service import parts
 from tests import serving
 
 os.environ.setdefault('OS_NOVA_DISABLE_EVENTLET_PATCHING', '1')
@@ -25,6 +26,12 @@ os.environ.setdefault('OS_NOVA_DISABLE_EVENTLET_PATCHING', '1')
 if importlib.util.find_spec('nova') is not None:
     import nova.tests.functional  # noqa: F401
 
+
+# The parts that the tests know; by default all that are installed.
+PARTS = os.environ.get('BLAZAR_SCHED_TEST_PARTS')
+if PARTS is not None:
+    for name in parts.installed().keys() - set(PARTS.split(',')):
+        del parts.installed()[name]
 
 # The marks of the tests that `.ci/run` plays a share of.
 COSTLY = ('cloud', 'more', 'packaging', 'page', 'services')

@@ -21,6 +21,7 @@ from blazar_sched.domain.floating_ip import FloatingIP
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import Reservation
+from blazar_sched.service import parts
 from blazar_sched.service.bus import rpc
 from blazar_sched.service.bus.calls import Calls
 from blazar_sched.service.ledger import migrations
@@ -33,7 +34,8 @@ def calls() -> dict[str, Mapping[str, inspect.Parameter]]:
     """Return the parameters of the calls of the API, by call and name."""
     return {
         name: inspect.signature(method).parameters
-        for name, method in vars(Calls).items()
+        for protocol in (Calls, *parts.each('calls', 'Calls'))
+        for name, method in vars(protocol).items()
         if inspect.isfunction(method) and name[0] != '_'
     }
 

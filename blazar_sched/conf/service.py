@@ -28,6 +28,7 @@ from blazar_sched.conf import api
 from blazar_sched.conf import audit
 from blazar_sched.conf import client
 from blazar_sched.conf import database
+from blazar_sched.conf import default
 from blazar_sched.conf import email
 from blazar_sched.conf import enforcement
 from blazar_sched.conf import keystone
@@ -41,8 +42,8 @@ from blazar_sched.conf import webhook
 # The groups with the options of keystoneauth.
 CLIENTS = (keystone, neutron, nova, placement)
 GROUPS = (
-    api, audit, database, email, enforcement, keystone, manager, metrics,
-    neutron, nova, placement, webhook,
+    api, audit, database, default, email, enforcement, keystone, manager,
+    metrics, neutron, nova, placement, webhook,
 )
 
 # oslo.messaging reads these groups from the configuration that it is given,

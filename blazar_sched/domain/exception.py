@@ -118,10 +118,6 @@ class MaxWaitingRequests(LimitExceeded):
     """The project would have too many waiting lease requests."""
 
 
-class MaxCalendars(LimitExceeded):
-    """The project would have too many calendars."""
-
-
 class MaxWebhooks(LimitExceeded):
     """The project would have too many webhooks."""
 
@@ -156,10 +152,6 @@ class OfferNotFound(NotFound):
 
 class LeaseRequestNotFound(NotFound):
     """There is no such lease request, or it belongs to another project."""
-
-
-class CalendarNotFound(NotFound):
-    """There is no such calendar, or it belongs to another project."""
 
 
 class WebhookNotFound(NotFound):

@@ -8,6 +8,7 @@ from oslo_config import cfg
 from blazar_sched.conf import database
 from blazar_sched.conf import group_limit
 from blazar_sched.domain.notification import Notification
+from blazar_sched.service import parts
 from blazar_sched.service.ledger import ledger
 from blazar_sched.service.metrics import Metrics
 
@@ -42,6 +43,7 @@ def open_ledger(
             relocating=conf.manager.relocate_instances,
             group_limits=group_limit.group_limits(conf),
             pool=pool,
+            running=parts.running(conf),
         )
     except ValueError as e:
         raise cfg.Error(f'[database] connection cannot be used: {e}') from e

@@ -84,8 +84,8 @@ def wait_of(error: Exception) -> float:
     return 0.0
 
 
-class Part(Protocol):
-    """A part of the manager that runs in threads of its own."""
+class Threads(Protocol):
+    """What runs in threads of its own, from start to stop of the manager."""
 
     @property
     def loops(self) -> 'tuple[Loop, ...]': ...

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Falcon application: routes, the body reader, and the form of errors."""
 
+from collections.abc import Iterable
+
 import falcon
 from oslo_config import cfg
 
@@ -12,6 +14,7 @@ from blazar_sched.service.api import policies
 from blazar_sched.service.api import policy
 from blazar_sched.service.api import routes
 from blazar_sched.service.api import waiting
+from blazar_sched.service.api.route import Route
 
 
 class RequestChecks:
@@ -44,7 +47,7 @@ class RequestChecks:
 
 
 def application(
-    conf: cfg.ConfigOpts, manager: caller.Manager
+    conf: cfg.ConfigOpts, manager: caller.Manager, answered: Iterable[Route]
 ) -> errors.App:
     """Build the innermost WSGI application; `deploy` adds its layers."""
     app = falcon.App(middleware=(media.AnyCase(), RequestChecks()))
@@ -54,7 +57,7 @@ def application(
     errors.register(app)
     offer.register(app)
     routes.add_to(
-        app, manager, policy.Enforcer(conf, policies.list_rules()),
+        app, answered, manager, policy.Enforcer(conf, policies.list_rules()),
         waiting.Waiting(conf.api.threads),
     )
     return app

@@ -4,6 +4,7 @@
 from collections.abc import Callable
 from collections.abc import Iterable
 import functools
+import itertools
 from wsgiref import types as wsgi
 
 from oslo_config import cfg
@@ -12,10 +13,10 @@ import webob
 
 from blazar_sched.conf import service as service_conf
 from blazar_sched.service import metrics as service_metrics
+from blazar_sched.service import parts
 from blazar_sched.service.api import app
 from blazar_sched.service.api import audit
 from blazar_sched.service.api import auth
-from blazar_sched.service.api import calendar
 from blazar_sched.service.api import caller
 from blazar_sched.service.api import compression
 from blazar_sched.service.api import errors
@@ -26,6 +27,8 @@ from blazar_sched.service.api import path
 from blazar_sched.service.api import request_id
 from blazar_sched.service.api import request_log
 from blazar_sched.service.api import request_metrics
+from blazar_sched.service.api import routes
+from blazar_sched.service.api.route import Beside
 from blazar_sched.service.metrics import Metrics
 
 # A function that builds a WSGI layer around an application.
@@ -63,6 +66,11 @@ def deploy(
     :param metrics: count the requests
     :raises oslo_config.cfg.Error: if a value cannot be read or used
     """
+    running = parts.running(conf)
+    answered = routes.of(running)
+    beside: list[Beside] = list(
+        itertools.chain.from_iterable(parts.each('api', 'LAYERS', running))
+    )
     # From the outermost to the innermost layer, in the order in which a
     # request passes them.
     layers: tuple[Layer, ...] = (
@@ -70,6 +78,10 @@ def deploy(
         functools.partial(
             request_metrics.RequestMetrics,
             metrics=metrics or service_metrics.new(),
+            paths={
+                *(route.path for route in answered),
+                *(path for each in beside for path in each.paths),
+            },
         ),
         # Compresses long responses, for callers that take it.
         compression.Compression,
@@ -87,8 +99,11 @@ def deploy(
         request_log.RequestLog,
         # Serves the web page, which loads without a token.
         functools.partial(page.Page, conf=conf),
-        # Answers at the links of calendars, which have tokens of their own.
-        functools.partial(calendar.Links, conf=conf, manager=manager),
+        # Answer at paths of their own, for callers without a token.
+        *(
+            functools.partial(each.layer, conf=conf, manager=manager)
+            for each in beside
+        ),
         # Removes a slash at the end of the path, as Blazar's server does.
         path.WithoutEnd,
         # Refuses versions of the API that do not exist, and names the version
@@ -102,7 +117,9 @@ def deploy(
             if conf.audit.enabled else []
         ),
     )
-    application: wsgi.WSGIApplication = app.application(conf, manager)
+    application: wsgi.WSGIApplication = app.application(
+        conf, manager, answered
+    )
     for layer in reversed(layers):
         application = layer(application)
     # The layers have registered further options.

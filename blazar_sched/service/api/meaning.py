@@ -41,8 +41,6 @@ FLEXIBLE = (
     'starts, to make room for a lease request of a higher priority'
 )
 MAINTENANCE_ID = 'ID of the maintenance'
-CALENDAR_ID = 'ID of the calendar'
-CALENDAR_NAME = 'Name of the calendar, which programs show'
 WEBHOOK_ID = 'ID of the webhook'
 WEBHOOK_URL = (
     'URL to which the notifications are posted, or `mailto:` and the e-mail '

@@ -10,10 +10,8 @@ from wsgiref import types as wsgi
 
 from falcon import routing
 
-from blazar_sched.service.api import calendar
 from blazar_sched.service.api import health
 from blazar_sched.service.api import page
-from blazar_sched.service.api import routes
 from blazar_sched.service.api.path import without_end
 from blazar_sched.service.metrics import Metrics
 from blazar_sched.service.metrics import REQUEST_SECONDS
@@ -26,18 +24,21 @@ _METHODS = frozenset(('GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'))
 
 
 class RequestMetrics:
-    """A WSGI layer that counts every response of the layers below it."""
+    """A WSGI layer that counts every response of the layers below it.
+
+    :param paths: the paths that have a label of their own
+    """
 
     def __init__(
-        self, application: wsgi.WSGIApplication, metrics: Metrics
+        self, application: wsgi.WSGIApplication, metrics: Metrics,
+        paths: Iterable[str],
     ) -> None:
         self._application = application
         self._metrics = metrics
         # A router of its own, because a request that an outer layer refuses
         # never reaches Falcon's router.
         self._router = routing.CompiledRouter()
-        paths = {route.path for route in routes.ROUTES}
-        for path in paths.union({health.PATH, calendar.LINK}, page.ROUTES):
+        for path in {*paths, health.PATH, *page.ROUTES}:
             self._router.add_route(path, types.SimpleNamespace())
 
     def __call__(

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import dataclasses
 import inspect
 from typing import Any
+from wsgiref import types as wsgi
 
 from microversion_parse import Version
 
@@ -105,3 +106,15 @@ class Route:
     def summary(self) -> str:
         """The first line of the description in the document."""
         return (inspect.getdoc(self.handler) or '').partition('\n')[0]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Beside:
+    """A WSGI layer of a part, which answers at paths beside the API's routes.
+
+    :param paths: the paths at which the layer answers
+    :param layer: called with the application below, `conf` and `manager`
+    """
+
+    paths: tuple[str, ...]
+    layer: Callable[..., wsgi.WSGIApplication]

@@ -7,7 +7,10 @@ can omit the check.
 
 from collections import defaultdict
 from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Sequence
 import functools
+import itertools
 import re
 import types
 from typing import Any
@@ -17,9 +20,9 @@ from microversion_parse import Version
 from oslo_context import context
 
 from blazar_sched.domain import exception
+from blazar_sched.service import parts
 from blazar_sched.service.api import allocation
 from blazar_sched.service.api import auth
-from blazar_sched.service.api import calendar
 from blazar_sched.service.api import capacity
 from blazar_sched.service.api import errors
 from blazar_sched.service.api import etag
@@ -64,23 +67,13 @@ _MAX_SHOWN = 64
 DOCUMENT = '/openapi'
 
 
-def show_document(
-    req: falcon.Request, caller: Caller | None
-) -> openapi.Document:
-    """Show the OpenAPI document of the requested version."""
-    return openapi.document(ROUTES, req.env[microversion.VERSION])
-
-
 # Each path is also valid with .json at its end, see app.RequestChecks.
-ROUTES = (
-    *version.ROUTES,
-    Route('GET', DOCUMENT, show_document, None, Answer(None)),
+_CORE = (
     *lease.ROUTES,
     *series.ROUTES,
     *maintenance.ROUTES,
     *lease_request.ROUTES,
     *webhook.ROUTES,
-    *calendar.ROUTES,
     *host.ROUTES,
     *allocation.ROUTES,
     *property.ROUTES,
@@ -94,6 +87,30 @@ ROUTES = (
     *offer.ROUTES,
 )
 
+
+def of(running: Sequence[str] | None = None) -> tuple[Route, ...]:
+    """Return the routes of the core and of the parts that run.
+
+    :param running: the names of the parts, by default all that are installed
+    """
+    def show_document(
+        req: falcon.Request, caller: Caller | None
+    ) -> openapi.Document:
+        """Show the OpenAPI document of the requested version."""
+        return openapi.document(found, req.env[microversion.VERSION])
+
+    found = (
+        *version.ROUTES,
+        Route('GET', DOCUMENT, show_document, None, Answer(None)),
+        *_CORE,
+        *itertools.chain.from_iterable(parts.each('api', 'ROUTES', running)),
+    )
+    return found
+
+
+# The routes of a service that runs every part.
+ROUTES = of()
+
 # The paths whose lists are also shown as CSV.
 WITH_CSV = {
     route.path for route in ROUTES if route.answer and route.answer.csv
@@ -101,12 +118,12 @@ WITH_CSV = {
 
 
 def add_to(
-    app: errors.App, manager: Manager, enforcer: policy.Enforcer,
-    waits: waiting.Waiting,
+    app: errors.App, routes: Iterable[Route], manager: Manager,
+    enforcer: policy.Enforcer, waits: waiting.Waiting,
 ) -> None:
-    """Add ROUTES to `app`, with handlers that call `manager`."""
+    """Add routes to `app`, with handlers that call `manager`."""
     responders: dict[str, dict[str, Callable[..., None]]] = defaultdict(dict)
-    for route in ROUTES:
+    for route in routes:
         respond = _responder(route, manager, enforcer, waits)
         responders[route.path][f'on_{route.method.lower()}'] = respond
         if route.method == 'GET':

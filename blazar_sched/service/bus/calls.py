@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The calls of the API to the manager: their arguments, answers, repetition.
 
-`Calls` is what the API calls, and what `manager.endpoint` answers. Arguments
+`Calls` is what the API calls, and what `manager.endpoint` answers; a part has
+a class of its own calls, which are answered by the part. Arguments
 and answers are JSON primitives. The API decides who may make which request;
 `project_id` None stands for every project. See the method of the manager for
 the errors.
@@ -10,6 +11,7 @@ the errors.
 from collections.abc import Callable
 from collections.abc import Mapping
 import functools
+import inspect
 from typing import Any
 from typing import cast
 from typing import Protocol
@@ -17,8 +19,26 @@ from typing import TypedDict
 from typing import TypeVar
 
 M = TypeVar('M', bound=Callable[..., object])
+T = TypeVar('T', bound=type)
 
 Values = dict[str, Any]
+
+
+# The parameters of each call, by call.
+_PARAMETERS: dict[str, Mapping[str, inspect.Parameter]] = {}
+
+
+def declared(protocol: T) -> T:
+    """Mark a class whose methods are calls of the API."""
+    for name, method in vars(protocol).items():
+        if inspect.isfunction(method) and name[0] != '_':
+            _PARAMETERS[name] = inspect.signature(method).parameters
+    return protocol
+
+
+def parameters(method: str) -> Mapping[str, inspect.Parameter] | None:
+    """Return the parameters of a call, None for what is no call of the API."""
+    return _PARAMETERS.get(method)
 
 
 class Page(TypedDict):
@@ -46,7 +66,7 @@ def repeatable(*needed: str) -> Callable[[M], M]:
     return mark
 
 
-_reading = repeatable()
+reading = repeatable()
 
 
 def only_reads(method: str) -> bool:
@@ -59,6 +79,7 @@ def can_be_repeated(method: str, arguments: Mapping[str, object]) -> bool:
     return only_reads(method) or any(map(arguments.get, needed))
 
 
+@declared
 class Calls(Protocol):
     """The calls of the API."""
 
@@ -73,12 +94,12 @@ class Calls(Protocol):
         names: bool = False,
     ) -> Values: ...
 
-    @_reading
+    @reading
     def get_lease(
         self, *, lease_id: str, project_id: str | None, use: bool = False
     ) -> Values: ...
 
-    @_reading
+    @reading
     def list_leases(
         self,
         *,
@@ -120,12 +141,12 @@ class Calls(Protocol):
         self, *, lease_id: str, project_id: str | None, dry_run: bool = False
     ) -> None: ...
 
-    @_reading
+    @reading
     def get_extension(
         self, *, lease_id: str, project_id: str | None, end: int
     ) -> Values: ...
 
-    @_reading
+    @reading
     def get_capacity(
         self,
         *,
@@ -137,15 +158,15 @@ class Calls(Protocol):
         flavor_id: str | None,
     ) -> Values: ...
 
-    @_reading
+    @reading
     def list_products(
         self, *, project_id: str, start: int | str, end: int | None
     ) -> Page: ...
 
-    @_reading
+    @reading
     def list_limits(self, *, project_id: str) -> Page: ...
 
-    @_reading
+    @reading
     def list_usage(
         self,
         *,
@@ -155,7 +176,7 @@ class Calls(Protocol):
         group_by: list[str],
     ) -> Page: ...
 
-    @_reading
+    @reading
     def get_timeline(
         self,
         *,
@@ -172,7 +193,7 @@ class Calls(Protocol):
         marker: str | None,
     ) -> Values: ...
 
-    @_reading
+    @reading
     def search_offers(self, *, values: Values) -> Values: ...
 
     def hold_offer(
@@ -184,12 +205,12 @@ class Calls(Protocol):
         self, *, values: Values, idempotency_key: str, dry_run: bool = False
     ) -> Values: ...
 
-    @_reading
+    @reading
     def list_offers(
         self, *, project_id: str | None, marker: str | None = None
     ) -> Page: ...
 
-    @_reading
+    @reading
     def get_offer(
         self, *, offer_id: str, project_id: str | None
     ) -> Values: ...
@@ -224,12 +245,12 @@ class Calls(Protocol):
         names: bool | None = None,
     ) -> Values: ...
 
-    @_reading
+    @reading
     def list_series(
         self, *, project_id: str | None, marker: str | None = None
     ) -> Page: ...
 
-    @_reading
+    @reading
     def get_series(
         self, *, series_id: str, project_id: str | None
     ) -> Values: ...
@@ -243,10 +264,10 @@ class Calls(Protocol):
         self, *, values: Values, force: bool = False, dry_run: bool = False
     ) -> Values: ...
 
-    @_reading
+    @reading
     def list_maintenances(self, *, marker: str | None = None) -> Page: ...
 
-    @_reading
+    @reading
     def get_maintenance(self, *, maintenance_id: str) -> Values: ...
 
     @repeatable('dry_run')
@@ -263,12 +284,12 @@ class Calls(Protocol):
 
     def create_webhook(self, *, values: Values) -> Values: ...
 
-    @_reading
+    @reading
     def list_webhooks(
         self, *, project_id: str | None, marker: str | None = None
     ) -> Page: ...
 
-    @_reading
+    @reading
     def get_webhook(
         self, *, webhook_id: str, project_id: str | None
     ) -> Values: ...
@@ -277,36 +298,17 @@ class Calls(Protocol):
         self, *, webhook_id: str, project_id: str | None
     ) -> None: ...
 
-    def create_calendar(self, *, values: Values) -> Values: ...
-
-    @_reading
-    def list_calendars(
-        self, *, project_id: str | None, marker: str | None = None
-    ) -> Page: ...
-
-    @_reading
-    def get_calendar(
-        self, *, calendar_id: str, project_id: str | None
-    ) -> Values: ...
-
-    def delete_calendar(
-        self, *, calendar_id: str, project_id: str | None
-    ) -> None: ...
-
-    @_reading
-    def read_calendar(self, *, digest: str) -> Values: ...
-
     @repeatable('idempotency_key')
     def create_lease_request(
         self, *, values: Values, idempotency_key: str | None = None
     ) -> Values: ...
 
-    @_reading
+    @reading
     def list_lease_requests(
         self, *, project_id: str | None, marker: str | None = None
     ) -> Page: ...
 
-    @_reading
+    @reading
     def get_lease_request(
         self, *, request_id: str, project_id: str | None
     ) -> Values: ...
@@ -317,17 +319,17 @@ class Calls(Protocol):
 
     def create_host(self, *, name: str, values: Values) -> Values: ...
 
-    @_reading
+    @reading
     def list_hosts(self, *, marker: str | None = None) -> Page: ...
 
-    @_reading
+    @reading
     def get_host(self, *, host_id: str) -> Values: ...
 
     def update_host(self, *, host_id: str, values: Values) -> Values: ...
 
     def delete_host(self, *, host_id: str) -> None: ...
 
-    @_reading
+    @reading
     def list_allocations(
         self,
         *,
@@ -345,25 +347,25 @@ class Calls(Protocol):
         reservation_id: str | None = None,
     ) -> None: ...
 
-    @_reading
+    @reading
     def list_properties(self, *, marker: str | None = None) -> Page: ...
 
-    @_reading
+    @reading
     def list_public_properties(self, *, project_id: str) -> Values: ...
 
-    @_reading
+    @reading
     def list_unknown_hosts(
         self, *, names: list[str], project_id: str | None
     ) -> list[str]: ...
 
-    @_reading
+    @reading
     def list_unknown_properties(
         self, *, names: list[str], private: bool, project_id: str | None
     ) -> list[str]: ...
 
     def update_property(self, *, name: str, private: bool) -> Values: ...
 
-    @_reading
+    @reading
     def list_flavors(
         self, *, project_id: str, marker: str | None = None
     ) -> Page: ...
@@ -372,10 +374,10 @@ class Calls(Protocol):
         self, *, network_id: str, address: str
     ) -> Values: ...
 
-    @_reading
+    @reading
     def list_floating_ips(self, *, marker: str | None = None) -> Page: ...
 
-    @_reading
+    @reading
     def get_floating_ip(self, *, floating_ip_id: str) -> Values: ...
 
     def delete_floating_ip(self, *, floating_ip_id: str) -> None: ...

@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 import contextlib
 import functools
-import inspect
 import os
 import socket
 import threading
@@ -400,10 +399,10 @@ def _require_known(name: str, kwargs: dict[str, object]) -> None:
 
     :raises Unavailable: if such an argument is not None
     """
-    call = getattr(calls.Calls, name, None)
-    if call is None:
+    known = calls.parameters(name)
+    if known is None:
         return
-    for unknown in kwargs.keys() - inspect.signature(call).parameters.keys():
+    for unknown in kwargs.keys() - known.keys():
         if kwargs.pop(unknown) is not None:
             raise exception.Unavailable(
                 f'{unknown}: not all managers are upgraded yet'

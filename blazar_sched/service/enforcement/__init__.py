@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from concurrent import futures
 import dataclasses
 import functools
+import itertools
 import time
 from typing import Any
 from typing import TypeVar
@@ -28,18 +29,18 @@ from oslo_log import log
 import stevedore
 
 from blazar_sched.conf import enforcement as enforcement_conf
-from blazar_sched.domain import calendar
 from blazar_sched.domain import exception
 from blazar_sched.domain import states
-from blazar_sched.domain import webhook
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.service import entry_points
+from blazar_sched.service import parts
 from blazar_sched.service.clients import keystone
 from blazar_sched.service.enforcement import base
 from blazar_sched.service.enforcement import product
 from blazar_sched.service.enforcement.base import LeaseChange
 from blazar_sched.service.ledger import reader
+from blazar_sched.service.ledger import statistics
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.tx import PlacingTx
 
@@ -222,18 +223,20 @@ class Enforcement:
 
     def _numbers(self, project_id: str) -> list[base.Limit]:
         """Return the limits on what a project has beside its leases."""
-        most = self._conf.manager
-        used = self._ledger.counts_of(project_id)
+        numbers = [
+            *statistics.NUMBERS, *itertools.chain.from_iterable(
+                parts.each('models', 'NUMBERS', parts.running(self._conf))
+            ),
+        ]
+        used = self._ledger.counts_of(project_id, numbers)
         return [
-            base.Limit(name, unit, limit, used[unit])
-            for name, unit, limit in (
-                ('max_held_offers', 'offers', most.max_held_offers),
-                ('max_series', 'series', most.max_series),
-                ('max_waiting_requests', 'requests',
-                 most.max_waiting_requests),
-                ('max_webhooks', 'webhooks', webhook.MAX_WEBHOOKS),
-                ('max_calendars', 'calendars', calendar.MAX_CALENDARS),
+            base.Limit(
+                each.name, each.unit,
+                self._conf.manager[each.name] if each.most is None
+                else each.most,
+                used[each.unit],
             )
+            for each in numbers
         ]
 
     def ending(

@@ -25,7 +25,7 @@ class Reads(abc.ABC):
     """Queries, each of which runs in the transaction to read in."""
 
     @abc.abstractmethod
-    def _run(
+    def run(
         self,
         query: Callable[Concatenate[sa.Connection, P], T],
         *args: P.args,
@@ -43,7 +43,7 @@ class Writes(Reads):
     def __init__(self, connection: sa.Connection) -> None:
         self._connection = connection
 
-    def _run(
+    def run(
         self,
         query: Callable[Concatenate[sa.Connection, P], T],
         *args: P.args,
@@ -63,7 +63,7 @@ def read(
 
     @functools.wraps(query)
     def method(self: Reads, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return self._run(query, *args, **kwargs)
+        return self.run(query, *args, **kwargs)
 
     return method
 
@@ -82,6 +82,6 @@ def noted(
 
     @functools.wraps(change)
     def method(self: Writes, /, *args: P.args, **kwargs: P.kwargs) -> None:
-        self._note(self._run(change, *args, **kwargs))
+        self._note(self.run(change, *args, **kwargs))
 
     return method

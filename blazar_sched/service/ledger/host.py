@@ -202,6 +202,6 @@ class Writes(access.Writes):
         :raises HostExists: if a host to be inserted exists
         :raises HostNotFound: if a host to be updated does not exist
         """
-        kept, records = self._run(put, new)
+        kept, records = self.run(put, new)
         self._note(records)
         return kept

@@ -91,6 +91,8 @@ class Ledger(reader.Reader):
     :param relocating: whether instances may be relocated
     :param group_limits: the limits on what is reserved on groups of hosts
     :param pool: arguments of SQLAlchemy's pool of connections
+    :param running: the names of the parts that run, by default all that are
+        installed
     :ivar is_writable: whether the database made the last write
     """
 
@@ -106,6 +108,7 @@ class Ledger(reader.Reader):
         relocating: bool = False,
         group_limits: Sequence[GroupLimit] = (),
         pool: Mapping[str, int] | None = None,
+        running: Sequence[str] | None = None,
     ) -> None:
         self.replica: state.Replica | None = None
         self._url = url
@@ -119,6 +122,7 @@ class Ledger(reader.Reader):
             relocating=relocating, group_limits=group_limits,
         )
         self._metrics = metrics or service_metrics.new()
+        self._running = running
         self._writer = str(uuid.uuid4())
         self._commits = 0
         # The migration that the tables were at when they were checked.
@@ -134,7 +138,7 @@ class Ledger(reader.Reader):
     @functools.cached_property
     def id(self) -> str:
         """Return the UUID that distinguishes this ledger from all others."""
-        return self._run(change.newest)[0]
+        return self.run(change.newest)[0]
 
     @property
     def name(self) -> str:
@@ -154,7 +158,9 @@ class Ledger(reader.Reader):
         _, patient = engine.create(self._url, patient=True)
         try:
             return self._retry(
-                lambda: migrations.upgrade(patient, self._sleep)
+                lambda: migrations.upgrade(
+                    patient, self._sleep, self._running
+                )
             )
         finally:
             patient.dispose()
@@ -166,19 +172,19 @@ class Ledger(reader.Reader):
         """
         from blazar_sched.service.ledger import migrations
 
-        if not self._run(migrations.is_current):
+        if not self.run(migrations.is_current, self._running):
             raise exception.NotUpgraded(
                 f'the tables in the database {self.name} are not of this '
                 'version: run `blazar-sched db upgrade`'
             )
-        self._tables = self._run(_tables)
+        self._tables = self.run(_tables)
 
     def require_unchanged(self) -> None:
         """Refuse to work on tables that an upgrade has made unusable.
 
         :raises NotUpgraded: saying what to do
         """
-        self._run(self._check_tables)
+        self.run(self._check_tables)
 
     def require_writable(self) -> None:
         """Refuse a database that does not write.
@@ -342,7 +348,7 @@ class Ledger(reader.Reader):
 
         :returns: the number of deleted revisions
         """
-        newest = self._run(change.newest)[1]
+        newest = self.run(change.newest)[1]
         silent = newest - max(keep, writer.REVISIONS_KEPT)
         self._retry(lambda: self._drop_writers(silent))
         gone = 0
@@ -385,7 +391,7 @@ class Ledger(reader.Reader):
         self._metrics.of(CONFLICTS).inc()
         self._sleep(seconds)
 
-    def _run(
+    def run(
         self,
         query: Callable[Concatenate[sa.Connection, P], T],
         *args: P.args,

@@ -310,16 +310,6 @@ class WebhookDelivery(Base):
     refused_at: orm.Mapped[int | None]
 
 
-class Calendar(Base):
-    __tablename__ = 'calendar'
-
-    id: orm.Mapped[str] = orm.mapped_column(Id, primary_key=True)
-    project_id: orm.Mapped[str] = orm.mapped_column(index=True)
-    name: orm.Mapped[str]
-    digest: orm.Mapped[str] = orm.mapped_column(index=True, unique=True)
-    created_at: orm.Mapped[int]
-
-
 class IdempotencyKey(Base):
     """An idempotency key of a client, with the digest of its request.
 

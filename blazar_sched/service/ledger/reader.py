@@ -2,7 +2,6 @@
 """The queries of the ledger, inside a commit or outside a commit."""
 
 from blazar_sched.service.ledger import allocation
-from blazar_sched.service.ledger import calendar
 from blazar_sched.service.ledger import change
 from blazar_sched.service.ledger import check
 from blazar_sched.service.ledger import event
@@ -33,7 +32,6 @@ from blazar_sched.service.ledger import webhook
 class Reader(
     allocation.Reads,
     statistics.Reads,
-    calendar.Reads,
     change.Reads,
     check.Reads,
     event.Reads,

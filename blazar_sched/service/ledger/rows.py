@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import sqlalchemy as sa
-
-from blazar_sched.service.ledger import models
+from sqlalchemy import orm
 
 
 def columns(entity: Any, **more: Any) -> dict[str, Any]:
@@ -18,7 +17,7 @@ def columns(entity: Any, **more: Any) -> dict[str, Any]:
 
 def select(
     connection: sa.Connection,
-    model: type[models.Base],
+    model: type[orm.DeclarativeBase],
     condition: sa.ColumnElement[bool],
 ) -> Sequence[sa.RowMapping]:
     """Return the rows of `model` that meet a condition, by `id`."""
@@ -28,7 +27,7 @@ def select(
 
 
 def of_project(
-    model: type[models.Base],
+    model: type[orm.DeclarativeBase],
     project_id: str | None,
     *conditions: sa.ColumnElement[bool],
 ) -> sa.ColumnElement[bool]:
@@ -44,7 +43,7 @@ def of_project(
 
 def add(
     connection: sa.Connection,
-    model: type[models.Base],
+    model: type[orm.DeclarativeBase],
     new: Sequence[dict[str, Any]],
 ) -> None:
     """Insert rows in a single statement, however many rows there are."""
@@ -54,7 +53,7 @@ def add(
 
 def replace(
     connection: sa.Connection,
-    model: type[models.Base],
+    model: type[orm.DeclarativeBase],
     parent: sa.ColumnElement[bool],
     wanted: Iterable[dict[str, Any]],
 ) -> None:

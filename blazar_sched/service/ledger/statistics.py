@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Counts of leases and hosts in the ledger, and of what a project has."""
 
+from collections.abc import Iterable
 import dataclasses
 
 import sqlalchemy as sa
+from sqlalchemy import orm
 
 from blazar_sched.domain import states
+from blazar_sched.domain import webhook
 from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import change
 from blazar_sched.service.ledger import event
@@ -80,31 +83,51 @@ def take(connection: sa.Connection, now: int) -> Statistics:
     )
 
 
-def counts_of(connection: sa.Connection, project_id: str) -> dict[str, int]:
-    """Return what a project has beside its leases, in one query.
+@dataclasses.dataclass(frozen=True, slots=True)
+class Number:
+    """A limit on the number of rows that a project may have.
 
-    :returns: numbers by `offers`, `series`, `requests` that wait, `webhooks`
-        and `calendars`
+    :param name: the name of the limit, that of an option of the manager
+        unless `most` is given
+    :param unit: what is counted
+    :param condition: the condition for the rows that count
+    :param most: the greatest number
     """
-    counted: dict[str, tuple[type[models.Base], sa.ColumnElement[bool]]] = {
-        'offers': (
-            models.Lease, models.Lease.status == states.LEASE_CREATING
-        ),
-        'series': (models.Series, sa.true()),
-        'requests': (
-            models.LeaseRequest,
-            models.LeaseRequest.status == states.REQUEST_WAITING,
-        ),
-        'webhooks': (models.Webhook, sa.true()),
-        'calendars': (models.Calendar, sa.true()),
-    }
+
+    name: str
+    unit: str
+    model: type[orm.DeclarativeBase]
+    condition: sa.ColumnElement[bool] = sa.true()
+    most: int | None = None
+
+
+NUMBERS = (
+    Number(
+        'max_held_offers', 'offers', models.Lease,
+        models.Lease.status == states.LEASE_CREATING,
+    ),
+    Number('max_series', 'series', models.Series),
+    Number(
+        'max_waiting_requests', 'requests', models.LeaseRequest,
+        models.LeaseRequest.status == states.REQUEST_WAITING,
+    ),
+    Number(
+        'max_webhooks', 'webhooks', models.Webhook, most=webhook.MAX_WEBHOOKS
+    ),
+)
+
+
+def counts_of(
+    connection: sa.Connection, project_id: str, numbers: Iterable[Number]
+) -> dict[str, int]:
+    """Return what a project has beside its leases, by unit, in one query."""
     return dict(connection.execute(sa.select(*(
         sa.select(sa.func.count())
-        .select_from(model)
-        .where(rows.of_project(model, project_id, condition))
+        .select_from(each.model)
+        .where(rows.of_project(each.model, project_id, each.condition))
         .scalar_subquery()
-        .label(name)
-        for name, (model, condition) in counted.items()
+        .label(each.unit)
+        for each in numbers
     ))).mappings().one())
 
 

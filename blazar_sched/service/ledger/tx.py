@@ -16,7 +16,6 @@ from blazar_sched.domain.notification import Notification
 from blazar_sched.replica import record
 from blazar_sched.replica import state
 from blazar_sched.service.ledger import allocation
-from blazar_sched.service.ledger import calendar
 from blazar_sched.service.ledger import event
 from blazar_sched.service.ledger import flavor
 from blazar_sched.service.ledger import floating_ip
@@ -44,7 +43,6 @@ _PROMISES = (record.RESERVATION, record.ALLOCATION)
 
 class Tx(
     allocation.Writes,
-    calendar.Writes,
     event.Writes,
     flavor.Writes,
     floating_ip.Writes,

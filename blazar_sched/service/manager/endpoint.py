@@ -8,7 +8,6 @@ import ipaddress
 import itertools
 import operator
 from typing import Any
-from typing import Protocol
 
 from oslo_log import log
 
@@ -30,11 +29,12 @@ from blazar_sched.service.bus.calls import Page
 from blazar_sched.service.bus.calls import Values
 from blazar_sched.service.events import clock
 from blazar_sched.service.ledger.ledger import Ledger
-from blazar_sched.service.manager import calendar
 from blazar_sched.service.manager import capacity
 from blazar_sched.service.manager import feed
+from blazar_sched.service.manager import paging
 from blazar_sched.service.manager import product
 from blazar_sched.service.manager import timeline
+from blazar_sched.service.manager.running import Running
 from blazar_sched.service.upkeep import flavor_sync
 from blazar_sched.service.upkeep import floating_ip
 from blazar_sched.service.upkeep import healing
@@ -78,9 +78,9 @@ class Endpoint:
         webhooks: webhook.Webhooks,
         enforcement: enforcement.Enforcement,
         products: product.Products,
-        calendars: calendar.Calendars,
         usages: usage.Usages,
         clock: clock.Clock,
+        parts: Iterable[Running],
     ) -> None:
         self._ledger = ledger
         self._flavors = flavors
@@ -97,32 +97,27 @@ class Endpoint:
         self._timeline = timeline
         self._enforcement = enforcement
         self._products = products
-        self._calendars = calendars
         self._usages = usages
         self._clock = clock
 
         self.delete_lease = leases.delete
         self.get_extension = extensions.get
         self.get_capacity = capacity.get
-        self.list_offers = _owned(offers.list)
+        self.list_offers = paging.owned(offers.list)
         self.get_offer = offers.get
         self.update_offer, self.delete_offer = offers.update, offers.delete
-        self.list_series = _owned(all_series.list)
+        self.list_series = paging.owned(all_series.list)
         self.get_series, self.delete_series = all_series.get, all_series.delete
         self.create_maintenance = maintenances.create
-        self.list_maintenances = _listed(maintenances.list_all)
+        self.list_maintenances = paging.listed(maintenances.list_all)
         self.get_maintenance = maintenances.get
         self.update_maintenance = maintenances.update
         self.delete_maintenance = maintenances.delete
         self.create_webhook = webhooks.create
-        self.list_webhooks = _owned(webhooks.list)
+        self.list_webhooks = paging.owned(webhooks.list)
         self.get_webhook = webhooks.get
         self.delete_webhook = webhooks.delete
-        self.create_calendar = calendars.create
-        self.list_calendars = _owned(calendars.list)
-        self.get_calendar = calendars.get
-        self.delete_calendar = calendars.delete
-        self.list_lease_requests = _owned(lease_requests.list)
+        self.list_lease_requests = paging.owned(lease_requests.list)
         self.get_lease_request = lease_requests.get
         self.cancel_lease_request = lease_requests.cancel
         self.delete_host = hosts.delete
@@ -133,6 +128,8 @@ class Endpoint:
         self.update_property = hosts.update_property
         self.delete_floating_ip = floating_ips.delete
         self.snapshot = ledger.snapshot
+        for part in parts:
+            vars(self).update(part.answers)
 
     def ping(self) -> None:
         """Return nothing, which shows that a manager is running."""
@@ -192,7 +189,7 @@ class Endpoint:
             wanted['at'] = int(self._clock()) if at == NOW else at
         limit = min(limit or MAX_ITEMS, MAX_ITEMS)
         found = self._ledger.leases(project_id, limit=limit, **wanted)
-        return _page(map(_lease, found), 'id', len(found) == limit)
+        return paging.page(map(_lease, found), 'id', len(found) == limit)
 
     def update_lease(
         self,
@@ -237,11 +234,6 @@ class Endpoint:
     def get_timeline(self, known: list[str], **wanted: Any) -> Values:
         """Return a page of the timeline; see `timeline.Query` for the rest."""
         return self._timeline.get(timeline.Query(**wanted), known)
-
-    def read_calendar(self, digest: str) -> Values:
-        """Return the calendar of a token, with its leases as `items`."""
-        found, leases = self._calendars.read(digest)
-        return {'name': found.name, **_page(map(_entry, leases), 'id')}
 
     def search_offers(self, values: Values) -> Values:
         self._learn_flavors(values)
@@ -296,7 +288,7 @@ class Endpoint:
 
     def list_hosts(self, marker: str | None = None) -> Page:
         found = self._ledger.hosts(after=marker, limit=MAX_ITEMS)
-        return _page(map(_host, found), 'id', len(found) == MAX_ITEMS)
+        return paging.page(map(_host, found), 'id', len(found) == MAX_ITEMS)
 
     def update_host(self, host_id: str, values: Values) -> Values:
         return _host(self._hosts.update(host_id, values))
@@ -315,12 +307,12 @@ class Endpoint:
         return {'items': items, 'next': following}
 
     def list_properties(self, marker: str | None = None) -> Page:
-        return _page(self._hosts.properties(), 'property', after=marker)
+        return paging.page(self._hosts.properties(), 'property', after=marker)
 
     def list_flavors(
         self, project_id: str, marker: str | None = None
     ) -> Page:
-        return _page(
+        return paging.page(
             (
                 _flavor(each)
                 for each in sorted(self._ledger.flavors(), key=_id)
@@ -340,7 +332,7 @@ class Endpoint:
 
     def list_floating_ips(self, marker: str | None = None) -> Page:
         places = {_place(each): each for each in self._ledger.floating_ips()}
-        return _page(
+        return paging.page(
             (
                 {**dataclasses.asdict(places[place]), 'place': place}
                 for place in sorted(places)
@@ -372,34 +364,6 @@ class Endpoint:
         )
 
 
-class _OwnedPage(Protocol):
-    def __call__(
-        self, *, project_id: str | None, marker: str | None = None
-    ) -> Page: ...
-
-
-def _owned(items: Callable[[str | None], Iterable[Values]]) -> _OwnedPage:
-    """Return the answer with a page of the items of a project."""
-
-    def page(*, project_id: str | None, marker: str | None = None) -> Page:
-        return _page(items(project_id), 'id', after=marker)
-
-    return page
-
-
-class _AnyPage(Protocol):
-    def __call__(self, *, marker: str | None = None) -> Page: ...
-
-
-def _listed(items: Callable[[str | None], Iterable[Values]]) -> _AnyPage:
-    """Return the answer with a page of the items after a marker."""
-
-    def page(*, marker: str | None = None) -> Page:
-        return _page(items(marker), 'id')
-
-    return page
-
-
 def _fields(entity: type) -> Callable[[Any], Values]:
     """Return a function that makes a dict of an entity.
 
@@ -409,29 +373,6 @@ def _fields(entity: type) -> Callable[[Any], Values]:
     names = [field.name for field in dataclasses.fields(entity)]
     values = operator.attrgetter(*names)
     return lambda entity: dict(zip(names, values(entity), strict=True))
-
-
-def _page(
-    items: Iterable[Values],
-    key: str,
-    others: bool = False,
-    after: str | None = None,
-) -> Page:
-    """Return the part of a list that fits into a message.
-
-    `next` is the marker of the page that follows, None if there is none.
-
-    :param key: the field of an item that marks the position of the item
-    :param others: whether more items than the given items may follow
-    :param after: the marker after which the page begins, None for all items
-    """
-    found, more = wire.fitting(
-        each for each in items if after is None or each[key] > after
-    )
-    return {
-        'items': found,
-        'next': found[-1][key] if more or (others and found) else None,
-    }
 
 
 def _place(floating_ip: FloatingIP) -> str:
@@ -451,17 +392,6 @@ def _lease(lease: Lease) -> Values:
     values['reservations'] = [_reservation(r) for r in lease.reservations]
     values['events'] = [_event(e) for e in lease.events]
     return values
-
-
-def _entry(lease: Lease) -> Values:
-    """Return what a calendar shows of a lease."""
-    return {
-        name: getattr(lease, name)
-        for name in (
-            'id', 'name', 'start', 'end', 'status', 'created_at',
-            'updated_at', 'changes',
-        )
-    }
 
 
 def _reservation(reservation: Reservation) -> Values:

@@ -20,6 +20,7 @@ from blazar_sched.service import database
 from blazar_sched.service import enforcement
 from blazar_sched.service import loop
 from blazar_sched.service import metrics as service_metrics
+from blazar_sched.service import parts
 from blazar_sched.service import resources
 from blazar_sched.service.booking import extension
 from blazar_sched.service.booking import lease
@@ -45,13 +46,13 @@ from blazar_sched.service.events import transition
 from blazar_sched.service.events import trust
 from blazar_sched.service.events.clock import Clock
 from blazar_sched.service.events.runner import Runner
-from blazar_sched.service.manager import calendar
 from blazar_sched.service.manager import capacity
 from blazar_sched.service.manager import endpoint
 from blazar_sched.service.manager import gauges
 from blazar_sched.service.manager import product
 from blazar_sched.service.manager import threshold
 from blazar_sched.service.manager import timeline
+from blazar_sched.service.manager.running import Running
 from blazar_sched.service.metrics import Metrics
 from blazar_sched.service.resources import base
 from blazar_sched.service.resources import freepool
@@ -236,8 +237,7 @@ class Manager:
             self.extensions, self.maintenances, self.lease_requests,
             self.instances, self.timeline, self.flavors, self.lendings,
             self.webhooks, self.enforcement, self.products,
-            calendar.Calendars(self.ledger, self.clock), self.usages,
-            self.clock,
+            self.usages, self.clock, self._parts,
         )
         self.endpoint = rpc.Counted(
             end_point, self.metrics, overtake=self.ledger.overtake
@@ -245,9 +245,9 @@ class Manager:
         self._worker_endpoint = rpc.Counted(
             end_point, self.metrics, wire.RPC_VERSION, wire.MANAGER_METHODS
         )
-        self._parts = self._ordered_parts()
+        self._threads = self._ordered_threads()
         self._loops = tuple(
-            each for part in self._parts for each in part.loops
+            loop for each in self._threads for loop in each.loops
         )
         self._server: rpc.Server | None = None
 
@@ -280,11 +280,10 @@ class Manager:
             aliases=aliases,
         )
 
-    def _ordered_parts(self) -> tuple[loop.Part, ...]:
-        """Return the parts in the order of their start.
+    def _ordered_threads(self) -> tuple[loop.Threads, ...]:
+        """Return what runs in threads, in the order of the start.
 
-        A part that announces the work of other parts is started first, and
-        stopped last.
+        What announces the work of others is started first, and stopped last.
         """
         options = self._conf.manager
         return (
@@ -315,9 +314,15 @@ class Manager:
             self.runner,
             self.restorer,
             self.trusts,
+            *(each for part in self._parts for each in part.threads),
             *self._limit_sync,
             *self._listeners(),
         )
+
+    @functools.cached_property
+    def _parts(self) -> list[Running]:
+        starts = parts.each('manager', 'start', parts.running(self._conf))
+        return [start(self) for start in starts]
 
     @functools.cached_property
     def _limit_sync(self) -> list[loop.Loop]:
@@ -342,14 +347,14 @@ class Manager:
         self.ledger.require_current()
         self.ledger.warm()
         self.clock.ask(self.ledger.next_event)
-        for part in self._parts:
-            part.start()
+        for each in self._threads:
+            each.start()
         # Servers may have been placed while no manager was there: the first
         # lease must not be placed over these servers.
         self.instances.await_sync()
         # Requests for leases would be answered 503.
-        for each in self._limit_sync:
-            each.await_step(FIRST_LIMITS)
+        for syncing in self._limit_sync:
+            syncing.await_step(FIRST_LIMITS)
         self._server = rpc.Server(
             self._bus,
             [
@@ -374,8 +379,8 @@ class Manager:
         self.runner.stopping = True
         if self._server is not None:
             self._server.stop()
-        for part in reversed(self._parts):
-            part.stop()
+        for each in reversed(self._threads):
+            each.stop()
         self.enforcement.stop()
         # Another manager may continue in place of this one, with the same
         # metrics.

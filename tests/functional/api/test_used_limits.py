@@ -3,6 +3,8 @@
 
 import pytest
 
+from tests import tables
+
 V1_1 = {'OpenStack-API-Version': 'reservation 1.1'}
 ADMIN, ALICE, BOB = (
     {**V1_1, 'X-Auth-Token': token} for token in ('admin', 'alice:p1', 'bob')
@@ -71,7 +73,10 @@ def test_every_filter_tells_its_figures(api):
         ('max_series', 'series'): (50, 0),
         ('max_waiting_requests', 'requests'): (5, 0),
         ('max_webhooks', 'webhooks'): (5, 0),
-        ('max_calendars', 'calendars'): (10, 0),
+        **{
+            (name, unit): (most, 0)
+            for unit, name, most in tables.of('LIMITS')
+        },
     }
 
 
@@ -92,7 +97,10 @@ def test_every_filter_tells_its_figures(api):
     ('webhooks', 5, 'MaxWebhooks', {
         'url': 'https://hooks.example/', 'events': ['lease.*'],
     }),
-    ('calendars', 10, 'MaxCalendars', {'name': 'team'}),
+    *(
+        (path, most, *refused)
+        for (path, _, most), refused in tables.of('LIMITS').items()
+    ),
 ])
 def test_the_next_is_refused_once_the_limit_is_used(
     api, path, most, refusal, body

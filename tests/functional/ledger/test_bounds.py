@@ -5,6 +5,7 @@ import pathlib
 import re
 
 from blazar_sched.service.ledger import models
+from tests import tables
 
 PAGE = pathlib.Path(__file__).parents[3] / 'doc/source/admin/scale.rst'
 # The tables that a purge deletes from: those that the purge counts, and those
@@ -16,7 +17,6 @@ OF_LEASES = {
 # What bounds the other tables: a constant, an option, the purge of another
 # table, or what an operator registers or another service has.
 OTHERWISE = {
-    'calendar': 'domain.calendar.MAX_CALENDARS of a project',
     'discarded_trust': 'deleted in Keystone by the trust loop',
     'flavor': 'the flavors of Nova',
     'floating_ip': 'registered by an operator',
@@ -32,6 +32,7 @@ OTHERWISE = {
     'webhook': 'domain.webhook.MAX_WEBHOOKS of a project',
     'webhook_delivery': 'domain.webhook.MAX_BYTES of a project',
     'writer': 'ledger.writer.REVISIONS_KEPT',
+    **tables.of('BOUNDS'),
 }
 
 

@@ -13,6 +13,7 @@ from blazar_sched.domain.window import FOREVER
 from blazar_sched.service.api import deploy
 from blazar_sched.service.api import routes
 from tests import loopback
+from tests import tables
 
 
 class RoteManager:
@@ -361,21 +362,9 @@ def webhook():
 
 
 @pytest.fixture
-def calendar():
-    """A calendar as the manager returns it."""
-    return {
-        'id': 'b1f5d6c4-0000-4000-8000-00000000000d',
-        'project_id': 'p1',
-        'name': 'team',
-        'digest': '0' * 64,
-        'created_at': 1767225600,
-    }
-
-
-@pytest.fixture
 def answers(
     lease, host, floating_ip, capacity, offer, series, timeline, maintenance,
-    lease_request, webhook, calendar,
+    lease_request, webhook,
 ):
     """The responses of a manager without faults, by method."""
     return {
@@ -450,10 +439,7 @@ def answers(
         'get_webhook': webhook,
         'create_webhook': webhook,
         'delete_webhook': None,
-        'list_calendars': [calendar],
-        'get_calendar': calendar,
-        'create_calendar': calendar,
-        'delete_calendar': None,
+        **tables.of('ANSWERS'),
         'list_offers': [offer],
         'get_offer': offer,
         'update_offer': offer,
@@ -502,7 +488,6 @@ def requests():
         ('POST', '/v1/webhooks'): {
             'url': 'https://example.org/leases', 'events': ['lease.*'],
         },
-        ('POST', '/v1/calendars'): {'name': 'team'},
         ('POST', '/v1/os-hosts'): {'name': 'compute-1'},
         ('PUT', '/v1/os-hosts/{host_id}'): {'gpu': 'true'},
         ('PUT', '/v1/os-hosts/{host_id}/allocation'): {'lease_id': 'l1'},
@@ -511,6 +496,7 @@ def requests():
             'floating_network_id': 'n1',
             'floating_ip_address': '192.0.2.7',
         },
+        **{route: body for route, (_, body) in tables.of('ROUTES').items()},
     }
     return {
         route: (
@@ -518,7 +504,7 @@ def requests():
                 lease_id='l1', host_id='7', name='gpu', floating_ip_id='f1',
                 offer_id='o1', request_id='r1', series_id='s1',
                 maintenance_id='m1', webhook_id='w1',
-                calendar_id='c1',
+                **tables.of('VARIABLES'),
             ),
             bodies.get((route.method, route.path)),
         )

@@ -14,13 +14,14 @@ from blazar_sched.service.api import policies
 from blazar_sched.service.api import policy
 from blazar_sched.service.api import routes
 from tests import loopback
+from tests import tables
 
 READ = {
     'blazar:leases:get', 'blazar:floatingips:get', 'blazar:capacity:get',
     'blazar:offers:get', 'blazar:series:get', 'blazar:timeline:get',
     'blazar:properties:get', 'blazar:requests:get', 'blazar:flavors:get',
     'blazar:limits:get', 'blazar:products:get', 'blazar:usage:get',
-    'blazar:calendars:get',
+    *tables.rules('READ'),
 }
 WRITE = READ | {
     'blazar:leases:post', 'blazar:leases:put', 'blazar:leases:delete',
@@ -28,7 +29,7 @@ WRITE = READ | {
     'blazar:series:post', 'blazar:series:put', 'blazar:series:delete',
     'blazar:requests:post', 'blazar:requests:delete',
     'blazar:webhooks:get', 'blazar:webhooks:post', 'blazar:webhooks:delete',
-    'blazar:calendars:post', 'blazar:calendars:delete',
+    *tables.rules('WRITE'),
 }
 # The calls that are about the project of the caller, whoever calls.
 OF_ONE_PROJECT = {

@@ -12,6 +12,7 @@ migrations before the first release have other revisions.
 """
 
 from collections.abc import Callable
+from collections.abc import Iterator
 from collections.abc import Sequence
 import re
 import threading
@@ -23,6 +24,8 @@ from alembic import script
 import sqlalchemy as sa
 
 from blazar_sched.domain import exception
+from blazar_sched.service import parts
+from blazar_sched.service.ledger import models
 
 _PLACE = __name__.rpartition('.')[::2]
 # The seconds that an upgrade waits for another upgrade.
@@ -53,13 +56,20 @@ def _settings() -> config.Config:
     return settings
 
 
-def is_current(connection: sa.Connection) -> bool:
+def is_current(
+    connection: sa.Connection, running: Sequence[str] | None = None
+) -> bool:
     """Tell whether this version can use the tables.
 
+    :param running: the names of the parts that run, by default all that are
+        installed
     :raises NotUpgraded: if the tables are of an unreleased version, or of a
         newer version that has removed what this version uses
     """
-    return can_use(_revision(connection))
+    there = sa.inspect(connection).get_table_names()
+    return can_use(_revision(connection)) and all(
+        each.name in there for each in _tables(running)
+    )
 
 
 def can_use(revision: str | None) -> bool:
@@ -81,13 +91,16 @@ def _is_newer(revision: str | None, known: Sequence[str]) -> bool:
 
 
 def upgrade(
-    engine: sa.Engine, sleep: Callable[[float], object]
+    engine: sa.Engine, sleep: Callable[[float], object],
+    running: Sequence[str] | None = None,
 ) -> tuple[str | None, str | None]:
-    """Run the migrations that the database lacks.
+    """Run the migrations that the database lacks, and create parts' tables.
 
     Newer tables that this version can use are left as they are.
 
     :param sleep: called with the seconds to wait for another upgrade
+    :param running: the names of the parts that run, by default all that are
+        installed
     :returns: the migration that the tables were at, None without tables, and
         the migration that the tables are at now
     :raises NotUpgraded: as `is_current` does
@@ -103,6 +116,9 @@ def upgrade(
             before = _revision(connection)
             if not _is_newer(before, _known()):
                 command.upgrade(settings, 'head')
+            models.Base.metadata.create_all(
+                connection, list(_tables(running))
+            )
             after = _revision(connection)
             connection.commit()
         finally:
@@ -123,6 +139,12 @@ def _lock(
         'another upgrade of the same database goes on: try again once it has '
         'ended'
     )
+
+
+def _tables(running: Sequence[str] | None) -> Iterator[sa.Table]:
+    """Yield the tables of the parts that run."""
+    for each in parts.each('models', 'TABLES', running):
+        yield from (model.__table__ for model in each)
 
 
 def _known() -> list[str]:

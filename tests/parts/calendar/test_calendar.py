@@ -12,10 +12,11 @@ import oslo_messaging
 import pytest
 import vobject
 
-from blazar_sched.domain import calendar as rules
 from blazar_sched.domain import window
+from blazar_sched.parts.calendar import api as links
+from blazar_sched.parts.calendar import manager
+from blazar_sched.parts.calendar import models
 from blazar_sched.service.api import deploy
-from blazar_sched.service.api.views import calendar as views
 from blazar_sched.service.ledger import reservation
 from tests import loopback
 
@@ -151,7 +152,7 @@ def test_the_owner_sees_the_link_once_and_revokes_it(
     assert read(calendar).status_code == 200
     token = calendar['url'].rpartition('/')[2].removesuffix('.ics')
     assert len(token) == 43
-    assert token not in repr(world.ledger.calendars())
+    assert token not in repr(world.ledger.run(models.list_, None))
     listed = api.simulate_get('/v1/calendars', headers=ALICE)
     [found] = listed.json['calendars']
     assert found == {**calendar, 'url': None}
@@ -198,16 +199,16 @@ def test_what_is_unchanged_is_not_made_again(
     lease = world.create()
     tag = read(calendar).headers['etag']
     made = []
-    content = views.content
+    content = links.content
     monkeypatch.setattr(
-        views, 'content', lambda *args: made.append(args) or content(*args)
+        links, 'content', lambda *args: made.append(args) or content(*args)
     )
     monkeypatch.setattr(reservation, 'from_row', None)
     assert read(calendar, **{'If-None-Match': tag}).status_code == 304
     # A change of another lease changes the ledger, and not the calendar.
     monkeypatch.undo()
     world.create(project_id='other', start=300, end=400)
-    monkeypatch.setattr(views, 'content', lambda *args: made.append(args))
+    monkeypatch.setattr(links, 'content', lambda *args: made.append(args))
     assert read(calendar, **{'If-None-Match': tag}).status_code == 304
     assert made == []
     monkeypatch.undo()
@@ -221,14 +222,14 @@ def test_one_link_does_not_keep_the_turns_of_others(
     """Half of the reads that may run or wait are of one link."""
     mine, theirs = make(), make(headers=BOB)
     go_on, running = threading.Event(), threading.Semaphore(0)
-    content = views.content
+    content = links.content
 
     def slow(*args):
         running.release()
         assert go_on.wait(30)
         return content(*args)
 
-    monkeypatch.setattr(views, 'content', slow)
+    monkeypatch.setattr(links, 'content', slow)
     most = max(1, conf.api.threads // 4)
     with futures.ThreadPoolExecutor(2 * most) as pool:
         answers = [pool.submit(read, mine) for _ in range(most)]
@@ -255,7 +256,7 @@ def test_the_window_and_the_number_are_bounded(
     world.run()
     world.run(100)
     assert names(read(calendar)) == ['first', 'second', 'third']
-    monkeypatch.setattr(rules, 'MAX_LEASES', 2)
+    monkeypatch.setattr(manager, 'MAX_LEASES', 2)
     assert names(read(calendar)) == ['first', 'second']
     world.clock.now += 32 * day
     assert names(read(calendar)) == ['second', 'third']
@@ -308,7 +309,7 @@ def test_a_wrong_body_is_refused(api, body, field):
 
 
 def test_a_project_has_few_calendars(api, make):
-    for _ in range(rules.MAX_CALENDARS):
+    for _ in range(models.MAX_CALENDARS):
         make()
     answer = api.simulate_post(
         '/v1/calendars', headers=ALICE, json={'name': 'more'}

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The table of calendars, and the queries for calendars."""
+
+from collections.abc import Sequence
+
+import sqlalchemy as sa
+from sqlalchemy import orm
+
+from blazar_sched.domain import exception
+from blazar_sched.service.ledger import models
+from blazar_sched.service.ledger import rows
+from blazar_sched.service.ledger.statistics import Number
+
+# The most calendars of a project.
+MAX_CALENDARS = 10
+
+
+class CalendarNotFound(exception.NotFound):
+    """There is no such calendar, or it belongs to another project."""
+
+
+class Calendar(models.Base):
+    """A calendar; `digest` is that of the token in the link, which is not
+    kept.
+    """
+
+    __tablename__ = 'calendar'
+
+    id: orm.Mapped[str] = orm.mapped_column(models.Id, primary_key=True)
+    project_id: orm.Mapped[str] = orm.mapped_column(index=True)
+    name: orm.Mapped[str]
+    digest: orm.Mapped[str] = orm.mapped_column(index=True, unique=True)
+    created_at: orm.Mapped[int]
+
+
+TABLES = (Calendar,)
+NUMBERS = (
+    Number('max_calendars', 'calendars', Calendar, most=MAX_CALENDARS),
+)
+
+
+def list_(
+    connection: sa.Connection, project_id: str | None
+) -> Sequence[sa.RowMapping]:
+    """Return the calendars by id, of the project `project_id` if given."""
+    return rows.select(
+        connection, Calendar, rows.of_project(Calendar, project_id)
+    )
+
+
+def get(
+    connection: sa.Connection, calendar_id: str, project_id: str | None
+) -> sa.RowMapping:
+    """Return a calendar, of the project `project_id` if given.
+
+    :raises CalendarNotFound: if the project has no such calendar
+    """
+    if models.is_id(calendar_id):
+        of_id = rows.of_project(
+            Calendar, project_id, Calendar.id == calendar_id
+        )
+        for found in rows.select(connection, Calendar, of_id):
+            return found
+    raise CalendarNotFound(f'calendar {calendar_id} not found')
+
+
+def with_digest(connection: sa.Connection, digest: str) -> sa.RowMapping:
+    """Return the calendar whose token has a digest.
+
+    :raises CalendarNotFound: if there is no such calendar
+    """
+    for found in rows.select(connection, Calendar, Calendar.digest == digest):
+        return found
+    raise CalendarNotFound('calendar not found')
+
+
+def put(connection: sa.Connection, new: dict[str, object]) -> None:
+    """Insert a calendar."""
+    rows.add(connection, Calendar, [new])
+
+
+def delete(
+    connection: sa.Connection, calendar_id: str, project_id: str | None
+) -> None:
+    """Delete a calendar.
+
+    :raises CalendarNotFound: if the project has no such calendar
+    """
+    found = get(connection, calendar_id, project_id)
+    connection.execute(sa.delete(Calendar).where(Calendar.id == found['id']))

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The parts of the service: features that a cloud may run without.
+
+A part is a package that an entry point of ``blazar_sched.parts`` names. What
+the part brings is in modules of the package, each of which is optional and is
+read by one place of the core:
+
+``api``
+    `ROUTES`, the routes of the part, and `LAYERS`, WSGI layers that answer at
+    paths of their own: see `service.api.deploy`.
+``calls``
+    `Calls`, the calls of the API to the manager: see `service.bus.calls`.
+``manager``
+    `start(manager)`, which returns a `service.manager.running.Running`.
+``models``
+    `METADATA`, the tables of the part, which ``db upgrade`` creates, and
+    `NUMBERS`, limits on the number of rows that a project may have: see
+    `service.ledger.statistics.Number`.
+
+The core imports no part, and a part imports no other part.
+"""
+
+from collections.abc import Iterator
+from collections.abc import Sequence
+import functools
+import importlib
+import importlib.metadata
+import importlib.util
+from typing import Any
+
+from oslo_config import cfg
+
+from blazar_sched.conf import default
+
+
+@functools.cache
+def installed() -> dict[str, str]:
+    """Return the package of each part that is installed, by name."""
+    found = importlib.metadata.entry_points(group='blazar_sched.parts')
+    return {each.name: each.value for each in sorted(found)}
+
+
+def running(conf: cfg.ConfigOpts) -> tuple[str, ...]:
+    """Return the names of the parts that a service runs.
+
+    :raises oslo_config.cfg.Error: if a part is not installed
+    """
+    default.register(conf)
+    wanted: list[str] | None = conf.parts
+    if wanted is None:
+        return tuple(installed())
+    if missing := sorted(set(wanted) - installed().keys()):
+        raise cfg.Error(
+            f'[DEFAULT] parts: {", ".join(missing)} is not installed; '
+            f'installed are {", ".join(installed())}'
+        )
+    return tuple(sorted(set(wanted)))
+
+
+def each(
+    module: str, name: str, among: Sequence[str] | None = None
+) -> Iterator[Any]:
+    """Yield what the parts have under a name in their modules of one kind.
+
+    :param among: the names of the parts, by default all that are installed
+    """
+    for part in installed() if among is None else among:
+        path = f'{installed()[part]}.{module}'
+        if importlib.util.find_spec(path) is not None:
+            found = getattr(importlib.import_module(path), name, None)
+            if found is not None:
+                yield found

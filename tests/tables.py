@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the parts add to the tables of the tests that go through everything.
+
+The tables of a part are in ``tests/parts/PART/tables.py``, each under a name
+of its own, and each optional:
+
+- `ROUTES`: the status and the body of a valid request, by method and path
+- `VARIABLES`: a value for each variable of a path
+- `READ`, `WRITE` and `ADMIN`: the rules that a reader, that only a member and
+  that only an administrator passes
+- `ANSWERS`: the answers of a manager without faults, by call
+- `LIMITS`: the refusal and the body of what is one too many, by path and
+  limit
+- `BOUNDS`: what bounds the rows of a table, by table
+"""
+
+from collections.abc import Iterator
+import importlib
+from typing import Any
+
+from blazar_sched.service import parts
+
+
+def of(name: str) -> dict[Any, Any]:
+    """Return what all installed parts have in one of their tables."""
+    merged: dict[Any, Any] = {}
+    for each in _each(name):
+        merged |= each
+    return merged
+
+
+def rules(name: str) -> set[str]:
+    """Return the rules of all installed parts in one of their tables."""
+    return set().union(*_each(name))
+
+
+def _each(name: str) -> Iterator[Any]:
+    for part in parts.installed():
+        tables = importlib.import_module(f'tests.parts.{part}.tables')
+        yield getattr(tables, name, {})
