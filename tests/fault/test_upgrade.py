@@ -103,10 +103,9 @@ def next_release(tmp_path_factory):
         (package / name).write_text(text.replace(
             before, after.format(wire=wire.WIRE_VERSION)
         ))
-    known = migrations._known()
-    text = MIGRATION.format(
-        number=len(known) + 1, oldest=len(known), head=known[0]
-    )
+    head = migrations._known()[0]
+    number = migrations.number(head)
+    text = MIGRATION.format(number=number + 1, oldest=number, head=head)
     (package / 'service/ledger/migrations/versions/next.py').write_text(text)
     return folder
 

@@ -16,7 +16,6 @@ from sqlalchemy.dialects.mysql.reserved_words import (
 from sqlalchemy.dialects.postgresql.base import RESERVED_WORDS as POSTGRESQL
 
 from blazar_sched.domain import exception
-from blazar_sched.domain import window
 from blazar_sched.service.ledger import ledger
 from blazar_sched.service.ledger import migrations
 from blazar_sched.service.ledger import models
@@ -87,76 +86,28 @@ def test_names_need_no_quotes():
     assert columns & RESERVED <= KNOWN
 
 
-def test_the_rows_of_the_tables_before_are_kept(store_before, database):
-    """The usage keeps its sums, and the last release can use the tables."""
-    store = store_before
-    store.upgrade()
-    day = 86400
-    assert store.usage_measured_at() == 2 * day + 50
-    assert store.reserved_seconds('p', 0, 3 * day) == {'VCPU': 30, 'HOST': 7}
-    rows = store.usage_sums(window.Window(0, 9 * day), None, ['day'])
-    assert {
-        (r['day'], r['resource_class']): (
-            r['reserved'], r['used'], r['refused'], r['no_show'], r['late']
-        ) for r in rows
-    } == {
-        ('1970-01-02', 'VCPU'): (10, 4, 0, 0, 5),
-        ('1970-01-02', 'HOST'): (7, 0, 0, 0, 5),
-        ('1970-01-03', 'VCPU'): (20, 0, 0, 0, 0),
-        ('1970-01-03', 'GPU'): (0, 0, 9, 0, 0),
-    }
-    [row] = store.usage_sums(
-        window.Window(2 * day, 3 * day), 'p', ['reservation_id', 'lease_id']
-    )[1:]
-    assert (row['reservation_id'], row['reserved']) == ('r', 20)
-    assert store.usage_of_day(day, '', 9)[0][0].resource_class == 'HOST'
-    quote = database.dialect.identifier_preparer.quote_identifier
-    usage, change = quote('usage'), quote('change')
-    with database.begin() as connection:
-        connection.exec_driver_sql(
-            f'INSERT INTO {change} (revision, position, kind, {quote("key")}) '
-            "VALUES (9, 0, 'k', 'y')"
-        )
-        connection.exec_driver_sql(f'DELETE FROM {change} WHERE revision = 2')
-        found = connection.exec_driver_sql(
-            'SELECT revision FROM ledger_change ORDER BY revision'
-        )
-        assert [row[0] for row in found] == [1, 9]
-        until = connection.exec_driver_sql(f'SELECT MAX(until) FROM {usage}')
-        assert until.scalar() > 2**60
-
-
-@pytest.fixture
-def store_before(bare_url, database, open_ledger):
-    """A ledger whose tables are of the migration before, with some rows."""
+def test_the_rows_of_the_first_tables_are_kept(
+    bare_url, database, open_ledger, nouns
+):
+    """What nothing uses is dropped."""
     settings = migrations._settings()
+    quote = database.dialect.identifier_preparer.quote_identifier
+    views = {'change', 'usage'}
     with database.connect() as connection:
         settings.attributes['connection'] = connection
-        command.upgrade(settings, '0009_0005_refused')
+        command.upgrade(settings, '0011_0005_deleted_series')
+        for name in views:
+            connection.exec_driver_sql(
+                f'CREATE VIEW {quote(name)} AS SELECT id FROM ledger'
+            )
         connection.commit()
-    tables = sa.MetaData()
-    tables.reflect(database, only=['usage', 'change'])
-    of = {'lease_id': 'l', 'project_id': 'p', 'resource_type': 't',
-          'flavor': '', 'product': ''}
-    day = 86400
-    with database.begin() as connection:
-        connection.execute(sa.insert(tables.tables['usage']), [
-            {
-                **of, 'reservation_id': 'r', 'day': day, 'until': day + 100,
-                'reserved': '{"HOST": 7, "VCPU": 10}', 'used': '{"VCPU": 4}',
-                'lent': '{}', 'late': 5, 'refused': None,
-            },
-            {
-                **of, 'reservation_id': 'r', 'day': 2 * day,
-                'until': 2 * day + 50, 'reserved': '{"VCPU": 20}',
-                'used': '{}', 'lent': '{}', 'late': 0, 'refused': '{"GPU": 9}',
-            },
-        ])
-        connection.execute(sa.insert(tables.tables['change']), [
-            {'revision': n, 'position': 0, 'kind': 'k', 'key': 'y',
-             'data': '{}'} for n in (1, 2)
-        ])
-    return open_ledger()
+    store = open_ledger()
+    lease = nouns.lease()
+    store.commit(lambda tx: tx.put_lease(lease))
+    assert store.upgrade()[0] == '0011_0005_deleted_series'
+    assert store.leases() == [lease]
+    found = sa.inspect(database)
+    assert not views & {*found.get_view_names()}
 
 
 def test_keys_are_kept(store, database, nouns, host):
@@ -250,7 +201,9 @@ def test_missing_tables_are_refused(open_ledger):
         open_ledger().require_current()
 
 
-@pytest.mark.parametrize('found', ['later', '0001', '0021'])
+@pytest.mark.parametrize('found', [
+    'later', '0001', '0021', '7a41c95be2d0', '0010_0005_usage_day',
+])
 def test_tables_of_another_version_are_refused(store, database, found):
     """Also the tables of an unreleased version, whose migrations are gone."""
     store.require_current()

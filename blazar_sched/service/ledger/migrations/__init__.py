@@ -8,7 +8,7 @@ The revision of a migration is ``NUMBER_OLDEST_NAME``: the number of the
 migration in the chain, and the oldest number such that a program whose own
 newest migration has this number can use the tables. A migration that only adds
 what such programs leave alone keeps the `OLDEST` of the migration before. The
-migrations before the first release have other revisions.
+first migration makes the tables that all migrations before it had made.
 """
 
 from collections.abc import Callable
@@ -86,8 +86,13 @@ def _is_newer(revision: str | None, known: Sequence[str]) -> bool:
     numbers = _NUMBERS.fullmatch(revision or '')
     return (
         numbers is not None and revision not in known
-        and int(numbers[2]) <= len(known) < int(numbers[1])
+        and int(numbers[2]) <= number(known[0]) < int(numbers[1])
     )
+
+
+def number(revision: str) -> int:
+    """Return the number of a migration in the chain."""
+    return int(revision.partition('_')[0])
 
 
 def upgrade(
