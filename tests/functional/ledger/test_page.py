@@ -30,7 +30,8 @@ def endpoint(store):
     hosts = object.__new__(Hosts)
     hosts._ledger, hosts._clock = store, lambda: 0
     parts = dict.fromkeys(inspect.signature(Endpoint).parameters, mock.Mock())
-    return Endpoint(**{**parts, 'ledger': store, 'hosts': hosts})
+    own = {'ledger': store, 'hosts': hosts, 'parts': ()}
+    return Endpoint(**{**parts, **own})
 
 
 def pages(ask):

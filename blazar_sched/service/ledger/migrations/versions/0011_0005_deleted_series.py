@@ -68,14 +68,6 @@ def upgrade() -> None:
         *_nullable(TEXT, 'data'),
     )
     _create(
-        'calendar',
-        sa.Column('id', ID, primary_key=True),
-        sa.Column('project_id', NAME, index=True, nullable=False),
-        sa.Column('digest', NAME, index=True, unique=True, nullable=False),
-        *_columns(NAME, 'name'),
-        *_columns(sa.BigInteger, 'created_at'),
-    )
-    _create(
         'discarded_trust',
         sa.Column('id', NAME, primary_key=True),
     )
