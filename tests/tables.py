@@ -11,14 +11,23 @@ of its own, and each optional:
 - `ANSWERS`: the answers of a manager without faults, by call
 - `LIMITS`: the refusal and the body of what is one too many, by path and
   limit
+- `REFUSALS`: the status of each exception, by class
 - `BOUNDS`: what bounds the rows of a table, by table
 """
 
 from collections.abc import Iterator
 import importlib
+import os
 from typing import Any
 
+import pytest
+
 from blazar_sched.service import parts
+
+# A test that is about all that there is, whichever part has it.
+EVERY = pytest.mark.skipif(
+    'BLAZAR_SCHED_TEST_PARTS' in os.environ, reason='is about every part'
+)
 
 
 def of(name: str) -> dict[Any, Any]:

@@ -3,14 +3,17 @@
 
 from benchmarks import holds
 from blazar_sched.service.api import routes
+from tests import tables
 
 
+@tables.EVERY
 def test_each_route_is_measured():
     assert set(holds.ROUTES) == {
         f'{each.method} {each.path}' for each in routes.ROUTES
     }
 
 
+@tables.EVERY
 def test_each_loop_is_measured(world, conf):
     conf.set_override('unified_limits_interval', 60, 'enforcement')
     world.begin(conf)

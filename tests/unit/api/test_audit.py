@@ -14,6 +14,7 @@ from blazar_sched.service.api import audit
 from blazar_sched.service.api import deploy
 from blazar_sched.service.api import routes
 from blazar_sched.service.bus import rpc
+from tests import tables
 
 ID = 'b1f5d6c4-0000-4000-8000-000000000000'
 TOKEN = 'gAAAAABsecret-secret-secret-secret-secret'
@@ -153,6 +154,7 @@ def test_what_cannot_be_audited_stops_the_start(
     refused('audit_map_file')
 
 
+@tables.EVERY
 def test_the_map_knows_each_part_of_each_path():
     known = audit.audit.OpenStackAuditApi(str(audit.MAP))._MAP
     parts = {

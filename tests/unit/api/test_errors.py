@@ -12,16 +12,20 @@ import pytest
 from blazar_sched.domain import exception
 from blazar_sched.service.api import errors
 from tests import loopback
+from tests import tables
 
 ENVELOPE = {'error_code', 'error_message', 'error_name'}
 
 # The text that clients read: a change here breaks clients.
 PUBLISHED = {
+    **{
+        each.__name__: status
+        for each, status in tables.of('REFUSALS').items()
+    },
     'InvalidInput': 400,
     'LimitExceeded': 400,
     'MaxSeries': 400,
     'MaxWebhooks': 400,
-    'MaxCalendars': 400,
     'MaxLeaseDuration': 400,
     'MaxStartHorizon': 400,
     'MinStartLead': 400,
@@ -45,7 +49,6 @@ PUBLISHED = {
     'OfferNotFound': 404,
     'SeriesNotFound': 404,
     'WebhookNotFound': 404,
-    'CalendarNotFound': 404,
     'HostNotFound': 404,
     'PropertyNotFound': 404,
     'FloatingIPNotFound': 404,
@@ -93,13 +96,13 @@ def refusals():
         if isinstance(value, type)
         and issubclass(value, exception.BlazarSchedError)
         and value is not exception.BlazarSchedError
-    }
+    } | {each.__name__: each for each in tables.of('REFUSALS')}
 
 
 def over_rpc(error):
     """Return the exception of the RPC client if the manager raised `error`."""
     try:
-        raise error
+        raise exception.portable(error)
     except exception.BlazarSchedError:
         sent = rpc_common.serialize_remote_exception(sys.exc_info())
     return rpc_common.deserialize_remote_exception(sent, [exception.__name__])
