@@ -5,8 +5,8 @@ import pytest
 
 from tests.cloud import keystone
 from tests.cloud import site
-from tests.functional.page import __main__ as page_tests
-from tests.functional.page import person
+from tests.parts.page.browser import __main__ as page_tests
+from tests.parts.page.browser import person
 
 
 @pytest.fixture

@@ -2,6 +2,8 @@
 """A manager on a real ledger, with what is around it in memory."""
 
 from tests.functional.conftest import _no_rest  # noqa: F401
+from tests.functional.conftest import options  # noqa: F401
+from tests.functional.conftest import service  # noqa: F401
 from tests.functional.manager.conftest import conf  # noqa: F401
 from tests.functional.manager.conftest import killed  # noqa: F401
 from tests.functional.manager.conftest import limit  # noqa: F401

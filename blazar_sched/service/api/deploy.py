@@ -22,7 +22,6 @@ from blazar_sched.service.api import compression
 from blazar_sched.service.api import errors
 from blazar_sched.service.api import health
 from blazar_sched.service.api import microversion
-from blazar_sched.service.api import page
 from blazar_sched.service.api import path
 from blazar_sched.service.api import request_id
 from blazar_sched.service.api import request_log
@@ -97,8 +96,6 @@ def deploy(
         functools.partial(health.Health, conf=conf, manager=manager),
         # Logs each response, except responses to load balancers.
         request_log.RequestLog,
-        # Serves the web page, which loads without a token.
-        functools.partial(page.Page, conf=conf),
         # Answer at paths of their own, for callers without a token.
         *(
             functools.partial(each.layer, conf=conf, manager=manager)

@@ -11,7 +11,6 @@ from wsgiref import types as wsgi
 from falcon import routing
 
 from blazar_sched.service.api import health
-from blazar_sched.service.api import page
 from blazar_sched.service.api.path import without_end
 from blazar_sched.service.metrics import Metrics
 from blazar_sched.service.metrics import REQUEST_SECONDS
@@ -38,7 +37,7 @@ class RequestMetrics:
         # A router of its own, because a request that an outer layer refuses
         # never reaches Falcon's router.
         self._router = routing.CompiledRouter()
-        for path in {*paths, health.PATH, *page.ROUTES}:
+        for path in {*paths, health.PATH}:
             self._router.add_route(path, types.SimpleNamespace())
 
     def __call__(

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run a command with what the tests of the web page need.
 
-``python -m tests.functional.page COMMAND``. Environment variables name the
+``python -m tests.parts.page.browser COMMAND``. Environment variables name the
 browser, and the checker of accessibility, which comes from npm.
 """
 

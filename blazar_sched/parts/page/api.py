@@ -17,21 +17,23 @@ import falcon
 from oslo_config import cfg
 
 from blazar_sched.domain import exception
+from blazar_sched.parts.page import sign_in
 from blazar_sched.service.api import errors
 from blazar_sched.service.api import media
-from blazar_sched.service.api import sign_in
+from blazar_sched.service.api.caller import Manager
+from blazar_sched.service.api.route import Beside
 from blazar_sched.service.clients import keystone
 
-# The prefix of all paths of the page, and its routes.
+# The prefix of all paths of the page, and the paths.
 PREFIX = '/ui'
 FILE = f'{PREFIX}/{{name}}'
 SETTINGS = f'{PREFIX}/settings'
 TOKEN = f'{PREFIX}/token'
 PROJECTS = f'{PREFIX}/projects'
 WEBSSO = f'{PREFIX}/websso'
-ROUTES = (PREFIX, FILE, SETTINGS, TOKEN, PROJECTS, WEBSSO)
+PATHS = (PREFIX, FILE, SETTINGS, TOKEN, PROJECTS, WEBSSO)
 
-FOLDER = pathlib.Path(__file__).parents[1] / 'ui'
+FOLDER = pathlib.Path(__file__).parent / 'ui'
 INDEX = 'index.html'
 # Files of other types, such as the README of the folder, are not served.
 _TYPES = {
@@ -74,7 +76,8 @@ class Page:
     """A WSGI layer that answers below PREFIX, without a token."""
 
     def __init__(
-        self, application: wsgi.WSGIApplication, conf: cfg.ConfigOpts
+        self, application: wsgi.WSGIApplication, conf: cfg.ConfigOpts,
+        manager: Manager,
     ) -> None:
         self._application = application
         self._page = _application(conf) if conf.api.serve_page else None
@@ -87,6 +90,9 @@ class Page:
         if self._page is None or not of_page:
             return self._application(environ, start_response)
         return self._page(environ, start_response)
+
+
+LAYERS = (Beside(PATHS, Page),)
 
 
 def _application(conf: cfg.ConfigOpts) -> errors.App:

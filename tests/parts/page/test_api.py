@@ -11,8 +11,8 @@ from falcon import testing
 import pytest
 
 from blazar_sched.conf import service as service_conf
+from blazar_sched.parts.page import api as page
 from blazar_sched.service.api import deploy
-from blazar_sched.service.api import page
 from blazar_sched.service.clients import keystone as keystone_client
 from tests.standins.keystone import KeystoneServer
 

@@ -6,9 +6,9 @@ import os
 
 import pytest
 
-from tests.functional.page import __main__ as main
-from tests.functional.page.conftest import HOUR
-from tests.functional.page.test_page import check
+from tests.parts.page.browser import __main__ as main
+from tests.parts.page.browser.conftest import HOUR
+from tests.parts.page.browser.test_page import check
 
 PRODUCTS = [
     {

@@ -3,9 +3,9 @@
 
 import re
 
-from tests.functional.page.conftest import HOUR
-from tests.functional.page.test_page import look_again
-from tests.functional.page.test_page import SCRIPT
+from tests.parts.page.browser.conftest import HOUR
+from tests.parts.page.browser.test_page import look_again
+from tests.parts.page.browser.test_page import SCRIPT
 
 
 def requests_of(site):

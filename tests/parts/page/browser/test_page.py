@@ -14,10 +14,10 @@ import pytest
 from blazar_sched.domain import window
 from blazar_sched.domain.provider import Units
 from blazar_sched.service.clients.nova import Server
-from tests.functional.page import __main__ as main
-from tests.functional.page.conftest import HOUR
-from tests.functional.page.conftest import iso
-from tests.functional.page.conftest import SECRETS
+from tests.parts.page.browser import __main__ as main
+from tests.parts.page.browser.conftest import HOUR
+from tests.parts.page.browser.conftest import iso
+from tests.parts.page.browser.conftest import SECRETS
 
 STUCK = '5e2f9c1a-0000-4000-8000-000000000001'
 SCRIPT = '<img src=x onerror=alert(1)>'

@@ -14,8 +14,8 @@ import requests
 
 from blazar_sched.conf import service as service_conf
 from blazar_sched.service.api import server
-from tests.functional.page import __main__ as main
-from tests.functional.page import person
+from tests.parts.page.browser import __main__ as main
+from tests.parts.page.browser import person
 from tests.standins.keystone import KeystoneServer
 
 HOUR = 3600

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What administrators do on the web page."""
 
-from tests.functional.page.test_page import focused
+from tests.parts.page.browser.test_page import focused
 
 
 def maintenances(site):

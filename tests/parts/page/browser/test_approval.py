@@ -3,7 +3,7 @@
 
 import pytest
 
-from tests.functional.page.test_page import hold
+from tests.parts.page.browser.test_page import hold
 
 
 @pytest.fixture

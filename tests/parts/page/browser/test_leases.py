@@ -5,7 +5,7 @@ import datetime
 
 import pytest
 
-from tests.functional.page.conftest import HOUR
+from tests.parts.page.browser.conftest import HOUR
 from tests.standins.neutron import NETWORK
 
 # What the policy of an operator may forbid.
