@@ -2,30 +2,51 @@
 """`blazar-sched db`: creates, checks, and fills the tables."""
 
 import argparse
+from collections.abc import Callable
+import dataclasses
 import datetime
+import itertools
 import time
 import typing
 
-from blazar_sched.cmd import exporting
-from blazar_sched.cmd import importing
 from blazar_sched.cmd import service
+from blazar_sched.service import parts
 
 if typing.TYPE_CHECKING:
     from blazar_sched.service.ledger.ledger import Ledger
 
 
+def _nothing(parser: argparse.ArgumentParser) -> None:
+    pass
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Action:
+    """An action of the command, of the core or of a part.
+
+    :param text: what the action does
+    :param run: returns the exit status
+    :param add: adds the arguments of the action
+    """
+
+    text: str
+    run: Callable[[argparse.Namespace], int]
+    add: Callable[[argparse.ArgumentParser], None] = _nothing
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     service.add_arguments(parser)
     actions = parser.add_subparsers(dest='action', required=True)
-    for name, (text, add, run_it) in _ACTIONS.items():
+    for name, each in itertools.chain(
+        _ACTIONS.items(),
+        *(more.items() for more in parts.each('commands', 'DB')),
+    ):
         action = actions.add_parser(
-            name,
-            help=text,
-            description=text,
+            name, help=each.text, description=each.text
         )
-        action.set_defaults(run_it=run_it)
+        action.set_defaults(run_it=each.run)
         service.add_arguments(action)
-        add(action)
+        each.add(action)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -119,48 +140,17 @@ def _purge(args: argparse.Namespace) -> int:
     return 0
 
 
-def _nothing(parser: argparse.ArgumentParser) -> None:
-    pass
-
-
 _ACTIONS = {
-    'upgrade': (
-        'create the tables, or upgrade them to this version',
-        _nothing,
-        _upgrade,
+    'upgrade': Action(
+        'create the tables, or upgrade them to this version', _upgrade
     ),
-    'check': (
-        'check all rows of the database for inconsistencies',
-        _nothing,
-        _check,
+    'check': Action(
+        'check all rows of the database for inconsistencies', _check
     ),
-    'purge': (
+    'purge': Action(
         'delete what was over before a date: leases, lease requests, series '
         'and maintenances',
-        _add_before,
         _purge,
-    ),
-    'import-blazar': (
-        'import the leases, hosts and floating IPs of Blazar 18',
-        importing.add_arguments,
-        importing.run,
-    ),
-    'tidy-blazar': (
-        'remove the resources that Blazar has created in other services for '
-        'pending leases; after that Blazar cannot take over the leases again',
-        _nothing,
-        importing.tidy,
-    ),
-    'export-blazar': (
-        'write the leases, hosts and floating IPs back to the database of '
-        'Blazar 18, which then continues with these',
-        exporting.add_arguments,
-        exporting.run,
-    ),
-    'compare-blazar': (
-        'compare the leases, hosts and floating IPs with the database of '
-        'Blazar 18, and print each difference',
-        importing.add_database,
-        exporting.compare,
+        _add_before,
     ),
 }

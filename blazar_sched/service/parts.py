@@ -12,6 +12,8 @@ read by one place of the core:
     `Calls`, the calls of the API to the manager: see `service.bus.calls`.
 ``manager``
     `start(manager)`, which returns a `service.manager.running.Running`.
+``commands``
+    `DB`, actions of ``blazar-sched db``: see `cmd.db.Action`.
 ``models``
     `METADATA`, the tables of the part, which ``db upgrade`` creates, and
     `NUMBERS`, limits on the number of rows that a project may have: see

@@ -21,7 +21,7 @@ from tests.cloud import seed
 from tests.cloud import site
 from tests.cloud.blazar import Blazar
 from tests.cloud.blazar import FREEPOOL
-from tests.functional.importing import shown
+from tests.parts.blazar import shown
 from tests.services import database
 from tests.services import found
 

@@ -22,9 +22,9 @@ from blazar_sched.domain.demand import Slots
 from blazar_sched.domain.demand import VIRTUAL_INSTANCE
 from blazar_sched.domain.flavor import Flavor
 from blazar_sched.domain.reservation import Reservation
+from blazar_sched.parts.blazar import tables as blazar
+from blazar_sched.parts.blazar.importing.lookup import Lookup
 from blazar_sched.service import resources
-from blazar_sched.service.importing.lookup import Lookup
-from blazar_sched.service.ledger import blazar
 
 # The statuses in which Blazar has created a reservation's objects in other
 # services, at least in part.

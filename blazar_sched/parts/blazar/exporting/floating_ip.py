@@ -2,7 +2,7 @@
 """Conversion of floating IPs to rows of Blazar's tables."""
 
 from blazar_sched.domain.floating_ip import FloatingIP
-from blazar_sched.service.ledger import blazar
+from blazar_sched.parts.blazar import tables as blazar
 
 
 def to_row(floating_ip: FloatingIP, address: str) -> blazar.Row:

@@ -9,8 +9,8 @@ from blazar_sched.domain import exception
 from blazar_sched.domain import host
 from blazar_sched.domain.demand import PHYSICAL_HOST
 from blazar_sched.domain.host import Host
-from blazar_sched.service.importing.lookup import Lookup
-from blazar_sched.service.ledger import blazar
+from blazar_sched.parts.blazar import tables as blazar
+from blazar_sched.parts.blazar.importing.lookup import Lookup
 
 # The numbers that are valid ids of hosts in this service.
 _NUMBER = re.compile('[1-9][0-9]{0,8}')

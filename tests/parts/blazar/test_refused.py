@@ -8,9 +8,9 @@ import pytest
 from blazar_sched.domain import exception
 from blazar_sched.domain import states
 from blazar_sched.domain.lease import Lease
-from blazar_sched.service.importing.plan import ImportedLease
+from blazar_sched.parts.blazar.importing.plan import ImportedLease
 from blazar_sched.service.ledger.ledger import Ledger
-from tests.functional.importing import database
+from tests.parts.blazar import database
 from tests.standins.neutron import NETWORK
 from tests.standins.rest import answer
 

@@ -8,8 +8,8 @@ import sqlalchemy as sa
 
 from blazar_sched.domain import exception
 from blazar_sched.service import faults
-from tests.functional.importing import conftest
-from tests.functional.importing import database
+from tests.parts.blazar import conftest
+from tests.parts.blazar import database
 from tests.standins.neutron import NETWORK
 
 HOUR = database.HOUR

@@ -14,8 +14,8 @@ from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import DELETE
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.window import FOREVER
-from blazar_sched.service.importing.comparison import minute
-from blazar_sched.service.ledger import blazar
+from blazar_sched.parts.blazar import tables as blazar
+from blazar_sched.parts.blazar.importing.comparison import minute
 
 _MAX_NAME = 80
 # The operators of Blazar's requirements.

@@ -18,10 +18,10 @@ from blazar_sched.domain.flavor import BLAZARS_GROUP
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import Reservation
+from blazar_sched.parts.blazar.importing.plan import ImportedLease
 from blazar_sched.service.clients import creator
 from blazar_sched.service.clients import placement
 from blazar_sched.service.clients.nova import Aggregate
-from blazar_sched.service.importing.plan import ImportedLease
 from blazar_sched.service.resources import aggregate as aggregates
 from blazar_sched.service.resources import base
 from blazar_sched.service.resources import slots

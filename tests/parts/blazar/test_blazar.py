@@ -10,8 +10,8 @@ import time
 import pytest
 
 from tests.cloud import polling
-from tests.functional.importing import conftest
-from tests.functional.importing import shown
+from tests.parts.blazar import conftest
+from tests.parts.blazar import shown
 from tests.standins.neutron import NETWORK
 
 pytestmark = pytest.mark.services

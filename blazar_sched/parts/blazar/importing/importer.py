@@ -8,15 +8,15 @@ import time
 from oslo_config import cfg
 
 from blazar_sched.domain import exception
+from blazar_sched.parts.blazar import tables as blazar
+from blazar_sched.parts.blazar.importing.lookup import Lookup
+from blazar_sched.parts.blazar.importing.plan import Plan
+from blazar_sched.parts.blazar.importing.plan import Planner
 from blazar_sched.replica import accounting
 from blazar_sched.replica import instance_record
 from blazar_sched.replica import state
 from blazar_sched.service import resources
 from blazar_sched.service.clients.nova import Server
-from blazar_sched.service.importing.lookup import Lookup
-from blazar_sched.service.importing.plan import Plan
-from blazar_sched.service.importing.plan import Planner
-from blazar_sched.service.ledger import blazar
 from blazar_sched.service.ledger.reader import Reader
 from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.resources import base

@@ -12,20 +12,20 @@ from oslo_config import cfg
 from blazar_sched.domain import exception
 from blazar_sched.domain import plural
 from blazar_sched.domain import states
+from blazar_sched.parts.blazar import tables as blazar
+from blazar_sched.parts.blazar.exporting.objects import Made
+from blazar_sched.parts.blazar.exporting.objects import Objects
+from blazar_sched.parts.blazar.exporting.plan import ExportPlan
+from blazar_sched.parts.blazar.exporting.plan import Planner
+from blazar_sched.parts.blazar.importing import cleanup
+from blazar_sched.parts.blazar.importing import comparison
+from blazar_sched.parts.blazar.importing.lookup import Lookup
+from blazar_sched.parts.blazar.importing.plan import OWN
+from blazar_sched.parts.blazar.importing.plan import Plan
+from blazar_sched.parts.blazar.importing.plan import Planner as ImportPlanner
+from blazar_sched.parts.blazar.importing.plan import RefusedRow
 from blazar_sched.service import faults
 from blazar_sched.service import resources
-from blazar_sched.service.exporting.objects import Made
-from blazar_sched.service.exporting.objects import Objects
-from blazar_sched.service.exporting.plan import ExportPlan
-from blazar_sched.service.exporting.plan import Planner
-from blazar_sched.service.importing import cleanup
-from blazar_sched.service.importing import comparison
-from blazar_sched.service.importing.lookup import Lookup
-from blazar_sched.service.importing.plan import OWN
-from blazar_sched.service.importing.plan import Plan
-from blazar_sched.service.importing.plan import Planner as ImportPlanner
-from blazar_sched.service.importing.plan import RefusedRow
-from blazar_sched.service.ledger import blazar
 from blazar_sched.service.resources import base
 
 

@@ -8,7 +8,7 @@ import uuid
 
 import sqlalchemy as sa
 
-from blazar_sched.service.ledger import blazar
+from blazar_sched.parts.blazar import tables as blazar
 
 NOW = datetime.datetime(2026, 11, 22, 12)
 HOUR = datetime.timedelta(hours=1)

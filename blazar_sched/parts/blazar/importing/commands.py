@@ -16,8 +16,8 @@ from blazar_sched.cmd import service
 from blazar_sched.domain import exception
 
 if TYPE_CHECKING:
-    from blazar_sched.service.importing.plan import Plan
-    from blazar_sched.service.importing.plan import RefusedRow
+    from blazar_sched.parts.blazar.importing.plan import Plan
+    from blazar_sched.parts.blazar.importing.plan import RefusedRow
 
 # The environment variable that may have the URL of Blazar's database.
 VARIABLE = 'BLAZAR_DATABASE_CONNECTION'
@@ -60,8 +60,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from blazar_sched.service.importing import importer
-    from blazar_sched.service.ledger import blazar
+    from blazar_sched.parts.blazar import tables as blazar
+    from blazar_sched.parts.blazar.importing import importer
     from blazar_sched.service.manager import manager
 
     url = database_url(args)
@@ -90,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def tidy(args: argparse.Namespace) -> int:
-    from blazar_sched.service.importing import cleanup
+    from blazar_sched.parts.blazar.importing import cleanup
     from blazar_sched.service.manager import manager
 
     services = manager.Manager(service.configuration(args)).services

@@ -4,8 +4,8 @@
 import pytest
 
 from blazar_sched.domain import states
-from blazar_sched.service.importing import cleanup
-from tests.functional.importing import database
+from blazar_sched.parts.blazar.importing import cleanup
+from tests.parts.blazar import database
 from tests.standins.neutron import NETWORK
 
 HOUR = database.HOUR

@@ -17,16 +17,16 @@ from keystoneauth1 import token_endpoint
 import pytest
 
 from blazar_sched.conf import service as service_conf
+from blazar_sched.parts.blazar.exporting.exporter import Exporter
+from blazar_sched.parts.blazar.importing.importer import Importer
 from blazar_sched.service.api import server
 from blazar_sched.service.bus import rpc
 from blazar_sched.service.clients.neutron import Neutron
 from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.placement import Placement
-from blazar_sched.service.exporting.exporter import Exporter
-from blazar_sched.service.importing.importer import Importer
 from blazar_sched.service.manager.manager import Manager
 from tests.cloud import home
-from tests.functional.importing import database
+from tests.parts.blazar import database
 from tests.services import database as servers
 from tests.standins.cloud import CloudApi
 from tests.standins.neutron import NeutronApi

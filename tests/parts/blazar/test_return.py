@@ -12,11 +12,11 @@ import pytest
 import sqlalchemy as sa
 
 from blazar_sched.domain import exception
-from blazar_sched.service.exporting.exporter import Exporter
-from tests.functional.importing import conftest
-from tests.functional.importing import database
-from tests.functional.importing import shown
-from tests.functional.importing import test_blazar as filling
+from blazar_sched.parts.blazar.exporting.exporter import Exporter
+from tests.parts.blazar import conftest
+from tests.parts.blazar import database
+from tests.parts.blazar import shown
+from tests.parts.blazar import test_blazar as filling
 
 pytestmark = pytest.mark.services
 

@@ -3,10 +3,10 @@
 
 import pytest
 
-from blazar_sched.cmd import exporting
 from blazar_sched.cmd import main
 from blazar_sched.cmd import worker_query
-from tests.functional.importing import database
+from blazar_sched.parts.blazar.exporting import commands as exporting
+from tests.parts.blazar import database
 
 
 @pytest.fixture

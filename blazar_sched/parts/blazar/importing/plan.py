@@ -22,16 +22,16 @@ from blazar_sched.domain.host import Host
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.window import Window
+from blazar_sched.parts.blazar import tables as blazar
+from blazar_sched.parts.blazar.importing import floating_ip
+from blazar_sched.parts.blazar.importing import host
+from blazar_sched.parts.blazar.importing import lease
+from blazar_sched.parts.blazar.importing import reservation
+from blazar_sched.parts.blazar.importing.lookup import Lookup
 from blazar_sched.replica import accounting
 from blazar_sched.replica import record
 from blazar_sched.replica import state
 from blazar_sched.service import resources
-from blazar_sched.service.importing import floating_ip
-from blazar_sched.service.importing import host
-from blazar_sched.service.importing import lease
-from blazar_sched.service.importing import reservation
-from blazar_sched.service.importing.lookup import Lookup
-from blazar_sched.service.ledger import blazar
 
 # Errors of a single entity, as opposed to the failure of a service.
 _WRONG = (exception.InvalidInput, exception.Conflict)

@@ -6,9 +6,9 @@ from blazar_sched.domain import reservation as reservation_rules
 from blazar_sched.domain.demand import FLAVOR_INSTANCE
 from blazar_sched.domain.demand import PHYSICAL_HOST
 from blazar_sched.domain.reservation import Reservation
-from blazar_sched.service.importing import reservation as imported
-from blazar_sched.service.importing.plan import OWN
-from blazar_sched.service.ledger import blazar
+from blazar_sched.parts.blazar import tables as blazar
+from blazar_sched.parts.blazar.importing import reservation as imported
+from blazar_sched.parts.blazar.importing.plan import OWN
 
 _COMMON = frozenset(blazar.COLUMNS['reservations']) | frozenset(blazar.STAMPS)
 

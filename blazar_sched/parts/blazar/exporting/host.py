@@ -6,7 +6,7 @@ import uuid
 
 from blazar_sched.domain import inventory
 from blazar_sched.domain.host import Host
-from blazar_sched.service.ledger import blazar
+from blazar_sched.parts.blazar import tables as blazar
 
 # The fields of a host that Blazar's hosts do not have.
 _LOST = (

@@ -8,8 +8,8 @@ import pytest
 from blazar_sched.domain import event
 from blazar_sched.domain import host
 from blazar_sched.domain import inventory
-from blazar_sched.service.importing.importer import Importer
-from tests.functional.importing import database
+from blazar_sched.parts.blazar.importing.importer import Importer
+from tests.parts.blazar import database
 from tests.standins.cloud import CloudApi
 from tests.standins.neutron import NETWORK
 

@@ -18,18 +18,18 @@ from blazar_sched.domain.demand import PHYSICAL_HOST
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import Reservation
-from blazar_sched.service.exporting import floating_ip
-from blazar_sched.service.exporting import host
-from blazar_sched.service.exporting import lease
-from blazar_sched.service.exporting import reservation
-from blazar_sched.service.importing import comparison
-from blazar_sched.service.importing import lease as imported
-from blazar_sched.service.importing.plan import group
-from blazar_sched.service.importing.plan import ImportedLease
-from blazar_sched.service.importing.plan import OWN
-from blazar_sched.service.importing.plan import Plan
-from blazar_sched.service.importing.plan import RefusedRow
-from blazar_sched.service.ledger import blazar
+from blazar_sched.parts.blazar import tables as blazar
+from blazar_sched.parts.blazar.exporting import floating_ip
+from blazar_sched.parts.blazar.exporting import host
+from blazar_sched.parts.blazar.exporting import lease
+from blazar_sched.parts.blazar.exporting import reservation
+from blazar_sched.parts.blazar.importing import comparison
+from blazar_sched.parts.blazar.importing import lease as imported
+from blazar_sched.parts.blazar.importing.plan import group
+from blazar_sched.parts.blazar.importing.plan import ImportedLease
+from blazar_sched.parts.blazar.importing.plan import OWN
+from blazar_sched.parts.blazar.importing.plan import Plan
+from blazar_sched.parts.blazar.importing.plan import RefusedRow
 
 # The tables whose rows belong to a reservation.
 _OF_RESERVATION = (

@@ -4,7 +4,7 @@
 from blazar_sched.domain import exception
 from blazar_sched.domain import floating_ip
 from blazar_sched.domain.floating_ip import FloatingIP
-from blazar_sched.service.ledger import blazar
+from blazar_sched.parts.blazar import tables as blazar
 
 _MAX_ID = 36
 

@@ -8,9 +8,9 @@ import pytest
 from blazar_sched.domain import exception
 from blazar_sched.domain import window
 from blazar_sched.domain.reservation import SHELVE
-from tests.functional.importing import conftest
-from tests.functional.importing import database
-from tests.functional.importing import test_export as exporting
+from tests.parts.blazar import conftest
+from tests.parts.blazar import database
+from tests.parts.blazar import test_export as exporting
 
 # The fixtures of the tests of what is exported.
 imported, book = exporting.imported, exporting.book

@@ -20,9 +20,9 @@ from blazar_sched.domain.demand import INSTANCES
 from blazar_sched.domain.floating_ip import FloatingIP
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.reservation import Reservation
-from blazar_sched.service.importing.plan import ImportedLease
-from blazar_sched.service.importing.plan import Plan
-from blazar_sched.service.importing.plan import RefusedRow
+from blazar_sched.parts.blazar.importing.plan import ImportedLease
+from blazar_sched.parts.blazar.importing.plan import Plan
+from blazar_sched.parts.blazar.importing.plan import RefusedRow
 from blazar_sched.service.ledger.reader import Reader
 
 _MINUTE = 60

@@ -10,15 +10,15 @@ from oslo_config import cfg
 import rich.console
 import rich.table
 
-from blazar_sched.cmd import importing
 from blazar_sched.cmd import service
 from blazar_sched.cmd import worker_query
 from blazar_sched.domain import exception
+from blazar_sched.parts.blazar.importing import commands as importing
 from blazar_sched.replica import wire
 
 if TYPE_CHECKING:
-    from blazar_sched.service.exporting.exporter import Exporter
-    from blazar_sched.service.exporting.plan import ExportPlan
+    from blazar_sched.parts.blazar.exporting.exporter import Exporter
+    from blazar_sched.parts.blazar.exporting.plan import ExportPlan
 
 # Seconds to wait for the answer of a manager.
 WAIT = 3.0
@@ -84,7 +84,7 @@ def compare(args: argparse.Namespace) -> int:
 def _exporter(
     conf: cfg.ConfigOpts, tell: Callable[[str], None]
 ) -> 'Exporter':
-    from blazar_sched.service.exporting import exporter
+    from blazar_sched.parts.blazar.exporting import exporter
     from blazar_sched.service.manager import manager
 
     # The manager is not started: only its clients of other services are used.

@@ -14,7 +14,7 @@ from blazar_sched.domain.event import START_LEASE
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.window import Window
-from blazar_sched.service.ledger import blazar
+from blazar_sched.parts.blazar import tables as blazar
 
 # The statuses of a lease's reservations, start event and end event, for each
 # status of the lease.
