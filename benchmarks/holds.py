@@ -353,10 +353,6 @@ ROUTES: dict[str, Work] = {
     'GET /v1/leases/{lease_id}/extension': _reads(
         'GET /v1/leases/{lease_id}/extension', lease_id='leases'
     ),
-    'POST /v1/leases/{lease_id}/recall': Work(lambda world: world.ask(
-        'POST /v1/leases/{lease_id}/recall', {},
-        lease_id=world.ids['leases'],
-    )),
     'PUT /v1/leases/{lease_id}': _changes(
         'PUT /v1/leases/{lease_id}', 'lease_id',
         {'end_date': at(40 * DAY + 2 * HOUR)},
@@ -514,7 +510,7 @@ LOOPS: dict[str, Callable[[World], object]] = {
     **dict.fromkeys((
         'fanout', 'notifier', 'metrics', 'instance sync', 'instance poll',
         'relocation', 'flavor sync', 'host sync', 'leavable hosts',
-        'maintenance', 'unused reservations', 'lending', 'thresholds',
+        'maintenance', 'unused reservations', 'clearing', 'thresholds',
         'threshold webhook', 'webhooks', 'usage', 'usage notifications',
         'claim renewer', 'restorer', 'trust deletion', 'limit sync',
     ), lambda world: None),

@@ -77,8 +77,6 @@ WITH_DEVICES = 'bounded with devices'
 # As BOUNDED, in a cloud whose hosts have no devices.
 NO_DEVICES = 'bounded, in a cloud without devices'
 PREEMPTIBLE = 'preemptible'
-# As PREEMPTIBLE, in a cloud whose hosts have slots that are lent.
-LENT = 'preemptible, in a cloud that lends on every host'
 FRESH, AGAIN = 'fresh', 'again'
 
 OURS = ('ReservationFilter', 'LifetimeFilter', 'both of ours')
@@ -125,11 +123,6 @@ TARGETS = [
         (work('filter', 10_000, FRESH, NO_DEVICES), 'LifetimeFilter'), 0.9,
         None,
     ),
-    measure.Target(
-        work('filter', 10_000, FRESH, LENT), 'LifetimeFilter',
-        (work('filter', 10_000, FRESH, PREEMPTIBLE), 'LifetimeFilter'), 0.77,
-        None,
-    ),
     *(
         measure.Target(
             work('weigh', 10_000, sight, asked), 'LeaseGapWeigher',
@@ -172,17 +165,14 @@ def run(
                 )
             yield _kept(cloud, size, asked)
             check_nothing_failed()
-    for options, asked in (
-        ({'devices': 0}, NO_DEVICES), ({'lending': True}, LENT)
-    ):
-        say(asked)
-        cloud = Cloud(max(sizes), **options)
-        with followed(cloud.replica):
-            for size in sizes:
-                yield from _measured(
-                    'filter', _filters(), cloud, size, asked, budget
-                )
-            check_nothing_failed()
+    say(NO_DEVICES)
+    cloud = Cloud(max(sizes), devices=0)
+    with followed(cloud.replica):
+        for size in sizes:
+            yield from _measured(
+                'filter', _filters(), cloud, size, NO_DEVICES, budget
+            )
+        check_nothing_failed()
 
 
 class Cloud:
@@ -192,7 +182,6 @@ class Cloud:
     part with devices. One reservation is open now, on every tenth host.
 
     :param devices: how many devices a host has
-    :param lending: whether the open reservation is on every host, and lends
     """
 
     def __init__(
@@ -201,10 +190,8 @@ class Cloud:
         seed: int = 1,
         relocating: bool = False,
         devices: int = DEVICES,
-        lending: bool = False,
     ) -> None:
         self._devices = devices
-        self._lending = lending
         objects.register_all()
         self.random = random.Random(seed)
         self.now = process.now()
@@ -252,7 +239,6 @@ class Cloud:
             WITH_DEVICES: {'lifetime': [f'{hours}h']},
             NO_DEVICES: {'lifetime': [f'{hours}h']},
             PREEMPTIBLE: {},
-            LENT: {},
         }
         devices = {
             f'resources{n}:{DEVICE}': '1'
@@ -269,7 +255,6 @@ class Cloud:
                 extra_specs={
                     WITH_DEVICES: devices,
                     PREEMPTIBLE: {'blazar:preemptible': 'true'},
-                    LENT: {'blazar:preemptible': 'true'},
                 }.get(asked, {}),
             ),
             is_bfv=False,
@@ -299,14 +284,13 @@ class Cloud:
             record.Reservation(
                 self.reservation_id, self.new_uuid(), PROJECT,
                 'virtual:instance', self.now - HOUR, window.FOREVER,
-                amounts_of(MAX_PARTS), lends=self._lending,
-                lent=dict.fromkeys(self.uuids, 1) if self._lending else {},
+                amounts_of(MAX_PARTS),
             )
         )
         randrange = self.random.randrange
         step = 365 * DAY // ALLOCATIONS
         for number, each in enumerate(self.uuids):
-            if number % 10 == 0 or self._lending:
+            if number % 10 == 0:
                 yield self.allocated(
                     each, self.reservation_id, self.now - HOUR,
                     window.FOREVER, amounts_of(MAX_PARTS),

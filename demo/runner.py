@@ -121,8 +121,6 @@ def _service(cloud: Cloud, port: int) -> Iterator[int]:
         # There is no Keystone in the demonstration.
         conf.set_override('auth_strategy', 'noauth', 'api')
         conf.set_override('sync_interval', 1.0, 'manager')
-        # One of the two hosts of a lease is lent while somebody looks.
-        conf.set_override('lend_after', 0, 'manager')
         service = assembly.start_all(
             conf,
             Nova(_adapter(cloud, 'compute')),

@@ -29,8 +29,7 @@ HOSTS = {
 # Who books how many of what under which name, with the start and the end in
 # hours.
 LEASES: tuple[tuple[str, str, dict[str, Any], float, float], ...] = (
-    (ALICE, 'training-run', {**_HOST, 'min': 2, 'max': 2, 'lend': True},
-     0, 20),
+    (ALICE, 'training-run', {**_HOST, 'min': 2, 'max': 2}, 0, 20),
     (BOB, 'genome', {**_HOST, 'min': 3, 'max': 3}, 0, 40),
     (BOB, 'course', _SIZE, 0, 60),
     (ALICE, 'web', _SIZE, 3, 50),

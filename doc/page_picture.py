@@ -39,7 +39,7 @@ def take(url):
         page.goto(f'{url}#span=4d')
         page.fill('#fields input[name=user]', 'alice')
         page.click('#enter')
-        page.wait_for_selector('.bar.lent')
+        page.wait_for_selector('.bar.mine')
         page.wait_for_selector('#strip svg')
         # No bar is hovered over.
         page.mouse.move(5, 5)

@@ -139,12 +139,6 @@ class Proxy(proxy.Proxy):
         """End a lease that has started, and delete the lease."""
         self._remove(Lease, lease, ignore_missing, dry_run)
 
-    def recall_lease(self, lease: str | Lease) -> Lease:
-        """Take back all that a lease lends, and have the lease lend nothing.
-        """
-        found = self._get_resource(Lease, lease)
-        return found.recall(self)
-
     def get_lease_extension(
         self, lease: str | Lease, end_date: str | None = None
     ) -> Extension:
@@ -573,7 +567,7 @@ class Proxy(proxy.Proxy):
         return self._list(Product, **query)
 
     def usage(self, **query: Any) -> Generator[Usage, None, None]:
-        """List what reservations have reserved, used and lent, in hours.
+        """List what reservations have reserved and used, in hours.
 
         :param query: `start_date`, `end_date`, `group_by` (names of
             attributes, separated by commas), and `project_id` for an admin

@@ -121,15 +121,6 @@ class Lease(Resource):
                 time.sleep(self.retry_after)
         raise AssertionError
 
-    def recall(self, session: adapter.Adapter) -> Self:
-        """Take back all that the lease lends, and have it lend nothing."""
-        response = session.post(
-            f'{self.base_path}/{self.id}/recall',
-            microversion=self._max_microversion,
-        )
-        self._translate_response(response)
-        return self
-
 
 class Extension(Resource):
     """How far a lease can be prolonged; nothing is reserved."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report of what reservations have reserved, used and lent."""
+"""The report of what reservations have reserved and used."""
 
 from openstack import resource
 
@@ -40,8 +40,6 @@ class Usage(Resource):
     used: float = resource.Body('used', type=float)
     #: Amount x hours that servers did not use.
     idle: float = resource.Body('idle', type=float)
-    #: Amount x hours that were lent to others.
-    lent: float = resource.Body('lent', type=float)
     #: Amount x hours of the reservations without a server in the report.
     no_show: float = resource.Body('no_show', type=float)
     #: Hours for which starts of reservations were due and not done.

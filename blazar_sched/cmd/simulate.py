@@ -198,23 +198,6 @@ def _add_leases(parser: argparse.ArgumentParser) -> None:
         'reserve instances (default: 0.5)',
     )
     parser.add_argument(
-        '--no-show',
-        type=_share,
-        default=0.0,
-        metavar='SHARE',
-        help='share of the reserved hosts and instances that their owners '
-        'never use (default: 0)',
-    )
-    parser.add_argument(
-        '--late-use',
-        type=_share,
-        default=0.0,
-        metavar='SHARE',
-        help='share of the others that are not used from the start on, but '
-        'from a random time on; the owners of half of the leases boot all of '
-        'these at once (default: 0)',
-    )
-    parser.add_argument(
         '--tries',
         type=_count,
         default=3,
@@ -395,7 +378,7 @@ def _simulate(args: argparse.Namespace) -> None:
         args.seed, args.sample, args.repeat, args.until_refused,
         args.migration_failure, args.gpus,
         (args.cold, args.fixed, way.read_way(args.gpu_way) or ''),
-        args.days and args.days * DAY, args.no_show, args.late_use,
+        args.days and args.days * DAY,
     )
     if args.seeds > 1:
         comparison.run_scenes(

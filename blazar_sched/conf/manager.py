@@ -16,7 +16,6 @@ GROUP = 'manager'
 
 # The actions on a lease that is not used in full.
 NOTIFY, SHRINK, END = 'notify', 'shrink', 'end'
-NEVER, ON_REQUEST, BY_DEFAULT = 'never', 'on-request', 'by-default'
 
 vacating = ('live-migrate', 'shelve', 'delete')
 
@@ -415,39 +414,22 @@ opts = [
         'the instances that do not exist, of any other lease. Only used with '
         '``unused_after``.',
     ),
-    cfg.StrOpt(
-        'lend',
-        default=ON_REQUEST,
-        choices=(NEVER, ON_REQUEST, BY_DEFAULT),
-        mutable=True,
-        help='Whether the reservations of active leases lend what they do not '
-        'use to preemptible servers: ``never``; ``on-request``, if ``lend`` '
-        'of the reservation is true; ``by-default``, unless it is false. '
-        'Reservations that version 1.0 of the API has made lend nothing.',
-    ),
     cfg.IntOpt(
-        'lend_after',
-        default=900,
-        min=0,
-        mutable=True,
-        help='Seconds after the start of a lease during which the lease lends '
-        'nothing: owners boot most of their servers at the start.',
-    ),
-    cfg.IntOpt(
-        'lend_notice',
+        'clear_notice',
         default=30,
         min=0,
         mutable=True,
-        help='Seconds from the notification of a preemptible server that uses '
-        'recalled capacity to the removal of the server.',
+        help='Seconds from the notification of a preemptible server that is '
+        'on what an active lease holds to the removal of the server.',
     ),
     cfg.FloatOpt(
-        'lend_interval',
+        'clear_interval',
         default=5.0,
         min=0.1,
         mutable=True,
-        help='Seconds between two looks at what the servers of leases use, '
-        'after which the reserve of a lease is filled again.',
+        help='Seconds between two looks for preemptible servers on what '
+        'active leases hold: for those that were on their way when the lease '
+        'started, or whose removal has failed.',
     ),
     threshold.opt,
     product.opt,

@@ -162,10 +162,6 @@ class Demand:
         """Return how many slots the amounts are enough for; 1 for a host."""
         return 1
 
-    def filled(self, amounts: Mapping[str, int]) -> int:
-        """Return how many slots the amounts of servers fill; 1 for a host."""
-        return 1
-
     def count(self, allocations: Collection[Allocation]) -> int:
         """Return how many hosts, slots or floating IPs a reservation has.
 
@@ -275,11 +271,6 @@ class Instances(Demand):
         if self.groups is None:
             return request_group.of_amounts(self.slot)
         return self.groups
-
-    def filled(self, amounts: Mapping[str, int]) -> int:
-        return max(
-            -(-amounts.get(c, 0) // n) for c, n in self.slot.items() if n
-        )
 
     def slots_in(self, amounts: Mapping[str, int]) -> int:
         return min(

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import MutableMapping
 import dataclasses
-import functools
 from typing import Any
 import uuid
 
@@ -40,6 +39,9 @@ FAILED = {ON_START: 'on_start_failed', BEFORE_END: 'before_end_failed'}
 # The key in `made` for the uuids of the hosts that the reservation can leave:
 # see placing.leavable.
 LEAVABLE = 'leavable'
+# The key in `made` for the hosts that preemptible servers have still to leave:
+# since when, in epoch seconds, by uuid.
+WAITED_FOR = 'waited_for'
 # The actions before the end that Blazar has.
 BLAZARS_BEFORE_END = ('', DEFAULT_BEFORE_END, SNAPSHOT)
 
@@ -55,8 +57,7 @@ class Reservation:
 
     The projects in `projects` may use the reservation beside its own project.
     `on_end` is one of ON_END. A server needs no hint to use a reservation that
-    is `magnetic`. What the reservation does not use is lent if `lend`: see
-    domain.lending. `labels` are as in domain.label. `product` is the name of a
+    is `magnetic`. `labels` are as in domain.label. `product` is the name of a
     product, '' for none. `made` holds the ids of what the start of the
     reservation has created in other services, and the actions that were done:
     [the action, the lease's `ending`] under BEFORE_END, and [the action, the
@@ -72,6 +73,7 @@ class Reservation:
     projects: tuple[str, ...] = ()
     on_end: str = DELETE
     magnetic: bool = False
+    # Only for the APIs and the managers of release 0.1.0.
     lend: bool = False
     labels: Mapping[str, str] = dataclasses.field(default_factory=dict)
     product: str = ''
@@ -87,15 +89,14 @@ class Reservation:
         """Tell whether the reservation is no more than one that was granted.
 
         The kind is what is reserved beside the amount: the resource type, the
-        requirement for hosts, the size or the flavor. Lending and sharing may
-        be given up, and not be added.
+        requirement for hosts, the size or the flavor. Sharing may be given up,
+        and not be added.
         """
         return (
             (self.demand.kind, self.product)
             == (granted.demand.kind, granted.product)
             and self.demand.most <= granted.demand.most
             and set(self.projects) <= set(granted.projects)
-            and self.lend <= granted.lend
         )
 
     def encode(self) -> dict[str, Any]:
@@ -214,10 +215,10 @@ def _read_on_end(value: object) -> str:
     return str(value)
 
 
-def _read_boolean(value: object, name: str) -> bool:
+def _read_magnetic(value: object) -> bool:
     if not isinstance(value, bool):
         raise exception.InvalidInput(
-            f'{name} must be true or false', field=name
+            'magnetic must be true or false', field='magnetic'
         )
     return value
 
@@ -228,14 +229,12 @@ _FOR = {
     'on_end': ON_HOSTS,
     # Slots have a flavor of their own, which names the reservation.
     'magnetic': (PHYSICAL_HOST,),
-    'lend': ON_HOSTS,
     'labels': (*ON_HOSTS, FLOATING_IP),
 }
 _USE: dict[str, Callable[[object], object]] = {
     'projects': _read_projects,
     'on_end': _read_on_end,
-    'magnetic': functools.partial(_read_boolean, name='magnetic'),
-    'lend': functools.partial(_read_boolean, name='lend'),
+    'magnetic': _read_magnetic,
     # The API has checked the labels.
     'labels': lambda labels: labels,
 }

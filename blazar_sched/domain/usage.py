@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The usage of reservations: what is reserved, used and lent, by day.
+"""The usage of reservations: what is reserved and used, by day.
 
 An amount of a resource class is multiplied by the seconds for which it is
-reserved, used or lent. The class HOST counts whole hosts. The usage of a
+reserved or used. The class HOST counts whole hosts. The usage of a
 reservation has sums up to a time, and the rates since then: a reservation of
 which nothing changes is written once a day.
 """
@@ -21,7 +21,6 @@ from blazar_sched.domain.allocation import Allocation
 from blazar_sched.domain.demand import Addresses
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.lease import Lease
-from blazar_sched.domain.lending import Lending
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.window import FOREVER
 
@@ -36,9 +35,7 @@ GROUPS = (
     'product', 'day',
 )
 # The figures of a row of a report.
-FIGURES = (
-    'reserved', 'used', 'idle', 'lent', 'no_show', 'late', 'refused',
-)
+FIGURES = ('reserved', 'used', 'idle', 'no_show', 'late', 'refused')
 # The most rows of a report.
 MAX_ROWS = 10_000
 
@@ -46,7 +43,7 @@ MAX_ROWS = 10_000
 _REFUSED = uuid.UUID('5e0a1d8e-7c1c-4f5b-9d38-0b6f2f4f5c11')
 
 # The sums of a usage, each of which grows by a rate.
-SUMS = ('reserved', 'used', 'lent', 'late')
+SUMS = ('reserved', 'used', 'late')
 
 # Amounts by resource class.
 Amounts = Mapping[str, int]
@@ -61,7 +58,6 @@ class Usage:
     :param product: the product of the reservation, '' for none
     :param reserved: amount x seconds up to `since`
     :param used: the same of the servers in the reservation
-    :param lent: the same of what the reservation has lent
     :param late: seconds for which the start was due and not done
     :param refused: amount x seconds of the leases that were refused on the
         day; only in a usage without a lease, see `refused`
@@ -79,29 +75,27 @@ class Usage:
     product: str
     reserved: int = 0
     used: int = 0
-    lent: int = 0
     late: int = 0
     refused: int = 0
     since: int = 0
     reserved_rate: int = 0
     used_rate: int = 0
-    lent_rate: int = 0
     late_rate: int = 0
 
     @property
-    def shares(self) -> tuple[int, int, int]:
-        """What is used and lent since `since`, and 1 if the start is late."""
-        return self.used_rate, self.lent_rate, self.late_rate
+    def shares(self) -> tuple[int, int]:
+        """What is used since `since`, and 1 if the start is late."""
+        return self.used_rate, self.late_rate
 
     def plus(
-        self, reserved: int, shares: tuple[int, int, int], since: int
+        self, reserved: int, shares: tuple[int, int], since: int
     ) -> 'Usage':
         """Return the usage with further sums up to a time, without rates."""
-        used, lent, late = shares
+        used, late = shares
         return dataclasses.replace(
             self, reserved=self.reserved + reserved, used=self.used + used,
-            lent=self.lent + lent, late=self.late + late, since=since,
-            reserved_rate=0, used_rate=0, lent_rate=0, late_rate=0,
+            late=self.late + late, since=since, reserved_rate=0, used_rate=0,
+            late_rate=0,
         )
 
     def closed(self, at: int) -> 'Usage':
@@ -163,8 +157,8 @@ class Held:
     ) -> list[Usage]:
         """Return the usages of the last days up to now.
 
-        What is reserved is exact. The servers that are found now, what is lent
-        and whether the start is late count since all usage was measured last.
+        What is reserved is exact. The servers that are found now, and whether
+        the start is late, count since all usage was measured last.
         The servers of a lease that has ended meanwhile are those before.
 
         :param seen: when all usage was measured last
@@ -176,8 +170,8 @@ class Held:
         open_ = {k.resource_class: k for k in self.known if k.reserved_rate}
         if now < since:
             return list(self.known)
-        found, before = self._shares(now), defaultdict(
-            lambda: (0, 0, 0), {name: k.shares for name, k in open_.items()}
+        found, before = self._shares(), defaultdict(
+            lambda: (0, 0), {name: k.shares for name, k in open_.items()}
         )
         after = {} if is_deleted else {
             name: (amount, *_bounded(found(name), amount, 1))
@@ -196,14 +190,14 @@ class Held:
         ):
             return list(self.known)
 
-        def meanwhile(name: str) -> tuple[int, int, int]:
-            used, lent, late = found(name)
+        def meanwhile(name: str) -> tuple[int, int]:
+            used, late = found(name)
             if now >= self.end:
-                used, lent, _ = before[name]
-            return 0 if is_deleted else used, lent, late
+                used, _ = before[name]
+            return 0 if is_deleted else used, late
 
         new = {
-            (k.day, k.resource_class): k.plus(0, (0, 0, 0), now)
+            (k.day, k.resource_class): k.plus(0, (0, 0), now)
             for k in self.known
         }
         middle = min(max(since, seen), now)
@@ -218,11 +212,10 @@ class Held:
                 new[key] = self._at(new, *key).plus(
                     amount, _bounded(shares(name), amount, last - first), now
                 )
-        for name, (reserved, used, lent, late) in after.items():
+        for name, (reserved, used, late) in after.items():
             new[today, name] = dataclasses.replace(
                 self._at(new, today, name), since=now,
-                reserved_rate=reserved, used_rate=used, lent_rate=lent,
-                late_rate=late,
+                reserved_rate=reserved, used_rate=used, late_rate=late,
             )
         return list(new.values())
 
@@ -234,23 +227,14 @@ class Held:
             *_kind(self.project_id, self.reservation),
         )
 
-    def _shares(self, now: int) -> Callable[[str], tuple[int, int, int]]:
-        """Return what is used and lent now, and 1 if the start is late."""
+    def _shares(self) -> Callable[[str], tuple[int, int]]:
+        """Return what is used now, and 1 if the start is late."""
         used: Counter[str] = Counter()
         for server in self.servers:
             _add(used, server.amounts, 1)
         used[HOST] = len({server.host for server in self.servers})
-        lent: Counter[str] = Counter()
-        by_host = Lending.decode(self.reservation.made).lent
-        for each in self.allocations:
-            _add(
-                lent,
-                self._whole(each) if each.whole
-                else self.reservation.demand.slot,
-                by_host.get(each.host, 0) * (each.start <= now < each.end),
-            )
         late = int(self.reservation.status == states.RESERVATION_PENDING)
-        return lambda name: (used[name], lent[name], late)
+        return lambda name: (used[name], late)
 
     def _days(self, start: int, end: int) -> Iterator[tuple[int, int]]:
         """Yield the parts of a window of the lease, cut at the ends of days.
@@ -303,14 +287,11 @@ def _kind(
 
 
 def _bounded(
-    shares: tuple[int, int, int], reserved: int, seconds: int
-) -> tuple[int, int, int]:
+    shares: tuple[int, int], reserved: int, seconds: int
+) -> tuple[int, int]:
     """Return amounts x seconds, no more than what is reserved."""
-    used, lent, late = shares
-    return (
-        min(reserved, used * seconds), min(reserved, lent * seconds),
-        late * seconds,
-    )
+    used, late = shares
+    return min(reserved, used * seconds), late * seconds
 
 
 def _add(sums: Counter[str], amounts: Amounts, times: int) -> None:

@@ -74,8 +74,8 @@ def _bound(
         )
     else:
         allocations = _allocations(replica, request, reservation)
-        for step in _Allocated, _Open, _NotClosed, _NotLent, _WithRoom:
-            yield step(replica, request, reservation, now, allocations)
+        for step in _Allocated, _Open, _NotClosed, _WithRoom:
+            yield step(replica, request, id_, now, allocations)
 
 
 class _NoHost(steps.Step):
@@ -112,14 +112,13 @@ class _ReservedStep(steps.Step):
         self,
         replica: state.Replica,
         request: Request,
-        reservation: record.Reservation,
+        reservation_id: str,
         now: int,
         allocations: Mapping[str, _Allocation],
     ) -> None:
         self._replica = replica
         self._request = request
-        self._reservation = reservation
-        self._id = reservation.id
+        self._id = reservation_id
         self._now = now
         self._allocations = allocations
 
@@ -172,22 +171,6 @@ class _NotClosed(_ReservedStep):
         return known.closed_in(Window(self._now, self._now + 1))
 
 
-class _NotLent(_ReservedStep):
-    def passing(self, host_states: list[HostState]) -> list[HostState]:
-        reserved = self._reservation
-        if reserved.slot is not None or not (
-            reserved.lent or reserved.recalled
-        ):
-            return host_states
-        return [h for h in host_states if not reserved.away(h.uuid)]
-
-    def reason(self, host_state: HostState) -> str:
-        return (
-            f'reservation {self._id} lends the host to preemptible instances '
-            'for now'
-        )
-
-
 class _WithRoom(_ReservedStep):
     """Check what the reservation has left on each host."""
 
@@ -195,8 +178,7 @@ class _WithRoom(_ReservedStep):
         recent = self._recent(host_states)
         # Most of many hosts have the same, and nothing in it: these are
         # checked once.
-        alike: dict[tuple[tuple[int, ...], int], bool] = {}
-        lent, recalled = self._reservation.lent, self._reservation.recalled
+        alike: dict[tuple[int, ...], bool] = {}
         passing = []
         for h in host_states:
             uuid = h.uuid
@@ -208,10 +190,9 @@ class _WithRoom(_ReservedStep):
             if uuid in self._used or id(h) in recent:
                 fits = not self._lacking(h, recent)
             else:
-                key = limits, lent.get(uuid, 0) + recalled.get(uuid, 0)
-                if key not in alike:
-                    alike[key] = not self._lacking(h, recent)
-                fits = alike[key]
+                if limits not in alike:
+                    alike[limits] = not self._lacking(h, recent)
+                fits = alike[limits]
             if fits:
                 passing.append(h)
         return passing
@@ -222,11 +203,8 @@ class _WithRoom(_ReservedStep):
             for name, left, wanted
             in self._lacking(host_state, self._recent([host_state]))
         )
-        away = self._reservation.away(host_state.uuid)
-        why = f', beside {away} lent to preemptible instances' if away else ''
         return (
-            f'reservation {self._id} has too little left on the host{why}: '
-            f'{lacks}'
+            f'reservation {self._id} has too little left on the host: {lacks}'
         )
 
     @functools.cached_property
@@ -257,9 +235,6 @@ class _WithRoom(_ReservedStep):
         """
         uuid = host_state.uuid
         used = Counter(self._used.get(uuid))
-        away = self._reservation.away(uuid)
-        slot = self._reservation.slot or {}
-        used.update({name: away * n for name, n in slot.items()})
         for other in recent.get(id(host_state), ()):
             if other.reservation_id == self._id:
                 used.update(other.amounts)

@@ -6,8 +6,6 @@ each part, which does not take long; the figures are computed from the peaks
 without the indexes.
 """
 
-from collections import Counter
-from collections import defaultdict
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -25,7 +23,6 @@ from blazar_sched.domain.window import FOREVER
 from blazar_sched.domain.window import Window
 from blazar_sched.placing import group_limit
 from blazar_sched.placing.room import count_each
-from blazar_sched.replica import record
 from blazar_sched.replica.catalog import Candidates
 from blazar_sched.replica.group import Group
 from blazar_sched.replica.indexes import Columns
@@ -41,18 +38,17 @@ class Resource:
     """The figures of one resource class for all hosts together in a part.
 
     `used` is the amount that instances that draw on no reservation have at the
-    start of the part, and `reserved` is all other amounts taken at that time;
-    `lent` is the amount of `reserved` that reservations lend, or None if it is
-    not known. `available` is the amount that may be reserved throughout the
-    part.
+    start of the part, and `reserved` is all other amounts taken at that time.
+    `available` is the amount that may be reserved throughout the part.
     """
 
     resource_class: str
     total: int
     reserved: int
-    lent: int | None
     used: int
     available: int
+    # Only for the APIs of release 0.1.0.
+    lent: int | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -151,22 +147,18 @@ class HostTable:
         peaks: PartPeaks,
         used: Columns,
         slot: Mapping[str, int] | None,
-        lenders: Iterable[record.Reservation] | None,
     ) -> Part:
         """Compute the figures of a part of a window.
 
         :param peaks: the peaks on these hosts, in this order
         :param used: the amounts of `InstanceUsage` at the start of the part
         :param slot: the amounts of one of the instances that are asked for
-        :param lenders: the reservations that lend units at the start of the
-            part, None if they are not known
         """
         left = self._free(peaks.start)
         reserved = {
             name: _reserved(self.totals[name], used[name], left[name])
             for name in self.resource_classes
         }
-        lent = None if lenders is None else self._lent(lenders, reserved)
         free = self._reservable(peaks)
         return Part(
             peaks.window.start,
@@ -180,44 +172,12 @@ class HostTable:
                     name,
                     total=sum(self.totals[name]),
                     reserved=sum(reserved[name]),
-                    lent=None if lent is None else lent[name],
                     used=sum(used[name]),
                     available=sum(free[name]),
                 )
                 for name in self.resource_classes
             ],
         )
-
-    def _lent(
-        self,
-        lenders: Iterable[record.Reservation],
-        reserved: Mapping[str, Sequence[int]],
-    ) -> Counter[str]:
-        """Return the reserved amounts that are lent, added up over hosts.
-
-        A host that is lent as a whole is lent with all that is reserved of it.
-        """
-        lent: dict[int, Counter[str]] = defaultdict(Counter)
-        for lender in lenders:
-            for uuid in lender.lent.keys() | lender.recalled.keys():
-                if uuid not in self.positions:
-                    continue
-                position = self.positions[uuid]
-                lent[position].update(
-                    {name: reserved[name][position] for name in reserved}
-                    if lender.slot is None
-                    else {
-                        name: lender.away(uuid) * amount
-                        for name, amount in lender.slot.items()
-                    }
-                )
-        return Counter({
-            name: sum(
-                min(each[name], column[position])
-                for position, each in lent.items()
-            )
-            for name, column in reserved.items()
-        })
 
     def _free(self, peaks: Peaks) -> dict[str, list[int]]:
         """Return the free amounts of each host, 0 for a host taken whole."""

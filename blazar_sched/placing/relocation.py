@@ -263,8 +263,7 @@ def taken_now(
     """Return what is taken on a host at this moment.
 
     The amounts are those of instances, with the unused amounts of open
-    reservations. What reservations lend is taken by preemptible instances
-    alone.
+    reservations.
 
     :param ignore: the uuid of an instance that is not counted
     """
@@ -277,7 +276,4 @@ def taken_now(
     for uuid in replica.preemptible.get(host_uuid, ()):
         amounts = replica.instances[uuid].countable()
         taken.update({c: amounts.get(c, 0) for c in taken})
-    lent = replica.lent.get(host_uuid)
-    if lent is not None and now < lent.until:
-        taken.subtract({c: lent.amounts.get(c, 0) for c in taken})
     return taken

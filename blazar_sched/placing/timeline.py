@@ -26,7 +26,6 @@ from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.window import Window
 from blazar_sched.placing.options import Options
 from blazar_sched.replica import accounting
-from blazar_sched.replica import record
 from blazar_sched.replica.indexes import Indexes
 from blazar_sched.replica.indexes import peaks_of
 from blazar_sched.replica.indexes import SHARED
@@ -68,34 +67,19 @@ class Use:
     degraded: bool
 
     def bar(
-        self,
-        host: Host,
-        resource_class: str | None,
-        lenders: Mapping[str, record.Reservation],
-        now: int,
+        self, host: Host, resource_class: str | None
     ) -> 'Bar':
         """Return the bar of the allocation on its host.
 
         :param resource_class: as in `share`
-        :param lenders: the reservations that lend units now, by id
         """
         held = self.allocation
-        lender = lenders.get(held.reservation_id)
-        lent = 0.0
-        # A reservation may have had the host before, for another window.
-        if lender is not None and held.start <= now < held.end:
-            units = lender.away(host.uuid)
-            slot = lender.slot or {}
-            lent = share(
-                host, {name: units * n for name, n in slot.items()},
-                held.whole and units > 0, resource_class,
-            )
         return Bar(
             OFFER if self.status == states.LEASE_CREATING else LEASE,
             held.start, held.end,
             share(host, held.amounts, held.whole, resource_class),
             self.project_id, self.lease_id, held.reservation_id, self.name,
-            self.status, self.degraded, lent=lent,
+            self.status, self.degraded,
         )
 
 
@@ -104,8 +88,7 @@ class Bar:
     """What takes a share of a host, or of all hosts of a row, over a window.
 
     `project_id` is the project that the bar belongs to, '' for the bar of a
-    closed host. A bar of a server has no lease. `lent` is the part of `share`
-    that the reservation lends now.
+    closed host. A bar of a server has no lease.
     """
 
     kind: str
@@ -119,7 +102,6 @@ class Bar:
     status: str | None = None
     degraded: bool | None = None
     server_id: str | None = None
-    lent: float = 0
 
     def cleaning(self, seconds: int) -> 'Iterator[Bar]':
         """Yield the cleaning time before and after the bar of a lease."""
@@ -131,7 +113,7 @@ class Bar:
         ):
             if start < end:
                 yield dataclasses.replace(
-                    self, kind=CLEANING, start=start, end=end, lent=0
+                    self, kind=CLEANING, start=start, end=end
                 )
 
 
@@ -238,14 +220,12 @@ def bars_by_host(
     window: Window,
     now: int,
     options: Options,
-    lenders: Mapping[str, record.Reservation],
     resource_class: str | None = None,
 ) -> dict[str, list[Bar]]:
     """Return all bars of rows of one host each, by key of the row.
 
     :param hosts: the host of each row, by key
     :param uses: the allocations of these hosts in the widened window
-    :param lenders: as in `Use.bar`
     :param resource_class: as in `share`
     """
     bars = {
@@ -254,7 +234,7 @@ def bars_by_host(
     by_uuid = {host.uuid: (host, bars[key]) for key, host in hosts.items()}
     for use in uses:
         host, own = by_uuid[use.allocation.host]
-        bar = use.bar(host, resource_class, lenders, now)
+        bar = use.bar(host, resource_class)
         seconds = host.cleaning_seconds(
             options.cleaning_time_of(use.resource_type)
         )
@@ -280,13 +260,10 @@ def bars_by_group(
     groups: Groups,
     keys: Sequence[str],
     uses: Iterable[Use],
-    now: int,
-    lenders: Mapping[str, record.Reservation],
     resource_class: str | None = None,
 ) -> dict[str, list[Bar]]:
     """Return the bars of allocations in rows of many hosts, by key.
 
-    :param lenders: as in `Use.bar`
     :param resource_class: as in `share`
     """
     hosts = {
@@ -296,7 +273,7 @@ def bars_by_group(
     for use in uses:
         if use.allocation.host in hosts:
             key, host = hosts[use.allocation.host]
-            bars[key].append(use.bar(host, resource_class, lenders, now))
+            bars[key].append(use.bar(host, resource_class))
     return {
         key: merged(each, len(groups.hosts(key)))
         for key, each in bars.items()
@@ -376,15 +353,10 @@ def merged(bars: Iterable[Bar], hosts: int) -> list[Bar]:
     :param hosts: the number of hosts of the group
     """
     shares: dict[Bar, float] = defaultdict(float)
-    lent: dict[Bar, float] = defaultdict(float)
     for bar in bars:
-        key = dataclasses.replace(bar, share=0, lent=0)
-        shares[key] += bar.share
-        lent[key] += bar.lent
+        shares[dataclasses.replace(bar, share=0)] += bar.share
     return [
-        dataclasses.replace(
-            bar, share=min(1, total / hosts), lent=min(1, lent[bar] / hosts)
-        )
+        dataclasses.replace(bar, share=min(1, total / hosts))
         for bar, total in shares.items()
     ]
 

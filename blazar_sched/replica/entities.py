@@ -4,14 +4,11 @@
 from collections import Counter
 from collections import defaultdict
 from collections.abc import Hashable
-from collections.abc import Iterable
 from collections.abc import Iterator
-from collections.abc import Mapping
 import heapq
 import itertools
 from typing import Any
 from typing import cast
-from typing import NamedTuple
 from typing import TypeVar
 
 from blazar_sched.domain import duration
@@ -32,32 +29,6 @@ MIN_ENDS = 100
 # Entities by the kind and key of their records; None for an entity that is
 # gone.
 Image = dict[record.Key, record.Entity | None]
-
-
-class Lent(NamedTuple):
-    """What open reservations lend on a host.
-
-    :ivar amounts: the amounts of the lent slots, by resource class
-    :ivar until: the time until which all of these slots are lent
-    :ivar whole: the ids of the reservations that lend the host as a whole
-    """
-
-    amounts: Mapping[str, int]
-    until: int
-    whole: tuple[str, ...]
-
-
-def _lent(host_uuid: str, lenders: Iterable[record.Reservation]) -> Lent:
-    amounts: Counter[str] = Counter()
-    until, whole = window.FOREVER, []
-    for lender in lenders:
-        if lender.slot is None:
-            whole.append(lender.id)
-            continue
-        units = lender.lent[host_uuid]
-        amounts.update({c: units * n for c, n in lender.slot.items()})
-        until = min(until, lender.end)
-    return Lent(dict(amounts), until, tuple(whole))
 
 
 class Entities:
@@ -84,11 +55,8 @@ class Entities:
         self.magnetic: dict[str, set[str]] = defaultdict(set)
         # The reservations with a label, by project, key and value.
         self.labelled: dict[tuple[str, str, str], set[str]] = defaultdict(set)
-        # The reservations that may lend units, or have done so; those among
-        # them that lend units of a host, by host; what these lend together.
-        self.lending: set[str] = set()
-        self._lenders: dict[str, set[str]] = defaultdict(set)
-        self.lent: dict[str, Lent] = {}
+        # The reservations that wait for preemptible servers to leave hosts.
+        self.waiting: set[str] = set()
         # The reservations that can leave a host, by host.
         self.leavable: dict[str, set[str]] = defaultdict(set)
         # The preemptible instances that no reservation has, by host.
@@ -131,13 +99,6 @@ class Entities:
         """Replace the entities that an image names."""
         for (kind, key), entity in image.items():
             self._keep(kind, key, entity)
-
-    def lenders(self) -> Iterator[record.Reservation]:
-        """Yield the reservations of which units are lent or recalled."""
-        for id_ in self.lending:
-            found = self.reservations[id_]
-            if found.lent or found.recalled:
-                yield found
 
     def closing_hosts(self) -> Iterator[Host]:
         """Yield the hosts that have closed windows."""
@@ -190,7 +151,10 @@ class Entities:
                   _drawn_project(cast(record.Reservation, entity)))
             _move_all(self.labelled, key, _labels(old),
                       _labels(cast(record.Reservation, entity)))
-            self._keep_lending(old, cast(record.Reservation, entity), key)
+            if entity is not None and cast(record.Reservation, entity).waits:
+                self.waiting.add(key)
+            else:
+                self.waiting.discard(key)
             _move_all(self.leavable, key, _leavable_hosts(old),
                       _leavable_hosts(cast(record.Reservation, entity)))
 
@@ -206,28 +170,6 @@ class Entities:
                 group.add(uuid)
             else:
                 group.discard(uuid)
-
-    def _keep_lending(
-        self,
-        old: record.Reservation | None,
-        new: record.Reservation | None,
-        id_: str,
-    ) -> None:
-        if new is not None and (new.lends or new.has_lent):
-            self.lending.add(id_)
-        else:
-            self.lending.discard(id_)
-        before = set(old.lent) if old else set()
-        now = set(new.lent) if new else set()
-        _move_all(self._lenders, id_, before, now)
-        for each in before | now:
-            lenders = self._lenders.get(each)
-            if lenders:
-                self.lent[each] = _lent(each, [
-                    self.reservations[lender] for lender in sorted(lenders)
-                ])
-            else:
-                del self.lent[each]
 
     def _keep_instance(
         self,

@@ -226,7 +226,7 @@ class Present:
         amounts: tuple[int, ...],
         own_id: str | None,
         more: Iterable[int],
-        ignore: tuple[str, ...],
+        ignore: tuple[str, ...] = (),
     ) -> list[HostState]:
         """Return the HostStates that have room, with more room than they say.
 

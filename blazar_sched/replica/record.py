@@ -22,7 +22,6 @@ from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.instance import Stay
 from blazar_sched.domain.inventory import Inventory
-from blazar_sched.domain.lending import Units
 from blazar_sched.domain.lifetime_history import LifetimeHistory
 
 HOST = 'host'
@@ -31,12 +30,11 @@ ALLOCATION = 'allocation'
 INSTANCE = 'instance'
 LIFETIME_HISTORY = 'lifetime_history'
 KINDS = (HOST, RESERVATION, ALLOCATION, INSTANCE, LIFETIME_HISTORY)
-# What most of the many reservations lend, and their labels, in one object.
-_NOTHING: Units = {}
+# The labels of most of the many reservations, in one object.
 _NO_LABELS: dict[str, str] = {}
 # The fields of a reservation that are left out where they are empty, as with
 # most reservations.
-_SELDOM = ('lends', 'has_lent', 'lent', 'recalled', 'leavable', 'labels')
+_SELDOM = ('waits', 'leavable', 'labels')
 
 Record = tuple[str, str, dict[str, Any] | None]
 # The kind and key of a record.
@@ -64,11 +62,10 @@ class Reservation:
     reservation has in its window. `on_end` says what becomes of the
     reservation's servers. `cleared` holds the uuids of the hosts that the
     start of the reservation has cleared, and `in_the_way` the uuids of the
-    servers that stayed on these hosts. `lends` tells whether the reservation
-    may lend units, `has_lent` whether units may have been lent before; `lent`
-    and `recalled` are as in domain.lending. `leavable` holds the uuids of the
-    hosts that the reservation can leave: see placing.leavable. `labels` are as
-    in domain.label.
+    servers that stayed on these hosts. `waits` tells whether preemptible
+    servers have still to leave any of these hosts. `leavable` holds the uuids
+    of the hosts that the reservation can leave: see placing.leavable. `labels`
+    are as in domain.label.
     """
 
     id: str
@@ -85,18 +82,11 @@ class Reservation:
     on_end: str = reservation.DELETE
     cleared: tuple[str, ...] = ()
     in_the_way: tuple[str, ...] = ()
-    lends: bool = False
-    has_lent: bool = False
-    lent: Units = dataclasses.field(default_factory=lambda: _NOTHING)
-    recalled: Units = dataclasses.field(default_factory=lambda: _NOTHING)
+    waits: bool = False
     leavable: tuple[str, ...] = ()
     labels: dict[str, str] = dataclasses.field(
         default_factory=lambda: _NO_LABELS
     )
-
-    def away(self, host: str) -> int:
-        """Return how many units on a host the owner cannot use now."""
-        return self.lent.get(host, 0) + self.recalled.get(host, 0)
 
     @property
     def keeps(self) -> bool:

@@ -68,14 +68,13 @@ def draws_on(
 
     A server that names a reservation draws on that reservation alone, and one
     that names a label on the reservation that its record says. Another
-    server, unless it is preemptible and may use what the reservation lends,
-    draws on a reservation of whole hosts of its own project, on a host
-    of the reservation, in any of three cases: the server's record says so;
-    the server was created inside the window; or the server has come to the
-    host since the start of the reservation cleared the host. The record of a
-    server may be late, so a server without a record, or with a record of
-    another host, may have been on the host before: the start of the
-    reservation notes which servers were.
+    server that is not preemptible draws on a reservation of whole hosts of its
+    own project, on a host of the reservation, in any of three cases: the
+    server's record says so; the server was created inside the window; or the
+    server has come to the host since the start of the reservation cleared the
+    host. The record of a server may be late, so a server without a record, or
+    with a record of another host, may have been on the host before: the start
+    of the reservation notes which servers were.
 
     :param known: the server's record, None if there is none
     :param host: the uuid of the server's host if the reservation has the

@@ -188,14 +188,6 @@ PATHS = Metric(
     'blazar_sched_manager_relocation_paths',
     'Instances with a relocation path; every manager reports the same number',
 )
-LENT = Metric(
-    prometheus_client.Gauge,
-    'blazar_sched_manager_lent',
-    'Hosts and instances of active leases that are lent to preemptible '
-    'servers, or still used by preemptible servers after a recall; every '
-    'manager reports the same number',
-    ('resource_type',),
-)
 WAITING = Metric(
     prometheus_client.Gauge,
     'blazar_sched_manager_lease_requests_waiting',
@@ -288,7 +280,7 @@ LOST = Metric(
 
 # The metrics of a manager's state; see service.manager.gauges.
 LOOKED_UP = (
-    LEASES, DEGRADED, HOSTS, PATHS, LENT, WAITING, DUE, DUE_AGE, DATABASE_UP,
+    LEASES, DEGRADED, HOSTS, PATHS, WAITING, DUE, DUE_AGE, DATABASE_UP,
     DATABASE_SECONDS, HEADROOM, REVISION, REPLICA_REVISION, LEFT_OUT, LOOPS,
     FREE, RESERVED, LOST,
 )

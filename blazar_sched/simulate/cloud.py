@@ -35,7 +35,6 @@ from blazar_sched.domain.host import Host as ReservableHost
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.inventory import Inventory
 from blazar_sched.domain.lease import Lease
-from blazar_sched.domain.lending import Lending
 from blazar_sched.domain.lifetime_history import LifetimeHistory
 from blazar_sched.domain.relocation import Rules
 from blazar_sched.domain.way import COLD
@@ -84,8 +83,6 @@ class Host:
     gpus: int = 0
     gpus_used: int = 0
     running: list[str] = dataclasses.field(default_factory=list)
-    # The vCPUs that preemptible instances use of what is reserved.
-    borrowed: int = 0
     # The allocations without room on the host since their window opened.
     waiting: list[Allocation] = dataclasses.field(
         default_factory=list
@@ -230,9 +227,6 @@ class Cloud:
         self._allocations: dict[str, list[Allocation]] = {}
         self._leavable: leavable.Leavable = {}
         self._reservations: dict[str, record.Reservation] = {}
-        # The vCPUs that open reservations do not use, by host and reservation.
-        self._unused: dict[str, dict[str, int]] = {}
-        self.unused, self.borrowed = result.Level(), result.Level()
         self.seen = state.Replica(
             accounting.SchedulerAccounting, relocating=self._relocates
         )
@@ -441,8 +435,6 @@ class Cloud:
         self.used.change(self.now, vcpus)
         if in_pool:
             self.idle.change(self.now, -vcpus / host.vcpus)
-        if host.uuid in self._unused:
-            self._measure(host)
         if gpus:
             self.used_gpus.change(self.now, gpus)
             if in_pool:
@@ -525,7 +517,9 @@ class Cloud:
         for id_, old in self._reservations.items():
             hosts = found.get(old.id, ())
             if hosts != old.leavable:
-                self._put_reservation(id_, leavable=hosts)
+                new = dataclasses.replace(old, leavable=hosts)
+                self._reservations[id_] = new
+                self._tell([record.encode(new)])
 
     def _relieve(self, host_uuid: str) -> None:
         """Move leases off a host that holds too much, as replanning does."""
@@ -558,16 +552,6 @@ class Cloud:
         :returns: the kinds of the instances that were evicted for the lease,
             and whether all allocations of the lease could be used at once
         """
-        evicted = self.hold(lease_id)
-        on_time = True
-        for allocation in self._allocations[lease_id]:
-            if not self._use(allocation):
-                self._by_uuid[allocation.host].waiting.append(allocation)
-                on_time = False
-        return evicted, on_time
-
-    def hold(self, lease_id: str) -> list[str]:
-        """Start a lease; return the kinds of the instances evicted for it."""
         evicted: list[str] = []
         for allocation in self._allocations[lease_id]:
             host = self._by_uuid[allocation.host]
@@ -576,7 +560,12 @@ class Cloud:
             if not allocation.whole:
                 size = (*self._unfilled(host), size[2])
             evicted += self._evict(host, size)
-        return evicted
+        on_time = True
+        for allocation in self._allocations[lease_id]:
+            if not self._use(allocation):
+                self._by_uuid[allocation.host].waiting.append(allocation)
+                on_time = False
+        return evicted, on_time
 
     def _unfilled(
         self, host: Host, ignore: str | None = None
@@ -596,101 +585,6 @@ class Cloud:
             max(0, taken[inventory.MEMORY_MB] - used_mb),
         )
 
-    def units(
-        self, asked: Lease
-    ) -> tuple[dict[str, int], dict[str, tuple[int, int, int]]]:
-        """Return the hosts or slots of a lease, by uuid of the host.
-
-        :returns: their numbers, and the vCPUs, MB and GPUs of each
-        """
-        [reservation] = asked.reservations
-        counts, sizes = {}, {}
-        for allocation in self._allocations[asked.id]:
-            host = self._by_uuid[allocation.host]
-            count = reservation.demand.slots_in(allocation.amounts)
-            vcpus, memory_mb, gpus = host.size(allocation)
-            counts[host.uuid] = count
-            sizes[host.uuid] = (
-                vcpus // count, memory_mb // count, gpus // count
-            )
-        return counts, sizes
-
-    def boot_bound(
-        self,
-        id_: str,
-        host_uuid: str,
-        size: tuple[int, int, int],
-        reservation_id: str,
-    ) -> bool:
-        """Boot an instance of a lease's owner on a host; False without room.
-        """
-        host = self._by_uuid[host_uuid]
-        vcpus, memory_mb, gpus = size
-        if not host.has_room(*size) or not self._choose(
-            [host.state],
-            scheduler.spec(
-                id_, vcpus, memory_mb, reservation_id=reservation_id,
-                gpus=gpus,
-            ),
-        ):
-            return False
-        self._arrive(id_, Running(self.now, host, *size), reservation_id)
-        return True
-
-    def lend(self, lease_id: str, lending: Lending) -> None:
-        """Write what a lease lends from now on."""
-        self._put_reservation(
-            lease_id, lends=True, lent=lending.lent,
-            recalled=lending.recalled,
-        )
-
-    def _put_reservation(self, lease_id: str, **changes: Any) -> None:
-        new = self._reservations[lease_id] = dataclasses.replace(
-            self._reservations[lease_id], **changes
-        )
-        self._tell([record.encode(new)])
-
-    def clear(
-        self, host_uuid: str, size: tuple[int, int, int]
-    ) -> tuple[list[str], bool]:
-        """Evict preemptible instances until a host has room.
-
-        :param size: the vCPUs, MB and GPUs that have to be free
-        :returns: the kinds of the evicted instances, and whether there is room
-        """
-        host = self._by_uuid[host_uuid]
-        return list(self._evict(host, size)), host.has_room(*size)
-
-    def preemptible_mb(self, host_uuid: str) -> int:
-        return self.seen.preemptible_mb[host_uuid]
-
-    def measure(
-        self, host_uuid: str, reservation_id: str, vcpus: int
-    ) -> None:
-        """Note how many vCPUs of a host a reservation does not use."""
-        unused = self._unused.setdefault(host_uuid, {})
-        self.unused.change(
-            self.now, vcpus - unused.pop(reservation_id, 0)
-        )
-        if vcpus:
-            unused[reservation_id] = vcpus
-        self._measure(self._by_uuid[host_uuid])
-
-    def _measure(self, host: Host) -> None:
-        """Note how much of what is not used preemptible instances use.
-
-        Preemptible instances are counted in unreserved capacity first.
-        """
-        unused = sum(self._unused[host.uuid].values())
-        guests = sum(
-            there.vcpus for there in map(self._running.get, host.running)
-            if there is not None and there.kind == trace.PREEMPTIBLE
-        )
-        beyond = unused + host.state.vcpus_used - host.vcpus
-        borrowed = max(0, min(guests, beyond, unused))
-        self.borrowed.change(self.now, borrowed - host.borrowed)
-        host.borrowed = borrowed
-
     def end(self, lease_id: str) -> None:
         """Remove the instances of a lease's owner, and the lease."""
         allocations = self._allocations.pop(lease_id)
@@ -709,11 +603,19 @@ class Cloud:
     def _use(self, allocation: Allocation) -> bool:
         """Boot an instance that fills an allocation; False without room."""
         host = self._by_uuid[allocation.host]
-        if not self.boot_bound(
-            _user(allocation), host.uuid, host.size(allocation),
-            allocation.reservation_id,
+        id_, size = _user(allocation), host.size(allocation)
+        vcpus, memory_mb, gpus = size
+        if not host.has_room(*size) or not self._choose(
+            [host.state],
+            scheduler.spec(
+                id_, vcpus, memory_mb,
+                reservation_id=allocation.reservation_id, gpus=gpus,
+            ),
         ):
             return False
+        self._arrive(
+            id_, Running(self.now, host, *size), allocation.reservation_id
+        )
         if allocation in host.waiting:
             host.waiting.remove(allocation)
         return True

@@ -21,7 +21,6 @@ from blazar_sched.domain.way import NOT
 from blazar_sched.simulate import cloud
 from blazar_sched.simulate import lease
 from blazar_sched.simulate import limit
-from blazar_sched.simulate import owner
 from blazar_sched.simulate import result
 from blazar_sched.simulate import simulation
 from blazar_sched.simulate import tables
@@ -52,8 +51,6 @@ class Settings:
         they are stopped, the share that is not moved, and how instances with
         GPUs are moved
     :param span: the seconds to simulate, None until the last arrival
-    :param absent: the share of the reserved hosts and instances that their
-        owners never use; `late`, of the others, that they use later
     """
 
     instances: str
@@ -68,8 +65,6 @@ class Settings:
     gpus: bool = False
     ways: tuple[float, float, str] = (0.0, 0.0, NOT)
     span: int | None = None
-    absent: float = 0.0
-    late: float = 0.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -231,14 +226,6 @@ def _read_scenario(settings: Settings) -> simulation.Scenario:
         settings.load, hosts, span, random.Random(f'{seed}/leases')
     )
     pool = cloud.least_pool(hosts, bookings)
-    if settings.absent or settings.late:
-        rng = random.Random(f'{seed}/owners')
-        bookings = [
-            dataclasses.replace(each, uses=owner.draw(
-                each, settings.absent, settings.late, rng
-            ))
-            for each in bookings
-        ]
     return simulation.Scenario(
         hosts, trace.repeat(instances, settings.repeat, span, seed), bookings,
         pool, span, settings.options, settings.migration_failure,

@@ -53,15 +53,10 @@ class Load:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Booking:
-    """A lease, and the time at which the lease is requested.
-
-    :ivar uses: when the owner boots how many units of the lease at once, as
-        (time, number); None if all are booted at the start
-    """
+    """A lease, and the time at which the lease is requested."""
 
     at: int
     lease: Lease
-    uses: tuple[tuple[int, int], ...] | None = None
 
 
 def draw(

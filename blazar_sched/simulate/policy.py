@@ -10,10 +10,10 @@ from blazar_sched.domain import duration
 
 TIMELINE, WEIGHERS, PACKING = 'timeline', 'weighers', 'packing'
 PATHS, DISPLACEMENT = 'paths', 'displacement'
-MOVES, HEADROOM, LENDING = 'moves', 'headroom', 'lending'
+MOVES, HEADROOM = 'moves', 'headroom'
 REALLOCATION, STACKING, LEASES = 'reallocation', 'stacking', 'leases'
 PARTS = (
-    TIMELINE, WEIGHERS, PACKING, PATHS, DISPLACEMENT, MOVES, HEADROOM, LENDING,
+    TIMELINE, WEIGHERS, PACKING, PATHS, DISPLACEMENT, MOVES, HEADROOM,
     REALLOCATION, STACKING, LEASES,
 )
 
@@ -37,7 +37,7 @@ class Policy:
     parts are on: `timeline`, LifetimeFilter; `weighers`, LeaseGapWeigher;
     `packing`, leases go where the free time around them is the shortest, and
     not to any free host; `displacement`, leases take hosts that instances can
-    leave by relocation paths; `lending`, leases lend what they do not use;
+    leave by relocation paths;
     `reallocation`, leases that have not started leave hosts for instances;
     `stacking`, Nova's weighers prefer the hosts with little room, as the
     README sets them, and not the hosts with much room;
@@ -52,7 +52,6 @@ class Policy:
     weighers: bool = True
     packing: bool = True
     displacement: bool = True
-    lending: bool = True
     reallocation: bool = True
     stacking: bool = True
     leases: bool = True
@@ -60,8 +59,7 @@ class Policy:
 
 
 FREEPOOL = Policy(
-    'freepool', closed=True, timeline=False, weighers=False, lending=False,
-    stacking=False,
+    'freepool', closed=True, timeline=False, weighers=False, stacking=False,
 )
 OURS = Policy('ours')
 # What could be reached: not played in a cloud, see simulate.limit.

@@ -148,16 +148,6 @@ class Result:
     unplanned: int = 0
     gpu_utilisation: float | None = None
     idle_gpu_hours: float | None = None
-    # What open leases do not use, and what preemptible instances use of it.
-    unused_vcpu_hours: float = 0.0
-    borrowed_vcpu_hours: float = 0.0
-    # Preemptible instances that left for the owners of what they had borrowed.
-    recalled: Counter[str] = dataclasses.field(default_factory=Counter)
-    # Seconds that the boots of owners waited, and how many never found room;
-    # the boots of several instances at once of which some found no room.
-    owner_waits: list[int] = dataclasses.field(default_factory=list)
-    unserved: int = 0
-    bursts: int = 0
     # How far the policy gets from the hours that the pool refuses to the hours
     # that the limit refuses, as shares; None where these are as many.
     vcpu_way: float | None = None
@@ -211,28 +201,6 @@ class Result:
         """The number of evicted instances that are not preemptible."""
         return self.evicted.total() - self.evicted[trace.PREEMPTIBLE]
 
-    @property
-    def borrowed_share(self) -> float:
-        return self.borrowed_vcpu_hours / max(1, self.unused_vcpu_hours)
-
-    @property
-    def waited_half(self) -> int:
-        """The seconds that half of the boots of owners at most waited."""
-        return self._wait(0.5)
-
-    @property
-    def waited_most(self) -> int:
-        """The seconds that 99 % of the boots of owners at most waited."""
-        return self._wait(0.99)
-
-    def _wait(self, share: float) -> int:
-        """Return the seconds that this share of owners' boots at most waited.
-
-        A boot that never found room is left out; 0 without a boot.
-        """
-        waits = sorted(self.owner_waits) or [0]
-        return waits[min(len(waits) - 1, int(share * len(waits)))]
-
     def count(self, asked: trace.Instance) -> None:
         """Count an instance that is requested."""
         self.classes[Class.of(asked)].asked.add(asked)
@@ -276,15 +244,6 @@ class Result:
             for day, amount in enumerate(used.by_day)
         ]
         self.idle_by_day = [amount / HOUR for amount in idle.by_day]
-
-    def sum_up_lending(
-        self, unused: Level, borrowed: Level, span: int
-    ) -> None:
-        """Set the figures of what open leases do not use."""
-        for level in (unused, borrowed):
-            level.go_on(span)
-        self.unused_vcpu_hours = unused.total / HOUR
-        self.borrowed_vcpu_hours = borrowed.total / HOUR
 
     def sum_up_gpus(
         self, used: Level, idle: Level, gpus: int, span: int

@@ -13,14 +13,13 @@ import uuid
 
 from blazar_sched.simulate import cloud
 from blazar_sched.simulate import lease
-from blazar_sched.simulate import owner
 from blazar_sched.simulate import result
 from blazar_sched.simulate import scheduler
 from blazar_sched.simulate import trace
 from blazar_sched.simulate.policy import Policy
 
 # The order of the events of one instant: events that free room come first.
-LEAVE, END, MOVE, START, OWN, BOOK, ARRIVE = range(7)
+LEAVE, END, MOVE, START, BOOK, ARRIVE = range(6)
 
 # Called from time to time with the number of arrivals and bookings done.
 Tell = Callable[[int], object]
@@ -79,7 +78,6 @@ def simulate(
     vcpus = sum(host.vcpus for host in scenario.hosts)
     found.sum_up(there.used, there.idle, vcpus, scenario.span)
     gpus = sum(host.gpus for host in scenario.hosts)
-    found.sum_up_lending(there.unused, there.borrowed, scenario.span)
     found.sum_up_gpus(there.used_gpus, there.idle_gpus, gpus, scenario.span)
     return found
 
@@ -103,14 +101,9 @@ class _Simulation:
             ),
         )
         self._do: dict[int, Callable[[Any], object]] = {
-            LEAVE: there.leave, END: self._end, MOVE: self._move,
+            LEAVE: there.leave, END: there.end, MOVE: self._move,
             START: self._start, BOOK: self._book, ARRIVE: self._arrive,
-            OWN: lambda call: call(),
         }
-        self._owners = owner.Owners(
-            there, lambda at, call: self._plan(at, OWN, call), found,
-            there.policy.lending,
-        )
 
     def run(self, tell: Tell) -> None:
         for done, event in enumerate(self._given):
@@ -160,17 +153,10 @@ class _Simulation:
         if not self._there.book(asked):
             self._found.refused_leases.append(asked.name)
             return
-        self._plan(asked.start, START, booking)
+        self._plan(asked.start, START, asked.id)
         self._plan(asked.end, END, asked.id)
 
-    def _end(self, lease_id: str) -> None:
-        if not self._owners.end(lease_id):
-            self._there.end(lease_id)
-
-    def _start(self, booking: lease.Booking) -> None:
-        if booking.uses is not None:
-            self._owners.start(booking)
-            return
-        evicted, on_time = self._there.start(booking.lease.id)
+    def _start(self, lease_id: str) -> None:
+        evicted, on_time = self._there.start(lease_id)
         self._found.evicted.update(evicted)
         self._found.late += not on_time

@@ -17,7 +17,7 @@ from blazar_sched.simulate.result import Class
 from blazar_sched.simulate.result import NAMES
 from blazar_sched.simulate.result import Result
 
-GPUS, OWNERS = 'gpu_utilisation', 'owner_waits'
+GPUS = 'gpu_utilisation'
 
 
 class Figure(NamedTuple):
@@ -85,20 +85,6 @@ FIGURES = (
     Figure('moved_gib', '  GiB', ',.0f'),
     Figure('failed_moves', '  failed', ','),
     Figure('unplanned', '  without room', ','),
-    Figure(
-        'unused_vcpu_hours', 'not used by owners, VCPU-hours', ',.0f',
-        needs=OWNERS,
-    ),
-    Figure(
-        'borrowed_share', '  used by preemptible instances', '.1%',
-        needs=OWNERS,
-    ),
-    Figure('recalled', '  these recalled', ',', needs=OWNERS),
-    Figure('owner_waits', "owners' boots", ',', needs=OWNERS),
-    Figure('waited_half', '  waited, 50% of them, s', ',', needs=OWNERS),
-    Figure('waited_most', '  waited, 99% of them, s', ',', needs=OWNERS),
-    Figure('unserved', '  never', ',', needs=OWNERS),
-    Figure('bursts', '  bursts beyond the reserve', ',', needs=OWNERS),
     Figure('evicted', 'evicted', ','),
     *_by_kind('evicted'),
     Figure('evicted_firm', '  not preemptible', heading='evicted'),

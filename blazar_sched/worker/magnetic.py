@@ -18,20 +18,18 @@ def hosts_of_project(
     """Return the hosts of the magnetic reservations of the request's project.
 
     Only allocations that are open at `now` are considered, on hosts that are
-    neither closed nor lent, and on which the instance will draw on its
-    reservation: an instance that was in the way of the reservation does not.
-    The allocations are of whole hosts: Nova and Placement count the instances
-    on them.
+    not closed, and on which the instance will draw on its reservation: an
+    instance that was in the way of the reservation does not. The allocations
+    are of whole hosts: Nova and Placement count the instances on them.
     """
     if request.bound or request.project_id is None:
         return []
     hosts = {
         host
         for id_ in tuple(replica.magnetic.get(request.project_id, ()))
-        if (reservation := replica.reservations.get(id_)) is not None
+        if id_ in replica.reservations
         for _, host, start, end, *_ in replica.indexes.main.held(id_)
         if start <= now < end and not replica.is_closed(host, now)
-        and not reservation.away(host)
         and server_reservation.claim(replica, request.server, host, now)
     }
     return [h for h in host_states if h.uuid in hosts] if hosts else []

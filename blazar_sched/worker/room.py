@@ -11,7 +11,6 @@ import copy
 import dataclasses
 import functools
 import itertools
-from types import MappingProxyType
 
 from oslo_config import cfg
 
@@ -21,11 +20,9 @@ from blazar_sched.domain import duration
 from blazar_sched.domain import inventory
 from blazar_sched.domain import plural
 from blazar_sched.domain.instance import Instance
-from blazar_sched.domain.window import FOREVER
 from blazar_sched.ext.host_state import HostState
 from blazar_sched.replica import present
 from blazar_sched.replica import state
-from blazar_sched.replica.entities import Lent
 from blazar_sched.worker import consumption
 from blazar_sched.worker import nova_objects
 from blazar_sched.worker import process
@@ -37,8 +34,6 @@ from blazar_sched.worker.paths import Paths
 from blazar_sched.worker.request import Request
 
 CONF = cfg.CONF
-
-_NOTHING_LENT = Lent({}, FOREVER, ())
 
 
 class Room:
@@ -113,10 +108,8 @@ class Room:
         index, end = self.replica.indexes.main, admission.enough
         if self._lacks_headroom(admission):
             return [h for h in group if h.uuid not in self.replica.hosts]
-        passing = self.with_borrowed(
-            index, group, self.replica.present.select(
-                index, group, self.now, end, amounts, self.request.own_id,
-            ), end, amounts,
+        passing = self.replica.present.select(
+            index, group, self.now, end, amounts, self.request.own_id
         )
         if admission.relocates:
             passing = self.paths.with_path(
@@ -180,74 +173,6 @@ class Room:
             id_ for id_ in sorted(self.replica.leavable.get(host, ()))
             if id_ in known and known[id_].start > soon
         )
-
-    def with_borrowed(
-        self,
-        index: ext.TimelineIndex,
-        host_states: list[HostState],
-        passing: list[HostState],
-        end: int,
-        amounts: tuple[int, ...],
-    ) -> list[HostState]:
-        """Return the passing HostStates, and those with room that is lent.
-
-        Only a preemptible request borrows.
-
-        :param passing: the HostStates that have room by themselves
-        """
-        lent = self.replica.lent
-        if not (lent and self.request.preemptible) or (
-            len(passing) == len(host_states)
-        ):
-            return passing
-        found = {id(h) for h in passing}
-        left = [
-            h for h in host_states if h.uuid in lent and id(h) not in found
-        ]
-        return steps.either(
-            host_states, passing,
-            self.with_lent(index, left, self.now, end, amounts),
-        )
-
-    def with_lent(
-        self,
-        index: ext.TimelineIndex,
-        host_states: list[HostState],
-        start: int,
-        end: int,
-        amounts: tuple[int, ...],
-        beside: Mapping[str, Sequence[Instance]] = MappingProxyType({}),
-    ) -> list[HostState]:
-        """Return the HostStates with room, also in what reservations lend.
-
-        The hosts that the same reservations lend are one query of the index.
-        Slots are lent only if their reservation lasts until the end: later,
-        the room of the host may be that of another reservation.
-
-        :param amounts: by the resource classes of the index
-        :param beside: the instances that need room too, by uuid of the host
-        """
-        classes, lent = index.resource_classes, self.replica.lent
-        groups: dict[
-            tuple[str, ...], tuple[list[HostState], list[int]]
-        ] = defaultdict(lambda: ([], []))
-        for h in host_states:
-            here = lent.get(h.uuid, _NOTHING_LENT)
-            group, more = groups[here.whole]
-            group.append(h)
-            free = here.amounts if end <= here.until else {}
-            others = [each.countable() for each in beside.get(h.uuid, ())]
-            more += [
-                free.get(name, 0) - sum([each.get(name, 0) for each in others])
-                for name in classes
-            ]
-        return steps.either(host_states, *(
-            self.replica.present.select_with(
-                index, group, start, end, amounts, self.request.own_id,
-                more, whole,
-            )
-            for whole, (group, more) in groups.items()
-        ))
 
     def _without_own(self, host_state: HostState) -> HostState:
         """Return the HostState without the instance, if it is there.
@@ -405,8 +330,8 @@ class RoomNow(_RoomStep):
 
     A preemptible instance yields when a window opens, but not to an instance
     that is booted inside the window: a new instance must leave the room that
-    open reservations have and do not lend. The same holds for the windows that
-    open before a preemptible instance of this moment may have to yield.
+    open reservations have. The same holds for the windows that open before a
+    preemptible instance of this moment may have to yield.
     """
 
     def passing(self, host_states: list[HostState]) -> list[HostState]:
@@ -448,26 +373,20 @@ class RoomNow(_RoomStep):
         group: list[HostState],
         admission: Admission,
     ) -> list[HostState]:
-        room, lent = self._room, self._room.replica.lent
+        room = self._room
+        less: list[int] = []
         end = min(admission.enough, duration.end_after(
             room.now, CONF.blazar_sched.min_preemptible_runtime
         ))
-        groups: dict[int, list[HostState]] = defaultdict(list)
         for h in group:
-            until = lent.get(h.uuid, _NOTHING_LENT).until
-            groups[min(max(until, room.now + 1), end)].append(h)
-        found = []
-        for until, passing in groups.items():
-            passing = room.with_lent(
-                index, passing, room.now, until, amounts, beside
-            )
-            if until < end:
-                # What is lent until then is not lent any more.
-                passing = room.with_lent(
-                    index, passing, until, end, amounts, beside
-                )
-            found.append(passing)
-        return steps.either(group, *found)
+            others = [each.countable() for each in beside[h.uuid]]
+            less += [
+                -sum([each.get(name, 0) for each in others])
+                for name in index.resource_classes
+            ]
+        return room.replica.present.select_with(
+            index, group, room.now, end, amounts, room.request.own_id, less,
+        )
 
     def _beside(
         self, host_states: list[HostState]
@@ -540,12 +459,9 @@ class ClassRoom(_RoomStep):
         if admission.relocates and total == _total(self._wanted, ()):
             # The relocation path has room for these classes, too.
             return group
-        passing = self._index.select(
+        return self._index.select(
             group, self._room.now, admission.end, total,
             ignore=self._room.request.own_id,
-        )
-        return self._room.with_borrowed(
-            self._index, group, passing, admission.end, total
         ) or self._room.with_leavable(
             self._index, group, admission.end, total
         )

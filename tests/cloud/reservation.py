@@ -61,9 +61,8 @@ class Reservation(service.Service):
                 'restore_interval': 2,
                 'relocate_instances': True,
                 'relocation_interval': 1,
-                'lend_after': 0,
-                'lend_notice': 2,
-                'lend_interval': 1,
+                'clear_notice': 2,
+                'clear_interval': 1,
                 **RELOCATION,
             },
             'enforcement': {

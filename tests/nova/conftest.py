@@ -30,7 +30,6 @@ from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.inventory import Inventory
 from blazar_sched.domain.lease import Lease
-from blazar_sched.domain.lending import Lending
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.replica import pace
 from blazar_sched.service.bus import rpc
@@ -112,10 +111,10 @@ class Lab:
         self.sync()
 
     def reserve(
-        self, *names, start=SOON, end=SOON + HOUR, vcpus=0, gpus=0, slots=1,
+        self, *names, start=SOON, end=SOON + HOUR, vcpus=0, gpus=0,
         project_id=None, projects=(), magnetic=False, labels=None,
     ):
-        """Reserve slots of `vcpus` on hosts, or whole hosts; return the id.
+        """Reserve `vcpus` on each host, or whole hosts; return the id.
 
         With `gpus` the reservation is of a flavor. An end of None is for ever,
         a project of None is the project that boots.
@@ -128,9 +127,9 @@ class Lab:
         if gpus:
             slot['CUSTOM_GPU'] = gpus
             flavor = Flavor('any', 'any', vcpus, 4096, 100)
-            demand = Slots(slot, slots * len(names), flavor=flavor)
+            demand = Slots(slot, len(names), flavor=flavor)
         elif vcpus:
-            demand = Slots(slot, slots * len(names))
+            demand = Slots(slot, len(names))
         owned = Reservation(
             id=reservation_id,
             lease_id=lease_id,
@@ -159,9 +158,7 @@ class Lab:
                 host=self.cloud.hosts[name],
                 start=begin,
                 end=finish,
-                amounts=(
-                    {c: slots * n for c, n in slot.items()} if vcpus else {}
-                ),
+                amounts=slot if vcpus else {},
                 whole=not vcpus,
             )
             for name in names
@@ -174,19 +171,6 @@ class Lab:
         self.ledger.commit(work)
         self.sync()
         return reservation_id
-
-    def lend(self, reservation_id, recalled=0, **units):
-        """Lend units of a reservation on hosts, and recall so many of each."""
-        hosts = self.cloud.hosts
-        lending = Lending(
-            {hosts[name]: n - recalled for name, n in units.items()
-             if n > recalled},
-            {hosts[name]: recalled for name in units if recalled},
-        )
-        self.ledger.commit(lambda tx: tx.set_reservations_made(
-            {reservation_id: lending.encode()}
-        ))
-        self.sync()
 
     def know(self, server, end=None, **fields):
         """Add a record of a server to the ledger; an end of None is for ever.

@@ -12,7 +12,6 @@ from blazar_sched.domain import event
 from blazar_sched.domain import states
 from blazar_sched.domain.demand import INSTANCE_LIFETIME
 from blazar_sched.domain.demand import PHYSICAL_HOST
-from blazar_sched.domain.lending import Lending
 from blazar_sched.domain.reservation import LEAVABLE
 
 _OVER = (states.LEASE_DELETING, states.LEASE_TERMINATED)
@@ -92,8 +91,6 @@ class Reservation:
     :ivar notice: when that end was first to be announced
     :ivar noticed_at: when the announcement was first seen done
     :ivar trouble: whether an event of the lease was given up
-    :ivar slot: the amounts of one instance of the reservation
-    :ivar lent: how many instances or hosts are lent, by uuid of the host
     :ivar leavable: the uuids of the hosts that the reservation can leave
     """
 
@@ -119,8 +116,6 @@ class Reservation:
     notice: int | None = None
     noticed_at: int | None = None
     trouble: bool = False
-    slot: dict = dataclasses.field(default_factory=dict)
-    lent: dict = dataclasses.field(default_factory=dict)
     leavable: set = dataclasses.field(default_factory=set)
 
     def is_over(self, at):
@@ -217,8 +212,6 @@ class Book:
         known.magnetic |= r.magnetic
         known.on_end = getattr(r.demand, 'on_end', r.on_end)
         known.before_end = r.demand.before_end
-        known.slot = dict(r.demand.slot)
-        known.lent = Lending.decode(r.made).lent
         known.leavable = set(r.made.get(LEAVABLE, ()))
         known.instance_id = getattr(r.demand, 'instance_id', None)
         known.opened |= r.status == states.RESERVATION_ACTIVE

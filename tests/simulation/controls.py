@@ -21,7 +21,6 @@ from blazar_sched.placing import lease_request
 from blazar_sched.placing import relocation as paths
 from blazar_sched.replica import accounting
 from blazar_sched.replica import batch
-from blazar_sched.replica import entities
 from blazar_sched.replica import present
 from blazar_sched.replica import record
 from blazar_sched.replica import server_reservation
@@ -55,7 +54,6 @@ from tests.simulation.features import FORCED
 from tests.simulation.features import GROUPS
 from tests.simulation.features import LARGE
 from tests.simulation.features import LEAVING
-from tests.simulation.features import LENDING
 from tests.simulation.features import LIFETIMES
 from tests.simulation.features import MAGNETIC
 from tests.simulation.features import MAINTENANCE
@@ -125,19 +123,6 @@ def _groups_not_limited():
         group_limit, 'pick',
         lambda room, candidates, slot, select, *others: select(candidates),
     )
-
-
-def _lent_in_full():
-    """Servers borrow the reserve of the owner, too."""
-    real = entities._lent
-
-    def lent(host_uuid, lenders):
-        found = real(host_uuid, lenders)
-        return found._replace(
-            amounts={c: 2 * n for c, n in found.amounts.items()}
-        )
-
-    return mock.patch.object(entities, '_lent', lent)
 
 
 def _all_leases_leave():
@@ -761,10 +746,6 @@ ALL = {
     'reserve-beside-preemptible': Control(
         (PREEMPTIBLE,), 'what_is_kept_has_room_now', 5,
         _no_room_beside_preemptible, ('boot_preemptible', 'open_now'),
-    ),
-    'reserve-is-not-lent': Control(
-        (PREEMPTIBLE, LENDING), 'who_is_let_in|what_is_kept', 12,
-        _lent_in_full, ('boot_preemptible', 'open_now', 'step_all'),
     ),
     'only-some-leases-leave': Control(
         (RELOCATION, LEAVING), 'who_is_let_in', 3, _all_leases_leave,

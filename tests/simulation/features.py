@@ -15,8 +15,6 @@ BEFORE_END = 'before_end'
 # Servers with a declared end.
 LIFETIMES = 'lifetimes'
 PREEMPTIBLE = 'preemptible'
-# Leases that lend what they do not use to preemptible servers.
-LENDING = 'lending'
 # Servers on hosts that a user chose, past the filters.
 FORCED = 'forced'
 # Nova and Placement that are unreachable for minutes.
@@ -67,7 +65,7 @@ ALL = (
 SHARES = {
     RELOCATION: 0.4, OFFERS: 0.4, MAINTENANCE: 0.3, REQUESTS: 0.3, SERIES: 0.3,
     SPARES: 0.3, CLEANING: 0.3, THRESHOLDS: 0.3, RESIZES: 0.3,
-    FAULTS: 0.2, COLD: 0.4, LENDING: 0.4, LEAVING: 0.4, GROUPS: 0.2,
+    FAULTS: 0.2, COLD: 0.4, LEAVING: 0.4, GROUPS: 0.2,
 }
 
 

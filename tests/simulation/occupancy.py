@@ -40,16 +40,13 @@ class _Closed:
     reservation_id: str | None = None
 
 
-def levels(
-    world, node, servers, start, end, own=None, borrows=False, leaving=(),
-):
+def levels(world, node, servers, start, end, own=None, leaving=()):
     """Yield (time, amounts in use) for each time in a window.
 
     The times are those at which something is known to change.
 
     :param servers: the servers that are known on the host
     :param own: the uuid of a server whose later stays are not counted
-    :param borrows: whether what reservations lend counts as free
     :param leaving: the ids of reservations that are not counted
     """
     host = world.cloud.nodes[node].uuid
@@ -58,26 +55,9 @@ def levels(
     later = [
         s for s in later_stays(world, host) if s.uuid not in (own, *here)
     ]
-    for at, taken in _levels(
+    yield from _levels(
         world, node, later, servers, stays, start, end, leaving
-    ):
-        if borrows:
-            taken.subtract(lent(world, node, at))
-        yield at, taken
-
-
-def lent(world, node, at):
-    """Return the amounts that reservations lend on a host at a time."""
-    host = world.cloud.nodes[node].uuid
-    found = Counter()
-    for a in world.book.allocations.values():
-        r = world.book.reservations[a.reservation_id]
-        if a.host == host and a.start <= at < a.end:
-            found.update({
-                c: r.lent.get(host, 0) * n
-                for c, n in held(world, node, a, r.slot).items()
-            })
-    return found
+    )
 
 
 def held(world, node, allocation, amounts):

@@ -44,8 +44,8 @@ from tests.simulation.features import CLEANING
 from tests.simulation.features import COLD
 from tests.simulation.features import GROUPS
 from tests.simulation.features import LEAVING
-from tests.simulation.features import LENDING
 from tests.simulation.features import MAINTENANCE
+from tests.simulation.features import PREEMPTIBLE
 from tests.simulation.features import RELOCATION
 from tests.simulation.features import REQUESTS
 from tests.simulation.features import SERIES
@@ -73,8 +73,6 @@ MAX_AGE = 120
 
 # Minutes between leases in worlds with that feature.
 CLEANING_TIME = 5
-# Seconds after the start of a lease in which it lends nothing.
-LEND_AFTER = 60
 # Seconds ahead for which the leases of a series are booked.
 SERIES_HORIZON = 3 * 3600
 
@@ -88,8 +86,8 @@ def compare_thresholds(manager):
 # What the loops of a manager do in worlds with a feature.
 LOOPS = {
     LEAVING: lambda m: m.leavable_hosts.step(),
-    LENDING: lambda m: m.lendings.step(),
     MAINTENANCE: lambda m: m.maintenances.step(),
+    PREEMPTIBLE: lambda m: m.clearing.step(),
     REQUESTS: lambda m: m.lease_requests.step(),
     SERIES: lambda m: m.series.step(),
     THRESHOLDS: compare_thresholds,
@@ -218,9 +216,6 @@ class World:
              2 if AWAY in self.features else 50),
         ):
             conf.set_override(name, value, group)
-        if LENDING in self.features:
-            conf.set_override('lend', 'by-default', 'manager')
-            conf.set_override('lend_after', LEND_AFTER, 'manager')
         if CLEANING in self.features:
             conf.set_override('cleaning_time', CLEANING_TIME, 'manager')
         if GROUPS in self.features:

@@ -165,11 +165,3 @@ class ExtendLease(Lease, verb.Of, command.ShowOne):
         return self.show(
             self.client.extend_lease(lease, **asked), parsed_args
         )
-
-
-class RecallLease(Lease, verb.Of, command.ShowOne):
-    """Take back all that a lease lends, and have the lease lend nothing."""
-
-    def take_action(self, parsed_args: argparse.Namespace) -> verb.Columns:
-        lease = self.find(parsed_args.which).id
-        return self.show(self.call('recall', lease), parsed_args)

@@ -85,7 +85,7 @@ class ListReservation(verb.Command, command.Lister):
             leases = [self.client.get_lease(found.id)]
         names = (
             'id', 'lease_id', 'resource_type', 'status', 'min', 'max',
-            'amount', 'hosts', 'remaining', 'lent',
+            'amount', 'hosts', 'remaining',
         )
         return verb.rows(
             names, (r for lease in leases for r in lease.reservations),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report of what reservations have reserved, used and lent."""
+"""The report of what reservations have reserved and used."""
 
 from blazar_sched.client.osc import verb
 from blazar_sched.client.osc.verb import moment
@@ -7,7 +7,7 @@ from blazar_sched.client.osc.verb import text
 
 
 class ListUsage(verb.List):
-    """List what reservations have reserved, used and lent, in amount x hours.
+    """List what reservations have reserved and used, in amount x hours.
 
     The report has the days that start in the window. With ``-f csv`` it is
     one for a spreadsheet.
@@ -16,7 +16,7 @@ class ListUsage(verb.List):
     plural = 'usage'
     columns = (
         'project_id', 'lease_id', 'reservation_id', 'resource_type', 'flavor',
-        'product', 'day', 'resource_class', 'reserved', 'used', 'idle', 'lent',
+        'product', 'day', 'resource_class', 'reserved', 'used', 'idle',
         'no_show', 'late', 'refused',
     )
     options = (

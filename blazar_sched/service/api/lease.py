@@ -243,19 +243,6 @@ def update_lease(
     )
 
 
-def recall_lease(
-    req: falcon.Request, caller: Caller, lease_id: str
-) -> Body:
-    """Take back all that a lease lends, and have the lease lend nothing.
-
-    The preemptible servers that use it are notified, and leave within the
-    notice that the operator has configured.
-    """
-    return caller.manager.recall_lease(
-        lease_id=lease_id, project_id=caller.scope
-    )
-
-
 def delete_lease(
     req: falcon.Request, caller: Caller, lease_id: str
 ) -> None:
@@ -472,10 +459,6 @@ ROUTES = (
     Route(
         'DELETE', _ONE, delete_lease, LEASES.writable('delete'),
         status=204, variable=LEASES.id, query=schemas.CHANGING_QUERY,
-    ),
-    Route(
-        'POST', f'{_ONE}/recall', recall_lease, LEASES.writable('put'),
-        Answer(LEASE, 'lease'), since=microversion.V1_1, variable=LEASES.id,
     ),
     Route(
         'GET', f'{_ONE}/extension', extension.show_extension,

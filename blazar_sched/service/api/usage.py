@@ -17,7 +17,7 @@ from blazar_sched.service.api.views.usage import USAGE
 
 
 def list_usage(req: falcon.Request, caller: Caller) -> list[listing.Item]:
-    """Report what reservations have reserved, used and lent, in hours.
+    """Report what reservations have reserved and used, in hours.
 
     The report has the days that start in the window. An administrator gets
     the usage of all projects. The usage is kept after leases are deleted. A

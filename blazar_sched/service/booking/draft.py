@@ -12,7 +12,6 @@ import uuid
 
 from oslo_config import cfg
 
-from blazar_sched.conf import manager as manager_conf
 from blazar_sched.conf import product as product_conf
 from blazar_sched.domain import demand
 from blazar_sched.domain import event
@@ -21,7 +20,6 @@ from blazar_sched.domain import lease as lease_rules
 from blazar_sched.domain import states
 from blazar_sched.domain.demand import BEFORE_END
 from blazar_sched.domain.demand import DEFAULT_BEFORE_END
-from blazar_sched.domain.demand import ON_HOSTS
 from blazar_sched.domain.demand import ON_START
 from blazar_sched.domain.event import Event
 from blazar_sched.domain.label import MAX_OF_RESERVATIONS
@@ -170,7 +168,6 @@ class Drafts:
                         lease,
                         dataclasses.replace(
                             known, projects=(), on_end=DELETE, magnetic=False,
-                            lend=self._lends_by_default(known.resource_type),
                             labels={},
                         ),
                         values,
@@ -196,10 +193,7 @@ class Drafts:
         product = parameters.pop(PRODUCT, '')
         resource_type = parameters.pop('resource_type', None)
         driver = self._drivers[resource_type]
-        use = {
-            'lend': self._lends_by_default(resource_type),
-            **self._take_use(resource_type, parameters),
-        }
+        use = take_use(resource_type, parameters)
         return Reservation(
             id=str(uuid.uuid4()),
             lease_id=lease_id,
@@ -230,26 +224,6 @@ class Drafts:
             'resource_type': product.resource_type,
             **product.asked(values['amount']),
         }
-
-    def _take_use(
-        self, resource_type: str, values: dict[str, Any]
-    ) -> dict[str, Any]:
-        """Remove the fields of `domain.reservation.take_use`; return them.
-
-        :raises InvalidInput: naming the field that is wrong
-        """
-        use = take_use(resource_type, values)
-        if use.get('lend') and self._conf.lend == manager_conf.NEVER:
-            raise exception.InvalidInput(
-                'lend must be false: this cloud lends nothing', field='lend'
-            )
-        return use
-
-    def _lends_by_default(self, resource_type: str) -> bool:
-        return (
-            self._conf.lend == manager_conf.BY_DEFAULT
-            and resource_type in ON_HOSTS
-        )
 
     def _changed_before_end(
         self,
@@ -354,7 +328,7 @@ class Drafts:
             raise exception.CantUpdateParameter(
                 'resource_type cannot be changed', field='resource_type'
             )
-        use = self._take_use(old.resource_type, changes)
+        use = take_use(old.resource_type, changes)
         new = dataclasses.replace(
             old,
             demand=self._drivers[old.resource_type].update(

@@ -261,19 +261,6 @@ class Leases:
                 e, lease_id, project_id, values, now, names
             ) from e.__cause__
 
-    def recall(self, lease_id: str, project_id: str | None) -> Lease:
-        """Have a lease lend nothing from now on; return the lease.
-
-        :raises LeaseNotFound: if the project has no such lease
-        :raises InvalidStatus: if the lease is already changing, or is over
-        """
-        return self.update(lease_id, project_id, {}, choose=lambda tx: {
-            'reservations': [
-                {'id': each.id, 'lend': False}
-                for each in tx.lease(lease_id).reservations if each.lend
-            ],
-        })
-
     def _update(
         self,
         lease_id: str,

@@ -11,7 +11,6 @@ from oslo_config import cfg
 from blazar_sched.domain import event
 from blazar_sched.domain import exception
 from blazar_sched.domain import lease as lease_rules
-from blazar_sched.domain import lending
 from blazar_sched.domain import plural
 from blazar_sched.domain import states
 from blazar_sched.domain.instance import Instance
@@ -164,9 +163,6 @@ class LeaseWriter:
         elif _grown(held, placed):
             events = event.vacate_again(new.events)
             new = dataclasses.replace(new, events=events)
-        new = dataclasses.replace(new, reservations=tuple(
-            lending.held(r, placed.get(r.id, ())) for r in new.reservations
-        ))
         tx.put_lease(new)
         tx.put_all_allocations(placed, now)
         _forget_leavable(tx)
@@ -304,9 +300,7 @@ def _forget_leavable(tx: PlacingTx) -> None:
 def _needs(lease: Lease) -> list[Reservation]:
     """Return the reservations reduced to what needs room or a start."""
     return [
-        dataclasses.replace(
-            r, demand=r.demand.needs, lend=False, updated_at=None
-        )
+        dataclasses.replace(r, demand=r.demand.needs, updated_at=None)
         for r in lease.reservations
     ]
 

@@ -116,7 +116,7 @@ def with_obstacles(
     bars = timeline.bars_by_host(
         hosts, uses.values(),
         (each for each in instances if _is_on(each, hosts)),
-        window, now, options, {},
+        window, now, options,
     )
     found = _merged(
         (

@@ -58,8 +58,6 @@ LEASE_HEALED = 'lease.healed'
 LEASE_AT_RISK = 'lease.at_risk'
 # The lease has started, and its capacity is not used in full.
 LEASE_UNUSED = 'lease.unused'
-# What the lease lends to preemptible servers has changed.
-LEASE_LENDING = 'lease.lending'
 # A maintenance closes a host of the lease, or did so until the lease was moved
 # to another host.
 LEASE_MAINTENANCE = 'lease.maintenance'
@@ -88,7 +86,7 @@ OF_PROJECTS = (
         for each in event.OF_LEASE for suffix in ('', ERROR)
     ),
     BEFORE_END_STOP, LEASE_DEGRADED, LEASE_HEALED, LEASE_AT_RISK,
-    LEASE_UNUSED, LEASE_LENDING, LEASE_MAINTENANCE, SERIES_AT_RISK,
+    LEASE_UNUSED, LEASE_MAINTENANCE, SERIES_AT_RISK,
     SERIES_FAILED, REQUEST_CREATE, REQUEST_BOOK, REQUEST_MOVE, REQUEST_LAPSE,
     REQUEST_DELETE, OFFER_WAIT, OFFER_APPROVE, OFFER_REFUSE,
 )
@@ -271,17 +269,6 @@ def maintenance(
     _of_lease(
         tx, event_type, lease,
         lambda: payloads.maintenance(lease, maintenance),
-    )
-
-
-def lending(tx: Tx, lease: Lease, reservation_id: str, lent: int) -> None:
-    """Notify of what a reservation lends from now on.
-
-    :param lent: the number of hosts or instances
-    """
-    _of_lease(
-        tx, LEASE_LENDING, lease,
-        lambda: payloads.lending(lease, reservation_id, lent),
     )
 
 

@@ -89,11 +89,6 @@ def maintenance(lease_: Lease, maintenance: Maintenance) -> dict[str, Any]:
     }
 
 
-def lending(lease_: Lease, reservation_id: str, lent: int) -> dict[str, Any]:
-    """Return the payload of a notification of what a reservation lends."""
-    return {**lease(lease_), 'reservation_id': reservation_id, 'lent': lent}
-
-
 def series(series: Series, occurrences: Sequence[str]) -> dict[str, Any]:
     """Return the payload of a notification of occurrences of a series."""
     return {
@@ -144,7 +139,7 @@ def usage(usages: Sequence[Usage]) -> dict[str, Any]:
                 each.resource_class: getattr(each, name) / 3600
                 for each in usages
             }
-            for name in ('reserved', 'used', 'lent')
+            for name in ('reserved', 'used')
         },
         'late': max(each.late for each in usages) / 3600,
     }

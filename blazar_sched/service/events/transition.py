@@ -28,9 +28,9 @@ from blazar_sched.domain.event import LAPSE_OFFER
 from blazar_sched.domain.event import START_LEASE
 from blazar_sched.domain.event import VACATE_HOSTS
 from blazar_sched.domain.lease import Lease
-from blazar_sched.domain.lending import LENDING
 from blazar_sched.domain.reservation import FAILED
 from blazar_sched.domain.reservation import Reservation
+from blazar_sched.domain.reservation import WAITED_FOR
 from blazar_sched.service.before_end import base as before_end
 from blazar_sched.service.before_end import NOTHING
 from blazar_sched.service.before_end import requested_action
@@ -404,7 +404,7 @@ def tell_late(tx: Tx, event: Event, now: int) -> None:
 
 def _done(reservation: Reservation) -> dict[str, Any]:
     """Return the `made` entries that a reservation keeps when restarted."""
-    names = (*FAILED, *FAILED.values(), LENDING)
+    names = (*FAILED, *FAILED.values(), WAITED_FOR)
     return {k: v for k, v in reservation.made.items() if k in names}
 
 

@@ -366,6 +366,7 @@ class Reservation(Base):
     projects: orm.Mapped[list[str]]
     on_end: orm.Mapped[str]
     magnetic: orm.Mapped[bool]
+    # Only for the managers of release 0.1.0.
     lend: orm.Mapped[bool]
     labels: orm.Mapped[dict[str, str] | None]
     product: orm.Mapped[str | None] = orm.mapped_column(Name, index=True)
@@ -507,13 +508,11 @@ class Usage(Base):
     product: orm.Mapped[str]
     reserved: orm.Mapped[int]
     used: orm.Mapped[int]
-    lent: orm.Mapped[int]
     late: orm.Mapped[int]
     refused: orm.Mapped[int]
     since: orm.Mapped[int]
     reserved_rate: orm.Mapped[int]
     used_rate: orm.Mapped[int]
-    lent_rate: orm.Mapped[int]
     late_rate: orm.Mapped[int]
 
 

@@ -18,10 +18,9 @@ from blazar_sched.domain.demand import Instances
 from blazar_sched.domain.demand import Lifetime
 from blazar_sched.domain.demand import PLACED
 from blazar_sched.domain.lease import Lease
-from blazar_sched.domain.lending import LENDING
-from blazar_sched.domain.lending import Lending
 from blazar_sched.domain.reservation import LEAVABLE
 from blazar_sched.domain.reservation import Reservation
+from blazar_sched.domain.reservation import WAITED_FOR
 from blazar_sched.domain.window import Window
 from blazar_sched.replica import record
 from blazar_sched.service.ledger import access
@@ -46,7 +45,6 @@ def from_row(row: Any) -> Reservation:
         projects=tuple(row.projects),
         on_end=row.on_end,
         magnetic=row.magnetic,
-        lend=row.lend,
         labels=row.labels,
         product=row.product or '',
         made=row.made,
@@ -125,7 +123,6 @@ def to_record(
 ) -> record.Reservation:
     """Return the replica's record of the reservation `reserved`."""
     demand = reserved.demand
-    lending = Lending.decode(reserved.made)
     return record.Reservation(
         id=reserved.id,
         lease_id=reserved.lease_id,
@@ -151,10 +148,7 @@ def to_record(
         ),
         cleared=tuple(reserved.made.get('cleared', ())),
         in_the_way=tuple(reserved.made.get('in_the_way', ())),
-        lends=reserved.lend,
-        has_lent=LENDING in reserved.made,
-        lent=lending.lent,
-        recalled=lending.recalled,
+        waits=WAITED_FOR in reserved.made,
         leavable=tuple(reserved.made.get(LEAVABLE, ())),
         labels=dict(reserved.labels),
     )

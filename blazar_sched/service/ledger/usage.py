@@ -309,7 +309,7 @@ def sums(
     until = measured_at(connection) or 0
     seconds = sa.case((table.since < until, until - table.since), else_=0)
     columns = sa.inspect(table).columns
-    reserved, used, lent, late = (
+    reserved, used, late = (
         columns[name] + columns[f'{name}_rate'] * seconds for name in SUMS
     )
     # The reservations that had a server on any of the days.
@@ -329,7 +329,7 @@ def sums(
             *groups,
             *(sa.func.sum(value).label(name) for name, value in (
                 ('reserved', reserved), ('used', used),
-                ('idle', reserved - used), ('lent', lent),
+                ('idle', reserved - used),
                 ('no_show', sa.case(
                     (shown.c.reservation_id.is_(None), reserved), else_=0
                 )),

@@ -22,7 +22,6 @@ from blazar_sched.domain.requirements import Requirement
 from blazar_sched.domain.window import Window
 from blazar_sched.placing import capacity
 from blazar_sched.replica import accounting
-from blazar_sched.replica import record
 from blazar_sched.replica import state
 from blazar_sched.replica.catalog import Candidates
 from blazar_sched.service import resources
@@ -78,10 +77,6 @@ class Capacity:
             return dataclasses.replace(
                 query.read(replica, part, now),
                 instances=tuple(replica.instances.values()),
-                lenders=(
-                    # What is lent later is decided later.
-                    tuple(replica.lenders()) if part.start <= now else None
-                ),
             )
 
         calculator = _Calculator(now, query.slot)
@@ -165,7 +160,6 @@ class _Snapshot:
     candidates: Candidates
     peaks: capacity.PartPeaks
     instances: Sequence[Instance] = ()
-    lenders: Sequence[record.Reservation] | None = None
 
     def table(self) -> capacity.HostTable:
         """Return the hosts, in the order of the peaks."""
@@ -236,9 +230,7 @@ class _Calculator:
                 self._table, _stays(snapshot.instances, self._now)
             )
         used = self._usage.at(snapshot.peaks.window.start)
-        return self._table.part(
-            snapshot.peaks, used, self._slot, snapshot.lenders
-        )
+        return self._table.part(snapshot.peaks, used, self._slot)
 
 
 def _stays(

@@ -40,7 +40,6 @@ from blazar_sched.service.upkeep import floating_ip
 from blazar_sched.service.upkeep import healing
 from blazar_sched.service.upkeep import host
 from blazar_sched.service.upkeep import instance_sync
-from blazar_sched.service.upkeep import lending
 from blazar_sched.service.upkeep import maintenance
 from blazar_sched.service.upkeep import usage
 from blazar_sched.service.upkeep import webhook
@@ -74,7 +73,6 @@ class Endpoint:
         instances: instance_sync.Instances,
         timeline: timeline.Timeline,
         flavors: flavor_sync.Flavors,
-        lendings: lending.Lendings,
         webhooks: webhook.Webhooks,
         enforcement: enforcement.Enforcement,
         products: product.Products,
@@ -84,7 +82,6 @@ class Endpoint:
     ) -> None:
         self._ledger = ledger
         self._flavors = flavors
-        self._lendings = lendings
         self._offers = offers
         self._series = all_series
         self._extensions = extensions
@@ -211,9 +208,8 @@ class Endpoint:
         ))
 
     def recall_lease(self, lease_id: str, project_id: str | None) -> Values:
-        lease = self._leases.recall(lease_id, project_id)
-        self._lendings.wake()
-        return _lease(lease)
+        # Only for the APIs of release 0.1.0.
+        return self.get_lease(lease_id, project_id)
 
     def list_limits(self, project_id: str) -> Page:
         return {'items': self._enforcement.limits(project_id), 'next': None}

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The metrics of the state of a manager and of its ledger."""
 
-from collections import Counter
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -108,7 +107,6 @@ class Gauges(loop.Looped):
             yield _gauge(metrics.REPLICA_REVISION, {(): replica.revision})
             yield _gauge(metrics.LEFT_OUT, {(): len(replica.left_out)})
             yield _gauge(metrics.HEADROOM, self._headroom(replica))
-            yield _gauge(metrics.LENT, _lent(replica))
         yield from self._from_database()
 
     def _from_database(self) -> Iterator[core.Metric]:
@@ -153,18 +151,6 @@ class Gauges(loop.Looped):
         return {
             (name,): share for name, share in total.free_shares(start).items()
         }
-
-
-def _lent(replica: state.Replica) -> dict[tuple[str, ...], float]:
-    """Return how many units are lent, by resource type."""
-    found: Counter[tuple[str, ...]] = Counter()
-    for id_ in tuple(replica.lending):
-        lender = replica.reservations.get(id_)
-        if lender is not None:
-            found[lender.resource_type,] += sum(
-                (*lender.lent.values(), *lender.recalled.values())
-            )
-    return dict(found)
 
 
 def _gauge(

@@ -57,6 +57,7 @@ from blazar_sched.service.metrics import Metrics
 from blazar_sched.service.resources import base
 from blazar_sched.service.resources import freepool
 from blazar_sched.service.resources import vacating
+from blazar_sched.service.upkeep import clearing
 from blazar_sched.service.upkeep import flavor_sync
 from blazar_sched.service.upkeep import floating_ip
 from blazar_sched.service.upkeep import floating_ip_healing
@@ -64,7 +65,6 @@ from blazar_sched.service.upkeep import healing
 from blazar_sched.service.upkeep import host
 from blazar_sched.service.upkeep import instance_sync
 from blazar_sched.service.upkeep import leavable
-from blazar_sched.service.upkeep import lending
 from blazar_sched.service.upkeep import lifetime
 from blazar_sched.service.upkeep import maintenance
 from blazar_sched.service.upkeep import monitor
@@ -207,7 +207,7 @@ class Manager:
         self.restorer = restorer.Restorer(
             conf, self.ledger, nova, self.clock, monotonic, self.metrics
         )
-        self.lendings = lending.Lendings(
+        self.clearing = clearing.Clearing(
             conf, self.ledger, self.services.vacater, self.clock, self.metrics
         )
         self.floating_ips = floating_ip.FloatingIPs(
@@ -235,9 +235,9 @@ class Manager:
             self.ledger, self.leases, self.hosts, self.healer,
             self.floating_ips, self.capacity, self.offers, self.series,
             self.extensions, self.maintenances, self.lease_requests,
-            self.instances, self.timeline, self.flavors, self.lendings,
-            self.webhooks, self.enforcement, self.products,
-            self.usages, self.clock, self._parts,
+            self.instances, self.timeline, self.flavors, self.webhooks,
+            self.enforcement, self.products, self.usages, self.clock,
+            self._parts,
         )
         self.endpoint = rpc.Counted(
             end_point, self.metrics, overtake=self.ledger.overtake
@@ -305,7 +305,7 @@ class Manager:
             self.leavable_hosts,
             self.maintenances,
             self.unused,
-            self.lendings,
+            self.clearing,
             self.series,
             self.lease_requests,
             self.thresholds,

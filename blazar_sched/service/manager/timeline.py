@@ -35,7 +35,6 @@ from blazar_sched.placing.timeline import OFFER
 from blazar_sched.placing.timeline import Row
 from blazar_sched.placing.timeline import Use
 from blazar_sched.placing.timeline import ZONE
-from blazar_sched.replica import record
 from blazar_sched.replica import state
 from blazar_sched.replica import wire
 from blazar_sched.service.booking import placing_options
@@ -227,9 +226,7 @@ class Timeline:
 
         def look(
             replica: state.Replica,
-        ) -> tuple[
-            list[Host], tuple[Instance, ...], dict[str, record.Reservation]
-        ]:
+        ) -> tuple[list[Host], tuple[Instance, ...]]:
             return (
                 replica.catalog.visible(
                     requirement, None if query.names else query.project_id
@@ -237,10 +234,9 @@ class Timeline:
                 tuple(replica.instances.values())
                 if query.group_by == HOST
                 else (),
-                {each.id: each for each in replica.lenders()},
             )
 
-        hosts, instances, lenders = self._ledger.read_replica(look)
+        hosts, instances = self._ledger.read_replica(look)
         if query.resource_class is not None:
             hosts = [h for h in hosts if h.capacity(query.resource_class)]
             if not hosts:
@@ -261,7 +257,7 @@ class Timeline:
             more = more or len(read) < len(keys)
             keys = list(read)
             bars = timeline.bars_by_host(
-                read, uses, instances, window, now, options, lenders,
+                read, uses, instances, window, now, options,
                 query.resource_class,
             )
         else:
@@ -270,7 +266,7 @@ class Timeline:
                 self._ledger.uses(
                     window, MAX_USES, project_id=query.project_id
                 ),
-                now, lenders, query.resource_class,
+                query.resource_class,
             )
         free = self._free(query, groups, keys, parts, now)
         return timeline.rows_of_hosts(groups, keys, bars, free, by_host), more
@@ -432,7 +428,8 @@ def _shown(bar: Bar, query: Query) -> Values:
     }
     return {
         **shown,
-        'lent': _cut(bar.lent) if seen else None,
+        # Only for the APIs of release 0.1.0.
+        'lent': None,
         **{name: getattr(bar, name) if seen else None for name in _HIDDEN},
     }
 

@@ -25,7 +25,6 @@ from blazar_sched.domain.host import DEDICATED
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.lease import Lease
-from blazar_sched.domain.lending import Lending
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.service.clients.nova import Aggregate
 from blazar_sched.service.clients.nova import Server
@@ -109,13 +108,8 @@ class HostResource(on_hosts.OnHostsResource):
         held: Sequence[Host],
         now: int,
     ) -> list[Server]:
-        """Return the servers in the way: all servers of others.
-
-        The servers on the hosts that the reservation lends are not.
-        """
-        lent = Lending.decode(reservation.made).lent
-        kept = [host for host in held if host.uuid not in lent]
-        return self._vacater.all_others(lease, reservation, kept, now)
+        """Return the servers in the way: all servers of others."""
+        return self._vacater.all_others(lease, reservation, held, now)
 
     def _gather(
         self,

@@ -12,9 +12,9 @@ from typing import Any
 from blazar_sched.domain.demand import Demand
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.lease import Lease
-from blazar_sched.domain.lending import Lending
 from blazar_sched.domain.reservation import Reservation
-from blazar_sched.placing import lending
+from blazar_sched.domain.reservation import WAITED_FOR
+from blazar_sched.placing import clearing
 from blazar_sched.service.clients.nova import Server
 from blazar_sched.service.resources import base
 from blazar_sched.service.resources import vacating
@@ -97,7 +97,7 @@ class OnHostsResource(base.Resource):
         """Delete the yielding servers in the way; see `Vacater.evict`.
 
         A deletion takes some time, and may fail, and a preemptible server may
-        still be on its way: the lease says so until upkeep.lending has seen
+        still be on its way: the lease says so until upkeep.clearing has seen
         that the host is clear.
 
         :returns: the entries of `made`: `in_the_way` has the uuids of the
@@ -111,15 +111,13 @@ class OnHostsResource(base.Resource):
         }
         waited_for = {
             host.uuid for host in held if host.hypervisor_hostname in going
-        } | self._ledger.read_replica(lambda replica: lending.overfull(
+        } | self._ledger.read_replica(lambda replica: clearing.overfull(
             replica, [host.uuid for host in held], now
         )).keys()
-        made = {'in_the_way': staying}
+        made: dict[str, Any] = {'in_the_way': staying}
         if waited_for:
-            known = Lending.decode(reservation.made)
-            made |= known.waiting(
-                waited_for | known.recalled_at.keys(), now
-            ).encode()
+            known = reservation.made.get(WAITED_FOR, {})
+            made[WAITED_FOR] = {**dict.fromkeys(waited_for, now), **known}
         return made
 
     def _in_the_way(

@@ -116,10 +116,10 @@ class SlotsResource(on_hosts.OnHostsResource):
 
         :raises CantUpdateParameter: if more than the amount are in use
         """
+        slot = part.reservation.demand.slot
         used = {
-            a.host: _filled(
-                part.reservation.demand,
-                (i.amounts for i in bound if i.host == a.host),
+            a.host: _count_filled(
+                (i.amounts for i in bound if i.host == a.host), slot
             )
             for a in part.allocations
         }
@@ -153,9 +153,9 @@ class SlotsResource(on_hosts.OnHostsResource):
         counted = {id_ for counts in users.values() for id_ in counts}
         others = [s for s in servers if s.uuid not in counted]
         beside = {
-            host: _filled(
-                reservation.demand,
+            host: _count_filled(
                 (s.amounts for s in others if s.node == name),
+                reservation.demand.slot,
             )
             for host, name in names.items()
         }
@@ -353,14 +353,14 @@ def _shrink(
     ]
 
 
-def _filled(
-    demand: Demand, servers: Iterable[Mapping[str, int]]
+def _count_filled(
+    many: Iterable[Mapping[str, int]], slot: Mapping[str, int]
 ) -> int:
     """Return how many slots the amounts of servers fill together."""
-    amounts: Counter[str] = Counter()
-    for each in servers:
-        amounts.update(each)
-    return demand.filled(amounts)
+    filled: Counter[str] = Counter()
+    for amounts in many:
+        filled.update(amounts)
+    return max(-(-filled[c] // n) for c, n in slot.items() if n)
 
 
 def _check_used(

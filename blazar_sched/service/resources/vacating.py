@@ -124,17 +124,17 @@ def for_closing(host: Host, closed: ClosedWindow, lead_time: int) -> Cause:
     )
 
 
-def for_recall(
+def for_clearing(
     lease: Lease, reservation: Reservation, host: Host, at: int, notice: int
 ) -> Cause:
-    """Return the cause of vacating what a lease has lent on a host.
+    """Return the cause of vacating what an active lease holds on a host.
 
-    :param at: when the recall began
+    :param at: since when the host is waited for
     :param notice: seconds ahead at which servers are notified
     """
     return Cause(
         f'{reservation.id} {host.uuid} {at}',
-        f'the recall of lease {lease.id}', at, lease.end, at,
+        f'active lease {lease.id}', at, lease.end, at,
         {'lease_id': lease.id}, notice=notice,
     )
 
@@ -234,12 +234,6 @@ class Vacater:
             taken: Counter[str] = Counter()
             for allocation in held:
                 taken.update(allocation.amounts)
-            for each in self._ledger.reservation_records(inside).values():
-                # The servers in what is lent need not go.
-                lent = each.lent.get(host.uuid, 0)
-                taken.subtract({
-                    c: lent * n for c, n in (each.slot or {}).items()
-                })
             for server in beside:
                 taken.update(server.amounts)
             excess = {
@@ -252,13 +246,13 @@ class Vacater:
             )
         return found
 
-    def borrowers(
+    def to_clear(
         self, lease: Lease, reservation: Reservation, host: Host, now: int
     ) -> list[Server]:
-        """Return the servers that use what a reservation does not lend.
+        """Return the servers that use what an open reservation holds.
 
-        :returns: the preemptible servers, as few as need be for what is not
-            lent on the host; without those that the start has let stay
+        :returns: the preemptible servers, as few as need be for what is
+            reserved on the host; without those that the start has let stay
         """
         find = self.all_others if reservation.demand.whole else self.as_needed
         staying = reservation.made.get('in_the_way', ())

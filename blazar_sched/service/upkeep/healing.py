@@ -18,7 +18,6 @@ from oslo_log import log
 
 from blazar_sched.domain import event
 from blazar_sched.domain import exception
-from blazar_sched.domain import lending
 from blazar_sched.domain import states
 from blazar_sched.domain import window
 from blazar_sched.domain.allocation import Allocation
@@ -234,9 +233,8 @@ class Healer:
         tx.put_all_allocations(placed, now)
         short = _short_classes(tx, old, placed, now)
         reservations = [
-            lending.held(_marked(
-                old, each, held[each.id], placed[each.id], short, now
-            ), placed[each.id]) if each.id in placed else each
+            _marked(old, each, held[each.id], placed[each.id], short, now)
+            if each.id in placed else each
             for each in old.reservations
         ]
         new = dataclasses.replace(

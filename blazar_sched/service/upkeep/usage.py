@@ -169,9 +169,8 @@ class Usages(loop.Looped):
         :param end: by default now
         :param group_by: some of usage.GROUPS
         :returns: for each group and resource class, in hours: what was
-            reserved, used, not used, and lent, what was reserved by
-            reservations that had no server on any of these days, and what was
-            refused
+            reserved, used and not used, what was reserved by reservations
+            that had no server on any of these days, and what was refused
         :raises InvalidInput: naming the parameter that is wrong; also for
             more than usage.MAX_ROWS rows
         :raises TooManyRequests: if too many reports run or wait already
@@ -188,6 +187,7 @@ class Usages(loop.Looped):
                 Window(start, end), project_id, group_by
             )
         return [
-            row | {name: row[name] / 3600 for name in FIGURES}
+            # `lent` is only for the APIs of release 0.1.0.
+            row | {name: row[name] / 3600 for name in FIGURES} | {'lent': 0.0}
             for row in found
         ]

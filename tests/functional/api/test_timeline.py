@@ -94,7 +94,6 @@ def test_a_member_sees_the_own_leases_by_name_and_others_as_taken(
         'start_date': '2030-01-01T01:00:00Z',
         'end_date': '2030-01-01T02:00:00Z',
         'share': 0.25,
-        'lent': None,
         'track': theirs['track'],
         'mine': False,
         'lease_id': None,

@@ -43,7 +43,6 @@ OURS = {
     'lease book': 'POST /v1/leases',
     'lease change': 'PUT /v1/leases/{lease_id}',
     'lease extend': 'GET /v1/leases/{lease_id}/extension',
-    'lease recall': 'POST /v1/leases/{lease_id}/recall',
     'lease search': 'GET /v1/leases',
     'limit list': 'GET /v1/limits',
     'usage list': 'GET /v1/reports/usage',
@@ -256,7 +255,6 @@ def test_a_lease_is_prolonged_as_far_as_possible(program, night):
     assert '| end_date     | 2030-01-03 00:00 UTC' in done.stdout
     refusal = openstack.refused(f'lease book day {BOTH} {DAY}')
     assert 'there is room from 2030-01-03 00:00 UTC to' in refusal
-    assert openstack.read('lease recall night')['name'] == 'night'
 
 
 def test_a_lease_is_prolonged_by_a_duration(program, night):

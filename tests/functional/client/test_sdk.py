@@ -89,8 +89,6 @@ CALLS = (
     ('PUT /v1/leases/{lease_id}', '', lambda c, m: c.extend_lease(
         m['lease'], '2030-01-02 00:00'
     )),
-    ('POST /v1/leases/{lease_id}/recall', '',
-     lambda c, m: c.recall_lease(m['lease'])),
     ('GET /v1/os-hosts/allocations', '', lambda c, _: list(c.allocations())),
     ('GET /v1/os-hosts/{host_id}/allocation', '',
      lambda c, m: c.get_allocation(m['host'])),

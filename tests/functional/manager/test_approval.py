@@ -246,7 +246,6 @@ MORE = [
     {'start': 86400, 'end': 86400}, {'end': 1}, {'start': -1},
     {'reservations': [{'resource_properties': GPUS}]},
     {'reservations': [{'projects': ['other']}]},
-    {'reservations': [{'lend': True}]},
     {'reservations': [
         {'remove': True},
         {'resource_type': 'physical:host', 'min': 3, 'max': 3},
@@ -283,9 +282,7 @@ def test_an_approved_lease_may_become_less(update, values):
 
 
 def test_a_lease_within_the_limits_needs_its_approval_no_longer(update):
-    lease = update(
-        end=800, reservations=[{'min': 1, 'max': 1, 'lend': True}]
-    )
+    lease = update(end=800, reservations=[{'min': 1, 'max': 1}])
     assert lease.approved_by is None
 
 

@@ -13,15 +13,12 @@ from blazar_sched.domain import exception
 from blazar_sched.domain.instance import Instance
 from blazar_sched.service.api.views.reservation import RESERVATION
 from blazar_sched.service.resources import vacating
+from blazar_sched.service.upkeep import clearing
 from blazar_sched.service.upkeep import instance_sync
-from blazar_sched.service.upkeep import lending
 from tests.functional.manager.conftest import hosts
 from tests.functional.manager.conftest import instances
 
-ASKED = {
-    'whole': hosts(1), 'slots': instances(2, vcpus=4),
-    'lent': hosts(1, lend=True),
-}
+ASKED = {'whole': hosts(1), 'slots': instances(2, vcpus=4)}
 VCPUS = 8
 STEP = 5
 NOTICE = 30
@@ -75,7 +72,7 @@ def look(world, seconds=STEP):
     for _ in range(-(-seconds // STEP)):
         world.run(STEP)
         world.manager.instances.sync()
-        world.manager.lendings.step()
+        world.manager.clearing.step()
         world.run()
 
 
@@ -106,7 +103,7 @@ def test_a_server_on_its_way_when_a_lease_starts_goes(
 
 
 def test_control_such_a_server_would_stay(world, asked, monkeypatch):
-    monkeypatch.setattr(world.manager.lendings, 'step', lambda: None)
+    monkeypatch.setattr(world.manager.clearing, 'step', lambda: None)
     guest = place(world)
     start(world, asked)
     arrive(world, guest)
@@ -191,45 +188,7 @@ def test_a_lease_without_others_asks_nova_nothing(world, asked, monkeypatch):
     start(world, asked)
     look(world)
     monkeypatch.setattr(world.nova, 'servers', None)
-    world.manager.lendings.step()
-
-
-def test_a_recall_says_that_a_server_is_on_its_way(world, conf):
-    for name, value in ('lend_after', 0), ('lend_notice', NOTICE):
-        conf.set_override(name, value, 'manager')
-    world.add_host('b', VCPUS)
-    lease = start(world, hosts(2, 2, lend=True))
-    look(world)
-    [reservation] = world.lease(lease).reservations
-    [lent] = reservation.made['lending']['lent']
-    guest = world.add_server(
-        None, vcpus=VCPUS, preemptible=True, status='BUILD', task='spawning'
-    )
-    world.manager.instances.book(Instance(
-        guest.uuid, lent, guest.project_id, guest.amounts, preemptible=True,
-        building=True,
-    ), world.now)
-    world.manager.instances.poll()
-    world.leases.recall(lease.id, None)
-    look(world, 120)
-    [reservation] = world.lease(lease).reservations
-    assert reservation.made['lending']['recalled'] == {lent: 1}
-    assert waited_for(world, lease) == 1
-
-    del world.nova.stored[guest.uuid]
-    look(world, 2 * STEP)
-    assert waited_for(world, lease) == 0
-
-
-def test_a_recall_before_anything_was_lent(world):
-    guest = place(world, announced=False)
-    lease = start(world, hosts(1, lend=True))
-    world.leases.recall(lease.id, None)
-    arrive(world, guest)
-    look(world, NOTICE + 2 * STEP)
-
-    assert guest.uuid not in world.nova.stored
-    assert waited_for(world, lease) == 0
+    world.manager.clearing.step()
 
 
 def test_a_host_that_a_lease_gets_later_is_cleared_too(world):
@@ -306,7 +265,7 @@ def test_nova_that_is_away_is_reported_by_the_loop_alone(
         world.run(STEP)
         world.nova.failures = 1
         with pytest.raises(exception.Unavailable):
-            world.manager.lendings.step()
+            world.manager.clearing.step()
     # The loop has one line a minute, for all reservations.
     assert not [x for x in caplog.records if x.levelname == 'WARNING']
     assert not any(each.exc_info for each in caplog.records)
@@ -316,7 +275,7 @@ def test_nova_that_is_away_is_reported_by_the_loop_alone(
 
 
 def test_the_replica_is_held_only_for_a_slice(world, monkeypatch):
-    monkeypatch.setattr(lending, 'SLICE', 1)
+    monkeypatch.setattr(clearing, 'SLICE', 1)
     world.add_host('b', VCPUS)
     guests = [
         world.add_server(name, vcpus=VCPUS, preemptible=True)

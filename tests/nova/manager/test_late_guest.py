@@ -7,6 +7,7 @@ import threading
 from nova.compute import manager as compute
 import pytest
 
+from blazar_sched.domain.reservation import WAITED_FOR
 from blazar_sched.service.manager.manager import Manager
 from demo import cloud as demo_cloud
 from tests.nova.manager.test_leases import fed
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.more
 
 @pytest.fixture
 def conf(conf):
-    for name, value in ('lend_notice', 0), ('lend_interval', 1.0):
+    for name, value in ('clear_notice', 0), ('clear_interval', 1.0):
         conf.set_override(name, value, 'manager')
     return conf
 
@@ -56,7 +57,6 @@ def building(monkeypatch):
     go.set()
 
 
-@pytest.mark.row('F110')
 @pytest.mark.parametrize(
     'asked', [hosts(2), slots(2, vcpus=7)], ids=['hosts', 'slots']
 )
@@ -81,7 +81,7 @@ def test_it_goes_and_the_owner_boots(
     def is_clear():
         [reservation] = manager.ledger.lease(mine.id).reservations
         left = {each['id'] for each in cloud.servers()}
-        return guest['id'] not in left and 'lending' not in reservation.made
+        return guest['id'] not in left and WAITED_FOR not in reservation.made
 
     wait_for('the host is clear', is_clear)
     fed(cloud, manager, wait_for)

@@ -85,13 +85,13 @@ def test_what_is_lost_of_a_lease_is_noted(
     blazar, exporter, imported, change
 ):
     change(
-        imported['to come'], {'projects': ('other',), 'lend': True},
+        imported['to come'], {'projects': ('other',), 'magnetic': True},
         labels={'team': 'a'},
     )  # fmt: skip
     plan = exporter.plan(blazar.url)
     assert plan.refused == []
     [note] = [n for n in plan.notes if imported['to come'] in n]
-    assert note.endswith('lost are projects, lend, labels')
+    assert note.endswith('lost are projects, magnetic, labels')
 
 
 def test_lease_that_the_import_has_refused_is_left(

@@ -68,7 +68,7 @@ def _leaving(world, let_in):
 
 @registry.promise
 def what_is_kept_has_room_now(world):
-    """An admitted server leaves the room of unused units that are not lent.
+    """An admitted server leaves the room of unused units.
 
     Preemptible servers count, too: they do not yield to a boot.
     """
@@ -90,8 +90,6 @@ def what_is_kept_has_room_now(world):
         if a.whole or r.instance_id is not None:
             continue
         kept = Counter(a.amounts)
-        lent = r.lent.get(a.host, 0)
-        kept.subtract({c: lent * n for c, n in r.slot.items()})
         for s in there:
             if r.owns(s, world.cloud.came.get(s.uuid, world.time)):
                 kept.subtract(s.amounts)

@@ -46,7 +46,6 @@ def test_capacity_is_shown_with_times_in_utc(api):
                             'resource_class': 'VCPU',
                             'total': 32,
                             'reserved': 8,
-                            'lent': 2,
                             'used': 4,
                             'available': 20,
                         }

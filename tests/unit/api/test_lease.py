@@ -230,10 +230,7 @@ def test_what_the_client_sends_goes_to_the_manager_in_plain_values(
         'start': 1767229200,
         'end': 1767232800,
         'before_end': 'default',
-        # What Blazar's version of the API reserves is not lent.
-        'reservations': [
-            {**HOST_RESERVATION, 'before_end': 'default', 'lend': False}
-        ],
+        'reservations': [{**HOST_RESERVATION, 'before_end': 'default'}],
     }
 
 
@@ -753,8 +750,7 @@ def test_from_1_1_on_times_have_their_zone_and_use_and_hosts_are_shown(
     assert reservation['hosts'] == ['compute-1']
     assert reservation['magnetic'] is True
     assert set(reservation) - set(old) == {
-        'projects', 'on_end', 'magnetic', 'lend', 'lent', 'labels',
-        'hosts_waited_for',
+        'projects', 'on_end', 'magnetic', 'labels', 'hosts_waited_for',
         'hosts', 'before_end_failed', 'on_start', 'on_start_failed', 'product',
     }
 

@@ -117,7 +117,7 @@ def test_each_version_has_its_own(api):
     old = properties['1.0']['reservations']['items']['oneOf'][0]
     new = properties['1.1']['reservations']['items']['oneOf'][0]
     assert set(new['properties']) - set(old['properties']) == {
-        'projects', 'on_end', 'magnetic', 'lend', 'lent', 'labels',
+        'projects', 'on_end', 'magnetic', 'labels',
         'hosts', 'before_end_failed', 'on_start', 'on_start_failed',
         'product', 'hosts_waited_for',
     }

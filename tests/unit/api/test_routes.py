@@ -72,7 +72,6 @@ OURS = {
     ('GET', '/v1/offers/{offer_id}'): 200,
     ('PUT', '/v1/offers/{offer_id}'): 200,
     ('DELETE', '/v1/offers/{offer_id}'): 204,
-    ('POST', '/v1/leases/{lease_id}/recall'): 200,
     ('GET', '/v1/leases/{lease_id}/extension'): 200,
     **{route: status for route, (status, _) in tables.of('ROUTES').items()},
 }

@@ -41,7 +41,7 @@ def draw_reservation(draw, id_):
     return Reservation(
         id_, 'lease', 'pending', draw_demand(draw),
         projects=tuple(draw.sample(NAMES, draw.randint(0, 2))),
-        lend=draw.random() < 0.5, product=draw.choice(['', '', 'gold']),
+        product=draw.choice(['', '', 'gold']),
         on_end=draw.choice(['delete', 'keep']),
         labels=draw.choice([{}, {'a': 'b'}]),
     )
@@ -75,14 +75,14 @@ def change(draw, lease):
             del known[id_]
         else:
             new = draw_reservation(draw, id_)
-            field = draw.choice(['demand', 'projects', 'lend', 'product'])
+            field = draw.choice(['demand', 'projects', 'product'])
             if what == 'one':
                 new = dataclasses.replace(
                     known[id_], **{field: getattr(new, field)}
                 )
             elif hasattr(known[id_].demand, 'amount'):
                 new = dataclasses.replace(
-                    known[id_], projects=known[id_].projects[:1], lend=False,
+                    known[id_], projects=known[id_].projects[:1]
                 )
             known[id_] = new
         lease = dataclasses.replace(
@@ -107,7 +107,6 @@ def granted(lease):
             for s in seconds for number in range(r.demand.most)
         }
         things |= {(r.id, 'shared', project) for project in r.projects}
-        things |= {(r.id, 'lent')} if r.lend else set()
     return things
 
 
@@ -143,7 +142,7 @@ def test_a_lease_is_within_what_was_granted(seed):
 def test_control_with_a_comparison_that_leaves_something_out(
     broken, monkeypatch
 ):
-    """The control: of numbers, of the kind, without lending and sharing."""
+    """The control: of numbers, of the kind, without sharing."""
     monkeypatch.setattr(Reservation, 'is_within', broken)
     assert differing(0)
 

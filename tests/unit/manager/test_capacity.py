@@ -103,7 +103,7 @@ def sites(draw):
         for n in range(draw(st.integers(0, 3)))
     ]
     if not hosts:
-        return [], [], [], []
+        return [], [], []
     on = st.sampled_from([h.uuid for h in hosts])
     allocations = []
     for n in range(draw(st.integers(0, 4))):
@@ -132,22 +132,7 @@ def sites(draw):
         )
         for n in range(draw(st.integers(0, 4)))
     ]
-    units = st.sampled_from(({}, {'lent': 1}, {'lent': 2}, {'recalled': 1},
-                             {'lent': 1, 'recalled': 1}))
-    reservations = [
-        record.Reservation(
-            id=each.reservation_id, lease_id='l', project_id='any',
-            resource_type='any', start=each.start, end=each.end,
-            slot=None if each.whole else each.amounts, has_lent=True,
-            **{
-                field: {each.host: count}
-                for field, count in draw(units).items()
-                if each.start <= NOW < each.end
-            },
-        )
-        for each in allocations
-    ]
-    return hosts, allocations, instances, reservations
+    return hosts, allocations, instances
 
 
 def _overdrawn(allocations, instances):
@@ -177,11 +162,8 @@ def _overdrawn(allocations, instances):
 class Brute:
     """A reference that checks each second by itself."""
 
-    def __init__(
-        self, hosts, allocations, instances, reservations, overcommit=True
-    ):
+    def __init__(self, hosts, allocations, instances, overcommit=True):
         self.overcommit = overcommit
-        self.reservations = {each.id: each for each in reservations}
         self.hosts = [
             h for h in hosts
             if not h.disabled and h.projects in ((), ('p',))
@@ -233,19 +215,6 @@ class Brute:
             return rest
         return min(rest, sum(a.amounts.get(name, 0) for a in held))
 
-    def lent(self, host, name, at):
-        """Return what the reservations on a host lend."""
-        total = 0
-        for each in self._on(host, at, self.reserved_alone):
-            lender = self.reservations[each.reservation_id]
-            units = sum(
-                of.get(host.uuid, 0) for of in (lender.lent, lender.recalled)
-            )
-            if units and each.whole:
-                return self.reserved(host, name, at)
-            total += units * each.amounts.get(name, 0)
-        return min(total, self.reserved(host, name, at))
-
     def free(self, host, name, at):
         if any(a.whole for a in self.held(host, at)):
             return 0
@@ -288,9 +257,7 @@ class Brute:
                     'reserved': sum(
                         self.reserved(h, name, part[0]) for h in self.hosts
                     ),
-                    'lent': None if part[0] > NOW else sum(
-                        self.lent(h, name, NOW) for h in self.hosts
-                    ),
+                    'lent': None,
                     'used': sum(
                         self.used(h, name, part[0]) for h in self.hosts
                     ),

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 import pytest
 
 from blazar_sched.simulate import lease
-from blazar_sched.simulate import owner
 from blazar_sched.simulate import policy
 from blazar_sched.simulate import simulation
 from blazar_sched.simulate import trace
@@ -66,14 +65,14 @@ def bookings_of(drawn):
     return sorted(found, key=lambda each: each.at)
 
 
-def play(instances, bookings, unbounded, by=policy.OURS):
+def play(instances, bookings, unbounded):
     hosts = [trace.Host(name, VCPUS, MEMORY_MB, GPUS) for name in 'abcd']
     scenario = simulation.Scenario(
         hosts, instances, bookings, 2, SPAN,
         {**OPTIONS, 'unbounded': unbounded},
     )
     stays = []
-    found = simulation.simulate(scenario, by, stays=stays)
+    found = simulation.simulate(scenario, policy.OURS, stays=stays)
     return found, stays
 
 
@@ -131,43 +130,6 @@ def test_no_promise_is_broken(unbounded, instances, drawn):
     )
     for kind in (trace.UNBOUNDED, trace.BOUNDED):
         assert counted[kind] == found.instances[kind] - found.refused[kind]
-
-
-@pytest.mark.parametrize('by', [policy.OURS, policy.without(policy.LENDING)])
-@hypothesis.settings(max_examples=60, deadline=None)
-@hypothesis.given(
-    INSTANCES, BOOKINGS, st.sampled_from([0, 0.2, 0.5]),
-    st.sampled_from([0, 0.5, 1]), st.randoms(use_true_random=False),
-)
-def test_no_promise_is_broken_where_owners_use_a_part(
-    by, instances, drawn, absent, late, rng
-):
-    bookings = [
-        dataclasses.replace(each, uses=owner.draw(each, absent, late, rng))
-        for each in bookings_of(drawn)
-    ]
-    # Short ones that yield come and go beside all others.
-    spots = [
-        trace.Instance(
-            at, 5 * HOUR, 2, 2048, trace.PREEMPTIBLE, None
-        )
-        for at in range(DAY, SPAN, 2 * HOUR)
-    ]
-    found, stays = play(
-        sorted(instances + spots, key=lambda each: each.arrival), bookings,
-        'relocate', by,
-    )
-
-    check_capacity(stays)
-    check_lives(instances, stays)
-    assert not {trace.UNBOUNDED, trace.BOUNDED} & set(found.evicted)
-    assert set(found.recalled) <= {trace.PREEMPTIBLE}
-    assert found.borrowed_vcpu_hours <= found.unused_vcpu_hours
-    # A burst beyond the reserve has its room after a recall or two.
-    longest = 2 * (owner.INTERVAL + owner.NOTICE + owner.RETRY)
-    assert max(found.owner_waits, default=0) <= by.lending * longest
-    if not by.lending:
-        assert (found.bursts, found.unserved) == (0, 0)
 
 
 @pytest.mark.parametrize('wrong', ['twice', 'gpus', 'short', 'gap'])

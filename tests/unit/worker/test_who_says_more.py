@@ -68,9 +68,8 @@ def draw_world(rng):
     for n in range(rng.randint(0, 4)):
         start = rng.choice(TIMES) - rng.choice((0, HOUR))
         on = rng.sample(range(count), rng.randint(1, min(2, count)))
-        lends = rng.random() < 0.2
         of = a_reservation(
-            n, start, start + rng.choice(LENGTHS[2:]), lends=lends,
+            n, start, start + rng.choice(LENGTHS[2:]),
             leavable=tuple(
                 id_of('host', h) for h in on if rng.random() < 0.3
             ),

@@ -30,7 +30,7 @@ _PROPERTIES = frozenset(
     }
 )  # fmt: skip
 # The fields without which Blazar keeps every promise to the lease's project.
-_LOST = ('projects', 'magnetic', 'lend', 'labels', 'product')
+_LOST = ('projects', 'magnetic', 'labels', 'product')
 
 
 def check(lease: Lease, capabilities: frozenset[str]) -> None:

@@ -178,8 +178,6 @@ export class Finder {
   /** Return the reservation of `count`, also with another requirement. */
   reservation(count = this.count, requirement = null) {
     const use = {
-      // Without a tick the operator's default applies.
-      ...($('lend').checked && { lend: true }),
       on_end: $('on_end').value,
       ...($('projects').value.trim() && { projects: ids($('projects').value) }),
     };

@@ -50,18 +50,6 @@ export function size(each) {
 /** Return the ids in a text. */
 export const ids = (text) => text.split(/[\s,]+/).filter(Boolean);
 
-const lends = (lease) => lease.reservations.some(({ lend }) => lend);
-
-/** Say what a lease lends, null for nothing. */
-function lending(lease, started) {
-  const said = lease.reservations.filter(({ lend, lent }) => lend || lent)
-    .map((each) => `${each.lent} of ${size(each)}`).join(', ');
-  if (!said) return null;
-  if (!started) return h('p.quiet', {}, 'What is not used will be lent.');
-  const what = lends(lease) ? 'Lent now' : 'Being recalled';
-  return h('p', {}, `${what}: ${said}.`);
-}
-
 /** Say what happens at the end of a lease. */
 function atEnd(lease) {
   const said = new Set();
@@ -81,8 +69,8 @@ const NOTHING = h('li.empty', {}, 'Nothing is booked. Ask above for what you '
  * Show the leases; those of a series are in the card of the series, and one
  * that `isForeign` is among what an administrator looks after.
  *
- * @param {Object} on `prolong(lease, seconds)`, `show(lease)`; `recall(lease)`
- *   and `end(lease, started)`, each with a promise; and as in `series.card`
+ * @param {Object} on `prolong(lease, seconds)`, `show(lease)`; `end(lease,
+ *   started)`, with a promise; and as in `series.card`
  */
 export function draw(leases, allSeries, selected, on) {
   const current = leases.filter((lease) => !isOver(lease))
@@ -179,7 +167,6 @@ function card(lease, isSelected, on) {
     h('progress', {
       max: lease.end - lease.start, 'aria-label': 'Time that has passed',
     }), ' ') : null,
-  lending(lease, started),
   ending(lease),
   sharing(lease),
   h('div.actions', {},
@@ -194,8 +181,6 @@ function card(lease, isSelected, on) {
       type: 'button', onclick: () => change(lease, started, on),
       'aria-label': `Change: ${lease.name}`,
     }, 'Change'),
-    started && lends(lease) ? twice('Recall', lease.name, 'Recall all: sure?',
-      () => on.recall(lease)) : null,
     started ? twice('End now', lease.name, 'End it: sure?',
       () => on.end(lease, started))
       : twice('Cancel', lease.name, 'Cancel it: sure?',

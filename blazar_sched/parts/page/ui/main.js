@@ -10,7 +10,7 @@ import * as maintenance from './maintenance.js';
 import * as offers from './offers.js';
 import { Proposal } from './proposal.js';
 import * as requests from './requests.js';
-import { kindOf, lentOf, Rows } from './rows.js';
+import { kindOf, Rows } from './rows.js';
 import { SignIn } from './sign_in.js';
 import * as strip from './strip.js';
 import * as table from './table.js';
@@ -443,7 +443,6 @@ class Page {
       update: (lease, values, refuse) =>
         this.proposal.update(lease, values, refuse),
       end: (lease, started) => this.proposal.end(lease, started),
-      recall: (lease) => this.proposal.recall(lease),
       show: (lease) => this.focus(lease),
       changeAll: (series, values, refuse) =>
         this.proposal.changeAll(series, values, refuse),
@@ -529,8 +528,7 @@ function describe(bar) {
   }
   const name = bar.label ? `${bar.label}: ` : '';
   const share = bar.share < 1 ? `, ${Math.round(bar.share * 100)} %` : '';
-  return `${name}${bar.mine ? 'own ' : ''}${kindOf(bar)}${share}`
-    + `${lentOf(bar)}\n`
+  return `${name}${bar.mine ? 'own ' : ''}${kindOf(bar)}${share}\n`
     + `${times.windowOf(bar.start, bar.end)}\n`
     + times.windowInUtc(bar.start, bar.end);
 }

@@ -427,11 +427,6 @@ export class Proposal {
     fill($('proposal'), h('p', {}, 'Waiting for the answer…'));
   }
 
-  recall(lease) {
-    return this.send(() => this.api.post(`/leases/${lease.id}/recall`),
-      `${lease.name} gets back what it lent, and lends nothing from now on.`);
-  }
-
   end(lease, started) {
     return this.send(
       () => started ? this.api.put(`/leases/${lease.id}`, { end_date: 'now' })

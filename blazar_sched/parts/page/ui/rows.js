@@ -22,13 +22,6 @@ export function kindOf({ kind, blocks }) {
   return (KINDS[kind] ?? 'taken') + (blocks ? ', in the way of a lease' : '');
 }
 
-/** Say which part of a bar is lent, to follow what the bar is. */
-export function lentOf({ lent }) {
-  if (!lent) return '';
-  const part = lent < 1 ? `${Math.round(lent * 100)} % of it ` : '';
-  return `, ${part}lent now`;
-}
-
 export class Rows {
   /** @param {function(Array)} shown gets the rows, page by page */
   constructor(api, shown) {
@@ -136,8 +129,6 @@ function barOf(bar) {
     start: times.parse(bar.start_date), end: times.parse(bar.end_date),
     kind: KINDS[bar.kind] ? bar.kind : 'taken', mine: bar.mine,
     share: bar.share, label: bar.name || held, degraded: bar.degraded === true,
-    // The part of the bar that is lent now; the API has that of the row.
-    lent: bar.lent ? bar.lent / bar.share : 0,
     state: bar.status?.toLowerCase() ?? '', project: bar.project_id,
     // A held offer becomes a lease with the same id.
     id: ['lease', 'offer'].includes(bar.kind) ? bar.lease_id : null,

@@ -2,7 +2,7 @@
 // The timeline as a table, for who does not see or use the picture.
 
 import { $, fill, h } from './dom.js';
-import { kindOf, lentOf } from './rows.js';
+import { kindOf } from './rows.js';
 import * as times from './times.js';
 
 const MAX_LINES = 500;
@@ -38,7 +38,7 @@ export function draw(rows, view) {
 function line(row, bar) {
   return h('tr', bar.mine ? { 'data-mine': true } : {},
     h('th', { scope: 'row' }, row.label),
-    h('td', {}, (bar.mine ? 'own ' : '') + kindOf(bar) + lentOf(bar)),
+    h('td', {}, (bar.mine ? 'own ' : '') + kindOf(bar)),
     h('td', {}, bar.label ?? '–'),
     when(bar.start), bar.end === null ? h('td', {}, 'no end') : when(bar.end),
     h('td', {}, `${Math.round(bar.share * 100)} %`));

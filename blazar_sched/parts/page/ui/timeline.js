@@ -249,12 +249,11 @@ export class Timeline {
     style.height = `${Math.max(bar.share * (ROW - 5) - 1, 3)}px`;
     const classes = ['bar', bar.kind, bar.mine && 'mine',
       bar.state, bar.degraded && 'degraded', bar.blocks && 'blocks',
-      bar.end === null && 'endless', bar.lent && 'lent',
+      bar.end === null && 'endless',
       bar.id && bar.id === this.selected && 'selected'];
     element.className = classes.filter(Boolean).join(' ');
-    if (bar.lent) style.setProperty('--lent', `${bar.lent * 100}%`);
     const named = width >= NAMED && bar.share > 0.4;
-    const text = named ? (bar.lent ? 'lent: ' : '') + (bar.label ?? '') : '';
+    const text = named ? bar.label ?? '' : '';
     if (span.textContent !== text) span.textContent = text;
     edge.hidden = !(bar.mine && bar.kind === 'lease' && bar.end !== null);
   }

@@ -95,7 +95,6 @@ EXTRA_SPECS = Field(
     since=V1_1,
 )
 
-LEND = 'lend'
 BEFORE_END = 'before_end'
 ON_START = 'on_start'
 _DEFAULT = 'default'
@@ -240,15 +239,6 @@ _SHARED = (
         'absent',
         'shelve',
         Type({'enum': _ENDS}),
-        since=V1_1,
-    ),
-    Field(
-        LEND,
-        'Whether what the reservation does not use is lent to preemptible '
-        'servers while the lease is active; what the operator has configured '
-        'if absent',
-        False,
-        BOOLEAN,
         since=V1_1,
     ),
 )
@@ -525,17 +515,11 @@ def plain_all(reservations: Any) -> Any:
 def with_defaults(
     reservation: dict[str, Any], version: Version = V1_1
 ) -> dict[str, Any]:
-    """Return a valid new `reservation` with every parameter of its type.
-
-    A reservation that 1.0 makes lends nothing.
-    """
-    type_ = reservation.get('resource_type', '')
-    fields = PARAMETERS.get(type_, ())
+    """Return a valid new `reservation` with every parameter of its type."""
+    fields = PARAMETERS.get(reservation.get('resource_type', ''), ())
     defaults = {
         name: schema['default']
         for name, schema in properties(fields, version).items()
         if 'default' in schema
     }
-    if version < V1_1 and type_ in ON_HOSTS:
-        defaults[LEND] = False
     return {**defaults, **reservation}

@@ -16,13 +16,6 @@ _RESOURCE = Object(
         8, INTEGER,
     ),
     Field(
-        'lent',
-        'Amount of `reserved` that reservations lend to preemptible servers '
-        'now, or that these still use after a recall; null for a part that '
-        'starts later than now',
-        2, INTEGER_OR_NULL,
-    ),
-    Field(
         'used',
         'Amount that servers without a reservation use at the start of the '
         'part, as far as the ends of the servers are known',

@@ -11,7 +11,7 @@ from microversion_parse import Version
 
 from blazar_sched.domain import reservation
 from blazar_sched.domain import state_machine
-from blazar_sched.domain.lending import Lending
+from blazar_sched.domain.reservation import WAITED_FOR
 from blazar_sched.service.api import meaning
 from blazar_sched.service.api.field import BOOLEAN
 from blazar_sched.service.api.field import Field
@@ -99,17 +99,11 @@ _PRODUCT = Field(
     'product', 'Name of the product that was reserved, null for none',
     None, TEXT_OR_NULL, lambda r: r['product'] or None, V1_1,
 )
-_LENT = Field(
-    'lent',
-    'Number of hosts or instances that preemptible servers may use now, or '
-    'still use after a recall',
-    0, INTEGER, lambda r: Lending.decode(r['made']).away, V1_1,
-)
 _WAITED_FOR = Field(
     'hosts_waited_for',
     'Number of hosts that preemptible servers have still to leave, or are on '
     'their way to, although these servers may use nothing there',
-    0, INTEGER, lambda r: len(Lending.decode(r['made']).recalled_at), V1_1,
+    0, INTEGER, lambda r: len(r['made'].get(WAITED_FOR, ())), V1_1,
 )
 # The fields of an instance reservation.
 _INSTANCES = (
@@ -138,7 +132,6 @@ _FURTHER: Mapping[str, tuple[Field, ...]] = {
     schemas.HOST: (
         _PRODUCT,
         *_FAILED,
-        _LENT,
         _WAITED_FOR,
         # Hosts that other reservations use too are not shown to an owner.
         Field(
@@ -149,7 +142,7 @@ _FURTHER: Mapping[str, tuple[Field, ...]] = {
         ),
     ),
     schemas.VIRTUAL_INSTANCE: (
-        *_INSTANCES, _PRODUCT, *_FAILED, _LENT, _WAITED_FOR, _REMAINING
+        *_INSTANCES, _PRODUCT, *_FAILED, _WAITED_FOR, _REMAINING
     ),
     schemas.FLAVOR_INSTANCE: (
         Field(
@@ -170,7 +163,6 @@ _FURTHER: Mapping[str, tuple[Field, ...]] = {
         ),
         _PRODUCT,
         *_FAILED,
-        _LENT,
         _WAITED_FOR,
         _REMAINING,
     ),

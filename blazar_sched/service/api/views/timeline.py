@@ -41,12 +41,6 @@ _BAR = Object(
     *WINDOW,
     Field('share', 'Share of the row, of 1', 0.5, _SHARE),
     Field(
-        'lent',
-        'Part of `share` that the reservation lends to preemptible servers '
-        'now, or that these still use after a recall' + _NOT_SHOWN,
-        0, _SHARE_OR_NULL,
-    ),
-    Field(
         'track',
         'Track of the bar in its row, from 0; bars of one track do not '
         'overlap',

@@ -36,7 +36,6 @@ USAGE = Object(
     _hours('reserved', 'Amount x hours that were reserved', 48.0),
     _hours('used', 'Amount x hours that servers used of it', 36.0),
     _hours('idle', 'Amount x hours that servers did not use', 12.0),
-    _hours('lent', 'Amount x hours that were lent to others', 0.0),
     _hours(
         'no_show',
         'Amount x hours of the reservations that had no server in the report',
@@ -51,5 +50,5 @@ USAGE = Object(
         _HOURS, lambda row: row.get('refused', 0.0), V1_2,
     ),
     name='Usage',
-    meaning='What reservations have reserved, used and lent',
+    meaning='What reservations have reserved and used',
 )

@@ -572,153 +572,6 @@ def test_a_lease_is_prolonged_and_ended_by_its_buttons(world, browse):
     assert 'night-batch' not in world.leases('alice:physics')
 
 
-def book_and_lend(site, hosts=3, **reservation):
-    """Book a lease from now on for alice, of which all but one unit is lent.
-    """
-    site.conf.set_override('lend_after', 0, 'manager')
-    site.book('alice:physics', 'idle-run', 0, 9, hosts, lend=True,
-              **reservation)
-    deadline = time.monotonic() + 60
-    while lent(site) != reservation.get('amount', hosts) - 1:
-        assert time.monotonic() < deadline
-        site.service.manager.lendings.step()
-        time.sleep(0.05)
-
-
-def lent(site):
-    [reservation] = site.leases('alice:physics')['idle-run']['reservations']
-    return reservation['lent']
-
-
-def test_an_owner_sees_what_is_lent_and_takes_it_back(site, browse):
-    book_and_lend(site)
-    alice = browse(site)
-    alice.sign_in()
-    page = alice.page
-    assert 'Lent now: 2 of 3 hosts.' in page.inner_text('#leases')
-    page.wait_for_selector('.bar.lent')
-    assert sorted(page.locator('.bar.mine').all_inner_texts()) == [
-        'idle-run', 'lent: idle-run', 'lent: idle-run'
-    ]
-    assert pattern(page) == ('repeating-linear-gradient', '100% 100%')
-    assert title(page) == 'idle-run: own lease, lent now'
-    page.click('#as_table')
-    kinds = page.locator('#table td:nth-child(2)').all_inner_texts()
-    assert sorted(kinds) == ['own lease', *2 * ['own lease, lent now']]
-    page.click('#as_table')
-
-    # With the keyboard, and pressed twice.
-    page.focus('[aria-label="Recall: idle-run"]')
-    page.keyboard.press('Enter')
-    page.wait_for_selector('text="Recall all: sure?"')
-    assert lent(site) == 2
-    page.keyboard.press('Enter')
-    alice.says('idle-run gets back what it lent')
-    alice.until(lambda: lent(site) == 0)
-    # The bars and the leases are the answers of two requests.
-    alice.until(lambda: look_again(page) and not
-                page.locator('.bar.lent').count())
-    alice.until(lambda: look_again(page) and
-                'Lent' not in page.inner_text('#leases'))
-    assert 'idle-run' in page.inner_text('#leases')
-    assert page.locator('[aria-label="Recall: idle-run"]').count() == 0
-
-
-def test_a_recall_waits_for_the_servers_that_have_to_go(site, browse):
-    book_and_lend(site)
-    manager = site.service.manager
-    nova = manager.services.nova
-    nova.set_server_metadata = lambda *_: None
-    hosts = manager.ledger.hosts(manager.ledger.read_replica(
-        lambda replica: [*replica.lent]
-    ))
-    for host in hosts:
-        nova.stored[host.uuid] = Server(
-            host.uuid, host.hypervisor_hostname, 'p9', {'VCPU': 2},
-            window.FOREVER, None, True, status='ACTIVE',
-        )
-    manager.instances.sync()
-    alice = browse(site)
-    alice.sign_in()
-    page = alice.page
-    page.click('[aria-label="Recall: idle-run"]')
-    page.click('text="Recall all: sure?"')
-    alice.until(lambda: look_again(page) and 'Being recalled: 2 of 3 hosts.'
-                in page.inner_text('#leases'))
-    # The bars are striped until the servers are gone.
-    assert page.locator('.bar.lent').count() == 2
-    assert page.locator('[aria-label="Recall: idle-run"]').count() == 0
-    nova.stored.clear()
-    manager.instances.sync()
-    alice.until(lambda: look_again(page) and 'recalled' not in
-                page.inner_text('#leases'))
-    alice.until(lambda: not page.locator('.bar.lent').count())
-
-
-def test_what_others_lend_is_only_for_administrators(site, browse):
-    book_and_lend(site)
-    bob = browse(site)
-    bob.sign_in('bob', 'biology')
-    assert bob.page.locator('.bar.lease').count() == 3
-    assert bob.page.locator('.bar.lent').count() == 0
-    admin = browse(site)
-    admin.sign_in('admin', '')
-    assert admin.page.locator('.bar.lent').count() == 2
-
-
-def pattern(page):
-    """Return the kind and the size of the pattern of the first lent bar."""
-    image, size = page.locator('.bar.lent').first.evaluate(
-        'e => [getComputedStyle(e).backgroundImage, '
-        'getComputedStyle(e).backgroundSize]'
-    )
-    return image.partition('(')[0], size
-
-
-def title(page):
-    """Return what the first lent bar says of itself but its times."""
-    bar = page.locator('.bar.lent').first
-    bar.hover()
-    return bar.get_attribute('title').partition('\n')[0]
-
-
-def test_the_lent_part_of_a_bar(site, browse):
-    book_and_lend(
-        site, resource_type='virtual:instance', amount=4, vcpus=2,
-        memory_mb=1024, disk_gb=10, affinity=True,
-    )
-    alice = browse(site)
-    alice.sign_in()
-    page = alice.page
-    assert 'Lent now: 3 of 4 instances.' in page.inner_text('#leases')
-    page.wait_for_selector('.bar.lent')
-    assert pattern(page) == ('repeating-linear-gradient', '100% 75%')
-    assert title(page) == 'idle-run: own lease, 50 %, 75 % of it lent now'
-
-
-@pytest.mark.parametrize('ticked', [True, False])
-def test_a_lease_that_is_to_lend_is_booked(site, browse, ticked):
-    alice = browse(site)
-    alice.sign_in()
-    page = alice.page
-    page.fill('#name', 'idle-run')
-    page.set_checked('#lend', ticked)
-    alice.until(page.locator('#book').is_enabled)
-    page.click('#book')
-    alice.says('idle-run is booked')
-    [reservation] = site.leases('alice:physics')['idle-run']['reservations']
-    assert reservation['lend'] == ticked
-
-
-def test_a_cloud_that_lends_nothing_says_so(site, browse):
-    site.conf.set_override('lend', 'never', 'manager')
-    alice = browse(site)
-    alice.sign_in()
-    alice.page.check('#lend')
-    alice.until(lambda: 'lends nothing' in alice.page.inner_text('#found'))
-    assert alice.page.is_disabled('#book')
-
-
 def test_a_name_is_text_and_nothing_else(site, browse):
     site.book('alice:physics', SCRIPT, 1, 40)
     alice = browse(site)
@@ -967,7 +820,6 @@ def test_times_of_inputs_around_a_change_of_clocks(site, browse):
 @pytest.mark.parametrize('scheme', ['light', 'dark'])
 def test_accessibility(world, browse, width, scheme):
     axe = pathlib.Path(os.environ[main.AXE])
-    book_and_lend(world, hosts=2)
     recur_and_wait(world)
     page = (admin := browse(
         world, viewport={'width': width, 'height': 800}, color_scheme=scheme,
@@ -982,8 +834,6 @@ def test_accessibility(world, browse, width, scheme):
     found += check(page)
     page.click('#hold')
     page.wait_for_selector('.card.held')
-    page.click('[aria-label="Recall: idle-run"]')
-    found += check(page)
     page.select_option('#rule', label='every day')
     page.click('#leases summary')
     page.click('#more summary')

@@ -4,7 +4,7 @@
 from alembic import op
 
 revision = '0013_0013_unused'
-down_revision = '0011_0005_deleted_series'
+down_revision = '0012_0005_no_lending'
 
 
 def upgrade() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Managers and nova-schedulers around one ledger, for tests of lending.
+"""Managers and nova-schedulers around one ledger, for tests of clearing.
 
 Each scheduler has a replica of its own, which follows the ledger only when a
 test says so, and decides by Nova's own filter handler and HostStates. Nova and
@@ -18,9 +18,8 @@ from nova.scheduler import host_manager
 
 from blazar_sched import filters
 from blazar_sched.conf import service as service_conf
-from blazar_sched.domain.lending import Lending
 from blazar_sched.service.clients import placement
-from blazar_sched.service.upkeep import lending
+from blazar_sched.service.upkeep import clearing
 from blazar_sched.worker import process
 from blazar_sched.worker import threads
 from blazar_sched.worker.pending import Pending
@@ -94,8 +93,7 @@ class Site(ManagerInMemory):
         conf.set_override('connection', f'sqlite:///{path}', 'database')
         conf.set_override('transport_url', 'fake://')
         for name, value in (
-            ('lend_after', 0), ('lend_notice', NOTICE),
-            ('vacate_lead_time', 0),
+            ('clear_notice', NOTICE), ('vacate_lead_time', 0),
             ('vacate_preemptible_order', ['delete']),
         ):
             conf.set_override(name, value, 'manager')
@@ -209,7 +207,7 @@ class Site(ManagerInMemory):
         self.run(seconds)
         chosen = manager or self.manager
         chosen.instances.sync()
-        chosen.lendings.step()
+        chosen.clearing.step()
         self.run()
 
     def pull(self):
@@ -219,42 +217,24 @@ class Site(ManagerInMemory):
     def settle(self):
         """Let all that is under way come to its end."""
         self.arrive()
-        for seconds in 0, lending.RECHECK, NOTICE, 1, 1:
+        for seconds in 0, clearing.RECHECK, NOTICE, 1, 1:
             self.look(seconds)
         self.pull()
         for each in self.schedulers:
             each.forget()
 
-    def lease_of(self, reservation):
-        return self.ledger.lease(reservation.lease_id)
-
-    def lending(self, reservation_id):
-        [found] = [
-            each for lease in self.ledger.leases()
-            for each in lease.reservations if each.id == reservation_id
-        ]
-        return Lending.decode(found.made)
-
-    def names(self, units):
-        """Return the hosts of units by name."""
-        names = {h.uuid: h.hypervisor_hostname for h in self.ledger.hosts()}
-        return {names[host]: count for host, count in units.items()}
-
-    def lent(self, reservation_id):
-        return self.names(self.lending(reservation_id).lent)
-
 
 @contextlib.contextmanager
 def interleaved(site, name, between):
-    """Call a function once, ahead of a step of the first manager's lending.
+    """Call a function once, ahead of a step of the first manager's clearing.
 
     :param name: the step: ``commit`` or ``vacate``
     :returns: a list that is empty until then
     """
     done = []
-    lendings = site.manager.lendings
+    clearing = site.manager.clearing
     attribute = {'commit': '_ledger', 'vacate': '_vacater'}[name]
-    real = getattr(lendings, attribute)
+    real = getattr(clearing, attribute)
 
     class Interleaved:
         def __getattr__(self, asked):
@@ -263,8 +243,8 @@ def interleaved(site, name, between):
                 between()
             return getattr(real, asked)
 
-    setattr(lendings, attribute, Interleaved())
+    setattr(clearing, attribute, Interleaved())
     try:
         yield done
     finally:
-        setattr(lendings, attribute, real)
+        setattr(clearing, attribute, real)

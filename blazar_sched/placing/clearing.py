@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Preemptible instances that use what open reservations do not lend."""
+"""Preemptible instances that use what open reservations hold."""
 
 from collections.abc import Iterable
 
@@ -14,7 +14,7 @@ from blazar_sched.replica.indexes import WHOLE
 def overfull(
     replica: state.Replica, hosts: Iterable[str], now: int
 ) -> dict[str, bool]:
-    """Return the hosts on which instances use what is reserved and not lent.
+    """Return the hosts on which preemptible instances use what is reserved.
 
     :param hosts: the uuids of hosts
     :returns: by the uuid of the host, whether a preemptible instance is still
@@ -34,14 +34,8 @@ def overfull(
         for host, whole, shared in zip(
             with_any, peaks[WHOLE], peaks[SHARED], strict=True
         )
-        if (whole and not _lends_whole(replica, host))
-        or (shared and _is_short(replica, host, now))
+        if whole or (shared and _is_short(replica, host, now))
     }
-
-
-def _lends_whole(replica: state.Replica, host: str) -> bool:
-    lent = replica.lent.get(host)
-    return lent is not None and bool(lent.whole)
 
 
 def _is_short(replica: state.Replica, host: str, now: int) -> bool:
