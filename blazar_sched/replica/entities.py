@@ -21,7 +21,6 @@ from blazar_sched.domain import window
 from blazar_sched.domain.demand import PHYSICAL_HOST
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
-from blazar_sched.domain.lifetime_history import LifetimeHistory
 from blazar_sched.replica import record
 
 K = TypeVar('K', bound=Hashable)
@@ -61,7 +60,7 @@ def _lent(host_uuid: str, lenders: Iterable[record.Reservation]) -> Lent:
 
 
 class Entities:
-    """The hosts, reservations, instances and lifetime histories by key.
+    """The hosts, reservations and instances by key.
 
     Allocations, of which there are very many, are kept in the indexes alone.
     """
@@ -70,7 +69,6 @@ class Entities:
         self.hosts: dict[str, Host] = {}
         self.reservations: dict[str, record.Reservation] = {}
         self.instances: dict[str, Instance] = {}
-        self.histories: dict[str, LifetimeHistory] = {}
         # The dedicated hosts, the hosts with a policy of their own for
         # unbounded instances, those whose policy is to relocate them, and the
         # hosts with closed windows.
@@ -106,7 +104,6 @@ class Entities:
             record.HOST: self.hosts,
             record.RESERVATION: self.reservations,
             record.INSTANCE: self.instances,
-            record.LIFETIME_HISTORY: self.histories,
         }
         # The latest time that advance() was given. As of that time: the
         # instances past the end of their present stay, and a heap with the

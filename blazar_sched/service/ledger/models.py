@@ -563,15 +563,6 @@ class Instance(Base):
     path: orm.Mapped[list[tuple[str, int, int]] | None]
     movable: orm.Mapped[str]
     building: orm.Mapped[bool]
-    created: orm.Mapped[int]
-
-
-class LifetimeHistory(Base):
-    __tablename__ = 'lifetime_history'
-
-    id: orm.Mapped[str] = orm.mapped_column(primary_key=True)
-    counts: orm.Mapped[list[int]]
-    ended_at: orm.Mapped[int] = orm.mapped_column(index=True)
 
 
 class Flavor(Base):

@@ -25,7 +25,6 @@ from blazar_sched.service.ledger import idempotency
 from blazar_sched.service.ledger import instance
 from blazar_sched.service.ledger import lease
 from blazar_sched.service.ledger import lease_request
-from blazar_sched.service.ledger import lifetime_history
 from blazar_sched.service.ledger import maintenance
 from blazar_sched.service.ledger import property
 from blazar_sched.service.ledger import reader
@@ -53,7 +52,6 @@ class Tx(
     instance.Writes,
     lease.Writes,
     lease_request.Writes,
-    lifetime_history.Writes,
     maintenance.Writes,
     property.Writes,
     reservation.Writes,

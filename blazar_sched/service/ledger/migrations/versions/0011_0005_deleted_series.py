@@ -296,12 +296,6 @@ def upgrade() -> None:
         *_nullable(TEXT, 'used', 'path'),
     )
     _create(
-        'lifetime_history',
-        sa.Column('id', NAME, primary_key=True),
-        *_columns(TEXT, 'counts'),
-        sa.Column('ended_at', sa.BigInteger, index=True, nullable=False),
-    )
-    _create(
         'past_allocation',
         sa.Column('id', ID, primary_key=True),
         sa.Column(
