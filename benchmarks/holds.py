@@ -514,9 +514,9 @@ LOOPS: dict[str, Callable[[World], object]] = {
     **dict.fromkeys((
         'fanout', 'notifier', 'metrics', 'instance sync', 'instance poll',
         'relocation', 'flavor sync', 'host sync', 'leavable hosts',
-        'maintenance', 'unused reservations', 'lending', 'thresholds',
-        'threshold webhook', 'webhooks', 'usage', 'usage notifications',
-        'claim renewer', 'restorer', 'trust deletion', 'limit sync',
+        'maintenance', 'unused reservations', 'lending', 'webhooks', 'usage',
+        'usage notifications', 'claim renewer', 'restorer', 'trust deletion',
+        'limit sync',
     ), lambda world: None),
     'series': _series,
     'pruner': _ended,

@@ -7,7 +7,6 @@ from oslo_config import types
 from blazar_sched.conf import group_limit
 from blazar_sched.conf import product
 from blazar_sched.conf import relocation
-from blazar_sched.conf import threshold
 from blazar_sched.domain import host
 from blazar_sched.domain import reservation
 from blazar_sched.domain.demand import PLACED
@@ -449,7 +448,6 @@ opts = [
         help='Seconds between two looks at what the servers of leases use, '
         'after which the reserve of a lease is filled again.',
     ),
-    threshold.opt,
     product.opt,
     group_limit.opt,
     cfg.IntOpt(

@@ -32,7 +32,6 @@ from blazar_sched.service.ledger import reservation
 from blazar_sched.service.ledger import retention
 from blazar_sched.service.ledger import series
 from blazar_sched.service.ledger import shelved_server
-from blazar_sched.service.ledger import threshold
 from blazar_sched.service.ledger import trust
 from blazar_sched.service.ledger import usage
 from blazar_sched.service.ledger import webhook
@@ -58,7 +57,6 @@ class Tx(
     retention.Writes,
     series.Writes,
     shelved_server.Writes,
-    threshold.Writes,
     trust.Writes,
     usage.Writes,
     webhook.Writes,

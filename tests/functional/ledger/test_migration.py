@@ -92,7 +92,8 @@ def test_the_rows_of_the_first_tables_are_kept(
     """What nothing uses is dropped."""
     settings = migrations._settings()
     quote = database.dialect.identifier_preparer.quote_identifier
-    tables, views = {'lifetime_history'}, {'change', 'usage'}
+    tables = {'lifetime_history', 'threshold'}
+    views = {'change', 'usage'}
     with database.connect() as connection:
         settings.attributes['connection'] = connection
         command.upgrade(settings, '0011_0005_deleted_series')

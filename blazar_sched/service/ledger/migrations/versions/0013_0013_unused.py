@@ -8,7 +8,8 @@ down_revision = '0011_0005_deleted_series'
 
 
 def upgrade() -> None:
-    op.execute('DROP TABLE IF EXISTS lifetime_history')
+    for name in ('lifetime_history', 'threshold'):
+        op.execute(f'DROP TABLE IF EXISTS {name}')
     op.drop_column('instance', 'created')
     quote = op.get_bind().dialect.identifier_preparer.quote_identifier
     for name in ('change', 'usage'):
