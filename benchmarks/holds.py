@@ -510,9 +510,9 @@ LOOPS: dict[str, Callable[[World], object]] = {
     **dict.fromkeys((
         'fanout', 'notifier', 'metrics', 'instance sync', 'instance poll',
         'relocation', 'flavor sync', 'host sync', 'leavable hosts',
-        'maintenance', 'unused reservations', 'clearing', 'thresholds',
-        'threshold webhook', 'webhooks', 'usage', 'usage notifications',
-        'claim renewer', 'restorer', 'trust deletion', 'limit sync',
+        'maintenance', 'unused reservations', 'clearing', 'webhooks', 'usage',
+        'usage notifications', 'claim renewer', 'restorer', 'trust deletion',
+        'limit sync',
     ), lambda world: None),
     'series': _series,
     'pruner': _ended,

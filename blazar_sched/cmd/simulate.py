@@ -240,14 +240,6 @@ def _add_policies(parser: argparse.ArgumentParser) -> None:
         'nova.conf (default: 1.0)',
     )
     parser.add_argument(
-        '--expected-end-weight-multiplier',
-        type=float,
-        default=0.0,
-        metavar='FACTOR',
-        help='value of [blazar_sched] expected_end_weight_multiplier in '
-        'nova.conf (default: 0)',
-    )
-    parser.add_argument(
         '--migration-failure',
         type=_share,
         default=0.0,
@@ -372,8 +364,6 @@ def _simulate(args: argparse.Namespace) -> None:
             'unbounded': args.unbounded,
             'unbounded_fixed': args.unbounded_fixed,
             'lease_gap_weight_multiplier': args.lease_gap_weight_multiplier,
-            'expected_end_weight_multiplier':
-                args.expected_end_weight_multiplier,
         },
         args.seed, args.sample, args.repeat, args.until_refused,
         args.migration_failure, args.gpus,

@@ -93,25 +93,6 @@ def _exempt(prefix: str, filter_: str) -> cfg.ListOpt:
     )
 
 
-def _commit_endpoint(name: str, what: str) -> cfg.URIOpt:
-    return cfg.URIOpt(
-        f'external_service_commit_{name}_endpoint',
-        schemes=['http', 'https'],
-        help=f'URL that is called after a lease was {what}. If it is not set, '
-        'nothing is called.',
-    )
-
-
-def _endpoint(name: str, path: str) -> cfg.URIOpt:
-    return cfg.URIOpt(
-        f'external_service_{name}_endpoint',
-        schemes=['http', 'https'],
-        help=f'URL that is called in place of {path} under '
-        '``external_service_base_endpoint``. If it is not set, the path '
-        'under the base endpoint is called.',
-    )
-
-
 opts = [
     cfg.ListOpt(
         'enabled_filters',
@@ -253,11 +234,12 @@ opts = [
         help='Base URL of the external service that ExternalServiceFilter '
         'calls, at the paths /check-create, /check-update and /on-end.',
     ),
-    _endpoint('check_create', '/check-create'),
-    _endpoint('check_update', '/check-update'),
-    _endpoint('on_end', '/on-end'),
-    _commit_endpoint('create', 'created'),
-    _commit_endpoint('update', 'updated'),
+    cfg.BoolOpt(
+        'external_service_commits',
+        default=False,
+        help='Whether the external service is also called at the paths '
+        '/create and /update, after a lease was created or updated.',
+    ),
     cfg.StrOpt(
         'external_service_token',
         default='',

@@ -7,7 +7,6 @@ from oslo_config import types
 from blazar_sched.conf import group_limit
 from blazar_sched.conf import product
 from blazar_sched.conf import relocation
-from blazar_sched.conf import threshold
 from blazar_sched.domain import host
 from blazar_sched.domain import reservation
 from blazar_sched.domain.demand import PLACED
@@ -431,7 +430,6 @@ opts = [
         'active leases hold: for those that were on their way when the lease '
         'started, or whose removal has failed.',
     ),
-    threshold.opt,
     product.opt,
     group_limit.opt,
     cfg.IntOpt(

@@ -12,6 +12,7 @@ from typing import Any
 from oslo_config import cfg
 
 from blazar_sched.domain.instance import MAX_STAYS
+from blazar_sched.domain.relocation import LARGE_VCPUS
 from blazar_sched.domain.relocation import Rules
 from blazar_sched.domain.way import NOT
 from blazar_sched.domain.way import read_way
@@ -70,15 +71,8 @@ opts = [
         default=_DEFAULTS.large_headroom,
         min=0,
         max=1,
-        help='The same for large instances, see ``relocation_large_vcpus``. '
+        help=f'The same for instances with {LARGE_VCPUS} VCPUs or more. '
         'A value below ``relocation_headroom`` has no effect.' + _SAME,
-    ),
-    cfg.IntOpt(
-        'relocation_large_vcpus',
-        default=_DEFAULTS.large_vcpus,
-        min=1,
-        help='Number of VCPUs from which an instance is large. A third of a '
-        'host is a good value.' + _SAME,
     ),
     cfg.IntOpt(
         'relocation_memory_mb',
@@ -124,7 +118,6 @@ def rules(options: Any) -> Rules:
         notice=options.relocation_notice,
         headroom=options.relocation_headroom,
         large_headroom=options.relocation_large_headroom,
-        large_vcpus=options.relocation_large_vcpus,
         most_memory_mb=options.relocation_memory_mb,
         ways={
             kind: read_way(text) or NOT

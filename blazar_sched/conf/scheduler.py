@@ -219,16 +219,6 @@ opts = [
         '0 disables the weigher. The metadata of a host aggregate can '
         'override this option.',
     ),
-    cfg.FloatOpt(
-        'expected_end_weight_multiplier',
-        default=0.0,
-        help='Multiplier of the ExpectedEndWeigher. With a positive value, an '
-        'instance without an end prefers hosts on which other instances will '
-        'probably run at least as long, before the next lease, as far as the '
-        'lifetimes of earlier instances of the same project and size tell. '
-        '0 disables the weigher. The metadata of a host aggregate can '
-        'override a value other than 0.',
-    ),
     *relocation.opts,
 ]
 

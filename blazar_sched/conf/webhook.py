@@ -20,15 +20,6 @@ opts = [
         '``event_type``. If it is not set, the API rejects reservations with '
         '``on_start`` or ``before_end`` set to ``webhook``.',
     ),
-    cfg.URIOpt(
-        'capacity_url',
-        schemes=['http', 'https'],
-        help='URL to which a change of a threshold is sent by HTTP POST, as '
-        'an object with the type of the notification in ``event_type`` and '
-        'its payload in ``payload``. The request is repeated until the URL '
-        'accepts it with a status of 2xx. If it is not set, no request is '
-        'sent.',
-    ),
     cfg.StrOpt(
         'secret',
         default='',

@@ -48,8 +48,7 @@ class Instance:
     moved: see domain.way. Only an instance that is moved has a path.
 
     `building` tells that nova-scheduler has chosen the host, and that Nova
-    does not name the host of the server yet. `created` is in epoch seconds, 0
-    if it is not known.
+    does not name the host of the server yet.
     """
 
     uuid: str
@@ -64,7 +63,6 @@ class Instance:
     path: tuple[Stay, ...] = ()
     movable: str = ''
     building: bool = False
-    created: int = 0
 
     @property
     def leaves_at(self) -> int:

@@ -32,6 +32,10 @@ IMAGE_PROPERTIES = {
     'hw_cpu_policy': 'hw:cpu_policy',
     'hw_mem_encryption': 'hw:mem_encryption',
 }
+# The VCPUs from which an instance is large: a third of a host of 96 VCPUs. The
+# cost of the headroom was measured with this number, see
+# doc/source/contributor/simulation.md.
+LARGE_VCPUS = 32
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -47,8 +51,7 @@ class Rules:
     :param notice: seconds from now on for which no headroom is kept
     :param headroom: the share of all hosts that instances outside of
         reservations leave free
-    :param large_headroom: the same for large instances
-    :param large_vcpus: the number of VCPUs from which an instance is large
+    :param large_headroom: the same for instances of LARGE_VCPUS or more
     :param most_memory_mb: the memory above which an instance is of the kind
         MEMORY, 0 for none
     :param ways: how an instance is moved by the kind of what it has; NOT for
@@ -62,7 +65,6 @@ class Rules:
     notice: int = 86400
     headroom: float = 0.05
     large_headroom: float = 0.15
-    large_vcpus: int = 32
     most_memory_mb: int = 0
     ways: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
@@ -89,7 +91,7 @@ class Rules:
 
         A large instance leaves no less than a small one.
         """
-        if amounts.get(inventory.VCPU, 0) < self.large_vcpus:
+        if amounts.get(inventory.VCPU, 0) < LARGE_VCPUS:
             return self.headroom
         return max(self.headroom, self.large_headroom)
 

@@ -18,7 +18,6 @@ from blazar_sched.domain import window
 from blazar_sched.domain.demand import PHYSICAL_HOST
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
-from blazar_sched.domain.lifetime_history import LifetimeHistory
 from blazar_sched.replica import record
 
 K = TypeVar('K', bound=Hashable)
@@ -32,7 +31,7 @@ Image = dict[record.Key, record.Entity | None]
 
 
 class Entities:
-    """The hosts, reservations, instances and lifetime histories by key.
+    """The hosts, reservations and instances by key.
 
     Allocations, of which there are very many, are kept in the indexes alone.
     """
@@ -41,7 +40,6 @@ class Entities:
         self.hosts: dict[str, Host] = {}
         self.reservations: dict[str, record.Reservation] = {}
         self.instances: dict[str, Instance] = {}
-        self.histories: dict[str, LifetimeHistory] = {}
         # The dedicated hosts, the hosts with a policy of their own for
         # unbounded instances, those whose policy is to relocate them, and the
         # hosts with closed windows.
@@ -74,7 +72,6 @@ class Entities:
             record.HOST: self.hosts,
             record.RESERVATION: self.reservations,
             record.INSTANCE: self.instances,
-            record.LIFETIME_HISTORY: self.histories,
         }
         # The latest time that advance() was given. As of that time: the
         # instances past the end of their present stay, and a heap with the

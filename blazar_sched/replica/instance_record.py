@@ -59,7 +59,6 @@ def make(
         preemptible=server.preemptible,
         claim=claim,
         movable=movable,
-        created=server.created,
     )
 
 

@@ -22,14 +22,12 @@ from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.instance import Stay
 from blazar_sched.domain.inventory import Inventory
-from blazar_sched.domain.lifetime_history import LifetimeHistory
 
 HOST = 'host'
 RESERVATION = 'reservation'
 ALLOCATION = 'allocation'
 INSTANCE = 'instance'
-LIFETIME_HISTORY = 'lifetime_history'
-KINDS = (HOST, RESERVATION, ALLOCATION, INSTANCE, LIFETIME_HISTORY)
+KINDS = (HOST, RESERVATION, ALLOCATION, INSTANCE)
 # The labels of most of the many reservations, in one object.
 _NO_LABELS: dict[str, str] = {}
 # The fields of a reservation that are left out where they are empty, as with
@@ -103,7 +101,7 @@ class Reservation:
         )
 
 
-Entity = Host | Reservation | Allocation | Instance | LifetimeHistory
+Entity = Host | Reservation | Allocation | Instance
 
 
 def _host(data: dict[str, Any]) -> Host:
@@ -152,16 +150,12 @@ _DECODE: dict[str, Callable[[dict[str, Any]], Entity]] = {
     RESERVATION: _reservation,
     ALLOCATION: lambda data: fields.build(Allocation, data),
     INSTANCE: _instance,
-    LIFETIME_HISTORY: lambda data: fields.build(
-        LifetimeHistory, {**data, 'counts': tuple(data['counts'])}
-    ),
 }
 _KIND = {
     Host: HOST,
     Reservation: RESERVATION,
     Allocation: ALLOCATION,
     Instance: INSTANCE,
-    LifetimeHistory: LIFETIME_HISTORY,
 }
 
 

@@ -29,7 +29,6 @@ from blazar_sched.replica.batch import entity_of
 from blazar_sched.replica.catalog import Catalog
 from blazar_sched.replica.entities import Entities
 from blazar_sched.replica.entities import Image
-from blazar_sched.replica.expected_ends import ExpectedEnds
 from blazar_sched.replica.indexes import Indexes
 
 # Entries that the index takes in one call, so that no call holds the GIL for
@@ -72,7 +71,6 @@ class Replica(Entities):
             self.hosts, accounting_, overcommit, group_limits
         )
         self.present = present.Present(self.hosts)
-        self.expected_ends = ExpectedEnds(self.present, self.histories)
         self.left_out = left_out.LeftOut()
         self.catalog = Catalog(self.indexes.main, self.hosts)
         # The reservations whose use may have changed; None for no reservation.
@@ -444,8 +442,6 @@ class Replica(Entities):
             for each in entity, self.instances.get(key):
                 if isinstance(each, Allocation | Instance):
                     self._drawn_on.add(each.reservation_id)
-                if isinstance(each, Instance):
-                    self.expected_ends.note_change(each.host)
             if kind == record.ALLOCATION:
                 self._drawn_on.add(None)
         self.keep(image)

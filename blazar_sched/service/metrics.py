@@ -257,13 +257,6 @@ LOOPS = Metric(
     'in seconds since 1970',
     ('loop',),
 )
-FREE = Metric(
-    prometheus_client.Gauge,
-    'blazar_sched_manager_threshold_free',
-    'Free hosts, or instances of a flavor, of each threshold when this '
-    'manager last compared the number; every manager reports the same number',
-    ('threshold_id', 'name'),
-)
 RESERVED = Metric(
     prometheus_client.Gauge,
     'blazar_sched_manager_reserved',
@@ -282,7 +275,7 @@ LOST = Metric(
 LOOKED_UP = (
     LEASES, DEGRADED, HOSTS, PATHS, WAITING, DUE, DUE_AGE, DATABASE_UP,
     DATABASE_SECONDS, HEADROOM, REVISION, REPLICA_REVISION, LEFT_OUT, LOOPS,
-    FREE, RESERVED, LOST,
+    RESERVED, LOST,
 )
 
 #: Every metric of the service and of nova-scheduler's workers.

@@ -27,7 +27,6 @@ from blazar_sched.conf import relocation as relocation_conf
 from blazar_sched.domain import duration
 from blazar_sched.domain import exception
 from blazar_sched.domain import inventory
-from blazar_sched.domain import lifetime_history
 from blazar_sched.domain import requirements
 from blazar_sched.domain import window
 from blazar_sched.domain.allocation import Allocation
@@ -35,7 +34,6 @@ from blazar_sched.domain.host import Host as ReservableHost
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.inventory import Inventory
 from blazar_sched.domain.lease import Lease
-from blazar_sched.domain.lifetime_history import LifetimeHistory
 from blazar_sched.domain.relocation import Rules
 from blazar_sched.domain.way import COLD
 from blazar_sched.domain.way import NOT
@@ -136,7 +134,6 @@ class Running:
     """A running instance; `kind` is None if a reservation has the instance.
 
     `since` is when the instance came to its host, `movable` how it is moved.
-    `created` is when the instance was created.
     """
 
     since: int
@@ -147,7 +144,6 @@ class Running:
     end: int = window.FOREVER
     kind: str | None = None
     movable: str = NOT
-    created: int = 0
 
 
 class _Feed:
@@ -219,7 +215,6 @@ class Cloud:
             host.uuid: set() for host in self.hosts[:pool]
         }
         self._running: dict[str, Running] = {}
-        self._histories: dict[str, LifetimeHistory] = {}
         # Every stay that is over.
         self._stays: list[RecordedStay] = []
         # The leases, with their allocations and the record of the reservation.
@@ -283,7 +278,7 @@ class Cloud:
             end = duration.end_after(self.now, asked.declared)
         self._arrive(id_, Running(
             self.now, self._by_uuid[chosen.uuid], vcpus, memory_mb, gpus,
-            end, asked.kind, asked.movable, self.now,
+            end, asked.kind, asked.movable,
         ))
         self._relieve(chosen.uuid)
         return True
@@ -296,23 +291,9 @@ class Cloud:
         self._depart(id_, gone)
         if self._is_tracked(gone.host):
             self._tell([(record.INSTANCE, id_, None)])
-            if gone.kind == trace.UNBOUNDED:
-                self._add_lifetime(gone)
         for allocation in tuple(gone.host.waiting):
             self._use(allocation)
         return True
-
-    def _add_lifetime(self, gone: Running) -> None:
-        size = {
-            inventory.VCPU: gone.vcpus, inventory.MEMORY_MB: gone.memory_mb
-        }
-        id_ = lifetime_history.id_of(lease.PROJECT, size)
-        history = lifetime_history.add(
-            self._histories.get(id_, LifetimeHistory(id_)),
-            [self.now - gone.created], self.now,
-        )
-        self._histories[id_] = history
-        self._tell([record.encode(history)])
 
     def _depart(self, id_: str, gone: Running) -> None:
         """Take an instance from its host."""
@@ -349,7 +330,7 @@ class Cloud:
                 **({lease.GPU: new.gpus} if new.gpus else {}),
             },
             new.end, reservation_id, new.kind == trace.PREEMPTIBLE,
-            movable=self._way(new), created=new.created,
+            movable=self._way(new),
         )
         if instance.movable:
             path = relocation.plan(

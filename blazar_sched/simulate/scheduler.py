@@ -28,7 +28,6 @@ from blazar_sched.simulate import lease
 from blazar_sched.simulate.policy import Policy
 from blazar_sched.weighers import base
 from blazar_sched.weighers import device
-from blazar_sched.weighers import expected_end
 from blazar_sched.weighers import lease_gap
 from blazar_sched.weighers import vacate_cost
 from blazar_sched.worker import filtering
@@ -161,7 +160,6 @@ class Scheduler:
             weighers.append(lease_gap.LeaseGapWeigher())
             weighers.append(vacate_cost.VacateCostWeigher())
             weighers.append(device.DeviceWeigher())
-            weighers.append(expected_end.ExpectedEndWeigher())
         self._weighers = weighers
 
     def choose(

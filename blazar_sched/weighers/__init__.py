@@ -12,7 +12,6 @@ def all_weighers() -> list[type]:
     """Return the weigher classes, for Nova's ``weight_classes``."""
     # Nova is needed only by callers of this function.
     from blazar_sched.weighers import device
-    from blazar_sched.weighers import expected_end
     from blazar_sched.weighers import lease_gap
     from blazar_sched.weighers import vacate_cost
 
@@ -20,5 +19,4 @@ def all_weighers() -> list[type]:
         lease_gap.LeaseGapWeigher,
         vacate_cost.VacateCostWeigher,
         device.DeviceWeigher,
-        expected_end.ExpectedEndWeigher,
     ]

@@ -37,10 +37,7 @@ from blazar_sched.worker import request
 from blazar_sched.worker import threads
 from tests import overriding
 
-WEIGHERS = [
-    'LeaseGapWeigher', 'VacateCostWeigher', 'DeviceWeigher',
-    'ExpectedEndWeigher',
-]
+WEIGHERS = ['LeaseGapWeigher', 'VacateCostWeigher', 'DeviceWeigher']
 FILTERS = ['ReservationFilter', 'LifetimeFilter']
 NOW = 1_900_000_000
 

@@ -8,7 +8,6 @@ import pytest
 
 from blazar_sched import filters
 from blazar_sched import weighers
-from blazar_sched.domain.instance import Instance
 from blazar_sched.replica import accounting
 from blazar_sched.replica import state
 from blazar_sched.replica import wire
@@ -103,38 +102,6 @@ def test_preemptible_goes_where_the_least_has_to_be_vacated(crowded):
     crowded.cloud.configure(vacate_cost_weight_multiplier=10.0)
 
     assert chosen(crowded, crowded.flavor(preemptible='true')) == 'c4'
-
-
-@pytest.fixture
-def learned(lab):
-    """Earlier servers lived for about three hours; c2 is in use for longer.
-
-    The lease on c3 begins before that.
-    """
-    lab.cloud.configure(unbounded='assume:1h')
-    lab.register(*lab.cloud.hosts)
-    lab.reserve('c3', start=2 * HOUR, end=2 * DAY)
-    one = lab.boot(host='c1')
-    asked = one['flavor']
-    ended = Instance(
-        one['id'], '', one['tenant_id'],
-        {'VCPU': asked['vcpus'], 'MEMORY_MB': asked['ram']},
-        created=lab.now - 3 * HOUR,
-    )
-    lab.ledger.commit(lambda tx: tx.add_lifetimes([ended] * 3, lab.now))
-    for name in ('c2', 'c3'):
-        lab.know(lab.boot(hints=lasting(HOUR), host=name), end=9 * HOUR)
-    return lab
-
-
-def test_unbounded_joins_who_probably_lives_as_long(learned):
-    """Nova's weighers, and the gaps before leases, prefer an empty host."""
-    learned.cloud.configure(expected_end_weight_multiplier=9.0)
-
-    assert chosen(learned) == 'c2'
-    assert chosen(learned, hints=lasting(HOUR)) == 'c3'
-    learned.cloud.configure(expected_end_weight_multiplier=0.0)
-    assert chosen(learned) == 'c4'
 
 
 def test_without_it_nova_decides(crowded):

@@ -35,7 +35,6 @@ from blazar_sched.service.events import transition
 from blazar_sched.service.ledger import instance
 from blazar_sched.service.ledger import reader
 from blazar_sched.service.ledger import tx
-from blazar_sched.service.manager import threshold
 from blazar_sched.service.resources import lifetime
 from blazar_sched.service.resources import on_hosts
 from blazar_sched.service.resources import vacating
@@ -66,7 +65,6 @@ from tests.simulation.features import RESIZES
 from tests.simulation.features import SERIES
 from tests.simulation.features import SHARING
 from tests.simulation.features import SPARES
-from tests.simulation.features import THRESHOLDS
 from tests.simulation.features import UNSEEN
 
 
@@ -603,28 +601,6 @@ def _cleaned_alone():
     )
 
 
-def _crossings_told_again():
-    """A crossing stays due once it is told."""
-    real = threshold.Thresholds._change
-
-    def change(self, old, values):
-        told = None in values.values()
-        return told or real(self, old, values)
-
-    return mock.patch.object(threshold.Thresholds, '_change', change)
-
-
-def _recoveries_forgotten():
-    """A threshold that is low stays low."""
-    real = threshold.Thresholds._change
-    return mock.patch.object(
-        threshold.Thresholds, '_change',
-        lambda self, old, values: values.get('low', True) and real(
-            self, old, values
-        ),
-    )
-
-
 def _series_not_rolled_on():
     """Only the request that creates a series books leases."""
     return mock.patch.object(
@@ -808,14 +784,6 @@ ALL = {
     'cleaned-together': Control(
         (CLEANING,), 'a_lease_is_apart', 0, _cleaned_alone,
         ('open_now', 'follow_together'),
-    ),
-    'crossings-told-once': Control(
-        (THRESHOLDS,), 'a_crossing_is_told_once', 0, _crossings_told_again,
-        ('create_threshold', 'create'),
-    ),
-    'recoveries-told': Control(
-        (THRESHOLDS,), 'was told as', 0, _recoveries_forgotten,
-        ('create_threshold', 'create'),
     ),
     'groups-are-limited': Control(
         (GROUPS,), 'no_group_has_more_than', 0, _groups_not_limited,

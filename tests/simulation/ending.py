@@ -3,14 +3,12 @@
 
 from blazar_sched.domain import states
 from blazar_sched.domain.window import FOREVER
-from blazar_sched.service.manager import threshold
 from tests.simulation import features
 from tests.simulation import looks
 from tests.simulation.actions import hosts
 from tests.simulation.cloud.migrations import VERIFY_RESIZE
 from tests.simulation.promises import lease_requests
 from tests.simulation.promises import registry
-from tests.simulation.promises import thresholds
 
 # The rounds in which everything must be done, and the seconds for events of
 # active leases that were given up.
@@ -39,10 +37,6 @@ def end(world):
     if world.ledger.offers(None):
         raise registry.Broken(f'still held: {world.ledger.offers(None)}')
     _clean_up(world)
-    if features.THRESHOLDS in world.features:
-        # Another manager may have claimed what it was to tell.
-        _pass(world, threshold.TRY_AGAIN + 60)
-        thresholds.check_told(world)
     _check_records(world)
     if world.cloud.leftovers():
         raise registry.Broken(f'left over: {world.cloud.leftovers()}')
@@ -74,9 +68,6 @@ def _pass(world, seconds):
     if features.REQUESTS in world.features:
         world.members[0].run(lambda m: m.lease_requests.step())
         lease_requests.check_first(world)
-    if features.THRESHOLDS in world.features:
-        world.members[0].run(lambda m: m.thresholds.step())
-        world.members[0].run(lambda m: m.thresholds.post())
     world.check()
 
 

@@ -43,8 +43,6 @@ OFFERS = 'offers'
 REQUESTS = 'requests'
 # Leases that recur.
 SERIES = 'series'
-# Numbers of free hosts below which the operator is told.
-THRESHOLDS = 'thresholds'
 # Time that is kept between leases.
 CLEANING = 'cleaning'
 # Hosts that are held back for leases that lose a host.
@@ -64,8 +62,8 @@ ALL = (
 # without such a feature do not depend on the feature.
 SHARES = {
     RELOCATION: 0.4, OFFERS: 0.4, MAINTENANCE: 0.3, REQUESTS: 0.3, SERIES: 0.3,
-    SPARES: 0.3, CLEANING: 0.3, THRESHOLDS: 0.3, RESIZES: 0.3,
-    FAULTS: 0.2, COLD: 0.4, LEAVING: 0.4, GROUPS: 0.2,
+    SPARES: 0.3, CLEANING: 0.3, RESIZES: 0.3, FAULTS: 0.2, COLD: 0.4,
+    LEAVING: 0.4, GROUPS: 0.2,
 }
 
 

@@ -7,7 +7,6 @@ import json
 from unittest import mock
 
 from blazar_sched.domain import exception
-from blazar_sched.service.bus import notifier
 from blazar_sched.service.clients import mail
 from blazar_sched.service.clients import receiver
 
@@ -24,15 +23,6 @@ class Told:
     lease_id: str
     key: str
     about: str
-
-
-@dataclasses.dataclass(frozen=True)
-class Crossing:
-    """A request to the webhook that says that a threshold was crossed."""
-
-    threshold_id: str
-    key: str
-    low: bool
 
 
 class Keystone:
@@ -59,13 +49,11 @@ class Outside:
     """A receiver of messages that fails now and then.
 
     :ivar told: the messages about ends of leases
-    :ivar crossings: the messages about thresholds
     """
 
     def __init__(self, luck, clock, tell):
         self.trouble = 0.0
         self.told = []
-        self.crossings = []
         self._luck = luck
         self._clock = clock
         self._tell = tell
@@ -87,10 +75,7 @@ class Outside:
 
     def _post(self, url, headers, body, *args, **kwargs):
         body, key = json.loads(body), headers['Idempotency-Key']
-        if 'payload' in body:
-            self._take_crossing(body, key)
-        else:
-            self._take(WEBHOOK, body['lease_id'], key, body['end_date'])
+        self._take(WEBHOOK, body['lease_id'], key, body['end_date'])
         return receiver.Answer(204)
 
     def _take(self, how, lease_id, key, about):
@@ -99,14 +84,6 @@ class Outside:
                 Told(int(self._clock()), how, lease_id, key, about)
             )
             self._tell(f'told by {how} that lease {lease_id} ends at {about}')
-
-    def _take_crossing(self, body, key):
-        with self._reached_at_times():
-            id_ = body['payload']['threshold_id']
-            low = body['event_type'] == notifier.CAPACITY_LOW
-            self.crossings.append(Crossing(id_, key, low))
-            self._tell(f'told that threshold {id_} is {"" if low else "not "}'
-                       f'low: {key}')
 
     @contextlib.contextmanager
     def _reached_at_times(self):

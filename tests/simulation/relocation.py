@@ -3,8 +3,10 @@
 
 import contextlib
 import dataclasses
+from unittest import mock
 
 from blazar_sched.domain import duration
+from blazar_sched.domain import relocation
 from blazar_sched.domain import window
 from tests import overriding
 from tests.simulation.cloud.migrations import VERIFY_RESIZE
@@ -52,7 +54,6 @@ def draw(random):
             'relocation_notice': random.choice((0, 60, 600)),
             'relocation_headroom': random.choice((0.0, 0.0, 0.05)),
             'relocation_large_headroom': random.choice((0.0, 0.0, 0.15)),
-            'relocation_large_vcpus': 4,
             'relocation_ways': {'disk': 'live'},
         },
         times=random.choice(((2, 15), (2, 15), (5, 40, 2 * lead))),
@@ -69,13 +70,16 @@ def configure(setting, conf):
 
 @contextlib.contextmanager
 def in_nova(setting):
-    """Set the options of nova-scheduler, which has one configuration."""
+    """Set the options of nova-scheduler, and which servers are large."""
     if setting is None:
         yield
         return
-    with overriding.options(**{
-        'unbounded': duration.RELOCATE, **setting.options,
-    }):
+    with (
+        mock.patch.object(relocation, 'LARGE_VCPUS', 4),
+        overriding.options(**{
+            'unbounded': duration.RELOCATE, **setting.options,
+        }),
+    ):
         yield
 
 

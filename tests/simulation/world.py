@@ -49,7 +49,6 @@ from tests.simulation.features import PREEMPTIBLE
 from tests.simulation.features import RELOCATION
 from tests.simulation.features import REQUESTS
 from tests.simulation.features import SERIES
-from tests.simulation.features import THRESHOLDS
 from tests.simulation.members import Bus
 from tests.simulation.members import Crash
 from tests.simulation.members import Member
@@ -77,12 +76,6 @@ CLEANING_TIME = 5
 SERIES_HORIZON = 3 * 3600
 
 
-def compare_thresholds(manager):
-    """Have a manager compare the thresholds, and tell what has changed."""
-    manager.thresholds.step()
-    manager.thresholds.post()
-
-
 # What the loops of a manager do in worlds with a feature.
 LOOPS = {
     LEAVING: lambda m: m.leavable_hosts.step(),
@@ -90,7 +83,6 @@ LOOPS = {
     PREEMPTIBLE: lambda m: m.clearing.step(),
     REQUESTS: lambda m: m.lease_requests.step(),
     SERIES: lambda m: m.series.step(),
-    THRESHOLDS: compare_thresholds,
 }
 
 
@@ -206,7 +198,6 @@ class World:
             ('api', 'auth_strategy', 'noauth'),
             ('email', 'smtp_host', 'localhost'),
             (webhook_conf.GROUP, 'url', 'http://localhost/'),
-            (webhook_conf.GROUP, 'capacity_url', 'http://localhost/'),
             ('manager', 'minutes_before_end_lease',
              weather.choice((0, 1, 1, 5, 5, 60))),
             ('manager', 'vacate_lead_time', weather.choice((0, 120, 600))),

@@ -48,7 +48,6 @@ LEFT_OUT = {'fanout', 'notifier', 'gauges'}
 HOOKS = '192.0.2.0/28'
 # The most series that have no end.
 MAX_ENDLESS = 10
-THRESHOLD = {'name': 'hosts', 'below': 600}
 
 
 class Bus:
@@ -99,7 +98,6 @@ class Year:
             (None, 'transport_url', 'fake://'),
             ('api', 'auth_strategy', 'noauth'),
             ('webhook', 'allowed_networks', [HOOKS]),
-            ('manager', 'capacity_threshold', [json.dumps(THRESHOLD)]),
             *(('manager', *each) for each in options.items()),
         ):
             self.conf.set_override(name, value, group)

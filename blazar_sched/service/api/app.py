@@ -28,13 +28,9 @@ class RequestChecks:
             raise falcon.HTTPBadRequest(
                 description='the path or query has a NUL character'
             )
-        known = (
-            (falcon.MEDIA_JSON, media.CSV) if req.path in routes.WITH_CSV
-            else (falcon.MEDIA_JSON,)
-        )
-        if not any(map(req.client_accepts, known)):
+        if not req.client_accepts_json:
             raise falcon.HTTPNotAcceptable(
-                description=f'Accept must allow {" or ".join(known)}'
+                description='Accept must allow application/json'
             )
         if (
             req.method not in ('GET', 'HEAD')

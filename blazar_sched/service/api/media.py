@@ -1,15 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Media types, a strict JSON reader for request bodies, and CSV of lists.
+"""Media types, and a strict JSON reader for request bodies.
 
 The standard reader accepts NaN, numbers beyond any float, the last of several
 equal keys, and texts that no database stores. This reader refuses all of
 them, so that a body means the same to every reader.
 """
 
-from collections.abc import Iterable
-from collections.abc import Mapping
-import csv
-import io
 import json
 import math
 import re
@@ -17,7 +13,6 @@ from typing import Any
 
 import falcon
 
-CSV = 'text/csv'
 # PostgreSQL cannot store NUL; no database can store half a surrogate pair.
 UNSTORABLE = re.compile('[\0\ud800-\udfff]')
 # A number of 64 bits has no more digits than this, with its sign.
@@ -75,18 +70,6 @@ class StrictJSON(falcon.media.BaseHandler):
         return falcon.HTTPContentTooLarge(
             description=f'the request body is longer than {self._limit} bytes'
         )
-
-
-def as_csv(rows: Iterable[Mapping[str, Any]], names: list[str]) -> str:
-    """Return rows as CSV (RFC 4180), below a line with the names.
-
-    A value that a row does not have is empty.
-    """
-    text = io.StringIO()
-    writer = csv.DictWriter(text, names, restval='')
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
 
 
 def loads(body: bytes) -> Any:

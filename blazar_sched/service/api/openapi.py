@@ -15,7 +15,6 @@ from microversion_parse import Version
 
 from blazar_sched.domain import exception
 from blazar_sched.service.api import errors
-from blazar_sched.service.api import media
 from blazar_sched.service.api import microversion
 from blazar_sched.service.api.field import Field
 from blazar_sched.service.api.field import INTEGER
@@ -208,10 +207,7 @@ def _success(route: Route) -> Document:
         return {'description': 'Success'}
     return {
         'description': 'Success',
-        'content': {
-            JSON: {'schema': route.answer.schema()},
-            **({media.CSV: {'schema': _TEXT}} if route.answer.csv else {}),
-        },
+        'content': {JSON: {'schema': route.answer.schema()}},
         **({'headers': _TAG} if route.tagged else {}),
     }
 

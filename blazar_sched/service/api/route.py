@@ -35,7 +35,6 @@ class Answer:
     :param key: the field of the body with the object, '' if the object is the
         body
     :param many: whether the field has a list of objects
-    :param csv: whether the list is also shown as CSV, to who prefers CSV
     :param as_is: whether handlers return the whole body
     :param more: the schemas of further fields, which may be absent
     """
@@ -43,7 +42,6 @@ class Answer:
     shown: Object | None
     key: str = ''
     many: bool = False
-    csv: bool = False
     as_is: bool = False
     more: dict[str, Schema] = dataclasses.field(default_factory=dict)
 

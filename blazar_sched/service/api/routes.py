@@ -13,10 +13,8 @@ import functools
 import itertools
 import re
 import types
-from typing import Any
 
 import falcon
-from microversion_parse import Version
 from oslo_context import context
 
 from blazar_sched.domain import exception
@@ -33,7 +31,6 @@ from blazar_sched.service.api import lease
 from blazar_sched.service.api import lease_request
 from blazar_sched.service.api import limit
 from blazar_sched.service.api import maintenance
-from blazar_sched.service.api import media
 from blazar_sched.service.api import microversion
 from blazar_sched.service.api import offer
 from blazar_sched.service.api import openapi
@@ -111,11 +108,6 @@ def of(running: Sequence[str] | None = None) -> tuple[Route, ...]:
 # The routes of a service that runs every part.
 ROUTES = of()
 
-# The paths whose lists are also shown as CSV.
-WITH_CSV = {
-    route.path for route in ROUTES if route.answer and route.answer.csv
-}
-
 
 def add_to(
     app: errors.App, routes: Iterable[Route], manager: Manager,
@@ -183,27 +175,9 @@ def _responder(
             resp.set_header('Retry-After', str(found.retry_after))
             found = found.body
         if route.answer is not None:
-            _show(route.answer, found, version, req, resp)
+            resp.media = route.answer.show(found, version)
 
     return respond
-
-
-def _show(
-    answer: Answer, found: Any, version: Version, req: falcon.Request,
-    resp: falcon.Response,
-) -> None:
-    """Set the body of a response, in the media type that the client prefers.
-    """
-    body = answer.show(found, version)
-    resp.media = body
-    if not answer.csv or answer.shown is None:
-        return
-    resp.append_header('Vary', 'Accept')
-    if req.client_prefers((falcon.MEDIA_JSON, media.CSV)) == media.CSV:
-        resp.content_type = f'{media.CSV}; charset=utf-8'
-        resp.text = media.as_csv(
-            body[answer.key], list(answer.shown.noun(version)['properties'])
-        )
 
 
 def _authorize(

@@ -20,8 +20,7 @@ def list_usage(req: falcon.Request, caller: Caller) -> list[listing.Item]:
     """Report what reservations have reserved and used, in hours.
 
     The report has the days that start in the window. An administrator gets
-    the usage of all projects. The usage is kept after leases are deleted. A
-    client whose Accept header prefers text/csv gets the report as CSV.
+    the usage of all projects. The usage is kept after leases are deleted.
     """
     asked = listing.text(req, 'project_id', schemas.MAX_TEXT)
     return caller.manager.list_usage(
@@ -48,7 +47,7 @@ ROUTES = (
     Route(
         'GET', '/v1/reports/usage', list_usage,
         Rule('blazar:usage:get', PROJECT_READER_OR_ADMIN),
-        Answer(USAGE, 'usage', many=True, csv=True), since=microversion.V1_1,
+        Answer(USAGE, 'usage', many=True), since=microversion.V1_1,
         query=schemas.QUERY,
     ),
 )

@@ -31,7 +31,6 @@ from blazar_sched.domain.maintenance import Maintenance
 from blazar_sched.domain.notification import Notification
 from blazar_sched.domain.notification import Payload
 from blazar_sched.domain.series import Series
-from blazar_sched.domain.threshold import Threshold
 from blazar_sched.domain.usage import Usage
 from blazar_sched.service import loop
 from blazar_sched.service.bus import payload as payloads
@@ -90,9 +89,6 @@ OF_PROJECTS = (
     SERIES_FAILED, REQUEST_CREATE, REQUEST_BOOK, REQUEST_MOVE, REQUEST_LAPSE,
     REQUEST_DELETE, OFFER_WAIT, OFFER_APPROVE, OFFER_REFUSE,
 )
-# The number of free hosts or instances is below a threshold, and no longer.
-CAPACITY_LOW = 'capacity.low'
-CAPACITY_RECOVERED = 'capacity.recovered'
 HOST_FAILURE = 'host.failure'
 HOST_RECOVERY = 'host.recovery'
 # A server uses capacity that is promised to leases, though no filter passed
@@ -122,10 +118,10 @@ MAX_WAITING = 10_000
 # What the log shows of a payload, and what a notification contains of the
 # context of the request that has caused it, as far as there is one: no token.
 _LOGGED = (
-    'lease_id', 'series_id', 'request_id', 'threshold_id', 'host_id',
-    'instance_id', 'name', 'project_id', 'user_id', 'start_date', 'end_date',
-    'status', 'degraded', 'hypervisor_hostname', 'target_hypervisor_hostname',
-    'needs_approval', 'approved_by',
+    'lease_id', 'series_id', 'request_id', 'host_id', 'instance_id', 'name',
+    'project_id', 'user_id', 'start_date', 'end_date', 'status', 'degraded',
+    'hypervisor_hostname', 'target_hypervisor_hostname', 'needs_approval',
+    'approved_by',
 )
 _CONTEXT = (
     'request_id', 'global_request_id', 'user_id', 'project_id', 'roles',
@@ -171,12 +167,6 @@ class Notifier(loop.Looped):
     def notify(self, notification: Notification) -> None:
         """Queue a notification of a change that was committed."""
         self._put(notification.event_type, notification.payload())
-
-    def threshold(self, threshold: Threshold) -> None:
-        """Queue a notification that a threshold was crossed."""
-        self._put(
-            threshold_event(threshold), payloads.threshold(threshold)
-        )
 
     def host(self, event_type: str, host: Host) -> None:
         """Queue a notification of a host, with an `event_type` from above."""
@@ -300,8 +290,3 @@ def _of_lease(
         tx.notifications.append(
             Notification(event_type, lease.project_id, payload)
         )
-
-
-def threshold_event(threshold: Threshold) -> str:
-    """Return the event type of the last change of a threshold."""
-    return CAPACITY_LOW if threshold.low else CAPACITY_RECOVERED

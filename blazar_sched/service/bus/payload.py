@@ -20,7 +20,6 @@ from blazar_sched.domain.maintenance import Maintenance
 from blazar_sched.domain.reservation import as_blazar
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.series import Series
-from blazar_sched.domain.threshold import Threshold
 from blazar_sched.domain.usage import DAY
 from blazar_sched.domain.usage import Usage
 
@@ -142,21 +141,6 @@ def usage(usages: Sequence[Usage]) -> dict[str, Any]:
             for name in ('reserved', 'used')
         },
         'late': max(each.late for each in usages) / 3600,
-    }
-
-
-def threshold(threshold: Threshold) -> dict[str, Any]:
-    """Return the payload of a notification of a threshold."""
-    return {
-        'threshold_id': threshold.id,
-        'name': threshold.name,
-        'project_id': threshold.project_id,
-        'resource_properties': threshold.resource_properties,
-        'flavor_id': threshold.flavor_id,
-        'below': threshold.below,
-        'within': threshold.within,
-        'free': threshold.free,
-        'since': _date(threshold.since),
     }
 
 

@@ -35,13 +35,10 @@ MAX_ANSWER = 65536
 MAX_REASON = 500
 # The most tries to notify the service of what has happened.
 TRIES = 2
-CHECK_CREATE = 'check_create'
-CHECK_UPDATE = 'check_update'
-ON_END = 'on_end'
-# A service that has no such endpoint would only log errors: these two have no
-# place under the base endpoint.
-COMMIT_CREATE = 'commit_create'
-COMMIT_UPDATE = 'commit_update'
+# Blazar's paths, and two of StackHPC's Blazar, which other services do not
+# have.
+CHECK_CREATE, CHECK_UPDATE, ON_END = 'check-create', 'check-update', 'on-end'
+COMMIT_CREATE, COMMIT_UPDATE = 'create', 'update'
 # The answer's text is only logged: it may not be meant for the user.
 DENIED = 'the external service denied the request'
 _YES = 204
@@ -54,29 +51,23 @@ Document = dict[str, Any]
 
 
 class ExternalServiceFilter(base.Filter):
-    """A filter that asks the service; a question without endpoint is skipped.
+    """A filter that asks the service.
 
-    :raises ValueError: if there is no endpoint at all
+    :raises ValueError: if the base endpoint is not set
     """
+
+    is_external = True
+    handles_end = True
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         super().__init__(conf)
         self._keystone = conf[keystone_conf.GROUP]
-        self._endpoints = {
-            name: endpoint
-            for name in (
-                CHECK_CREATE, CHECK_UPDATE, ON_END,
-                COMMIT_CREATE, COMMIT_UPDATE,
-            )
-            if (endpoint := self._endpoint(name))
-        }
-        if not self._endpoints:
+        self._base: str = self._conf.external_service_base_endpoint or ''
+        if not self._base:
             raise ValueError(
                 'ExternalServiceFilter needs [enforcement] '
                 'external_service_base_endpoint'
             )
-        self.is_external = self._endpoints.keys() != {ON_END}
-        self.handles_end = ON_END in self._endpoints
 
     def check_external(
         self,
@@ -98,6 +89,8 @@ class ExternalServiceFilter(base.Filter):
         held: base.Resources,
         current: base.Resources,
     ) -> None:
+        if not self._conf.external_service_commits:
+            return
         question = COMMIT_UPDATE if request.current else COMMIT_CREATE
         self._tell(question, request.lease, held, _also(request, current))
 
@@ -119,13 +112,6 @@ class ExternalServiceFilter(base.Filter):
                 failed = e
         raise failed
 
-    def _endpoint(self, name: str) -> str | None:
-        own: str | None = self._conf[f'external_service_{name}_endpoint']
-        shared = self._conf.external_service_base_endpoint
-        if own or not shared or name in (COMMIT_CREATE, COMMIT_UPDATE):
-            return own
-        return f'{shared.rstrip("/")}/{name.replace("_", "-")}'
-
     def _post(
         self,
         question: str,
@@ -133,8 +119,6 @@ class ExternalServiceFilter(base.Filter):
         held: base.Resources,
         also: Document,
     ) -> None:
-        if question not in self._endpoints:
-            return
         body = json.dumps({
             'context': self._context(lease),
             'lease': _lease(lease, held),
@@ -146,8 +130,8 @@ class ExternalServiceFilter(base.Filter):
         }
         try:
             answer = receiver.post(
-                self._endpoints[question], headers, body, TIMEOUT,
-                most=MAX_ANSWER,
+                f'{self._base.rstrip("/")}/{question}', headers, body,
+                TIMEOUT, most=MAX_ANSWER,
             )
         except exception.Unavailable as e:
             raise exception.Unavailable(

@@ -30,7 +30,6 @@ def from_row(row: Any) -> Instance:
         path=tuple(Stay(*stay) for stay in row.path or ()),
         movable=row.movable,
         building=row.building,
-        created=row.created,
     )
 
 

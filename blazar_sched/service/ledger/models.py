@@ -250,25 +250,6 @@ class Maintenance(Base):
     updated_at: orm.Mapped[int | None]
 
 
-class Threshold(Base):
-    """A threshold of the capacity, and when its notifications are due."""
-
-    __tablename__ = 'threshold'
-
-    id: orm.Mapped[str] = orm.mapped_column(Id, primary_key=True)
-    name: orm.Mapped[str]
-    project_id: orm.Mapped[str]
-    resource_properties: orm.Mapped[str] = orm.mapped_column(Text)
-    flavor_id: orm.Mapped[str | None]
-    below: orm.Mapped[int]
-    within: orm.Mapped[int]
-    low: orm.Mapped[bool]
-    since: orm.Mapped[int]
-    free: orm.Mapped[int]
-    notify_at: orm.Mapped[int | None]
-    post_at: orm.Mapped[int | None]
-
-
 class Webhook(Base):
     """A webhook; `waiting` and `waiting_bytes` are of its deliveries."""
 
@@ -552,15 +533,6 @@ class Instance(Base):
     path: orm.Mapped[list[tuple[str, int, int]] | None]
     movable: orm.Mapped[str]
     building: orm.Mapped[bool]
-    created: orm.Mapped[int]
-
-
-class LifetimeHistory(Base):
-    __tablename__ = 'lifetime_history'
-
-    id: orm.Mapped[str] = orm.mapped_column(primary_key=True)
-    counts: orm.Mapped[list[int]]
-    ended_at: orm.Mapped[int] = orm.mapped_column(index=True)
 
 
 class Flavor(Base):

@@ -21,7 +21,6 @@ from blazar_sched.service.ledger import series
 from blazar_sched.service.ledger import shelved_server
 from blazar_sched.service.ledger import snapshot
 from blazar_sched.service.ledger import statistics
-from blazar_sched.service.ledger import threshold
 from blazar_sched.service.ledger import timeline
 from blazar_sched.service.ledger import trust
 from blazar_sched.service.ledger import usage
@@ -50,7 +49,6 @@ class Reader(
     series.Reads,
     shelved_server.Reads,
     snapshot.Reads,
-    threshold.Reads,
     timeline.Reads,
     trust.Reads,
     use.Reads,

@@ -20,7 +20,6 @@ from blazar_sched.service.ledger.models import Maintenance
 from blazar_sched.service.ledger.models import PastAllocation
 from blazar_sched.service.ledger.models import Reservation
 from blazar_sched.service.ledger.models import Series
-from blazar_sched.service.ledger.models import Threshold
 
 _OVER = (states.LEASE_TERMINATED, states.LEASE_ERROR)
 
@@ -57,10 +56,8 @@ def _others(
     """Yield the other tables, each with the condition of what is over.
 
     A lease request is kept as long as its lease, which may be flexible, and a
-    series as long as it has leases or occurrences to come. A threshold that
-    was last crossed before is deleted, configured or not: the threshold is
-    notified again if its number is still low. The hosts that a lease had and
-    has left are forgotten, too, if the lease goes on.
+    series as long as it has leases or occurrences to come. The hosts that a
+    lease had and has left are forgotten, too, if the lease goes on.
     """
     yield LeaseRequest, sa.and_(
         LeaseRequest.status != states.REQUEST_WAITING,
@@ -68,7 +65,6 @@ def _others(
         ~sa.exists().where(Lease.id == LeaseRequest.lease_id),
     )
     yield Maintenance, Maintenance.end < before
-    yield Threshold, Threshold.since < before
     yield PastAllocation, PastAllocation.end < before
     # Local times are up to a day from UTC.
     day = datetime.datetime.fromtimestamp(before - 86400, datetime.UTC)

@@ -32,7 +32,6 @@ from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import change
 from blazar_sched.service.ledger import host
 from blazar_sched.service.ledger import instance
-from blazar_sched.service.ledger import lifetime_history
 from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger import reservation
 
@@ -72,11 +71,6 @@ _RECORDS: dict[str, tuple[Any, Any, Callable[[Any], record.Entity]]] = {
         sa.select(models.Instance),
         models.Instance.uuid,
         instance.from_row,
-    ),
-    record.LIFETIME_HISTORY: (
-        sa.select(models.LifetimeHistory),
-        models.LifetimeHistory.id,
-        lifetime_history.from_row,
     ),
 }
 

@@ -24,7 +24,6 @@ from blazar_sched.service.ledger import idempotency
 from blazar_sched.service.ledger import instance
 from blazar_sched.service.ledger import lease
 from blazar_sched.service.ledger import lease_request
-from blazar_sched.service.ledger import lifetime_history
 from blazar_sched.service.ledger import maintenance
 from blazar_sched.service.ledger import property
 from blazar_sched.service.ledger import reader
@@ -32,7 +31,6 @@ from blazar_sched.service.ledger import reservation
 from blazar_sched.service.ledger import retention
 from blazar_sched.service.ledger import series
 from blazar_sched.service.ledger import shelved_server
-from blazar_sched.service.ledger import threshold
 from blazar_sched.service.ledger import trust
 from blazar_sched.service.ledger import usage
 from blazar_sched.service.ledger import webhook
@@ -51,14 +49,12 @@ class Tx(
     instance.Writes,
     lease.Writes,
     lease_request.Writes,
-    lifetime_history.Writes,
     maintenance.Writes,
     property.Writes,
     reservation.Writes,
     retention.Writes,
     series.Writes,
     shelved_server.Writes,
-    threshold.Writes,
     trust.Writes,
     usage.Writes,
     webhook.Writes,

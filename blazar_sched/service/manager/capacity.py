@@ -106,26 +106,7 @@ class Capacity:
         self, project_id: str, demand: Demand, window: Window, now: int
     ) -> int:
         """Return how many hosts or instances of a demand are free."""
-        return self._count(_of_demand(project_id, demand), window, now)
-
-    def count(
-        self,
-        project_id: str,
-        seconds: int,
-        resource_properties: str = '',
-        flavor_id: str | None = None,
-    ) -> int:
-        """Return how many hosts, or instances of a flavor, are free from now.
-
-        :param seconds: for how long they must be free, 0 for the present
-            second
-        :raises InvalidInput: as `get`
-        """
-        now = int(self._clock())
-        query = self._query(project_id, resource_properties, flavor_id)
-        return self._count(query, Window(now, now + max(1, seconds)), now)
-
-    def _count(self, query: '_HostQuery', window: Window, now: int) -> int:
+        query = _of_demand(project_id, demand)
         snapshot = self._ledger.read_replica(
             lambda replica: query.read(replica, window, now)
         )

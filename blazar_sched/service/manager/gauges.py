@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from oslo_config import cfg
 from prometheus_client import core
 
-from blazar_sched.domain.threshold import Threshold
 from blazar_sched.replica import state
 from blazar_sched.service import loop
 from blazar_sched.service import metrics
@@ -35,7 +34,6 @@ class Gauges(loop.Looped):
     :param clock: returns the time in epoch seconds
     :param monotonic: returns monotonic seconds
     :param loops: returns the loops of the manager, once they exist
-    :param thresholds: returns the thresholds, each with its number
     :param reserved: returns the amounts that are reserved, by project and
         resource class
     """
@@ -48,7 +46,6 @@ class Gauges(loop.Looped):
         clock: Callable[[], float],
         monotonic: Callable[[], float],
         loops: Callable[[], Iterable[loop.Loop]],
-        thresholds: Callable[[], Mapping[Threshold, int]],
         reserved: Callable[[], Mapping[tuple[str, ...], float]],
     ) -> None:
         self._conf = conf
@@ -57,7 +54,6 @@ class Gauges(loop.Looped):
         self._clock = clock
         self._monotonic = monotonic
         self._loops = loops
-        self._thresholds = thresholds
         self._reserved = reserved
         # What was read, with the times at the begin and the end of the read.
         self._read: tuple[Statistics, float, float] | None = None
@@ -93,13 +89,6 @@ class Gauges(loop.Looped):
         yield _gauge(
             metrics.LOOPS,
             {(each.name,): each.succeeded_at for each in self._loops()},
-        )
-        yield _gauge(
-            metrics.FREE,
-            {
-                (each.id, each.name): free
-                for each, free in self._thresholds().items()
-            },
         )
         yield _gauge(metrics.RESERVED, self._reserved())
         replica = self._ledger.replica

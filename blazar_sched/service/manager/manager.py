@@ -50,7 +50,6 @@ from blazar_sched.service.manager import capacity
 from blazar_sched.service.manager import endpoint
 from blazar_sched.service.manager import gauges
 from blazar_sched.service.manager import product
-from blazar_sched.service.manager import threshold
 from blazar_sched.service.manager import timeline
 from blazar_sched.service.manager.running import Running
 from blazar_sched.service.metrics import Metrics
@@ -132,8 +131,7 @@ class Manager:
         )
         self.gauges = gauges.Gauges(
             conf, self.ledger, self.notifier, self.clock, monotonic,
-            lambda: self._loops, lambda: self.thresholds.free,
-            lambda: self.usages.reserved,
+            lambda: self._loops, lambda: self.usages.reserved,
         )
         self.metrics.registry.register(self.gauges)
         self.services = self._make_services(nova, placement, neutron, keystone)
@@ -216,10 +214,6 @@ class Manager:
         self.capacity = capacity.Capacity(self.ledger, drivers, self.clock)
         self.products = product.Products(
             conf, self.ledger, drivers, self.capacity, self.clock
-        )
-        self.thresholds = threshold.Thresholds(
-            conf, self.ledger, self.capacity, self.notifier, self.clock,
-            self.metrics,
         )
         self.webhooks = webhook.Webhooks(
             conf, self.ledger, self.clock, monotonic, pool
@@ -308,7 +302,6 @@ class Manager:
             self.clearing,
             self.series,
             self.lease_requests,
-            self.thresholds,
             self.webhooks,
             self.usages,
             self.runner,

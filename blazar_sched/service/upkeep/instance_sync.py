@@ -363,10 +363,9 @@ class Instances:
             ]
             of_servers = self._lifetimes.write(tx, current, now)
             written = of_servers, self._lifetimes.forget(tx, gone)
-            ended = [known[uuid] for uuid in gone if uuid in known]
-            tx.add_lifetimes(ended, now)
-            for each in ended:
-                tx.delete_instance(each.uuid)
+            for uuid in gone:
+                if uuid in known:
+                    tx.delete_instance(uuid)
             changed = _put(
                 tx, view.nodes, current, now, rules, of_servers.over
             )

@@ -20,9 +20,7 @@ def options():
     return (
         '[enforcement]\n'
         'enabled_filters = MaxLeaseDurationFilter,MaxHorizonFilter,'
-        'MaxLeasesFilter,MaxSizeFilter,MaxResourcesFilter,'
-        'ExternalServiceFilter\n'
-        'external_service_on_end_endpoint = http://127.0.0.1:1\n'
+        'MaxLeasesFilter,MaxSizeFilter,MaxResourcesFilter\n'
         'max_lease_duration = 86400\n'
         'max_leases_per_project = 2\n'
         'max_instances_per_project = 5\n'

@@ -190,7 +190,6 @@ def test_db_purge_wants_a_day_of_the_past(config, day, said):
         (('--dry-run',), 'Would delete from the table lease: 0\n'
          'Would delete from the table lease_request: 0\n'
          'Would delete from the table maintenance: 0\n'
-         'Would delete from the table threshold: 0\n'
          'Would delete from the table past_allocation: 0\n'
          'Would delete from the table series: 0\n'),
     ],

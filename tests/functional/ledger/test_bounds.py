@@ -25,7 +25,6 @@ OTHERWISE = {
     'instance': 'the servers of Nova',
     'ledger': 'one row',
     'ledger_change': '[manager] changes_kept',
-    'lifetime_history': 'ledger.lifetime_history.MAX_HISTORIES',
     'shelved_server': 'the servers of Nova',
     'reserved_day': '[manager] keep_usage',
     'usage_day': '[manager] keep_usage',

@@ -92,10 +92,13 @@ def test_the_rows_of_the_first_tables_are_kept(
     """What nothing uses is dropped."""
     settings = migrations._settings()
     quote = database.dialect.identifier_preparer.quote_identifier
+    tables = {'lifetime_history', 'threshold'}
     views = {'change', 'usage'}
     with database.connect() as connection:
         settings.attributes['connection'] = connection
         command.upgrade(settings, '0011_0005_deleted_series')
+        for name in tables:
+            connection.exec_driver_sql(f'CREATE TABLE {name} (id INT)')
         for name in views:
             connection.exec_driver_sql(
                 f'CREATE VIEW {quote(name)} AS SELECT id FROM ledger'
@@ -107,7 +110,9 @@ def test_the_rows_of_the_first_tables_are_kept(
     assert store.upgrade()[0] == '0011_0005_deleted_series'
     assert store.leases() == [lease]
     found = sa.inspect(database)
-    assert not views & {*found.get_view_names()}
+    assert not {*tables, *views} & {
+        *found.get_table_names(), *found.get_view_names()
+    }
 
 
 def test_keys_are_kept(store, database, nouns, host):

@@ -9,7 +9,6 @@ import pytest
 from blazar_sched.domain import states
 from blazar_sched.domain.maintenance import Maintenance
 from blazar_sched.domain.series import Series
-from blazar_sched.domain.threshold import Threshold
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.service.ledger import ledger
 
@@ -147,7 +146,7 @@ def test_purge_deletes_series_and_maintenances_that_are_over(store, nouns):
     store.commit(work)
     assert store.count_over(ENDED * DAY) == {
         'lease': 0, 'lease_request': 0, 'maintenance': 1, 'series': 1,
-        'threshold': 0, 'past_allocation': 0,
+        'past_allocation': 0,
     }
     assert list(store.purge(ENDED * DAY)) == []
     assert [each.id for each in store.maintenances()] == ['later']
@@ -186,34 +185,17 @@ def test_purge_forgets_the_hosts_that_a_lease_left_long_ago(store, nouns):
     assert left() == {second.uuid, third.uuid}
 
 
-def test_purge_deletes_thresholds_that_were_crossed_long_ago(store):
-    """They may not be configured any more."""
-    old, new = (
-        Threshold(id_, 'hosts', '', '[]', None, 5, 0)
-        for id_ in ('old', 'new')
-    )
-    for each, since in ((old, ENDED), (new, ENDED + 1)):
-        store.write(lambda tx, each=each, since=since: tx.change_threshold(
-            each, {'low': True, 'since': since}
-        ))
-    assert store.count_over(ENDED + 1)['threshold'] == 1
-    assert list(store.purge(ENDED + 1)) == []
-    assert [each.id for each in store.thresholds()] == ['new']
-
-
 def test_what_ended_besides_leases_is_deleted_in_slices(store, monkeypatch):
     """No commit waits for the deletion of more than a slice."""
     for n in range(7):
-        each = Threshold(f'{n}', 'hosts', '', '[]', None, 5, 0)
-        store.write(lambda tx, each=each: tx.change_threshold(
-            each, {'low': True, 'since': ENDED}
-        ))
+        each = Maintenance(f'{n}', 'power', '', 0, ENDED)
+        store.commit(lambda tx, each=each: tx.put_maintenance(each))
     left = []
     write = store.write
 
     def counted(work):
         result = write(work)
-        left.append(len(store.thresholds()))
+        left.append(len(store.maintenances()))
         return result
 
     monkeypatch.setattr(store, 'write', counted)

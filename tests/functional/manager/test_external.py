@@ -12,7 +12,6 @@ from oslo_context import context
 from oslo_context import fixture
 import pytest
 
-from blazar_sched.domain import duration
 from blazar_sched.domain import exception
 from blazar_sched.domain import window
 from blazar_sched.domain.floating_ip import FloatingIP
@@ -250,11 +249,7 @@ class TestCommits:
 
     @pytest.fixture
     def conf(self, conf, service):
-        for name in ('create', 'update'):
-            conf.set_override(
-                f'external_service_commit_{name}_endpoint',
-                f'{service.url}/{name}', 'enforcement',
-            )
+        conf.set_override('external_service_commits', True, 'enforcement')
         return conf
 
     def test_a_lease_is_told_after_its_commit_and_before_its_end(
@@ -269,11 +264,11 @@ class TestCommits:
             path, document, _ = service.next()
             told[path] = document
         assert [path for path in told if 'check' not in path] == [
-            '/create', '/update', '/policy/on-end'
+            '/policy/create', '/policy/update', '/policy/on-end'
         ]
-        assert told['/create'] == told['/policy/check-create']
-        assert told['/update'] == told['/policy/check-update']
-        ended, updated = told['/policy/on-end'], told['/update']
+        assert told['/policy/create'] == told['/policy/check-create']
+        assert told['/policy/update'] == told['/policy/check-update']
+        ended, updated = told['/policy/on-end'], told['/policy/update']
         assert ended['lease']['resource_requests'] == (
             updated['current_lease']['resource_requests']
         )
@@ -291,11 +286,11 @@ class TestCommits:
         world.manager.enforcement._pool.shutdown()
         asked = [path for path, _, _ in service.questions()]
         assert sorted(zip(asked, service.ids, strict=True)) == [
-            ('/create', 'req-1'),
             ('/policy/check-create', 'req-1'),
             ('/policy/check-update', 'all'),
+            ('/policy/create', 'req-1'),
             ('/policy/on-end', 'req-3'),
-            ('/update', 'all'),
+            ('/policy/update', 'all'),
         ]
 
     def test_what_is_not_written_is_not_told(self, world, service):
@@ -308,7 +303,7 @@ class TestCommits:
         assert world.leases.create(values, 'k') == first
         world.manager.enforcement._pool.shutdown()
         assert [path for path, _, _ in service.questions()] == (
-            ['/policy/check-create'] * 3 + ['/create']
+            ['/policy/check-create'] * 3 + ['/policy/create']
         )
 
     def test_a_service_that_fails_then_keeps_the_lease(
@@ -317,7 +312,7 @@ class TestCommits:
         service.answers += [(204, ''), (403, ''), (500, '')]
         lease = world.create()
         assert [service.next()[0] for _ in range(3)] == [
-            '/policy/check-create', '/create', '/create'
+            '/policy/check-create', '/policy/create', '/policy/create'
         ]
         world.manager.enforcement._pool.shutdown()
         assert world.ledger.leases() == [lease]
@@ -608,37 +603,6 @@ class TestOnEnd:
         assert service.questions() == []
 
 
-class TestSeries:
-    """A service that is only told of the ends of leases allows series."""
-
-    @pytest.fixture
-    def conf(self, conf, service):
-        conf.clear_override('external_service_base_endpoint', 'enforcement')
-        conf.set_override(
-            'external_service_on_end_endpoint', f'{service.url}/over',
-            'enforcement',
-        )
-        return conf
-
-    def test_the_leases_of_a_deleted_series_have_ended(
-        self, world, service, whole
-    ):
-        start = world.now + 3600
-        made = world.manager.series.create({
-            'name': 'course', 'project_id': 'project', 'user_id': 'user',
-            'rrule': 'FREQ=DAILY;COUNT=2', 'time_zone': 'UTC',
-            'start': duration.format_time(start).rstrip('Z'),
-            'duration': 3600, 'reservations': [whole()], 'except_dates': [],
-            'if_no_room': 'refuse',
-        })
-        world.manager.series.delete(made['id'], 'project')
-        told = [service.next()[:2] for _ in range(2)]
-        assert {path for path, _ in told} == {'/over'}
-        assert {document['lease']['id'] for _, document in told} == {
-            each['lease_id'] for each in made['leases']
-        }
-
-
 class TestEndpoints:
     @pytest.fixture
     def set_(self, conf):
@@ -651,28 +615,6 @@ class TestEndpoints:
             return external.ExternalServiceFilter(conf)
 
         return set_
-
-    def test_single_endpoint_is_enough(self, set_, service):
-        filter_ = set_('on_end_endpoint', service.url + '/over')
-        assert not filter_.is_external
-        filter_.check_external(_asked(), {}, {})
-        filter_.on_end(_asked().lease, {})
-        [(path, _, _)] = service.questions()
-        assert path == '/over'
-
-    def test_question_without_endpoint_is_skipped(self, set_, service):
-        filter_ = set_('check_update_endpoint', service.url + '/change')
-        filter_.check_external(_asked(), {}, {})
-        assert service.questions() == []
-
-    def test_own_endpoint_overrides_the_base_endpoint(self, set_, service):
-        set_('check_create_endpoint', service.url + '/new')
-        filter_ = set_('base_endpoint', service.url)
-        filter_.check_external(_asked(), {}, {})
-        filter_.on_end(_asked().lease, {})
-        assert [path for path, _, _ in service.questions()] == [
-            '/new', '/on-end',
-        ]
 
     def test_without_any_the_manager_does_not_start(self, conf, set_):
         with pytest.raises(ValueError, match='base_endpoint'):

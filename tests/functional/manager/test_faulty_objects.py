@@ -84,14 +84,6 @@ LOOPS = {
         'replanner._relieve': lambda *_: {},
         'replanner._outlasting': lambda *_: {},
     }),
-    'thresholds': ('thresholds.step', 'thresholds._count', {
-        'thresholds._present': some, 'thresholds._send': lambda *_: None,
-        'ledger.version': object,
-    }),
-    'threshold notifications': ('thresholds.step', 'notifier.threshold', {
-        'thresholds._present': some, 'thresholds._count': lambda _: 1,
-        'thresholds._change': lambda *_: True,
-    }),
     'trust deletion': ('trusts.step', 'trusts._delete', {
         'ledger.discarded_trusts': ids,
     }),
@@ -146,7 +138,7 @@ def test_a_faulty_object_stops_no_other(
         if id_ == 'faulty' and faults:
             raise faults[0]
         done.append(id_)
-        return 1 if name == 'thresholds' else []
+        return []
 
     def take():
         part, method = step.split('.')

@@ -12,8 +12,6 @@ import pytest
 from blazar_sched.domain import exception
 from blazar_sched.domain import window
 from blazar_sched.domain.inventory import Inventory
-from blazar_sched.service.ledger import lifetime_history
-from blazar_sched.service.ledger import snapshot
 from blazar_sched.service.upkeep import instance_sync
 
 HOUR, DAY = 3600, 86400
@@ -81,45 +79,6 @@ class TestSync:
         assert sync(world)[server.uuid].host == other
         change(world, server, node=None)
         assert sync(world) == {}
-        world.check()
-
-    def test_lifetimes_of_deleted_servers_are_counted(
-        self, world, host, monkeypatch
-    ):
-        monkeypatch.setattr(lifetime_history, 'MAX_HISTORIES', 2)
-
-        def live(seconds, *servers):
-            sync(world)
-            world.clock.now += seconds
-            for server in servers:
-                del world.nova.stored[server.uuid]
-            sync(world)
-
-        def replica():
-            return snapshot.load(world.ledger)
-
-        def expected(server):
-            end = replica().expected_ends.end(
-                server.project_id, server.amounts, world.now, world.now
-            )
-            return end - world.now
-
-        servers = [
-            world.add_server('a', vcpus=n, created=world.now)
-            for n in (1, 1, 2, 3)
-        ]
-        live(HOUR, *servers[:2])
-        assert expected(servers[0]) == pytest.approx(HOUR, rel=0.2)
-        assert expected(servers[2]) > 99 * DAY
-        # A server that only leaves its host has not ended.
-        change(world, servers[3], node=None, status='SHELVED_OFFLOADED')
-        live(DAY, servers[2])
-        assert len(replica().histories) == 2
-        other = world.add_server('a', vcpus=4, created=world.now)
-        live(HOUR, other)
-        assert expected(servers[0]) > 99 * DAY
-        assert expected(servers[2]) == pytest.approx(DAY, rel=0.2)
-        assert expected(other) == pytest.approx(HOUR, rel=0.2)
         world.check()
 
     def test_unchanged_servers_have_no_revision(self, world, host):

@@ -280,8 +280,8 @@ def test_every_loop_is_told_of(world, value):
         'host monitor', 'host sync', 'instance poll', 'instance sync',
         'notifier', 'pruner', 'relocation', 'restorer', 'trust deletion',
         'unused reservations', 'series', 'maintenance', 'lease requests',
-        'thresholds', 'threshold webhook', 'webhooks', 'clearing',
-        'leavable hosts', 'usage', 'usage notifications', 'metrics',
+        'webhooks', 'clearing', 'leavable hosts', 'usage',
+        'usage notifications', 'metrics',
     }
 
 

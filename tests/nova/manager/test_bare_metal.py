@@ -219,7 +219,6 @@ class TestFilters:
         cloud.configure(
             lease_gap_weight_multiplier=1.0, device_weight_multiplier=1.0,
             vacate_cost_weight_multiplier=1.0,
-            expected_end_weight_multiplier=1.0,
         )
         assert boot({'lifetime': '1h'}) is None
         assert boot() is None

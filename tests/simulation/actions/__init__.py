@@ -13,13 +13,11 @@ from tests.simulation.actions import relocations
 from tests.simulation.actions import series
 from tests.simulation.actions import servers
 from tests.simulation.actions import spares
-from tests.simulation.actions import thresholds
 from tests.simulation.actions import unseen
 
 __all__ = [
     'choose', 'hosts', 'lease_requests', 'leases', 'maintenances', 'managers',
-    'offers', 'relocations', 'series', 'servers', 'spares',
-    'thresholds', 'unseen',
+    'offers', 'relocations', 'series', 'servers', 'spares', 'unseen',
 ]
 
 choose = registry.choose

@@ -18,14 +18,13 @@ from tests.simulation.promises import series
 from tests.simulation.promises import servers
 from tests.simulation.promises import spares
 from tests.simulation.promises import starts
-from tests.simulation.promises import thresholds
 from tests.simulation.promises import told
 
 __all__ = [
     'Broken', 'check', 'cleaning', 'filters', 'groups', 'images',
     'lease_requests', 'leases', 'maintenances', 'offers', 'paths', 'places',
     'refusals', 'replicas', 'series', 'servers', 'spares', 'starts',
-    'thresholds', 'told',
+    'told',
 ]
 
 Broken = registry.Broken

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The route table agrees with the policies."""
 
-import csv
 import gzip
-import io
 
 from falcon import testing
 import pytest
@@ -222,37 +220,6 @@ def test_who_names_json_in_the_path_need_not_accept_it(api, manager):
     assert answer.json == {'leases': []}
     answer = api.simulate_get('/v1/leases', headers=headers)
     assert answer.status_code == 406
-
-
-def test_the_usage_is_csv_for_who_prefers_csv(api, manager, answers):
-    manager.answers = answers
-    path, version = '/v1/reports/usage', {
-        'OpenStack-API-Version': 'reservation 1.1',
-    }
-
-    def get(accept, path=path, **query):
-        return api.simulate_get(
-            path, headers={**version, 'Accept': accept}, params=query
-        )
-
-    rows = get('application/json').json['usage']
-    for accept in ('text/csv', 'TEXT/CSV; q=0.9, application/json; q=0.1'):
-        answer = get(accept)
-        assert answer.headers['content-type'] == 'text/csv; charset=utf-8'
-        read = list(csv.DictReader(io.StringIO(answer.text)))
-        assert [
-            {k: v for k, v in row.items() if v} for row in read
-        ] == [{k: str(v) for k, v in row.items() if v != ''} for row in rows]
-        assert list(read[0])[0] == 'project_id'
-    for accept in ('*/*', 'application/json', 'text/csv;q=0.1, */*'):
-        assert get(accept).json['usage'] == rows
-    assert get('text/csv', path + '.json').json['usage'] == rows
-    # Refusals have one form, and other lists have no CSV.
-    refused = get('text/csv', group_by='moon')
-    assert refused.status_code == 400
-    assert refused.json['error_name'] == 'InvalidInput'
-    assert get('text/html').status_code == 406
-    assert get('text/csv', '/v1/leases').status_code == 406
 
 
 @pytest.mark.parametrize(

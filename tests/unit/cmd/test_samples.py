@@ -16,7 +16,6 @@ from blazar_sched.conf import nova as nova_conf
 from blazar_sched.conf import product as product_conf
 from blazar_sched.conf import scheduler as scheduler_conf
 from blazar_sched.conf import service as service_conf
-from blazar_sched.conf import threshold as threshold_conf
 from blazar_sched.service.api import deploy
 from blazar_sched.service.api import policies
 
@@ -109,8 +108,6 @@ def test_the_sample_says_what_is_so_by_default(sample, tmp_path):
     }
     assert set_to['manager', 'event_max_workers'][0] == 64
     # An option that may be repeated is shown with one empty value.
-    thresholds = threshold_conf.thresholds(conf)
-    set_to['manager', 'capacity_threshold'] = thresholds, []
     products = product_conf.products(conf)
     set_to['manager', 'product'] = products, {}
     limits = group_limit_conf.group_limits(conf)

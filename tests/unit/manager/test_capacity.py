@@ -300,19 +300,6 @@ def test_each_part_is_what_each_second_of_it_says(
         assert part == brute.part(each)
 
 
-@hypothesis.settings(deadline=None, max_examples=200)
-@hypothesis.given(sites(), st.integers(0, 20), st.booleans())
-def test_the_number_of_a_threshold_is_what_each_second_says(
-    site, seconds, overcommit
-):
-    ledger = Ledger(itertools.chain(*site), overcommit)
-    drivers = {'flavor:instance': Driver()}
-    known = capacity.Capacity(ledger, drivers, lambda: NOW)
-    part = Brute(*site, overcommit).part((NOW, NOW + max(1, seconds)))
-    assert known.count('p', seconds) == part['hosts']
-    assert known.count('p', seconds, flavor_id='any') == part['instances']
-
-
 @hypothesis.settings(deadline=None, max_examples=100)
 @hypothesis.given(sites(), PARTS, st.booleans())
 def test_a_lease_gets_what_is_there_and_no_more(site, ends, overcommit):

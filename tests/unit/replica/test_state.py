@@ -10,7 +10,6 @@ import pytest
 
 from blazar_sched.domain import window
 from blazar_sched.domain.host import ClosedWindow
-from blazar_sched.domain.lifetime_history import LifetimeHistory
 from blazar_sched.domain.provider import Providers
 from blazar_sched.domain.provider import Units
 from blazar_sched.replica import accounting
@@ -143,13 +142,12 @@ def test_what_the_next_version_adds_changes_nothing(
         make.reservation('r1'),
         make.instance('i1', 'h1', end=5),
         make.allocation('a1', 'h1', vcpus=3),
-        LifetimeHistory('l1'),
     )
     of_next = [
         *((kind, key, newer(data)) for kind, key, data in records),
         ('planet', 'x', {'id': 'x'}), ('planet', 'y', None),
     ]
-    assert sum('colour' in str(each) for each in of_next) == 5
+    assert sum('colour' in str(each) for each in of_next) == 4
     other = state.Replica(accounting.SchedulerAccounting)
     copy = state.Replica(accounting.SchedulerAccounting)
 

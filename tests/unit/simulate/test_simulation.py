@@ -195,38 +195,6 @@ def test_weighers_put_short_lives_before_leases():
     assert with_ == without - 1
 
 
-def test_expected_ends_put_short_lives_together():
-    """By memory alone the second short life would be on the empty host."""
-    hosts = [host('h'), host('g')]
-    known = [
-        instance(n * HOUR + 1, HOUR, trace.UNBOUNDED, vcpus=1)
-        for n in range(9)
-    ]
-    short = [
-        instance(10 * HOUR + n, HOUR, trace.UNBOUNDED, vcpus=1)
-        for n in range(2)
-    ]
-    stays = {}
-    for multiplier in (0.0, 3.0):
-        scenario = simulation.Scenario(
-            hosts, [*known, *short], [], 2, SPAN, {
-                **OPTIONS, 'unbounded': 'forever',
-                'expected_end_weight_multiplier': multiplier,
-            },
-        )
-        stays[multiplier] = []
-        simulation.simulate(
-            scenario, SPREADING, stays=stays[multiplier]
-        )
-    shared = {
-        multiplier: len({
-            stay.host for stay in found if stay.start >= 10 * HOUR
-        })
-        for multiplier, found in stays.items()
-    }
-    assert shared == {0.0: 2, 3.0: 1}
-
-
 def test_packing_keeps_hosts_free_for_a_larger_lease():
     hosts = [host(f'h{n}') for n in range(4)]
     small = [

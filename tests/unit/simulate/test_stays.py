@@ -4,11 +4,13 @@
 from collections import Counter
 from collections import defaultdict
 import dataclasses
+from unittest import mock
 
 import hypothesis
 from hypothesis import strategies as st
 import pytest
 
+from blazar_sched.domain import relocation
 from blazar_sched.simulate import lease
 from blazar_sched.simulate import policy
 from blazar_sched.simulate import simulation
@@ -20,7 +22,6 @@ VCPUS, MEMORY_MB, GPUS = 8, 64 * 1024, 2
 OPTIONS = {
     'lease_gap_weight_multiplier': 1.0,
     'relocation_headroom': 0.0, 'relocation_large_headroom': 0.1,
-    'relocation_large_vcpus': 6,
 }
 
 HOURS = st.integers(0, SPAN // HOUR - 1).map(lambda n: n * HOUR)
@@ -72,7 +73,8 @@ def play(instances, bookings, unbounded):
         {**OPTIONS, 'unbounded': unbounded},
     )
     stays = []
-    found = simulation.simulate(scenario, policy.OURS, stays=stays)
+    with mock.patch.object(relocation, 'LARGE_VCPUS', 6):
+        found = simulation.simulate(scenario, policy.OURS, stays=stays)
     return found, stays
 
 

@@ -7,10 +7,12 @@ smaller, can be moved, has an end or an earlier one, or is preemptible.
 
 import os
 import random
+from unittest import mock
 
 import pytest
 
 from blazar_sched import ext
+from blazar_sched.domain import relocation
 from blazar_sched.domain import window
 from blazar_sched.domain.instance import Instance
 from blazar_sched.ext import timeline_index
@@ -53,7 +55,6 @@ def draw_options(rng):
         'relocation_notice': pick((0, HOUR, DAY)),
         'relocation_headroom': pick((0.0, 0.1, 0.5)),
         'relocation_large_headroom': pick((0.0, 0.3)),
-        'relocation_large_vcpus': pick((1, 4)),
     }
 
 
@@ -154,6 +155,9 @@ def broken(seed, pairs):
         chosen = draw_options(rng)
         replica, states = draw_world(rng)
         with (
+            mock.patch.object(
+                relocation, 'LARGE_VCPUS', rng.choice((1, 4))
+            ),
             overriding.options(**chosen),
             process.following(replica, lambda: NOW),
         ):

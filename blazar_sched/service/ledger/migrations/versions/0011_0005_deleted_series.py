@@ -185,16 +185,6 @@ def upgrade() -> None:
         sa.Column('uuid', ID, primary_key=True),
     )
     _create(
-        'threshold',
-        sa.Column('id', ID, primary_key=True),
-        *_columns(NAME, 'name', 'project_id'),
-        *_columns(TEXT, 'resource_properties'),
-        *_columns(sa.BigInteger, 'below', 'within', 'since', 'free'),
-        *_columns(sa.Boolean, 'low'),
-        *_nullable(NAME, 'flavor_id'),
-        *_nullable(sa.BigInteger, 'notify_at', 'post_at'),
-    )
-    _create(
         'writer',
         sa.Column('id', ID, primary_key=True),
         *_columns(sa.BigInteger, 'commits', 'revision'),
@@ -286,12 +276,6 @@ def upgrade() -> None:
         *_columns(sa.BigInteger, 'end', 'created'),
         *_columns(sa.Boolean, 'preemptible', 'building'),
         *_nullable(TEXT, 'used', 'path'),
-    )
-    _create(
-        'lifetime_history',
-        sa.Column('id', NAME, primary_key=True),
-        *_columns(TEXT, 'counts'),
-        sa.Column('ended_at', sa.BigInteger, index=True, nullable=False),
     )
     _create(
         'past_allocation',

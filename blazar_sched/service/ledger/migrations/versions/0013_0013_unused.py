@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The views of two tables under their old names, which nothing uses."""
+"""Drop what nothing uses: tables, a column, and old names of two tables."""
 
 from alembic import op
 
@@ -8,6 +8,9 @@ down_revision = '0012_0005_no_lending'
 
 
 def upgrade() -> None:
+    for name in ('lifetime_history', 'threshold'):
+        op.execute(f'DROP TABLE IF EXISTS {name}')
+    op.drop_column('instance', 'created')
     quote = op.get_bind().dialect.identifier_preparer.quote_identifier
     for name in ('change', 'usage'):
         op.execute(f'DROP VIEW IF EXISTS {quote(name)}')
