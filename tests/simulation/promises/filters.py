@@ -45,7 +45,7 @@ def who_is_let_in_leaves_room_for_leases(world):
     servers = [s for s in world.cloud.on(let_in.node) if s is not server]
     for at, taken in occupancy.levels(
         world, let_in.node, servers, int(world.time), end, server.uuid,
-        server.preemptible, _leaving(world, let_in),
+        _leaving(world, let_in),
     ):
         taken.update(server.amounts)
         over = {c: n for c, n in taken.items() if n > size[c].capacity}
