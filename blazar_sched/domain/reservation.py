@@ -73,8 +73,6 @@ class Reservation:
     projects: tuple[str, ...] = ()
     on_end: str = DELETE
     magnetic: bool = False
-    # Only for the APIs and the managers of release 0.1.0.
-    lend: bool = False
     labels: Mapping[str, str] = dataclasses.field(default_factory=dict)
     product: str = ''
     made: Mapping[str, Any] = dataclasses.field(default_factory=dict)

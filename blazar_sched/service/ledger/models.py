@@ -347,8 +347,6 @@ class Reservation(Base):
     projects: orm.Mapped[list[str]]
     on_end: orm.Mapped[str]
     magnetic: orm.Mapped[bool]
-    # Only for the managers of release 0.1.0.
-    lend: orm.Mapped[bool]
     labels: orm.Mapped[dict[str, str] | None]
     product: orm.Mapped[str | None] = orm.mapped_column(Name, index=True)
     made: orm.Mapped[dict[str, Any]]

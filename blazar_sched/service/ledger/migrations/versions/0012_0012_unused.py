@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drop what nothing uses: tables, a column, and old names of two tables."""
+"""Drop what nothing uses: tables, columns, and old names of two tables."""
 
 from alembic import op
 
-revision = '0013_0013_unused'
-down_revision = '0012_0005_no_lending'
+revision = '0012_0012_unused'
+down_revision = '0011_0005_deleted_series'
 
 
 def upgrade() -> None:
     for name in ('lifetime_history', 'threshold'):
         op.execute(f'DROP TABLE IF EXISTS {name}')
-    op.drop_column('instance', 'created')
+    for table, name in (
+        ('instance', 'created'), ('reservation', 'lend'),
+        ('usage_day', 'lent'), ('usage_day', 'lent_rate'),
+    ):
+        op.drop_column(table, name)
     quote = op.get_bind().dialect.identifier_preparer.quote_identifier
     for name in ('change', 'usage'):
         op.execute(f'DROP VIEW IF EXISTS {quote(name)}')
