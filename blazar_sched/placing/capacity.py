@@ -47,8 +47,6 @@ class Resource:
     reserved: int
     used: int
     available: int
-    # Only for the APIs of release 0.1.0.
-    lent: int | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

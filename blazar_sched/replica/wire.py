@@ -25,7 +25,7 @@ from blazar_sched.replica import record
 # The version of this format, and the oldest version that reads this format and
 # that this program reads: see CONTRIBUTING for when each is raised.
 WIRE_VERSION = 20
-OLDEST_WIRE_VERSION = 19
+OLDEST_WIRE_VERSION = 20
 
 # The exchange and topic of the manager. The exchange is named because the
 # default exchange of each side comes from a configuration of its own.

@@ -132,10 +132,6 @@ class Calls(Protocol):
         names: bool = False,
     ) -> Values: ...
 
-    def recall_lease(
-        self, *, lease_id: str, project_id: str | None
-    ) -> Values: ...
-
     @repeatable('dry_run')
     def delete_lease(
         self, *, lease_id: str, project_id: str | None, dry_run: bool = False

@@ -44,7 +44,7 @@ Context = dict[str, Any]
 EXCHANGE = wire.EXCHANGE
 TOPIC = wire.TOPIC
 # The version of the calls of the API: see CONTRIBUTING for when it is raised.
-VERSION = '2.0'
+VERSION = '3.0'
 RETRIES = wire.RETRIES
 # The seconds that a start waits for the bus, and a stop for running calls.
 START_TIMEOUT = 2.0

@@ -207,10 +207,6 @@ class Endpoint:
             lease_id, project_id, values, dry_run, offering, names=names
         ))
 
-    def recall_lease(self, lease_id: str, project_id: str | None) -> Values:
-        # Only for the APIs of release 0.1.0.
-        return self.get_lease(lease_id, project_id)
-
     def list_limits(self, project_id: str) -> Page:
         return {'items': self._enforcement.limits(project_id), 'next': None}
 

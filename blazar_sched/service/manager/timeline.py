@@ -428,8 +428,6 @@ def _shown(bar: Bar, query: Query) -> Values:
     }
     return {
         **shown,
-        # Only for the APIs of release 0.1.0.
-        'lent': None,
         **{name: getattr(bar, name) if seen else None for name in _HIDDEN},
     }
 

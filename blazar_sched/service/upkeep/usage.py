@@ -187,7 +187,6 @@ class Usages(loop.Looped):
                 Window(start, end), project_id, group_by
             )
         return [
-            # `lent` is only for the APIs of release 0.1.0.
-            row | {name: row[name] / 3600 for name in FIGURES} | {'lent': 0.0}
+            row | {name: row[name] / 3600 for name in FIGURES}
             for row in found
         ]

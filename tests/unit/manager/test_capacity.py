@@ -257,7 +257,6 @@ class Brute:
                     'reserved': sum(
                         self.reserved(h, name, part[0]) for h in self.hosts
                     ),
-                    'lent': None,
                     'used': sum(
                         self.used(h, name, part[0]) for h in self.hosts
                     ),
