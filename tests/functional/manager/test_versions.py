@@ -101,7 +101,7 @@ def test_an_older_api_is_refused_by_name(running, conf, monkeypatch):
         with pytest.raises(exception.Unavailable) as refusal:
             client.call({}, method, **values)
         assert str(refusal.value) == (
-            'the manager is of another version (2.0) than this API (1.0)'
+            'the manager is of another version (3.0) than this API (1.0)'
         )
 
 
@@ -116,7 +116,7 @@ def test_a_manager_of_an_older_version_is_refused_by_name(old_manager, conf):
         api.simulate_get('/healthcheck'),
     ):
         assert answer.status_code == 503
-        assert 'another version than this API (2.0)' in answer.text
+        assert 'another version than this API (3.0)' in answer.text
 
 
 @pytest.mark.parametrize(
