@@ -16,6 +16,7 @@ from oslo_log import log
 
 from blazar_sched.domain import exception
 from blazar_sched.domain.host import Host
+from blazar_sched.replica import limited_log
 from blazar_sched.service import loop
 from blazar_sched.service.bus.notifier import HOST_FAILURE
 from blazar_sched.service.bus.notifier import HOST_RECOVERY
@@ -69,7 +70,7 @@ class Monitor(loop.Looped):
         self._failing: dict[str, int] = {}
         self._noticed = False
         self._loop = loop.Loop('host monitor', self.step)
-        self._away = loop.Away('host monitor')
+        self._away = limited_log.LimitedLog(LOG)
 
     def notice(self) -> None:
         """Look at the hosts now."""
@@ -88,7 +89,7 @@ class Monitor(loop.Looped):
             try:
                 back = self.poll()
             except exception.Unavailable as e:
-                self._away.report(e)
+                self._away.report_away('host monitor', e)
                 self._noticed = noticed
         self._healer.heal()
         self._replanner.replan()
