@@ -169,7 +169,7 @@ def reservation_row(number: int, hosts: int) -> dict[str, Any]:
         'projects': [],
         'on_end': 'delete',
         'magnetic': False,
-        'lend': False,
+
         'made': {},
     }
 

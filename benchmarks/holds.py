@@ -58,6 +58,8 @@ HOUR, DAY = workload.HOUR, workload.DAY
 # What several requests need: the leases of a maintenance and of a host.
 LEASES_ON_HOST = 200
 SERVERS = 100
+# What the loops have to do: the hosts that change, and the servers.
+CHANGED_HOSTS, NEW_SERVERS, KEYS = 150, 500, 500
 
 HELD = 'longest hold, processor time, {} active leases'
 BESIDE = 'longest create beside, {} active leases'
@@ -476,17 +478,72 @@ def _ended(world: World) -> None:
         connection.execute(sa.update(models.Lease).where(
             models.Lease.status == 'ACTIVE'
         ).values(status='TERMINATED', end=1, start=0))
+        database.insert(connection, models.IdempotencyKey, (
+            {
+                'project_id': 'p1', 'key': str(n), 'lease_id': None,
+                'digest': '', 'created_at': 0,
+            }
+            for n in range(KEYS)
+        ))
         connection.execute(sa.update(models.Reservation).where(
             models.Reservation.status == 'active'
         ).values(status='deleted'))
 
 
-def _host_fails(world: World) -> None:
+def _hosts_fail(world: World) -> None:
+    """Let hosts without leases fail, and one host with leases to come."""
     _many_on_host(world, HOUR)
-    name = world.ids['free']
-    world.nova.nodes[name] = dataclasses.replace(
-        world.nova.nodes[name], up=False
-    )
+    for name in (*_free_hosts(world)[:CHANGED_HOSTS], world.ids['free']):
+        world.nova.nodes[name] = dataclasses.replace(
+            world.nova.nodes[name], up=False
+        )
+
+
+def _free_hosts(world: World) -> list[str]:
+    return list(world.nova.nodes)[-FREE_HOSTS - 1:-2]
+
+
+def _hosts_change(world: World) -> None:
+    """Give hosts another inventory in Placement."""
+    for held in list(
+        world.manager.services.placement.providers.values()
+    )[-CHANGED_HOSTS:]:
+        held[inventory.DISK_GB] = inventory.Inventory(4000)
+
+
+def _servers_come(world: World) -> None:
+    names = _free_hosts(world)
+    for n in range(NEW_SERVERS):
+        id_ = f'new-{n}'
+        world.nova.stored[id_] = Server(
+            id_, names[n % len(names)], 'p1', {inventory.VCPU: 1}, FOREVER,
+            None, False,
+        )
+
+
+def _servers_move(world: World) -> None:
+    names = _free_hosts(world)
+    for n in range(NEW_SERVERS):
+        id_ = f'new-{n}'
+        world.nova.stored[id_] = dataclasses.replace(
+            world.nova.stored[id_], node=names[(n + 1) % len(names)]
+        )
+        world.manager.instances.notice(id_)
+
+
+def _maintenance_is_gone(world: World) -> None:
+    """Let hosts recover, and another manager leave a maintenance half deleted.
+    """
+    for name, node in world.nova.nodes.items():
+        world.nova.nodes[name] = dataclasses.replace(node, up=True)
+    world.step('host monitor')
+    id_ = world.made('POST /v1/maintenances', {
+        **_maintenance(world), 'hosts': _free_hosts(world)[:CHANGED_HOSTS],
+    })
+    with world.manager.ledger._to_write.begin() as connection:
+        connection.execute(
+            sa.delete(models.Maintenance).where(models.Maintenance.id == id_)
+        )
 
 
 def _due(world: World) -> None:
@@ -505,14 +562,19 @@ def _waiting(world: World) -> None:
 # The last ones change the time, and all leases.
 LOOPS: dict[str, Callable[[World], object]] = {
     'lease requests': _waiting,
-    'host monitor': _host_fails,
+    'host monitor': _hosts_fail,
+    'maintenance': _maintenance_is_gone,
     'event runner': _due,
+    'host sync': _hosts_change,
+    'instance sync': _servers_come,
+    'instance poll': _servers_move,
+    # These have nothing to do by default, or do not write what others wait
+    # for.
     **dict.fromkeys((
-        'fanout', 'notifier', 'metrics', 'instance sync', 'instance poll',
-        'relocation', 'flavor sync', 'host sync', 'leavable hosts',
-        'maintenance', 'unused reservations', 'clearing', 'webhooks', 'usage',
-        'usage notifications', 'claim renewer', 'restorer', 'trust deletion',
-        'limit sync',
+        'fanout', 'notifier', 'metrics', 'relocation', 'flavor sync',
+        'leavable hosts', 'unused reservations', 'clearing', 'webhooks',
+        'usage', 'usage notifications', 'claim renewer', 'restorer',
+        'trust deletion', 'limit sync',
     ), lambda world: None),
     'series': _series,
     'pruner': _ended,

@@ -53,11 +53,13 @@ def allocations_of(replica: state.Replica, lease: Lease) -> Allocations:
 def match(
     replica: state.Replica | None, lease: Lease, options: Options
 ) -> None:
-    """Match the requirements of a lease ahead, because that takes long."""
+    """Find the hosts for a lease ahead, because that takes long."""
     for r in lease.reservations:
         if replica is not None and r.demand.is_on_hosts(active=False):
             for each in options.alternatives():
-                replica.catalog.match(r, each.default)
+                replica.catalog.candidates(
+                    r, lease.project_id, each.default, spares=each.spares
+                )
 
 
 def place(
@@ -275,7 +277,7 @@ class Placer:
     project_id: str
     window: Window
     options: Options
-    only: Collection[str] | None = None
+    only: tuple[str, ...] | None = None
 
     def ahead(
         self,
@@ -311,7 +313,7 @@ class Placer:
                 found.update(
                     host_selection.first_hosts(room, part, r.demand, most)
                 )
-        only = [uuid for uuid in self.replica.hosts if uuid in found]
+        only = tuple(uuid for uuid in self.replica.hosts if uuid in found)
         return [dataclasses.replace(self, only=only), self]
 
     def room(
@@ -485,7 +487,7 @@ class Placer:
 
 def _is_alike(one: Demand, other: Demand) -> bool:
     """Tell whether hosts come in the same order for two demands."""
-    return one.kind == other.kind and (
+    return one == other or one.kind == other.kind and (
         not one.affinity or one.most == other.most
     )
 

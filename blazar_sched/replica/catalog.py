@@ -28,6 +28,9 @@ Classes = frozenset[str]
 # The number of requirements that are remembered; each one takes a few bytes
 # per host.
 MAX_REQUIREMENTS = 256
+# The number of choices of hosts that are remembered of each requirement: those
+# of one lease, whose reservations ask for the same hosts.
+MAX_CHOICES = 4
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -47,6 +50,10 @@ class Candidates:
     most: Mapping[str, int] = dataclasses.field(default_factory=dict)
     # The answers of `remembered`, by its key.
     _remembered: dict[Hashable, str | None] = dataclasses.field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    # The candidates among some of these hosts, by the uuids of the hosts.
+    choices: 'dict[tuple[str, ...], Candidates]' = dataclasses.field(
         default_factory=dict, init=False, repr=False, compare=False
     )
     # The answers of `parts`, by its arguments.
@@ -97,7 +104,7 @@ class Candidates:
         if not rows:
             return self.rows
         left_out = set(rows)
-        return array.array('i', (r for r in self.rows if r not in left_out))
+        return array.array('i', [r for r in self.rows if r not in left_out])
 
     def parts(
         self,
@@ -156,11 +163,13 @@ class Catalog:
     ) -> None:
         self._index = index
         self._hosts = hosts
+        # What is found is kept with the version of all hosts for which it was
+        # found: see `candidates`.
         self._known: dict[
-            tuple[Requirement, RequestGroups, str | None, bool], Candidates
+            tuple[Requirement, RequestGroups, str | None, bool],
+            tuple[int, Candidates],
         ] = {}
-        # The hosts that meet a requirement, with the version of all hosts
-        # for which that was found.
+        # The hosts that meet a requirement.
         self._met: dict[
             tuple[Requirement, RequestGroups], tuple[int, frozenset[str]]
         ] = {}
@@ -171,13 +180,11 @@ class Catalog:
             tuple[str, str, str, frozenset[str], tuple[tuple[str, int], ...]],
             Candidates,
         ] = {}
-        # Inventories with the different limits of one request, with the
-        # version of all hosts.
+        # Inventories with the different limits of one request.
         self._limits: tuple[int, dict[str, list[Inventory]]] | None = None
-        # The projects that hosts are restricted to, None if not known yet.
-        self._restricted: set[str] | None = None
-        # The hosts that may be in `own`, None if not known yet.
-        self._own: set[str] | None = None
+        # The projects that hosts are restricted to, and the hosts that may be
+        # in `own`.
+        self._special: tuple[int, set[str], set[str]] | None = None
 
     def forget(self) -> None:
         """Forget what is remembered, so that all hosts are matched anew."""
@@ -187,30 +194,6 @@ class Catalog:
         self._known.clear()
         self._met.clear()
         self._targets.clear()
-        self._restricted = None
-        self._own = None
-
-    def match(
-        self,
-        reservation: Reservation,
-        default: Requirement = ANY,
-    ) -> None:
-        """Match a reservation's requirement ahead, because it takes long.
-
-        Any thread may do so at any time: the result is valid as long as no
-        host changes.
-
-        :param default: as in `candidates`
-        :raises InvalidInput: if a requirement is wrong
-        """
-        demand = reservation.demand
-        wanted = requirements.all_of(
-            demand.requirement(), demand.default_of(default)
-        )
-        self._meets(
-            wanted, self._limiting(demand.request_groups()),
-            list(self._hosts.values()),
-        )
 
     def candidates(
         self,
@@ -220,9 +203,12 @@ class Catalog:
         kept: Iterable[str] = (),
         spares: bool = False,
         started: bool = False,
-        only: Collection[str] | None = None,
+        only: tuple[str, ...] | None = None,
     ) -> Candidates:
         """Return the hosts that a reservation of the project may use.
+
+        Any thread may ask for all of them ahead, because that takes long: they
+        are remembered as long as no host changes.
 
         :param default: the requirement that hosts not held now have to meet
             too, if the reservation asks for no `resource_properties`
@@ -249,7 +235,7 @@ class Catalog:
         groups: RequestGroups = NO_GROUPS,
         spares: bool = False,
         started: bool = False,
-        only: Collection[str] | None = None,
+        only: tuple[str, ...] | None = None,
     ) -> Candidates:
         """Return the hosts that meet a requirement, for a project.
 
@@ -268,31 +254,44 @@ class Catalog:
         wanted = requirements.all_of(requirement, default)
         limiting = self._limiting(groups)
         key = wanted, limiting, self._restricted_to(project_id), spares
-        found = self._known.get(key)
-        if found is None:
-            met = self._meets(wanted, limiting, self._hosts.values())
-            found = self.among(
-                uuid
-                for uuid, host in self._hosts.items()
+        version = self._version
+        known = self._known.get(key)
+        if known is None or known[0] != version:
+            hosts = dict(self._hosts)
+            met = self._meets(wanted, limiting, hosts.values())
+            known = version, self._of({
+                uuid: host for uuid, host in hosts.items()
                 if uuid in met
                 and (host.available if spares else host.takes_leases)
                 and (not host.projects or project_id in host.projects)
-            )
+            })
             if len(self._known) >= MAX_REQUIREMENTS:
                 self._known.clear()
-            self._known[key] = found
+            self._known[key] = known
+        found = known[1]
         closed = frozenset(
             uuid
             for uuid in kept
             if uuid not in found.hosts
             and self._may_keep(uuid, requirement, groups, started)
         )
-        if not closed and only is None:
+        if only is not None:
+            found = self._chosen(found, only)
+        if not closed:
             return found
-        open_ = found.hosts if only is None else found.known(only)
         return dataclasses.replace(
-            self.among([*open_, *closed]), closed=closed
+            self.among([*found.hosts, *closed]), closed=closed
         )
+
+    def _chosen(
+        self, candidates: Candidates, only: tuple[str, ...]
+    ) -> Candidates:
+        choices = candidates.choices
+        if only not in choices:
+            if len(choices) >= MAX_CHOICES:
+                choices.clear()
+            choices[only] = self.among(candidates.known(only))
+        return choices[only]
 
     def visible(
         self,
@@ -398,15 +397,10 @@ class Catalog:
 
     def among(self, uuids: Iterable[str]) -> Candidates:
         """Return the hosts with the given uuids as candidates."""
-        hosts = {uuid: self._hosts[uuid] for uuid in uuids}
-        if self._own is None:
-            self._own = {
-                uuid
-                for uuid, host in self._hosts.items()
-                if host.cleaning_time is not None
-                or inventory.others(host.inventory)
-            }
-        own = frozenset(self._own & hosts.keys())
+        return self._of({uuid: self._hosts[uuid] for uuid in uuids})
+
+    def _of(self, hosts: Mapping[str, Host]) -> Candidates:
+        own = frozenset(self._specials()[1] & hosts.keys())
         return Candidates(hosts, rows(self._index, hosts), own=own)
 
     def _restricted_to(self, project_id: str) -> str | None:
@@ -414,13 +408,24 @@ class Catalog:
 
         The same hosts are open to all other projects.
         """
-        if self._restricted is None:
-            self._restricted = {
-                project
-                for host in self._hosts.values()
-                for project in host.projects
-            }
-        return project_id if project_id in self._restricted else None
+        return project_id if project_id in self._specials()[0] else None
+
+    def _specials(self) -> tuple[set[str], set[str]]:
+        """Return the projects with hosts, and the hosts that may be `own`."""
+        version = self._version
+        found = self._special
+        if found is None or found[0] != version:
+            hosts = list(self._hosts.values())
+            found = self._special = (
+                version,
+                {project for host in hosts for project in host.projects},
+                {
+                    host.uuid for host in hosts
+                    if host.cleaning_time is not None
+                    or inventory.others(host.inventory)
+                },
+            )
+        return found[1:]
 
     def _may_keep(
         self,
@@ -468,4 +473,4 @@ def rows(
     index: ext.TimelineIndex, names: Iterable[str]
 ) -> 'array.array[int]':
     """Return the rows of the hosts that the index knows."""
-    return array.array('i', (r for r in index.rows(names) if r >= 0))
+    return array.array('i', [r for r in index.rows(names) if r >= 0])

@@ -15,6 +15,7 @@ from oslo_context import context
 from oslo_log import log
 
 from blazar_sched.domain import exception
+from blazar_sched.replica import limited_log
 from blazar_sched.service import cause
 from blazar_sched.service import metrics as service_metrics
 
@@ -41,39 +42,6 @@ FIRST_REST = 60.0
 MAX_REST = 3600.0
 # The longest pause, in seconds, that another service may ask for.
 MAX_WAIT = 60.0
-# The seconds between two lines of the log about a service that is away.
-QUIET = 60.0
-
-
-class Away:
-    """The log lines of a part about services that can do nothing now.
-
-    There is at most one line in QUIET seconds for each service; safe to share
-    by threads.
-    """
-
-    def __init__(
-        self, name: str, monotonic: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._name = name
-        self._monotonic = monotonic
-        self._quiet_until: dict[str, float] = {}
-        self._lock = threading.Lock()
-
-    def report(self, error: exception.Unavailable) -> bool:
-        """Log an error, unless its service was logged just before.
-
-        :returns: whether there is a line
-        """
-        now = self._monotonic()
-        with self._lock:
-            if now < self._quiet_until.get(error.service, -math.inf):
-                return False
-            self._quiet_until[error.service] = now + QUIET
-        LOG.warning(
-            '%s failed, retrying: %s', self._name, exception.reason(error)
-        )
-        return True
 
 
 def wait_of(error: Exception) -> float:
@@ -212,7 +180,7 @@ class Loop:
         self.succeeded_at = 0.0
         self._failures = 0
         self._trouble: type[Exception] | None = None
-        self._away = Away(name)
+        self._away = limited_log.LimitedLog(LOG)
         # Whether the log has a line about the present failures.
         self._logged = False
         self._poked = threading.Event()
@@ -304,7 +272,7 @@ class Loop:
             return
         self._trouble = type(error)
         if isinstance(error, exception.Unavailable):
-            self._logged |= self._away.report(error)
+            self._logged |= self._away.report_away(self.name, error)
         else:
             self._logged = True
             LOG.error(

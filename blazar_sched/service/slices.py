@@ -8,6 +8,9 @@ from typing import TypeVar
 
 T = TypeVar('T')
 
+# The hosts that one commit writes: in a failure there are very many.
+HOSTS = 10
+
 
 def of(items: Iterable[T], length: int) -> Iterator[list[T]]:
     """Yield lists of `length` items; the last list may be shorter."""

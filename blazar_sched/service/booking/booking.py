@@ -164,10 +164,7 @@ class Bookings:
         ended = [self.enforcement.ending(tx, lease) for lease in leases]
         for lease in leases:
             tx.discard_trust(lease.trust_id)
-            if lease.start < now:
-                measure_deleted(
-                    tx, lease, now, self.conf.manager.usage_interval
-                )
+        measure_deleted(tx, leases, now, self.conf.manager.usage_interval)
         tx.delete_leases([lease.id for lease in leases])
         for lease in leases:
             notifier.lease(tx, LEASE_DELETE, lease)

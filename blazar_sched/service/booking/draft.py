@@ -485,12 +485,13 @@ def _checked(
         have too many labels
     """
     all_ = tuple(reservations)
+    known = {reservation.id: reservation for reservation in old}
     if len(all_) > MAX_RESERVATIONS:
         raise exception.InvalidInput(
             f'a lease can have at most {MAX_RESERVATIONS} reservations',
             field='reservations',
         )
-    if any(reservation not in old for reservation in all_):
+    if any(known.get(each.id) != each for each in all_):
         demand.check_size(r.demand for r in all_)
         _check_shared(all_)
         if sum(len(r.labels) for r in all_) > MAX_OF_RESERVATIONS:

@@ -62,7 +62,7 @@ class LeaseWriter:
 
     def write(self, tx: PlacingTx, new: Sequence[Placed]) -> None:
         """Write new leases with what `place` has returned for each."""
-        _forget_leavable(tx)
+        tx.set_leavable_hosts(_none_leavable(tx))
         tx.add_leases(
             [lease for lease, _, _ in new],
             (
@@ -122,9 +122,10 @@ class LeaseWriter:
         :raises NotEnoughHostsAvailable: if a reservation finds no room
         """
         placed, displaced = self.place(tx.replica, lease, now)
+        leavable_ = _none_leavable(tx)
         tx.put_lease(lease)
         tx.put_all_allocations(placed, now)
-        _forget_leavable(tx)
+        tx.set_leavable_hosts(leavable_)
         tx.put_instances(displaced)
         self._book(tx, lease, lease.window)
         return placed
@@ -143,13 +144,17 @@ class LeaseWriter:
         :param left: the remaining allocations of the reservations that have
             given up allocations
         """
-        changed = _needs(new) != _needs(old)
+        changed = new.reservations != old.reservations and (
+            _needs(new) != _needs(old)
+        )
         held = lease_placing.allocations_of(tx.replica, old)
         if new.window == old.window and not changed:
-            tx.put_lease(new)
+            tx.put_lease(new, old)
             notifier.lease(tx, LEASE_UPDATE, new)
             return LeaseChange(new, old, now, held, held)
+        known = old
         settled = _settled(old, new, left)
+        leavable_ = _none_leavable(tx)
         placed, displaced = self.place_changed(tx.replica, old, new, now, left)
         if old.status == states.LEASE_ACTIVE:
             if changed or _grown(held, placed):
@@ -160,12 +165,13 @@ class LeaseWriter:
             if leaving is not None:
                 tx.split_lease(leaving)
                 end_window(tx, leaving)
+                known = tx.lease(old.id)
         elif _grown(held, placed):
             events = event.vacate_again(new.events)
             new = dataclasses.replace(new, events=events)
-        tx.put_lease(new)
+        tx.put_lease(new, known)
         tx.put_all_allocations(placed, now)
-        _forget_leavable(tx)
+        tx.set_leavable_hosts(leavable_)
         tx.put_instances(displaced)
         self._book(tx, new, new.left(now), settled)
         notifier.lease(tx, LEASE_UPDATE, new)
@@ -286,15 +292,14 @@ def _check_hosts_kept(
             )
 
 
-def _forget_leavable(tx: PlacingTx) -> None:
-    """Clear the hosts that leases can leave.
+def _none_leavable(tx: PlacingTx) -> leavable.Leavable:
+    """Return no hosts for the reservations that can leave hosts until now.
 
     The room to which the leases would move may be reserved now, and
     nova-scheduler must not count on that room: upkeep finds the hosts anew.
+    The replica is asked ahead of the writes, which it need not show then.
     """
-    known = leavable.known(tx.replica)
-    if known:
-        tx.set_leavable_hosts(dict.fromkeys(known, ()))
+    return dict.fromkeys(leavable.known(tx.replica), ())
 
 
 def _needs(lease: Lease) -> list[Reservation]:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import oslo_messaging
 
 from blazar_sched.domain import exception
+from blazar_sched.replica import limited_log
 from blazar_sched.replica import wire
 from blazar_sched.service import loop
 from blazar_sched.service.bus import rpc
@@ -38,7 +39,7 @@ class Fanout(loop.Looped):
         self._ledger = ledger
         self._newest = self._told = 0
         self._loop = loop.Loop('fanout', self.step)
-        self._away = loop.Away('fanout')
+        self._away = limited_log.LimitedLog(loop.LOG)
 
     def announce(self, revision: int) -> None:
         """Schedule the cast of a revision, unless a newer one is pending."""
@@ -56,7 +57,7 @@ class Fanout(loop.Looped):
                     ledger=self._ledger(),
                 )
             except oslo_messaging.MessagingException as e:
-                self._away.report(exception.Unavailable(
+                self._away.report_away('fanout', exception.Unavailable(
                     f'revision {newest} was not cast', detail=str(e)
                 ))
         return loop.IDLE

@@ -30,6 +30,7 @@ from blazar_sched.domain.event import LAPSE_OFFER
 from blazar_sched.domain.event import start_again
 from blazar_sched.domain.event import START_LEASE
 from blazar_sched.domain.lease import Lease
+from blazar_sched.replica import limited_log
 from blazar_sched.service import cause
 from blazar_sched.service import faults
 from blazar_sched.service import loop
@@ -122,7 +123,7 @@ class Runner:
             ledger, clock, monotonic, self._conf.event_claim_seconds
         )
         self._attempts = Attempts()
-        self._away = loop.Away('event runner', monotonic)
+        self._away = limited_log.LimitedLog(LOG, monotonic)
         workers = self._conf.event_max_workers
         self._pool = pool or futurist.ThreadPoolExecutor(workers)
         # An event that failed is retried in a separate pool: however many
@@ -281,7 +282,7 @@ class Runner:
         except Exception as e:
             # The ledger cannot be written: the claim expires without a write.
             if isinstance(e, exception.Unavailable):
-                self._away.report(e)
+                self._away.report_away('event runner', e)
             else:
                 LOG.exception(
                     'Could not record the outcome of %s', _name(event)
@@ -492,7 +493,7 @@ class Runner:
         Such a failure does not count: a start is tried until the lease ends,
         and an end without limit.
         """
-        self._away.report(error)
+        self._away.report_away('event runner', error)
         if _is_given_up(event):
             return self._give_up(event, lease, mine, {})
         tried.rest(self._monotonic(), LONGEST_AWAY, loop.wait_of(error))

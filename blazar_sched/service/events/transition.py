@@ -264,7 +264,7 @@ class Transitions:
             _release_servers(tx, lease, now)
             if lease.status == states.LEASE_DELETING:
                 measure_deleted(
-                    tx, lease, now, self._conf.usage_interval
+                    tx, [lease], now, self._conf.usage_interval
                 )
                 tx.delete_lease(lease.id)
                 return

@@ -9,6 +9,7 @@ records the trust until Keystone has deleted it.
 from collections.abc import Callable
 
 from blazar_sched.domain import exception
+from blazar_sched.replica import limited_log
 from blazar_sched.service import loop
 from blazar_sched.service.clients.keystone import Keystone
 from blazar_sched.service.ledger.ledger import Ledger
@@ -38,7 +39,7 @@ class Trusts(loop.Looped):
         # refuse do not keep the others from their turn.
         self._last = ''
         self._loop = loop.Loop('trust deletion', self.step, lambda: PAUSE)
-        self._away = loop.Away('trust deletion')
+        self._away = limited_log.LimitedLog(loop.LOG)
 
     def step(self) -> None:
         """Delete discarded trusts, at most MAX_TRUSTS of them.
@@ -59,7 +60,7 @@ class Trusts(loop.Looped):
         try:
             self._delete(trust_id)
         except exception.Unavailable as e:
-            self._away.report(e)
+            self._away.report_away('trust deletion', e)
 
     def _delete(self, trust_id: str) -> None:
         self._keystone.delete_trust(trust_id)

@@ -7,6 +7,7 @@ import sqlalchemy as sa
 
 from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import models
+from blazar_sched.service.ledger import rows
 
 # In place of the id of a project: the keys are the ids of calls that were sent
 # again, and the digests are the numbers of their last sendings.
@@ -61,14 +62,16 @@ def forget_leases(connection: sa.Connection, ids: Collection[str]) -> None:
     )
 
 
-def drop(connection: sa.Connection, before: int) -> None:
-    """Delete the keys without a lease that were used before a time."""
-    connection.execute(
-        sa.delete(models.IdempotencyKey).where(
-            models.IdempotencyKey.lease_id.is_(None),
-            models.IdempotencyKey.created_at < before,
-        )
-    )
+def drop(connection: sa.Connection, before: int, limit: int) -> bool:
+    """Delete keys without a lease that were used before a time.
+
+    :param limit: the maximum number of keys
+    :returns: whether there may be more
+    """
+    return rows.delete_some(connection, models.IdempotencyKey, sa.and_(
+        models.IdempotencyKey.lease_id.is_(None),
+        models.IdempotencyKey.created_at < before,
+    ), limit)
 
 
 def last_sending(connection: sa.Connection, call_id: str) -> int:

@@ -217,16 +217,19 @@ def on_hosts(
     return select(connection, models.Lease.id.in_(placed), (models.Lease.id,))
 
 
-def put(connection: sa.Connection, new: Lease) -> list[record.Record]:
+def put(
+    connection: sa.Connection, new: Lease, old: Lease | None = None
+) -> list[record.Record]:
     """Replace a lease, its reservations and its events by those of `new`.
 
     The servers that use the lease's reservations end with the lease from then
     on. The allocations of a reservation that `new` omits are deleted with the
     reservation, and its servers are accounted for individually.
 
+    :param old: the lease as it is, if the transaction has read it
     :returns: the records of what has changed
     """
-    old = find(connection, new.id)
+    old = old or find(connection, new.id)
     if old is None:
         return add(connection, new, ())
     connection.execute(

@@ -71,8 +71,8 @@ WRITTEN_FOR = 5.0
 _TABLES = sa.text('SELECT version_num FROM alembic_version')
 
 # The reservations whose leases are deleted in one commit, for which other
-# commits wait.
-PURGE_SLICE = 200
+# commits wait; and the rows of another table.
+PURGE_SLICE = 50
 
 
 class Ledger(reader.Reader):

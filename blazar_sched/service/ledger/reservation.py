@@ -163,12 +163,7 @@ def put(
     gone -= {r.id for r in new.reservations}
     records = drop(connection, sorted(gone)) if gone else []
     records += map(_gone, before.keys() - after.keys() - gone)
-    rows.replace(
-        connection,
-        models.Reservation,
-        models.Reservation.lease_id == new.id,
-        _rows(new),
-    )
+    rows.change(connection, models.Reservation, _rows(old), _rows(new))
     records += [
         record.encode(recorded) for id_, recorded in after.items()
         if before.get(id_) != recorded
@@ -320,6 +315,8 @@ def set_leavable(
     :param found: the uuids of the hosts, by the id of each reservation to
         write
     """
+    if not found:
+        return []
     made = connection.execute(
         sa.select(models.Reservation.id, models.Reservation.made)
         .where(models.Reservation.id.in_(found))

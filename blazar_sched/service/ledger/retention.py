@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from blazar_sched.domain import states
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.service.ledger import access
+from blazar_sched.service.ledger import rows
 from blazar_sched.service.ledger.models import Base
 from blazar_sched.service.ledger.models import Lease
 from blazar_sched.service.ledger.models import LeaseRequest
@@ -103,15 +104,7 @@ def delete_others(
     """
     more = False
     for model, condition in _others(connection, before):
-        key = sa.inspect(model).primary_key
-        rows = connection.execute(
-            sa.select(*key).where(condition).limit(limit)
-        ).all()
-        if rows:
-            connection.execute(
-                sa.delete(model).where(sa.tuple_(*key).in_(rows))
-            )
-        more |= len(rows) == limit
+        more |= rows.delete_some(connection, model, condition, limit)
     return more
 
 

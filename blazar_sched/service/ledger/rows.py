@@ -2,6 +2,7 @@
 """Conversion of entities to rows, and insertion and replacement of rows."""
 
 from collections.abc import Iterable
+from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
@@ -41,6 +42,27 @@ def of_project(
     return sa.and_(owner == project_id, *conditions)
 
 
+def delete_some(
+    connection: sa.Connection,
+    model: type[models.Base],
+    condition: sa.ColumnElement[bool],
+    limit: int,
+) -> bool:
+    """Delete rows that meet a condition; return whether there may be more.
+
+    :param limit: the maximum number of rows
+    """
+    key = sa.inspect(model).primary_key
+    found = connection.execute(
+        sa.select(*key).where(condition).limit(limit)
+    ).all()
+    if found:
+        connection.execute(
+            sa.delete(model).where(sa.tuple_(*key).in_(found))
+        )
+    return len(found) == limit
+
+
 def add(
     connection: sa.Connection,
     model: type[orm.DeclarativeBase],
@@ -59,11 +81,24 @@ def replace(
 ) -> None:
     """Replace the rows of `model` that match `parent` by `wanted`.
 
+    Only differences are written, as `change` does.
+    """
+    held = connection.execute(sa.select(model).where(parent)).mappings()
+    change(connection, model, held, wanted)
+
+
+def change(
+    connection: sa.Connection,
+    model: type[models.Base],
+    held: Iterable[Mapping[Any, Any]],
+    wanted: Iterable[dict[str, Any]],
+) -> None:
+    """Replace the rows `held` of `model` by `wanted`.
+
     Rows are identified by `id`. Only differences are written, and columns
     that `wanted` does not name keep their values.
     """
     new = {row['id']: row for row in wanted}
-    held = connection.execute(sa.select(model).where(parent)).mappings()
     old = {row['id']: row for row in held}
     key = sa.inspect(model).columns['id']
     gone = old.keys() - new.keys()

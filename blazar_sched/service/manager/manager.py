@@ -78,10 +78,11 @@ LOG = log.getLogger(__name__)
 # Seconds that a start waits for the limits of Keystone.
 FIRST_LIMITS = 10.0
 # The number of commits with deleted leases in one step of the pruner.
-PURGE_SLICES = 50
+PURGE_SLICES = 200
 # Seconds for which an idempotency key is kept whose lease was deleted: far
-# longer than a suspended manager can keep a copy of a request.
-KEYS_KEPT = 86400
+# longer than a suspended manager can keep a copy of a request; and the number
+# of keys that one commit deletes.
+KEYS_KEPT, KEYS_SLICE = 86400, 200
 
 
 class Manager:
@@ -401,4 +402,7 @@ class Manager:
             slices = itertools.islice(self.ledger.purge(before), PURGE_SLICES)
             if count := sum(slices):
                 LOG.info('Deleted %d leases that ended long ago', count)
-        self.ledger.write(lambda tx: tx.drop_keys(now - KEYS_KEPT))
+        while self.ledger.write(
+            lambda tx: tx.drop_keys(now - KEYS_KEPT, KEYS_SLICE)
+        ):
+            pass

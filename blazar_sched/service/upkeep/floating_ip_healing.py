@@ -25,6 +25,7 @@ from blazar_sched.domain.floating_ip import FloatingIP
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.placing import floating_ip as placing
+from blazar_sched.replica import limited_log
 from blazar_sched.service import loop
 from blazar_sched.service.clients import neutron as neutron_client
 from blazar_sched.service.clients.neutron import Neutron
@@ -66,7 +67,7 @@ class Healer:
         self._healer = healer
         self._clock = clock
         self._objects = loop.Objects[Lease](NAME, metrics)
-        self._away = loop.Away(NAME)
+        self._away = limited_log.LimitedLog(LOG)
 
     def heal(self) -> None:
         """Compare floating IPs with Neutron; replace or flag lost addresses.
@@ -83,7 +84,7 @@ class Healer:
         try:
             view = _View(self._neutron, {f.network_id for f in registered})
         except exception.Unavailable as e:
-            self._away.report(e)
+            self._away.report_away(NAME, e)
             return
         now = int(self._clock())
         self._mark(registered, leases, view, now)
@@ -96,7 +97,7 @@ class Healer:
         try:
             self._objects.each(((each.id, each) for each in leases), heal, now)
         except exception.Unavailable as e:
-            self._away.report(e)
+            self._away.report_away(NAME, e)
 
     def _mark(
         self,

@@ -259,7 +259,7 @@ class Healer:
         new = dataclasses.replace(
             new, events=again(old.events), updated_at=now
         )
-        tx.put_lease(new)
+        tx.put_lease(new, old)
         return new
 
     def horizon(self, now: int) -> int:

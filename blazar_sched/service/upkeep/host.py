@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 import contextlib
 import dataclasses
+import functools
 from typing import Any
 
 from oslo_config import cfg
@@ -26,6 +27,7 @@ from blazar_sched.domain.host import SHARED
 from blazar_sched.replica import instance_record
 from blazar_sched.replica import state
 from blazar_sched.replica import wire
+from blazar_sched.service import slices
 from blazar_sched.service.clients.nova import Hypervisor
 from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.nova import Server
@@ -238,7 +240,7 @@ class Hosts:
             raise
 
     def sync(self) -> None:
-        """Bring the hosts up to date, in at most one commit.
+        """Bring the hosts up to date, a slice of them in each commit.
 
         The allocations of a host that has shrunk below its promised capacity
         are kept, and the host is logged.
@@ -266,10 +268,11 @@ class Hosts:
                 )
             if dataclasses.replace(host, **known) != host:
                 facts[host.uuid] = known
-        if facts:
-            now = int(self._clock())
-            short = self._ledger.commit(lambda tx: _refresh(tx, facts, now))
-            for name in short:
+        now = int(self._clock())
+        for some in slices.of(facts, slices.HOSTS):
+            for name in self._ledger.commit(functools.partial(
+                _refresh, facts={uuid: facts[uuid] for uuid in some}, now=now
+            )):
                 LOG.warning(
                     'Host %s has less capacity than is reserved', name
                 )

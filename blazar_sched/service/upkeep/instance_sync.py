@@ -36,6 +36,7 @@ from blazar_sched.replica import instance_record
 from blazar_sched.replica import limited_log
 from blazar_sched.service import loop
 from blazar_sched.service import metrics
+from blazar_sched.service import slices
 from blazar_sched.service.booking import placing_options
 from blazar_sched.service.bus.notifier import Notifier
 from blazar_sched.service.clients.nova import Nova
@@ -53,8 +54,8 @@ LOG = log.getLogger(__name__)
 # noticed servers above which all servers are listed instead.
 MAX_SERVERS = 300
 FLOOD = 1500
-# The most servers of a list that are written in one commit.
-PAGE = 1000
+# The most servers that are written in one commit.
+PAGE = 50
 # How often a moving server is looked at, a second apart, if it is not noticed
 # again; after that the server is left to the next look at all servers.
 LOOKS = 60
@@ -238,8 +239,7 @@ class Instances:
         """
         view = self._view()
         listed: set[str] = set()
-        servers = iter(self._nova.servers())
-        while page := list(itertools.islice(servers, PAGE)):
+        for page in slices.of(self._nova.servers(), PAGE):
             self._write(view, page)
             listed.update(server.uuid for server in page)
         missing = self._missing(listed)
@@ -318,7 +318,10 @@ class Instances:
         self._unknown = self._unknown.union(unknown).difference(
             gone, (server.uuid for server in found)
         )
-        unknown += self._write(view, found, gone)
+        for some in slices.of(gone, PAGE):
+            unknown += self._write(view, (), some)
+        for page in slices.of(found, PAGE):
+            unknown += self._write(view, page)
         return [s.uuid for s in found if _is_moving(s)], unknown
 
     def _report(
@@ -350,8 +353,6 @@ class Instances:
         :returns: the uuids of servers whose records others have written since
             the view
         """
-        if not servers and not gone:
-            return []
         now = int(self._clock())
         rules = placing_options.rules(self._conf)
 

@@ -9,14 +9,18 @@ from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterator
 from collections.abc import Mapping
+from collections.abc import Sequence
 import dataclasses
+import functools
 
 from oslo_config import cfg
 from oslo_log import log
 
 from blazar_sched.domain import exception
 from blazar_sched.domain.host import Host
+from blazar_sched.replica import limited_log
 from blazar_sched.service import loop
+from blazar_sched.service import slices
 from blazar_sched.service.bus.notifier import HOST_FAILURE
 from blazar_sched.service.bus.notifier import HOST_RECOVERY
 from blazar_sched.service.bus.notifier import Notifier
@@ -69,7 +73,7 @@ class Monitor(loop.Looped):
         self._failing: dict[str, int] = {}
         self._noticed = False
         self._loop = loop.Loop('host monitor', self.step)
-        self._away = loop.Away('host monitor')
+        self._away = limited_log.LimitedLog(LOG)
 
     def notice(self) -> None:
         """Look at the hosts now."""
@@ -88,21 +92,24 @@ class Monitor(loop.Looped):
             try:
                 back = self.poll()
             except exception.Unavailable as e:
-                self._away.report(e)
+                self._away.report_away('host monitor', e)
                 self._noticed = noticed
         self._healer.heal()
         self._replanner.replan()
         if back:
             # Leases have got their hosts back, with the servers on them. From
             # now on the other servers on these hosts count for themselves.
-            self._ledger.commit(lambda tx: tx.bind_instances(back))
+            for some in slices.of(back, slices.HOSTS):
+                self._ledger.commit(functools.partial(
+                    PlacingTx.bind_instances, hosts=some
+                ))
         if self._conf.enable_polling_monitor:
             self._floating_ips.heal()
         interval: float = self._conf.polling_interval
         return interval
 
     def poll(self) -> list[str]:
-        """Write which hosts have failed or come back, in one commit at most.
+        """Write which hosts have failed or come back, slice by slice.
 
         :returns: the uuids of the hosts that have come back
         :raises Unavailable: if Nova does not answer
@@ -116,11 +123,16 @@ class Monitor(loop.Looped):
         if not changed:
             return []
 
-        def work(tx: PlacingTx) -> list[Host]:
-            found = _changed(tx.hosts(changed), up, unready)
+        def work(tx: PlacingTx, some: Sequence[str]) -> list[Host]:
+            found = _changed(tx.hosts(some), up, unready)
             return [tx.put_host(h) for h in found]
 
-        written = self._ledger.commit(work)
+        written = [
+            host for some in slices.of(changed, slices.HOSTS)
+            for host in self._ledger.commit(
+                functools.partial(work, some=some)
+            )
+        ]
         for host in written:
             if host.reservable:
                 LOG.info('Host %s is up again', host.hypervisor_hostname)

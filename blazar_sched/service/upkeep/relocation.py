@@ -22,7 +22,11 @@ from collections import defaultdict
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
+from collections.abc import Sequence
 import dataclasses
+import functools
+import itertools
+from typing import TypeVar
 
 from oslo_config import cfg
 from oslo_log import log
@@ -38,6 +42,7 @@ from blazar_sched.placing import relocation
 from blazar_sched.replica import state
 from blazar_sched.service import loop
 from blazar_sched.service import metrics
+from blazar_sched.service import slices
 from blazar_sched.service.booking import placing_options
 from blazar_sched.service.bus.notifier import INSTANCE_RELOCATION_END
 from blazar_sched.service.bus.notifier import INSTANCE_RELOCATION_ERROR
@@ -54,8 +59,12 @@ from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.metrics import Metrics
 from blazar_sched.service.resources import preemption
 
+T = TypeVar('T')
+
 LOG = log.getLogger(__name__)
 
+# The instances whose paths one commit writes.
+INSTANCES_IN_COMMIT = 10
 # Seconds until Nova is asked again for a move that has not happened.
 PAUSE = 30
 # The most requests for a move to one host, if a path leads to another host.
@@ -270,14 +279,9 @@ class Relocations(loop.Looped):
 
     def _plan(self, now: int, rules: Rules) -> list[Instance]:
         """Plan paths for the instances that need one; return the others."""
-        if not self._ledger.read_replica(
-            lambda replica: _unplanned(replica, now)
-        ):
-            return []
-
-        def work(tx: PlacingTx) -> list[Instance]:
+        def work(some: Sequence[Instance], tx: PlacingTx) -> list[Instance]:
             failed = []
-            for each in _unplanned(tx.replica, now):
+            for each in _still(some, _unplanned(tx.replica, now)):
                 path = relocation.plan(
                     tx.replica, each, now, rules, urgent=True
                 )
@@ -287,22 +291,30 @@ class Relocations(loop.Looped):
                     tx.put_instance(dataclasses.replace(each, path=path))
             return failed
 
-        return self._ledger.commit(work)
+        return list(itertools.chain(*self._in_slices(_unplanned, now, work)))
 
     def _drop_needless(self, now: int) -> None:
         """Drop the due paths of instances that need not leave any more."""
-        if not self._ledger.read_replica(
-            lambda replica: _needless(replica, now)
-        ):
-            return
-
-        def work(tx: PlacingTx) -> None:
-            for each in _needless(tx.replica, now):
+        def work(some: Sequence[Instance], tx: PlacingTx) -> None:
+            for each in _still(some, _needless(tx.replica, now)):
                 # Another instance that stays may need the same room.
                 if not relocation.must_leave(tx.replica, each, now):
                     tx.put_instance(dataclasses.replace(each, path=()))
 
-        self._ledger.commit(work)
+        self._in_slices(_needless, now, work)
+
+    def _in_slices(
+        self,
+        find: Callable[[state.Replica, int], list[Instance]],
+        now: int,
+        work: Callable[[Sequence[Instance], PlacingTx], T],
+    ) -> list[T]:
+        """Commit the work on instances, a few of them in each commit."""
+        found = self._ledger.read_replica(lambda replica: find(replica, now))
+        return [
+            self._ledger.commit(functools.partial(work, some))
+            for some in slices.of(found, INSTANCES_IN_COMMIT)
+        ]
 
     def _report(
         self,
@@ -509,6 +521,14 @@ def _due(
 def _late(replica: state.Replica, now: int) -> list[Instance]:
     """Return the instances that should have left their hosts by now."""
     return [each for each in _planned(replica) if each.leaves_at <= now]
+
+
+def _still(
+    some: Iterable[Instance], found: Iterable[Instance]
+) -> list[Instance]:
+    """Return those of some instances that are found still, as they are now."""
+    uuids = {each.uuid for each in some}
+    return [each for each in found if each.uuid in uuids]
 
 
 def _needless(replica: state.Replica, now: int) -> list[Instance]:

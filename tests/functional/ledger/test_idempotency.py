@@ -43,12 +43,12 @@ def test_keys_are_a_projects_own_and_exact(store, nouns):
 
 def test_a_key_is_kept_for_a_while_after_its_lease(store, nouns):
     id_, _ = create(store, nouns, 'key')
-    store.write(lambda tx: tx.drop_keys(NOW + 1))
+    store.write(lambda tx: tx.drop_keys(NOW + 1, 10))
     assert store.lease_by_key('project', 'key') == (id_, 'digest')
     store.commit(lambda tx: tx.delete_lease(id_))
-    store.write(lambda tx: tx.drop_keys(NOW))
+    store.write(lambda tx: tx.drop_keys(NOW, 10))
     assert store.lease_by_key('project', 'key') == (None, 'digest')
-    store.write(lambda tx: tx.drop_keys(NOW + 1))
+    store.write(lambda tx: tx.drop_keys(NOW + 1, 10))
     assert store.lease_by_key('project', 'key') is None
     assert create(store, nouns, 'key')[0] != id_
     assert store.check() == []

@@ -237,7 +237,6 @@ class TestLargeInstances:
             wanted = Reservation('mine', 'lease', '', Slots(
                 {'VCPU': vcpus, 'MEMORY_MB': 1, 'DISK_GB': 1}
             ))
-            catalog.match(wanted)
             unsuited = {
                 host.uuid
                 for host in wanted.demand.unsuited(list(known.values()))

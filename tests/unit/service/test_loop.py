@@ -9,6 +9,7 @@ from oslo_context import context
 import pytest
 
 from blazar_sched.domain import exception
+from blazar_sched.replica import limited_log
 from blazar_sched.service import loop
 
 PATIENCE = 60
@@ -68,9 +69,11 @@ def test_a_service_that_comes_and_goes_is_told_of_once_a_minute(
     other = exception.Unavailable('network answered 500', service='network')
     take([away, away, None, away, None, other, None], pace)
     assert [r.getMessage() for r in caplog.records] == [
-        'the sync failed, retrying: compute answered 500',
+        'the sync failed, retrying: compute answered 500 '
+        '(time 1 in this process)',
         'the sync has recovered (failures: 2)',
-        'the sync failed, retrying: network answered 500',
+        'the sync failed, retrying: network answered 500 '
+        '(time 3 in this process)',
         'the sync has recovered (failures: 1)',
     ]
 
@@ -79,15 +82,17 @@ def test_a_service_that_is_away_is_told_of_twice(
     take, pace, caplog, monkeypatch
 ):
     """The log has a line when the failures begin and one when they end."""
-    monkeypatch.setattr(loop, 'QUIET', 0.0)
+    monkeypatch.setattr(limited_log, 'PERIOD', 0.0)
     away = exception.Unavailable('compute answered 500')
     take([None, away, away, away, None, None, away, None], pace)
     assert pace.asked == 8
     assert {r.levelno for r in caplog.records} == {logging.WARNING}
     assert [r.getMessage() for r in caplog.records] == [
-        'the sync failed, retrying: compute answered 500',
+        'the sync failed, retrying: compute answered 500 '
+        '(time 1 in this process)',
         'the sync has recovered (failures: 3)',
-        'the sync failed, retrying: compute answered 500',
+        'the sync failed, retrying: compute answered 500 '
+        '(time 2 in this process)',
         'the sync has recovered (failures: 1)',
     ]
     assert not any(r.exc_info for r in caplog.records)
