@@ -44,7 +44,7 @@ def of_project(
 
 def delete_some(
     connection: sa.Connection,
-    model: type[models.Base],
+    model: type[orm.DeclarativeBase],
     condition: sa.ColumnElement[bool],
     limit: int,
 ) -> bool:
@@ -89,7 +89,7 @@ def replace(
 
 def change(
     connection: sa.Connection,
-    model: type[models.Base],
+    model: type[orm.DeclarativeBase],
     held: Iterable[Mapping[Any, Any]],
     wanted: Iterable[dict[str, Any]],
 ) -> None:
