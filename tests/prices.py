@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What each ring of the house costs: ``python -m tests.prices``.
+
+The kernel is what a newcomer reads to change a promise, the core what every
+cloud runs, and a part what a cloud may leave out. The command fails if one has
+more lines than BUDGETS allows, so that growth is a decision: change the figure
+in the commit that needs it, and say why.
+"""
+
+import dataclasses
+import pathlib
+import sys
+
+from blazar_sched.conf import service as service_conf
+from blazar_sched.service import parts
+
+ROOT = pathlib.Path(__file__).parents[1]
+PACKAGE = ROOT / 'blazar_sched'
+KERNEL = (
+    'ext', 'domain', 'replica', 'placing', 'service/ledger',
+    'service/booking', 'service/events',
+)
+SOURCES = {'.py', '.pyi', '.js', '.css', '.html'}
+# The most lines of the product and of the tests, blank lines and comments
+# included.
+BUDGETS: dict[str, tuple[int, int]] = {}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Price:
+    """What a ring or a part has."""
+
+    name: str
+    lines: int
+    files: int
+    test_lines: int
+    options: int | None = None
+
+
+def _size(*folders: pathlib.Path) -> tuple[int, int]:
+    """Return the number of lines and the number of files."""
+    files = {
+        path for folder in folders for path in folder.rglob('*')
+        if path.suffix in SOURCES and path.name != 'index.d.ts'
+    }
+    return sum(len(p.read_bytes().splitlines()) for p in files), len(files)
+
+
+def prices() -> list[Price]:
+    """Return the prices of the kernel, the core with it, and each part."""
+    found = []
+    for name in parts.installed():
+        lines, files = _size(PACKAGE / 'parts' / name)
+        tests, _ = _size(ROOT / 'tests/parts' / name)
+        found.append(Price(name, lines, files, tests))
+    kernel, kernel_files = _size(*(PACKAGE / name for name in KERNEL))
+    whole, files = _size(PACKAGE)
+    tests, _ = _size(ROOT / 'tests')
+    # Without those of keystoneauth.
+    options = sum(len(group.opts) for group in service_conf.GROUPS)
+    return [
+        Price('kernel', kernel, kernel_files, 0),
+        Price(
+            'core', whole - sum(each.lines for each in found),
+            files - sum(each.files for each in found),
+            tests - sum(each.test_lines for each in found), options,
+        ),
+        *found,
+        Price('all', whole, files, tests, options),
+    ]
+
+
+def main() -> int:
+    excess = []
+    print(f'{"":10}{"lines":>8}{"files":>8}{"tests":>8}{"options":>8}')
+    for each in prices():
+        print(
+            f'{each.name:10}{each.lines:8}{each.files:8}{each.test_lines:8}'
+            f'{"" if each.options is None else each.options:>8}'
+        )
+        lines, tests = BUDGETS.get(each.name, (0, 0))
+        if each.lines > lines or each.test_lines > tests:
+            excess.append(
+                f'{each.name}: {lines} lines and {tests} of tests are allowed'
+            )
+    for line in excess:
+        print(line, file=sys.stderr)
+    return len(excess) > 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
