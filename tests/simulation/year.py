@@ -99,6 +99,8 @@ class Year:
             (None, 'transport_url', 'fake://'),
             ('api', 'auth_strategy', 'noauth'),
             ('webhook', 'allowed_networks', [HOOKS]),
+            ('enforcement', 'enabled_filters', []),
+            ('manager', 'relocate_instances', False),
             ('manager', 'capacity_threshold', [json.dumps(THRESHOLD)]),
             *(('manager', *each) for each in options.items()),
         ):
