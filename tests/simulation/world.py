@@ -209,6 +209,7 @@ class World:
             ('email', 'smtp_host', 'localhost'),
             (webhook_conf.GROUP, 'url', 'http://localhost/'),
             (webhook_conf.GROUP, 'capacity_url', 'http://localhost/'),
+            ('enforcement', 'enabled_filters', []),
             ('manager', 'minutes_before_end_lease',
              weather.choice((0, 1, 1, 5, 5, 60))),
             ('manager', 'vacate_lead_time', weather.choice((0, 120, 600))),
@@ -225,8 +226,7 @@ class World:
             conf.set_override('cleaning_time', CLEANING_TIME, 'manager')
         if GROUPS in self.features:
             conf.set_override('group_limit', [GROUP_LIMIT], 'manager')
-        if self.setting is not None:
-            relocation.configure(self.setting, conf)
+        relocation.configure(self.setting, conf)
         return conf
 
     def _make_actors(self, path):
@@ -252,7 +252,7 @@ class World:
         self.schedulers = [
             Scheduler(
                 self.cloud, self._pull_call, lambda: self.time,
-                lambda: self.uptime, MAX_AGE, self.setting is not None,
+                lambda: self.uptime, MAX_AGE,
             )
             for _ in range(SCHEDULERS)
         ]
@@ -278,10 +278,7 @@ class World:
         if self.setting is not None:
             self.tell(f'{self.setting}')
         try:
-            with (
-                self._armed(), self.outside.reached(),
-                relocation.in_nova(self.setting),
-            ):
+            with self._armed(), self.outside.reached():
                 for member in self.members:
                     member.start()
                 for name in self.hosts:

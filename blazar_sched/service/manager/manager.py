@@ -14,6 +14,8 @@ from oslo_log import log
 from blazar_sched.conf import neutron as neutron_conf
 from blazar_sched.conf import nova as nova_conf
 from blazar_sched.conf import placement as placement_conf
+from blazar_sched.conf import relocation as relocation_conf
+from blazar_sched.domain.duration import RELOCATE
 from blazar_sched.replica import wire
 from blazar_sched.service import before_end
 from blazar_sched.service import database
@@ -237,7 +239,7 @@ class Manager:
             self.instances, self.timeline, self.flavors, self.lendings,
             self.webhooks, self.enforcement, self.products,
             calendar.Calendars(self.ledger, self.clock), self.usages,
-            self.clock,
+            self.clock, relocation_conf.settings(conf.manager),
         )
         self.endpoint = rpc.Counted(
             end_point, self.metrics, overtake=self.ledger.overtake
@@ -341,6 +343,12 @@ class Manager:
         """
         self.ledger.require_current()
         self.ledger.warm()
+        options = self._conf.manager
+        if options.unbounded == RELOCATE and not options.relocate_instances:
+            LOG.info(
+                '[manager] relocate_instances is not set: servers without an '
+                'end follow unbounded_fixed = %s', options.unbounded_fixed
+            )
         self.clock.ask(self.ledger.next_event)
         for part in self._parts:
             part.start()
