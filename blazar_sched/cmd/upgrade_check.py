@@ -25,6 +25,7 @@ from oslo_upgradecheck import upgradecheck
 from blazar_sched import ext
 from blazar_sched.cmd import bus_check
 from blazar_sched.cmd import credentials
+from blazar_sched.cmd import server_check
 from blazar_sched.cmd import worker_query
 from blazar_sched.conf import relocation as relocation_conf
 from blazar_sched.conf import scheduler as scheduler_conf
@@ -337,6 +338,16 @@ class Checks(upgradecheck.UpgradeCommands):
             f'unbounded_fixed = {fixed}.'
         )
 
+    def _servers(self) -> upgradecheck.Result:
+        """Tell what leases will meet in this cloud; nothing is wrong."""
+        if self._is_elsewhere:
+            return _success('Skipped: this node has no blazar-sched.conf.')
+        try:
+            return _success(server_check.report(self._conf))
+        except Exception as e:
+            # The check of the credentials reports most errors.
+            return _success(f'Skipped: {exception.cause(e)}.')
+
     def _bus(self) -> upgradecheck.Result:
         if self._nova is None:
             return _skipped()
@@ -421,6 +432,7 @@ class Checks(upgradecheck.UpgradeCommands):
         ('nova-scheduler weighers', _weighers),
         ('nova-scheduler options', _scheduler_options),
         ('Relocation', _relocation),
+        ('Servers in Nova', _servers),
         ('Message buses', _bus),
         ('Placement result limit', _placement_results),
         ('Nova notifications', _notifications),
