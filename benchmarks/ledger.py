@@ -84,6 +84,8 @@ def run(
 
 def conf(url: str) -> Any:
     conf = service_conf.load(files=[])
+    conf.set_override('relocate_instances', False, 'manager')
+    conf.set_override('enabled_filters', [], 'enforcement')
     conf.set_override('connection', url, 'database')
     conf.set_override('transport_url', 'fake://')
     conf.set_override('port', 0, 'api')

@@ -37,6 +37,7 @@ from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.instance import Stay
 from blazar_sched.domain.inventory import Inventory
 from blazar_sched.domain.relocation import Rules
+from blazar_sched.domain.settings import Settings
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.filters import lifetime_filter
 from blazar_sched.placing import relocation
@@ -186,7 +187,7 @@ def _in_scheduler(size: int, name: str, budget: float) -> Iterator[Result]:
 
 
 def _check_paths(cloud: Cloud, name: str, call: scheduler.Call) -> None:
-    with _policy(RELOCATE):
+    with _policy(cloud, RELOCATE):
         passing = list(call(
             cloud.fresh(cloud.size), cloud.request(scheduler.UNBOUNDED)
         ))
@@ -199,7 +200,7 @@ def _asking(
 ) -> float:
     """Return the seconds of a request with a policy."""
     host_states = cloud.fresh(cloud.size)
-    with _policy(policy):
+    with _policy(cloud, policy):
         seconds = timed(
             [functools.partial(call, host_states, spec.obj_clone())], 0
         ).median
@@ -208,16 +209,16 @@ def _asking(
 
 
 @contextlib.contextmanager
-def _policy(policy: str) -> Iterator[None]:
+def _policy(cloud: Cloud, policy: str) -> Iterator[None]:
+    before = cloud.replica.settings
     # The disks of the instances that are asked for are on their hosts.
-    options = {'unbounded': policy, 'relocation_ways': {'disk': 'live'}}
-    for option, value in options.items():
-        process.CONF.set_override(option, value, 'blazar_sched')
+    cloud.replica.settings = Settings(
+        policy, relocating=True, rules=Rules(ways={'disk': 'live'})
+    )
     try:
         yield
     finally:
-        for option in options:
-            process.CONF.clear_override(option, 'blazar_sched')
+        cloud.replica.settings = before
 
 
 def _headroom(
@@ -440,7 +441,7 @@ def _manager(url: str, size: int, instances: Sequence[int]) -> Manager:
     conf.set_override('transport_url', 'fake://')
     conf.set_override('port', 0, 'api')
     conf.set_override('auth_strategy', 'noauth', 'api')
-    conf.set_override('relocate_instances', True, 'manager')
+    conf.set_override('enabled_filters', [], 'enforcement')
     manager = Manager(conf, clock=lambda: 0)
 
     def fill(tx: Any) -> None:

@@ -130,6 +130,8 @@ def _from_ledger(url: str, path: str) -> Iterator[Result]:
         way = 'through a pipe'
     else:
         conf = service_conf.load(files=[])
+        conf.set_override('relocate_instances', False, 'manager')
+        conf.set_override('enabled_filters', [], 'enforcement')
         conf.set_override('transport_url', broker)
         server = rpc.Server(rpc.transport(conf), [_EndPoint(ledger)])
         server.start()

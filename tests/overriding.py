@@ -1,29 +1,58 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options of ``[blazar_sched]`` that tests override.
+"""Options by which nova-scheduler decides, overridden for tests.
 
-The options are those of the process, which plays other tests afterwards.
+The options of ``[blazar_sched]`` are those of the process, which plays other
+tests afterwards. The options of the managers are as if a manager had told them
+to each replica.
 """
 
 import contextlib
+from unittest import mock
 
 from oslo_config import cfg
 
+from blazar_sched.conf import relocation
 from blazar_sched.conf import scheduler
+from blazar_sched.domain import duration
+from blazar_sched.replica import state
+
+
+def told(**values):
+    """Return the managers' options with these values; no end is for ever."""
+    conf = cfg.ConfigOpts()
+    conf.register_opts(relocation.opts)
+    for name, value in {'unbounded': duration.FOREVER, **values}.items():
+        conf.set_override(name, value)
+    return conf
+
+
+def settings(**values):
+    """Return what managers with these options tell."""
+    return relocation.settings(told(**values))
 
 
 @contextlib.contextmanager
 def options(**values):
     """Override options in a context, which has a function to override more."""
     names = set()
+    managers = told()
 
     def override(**more):
         for name, value in more.items():
-            cfg.CONF.set_override(name, value, scheduler.GROUP)
-            names.add(name)
+            if name in managers:
+                managers.set_override(name, value)
+            else:
+                cfg.CONF.set_override(name, value, scheduler.GROUP)
+                names.add(name)
 
-    try:
-        override(**values)
-        yield override
-    finally:
-        for name in names:
-            cfg.CONF.clear_override(name, scheduler.GROUP)
+    kept = property(
+        lambda replica: relocation.settings(managers),
+        lambda replica, settings: None,
+    )
+    with mock.patch.object(state.Replica, 'settings', kept, create=True):
+        try:
+            override(**values)
+            yield override
+        finally:
+            for name in names:
+                cfg.CONF.clear_override(name, scheduler.GROUP)

@@ -26,6 +26,7 @@ def write_config(
     path.write_text(
         '[DEFAULT]\ntransport_url = fake://\n'
         f'[database]\nconnection = sqlite:///{folder}/ledger.sqlite\n'
+        '[enforcement]\nenabled_filters =\n'
         f'[api]\nauth_strategy = noauth\nport = {port}\n{more}'
     )
     return path

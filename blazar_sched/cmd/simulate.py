@@ -229,7 +229,7 @@ def _add_policies(parser: argparse.ArgumentParser) -> None:
         '--unbounded',
         default='never',
         metavar='POLICY',
-        help='value of [blazar_sched] unbounded in nova.conf (default: never)',
+        help='value of [manager] unbounded (default: never)',
     )
     parser.add_argument(
         '--lease-gap-weight-multiplier',
@@ -254,8 +254,7 @@ def _add_ways(parser: argparse.ArgumentParser) -> None:
         '--unbounded-fixed',
         default='forever',
         metavar='POLICY',
-        help='value of [blazar_sched] unbounded_fixed in nova.conf (default: '
-        'forever)',
+        help='value of [manager] unbounded_fixed (default: forever)',
     )
     parser.add_argument(
         '--cold',

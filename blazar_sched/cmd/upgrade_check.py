@@ -25,11 +25,13 @@ from oslo_upgradecheck import upgradecheck
 from blazar_sched import ext
 from blazar_sched.cmd import bus_check
 from blazar_sched.cmd import credentials
+from blazar_sched.cmd import server_check
 from blazar_sched.cmd import worker_query
 from blazar_sched.conf import relocation as relocation_conf
 from blazar_sched.conf import scheduler as scheduler_conf
 from blazar_sched.conf import service as service_conf
 from blazar_sched.domain import exception
+from blazar_sched.domain.duration import FOREVER
 from blazar_sched.domain.duration import NEVER
 from blazar_sched.domain.duration import RELOCATE
 from blazar_sched.replica import wire
@@ -298,35 +300,53 @@ class Checks(upgradecheck.UpgradeCommands):
         return _success()
 
     def _relocation(self) -> upgradecheck.Result:
-        """Check that nova-scheduler and the manager relocate alike."""
-        if self._nova is None:
-            return _skipped()
+        """Check what servers without an end may do, and where that is said."""
+        left = [] if self._nova is None else [
+            opt.name for opt in relocation_conf.opts if _is_set(
+                self._nova, opt.name
+            )
+        ]
+        if left:
+            return _warning(
+                f'{", ".join(left)} in [blazar_sched] of nova.conf have no '
+                'effect: set them in [manager] of blazar-sched.conf, from '
+                'which nova-scheduler is told.'
+            )
         if self._is_elsewhere:
             return _success('Skipped: this node has no blazar-sched.conf.')
-        workers, manager = self._nova[scheduler_conf.GROUP], self._conf.manager
+        manager = self._conf.manager
+        if manager.unbounded == FOREVER:
+            return _warning(
+                '[manager] unbounded = forever: from its request on, each '
+                'lease keeps servers without an end off its hosts. Set '
+                'relocate, or limit leases.'
+            )
+        if manager.unbounded != RELOCATE:
+            return _success(
+                'Servers without an end follow [manager] unbounded = '
+                f'{manager.unbounded}.'
+            )
+        fixed = manager.unbounded_fixed
         if not manager.relocate_instances:
-            if workers.unbounded != RELOCATE:
-                return _success()
-            return _failure(
-                '[blazar_sched] unbounded = relocate is set in nova.conf, '
-                'but [manager] relocate_instances is not set in '
-                'blazar-sched.conf: no manager would move the servers.'
+            return _warning(
+                '[manager] relocate_instances is not set: no server is '
+                'moved, and all servers without an end follow '
+                f'unbounded_fixed = {fixed}.'
             )
-        different = [
-            opt.name for opt in relocation_conf.opts
-            if workers[opt.name] != manager[opt.name]
-        ]
-        if different:
-            return _failure(
-                f'{", ".join(different)} must have the same value in '
-                '[blazar_sched] of nova.conf and in [manager] of '
-                'blazar-sched.conf.'
-            )
-        fixed = workers.unbounded_fixed
         return (_warning if fixed == NEVER else _success)(
-            'Servers without an end that cannot be live-migrated follow '
-            f'[blazar_sched] unbounded_fixed = {fixed} in nova.conf.'
+            'Servers without an end that cannot be moved follow [manager] '
+            f'unbounded_fixed = {fixed}.'
         )
+
+    def _servers(self) -> upgradecheck.Result:
+        """Tell what leases will meet in this cloud; nothing is wrong."""
+        if self._is_elsewhere:
+            return _success('Skipped: this node has no blazar-sched.conf.')
+        try:
+            return _success(server_check.report(self._conf))
+        except Exception as e:
+            # The check of the credentials reports most errors.
+            return _success(f'Skipped: {exception.cause(e)}.')
 
     def _bus(self) -> upgradecheck.Result:
         if self._nova is None:
@@ -412,11 +432,18 @@ class Checks(upgradecheck.UpgradeCommands):
         ('nova-scheduler weighers', _weighers),
         ('nova-scheduler options', _scheduler_options),
         ('Relocation', _relocation),
+        ('Servers in Nova', _servers),
         ('Message buses', _bus),
         ('Placement result limit', _placement_results),
         ('Nova notifications', _notifications),
         ('Soft deletion in Nova', _soft_deletion),
     ))
+
+
+def _is_set(nova: cfg.ConfigOpts, name: str) -> bool:
+    """Tell whether a file sets an option that managers have in [manager]."""
+    found = nova.get_location(name, scheduler_conf.GROUP)
+    return found is not None and found.location.is_user_controlled
 
 
 def _works_with(body: Mapping[str, Any]) -> object:
@@ -475,6 +502,8 @@ def load_nova(files: Sequence[str] | None) -> cfg.ConfigOpts | None:
     # Nova's own default.
     nova.set_default('control_exchange', 'nova')
     scheduler_conf.register(nova)
+    # Those that earlier releases read here.
+    nova.register_opts(relocation_conf.opts, scheduler_conf.GROUP)
     nova(
         [],
         default_config_files=list(files),

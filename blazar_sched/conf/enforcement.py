@@ -20,9 +20,9 @@ CUSTOM = re.compile('CUSTOM_[A-Z0-9_]+')
 _NO_LIMIT = ' -1 means no limit.'
 
 
-def _limit(name: str, text: str) -> cfg.IntOpt:
+def _limit(name: str, text: str, default: int = -1) -> cfg.IntOpt:
     return cfg.IntOpt(
-        name, default=-1, min=-1, mutable=True, help=text + _NO_LIMIT
+        name, default=default, min=-1, mutable=True, help=text + _NO_LIMIT
     )
 
 
@@ -96,7 +96,7 @@ def _exempt(prefix: str, filter_: str) -> cfg.ListOpt:
 opts = [
     cfg.ListOpt(
         'enabled_filters',
-        default=[],
+        default=['MaxHorizonFilter', 'MaxResourcesFilter'],
         help='Enforcement filters that every new and every updated lease must '
         'pass, in the order of their application. The filters of this '
         'package are MaxLeaseDurationFilter, MaxHorizonFilter, '
@@ -148,6 +148,7 @@ opts = [
         'max_start_horizon',
         'Maximum time from now to the start of a lease, in seconds. Used by '
         'MaxHorizonFilter.',
+        30 * 86400,
     ),
     _limit(
         'max_end_horizon',
@@ -188,6 +189,13 @@ opts = [
     _resources(
         'max_resources_per_project',
         'the leases of a project that are not over, taken together,',
+    ),
+    _limit(
+        'max_percent_per_project',
+        'Maximum percentage of the VCPUs, and of the memory, of all '
+        'reservable hosts that the leases of a project may reserve at one '
+        'time. One host is always allowed. Used by MaxResourcesFilter.',
+        50,
     ),
     cfg.Opt(
         'resource_weights',

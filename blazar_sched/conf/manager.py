@@ -19,14 +19,7 @@ NOTIFY, SHRINK, END = 'notify', 'shrink', 'end'
 vacating = ('live-migrate', 'shelve', 'delete')
 
 opts = [
-    cfg.BoolOpt(
-        'relocate_instances',
-        default=False,
-        help='Whether the manager plans where instances go when a reservation '
-        'needs their host, live-migrates the instances in time, and lets '
-        'leases have hosts that can be cleared in this way. See the options '
-        '``relocation_...``, and ``unbounded = relocate`` in nova.conf.',
-    ),
+    *relocation.opts,
     cfg.FloatOpt(
         'relocation_interval',
         default=5.0,
@@ -35,7 +28,6 @@ opts = [
         help='Seconds between two looks for instances that have to be moved, '
         'or that need a relocation path.',
     ),
-    *relocation.opts,
     cfg.FloatOpt(
         'maintenance_interval',
         default=10.0,

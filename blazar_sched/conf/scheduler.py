@@ -9,10 +9,7 @@ from typing import Any
 
 from oslo_config import cfg
 
-from blazar_sched.conf import relocation
 from blazar_sched.domain.duration import parse_duration
-from blazar_sched.domain.duration import parse_fixed
-from blazar_sched.domain.duration import parse_unbounded
 
 GROUP = 'blazar_sched'
 
@@ -82,37 +79,11 @@ opts = [
         'there is a copy.',
     ),
     cfg.StrOpt(
-        'unbounded',
-        default='forever',
-        help='Rule for instances without an end on reservable hosts: '
-        '``forever`` allows them on a host without any later reservation; '
-        '``assume:<duration>``, such as ``assume:2h``, treats them as '
-        'instances with this lifetime, and so treats instances that declare '
-        'a longer one; ``never`` rejects them; ``relocate`` '
-        'also allows them where a later reservation needs the host, if other '
-        'hosts have room from then on, to which the manager live-migrates '
-        'the instance in time: see the options ``relocation_...``. The '
-        '``unbounded`` setting of a host overrides this option.',
-    ),
-    cfg.StrOpt(
-        'unbounded_fixed',
-        default='forever',
-        help='Rule for instances without an end that cannot be moved, on '
-        'hosts with ``unbounded = relocate``: ``forever``, ``never`` or '
-        '``assume:<duration>``, as for ``unbounded``; or '
-        '``share:<fraction>``, such as ``share:0.6``, which is ``forever`` as '
-        'long as such instances together hold at most this share of what the '
-        'reservable hosts have of each resource class, from '
-        '``relocation_notice`` on, so that leases keep the rest. Under '
-        '``share``, an instance with an end that lives longer than that '
-        'counts too, and needs room until its own end.',
-    ),
-    cfg.StrOpt(
         'default_lifetime',
         default='',
         help='Lifetime of instances that declare no end, as a duration '
         '(``90s``, ``15m``, ``2h``, ``1d``, ``1w``). Empty means that such '
-        'instances have no end; see ``unbounded``.',
+        'instances have no end; see ``[manager] unbounded``.',
     ),
     cfg.DictOpt(
         'project_default_lifetimes',
@@ -137,9 +108,9 @@ opts = [
         min=1,
         help='Minimum number of seconds for which a preemptible instance must '
         'be able to run before the next reservation needs its resources. '
-        'A lower ``relocation_lead`` counts in its place where instances are '
-        'relocated, and so does the end of an instance that declares an '
-        'earlier one. '
+        'A lower ``[manager] relocation_lead`` counts in its place where '
+        'instances are relocated, and so does the end of an instance that '
+        'declares an earlier one. '
         'Hosts on which the time is shorter are rejected, and so are hosts '
         'where the new instance, with the preemptible instances that are '
         'there, leaves too little for a reservation that begins within that '
@@ -219,7 +190,6 @@ opts = [
         '0 disables the weigher. The metadata of a host aggregate can '
         'override this option.',
     ),
-    *relocation.opts,
 ]
 
 
@@ -230,14 +200,12 @@ def register(conf: cfg.ConfigOpts) -> None:
 def check(conf: cfg.ConfigOpts) -> None:
     """Read every option, so that an invalid option stops Nova from starting.
 
-    :raises InvalidInput: if a policy or a duration cannot be read
+    :raises InvalidInput: if a duration cannot be read
     :raises ValueError: if another option has no usable value
     """
     options = conf[GROUP]
     for opt in opts:
         getattr(options, opt.dest)
-    parse_unbounded(options.unbounded, 'unbounded')
-    parse_fixed(options.unbounded_fixed, 'unbounded_fixed')
     for name, defaults in (
         ('default_lifetime', [options.default_lifetime]),
         (

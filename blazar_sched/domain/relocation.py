@@ -134,6 +134,21 @@ def way(rules: Rules, features: Features) -> str:
     return weakest(ways)
 
 
+def obstacle(rules: Rules, features: Features) -> str | None:
+    """Return why an instance is not moved, None if it is.
+
+    :returns: a kind, or where it is said
+    """
+    if way(rules, features) != NOT:
+        return None
+    if read_way(features.extra_specs.get(MOVABLE)) == NOT:
+        return MOVABLE
+    for kind in _kinds(features):
+        if rules.way_of(kind) == NOT:
+            return kind
+    return 'movable' if read_way(features.hint) == NOT else MEMORY
+
+
 def _kinds(features: Features) -> Iterator[str]:
     """Yield the kinds of what an instance has that Nova moves with trouble."""
     if features.local_disk:

@@ -36,6 +36,8 @@ from typing import Any
 from oslo_log import log as logging
 
 from blazar_sched import ext
+from blazar_sched.domain.settings import Settings
+from blazar_sched.domain.settings import UNTOLD
 from blazar_sched.replica import accounting
 from blazar_sched.replica import packing
 from blazar_sched.replica import record
@@ -80,7 +82,6 @@ class Puller:
     :param monotonic: the clock of `Copy.fresh_at`
     :param max_age: returns the number of seconds for which a copy is fresh
     :param copy: an existing copy to start from
-    :param relocating: whether instances may be relocated; see state.Replica
     :param clock: this process's wall clock, in epoch seconds
     :param removed: called with the uuid of each instance whose record the
         ledger has deleted
@@ -94,7 +95,6 @@ class Puller:
         monotonic: Callable[[], float],
         max_age: Callable[[], float],
         copy: Copy | None = None,
-        relocating: bool = False,
         clock: Callable[[], float] = time.time,
         removed: Callable[[str], object] = lambda uuid: None,
     ) -> None:
@@ -105,7 +105,6 @@ class Puller:
         self._monotonic = monotonic
         self._max_age = max_age
         self._copy = copy
-        self._relocating = relocating
         # The lock is held while a thread writes to the replica.
         self._lock = threading.Lock()
 
@@ -126,12 +125,14 @@ class Puller:
         items: Iterable[packing.Item],
         fresh_at: float,
         now: int,
+        settings: Settings = UNTOLD,
     ) -> None:
         """Start from the items of a copy that was kept.
 
+        :param settings: what a manager has told with the copy
         :raises Unusable: if the items cannot be used
         """
-        replica = self._new(now)
+        replica = self._new(now, settings)
         try:
             if replica.load(revision, *packing.split(items)):
                 raise ValueError('a record names a host that does not exist')
@@ -184,6 +185,7 @@ class Puller:
             if page.ledger != copy.ledger or page.revision is None:
                 return False
             with self._lock:
+                copy.replica.use(page.settings)
                 copy.replica.advance(now)
                 if page.revision <= copy.replica.revision:
                     continue
@@ -243,6 +245,7 @@ class Puller:
             _check_same_ledger(first.ledger, page.ledger)
             if page.revision is None:
                 raise Unanswered('the changes after the snapshot are pruned')
+            replica.use(page.settings)
             changed |= {(each[0], each[1]): each for each in page.records}
             newest = page.revision
         if newest < until:
@@ -314,9 +317,11 @@ class Puller:
                 'replica.', copy.replica.revision, revision,
             )
 
-    def _new(self, now: int) -> state.Replica:
+    def _new(
+        self, now: int, settings: Settings = UNTOLD
+    ) -> state.Replica:
         replica = state.Replica(
-            accounting.SchedulerAccounting, relocating=self._relocating
+            accounting.SchedulerAccounting, settings=settings
         )
         replica.advance(now)
         return replica

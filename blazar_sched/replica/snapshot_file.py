@@ -29,6 +29,8 @@ import uuid
 
 from oslo_utils import uuidutils
 
+from blazar_sched.domain.settings import Settings
+from blazar_sched.domain.settings import UNTOLD
 from blazar_sched.replica import files
 from blazar_sched.replica import packing
 from blazar_sched.replica import record
@@ -63,6 +65,7 @@ class Snapshot:
     revision: int
     written_at: int
     items: Iterator[packing.Item]
+    settings: Settings
 
 
 def write(
@@ -71,6 +74,7 @@ def write(
     revision: int,
     written_at: int,
     items: Iterable[packing.Item],
+    settings: Settings = UNTOLD,
 ) -> None:
     """Replace the snapshot file at `path`, and the list of hosts beside it.
 
@@ -83,7 +87,8 @@ def write(
     checksum = hashlib.sha256()
     with files.locked(path), files.replacing(path) as file:
         for each in itertools.chain(
-            [_header(ledger, revision)], _batches(_noted(items, hosts))
+            [_header(ledger, revision, settings)],
+            _batches(_noted(items, hosts))
         ):
             line = json.dumps(each).encode() + b'\n'
             checksum.update(line)
@@ -98,11 +103,14 @@ def write(
             others.write(f'{uuid.UUID(int=len(hosts))}\n'.encode())
 
 
-def refresh(path: str, ledger: str, revision: int, written_at: int) -> bool:
+def refresh(
+    path: str, ledger: str, revision: int, written_at: int,
+    settings: Settings = UNTOLD,
+) -> bool:
     """Write to the file at `path` that its copy is still true.
 
-    :returns: whether the file is of this revision; otherwise the file is left
-        unchanged, and has to be written anew
+    :returns: whether the file is of this revision and of these settings;
+        otherwise the file is left unchanged, and has to be written anew
     :raises BlockingIOError: if another process is writing the file
     :raises OSError: if the file cannot be written, or does not exist
     """
@@ -114,7 +122,7 @@ def refresh(path: str, ledger: str, revision: int, written_at: int) -> bool:
             found = json.loads(file.readline())
         except (ValueError, FileNotFoundError):
             return False
-        if found != _header(ledger, revision):
+        if found != _header(ledger, revision, settings):
             return False
         file.seek(-_TRUE_AT_LENGTH, os.SEEK_END)
         file.write(_true_at(last, written_at))
@@ -163,12 +171,15 @@ def _listed_hosts(path: str) -> list[str]:
     return found
 
 
-def _header(ledger: str, revision: int) -> dict[str, Any]:
+def _header(
+    ledger: str, revision: int, settings: Settings
+) -> dict[str, Any]:
     return {
         'format': FORMAT,
         **wire.FORMAT,
         'ledger': ledger,
         'revision': revision,
+        'settings': settings.encode(),
     }
 
 
@@ -241,6 +252,7 @@ def _snapshot(file: IO[bytes], length: int, written_at: int) -> Snapshot:
             int(header['revision']),
             written_at,
             _items(file, length),
+            wire.read_settings(header),
         )
     except wire.WireVersionError as e:
         raise SnapshotError('the file has another version') from e

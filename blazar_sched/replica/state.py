@@ -14,11 +14,14 @@ from typing import cast
 from typing import Protocol
 
 from blazar_sched import ext
+from blazar_sched.domain import duration
 from blazar_sched.domain import inventory
 from blazar_sched.domain.allocation import Allocation
 from blazar_sched.domain.group_limit import GroupLimit
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
+from blazar_sched.domain.settings import Settings
+from blazar_sched.domain.settings import UNTOLD
 from blazar_sched.replica import accounting
 from blazar_sched.replica import left_out
 from blazar_sched.replica import packing
@@ -50,9 +53,10 @@ class Replica(Entities):
     :param accounting_: how instances are counted; see replica.accounting
     :param overcommit: whether reservations may overcommit hosts
     :param relocating: whether instances may be relocated, so that the demand
-        for all hosts together is counted; it is also counted where a host has
-        this policy of its own
+        for all hosts together is counted; it is also counted where `settings`
+        or a host of its own have this policy
     :param group_limits: the limits on what is reserved on groups of hosts
+    :param settings: what a manager has told to nova-scheduler
     """
 
     def __init__(
@@ -62,9 +66,11 @@ class Replica(Entities):
         overcommit: bool = True,
         relocating: bool = False,
         group_limits: Iterable[GroupLimit] = (),
+        settings: Settings = UNTOLD,
     ) -> None:
         super().__init__()
         self._relocating = relocating
+        self.settings = settings
         self.accounting = accounting_
         self.revision = revision
         self.indexes = Indexes(
@@ -75,6 +81,12 @@ class Replica(Entities):
         self.catalog = Catalog(self.indexes.main, self.hosts)
         # The reservations whose use may have changed; None for no reservation.
         self._drawn_on: set[str | None] = set()
+
+    def use(self, settings: Settings) -> None:
+        """Decide by the settings that a manager has told."""
+        if settings != self.settings:
+            self.settings = settings
+            self._settle()
 
     def apply(
         self,
@@ -403,6 +415,7 @@ class Replica(Entities):
         self.indexes.extra.prune()
         if self.indexes.total is None and (
             self._relocating or self.with_relocation
+            or self.settings.unbounded == duration.RELOCATE
         ):
             batch = Batch(self.hosts)
             for instance in self.instances.values():

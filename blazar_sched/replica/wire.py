@@ -17,8 +17,11 @@ import json
 from typing import Any
 from typing import TypeVar
 
+from blazar_sched.domain import settings
 from blazar_sched.domain import window
 from blazar_sched.domain.instance import Instance
+from blazar_sched.domain.settings import Settings
+from blazar_sched.domain.settings import UNTOLD
 from blazar_sched.replica import packing
 from blazar_sched.replica import record
 
@@ -111,7 +114,7 @@ class Changes:
     `revision` is None when the ledger no longer knows (or never knew)
     `since`: then a snapshot is needed. `newest` is the ledger's revision.
     `now` is the time of the manager that answers, in epoch seconds; None if
-    the page is not from a manager.
+    the page is not from a manager. `settings` are those of the manager.
     """
 
     ledger: str
@@ -120,6 +123,7 @@ class Changes:
     records: list[record.Record]
     newest: int
     now: float | None = None
+    settings: Settings = UNTOLD
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -236,6 +240,7 @@ def parse_changes(page: object) -> Changes:
         records=[_record(item) for item in _list(page, 'records')],
         newest=_count(page, 'newest'),
         now=now,
+        settings=read_settings(page),
     )
     if changes.revision is not None and not (
         changes.since <= changes.revision <= changes.newest
@@ -267,6 +272,15 @@ def parse_snapshot(page: object) -> Snapshot:
         items=[item(each) for each in _list(page, 'items')],
         next=_place(page, 'next'),
     )
+
+
+def read_settings(page: Page) -> Settings:
+    """Return the settings in a page; the defaults if the page has none.
+
+    :raises ValueError: if the settings are malformed
+    """
+    found = page.get('settings')
+    return UNTOLD if found is None else settings.decode(found)
 
 
 def item(value: object) -> packing.Item:

@@ -34,7 +34,7 @@ from blazar_sched.domain.host import Host as ReservableHost
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.inventory import Inventory
 from blazar_sched.domain.lease import Lease
-from blazar_sched.domain.relocation import Rules
+from blazar_sched.domain.settings import Settings
 from blazar_sched.domain.way import COLD
 from blazar_sched.domain.way import NOT
 from blazar_sched.placing import displacement
@@ -178,7 +178,7 @@ class Cloud:
 
     `now` is the time, which the simulation advances.
 
-    :param options: the options of ``[blazar_sched]``
+    :param options: the options of ``[manager]`` and ``[blazar_sched]``
     :param migration_failure: the probability that a live migration fails
     """
 
@@ -192,10 +192,11 @@ class Cloud:
     ) -> None:
         self.now = 0
         self.policy = policy
+        settings = _settings(options)
         self._relocates = not policy.closed and (
-            options.get('unbounded') == duration.RELOCATE
+            settings.unbounded == duration.RELOCATE
         )
-        self._rules = _rules(options)
+        self._rules = settings.rules
         # The moves to make, noted since the last look, as (time, uuid of the
         # instance): at the start of the next stay, or of the next try.
         self.booked: list[tuple[int, str]] = []
@@ -223,7 +224,8 @@ class Cloud:
         self._leavable: leavable.Leavable = {}
         self._reservations: dict[str, record.Reservation] = {}
         self.seen = state.Replica(
-            accounting.SchedulerAccounting, relocating=self._relocates
+            accounting.SchedulerAccounting,
+            settings=Settings() if policy.closed else settings,
         )
         ledger = state.Replica(accounting.LedgerAccounting)
         records = [
@@ -697,14 +699,14 @@ def _host(number: int, host: trace.Host) -> Host:
     return Host(here.uuid, host.vcpus, host.memory_mb, here, host.gpus)
 
 
-def _rules(options: Mapping[str, Any]) -> Rules:
-    """Return the rules of relocation that the options set."""
+def _settings(options: Mapping[str, Any]) -> Settings:
+    """Return what managers with the options tell nova-scheduler."""
     conf = cfg.ConfigOpts()
     conf.register_opts(relocation_conf.opts)
     for name, value in options.items():
         if name in conf:
             conf.set_override(name, value)
-    return relocation_conf.rules(conf)
+    return relocation_conf.settings(conf)
 
 
 def _record(host: Host, in_pool: bool) -> record.Record:

@@ -14,7 +14,7 @@ from typing import Any
 from rich import console
 from rich import progress
 
-from blazar_sched.conf import scheduler
+from blazar_sched.conf import manager
 from blazar_sched.domain import duration
 from blazar_sched.domain import exception
 from blazar_sched.domain.way import NOT
@@ -44,7 +44,7 @@ class Settings:
     :param repeat: how often each instance occurs
     :param until_refused: the share that freepool is to refuse, which decides
         instead of `repeat`; or None
-    :param options: the options of ``[blazar_sched]``
+    :param options: the options of ``[manager]`` and ``[blazar_sched]``
     :param migration_failure: the probability that a live migration fails
     :param gpus: whether the GPUs of instances and hosts count
     :param ways: the share of the instances without GPUs that are moved while
@@ -182,7 +182,7 @@ def _play(
 def _suggestion(
     policies: Sequence[Policy], results: Sequence[result.Result]
 ) -> str:
-    """Return the lines for nova.conf of the best policy."""
+    """Return the lines for blazar-sched.conf of the best policy."""
     best = result.best(results)
     if best is None:
         return (
@@ -192,13 +192,10 @@ def _suggestion(
     [options] = [each.options for each in policies if each.name == best.policy]
     return '\n'.join([
         f'With a headroom of {best.policy}, every lease finds room and the '
-        'fewest VCPU-hours are refused. In nova.conf:',
+        'fewest VCPU-hours are refused. In blazar-sched.conf:',
         '',
-        f'[{scheduler.GROUP}]',
+        f'[{manager.GROUP}]',
         *(f'{name} = {value}' for name, value in options.items()),
-        '',
-        'and the same relocation_... options in [manager] of '
-        'blazar-sched.conf, with relocate_instances = True.',
     ])
 
 

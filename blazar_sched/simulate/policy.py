@@ -43,7 +43,7 @@ class Policy:
     README sets them, and not the hosts with much room;
     `leases`, leases are booked, and instances are not alone.
 
-    :param options: options of ``[blazar_sched]`` in place of the scenario's
+    :param options: options in place of the scenario's
     """
 
     name: str

@@ -223,12 +223,15 @@ def following(
 ) -> Iterator[None]:
     """Make the filters of this process decide by `replica`, at `now`.
 
-    :param options: the options of ``[blazar_sched]``
+    :param options: the options of ``[blazar_sched]``; others are ignored
     :raises Failure: if a filter or weigher failed meanwhile
     """
     failures = filtering.failure, filtering.stale_replica, base.failure
     before = [each.count for each in failures]
-    options = _UNUSED | options
+    options = _UNUSED | {
+        name: value for name, value in options.items()
+        if name in process.CONF[scheduler_conf.GROUP]
+    }
     for name, value in options.items():
         process.CONF.set_override(name, value, scheduler_conf.GROUP)
     try:

@@ -83,7 +83,7 @@ def _with_fixed(
     A lease of whole hosts can have a host that fixed instances leave alone.
     """
     total = replica.indexes.total
-    beyond = now + CONF.blazar_sched.relocation_notice
+    beyond = now + replica.settings.rules.notice
     if (
         total is None or request.movable or request.preemptible
         or request.end <= beyond

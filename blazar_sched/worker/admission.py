@@ -61,10 +61,10 @@ class Admissions(steps.Step):
 
     def _admission_by(self, policy: str) -> Admission | None:
         """Return the admission by a policy for instances without an end."""
-        request, options = self._request, CONF.blazar_sched
+        request, settings = self._request, self._replica.settings
         rule = _policy(policy, 'unbounded')
         fixed = _fixed_policy(
-            options.unbounded_fixed, 'unbounded_fixed'
+            settings.unbounded_fixed, 'unbounded_fixed'
         ) if rule.relocates else rule
         enough = fixed.end(self._now)
         if enough is None:
@@ -90,26 +90,24 @@ class Admissions(steps.Step):
         It need not run for longer than another instance runs, at least, before
         the instance or a lease leaves the host.
         """
-        options = CONF.blazar_sched
-        seconds: int = options.min_preemptible_runtime
+        seconds: int = CONF.blazar_sched.min_preemptible_runtime
         if relocates or self._replica.leavable:
-            seconds = min(seconds, options.relocation_lead)
+            seconds = min(seconds, self._replica.settings.rules.lead)
         return duration.end_after(self._now, seconds)
 
     def of(self, host_state: HostState) -> Admission | None:
         """Return the admission by a host; None if the host does not admit."""
         host = self._replica.hosts.get(host_state.uuid)
         own = None if host is None else host.unbounded
-        return self._by_policy(own or CONF.blazar_sched.unbounded)
+        return self._by_policy(own or self._replica.settings.unbounded)
 
     def groups(
         self, host_states: list[HostState]
     ) -> Iterable[tuple[Admission | None, list[HostState]]]:
         """Return the HostStates of each admission, in their order."""
         if not self._replica.with_policy:
-            return [
-                (self._by_policy(CONF.blazar_sched.unbounded), host_states)
-            ]
+            policy = self._replica.settings.unbounded
+            return [(self._by_policy(policy), host_states)]
         groups: dict[Admission | None, list[HostState]] = defaultdict(list)
         for h in host_states:
             groups[self.of(h)].append(h)

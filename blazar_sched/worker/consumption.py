@@ -28,7 +28,6 @@ import dataclasses
 from oslo_config import cfg
 from oslo_log import log as logging
 
-from blazar_sched.conf import relocation
 from blazar_sched.domain import flavor
 from blazar_sched.domain import inventory
 from blazar_sched.domain.instance import Instance
@@ -176,7 +175,7 @@ def _note(host_state: HostState, spec: RequestSpec) -> None:
         )
         if replica is None or host_state.uuid not in replica.hosts:
             return
-        placed = request.placed_on(host_state.uuid, replica, now, options)
+        placed = request.placed_on(host_state.uuid, replica, now)
         # What HostState has just counted: without swap, and with a root disk.
         nova_objects.add_consumed(host_state, dataclasses.replace(
             placed, used=flavor.figures(
@@ -188,7 +187,7 @@ def _note(host_state: HostState, spec: RequestSpec) -> None:
             return
         if placed.movable:
             found = Paths(
-                replica, request, now, relocation.rules(options),
+                replica, request, now, replica.settings.rules,
                 process.ensure_started().pending.by_host(replica),
             )
             placed = dataclasses.replace(

@@ -8,6 +8,7 @@ import time
 from oslo_config import cfg
 from oslo_log import log as logging
 
+from blazar_sched.domain.settings import Settings
 from blazar_sched.replica import files
 from blazar_sched.replica import puller
 from blazar_sched.replica import snapshot_file
@@ -57,7 +58,8 @@ class KeptSnapshot:
         # A file from the future counts as being as old as it is early.
         fresh_at = time.monotonic() - abs(now - kept.written_at)
         self._puller.load(
-            kept.ledger, kept.revision, kept.items, fresh_at, now
+            kept.ledger, kept.revision, kept.items, fresh_at, now,
+            kept.settings,
         )
 
     def keep(self, at: int) -> None:
@@ -76,14 +78,15 @@ class KeptSnapshot:
         self._kept_at = time.monotonic()
         copy = self._puller.copy
         assert copy is not None
-        revision = copy.replica.revision
+        revision, settings = copy.replica.revision, copy.replica.settings
         try:
             if self._is_bad or not (
                 _younger(path, int(self._clock()), due)
-                or _refreshed(path, copy.ledger, revision, at)
+                or _refreshed(path, copy.ledger, revision, at, settings)
             ):
                 snapshot_file.write(
-                    path, copy.ledger, revision, at, copy.replica.items()
+                    path, copy.ledger, revision, at, copy.replica.items(),
+                    settings,
                 )
                 self._is_bad = False
         except BlockingIOError:
@@ -117,9 +120,11 @@ def _younger(path: str, at: int, seconds: float) -> bool:
         return False
 
 
-def _refreshed(path: str, ledger: str, revision: int, at: int) -> bool:
+def _refreshed(
+    path: str, ledger: str, revision: int, at: int, settings: Settings
+) -> bool:
     """Return whether only the time in the snapshot file had to be changed."""
     try:
-        return snapshot_file.refresh(path, ledger, revision, at)
+        return snapshot_file.refresh(path, ledger, revision, at, settings)
     except (files.UntrustedFileError, FileNotFoundError):
         return False

@@ -13,7 +13,6 @@ from typing import Any
 
 from oslo_log import log as logging
 
-from blazar_sched.conf import relocation
 from blazar_sched.conf import scheduler
 from blazar_sched.domain import duration
 from blazar_sched.domain import exception
@@ -108,15 +107,14 @@ class Request:
         }
 
     def placed_on(
-        self, host: str, replica: state.Replica, now: int, options: Any
+        self, host: str, replica: state.Replica, now: int
     ) -> Instance:
         """Return the record of the instance until Nova names its host.
 
         :param host: the uuid of the host
-        :param options: the options of ``[blazar_sched]``
         """
         placed = instance_record.make(
-            replica, host, self.server, now, _rules(replica, options)
+            replica, host, self.server, now, _rules(replica)
         )
         if self.reservation_id == reservation.lifetime_id(self.instance_uuid):
             # The place is kept until the manager has seen the instance.
@@ -156,7 +154,7 @@ def read_request(
     is_first = own is None and is_new(spec)
     server = _server(spec, own, is_first, now, options)
     reservation_id, end = _drawn(server, own, is_first, replica, now)
-    rules = _rules(replica, options)
+    rules = _rules(replica)
     movable = NOT if reservation_id is not None else (
         instance_record.way_of(server, rules)
     )
@@ -289,13 +287,16 @@ def is_new(spec: RequestSpec) -> bool:
 
 
 def _rules(
-    replica: state.Replica | None, options: Any
+    replica: state.Replica | None,
 ) -> relocation_rules.Rules | None:
     """Return the rules of relocation; None if no host relocates instances."""
-    if options.unbounded == duration.RELOCATE or (
-        replica is not None and replica.with_relocation
+    if replica is None or not replica.settings.relocating:
+        return None
+    if (
+        replica.settings.unbounded == duration.RELOCATE
+        or replica.with_relocation
     ):
-        return relocation.rules(options)
+        return replica.settings.rules
     return None
 
 

@@ -15,7 +15,6 @@ import itertools
 from oslo_config import cfg
 
 from blazar_sched import ext
-from blazar_sched.conf import relocation
 from blazar_sched.domain import duration
 from blazar_sched.domain import inventory
 from blazar_sched.domain import plural
@@ -55,7 +54,7 @@ class Room:
         """The relocation paths of the request from each host."""
         return Paths(
             self.replica, self.request, self.now,
-            relocation.rules(CONF.blazar_sched), self.pending,
+            self.replica.settings.rules, self.pending,
         )
 
     @functools.cached_property
@@ -168,7 +167,7 @@ class Room:
     def _leaving(self, host: str) -> tuple[str, ...]:
         """Return the reservations that can leave a host in time."""
         known = self.replica.reservations
-        soon = self.now + CONF.blazar_sched.relocation_lead
+        soon = self.now + self.replica.settings.rules.lead
         return tuple(
             id_ for id_ in sorted(self.replica.leavable.get(host, ()))
             if id_ in known and known[id_].start > soon

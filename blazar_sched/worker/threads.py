@@ -19,7 +19,6 @@ from oslo_log import log as logging
 import oslo_messaging
 
 from blazar_sched.conf import scheduler
-from blazar_sched.domain import duration
 from blazar_sched.domain.instance import Instance
 from blazar_sched.replica import limited_log
 from blazar_sched.replica import metrics
@@ -70,7 +69,6 @@ class Worker:
         self.pending = Pending()
         self.puller = puller.Puller(
             self.call, time.monotonic, lambda: CONF.blazar_sched.max_age, copy,
-            relocating=CONF.blazar_sched.unbounded == duration.RELOCATE,
             clock=clock, removed=self.pending.forget,
         )
         self._snapshot = KeptSnapshot(self.puller, clock)

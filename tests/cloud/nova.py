@@ -11,7 +11,6 @@ import re
 import textwrap
 
 from tests.cloud import home
-from tests.cloud import reservation
 from tests.cloud import service
 from tests.cloud.site import Site
 
@@ -50,10 +49,6 @@ class Nova(service.Service):
                 'use_stderr': True,
             },
             'api': {'auth_strategy': 'keystone'},
-            # The guide's lines for this group follow.
-            'blazar_sched': {
-                **reservation.RELOCATION, 'unbounded_fixed': 'never',
-            },
             'api_database': {'connection': self._site.databases['nova_api']},
             'conductor': {'workers': 1},
             'database': {'connection': self._site.databases['nova_cell1']},

@@ -64,11 +64,14 @@ class Deployment:
                 'event_poll_interval': 0.1,
                 'event_retry_interval': 0.2,
                 'sync_interval': 3600,
+                'unbounded': 'forever',
+                'relocate_instances': False,
                 # All clients are of one project.
                 'max_held_offers': 1000,
                 'max_waiting_requests': 1000,
                 **manager,
             },
+            'enforcement': {'enabled_filters': ''},
         }
 
     def file(self, name: str = 'site', **api: object) -> pathlib.Path:

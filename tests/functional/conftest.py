@@ -58,6 +58,10 @@ def service(empty_ledger, tmp_path, monkeypatch, options):
         '[DEFAULT]\ntransport_url = fake://\nrpc_response_timeout = 30\n'
         f'[database]\nconnection = sqlite:///{ledger}\n'
         '[api]\nauth_strategy = noauth\nport = 0\n'
+        # Tests of relocation and of limits set what they are about.
+        '[manager]\nrelocate_instances = false\n'
+        '[enforcement]\nenabled_filters =\nmax_start_horizon = -1\n'
+        'max_percent_per_project = -1\n'
         f'{options}'
     )
     conf = service_conf.load(files=[str(file)])

@@ -31,6 +31,7 @@ from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.inventory import Inventory
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import Reservation
+from blazar_sched.domain.settings import Settings
 from blazar_sched.replica import pace
 from blazar_sched.service.bus import rpc
 from blazar_sched.service.ledger.ledger import Ledger
@@ -39,6 +40,7 @@ from blazar_sched.worker import threads
 from demo.cloud import Cloud
 from demo.cloud import host_of
 from demo.cloud import wait_for
+from tests import overriding
 
 HOSTS = ('c1', 'c2', 'c3', 'c4')
 VCPUS = 8
@@ -53,11 +55,15 @@ class EndPoint:
     def __init__(self, ledger):
         self.ledger = ledger
         self.answer = None
+        self.settings = Settings()
 
     def changes(self, ctxt, since, limit):
         if self.answer is not None:
             return self.answer()
-        return self.ledger.changes(since, limit)
+        return {
+            **self.ledger.changes(since, limit),
+            'settings': self.settings.encode(),
+        }
 
     def snapshot(self, ctxt, after, limit):
         if self.answer is not None:
@@ -86,6 +92,11 @@ class Lab:
                 }
             )
         return self._flavors[key]
+
+    def tell(self, **options):
+        """Tell nova-scheduler the options of a manager, and the defaults."""
+        self.end_point.settings = overriding.settings(**options)
+        self.sync()
 
     def register(self, *names, **fields):
         """Make hosts reservable."""
@@ -196,7 +207,9 @@ class Lab:
 
         def probe():
             replica, stale = process.current()
-            return not stale and replica.revision == newest
+            return not stale and (replica.revision, replica.settings) == (
+                newest, self.end_point.settings
+            )
 
         wait_for(f'revision {newest}', probe)
 
@@ -286,6 +299,7 @@ class Lab:
 
     def clear(self):
         self.end_point.answer = None
+        self.end_point.settings = Settings()
         self.cloud.delete(*self.cloud.servers())
 
         def work(tx):

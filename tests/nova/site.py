@@ -93,10 +93,12 @@ class Site(ManagerInMemory):
         conf.set_override('connection', f'sqlite:///{path}', 'database')
         conf.set_override('transport_url', 'fake://')
         for name, value in (
-            ('clear_notice', NOTICE), ('vacate_lead_time', 0),
+            ('clear_notice', NOTICE), ('unbounded', 'forever'),
+            ('relocate_instances', False), ('vacate_lead_time', 0),
             ('vacate_preemptible_order', ['delete']),
         ):
             conf.set_override(name, value, 'manager')
+        conf.set_override('enabled_filters', [], 'enforcement')
         super().__init__(conf)
         self.conf = conf
         for name in names:

@@ -179,6 +179,7 @@ class TestLeases:
         path = tmp_path_factory.mktemp('manager') / 'ledger.sqlite'
         conf.set_override('connection', f'sqlite:///{path}', 'database')
         conf.set_override('transport_url', 'fake:/')
+        conf.set_override('relocate_instances', False, 'manager')
         session = cloud.session()
         manager = Manager(
             conf,

@@ -174,6 +174,8 @@ def site(cloud, clock, tmp_path_factory):
     conf.set_override('auth_strategy', 'noauth', 'api')
     for name, value in {
         'sync_interval': 1.0,
+        'unbounded': 'forever',
+        'relocate_instances': False,
         'vacate_lead_time': 0,
         'minutes_before_end_lease': 0,
         # On a busy machine a compute may report late.

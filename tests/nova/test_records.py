@@ -152,6 +152,9 @@ def conf(tmp_path_factory):
     conf.set_override('driver', ['test'], 'oslo_messaging_notifications')
     # After the first sync of all servers there is no other one in these tests.
     conf.set_override('sync_interval', 10.0 * HOUR, 'manager')
+    conf.set_override('relocate_instances', False, 'manager')
+    conf.set_override('unbounded', 'forever', 'manager')
+    conf.set_override('enabled_filters', [], 'enforcement')
     return conf
 
 

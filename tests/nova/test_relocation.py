@@ -25,6 +25,7 @@ from blazar_sched.domain.window import FOREVER
 from blazar_sched.replica import puller
 from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.placement import Placement
+from blazar_sched.service.manager import endpoint
 from blazar_sched.service.manager.manager import Manager
 from blazar_sched.service.upkeep import relocation
 from blazar_sched.service.upkeep.relocation import PAUSE
@@ -112,6 +113,21 @@ class RelocationCloud:
         return host_of(self.cloud.show(server))
 
 
+_changes = endpoint.Endpoint.changes
+
+
+def _telling_never(self, since, limit):
+    page = _changes(self, since, limit)
+    return {**page, 'settings': {**page['settings'], 'unbounded': 'never'}}
+
+
+def _wait_for_policy(policy):
+    wait_for(
+        'the policy',
+        lambda: process.current()[0].settings.unbounded == policy,
+    )
+
+
 def requests(site):
     """Return how many moves the manager has requested."""
     return site.manager.metrics.registry.get_sample_value(
@@ -129,8 +145,7 @@ def cloud(tmp_path_factory, clock):
     # This comes before the cloud has its own temporary directory, which is
     # removed with the cloud.
     tmp_path_factory.getbasetemp()
-    options = {'pending_ttl': 0, 'unbounded': 'relocate', **RELOCATION}
-    with Cloud(HOSTS, VCPUS, options=options) as cloud, (
+    with Cloud(HOSTS, VCPUS, options={'pending_ttl': 0}) as cloud, (
         pytest.MonkeyPatch.context()
     ) as patch:
         patch.setattr(process, '_clock', clock)
@@ -145,7 +160,6 @@ def module_site(cloud, clock, tmp_path_factory):
     conf.set_override('transport_url', 'fake://')
     for name, value in {
         'sync_interval': 1.0,
-        'relocate_instances': True,
         'relocation_interval': 0.2,
         'vacate_lead_time': 0,
         # On a busy machine a compute may report late.
@@ -153,6 +167,7 @@ def module_site(cloud, clock, tmp_path_factory):
         **RELOCATION,
     }.items():
         conf.set_override(name, value, 'manager')
+    conf.set_override('enabled_filters', [], 'enforcement')
     nova, placement = (
         adapter.Adapter(cloud.session(), service_type=service_type)
         for service_type in ('compute', 'placement')
@@ -536,20 +551,20 @@ def test_a_move_that_nova_does_not_make_goes_to_another_host(
 
 
 def test_the_booked_host_admits_the_server_whatever_the_policy_is(
-    site, clock
+    site, clock, monkeypatch
 ):
-    """Relocation is introduced with one host; the others admit nobody."""
+    """Servers are relocated from one host; the others admit nobody."""
     host = site.manager.ledger.host(site.cloud.hosts['c1'])
     site.manager.hosts.update(host.id, {'unbounded': 'relocate'})
-    site.cloud.configure(unbounded='never')
-    try:
-        server = site.boot(host='c1')
-        site.reserve('c1')
-        clock.ahead += DAY - LEAD + 1
+    monkeypatch.setattr(endpoint.Endpoint, 'changes', _telling_never)
+    _wait_for_policy('never')
+    server = site.boot(host='c1')
+    site.reserve('c1')
+    clock.ahead += DAY - LEAD + 1
 
-        wait_for('move', lambda: site.host_of(server) != 'c1')
-    finally:
-        site.cloud.configure(unbounded='relocate')
+    wait_for('move', lambda: site.host_of(server) != 'c1')
+    monkeypatch.undo()
+    _wait_for_policy('relocate')
 
 
 def test_a_server_deleted_while_nova_migrates_it_leaves_no_place_behind(

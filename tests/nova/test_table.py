@@ -29,7 +29,7 @@ def options(request, lab):
 
     The rows of servers that are relocated are in test_relocation.
     """
-    lab.cloud.configure(**request.param)
+    lab.tell(**request.param)
 
 
 def lasting(seconds):
@@ -383,7 +383,7 @@ class TestUnbounded:
 
     @pytest.mark.row('F39')
     def test_forever_needs_room_for_ever(self, lab):
-        lab.cloud.configure(unbounded='forever')
+        lab.tell(unbounded='forever')
         lab.register('c1', 'c2')
         lab.reserve('c1', start=30 * 24 * HOUR, end=31 * 24 * HOUR, vcpus=6)
 
@@ -393,7 +393,7 @@ class TestUnbounded:
 
     @pytest.mark.row('F39')
     def test_assume_needs_room_for_as_long(self, lab):
-        lab.cloud.configure(unbounded='assume:1h')
+        lab.tell(unbounded='assume:1h')
         lab.register('c1', 'c2')
         lab.reserve('c1', start=2 * HOUR, end=3 * HOUR)
         lab.reserve('c2', start=SOON)
@@ -403,7 +403,7 @@ class TestUnbounded:
 
     @pytest.mark.row('F39')
     def test_server_without_end_does_not_pass_if_unbounded_is_never(self, lab):
-        lab.cloud.configure(unbounded='never')
+        lab.tell(unbounded='never')
         lab.register('c1')
 
         assert not lab.passes('c1')
@@ -411,7 +411,7 @@ class TestUnbounded:
         assert lab.passes('c3')
 
     def test_policy_of_the_host_goes_before_the_clouds(self, lab):
-        lab.cloud.configure(unbounded='never')
+        lab.tell(unbounded='never')
         lab.register('c1', unbounded='forever')
         lab.register('c2', unbounded='assume:5m')
         lab.register('c3')

@@ -165,6 +165,9 @@ def conf(url, cloud):
     conf.set_override('transport_url', 'fake:/')
     conf.set_override('vacate_lead_time', LEAD, 'manager')
     conf.set_override('vacate_notice', NOTICE, 'manager')
+    conf.set_override('relocate_instances', False, 'manager')
+    conf.set_override('unbounded', 'forever', 'manager')
+    conf.set_override('enabled_filters', [], 'enforcement')
     return conf
 
 

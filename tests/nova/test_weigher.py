@@ -50,7 +50,7 @@ def test_bounded_goes_into_the_tightest_gap(gaps, hours, host):
 
 @pytest.mark.row('F40')
 def test_unbounded_goes_where_the_next_window_is_farthest(lab):
-    lab.cloud.configure(unbounded='assume:1h')
+    lab.tell(unbounded='assume:1h')
     lab.register(*lab.cloud.hosts)
     for name, hours in (('c1', 2), ('c2', 20), ('c3', 5), ('c4', 3)):
         lab.reserve(name, start=hours * HOUR, end=2 * DAY)
@@ -63,6 +63,7 @@ def test_instances_that_cannot_be_moved_share_hosts(lab):
     """Whole hosts remain for leases."""
     # Nova's weighers together prefer an empty host.
     lab.cloud.configure(lease_gap_weight_multiplier=9.0)
+    lab.tell()
     lab.register(*lab.cloud.hosts, unbounded='relocate')
     fixed = lab.flavor(movable='false')
     first = lab.boot(fixed)

@@ -1,14 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Relocation in a world: the options, and the passing of time."""
 
-import contextlib
 import dataclasses
-from unittest import mock
 
 from blazar_sched.domain import duration
-from blazar_sched.domain import relocation
 from blazar_sched.domain import window
-from tests import overriding
 from tests.simulation.cloud.migrations import VERIFY_RESIZE
 
 # Seconds between two looks of the managers while a move is due.
@@ -19,7 +15,7 @@ LOOK = 10
 class Setting:
     """The options of relocation in a world.
 
-    :ivar options: those that are equal in both files, by name
+    :ivar options: the options of the managers, by name
     :ivar times: how many seconds a live migration may take
     :ivar failures: the share of live migrations that fail
     """
@@ -62,25 +58,12 @@ def draw(random):
 
 
 def configure(setting, conf):
-    """Set the options of a manager."""
-    conf.set_override('relocate_instances', True, 'manager')
-    for name, value in setting.options.items():
+    """Set the options of a manager; without a setting no server moves."""
+    options = {'unbounded': duration.FOREVER, 'relocate_instances': False}
+    if setting is not None:
+        options = setting.options
+    for name, value in options.items():
         conf.set_override(name, value, 'manager')
-
-
-@contextlib.contextmanager
-def in_nova(setting):
-    """Set the options of nova-scheduler, and which servers are large."""
-    if setting is None:
-        yield
-        return
-    with (
-        mock.patch.object(relocation, 'LARGE_VCPUS', 4),
-        overriding.options(**{
-            'unbounded': duration.RELOCATE, **setting.options,
-        }),
-    ):
-        yield
 
 
 def next_look(world):

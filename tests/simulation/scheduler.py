@@ -101,18 +101,15 @@ class Scheduler:
 
     :param call: calls a manager, as `Puller` does
     :param max_age: seconds after which the replica is stale
-    :param relocating: whether servers are relocated
     """
 
-    def __init__(
-        self, cloud, call, clock, uptime, max_age, relocating=False
-    ):
+    def __init__(self, cloud, call, clock, uptime, max_age):
         self._cloud = cloud
         self._clock = clock
         self._worker = threads.Worker(clock)
         self._worker.pending = pending.Pending(uptime)
         self.puller = puller.Puller(
-            call, uptime, lambda: max_age, relocating=relocating, clock=clock
+            call, uptime, lambda: max_age, clock=clock
         )
         self._worker.puller = self.puller
         self._chain = [

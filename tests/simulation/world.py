@@ -18,6 +18,7 @@ import sqlalchemy as sa
 from blazar_sched.conf import service as service_conf
 from blazar_sched.conf import webhook as webhook_conf
 from blazar_sched.domain import exception
+from blazar_sched.domain import relocation as relocation_rules
 from blazar_sched.domain import states
 from blazar_sched.domain.group_limit import GroupLimit
 from blazar_sched.replica import puller
@@ -198,6 +199,7 @@ class World:
             ('api', 'auth_strategy', 'noauth'),
             ('email', 'smtp_host', 'localhost'),
             (webhook_conf.GROUP, 'url', 'http://localhost/'),
+            ('enforcement', 'enabled_filters', []),
             ('manager', 'minutes_before_end_lease',
              weather.choice((0, 1, 1, 5, 5, 60))),
             ('manager', 'vacate_lead_time', weather.choice((0, 120, 600))),
@@ -211,8 +213,7 @@ class World:
             conf.set_override('cleaning_time', CLEANING_TIME, 'manager')
         if GROUPS in self.features:
             conf.set_override('group_limit', [GROUP_LIMIT], 'manager')
-        if self.setting is not None:
-            relocation.configure(self.setting, conf)
+        relocation.configure(self.setting, conf)
         return conf
 
     def _make_actors(self, path):
@@ -238,7 +239,7 @@ class World:
         self.schedulers = [
             Scheduler(
                 self.cloud, self._pull_call, lambda: self.time,
-                lambda: self.uptime, MAX_AGE, self.setting is not None,
+                lambda: self.uptime, MAX_AGE,
             )
             for _ in range(SCHEDULERS)
         ]
@@ -266,7 +267,8 @@ class World:
         try:
             with (
                 self._armed(), self.outside.reached(),
-                relocation.in_nova(self.setting),
+                # The hosts of this cloud are small.
+                mock.patch.object(relocation_rules, 'LARGE_VCPUS', 4),
             ):
                 for member in self.members:
                     member.start()

@@ -98,6 +98,8 @@ class Year:
             (None, 'transport_url', 'fake://'),
             ('api', 'auth_strategy', 'noauth'),
             ('webhook', 'allowed_networks', [HOOKS]),
+            ('enforcement', 'enabled_filters', []),
+            ('manager', 'relocate_instances', False),
             *(('manager', *each) for each in options.items()),
         ):
             self.conf.set_override(name, value, group)

@@ -205,6 +205,27 @@ class Project:
                 )
         return self._past
 
+    def capacities(self) -> Mapping[str, tuple[int, int]]:
+        """Return what all hosts have, see `ledger.host.capacities`."""
+        return self._source.capacities()
+
+    def most_at_once(self, lease: Lease) -> Counter[str]:
+        """Return the most that the others reserve at once beside a lease."""
+        there = [
+            each for each in self.others(lease)
+            if each.window.overlaps(lease.window)
+        ]
+        now, most = Counter[str](), Counter[str]()
+        for _, sign, each in sorted(
+            [(each.end, -1, each) for each in there]
+            + [(each.start, 1, each) for each in there],
+            key=lambda change: change[:2],
+        ):
+            for name, amount in self.amounts(each).items():
+                now[name] += sign * amount
+            most |= now
+        return most
+
     def amounts(self, lease: Lease) -> Counter[str]:
         """Return what one of the project's leases reserves, as `amounts`."""
         known = self._amounts.get(lease.id)

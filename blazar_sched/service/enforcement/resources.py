@@ -6,12 +6,16 @@ from collections.abc import Mapping
 import dataclasses
 from fractions import Fraction
 
+from oslo_config import cfg
+
 from blazar_sched.domain import exception
 from blazar_sched.domain.lease import Lease
 from blazar_sched.service.enforcement import base
 
 _FIELD = 'reservations'
 _HOUR = 3600
+# The seconds for which a lease that is let in is compared with known hosts.
+_HOSTS_KEPT = 60
 # What is counted, where a limit is not of a resource class.
 _WEIGHT, _WEIGHT_HOURS = 'weight', 'weight x hours'
 
@@ -35,6 +39,11 @@ class _Size:
         return more
 
 
+def _share(percent: int, capacity: int, largest: int) -> int:
+    """Return the share of all hosts, which is at least one host."""
+    return max(percent * capacity // 100, largest)
+
+
 def _amounts(project: base.Project, lease: Lease) -> Counter[str]:
     return project.amounts(lease)
 
@@ -50,10 +59,16 @@ def _seconds(
 class MaxResourcesFilter(base.Filter):
     """A filter that limits the amounts of resource classes, and their weight.
 
-    The limits apply to each lease and to all leases of a project.
+    The limits apply to each lease and to all leases of a project, or to those
+    at one time.
     """
 
     exempt = 'max_resources'
+
+    def __init__(self, conf: cfg.ConfigOpts) -> None:
+        super().__init__(conf)
+        # When the hosts were read, in epoch seconds, and what they have.
+        self._hosts: tuple[int, Mapping[str, tuple[int, int]]] = 0, {}
 
     def limits(self, project: base.Project) -> list[base.Limit]:
         used = self._used(project)
@@ -64,6 +79,7 @@ class MaxResourcesFilter(base.Filter):
             *self._by_class(
                 project, 'max_resources_per_project', used.amounts
             ),
+            self._limit(project, 'max_percent_per_project', 'percent'),
             self._limit(project, 'max_weight_per_lease', _WEIGHT),
             self._limit(project, 'max_weight_per_project', _WEIGHT, weight),
             self._limit(
@@ -118,6 +134,7 @@ class MaxResourcesFilter(base.Filter):
             self._most(project, 'max_weight_per_lease'),
             base.NO_LIMIT, 'a lease',
         )
+        self._check_percent(request, project, new)
         limits = (
             self._resources(project, 'max_resources_per_project'),
             self._most(project, 'max_weight_per_project'),
@@ -131,6 +148,34 @@ class MaxResourcesFilter(base.Filter):
             used,
             *limits, 'the leases of a project',
         )
+
+    def _check_percent(
+        self, request: base.LeaseChange, project: base.Project,
+        new: Counter[str],
+    ) -> None:
+        """Refuse a lease with which a project has too much at a time.
+
+        The hosts are read for a refusal, and now and then: they are many.
+        """
+        percent = self._most(project, 'max_percent_per_project')
+        if percent == base.NO_LIMIT or not request.lease.is_limited:
+            return
+        beside = project.most_at_once(request.lease)
+        at, hosts = self._hosts
+        if not 0 <= request.now - at < _HOSTS_KEPT or any(
+            new[name] + beside[name] > _share(percent, *hosts[name])
+            for name in hosts
+        ):
+            hosts = project.capacities()
+            self._hosts = request.now, hosts
+        for name, held in hosts.items():
+            base.limit(
+                exception.MaxResources, _share(percent, *held),
+                new[name] + beside[name],
+                f'the leases of a project may reserve at most {{most}} of '
+                f'{name} at a time, {percent} % of all hosts', _FIELD,
+                beside[name],
+            )
 
     def _used(
         self, project: base.Project, but: Lease | None = None

@@ -102,6 +102,21 @@ def list_(
     return _select(connection, condition, limit)
 
 
+def capacities(connection: sa.Connection) -> dict[str, tuple[int, int]]:
+    """Return what all reservable hosts have, and what the largest one has.
+
+    :returns: the VCPUs and the MB of memory, by resource class
+    """
+    query = sa.select(models.Host.inventory).where(models.Host.reservable)
+    found: dict[str, list[int]] = {inventory.VCPU: [], inventory.MEMORY_MB: []}
+    for held in connection.scalars(query):
+        for name in found.keys() & held.keys():
+            found[name].append(fields.build(Inventory, held[name]).capacity)
+    return {
+        name: (sum(each), max(each, default=0)) for name, each in found.items()
+    }
+
+
 def _row(host: Host) -> dict[str, Any]:
     return {
         **dataclasses.asdict(host),
@@ -187,6 +202,7 @@ class Reads(access.Reads):
 
     host = access.read(get)
     hosts = access.read(list_)
+    capacities = access.read(capacities)
 
 
 class Writes(access.Writes):

@@ -18,6 +18,7 @@ from blazar_sched.domain.host import Host
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.lease import NOW
 from blazar_sched.domain.reservation import Reservation
+from blazar_sched.domain.settings import Settings
 from blazar_sched.replica import wire
 from blazar_sched.service import enforcement
 from blazar_sched.service.booking import extension
@@ -78,6 +79,7 @@ class Endpoint:
         products: product.Products,
         usages: usage.Usages,
         clock: clock.Clock,
+        told: Settings,
         parts: Iterable[Running],
     ) -> None:
         self._ledger = ledger
@@ -95,7 +97,7 @@ class Endpoint:
         self._enforcement = enforcement
         self._products = products
         self._usages = usages
-        self._clock = clock
+        self._clock, self._told = clock, told.encode()
 
         self.delete_lease = leases.delete
         self.get_extension = extensions.get
@@ -344,7 +346,10 @@ class Endpoint:
             self._instances.book(instance, placed_at)
 
     def changes(self, since: int, limit: int) -> wire.Page:
-        return {**self._feed.changes(since, limit), 'now': self._clock()}
+        return {
+            **self._feed.changes(since, limit),
+            'now': self._clock(), 'settings': self._told,
+        }
 
     def _learn_flavors(self, values: Values) -> None:
         """Copy the flavors that a request names and the ledger lacks."""

@@ -14,6 +14,8 @@ from oslo_log import log
 from blazar_sched.conf import neutron as neutron_conf
 from blazar_sched.conf import nova as nova_conf
 from blazar_sched.conf import placement as placement_conf
+from blazar_sched.conf import relocation as relocation_conf
+from blazar_sched.domain.duration import RELOCATE
 from blazar_sched.replica import wire
 from blazar_sched.service import before_end
 from blazar_sched.service import database
@@ -232,7 +234,7 @@ class Manager:
             self.extensions, self.maintenances, self.lease_requests,
             self.instances, self.timeline, self.flavors, self.webhooks,
             self.enforcement, self.products, self.usages, self.clock,
-            self._parts,
+            relocation_conf.settings(conf.manager), self._parts,
         )
         self.endpoint = rpc.Counted(
             end_point, self.metrics, overtake=self.ledger.overtake
@@ -340,6 +342,12 @@ class Manager:
         """
         self.ledger.require_current()
         self.ledger.warm()
+        options = self._conf.manager
+        if options.unbounded == RELOCATE and not options.relocate_instances:
+            LOG.info(
+                '[manager] relocate_instances is not set: servers without an '
+                'end follow unbounded_fixed = %s', options.unbounded_fixed
+            )
         self.clock.ask(self.ledger.next_event)
         for each in self._threads:
             each.start()

@@ -64,6 +64,7 @@ def test_every_filter_tells_its_figures(api):
         ('max_instances_per_project', 'instances'): (5, 0),
         ('max_resources_per_lease', 'DISK_GB'): (1000, None),
         ('max_resources_per_project', 'VCPU'): (20, 0),
+        ('max_percent_per_project', 'percent'): (-1, None),
         ('max_weight_per_lease', 'weight'): (-1, None),
         ('max_weight_per_project', 'weight'): (-1, 0),
         ('max_weight_hours_per_project', 'weight x hours'): (60, 0),

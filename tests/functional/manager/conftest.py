@@ -218,6 +218,11 @@ def conf(empty_ledger, tmp_path):
     conf.set_override('transport_url', 'fake://')
     # Tests of vacating enable it themselves.
     conf.set_override('vacate_lead_time', 0, 'manager')
+    # Tests of relocation and of limits set the options that they are about.
+    conf.set_override('relocate_instances', False, 'manager')
+    conf.set_override('enabled_filters', [], 'enforcement')
+    conf.set_override('max_start_horizon', -1, 'enforcement')
+    conf.set_override('max_percent_per_project', -1, 'enforcement')
     return conf
 
 

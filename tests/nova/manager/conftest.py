@@ -45,13 +45,24 @@ def placement(placement_api):
 
 
 @pytest.fixture
-def conf(tmp_path):
+def limits():
+    """The options of the enforcement; most tests need all hosts."""
+    return {'enabled_filters': []}
+
+
+@pytest.fixture
+def conf(tmp_path, limits):
     """The configuration of the manager."""
     conf = service_conf.load(files=[])
     url = f'sqlite:///{tmp_path}/ledger.sqlite'
     conf.set_override('connection', url, 'database')
     conf.set_override('transport_url', 'fake://')
     conf.set_override('sync_interval', 1.0, 'manager')
+    # Tests of relocation set what they are about.
+    conf.set_override('relocate_instances', False, 'manager')
+    conf.set_override('unbounded', 'forever', 'manager')
+    for name, value in limits.items():
+        conf.set_override(name, value, 'enforcement')
     return conf
 
 

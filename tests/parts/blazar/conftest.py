@@ -58,6 +58,7 @@ def site(tmp_path, ledger_url):
     file.write_text(
         '[DEFAULT]\ntransport_url = fake://\n'
         f'[database]\nconnection = {ledger_url}\n'
+        '[enforcement]\nenabled_filters =\n'
         '[api]\nauth_strategy = noauth\nport = 0\n'
     )
     conf = service_conf.load(files=[str(file)])

@@ -7,6 +7,8 @@ import re
 import shutil
 import subprocess
 import sys
+import time
+from types import SimpleNamespace
 
 from oslo_messaging import opts as messaging
 import pytest
@@ -17,9 +19,13 @@ from blazar_sched.cmd import main
 from blazar_sched.cmd import upgrade_check
 from blazar_sched.cmd import worker_query
 from blazar_sched.domain import exception
+from blazar_sched.domain import window
 from blazar_sched.domain.host import Host
+from blazar_sched.domain.relocation import Features
 from blazar_sched.replica import wire
 from blazar_sched.service.bus import rpc
+from blazar_sched.service.clients.nova import Nova
+from blazar_sched.service.clients.nova import Server
 from blazar_sched.service.ledger import ledger
 
 SUCCESS, WARNING, FAILURE = range(3)
@@ -59,10 +65,10 @@ PLUGINS = 'Filters, actions and drivers'
 SOFT_DELETION = 'Soft deletion in Nova'
 BUSES = 'Message buses'
 RELOCATION = 'Relocation'
+SERVERS = 'Servers in Nova'
 PROCESSES = 'Running processes'
 OF_NOVA = {
-    FILTERS, WEIGHERS, OPTIONS, RELOCATION, BUSES, RESULTS, NOTIFICATIONS,
-    SOFT_DELETION,
+    FILTERS, WEIGHERS, OPTIONS, BUSES, RESULTS, NOTIFICATIONS, SOFT_DELETION,
 }
 
 
@@ -111,6 +117,21 @@ def elsewhere(monkeypatch, tmp_path):
         upgrade_check, 'NOVA_CONFIG_FILE', str(tmp_path / 'none.conf')
     )
     monkeypatch.setattr(ext, 'is_compiled', lambda: True)
+
+
+@pytest.fixture(autouse=True)
+def servers(monkeypatch):
+    """Nova's servers: `.there`, `.gone`, and what was asked of the latter."""
+    found = SimpleNamespace(there=[], gone=[], asked={})
+
+    def list_(self, **filters):
+        if not filters:
+            return iter(found.there)
+        found.asked = filters
+        return iter(found.gone)
+
+    monkeypatch.setattr(Nova, 'servers', list_)
+    return found
 
 
 @pytest.fixture(autouse=True)
@@ -244,7 +265,8 @@ def test_a_node_with_a_scheduler_alone_is_all_right(
     assert {
         c['check'] for c in checks if 'Skipped' in (c['details'] or '')
     } == {
-        'Database', PROCESSES, 'Credentials', RELOCATION, BUSES, RESULTS,
+        'Database', PROCESSES, 'Credentials', RELOCATION, SERVERS, BUSES,
+        RESULTS,
     }
     # For example, a new ledger.
     assert list(empty.iterdir()) == []
@@ -292,10 +314,6 @@ def test_nova_need_not_be_installed(config, nova):
         (
             'max_age = 120', 'on_stale = perhaps',
             OPTIONS, FAILURE, 'perhaps',
-        ),
-        (
-            'max_age = 120', 'unbounded = assume:soon',
-            OPTIONS, FAILURE, 'soon',
         ),
         (
             'rabbit://nova:hush@$my_ip/',
@@ -352,34 +370,71 @@ def test_what_is_wrong_in_nova_conf_is_told(
 
 
 @pytest.mark.parametrize('workers, manager, status, told', [
-    ('unbounded = relocate', '', FAILURE, 'relocate_instances is not set'),
-    (
-        'unbounded = relocate', 'relocate_instances = true', SUCCESS,
-        'cannot be live-migrated follow [blazar_sched] unbounded_fixed = '
-        'forever',
-    ),
-    (
-        'unbounded_fixed = never', 'relocate_instances = true', WARNING,
-        'unbounded_fixed = never',
-    ),
-    # Single hosts may have the policy.
-    ('', 'relocate_instances = true', SUCCESS, ''),
-    (
-        'relocation_lead = 1800', 'relocate_instances = true', FAILURE,
-        'relocation_lead must have the same value',
-    ),
-    (
-        'relocation_lead = 1800',
-        'relocate_instances = true\nrelocation_lead = 1800', SUCCESS, '',
-    ),
+    ('', '', SUCCESS,
+     'that cannot be moved follow [manager] unbounded_fixed = forever'),
+    ('', 'unbounded_fixed = never', WARNING, 'unbounded_fixed = never'),
+    ('', 'unbounded = forever', WARNING, 'from its request on'),
+    ('', 'unbounded = assume:1d', SUCCESS, 'unbounded = assume:1d'),
+    ('', 'relocate_instances = false', WARNING, 'no server is moved'),
+    # As in earlier releases.
+    ('unbounded = never\nrelocation_lead = 60', 'unbounded = never', WARNING,
+     'unbounded, relocation_lead in [blazar_sched] of nova.conf have no'),
 ])
-def test_both_sides_relocate_alike(
+def test_how_servers_without_an_end_are_treated(
     check, config, nova, workers, manager, status, told
 ):
     replace(nova, 'max_age = 120', f'max_age = 120\n{workers}')
     replace(config, 'monitor = true', f'monitor = true\n{manager}')
     found, details = check()[1][RELOCATION]
     assert (found, told in details) == (status, True)
+
+
+def test_what_leases_will_meet_is_told(check, servers):
+    def server(n, vcpus, created=0, node='c1', **fields):
+        return Server(
+            f's{n}', node, 'p', {'VCPU': vcpus},
+            fields.pop('end', window.FOREVER), None,
+            fields.pop('preemptible', False),
+            created=int(time.time()) - created * 86400,
+            features=Features({}, {}, None, 512, **{
+                'local_disk': False, 'devices': False, **fields,
+            }),
+        )
+
+    servers.there = [
+        server(1, 4), server(2, 2, local_disk=True),
+        server(3, 1, 99, 'c2', local_disk=True, devices=True),
+        server(4, 1, end=9, local_disk=True),
+        server(5, 1, preemptible=True, local_disk=True),
+    ]
+    servers.gone = [server(6, 2, 3, None)]
+    status, checks = check()
+    assert status == SUCCESS
+    _, told = checks[SERVERS]
+    assert '2 servers without an end cannot be moved' in told
+    assert 'disk (2)' in told
+    assert '2 hosts whole: c1, c2.' in told
+    assert 'Of the 10 VCPUs' in told
+    assert 'never: 80%; forever: 80%' in told
+    assert 'forever: 20% while' in told
+    assert servers.asked['deleted'] == 'true'
+
+
+def test_an_empty_cloud_has_nothing_in_the_way(check):
+    _, told = check()[1][SERVERS]
+    assert 'No server was created' in told
+
+
+def test_nova_that_does_not_answer_is_no_fault_of_the_installation(
+    check, monkeypatch
+):
+    def refuse(self, **filters):
+        raise exception.Unavailable('Nova is away')
+
+    monkeypatch.setattr(Nova, 'servers', refuse)
+    assert check()[1][SERVERS] == (
+        SUCCESS, 'Skipped: Unavailable: Nova is away.'
+    )
 
 
 def test_another_user_on_the_bus_of_nova_is_enough(check, config, nova):

@@ -6,7 +6,11 @@ import importlib.metadata
 from oslo_config import cfg
 import pytest
 
+from blazar_sched.conf import relocation
 from blazar_sched.conf import service
+from blazar_sched.domain import settings
+from blazar_sched.domain.relocation import Rules
+from blazar_sched.domain.settings import Settings
 from blazar_sched.service import database
 from blazar_sched.service.bus import rpc
 
@@ -164,6 +168,34 @@ def test_wrong_limits_of_resources_are_named(tmp_path, name, value, named):
         service.load(files=[str(path)])
     assert name in str(e.value)
     assert named in str(e.value)
+
+
+@pytest.mark.parametrize('name, value', [
+    ('unbounded', 'for ever'), ('unbounded', 'assume:0'),
+    ('unbounded_fixed', 'relocate'), ('unbounded_fixed', 'share:1.5'),
+])
+def test_wrong_rules_for_servers_without_an_end_are_named(
+    tmp_path, name, value
+):
+    path = tmp_path / 'blazar-sched.conf'
+    path.write_text(f'[manager]\n{name} = {value}\n')
+    with pytest.raises(ValueError, match=name):
+        service.load(files=[str(path)])
+
+
+def test_managers_tell_what_the_file_says(tmp_path):
+    path = tmp_path / 'blazar-sched.conf'
+    path.write_text(
+        '[manager]\nunbounded = assume:2h\nunbounded_fixed = share:0.6\n'
+        'relocate_instances = false\nrelocation_lead = 60\n'
+    )
+    told = relocation.settings(service.load(files=[str(path)]).manager)
+    assert settings.decode(told.encode()) == Settings(
+        'assume:2h', 'share:0.6', False, Rules(lead=60)
+    )
+    assert relocation.settings(service.load(files=[]).manager) == Settings(
+        'relocate', 'forever', True, Rules()
+    )
 
 
 def test_limits_of_resources_are_read_from_a_file(tmp_path):

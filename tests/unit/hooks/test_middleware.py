@@ -316,7 +316,6 @@ class TestFactory:
         [
             {'default_lifetime': 'a month'},
             {'project_default_lifetimes': {'p1': '1 h'}},
-            {'unbounded': 'for ever'},
         ],
         ids=str,
     )

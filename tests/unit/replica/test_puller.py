@@ -9,8 +9,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 import pytest
 
+from blazar_sched.domain.relocation import Rules
+from blazar_sched.domain.settings import Settings
 from blazar_sched.replica import puller
 from blazar_sched.replica import record
+from blazar_sched.replica.wire import OLDEST_WIRE_VERSION
 from blazar_sched.replica.wire import WIRE_VERSION
 
 MAX_AGE = 100
@@ -77,6 +80,61 @@ def test_learns_by_how_much_its_clock_is_wrong(
     pulled.pull(0)
 
     assert pulled.ahead == ahead
+
+
+def told(wire, ledger, **more):
+    """Let the manager add fields to the pages of changes."""
+    wire.tampering = lambda method, kwargs: {
+        **getattr(ledger, method)(**kwargs),
+        **(more if method == 'changes' else {}),
+    }
+
+
+def test_follows_the_settings_that_managers_tell(pulled, ledger, wire, make):
+    settings = Settings(
+        'relocate', 'share:0.6', True, Rules(lead=60, ways={'disk': 'live'})
+    )
+    fill(ledger, make)
+    told(wire, ledger, settings=settings.encode())
+    pulled.pull(0)
+    assert pulled.copy.replica.settings == settings
+    assert pulled.copy.replica.indexes.total is not None
+
+    # Without a change of the ledger, and of a later release.
+    told(wire, ledger, settings=settings.encode() | {
+        'unbounded': 'never', 'colour': 'red',
+        'rules': {'lead': 90, 'colour': 'red'},
+    })
+    pulled.pull(0)
+    assert pulled.copy.replica.settings == Settings(
+        'never', 'share:0.6', True, Rules(lead=90)
+    )
+
+
+def test_what_no_manager_tells_lets_nobody_in_wrongly(
+    pulled, ledger, make
+):
+    """Managers of the last release tell nothing."""
+    fill(ledger, make)
+    pulled.pull(0)
+    assert pulled.copy.replica.settings == Settings(
+        'forever', 'forever', relocating=False
+    )
+
+
+@pytest.mark.parametrize('wrong', [
+    7, {}, {'unbounded': 'later', 'unbounded_fixed': 'never',
+            'relocating': True, 'rules': {}},
+])
+def test_settings_that_cannot_be_read_make_it_stale(
+    pulled, ledger, wire, make, wrong
+):
+    fill(ledger, make)
+    pulled.pull(0)
+    told(wire, ledger, settings=wrong)
+    with pytest.raises(puller.Unusable, match='settings'):
+        pulled.pull(0)
+    assert pulled.copy.fresh_at is None
 
 
 def image_of(replica):
@@ -334,7 +392,9 @@ def test_a_page_that_leads_to_itself_is_refused(
     assert wire.asked == ['snapshot', 'snapshot']
 
 
-@pytest.mark.parametrize('version', [-1, 1])
+@pytest.mark.parametrize('version', [
+    OLDEST_WIRE_VERSION - 1, WIRE_VERSION + 1,
+])
 def test_another_version_only_lets_it_age(
     pulled, ledger, wire, clock, make, version
 ):
@@ -343,7 +403,7 @@ def test_another_version_only_lets_it_age(
     pulled.pull(0)
     ledger.commit(make.host('h9'))
     wire.tampering = lambda method, kwargs: {
-        'version': WIRE_VERSION + version, 'oldest': WIRE_VERSION + version
+        'version': version, 'oldest': version
     }
     clock.at += 50
     with pytest.raises(puller.Unanswered, match='upgrade'):

@@ -10,6 +10,8 @@ import uuid
 
 import pytest
 
+from blazar_sched.domain.relocation import Rules
+from blazar_sched.domain.settings import Settings
 from blazar_sched.replica import files
 from blazar_sched.replica import record
 from blazar_sched.replica import snapshot_file
@@ -43,6 +45,15 @@ def read(path):
 
 def test_comes_back_as_written(path, items):
     assert read(path) == (LEDGER, 5, WRITTEN_AT, items)
+
+
+def test_keeps_what_managers_have_told(path):
+    settings = Settings('relocate', 'never', True, Rules(ways={'cpu': 'cold'}))
+    assert not snapshot_file.refresh(path, LEDGER, 5, WRITTEN_AT, settings)
+    snapshot_file.write(path, LEDGER, 5, WRITTEN_AT, [], settings)
+    assert snapshot_file.refresh(path, LEDGER, 5, WRITTEN_AT + 1, settings)
+    with snapshot_file.reading(path) as kept:
+        assert kept.settings == settings
 
 
 def test_no_file(tmp_path):

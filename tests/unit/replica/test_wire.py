@@ -53,18 +53,20 @@ def test_last_page_of_a_snapshot_has_no_next():
 
 
 @pytest.mark.parametrize(
-    'step, told',
+    'version, told',
     [
-        (-1, 'older than ours, {}: upgrade blazar-sched where the manager'),
-        (1, 'newer than ours, {}: upgrade blazar-sched where nova-scheduler'),
+        (wire.OLDEST_WIRE_VERSION - 1,
+         'older than ours, {}: upgrade blazar-sched where the manager'),
+        (wire.WIRE_VERSION + 1,
+         'newer than ours, {}: upgrade blazar-sched where nova-scheduler'),
     ],
 )
 @pytest.mark.parametrize('parse', [wire.parse_changes, wire.parse_snapshot])
-def test_another_version_is_refused_saying_what_to_do(parse, step, told):
+def test_another_version_is_refused_saying_what_to_do(parse, version, told):
     told = told.format(wire.WIRE_VERSION)
 
     with pytest.raises(wire.WireVersionError, match=told):
-        parse({'version': wire.WIRE_VERSION + step})
+        parse({'version': version})
 
 
 @pytest.mark.parametrize('step, oldest', [(1, 0), (7, -1), (0, -3)])

@@ -324,7 +324,7 @@ def test_the_headroom_of_the_best_policy_is_suggested(simulate, capsys):
     ]
     shown = capsys.readouterr().out
     assert f'With a headroom of {best["policy"]}, every lease' in shown
-    assert '[blazar_sched]\nunbounded = relocate\n' in shown
+    assert '[manager]\nunbounded = relocate\n' in shown
 
 
 def test_nothing_is_suggested_if_no_policy_keeps_every_lease():

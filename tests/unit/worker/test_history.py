@@ -17,7 +17,6 @@ from nova.objects import request_spec
 from nova.scheduler import host_manager
 import pytest
 
-from blazar_sched.conf import relocation as relocation_conf
 from blazar_sched.domain import duration
 from blazar_sched.domain import flavor
 from blazar_sched.domain import reservation
@@ -356,7 +355,7 @@ class History:
             return
         host = self.rng.choice(passing)
         decided = request.read_request(spec, self.copy, self.now, options)
-        claimed = decided.placed_on(host, self.copy, self.now, options)
+        claimed = decided.placed_on(host, self.copy, self.now)
         if magnetic.hosts_of_project(
             self.copy, decided, [self.host_state(host)], self.now
         ):
@@ -377,10 +376,9 @@ class History:
 
     def sync(self):
         """Write the records of all servers, as the manager does."""
-        options = process.CONF.blazar_sched
         rules = None
-        if options.unbounded == duration.RELOCATE:
-            rules = relocation_conf.rules(options)
+        if self.copy.settings.unbounded == duration.RELOCATE:
+            rules = self.copy.settings.rules
         gone = self.ledger.instances.keys() - {
             s.uuid for s in self.servers.values() if s.host is not None
         }

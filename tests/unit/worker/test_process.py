@@ -908,10 +908,6 @@ class TestOptions:
     @pytest.mark.parametrize(
         'option, value',
         [
-            ('unbounded', 'for ever'),
-            ('unbounded', 'assume:0'),
-            ('unbounded_fixed', 'relocate'),
-            ('unbounded_fixed', 'share:1.5'),
             ('default_lifetime', 'an hour'),
         ],
     )
