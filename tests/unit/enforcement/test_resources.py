@@ -96,6 +96,7 @@ def test_resources_are_summed_up_as_by_hand(
         max_weight_per_lease=single[2],
         max_weight_per_project=all_[2],
         max_weight_hours_per_project=all_[3],
+        max_percent_per_project=-1,
         max_weight_hours_days=0,
     )
     lease = build('mine', asked)
