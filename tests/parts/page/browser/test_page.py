@@ -649,7 +649,7 @@ def test_flavors_show_how_many_fit(world, browse):
     for span in ('366d', '1d'):
         alice.page.click(f'[data-span="{span}"]')
         alice.page.wait_for_timeout(500)
-    assert alice.page.locator('#proposal .bad').count() == 0
+    alice.page.locator('#proposal .bad').wait_for(state='hidden')
 
 
 def test_the_shares_of_a_resource_class(world, browse):
@@ -673,7 +673,7 @@ def test_the_shares_of_a_resource_class(world, browse):
     alice.page.wait_for_selector('.bar.heat')
     alice.page.select_option('#group', '$resources:CUSTOM_GPU')
     alice.page.locator('.row .key', has_text='2 (1)').wait_for()
-    assert alice.page.locator('#proposal .bad').count() == 0
+    alice.page.locator('#proposal .bad').wait_for(state='hidden')
 
     # The cards are taken out of the hosts while the class is shown.
     alice.page.select_option('#group', 'host')
@@ -685,7 +685,7 @@ def test_the_shares_of_a_resource_class(world, browse):
     alice.page.locator('.row .key').nth(3).wait_for()
     assert 'class=' not in alice.page.evaluate('location.hash')
     assert alice.page.locator('#resource_class').is_hidden()
-    assert alice.page.locator('#proposal .bad').count() == 0
+    alice.page.locator('#proposal .bad').wait_for(state='hidden')
 
 
 @pytest.mark.parametrize(
