@@ -12,6 +12,7 @@ of its own, and each optional:
 - `LIMITS`: the refusal and the body of what is one too many, by path and
   limit
 - `REFUSALS`: the status of each exception, by class
+- `LOOPS`: the names of the loops
 - `BOUNDS`: what bounds the rows of a table, by table
 """
 
@@ -39,7 +40,7 @@ def of(name: str) -> dict[Any, Any]:
 
 
 def rules(name: str) -> set[str]:
-    """Return the rules of all installed parts in one of their tables."""
+    """Return the names of all installed parts in one of their tables."""
     return set().union(*_each(name))
 
 

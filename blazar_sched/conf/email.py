@@ -41,14 +41,6 @@ opts = [
         help='Password for the login to the SMTP server. Only used if '
         '``username`` is set.',
     ),
-    cfg.ListOpt(
-        'allowed_domains',
-        default=[],
-        help='Domains, as ``example.org``, to whose addresses the webhooks of '
-        'projects may send messages. Anyone who may create a webhook can have '
-        'messages about leases sent to any address of these domains. If it is '
-        'empty, or ``smtp_host`` is not set, no webhook sends messages.',
-    ),
     cfg.FloatOpt(
         'timeout',
         default=10.0,

@@ -38,6 +38,7 @@ from blazar_sched.conf import neutron
 from blazar_sched.conf import nova
 from blazar_sched.conf import placement
 from blazar_sched.conf import webhook
+from blazar_sched.service import parts
 
 # The groups with the options of keystoneauth.
 CLIENTS = (keystone, neutron, nova, placement)
@@ -69,12 +70,21 @@ _BAD_VALUE = re.compile(r"detail='(?P<file>.*?)'\) is not valid: (?P<why>.*)")
 def list_opts() -> list[tuple[str, list[cfg.Opt]]]:
     """Return the service's own options by group, for oslo-config-generator."""
     return [
-        (
-            module.GROUP,
-            client.listed(module.opts) if module in CLIENTS else module.opts,
-        )
-        for module in GROUPS
+        *(
+            (
+                each.GROUP,
+                client.listed(each.opts) if each in CLIENTS else each.opts,
+            )
+            for each in GROUPS
+        ),
+        *_of_parts(),
     ]
+
+
+def _of_parts() -> Iterator[tuple[str, list[cfg.Opt]]]:
+    """Yield the options of the parts that are installed, by group."""
+    for options in parts.each('conf', 'OPTIONS'):
+        yield from options.items()
 
 
 def load(
@@ -221,6 +231,8 @@ def parse(
             conf.register_opts(getattr(module, group), group=group)
     for module in GROUPS:
         module.register(conf)
+    for group, opts in _of_parts():
+        conf.register_opts(opts, group)
     said = io.StringIO()
     try:
         with contextlib.redirect_stderr(said):

@@ -1,10 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Group ``webhook``: the receivers of notices.
-
-Only the operator sets the URLs of this group. The URLs of the webhooks of
-projects are called at public addresses only, as the service would otherwise
-call whatever address it can reach.
-"""
+"""Group ``webhook``: the receivers of notices."""
 
 from oslo_config import cfg
 
@@ -26,13 +21,6 @@ opts = [
         secret=True,
         help='Key of the HMAC-SHA256 of the request body, which is sent in '
         'hexadecimal in the header X-Signature. Empty disables the header.',
-    ),
-    cfg.ListOpt(
-        'allowed_networks',
-        default=[],
-        help='Networks, as ``10.1.0.0/16``, to whose addresses the webhooks '
-        'of projects may send although the addresses are not public. Anyone '
-        'who may create a webhook can have requests sent to these networks.',
     ),
     cfg.FloatOpt(
         'timeout',

@@ -118,10 +118,6 @@ class MaxWaitingRequests(LimitExceeded):
     """The project would have too many waiting lease requests."""
 
 
-class MaxWebhooks(LimitExceeded):
-    """The project would have too many webhooks."""
-
-
 class ExternalServiceFilter(BlazarSchedError):
     """A refusal by a service that the operator leaves the decision to."""
 
@@ -152,10 +148,6 @@ class OfferNotFound(NotFound):
 
 class LeaseRequestNotFound(NotFound):
     """There is no such lease request, or it belongs to another project."""
-
-
-class WebhookNotFound(NotFound):
-    """There is no such webhook, or it belongs to another project."""
 
 
 class HostNotFound(NotFound):

@@ -13,7 +13,7 @@ class Notification:
     """A notification of a change in a project.
 
     :param payload: returns the payload; it is called once the lock on the
-        ledger's row is released, unless the project has webhooks
+        ledger's row is released, unless a part needs it in the commit
     """
 
     event_type: str

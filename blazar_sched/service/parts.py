@@ -15,9 +15,14 @@ read by one place of the core:
 ``commands``
     `DB`, actions of ``blazar-sched db``: see `cmd.db.Action`.
 ``models``
-    `METADATA`, the tables of the part, which ``db upgrade`` creates, and
-    `NUMBERS`, limits on the number of rows that a project may have: see
-    `service.ledger.statistics.Number`.
+    `TABLES`, the tables of the part, which ``db upgrade`` creates, `NUMBERS`,
+    limits on the number of rows that a project may have: see
+    `service.ledger.statistics.Number`, and
+    `in_commit(connection, notifications, now)`, which is called at the end of
+    each commit, under the lock on the ledger's row, with what the commit
+    notifies of.
+``conf``
+    `OPTIONS`, options of the part by group, which may be a group of the core.
 
 The core imports no part, and a part imports no other part.
 """

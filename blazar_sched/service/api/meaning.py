@@ -41,15 +41,6 @@ FLEXIBLE = (
     'starts, to make room for a lease request of a higher priority'
 )
 MAINTENANCE_ID = 'ID of the maintenance'
-WEBHOOK_ID = 'ID of the webhook'
-WEBHOOK_URL = (
-    'URL to which the notifications are posted, or `mailto:` and the e-mail '
-    'address to which they are sent'
-)
-WEBHOOK_EVENTS = (
-    'Types of the notifications, as `lease.degraded`; `lease.*` means all '
-    'types that begin with `lease.`'
-)
 MAINTENANCE_NAME = 'Name of the maintenance'
 REASON = 'Reason, which the owners of leases on the hosts are told'
 SPARE = (

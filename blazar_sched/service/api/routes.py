@@ -44,7 +44,6 @@ from blazar_sched.service.api import usage
 from blazar_sched.service.api import validation
 from blazar_sched.service.api import version
 from blazar_sched.service.api import waiting
-from blazar_sched.service.api import webhook
 from blazar_sched.service.api.caller import Caller
 from blazar_sched.service.api.caller import Manager
 from blazar_sched.service.api.field import Field
@@ -70,7 +69,6 @@ _CORE = (
     *series.ROUTES,
     *maintenance.ROUTES,
     *lease_request.ROUTES,
-    *webhook.ROUTES,
     *host.ROUTES,
     *allocation.ROUTES,
     *property.ROUTES,

@@ -278,22 +278,6 @@ class Calls(Protocol):
 
     def delete_maintenance(self, *, maintenance_id: str) -> None: ...
 
-    def create_webhook(self, *, values: Values) -> Values: ...
-
-    @reading
-    def list_webhooks(
-        self, *, project_id: str | None, marker: str | None = None
-    ) -> Page: ...
-
-    @reading
-    def get_webhook(
-        self, *, webhook_id: str, project_id: str | None
-    ) -> Values: ...
-
-    def delete_webhook(
-        self, *, webhook_id: str, project_id: str | None
-    ) -> None: ...
-
     @repeatable('idempotency_key')
     def create_lease_request(
         self, *, values: Values, idempotency_key: str | None = None

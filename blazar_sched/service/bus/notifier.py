@@ -77,7 +77,7 @@ REQUEST_DELETE = 'request.delete'
 OFFER_WAIT = 'offer.wait'
 OFFER_APPROVE = 'offer.approve'
 OFFER_REFUSE = 'offer.refuse'
-# The types that webhooks of projects can have.
+# The types about what projects have.
 OF_PROJECTS = (
     LEASE_CREATE, f'{LEASE_CREATE}{ERROR}', LEASE_UPDATE, LEASE_DELETE,
     *(

@@ -9,7 +9,6 @@ from typing import Any
 
 from blazar_sched.domain import duration
 from blazar_sched.domain import event
-from blazar_sched.domain import webhook
 from blazar_sched.domain import window
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
@@ -23,6 +22,8 @@ from blazar_sched.domain.series import Series
 from blazar_sched.domain.usage import DAY
 from blazar_sched.domain.usage import Usage
 
+# The UUIDs of servers that may be those of other projects.
+IN_THE_WAY = 'in_the_way'
 _EPOCH = datetime.datetime(1970, 1, 1)
 
 
@@ -51,12 +52,12 @@ def lease(lease: Lease) -> dict[str, Any]:
 def degraded(lease_: Lease) -> dict[str, Any]:
     """Return the payload of a notification of a lease that is degraded.
 
-    `in_the_way` has the UUIDs of the servers that the start of the lease has
+    IN_THE_WAY has the UUIDs of the servers that the start of the lease has
     found in its way and left as they were.
     """
     return {
         **lease(lease_),
-        webhook.IN_THE_WAY: [
+        IN_THE_WAY: [
             uuid
             for reservation in lease_.reservations
             for uuid in reservation.made.get('in_the_way', ())

@@ -12,11 +12,11 @@ server changes nothing.
 """
 
 import base64
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 import contextlib
 import dataclasses
-from email import utils
 import http.client
 import ipaddress
 import socket
@@ -26,12 +26,12 @@ import time
 from urllib import parse
 
 from blazar_sched.domain import exception
-from blazar_sched.service.clients.address import is_allowed
-from blazar_sched.service.clients.address import Network
 
 # The most addresses of a receiver that are tried.
 MAX_ADDRESSES = 4
-_PORTS = {'http': 80, 'https': 443}
+PORTS = {'http': 80, 'https': 443}
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -50,66 +50,26 @@ class Answer:
     def is_ok(self) -> bool:
         return 200 <= self.status < 300
 
-    def pause(self, now: int) -> int:
-        """Return the seconds for which the receiver wants no request."""
-        try:
-            if (text := self.retry_after or '').isdecimal():
-                return int(text)
-            at = utils.parsedate_to_datetime(text).timestamp()
-        except (ValueError, OverflowError):
-            return 0
-        return max(0, int(at) - now)
-
-
-def check_url(url: str, allowed: Iterable[Network]) -> None:
-    """Refuse a URL that no request is sent to, as far as its text tells.
-
-    :raises InvalidInput: naming `url`
-    """
-    try:
-        parts = parse.urlsplit(url)
-        host, port = parts.hostname, parts.port
-    except ValueError as e:
-        raise exception.InvalidInput(f'url: {e}', field='url') from e
-    if (
-        parts.scheme not in _PORTS or not host or parts.fragment
-        or port == 0 or '@' in parts.netloc or not url.isascii()
-        or not url.isprintable() or ' ' in url
-    ):
-        raise exception.InvalidInput(
-            'url must be an http or https URL of ASCII characters, without a '
-            'user name and a fragment',
-            field='url',
-        )
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return
-    if not is_allowed(address, allowed):
-        raise exception.InvalidInput(
-            'url has an address that is not public', field='url'
-        )
-
 
 def post(
     url: str,
     headers: dict[str, str],
     body: str,
     timeout: float,
-    allowed: Iterable[Network] | None = None,
+    allowed: Callable[[Address], bool] | None = None,
     most: int = 0,
 ) -> Answer:
     """Post a body; return the response.
 
     :param timeout: seconds after which the request is given up
-    :param allowed: the networks that are allowed besides public addresses,
-        None for any address
+    :param allowed: tells whether requests may be sent to an address; any
+        address by default
     :param most: the most bytes of the body of the response to read
     :raises Unavailable: if there is no response
     """
     until = time.monotonic() + timeout
     parts = parse.urlsplit(url)
-    host, port = str(parts.hostname), parts.port or _PORTS[parts.scheme]
+    host, port = str(parts.hostname), parts.port or PORTS[parts.scheme]
     target = (parts.path or '/') + (f'?{parts.query}' if parts.query else '')
     user, _, name = parts.netloc.rpartition('@')
     headers = {'Host': name, **headers}
@@ -144,7 +104,7 @@ def connected(
     host: str,
     port: int,
     until: float,
-    allowed: Iterable[Network] | None = None,
+    allowed: Callable[[Address], bool] | None = None,
 ) -> Iterator[socket.socket]:
     """Connect to a host until a monotonic time, when the connection ends.
 
@@ -182,7 +142,7 @@ def _answer(sock: socket.socket, most: int) -> Answer:
 
 
 def _addresses(
-    host: str, port: int, allowed: Iterable[Network] | None
+    host: str, port: int, allowed: Callable[[Address], bool] | None
 ) -> list[tuple[str, int]]:
     """Return the addresses of a receiver to which requests may be sent.
 
@@ -194,8 +154,8 @@ def _addresses(
             host, port, type=socket.SOCK_STREAM
         )
         # Without the scope of a link-local address.
-        if allowed is None or is_allowed(
-            ipaddress.ip_address(str(where[0]).partition('%')[0]), allowed
+        if allowed is None or allowed(
+            ipaddress.ip_address(str(where[0]).partition('%')[0])
         )
     ]
     if not found:

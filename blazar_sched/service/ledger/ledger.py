@@ -40,6 +40,7 @@ from blazar_sched.replica import state
 from blazar_sched.service import cause
 from blazar_sched.service import faults
 from blazar_sched.service import metrics as service_metrics
+from blazar_sched.service import parts
 from blazar_sched.service import sending
 from blazar_sched.service import turns
 from blazar_sched.service.ledger import change
@@ -49,7 +50,6 @@ from blazar_sched.service.ledger import reader
 from blazar_sched.service.ledger import retry
 from blazar_sched.service.ledger import snapshot
 from blazar_sched.service.ledger import tx
-from blazar_sched.service.ledger import webhook
 from blazar_sched.service.ledger import writer
 from blazar_sched.service.metrics import COMMIT_SECONDS
 from blazar_sched.service.metrics import CONFLICTS
@@ -123,6 +123,7 @@ class Ledger(reader.Reader):
         )
         self._metrics = metrics or service_metrics.new()
         self._running = running
+        self._in_commit = tuple(parts.each('models', 'in_commit', running))
         self._writer = str(uuid.uuid4())
         self._commits = 0
         # The migration that the tables were at when they were checked.
@@ -419,8 +420,7 @@ class Ledger(reader.Reader):
                 with tx.attempt(connection, replica) as attempt:
                     result = _try(work, attempt)
                 change.write(connection, revision, attempt.records)
-                webhook.queue(connection, attempt.notifications, time.time())
-                self._finish(connection, revision)
+                self._finish(connection, revision, attempt.notifications)
             if not attempt.records:
                 return result, None, attempt.notifications
             self._apply(revision, attempt.records)
@@ -437,8 +437,7 @@ class Ledger(reader.Reader):
         ):
             attempt = tx.Tx(connection)
             result = work(attempt)
-            webhook.queue(connection, attempt.notifications, time.time())
-            self._finish(connection, revision)
+            self._finish(connection, revision, attempt.notifications)
         return result, attempt.notifications
 
     @contextlib.contextmanager
@@ -471,8 +470,13 @@ class Ledger(reader.Reader):
                     self._catch_up(connection, replica, newest)
             return query(replica)
 
-    def _finish(self, connection: sa.Connection, revision: int) -> None:
+    def _finish(
+        self, connection: sa.Connection, revision: int,
+        notifications: Sequence[Notification],
+    ) -> None:
         """Commit, and if COMMIT fails, check whether the commit was made."""
+        for in_commit in self._in_commit:
+            in_commit(connection, notifications, time.time())
         self._commits += 1
         writer.note(connection, self._writer, self._commits, revision)
         faults.point('commit:before')

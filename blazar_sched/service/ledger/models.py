@@ -250,47 +250,6 @@ class Maintenance(Base):
     updated_at: orm.Mapped[int | None]
 
 
-class Webhook(Base):
-    """A webhook; `waiting` and `waiting_bytes` are of its deliveries."""
-
-    __tablename__ = 'webhook'
-
-    id: orm.Mapped[str] = orm.mapped_column(Id, primary_key=True)
-    project_id: orm.Mapped[str] = orm.mapped_column(index=True)
-    url: orm.Mapped[str] = orm.mapped_column(Text)
-    events: orm.Mapped[list[str]]
-    secret: orm.Mapped[str]
-    created_at: orm.Mapped[int]
-    due_at: orm.Mapped[int] = orm.mapped_column(index=True)
-    failures: orm.Mapped[int]
-    failing_since: orm.Mapped[int | None]
-    error: orm.Mapped[str | None]
-    disabled: orm.Mapped[str | None]
-    waiting: orm.Mapped[int] = orm.mapped_column(server_default='0')
-    waiting_bytes: orm.Mapped[int] = orm.mapped_column(server_default='0')
-
-
-class WebhookDelivery(Base):
-    """A notification that waits for a webhook, in the order of the commits."""
-
-    __tablename__ = 'webhook_delivery'
-    __table_args__ = (
-        sa.Index(None, 'webhook_id', 'commit', 'position'),
-        sa.Index(None, 'webhook_id', 'subject', 'commit'),
-        OPTIONS,
-    )
-
-    id: orm.Mapped[str] = orm.mapped_column(Id, primary_key=True)
-    webhook_id: orm.Mapped[str] = orm.mapped_column(
-        sa.ForeignKey('webhook.id')
-    )
-    commit: orm.Mapped[int]
-    position: orm.Mapped[int] = orm.mapped_column(sa.Integer)
-    body: orm.Mapped[str] = orm.mapped_column(Text)
-    subject: orm.Mapped[str] = orm.mapped_column(Id)
-    refused_at: orm.Mapped[int | None]
-
-
 class IdempotencyKey(Base):
     """An idempotency key of a client, with the digest of its request.
 

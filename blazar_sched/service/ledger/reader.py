@@ -25,7 +25,6 @@ from blazar_sched.service.ledger import timeline
 from blazar_sched.service.ledger import trust
 from blazar_sched.service.ledger import usage
 from blazar_sched.service.ledger import use
-from blazar_sched.service.ledger import webhook
 
 
 class Reader(
@@ -53,7 +52,6 @@ class Reader(
     trust.Reads,
     use.Reads,
     usage.Reads,
-    webhook.Reads,
 ):
     """All queries of the ledger, answered with domain objects.
 

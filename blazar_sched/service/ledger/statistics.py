@@ -8,7 +8,6 @@ import sqlalchemy as sa
 from sqlalchemy import orm
 
 from blazar_sched.domain import states
-from blazar_sched.domain import webhook
 from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import change
 from blazar_sched.service.ledger import event
@@ -110,9 +109,6 @@ NUMBERS = (
     Number(
         'max_waiting_requests', 'requests', models.LeaseRequest,
         models.LeaseRequest.status == states.REQUEST_WAITING,
-    ),
-    Number(
-        'max_webhooks', 'webhooks', models.Webhook, most=webhook.MAX_WEBHOOKS
     ),
 )
 

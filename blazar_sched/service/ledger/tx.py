@@ -33,7 +33,6 @@ from blazar_sched.service.ledger import series
 from blazar_sched.service.ledger import shelved_server
 from blazar_sched.service.ledger import trust
 from blazar_sched.service.ledger import usage
-from blazar_sched.service.ledger import webhook
 
 # The kinds of records that say what is allocated.
 _PROMISES = (record.RESERVATION, record.ALLOCATION)
@@ -57,7 +56,6 @@ class Tx(
     shelved_server.Writes,
     trust.Writes,
     usage.Writes,
-    webhook.Writes,
     reader.Reader,
 ):
     """An attempt at a commit; reads see the attempt's earlier writes.

@@ -43,7 +43,6 @@ from blazar_sched.service.upkeep import host
 from blazar_sched.service.upkeep import instance_sync
 from blazar_sched.service.upkeep import maintenance
 from blazar_sched.service.upkeep import usage
-from blazar_sched.service.upkeep import webhook
 
 LOG = log.getLogger(__name__)
 
@@ -74,7 +73,6 @@ class Endpoint:
         instances: instance_sync.Instances,
         timeline: timeline.Timeline,
         flavors: flavor_sync.Flavors,
-        webhooks: webhook.Webhooks,
         enforcement: enforcement.Enforcement,
         products: product.Products,
         usages: usage.Usages,
@@ -112,10 +110,6 @@ class Endpoint:
         self.get_maintenance = maintenances.get
         self.update_maintenance = maintenances.update
         self.delete_maintenance = maintenances.delete
-        self.create_webhook = webhooks.create
-        self.list_webhooks = paging.owned(webhooks.list)
-        self.get_webhook = webhooks.get
-        self.delete_webhook = webhooks.delete
         self.list_lease_requests = paging.owned(lease_requests.list)
         self.get_lease_request = lease_requests.get
         self.cancel_lease_request = lease_requests.cancel

@@ -71,7 +71,6 @@ def test_every_filter_tells_its_figures(api):
         ('max_held_offers', 'offers'): (5, 0),
         ('max_series', 'series'): (50, 0),
         ('max_waiting_requests', 'requests'): (5, 0),
-        ('max_webhooks', 'webhooks'): (5, 0),
         **{
             (name, unit): (most, 0)
             for unit, name, most in tables.of('LIMITS')
@@ -92,9 +91,6 @@ def test_every_filter_tells_its_figures(api):
         'name': 'later', 'duration': '1h', 'reservations': [HOST],
         'start_date': '2030-01-01 00:00',
         'latest_start_date': '2030-01-01 00:30',
-    }),
-    ('webhooks', 5, 'MaxWebhooks', {
-        'url': 'https://hooks.example/', 'events': ['lease.*'],
     }),
     *(
         (path, most, *refused)

@@ -28,8 +28,6 @@ OTHERWISE = {
     'shelved_server': 'the servers of Nova',
     'reserved_day': '[manager] keep_usage',
     'usage_day': '[manager] keep_usage',
-    'webhook': 'domain.webhook.MAX_WEBHOOKS of a project',
-    'webhook_delivery': 'domain.webhook.MAX_BYTES of a project',
     'writer': 'ledger.writer.REVISIONS_KEPT',
     **tables.of('BOUNDS'),
 }

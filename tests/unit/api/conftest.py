@@ -341,27 +341,9 @@ def maintenance():
 
 
 @pytest.fixture
-def webhook():
-    """A webhook as the manager returns it."""
-    return {
-        'id': 'b1f5d6c4-0000-4000-8000-00000000000c',
-        'project_id': 'p1',
-        'url': 'https://example.org/leases',
-        'events': ['lease.*'],
-        'secret': None,
-        'due_at': 0,
-        'failures': 0,
-        'failing_since': None,
-        'error': None,
-        'disabled': None,
-        'created_at': 1767225600,
-    }
-
-
-@pytest.fixture
 def answers(
     lease, host, floating_ip, capacity, offer, series, timeline, maintenance,
-    lease_request, webhook,
+    lease_request,
 ):
     """The responses of a manager without faults, by method."""
     return {
@@ -430,10 +412,6 @@ def answers(
         'create_maintenance': maintenance,
         'update_maintenance': maintenance,
         'delete_maintenance': None,
-        'list_webhooks': [webhook],
-        'get_webhook': webhook,
-        'create_webhook': webhook,
-        'delete_webhook': None,
         **tables.of('ANSWERS'),
         'list_offers': [offer],
         'get_offer': offer,
@@ -480,9 +458,6 @@ def requests():
             'start_date': '2030-01-07 09:00', 'end_date': '2030-01-07 17:00',
         },
         ('PUT', '/v1/maintenances/{maintenance_id}'): {'end_date': None},
-        ('POST', '/v1/webhooks'): {
-            'url': 'https://example.org/leases', 'events': ['lease.*'],
-        },
         ('POST', '/v1/os-hosts'): {'name': 'compute-1'},
         ('PUT', '/v1/os-hosts/{host_id}'): {'gpu': 'true'},
         ('PUT', '/v1/os-hosts/{host_id}/allocation'): {'lease_id': 'l1'},
@@ -498,8 +473,7 @@ def requests():
             route.path.format(
                 lease_id='l1', host_id='7', name='gpu', floating_ip_id='f1',
                 offer_id='o1', request_id='r1', series_id='s1',
-                maintenance_id='m1', webhook_id='w1',
-                **tables.of('VARIABLES'),
+                maintenance_id='m1', **tables.of('VARIABLES'),
             ),
             bodies.get((route.method, route.path)),
         )

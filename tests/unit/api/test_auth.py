@@ -28,7 +28,6 @@ WRITE = READ | {
     'blazar:offers:post', 'blazar:offers:delete',
     'blazar:series:post', 'blazar:series:put', 'blazar:series:delete',
     'blazar:requests:post', 'blazar:requests:delete',
-    'blazar:webhooks:get', 'blazar:webhooks:post', 'blazar:webhooks:delete',
     *tables.rules('WRITE'),
 }
 # The calls that are about the project of the caller, whoever calls.

@@ -56,10 +56,6 @@ OURS = {
     ('GET', '/v1/series/{series_id}'): 200,
     ('PUT', '/v1/series/{series_id}'): 200,
     ('DELETE', '/v1/series/{series_id}'): 204,
-    ('GET', '/v1/webhooks'): 200,
-    ('POST', '/v1/webhooks'): 201,
-    ('GET', '/v1/webhooks/{webhook_id}'): 200,
-    ('DELETE', '/v1/webhooks/{webhook_id}'): 204,
     ('GET', '/v1/maintenances'): 200,
     ('POST', '/v1/maintenances'): 201,
     ('GET', '/v1/maintenances/{maintenance_id}'): 200,
@@ -122,8 +118,6 @@ def test_rules_have_blazars_names():
         'blazar:products:get',
         'blazar:maintenances:get', 'blazar:maintenances:post',
         'blazar:maintenances:put', 'blazar:maintenances:delete',
-        'blazar:webhooks:get', 'blazar:webhooks:post',
-        'blazar:webhooks:delete',
         *tables.rules('READ'), *tables.rules('WRITE'), *tables.rules('ADMIN'),
     }
     assert names - ours == {

@@ -310,30 +310,3 @@ def upgrade() -> None:
         ),
         sa.Index(None, 'project_id', 'day'),
     )
-    _create(
-        'webhook',
-        sa.Column('id', ID, primary_key=True),
-        sa.Column('project_id', NAME, index=True, nullable=False),
-        sa.Column('due_at', sa.BigInteger, index=True, nullable=False),
-        *_columns(TEXT, 'url', 'events'),
-        *_columns(NAME, 'secret'),
-        *_columns(sa.BigInteger, 'created_at', 'failures'),
-        *_nullable(sa.BigInteger, 'failing_since'),
-        *_nullable(NAME, 'error', 'disabled'),
-        _count('waiting'),
-        _count('waiting_bytes'),
-    )
-    _create(
-        'webhook_delivery',
-        sa.Column('id', ID, primary_key=True),
-        sa.Column(
-            'webhook_id', ID, sa.ForeignKey('webhook.id'), nullable=False
-        ),
-        *_columns(sa.BigInteger, 'commit'),
-        *_columns(sa.Integer, 'position'),
-        *_columns(TEXT, 'body'),
-        *_columns(ID, 'subject'),
-        *_nullable(sa.BigInteger, 'refused_at'),
-        sa.Index(None, 'webhook_id', 'commit', 'position'),
-        sa.Index(None, 'webhook_id', 'subject', 'commit'),
-    )

@@ -12,8 +12,7 @@ import socket
 import pytest
 
 from blazar_sched.domain import exception
-from blazar_sched.service.clients import address
-from blazar_sched.service.clients import receiver
+from blazar_sched.parts.notify import address
 
 # https://www.iana.org/assignments/iana-ipv4-special-registry (and multicast).
 IPV4 = """
@@ -108,7 +107,7 @@ def allows(number, family, networks=()):
     )
     # The text of a URL says the same.
     try:
-        receiver.check_url(
+        address.check_url(
             f'http://[{text}]/' if family == 6 else f'http://{text}/',
             [*map(ipaddress.ip_network, networks)],
         )

@@ -16,17 +16,68 @@ from typing import Any
 import uuid
 
 import sqlalchemy as sa
+from sqlalchemy import orm
 
 from blazar_sched.domain import exception
-from blazar_sched.domain import webhook as rules
 from blazar_sched.domain.notification import Notification
-from blazar_sched.domain.webhook import Delivery
-from blazar_sched.domain.webhook import Webhook
-from blazar_sched.service.ledger import access
+from blazar_sched.parts.notify import webhook as rules
+from blazar_sched.service.bus.payload import IN_THE_WAY
 from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger import rows
+from blazar_sched.service.ledger.statistics import Number
 
-_of = functools.partial(rows.of_project, models.Webhook)
+
+class WebhookNotFound(exception.NotFound):
+    """There is no such webhook, or it belongs to another project."""
+
+
+class Webhook(models.Base):
+    """A webhook; `waiting` and `waiting_bytes` are of its deliveries."""
+
+    __tablename__ = 'webhook'
+
+    id: orm.Mapped[str] = orm.mapped_column(models.Id, primary_key=True)
+    project_id: orm.Mapped[str] = orm.mapped_column(index=True)
+    url: orm.Mapped[str] = orm.mapped_column(models.Text)
+    events: orm.Mapped[list[str]]
+    secret: orm.Mapped[str]
+    created_at: orm.Mapped[int]
+    due_at: orm.Mapped[int] = orm.mapped_column(index=True)
+    failures: orm.Mapped[int]
+    failing_since: orm.Mapped[int | None]
+    error: orm.Mapped[str | None]
+    disabled: orm.Mapped[str | None]
+    waiting: orm.Mapped[int] = orm.mapped_column(server_default='0')
+    waiting_bytes: orm.Mapped[int] = orm.mapped_column(server_default='0')
+
+
+class WebhookDelivery(models.Base):
+    """A notification that waits for a webhook, in the order of the commits."""
+
+    __tablename__ = 'webhook_delivery'
+    __table_args__ = (
+        sa.Index(None, 'webhook_id', 'commit', 'position'),
+        sa.Index(None, 'webhook_id', 'subject', 'commit'),
+        models.OPTIONS,
+    )
+
+    id: orm.Mapped[str] = orm.mapped_column(models.Id, primary_key=True)
+    webhook_id: orm.Mapped[str] = orm.mapped_column(
+        sa.ForeignKey('webhook.id')
+    )
+    commit: orm.Mapped[int]
+    position: orm.Mapped[int] = orm.mapped_column(sa.Integer)
+    body: orm.Mapped[str] = orm.mapped_column(models.Text)
+    subject: orm.Mapped[str] = orm.mapped_column(models.Id)
+    refused_at: orm.Mapped[int | None]
+
+
+TABLES = (Webhook, WebhookDelivery)
+NUMBERS = (
+    Number('max_webhooks', 'webhooks', Webhook, most=rules.MAX_WEBHOOKS),
+)
+
+_of = functools.partial(rows.of_project, Webhook)
 
 # The fields with the subject of a notification. That of a lease request may
 # have a lease, too.
@@ -35,65 +86,67 @@ _SUBJECTS = ('request_id', 'series_id', 'lease_id')
 # notifications of a commit that may take the place of others.
 _UPDATE = '{"type": "lease.update"'
 _MAX_REPLACED = 20
-_ENABLED = models.Webhook.disabled.is_(None)
+_ENABLED = Webhook.disabled.is_(None)
 
 
 def get(
     connection: sa.Connection, webhook_id: str, project_id: str | None
-) -> Webhook:
+) -> rules.Webhook:
     """Return a webhook, of the project `project_id` if given.
 
     :raises WebhookNotFound: if the project has no such webhook
     """
     if models.is_id(webhook_id):
-        condition = models.Webhook.id == webhook_id
+        condition = Webhook.id == webhook_id
         for found in _select(connection, _of(project_id, condition)):
             return found
-    raise exception.WebhookNotFound(f'webhook {webhook_id} not found')
+    raise WebhookNotFound(f'webhook {webhook_id} not found')
 
 
 def list_(
     connection: sa.Connection, project_id: str | None = None
-) -> list[Webhook]:
+) -> list[rules.Webhook]:
     """Return the webhooks by id, of the project `project_id` if given."""
     return _select(connection, _of(project_id))
 
 
-def due(connection: sa.Connection, now: int, limit: int) -> list[Webhook]:
+def due(
+    connection: sa.Connection, now: int, limit: int
+) -> list[rules.Webhook]:
     """Return the webhooks with notifications that may be sent now.
 
     The webhook that has waited longest is the first.
     """
     waiting = sa.exists().where(
-        models.WebhookDelivery.webhook_id == models.Webhook.id
+        WebhookDelivery.webhook_id == Webhook.id
     )
     return _read(connection.execute(
-        sa.select(models.Webhook)
-        .where(_ENABLED, models.Webhook.due_at <= now, waiting)
-        .order_by(models.Webhook.due_at, models.Webhook.id)
+        sa.select(Webhook)
+        .where(_ENABLED, Webhook.due_at <= now, waiting)
+        .order_by(Webhook.due_at, Webhook.id)
         .limit(limit)
     ).mappings().all())
 
 
 def next_delivery(
     connection: sa.Connection,
-    claimed: Webhook,
-    last: Delivery | None,
-    refused: Collection[Delivery],
-) -> Delivery | None:
+    claimed: rules.Webhook,
+    last: rules.Delivery | None,
+    refused: Collection[rules.Delivery],
+) -> rules.Delivery | None:
     """Return the next notification of a webhook that is still claimed.
 
     :param last: the last notification that was sent, None for the first
     :param refused: the notifications whose subjects are left out
     """
-    table = models.WebhookDelivery
+    table = WebhookDelivery
     later = sa.true() if last is None else sa.or_(
         table.commit > last.commit,
         sa.and_(table.commit == last.commit, table.position > last.position),
     )
     row = connection.execute(
         sa.select(table)
-        .join(models.Webhook)
+        .join(Webhook)
         .where(
             _is(claimed), _ENABLED, later,
             table.subject.not_in({each.subject for each in refused}),
@@ -101,10 +154,10 @@ def next_delivery(
         .order_by(table.commit, table.position)
         .limit(1)
     ).mappings().first()
-    return None if row is None else Delivery(**row)
+    return None if row is None else rules.Delivery(**row)
 
 
-def queue(
+def in_commit(
     connection: sa.Connection, told: Sequence[Notification], now: float
 ) -> None:
     """Write the notifications of a commit for the webhooks of their projects.
@@ -115,8 +168,8 @@ def queue(
     if not told:
         return
     projects = {each.project_id for each in told}
-    found = rows.select(connection, models.Webhook, sa.and_(
-        models.Webhook.project_id.in_(projects), _ENABLED
+    found = rows.select(connection, Webhook, sa.and_(
+        Webhook.project_id.in_(projects), _ENABLED
     ))
     if not found:
         return
@@ -135,7 +188,7 @@ def queue(
     ]
     for hook in hooks:
         new = [
-            Delivery(
+            rules.Delivery(
                 str(uuid.uuid4()), hook.id, commit, position, *shown[position]
             )
             for position, n in enumerate(told)
@@ -179,7 +232,7 @@ def _size(waiting: Mapping[str, _Waiting], project_id: str) -> int:
 
 def _put(
     connection: sa.Connection,
-    new: Sequence[Delivery],
+    new: Sequence[rules.Delivery],
     waiting: _Waiting,
     is_crowded: bool,
 ) -> _Waiting:
@@ -188,7 +241,7 @@ def _put(
     :param is_crowded: whether an update takes the place of an update of the
         same lease, if nothing else of the lease waits behind that one
     """
-    table, old = models.WebhookDelivery, {}
+    table, old = WebhookDelivery, {}
     for each in new if is_crowded else ():
         if not each.body.startswith(_UPDATE):
             continue
@@ -219,7 +272,7 @@ def _grow(
     connection: sa.Connection, webhook_id: str, count: int, size: int
 ) -> None:
     """Count further notifications that wait for a webhook."""
-    table = models.Webhook
+    table = Webhook
     connection.execute(sa.update(table).where(table.id == webhook_id).values(
         waiting=table.waiting + count,
         waiting_bytes=table.waiting_bytes + size,
@@ -227,22 +280,22 @@ def _grow(
 
 
 def _shown(payload: Mapping[str, Any]) -> dict[str, Any]:
-    return {k: v for k, v in payload.items() if k != rules.IN_THE_WAY}
+    return {k: v for k, v in payload.items() if k != IN_THE_WAY}
 
 
-def put(connection: sa.Connection, new: Webhook) -> None:
+def put(connection: sa.Connection, new: rules.Webhook) -> None:
     """Insert a webhook."""
-    rows.add(connection, models.Webhook, [
+    rows.add(connection, Webhook, [
         rows.columns(new, events=list(new.events))
     ])
 
 
 def change(
     connection: sa.Connection,
-    old: Webhook,
-    new: Webhook,
+    old: rules.Webhook,
+    new: rules.Webhook,
     delivered: Collection[str] = (),
-    refused: Collection[Delivery] = (),
+    refused: Collection[rules.Delivery] = (),
 ) -> bool:
     """Write what a turn has changed, unless the webhook has changed meanwhile.
 
@@ -253,9 +306,9 @@ def change(
     :param refused: the notifications that the receiver has refused
     :returns: whether the webhook was changed
     """
-    table = models.WebhookDelivery
+    table = WebhookDelivery
     changed = connection.execute(
-        sa.update(models.Webhook)
+        sa.update(Webhook)
         .where(_is(old), _ENABLED)
         .values(rows.columns(new, events=list(new.events)))
     ).rowcount == 1
@@ -278,7 +331,7 @@ def _forget(
     connection: sa.Connection, webhook_id: str, gone: sa.ColumnElement[bool]
 ) -> None:
     """Delete notifications of a webhook, and count the others."""
-    table = models.WebhookDelivery
+    table = WebhookDelivery
     count, size = connection.execute(sa.select(
         sa.func.count(), sa.func.coalesce(
             sa.func.sum(sa.func.length(table.body)), 0
@@ -289,8 +342,8 @@ def _forget(
     is_waiting = sa.exists().where(table.webhook_id == webhook_id)
     # A manager of the last release does not count.
     connection.execute(
-        sa.update(models.Webhook)
-        .where(models.Webhook.id == webhook_id, ~is_waiting)
+        sa.update(Webhook)
+        .where(Webhook.id == webhook_id, ~is_waiting)
         .values(waiting=0, waiting_bytes=0)
     )
 
@@ -304,48 +357,31 @@ def delete(
     """
     found = get(connection, webhook_id, project_id)
     connection.execute(
-        sa.delete(models.WebhookDelivery)
-        .where(models.WebhookDelivery.webhook_id == found.id)
+        sa.delete(WebhookDelivery)
+        .where(WebhookDelivery.webhook_id == found.id)
     )
     connection.execute(
-        sa.delete(models.Webhook).where(models.Webhook.id == found.id)
+        sa.delete(Webhook).where(Webhook.id == found.id)
     )
 
 
-def _is(known: Webhook) -> sa.ColumnElement[bool]:
+def _is(known: rules.Webhook) -> sa.ColumnElement[bool]:
     return sa.and_(
-        models.Webhook.id == known.id, models.Webhook.due_at == known.due_at
+        Webhook.id == known.id, Webhook.due_at == known.due_at
     )
 
 
 def _select(
     connection: sa.Connection, condition: sa.ColumnElement[bool]
-) -> list[Webhook]:
-    return _read(rows.select(connection, models.Webhook, condition))
+) -> list[rules.Webhook]:
+    return _read(rows.select(connection, Webhook, condition))
 
 
-def _read(found: Sequence[sa.RowMapping]) -> list[Webhook]:
+def _read(found: Sequence[sa.RowMapping]) -> list[rules.Webhook]:
     return [
-        Webhook(**{
-            **{name: row[name] for name in Webhook.__slots__},
+        rules.Webhook(**{
+            **{name: row[name] for name in rules.Webhook.__slots__},
             'events': tuple(row['events']),
         })
         for row in found
     ]
-
-
-class Reads(access.Reads):
-    """The queries for webhooks."""
-
-    webhook = access.read(get)
-    webhooks = access.read(list_)
-    due_webhooks = access.read(due)
-    next_delivery = access.read(next_delivery)
-
-
-class Writes(access.Writes):
-    """The changes of webhooks."""
-
-    put_webhook = access.write(put)
-    change_webhook = access.write(change)
-    delete_webhook = access.write(delete)

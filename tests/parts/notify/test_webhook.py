@@ -15,11 +15,14 @@ import pytest
 import sqlalchemy as sa
 
 from blazar_sched.domain import exception
-from blazar_sched.domain import webhook as rules
+from blazar_sched.parts.notify import manager as notify
+from blazar_sched.parts.notify import models
+from blazar_sched.parts.notify import webhook as rules
 from blazar_sched.service import faults
 from tests import told
 from tests import waiting
 from tests.functional.manager.conftest import hosts
+from tests.parts.notify.sender import webhooks
 
 # A time, and 8 seconds later as in a header.
 NOON = 1_800_014_400
@@ -40,7 +43,7 @@ def near(conf, request):
 
 def in_turn(manager):
     """Have a manager send in the thread of the step."""
-    manager.webhooks._pool = futurist.SynchronousExecutor()
+    webhooks(manager)._pool = futurist.SynchronousExecutor()
     return manager
 
 
@@ -97,14 +100,14 @@ def crash():
 
 
 def register(world, url, *events, project='project'):
-    return world.manager.webhooks.create({
+    return webhooks(world.manager).create({
         'project_id': project, 'url': url, 'events': events or ['lease.*'],
     })
 
 
 def send(world, manager=None, seconds=0):
     world.clock.now += seconds
-    (manager or world.manager).webhooks.step()
+    webhooks(manager or world.manager).step()
 
 
 def told_to(hook):
@@ -114,7 +117,7 @@ def told_to(hook):
 
 
 def shown(world, webhook):
-    return world.manager.webhooks.get(webhook['id'], 'project')
+    return webhooks(world.manager).get(webhook['id'], 'project')
 
 
 def test_a_lease_from_its_creation_to_its_end(near, hook):
@@ -171,7 +174,7 @@ def test_an_error_of_the_database_has_no_secret(world):
     made = rules.Webhook('id', 'project', 'https://x', (), 'whsec_', 0)
     with pytest.raises(Exception, match='UNIQUE') as failed:
         world.ledger.write(
-            lambda tx: (tx.put_webhook(made), tx.put_webhook(made))
+            lambda tx: (tx.run(models.put, made), tx.run(models.put, made))
         )
     assert 'whsec_' not in str(failed.value)
 
@@ -283,10 +286,10 @@ def test_only_the_project_is_told(near, hook):
     near.leases.update(lease.id, None, {'name': 'other'})
     send(near)
     assert told_to(hook) == [('lease.update', lease.id)]
-    for call in (near.manager.webhooks.get, near.manager.webhooks.delete):
-        with pytest.raises(exception.WebhookNotFound):
+    for call in (webhooks(near.manager).get, webhooks(near.manager).delete):
+        with pytest.raises(models.WebhookNotFound):
             call(other['id'], 'project')
-    assert [w['id'] for w in near.manager.webhooks.list('project')] == [
+    assert [w['id'] for w in webhooks(near.manager).list('project')] == [
         mine['id']
     ]
 
@@ -313,7 +316,7 @@ def test_what_was_committed_is_sent_by_another_manager(near, hook, crash):
     with contextlib.suppress(Exception):
         near.create()
     near.manager.stop()
-    other = in_turn(near.begin(near.manager._conf))
+    other = in_turn(near.begin(near.manager.conf))
     send(near, other)
     [(event_type, _)] = told_to(hook)
     assert event_type == 'lease.create'
@@ -326,7 +329,7 @@ def test_a_manager_that_ends_after_the_request_repeats(near, hook, crash):
     crash('webhook:sent')
     send(near)
     assert [t for t, _ in told_to(hook)] == ['lease.create']
-    other = in_turn(near.another(near.manager._conf))
+    other = in_turn(near.another(near.manager.conf))
     send(near, other)
     assert hook.requests() == []
     send(near, other, seconds=200)
@@ -339,7 +342,7 @@ def test_one_of_two_managers_sends(near, hook, seconds, times):
     """Unless the claim is over, which shows that the managers do overlap."""
     register(near, hook.url)
     near.create()
-    other = in_turn(near.another(near.manager._conf))
+    other = in_turn(near.another(near.manager.conf))
     faults.arm(lambda at: (
         faults.arm(None), send(near, other, seconds)
     ) if at == 'webhook:sent' else None)
@@ -357,7 +360,7 @@ def test_nothing_is_sent_to_a_deleted_webhook(near, hook):
         near.create(start=1000 * each + 1000, end=1000 * each + 2000)
     faults.arm(lambda at: (
         faults.arm(None),
-        near.manager.webhooks.delete(made['id'], 'project'),
+        webhooks(near.manager).delete(made['id'], 'project'),
     ) if at == 'webhook:sent' else None)
     try:
         send(near)
@@ -404,11 +407,9 @@ class TestDisabled:
         slow, good = register(near, hook.url), register(near, hook.url)
         monkeypatch.setattr(rules, 'MAX_BYTES', 2**20)
         lease = near.create()
-        near.ledger.write(lambda tx: tx.change_webhook(
-            tx.webhook(slow['id'], None), dataclasses.replace(
-                tx.webhook(slow['id'], None), due_at=near.now + 10**6
-            )
-        ))
+        found = near.ledger.run(models.get, slow['id'], None)
+        late = dataclasses.replace(found, due_at=near.now + 10**6)
+        near.ledger.write(lambda tx: tx.run(models.change, found, late))
         hook.answers = [204] * 1000
         for number in range(20):
             near.leases.update(
@@ -590,7 +591,7 @@ class TestMail:
         with pytest.raises(exception.InvalidInput) as refused:
             register(near, url)
         assert refused.value.field == 'url'
-        assert near.manager.webhooks.list(None) == []
+        assert webhooks(near.manager).list(None) == []
 
     @pytest.mark.parametrize('option', ['smtp_host', 'allowed_domains'])
     def test_nothing_is_sent_unless_the_operator_says_so(
@@ -640,7 +641,7 @@ class TestRefused:
     def test_too_many(self, world):
         for _ in range(rules.MAX_WEBHOOKS):
             register(world, 'https://example.org')
-        with pytest.raises(exception.MaxWebhooks):
+        with pytest.raises(notify.MaxWebhooks):
             register(world, 'https://example.org')
         register(world, 'https://example.org', project='other')
 
@@ -750,16 +751,16 @@ def test_no_form_of_a_local_address_is_sent_to(world, hook, host):
 def test_a_receiver_that_hangs_delays_no_other_project(near, conf, hook):
     hang = threading.Event()
     conf.set_override('timeout', waiting.PATIENCE, 'webhook')
-    near.manager.webhooks._pool = futurist.ThreadPoolExecutor(4)
+    webhooks(near.manager)._pool = futurist.ThreadPoolExecutor(4)
     with receiver(lambda connection: hang.wait()) as url:
         for _ in range(3):
             register(near, url)
         register(near, hook.url, project='other')
         near.create()
         near.create(project_id='other')
-        near.manager.webhooks.step()
+        webhooks(near.manager).step()
         hook.asked.get(timeout=waiting.PATIENCE)
         # The manager itself goes on.
         near.run(150)
         hang.set()
-    waiting.until(lambda: not near.manager.webhooks._busy)
+    waiting.until(lambda: not webhooks(near.manager)._busy)

@@ -35,10 +35,6 @@ FAILING = 'failing'
 FULL = 'full'
 DISABLED = (GONE, FAILING, FULL)
 
-# The field of a payload that projects do not get: the servers in the way of a
-# lease may be those of other projects.
-IN_THE_WAY = 'in_the_way'
-
 _PREFIX = 'whsec_'
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Webhooks: what is told to the receivers that projects name.
 
-A commit writes its notifications for the webhooks of their projects; see
-ledger.webhook. They are sent in the order of the commits, one request at a
+A commit writes its notifications for the webhooks of their projects: see
+`models.in_commit`. They are sent in the order of the commits, one request at a
 time for each webhook, by the manager that has claimed the webhook. A refused
 notification holds up the notifications of its own lease, lease request or
 series. A manager that is killed leaves a claim that expires: another manager
@@ -15,6 +15,8 @@ from collections.abc import Mapping
 from concurrent import futures
 import dataclasses
 from email import headerregistry
+from email import utils
+import functools
 import ipaddress
 import json
 from typing import Any
@@ -29,9 +31,11 @@ from blazar_sched.conf import webhook as webhook_conf
 from blazar_sched.domain import event
 from blazar_sched.domain import exception
 from blazar_sched.domain import plural
-from blazar_sched.domain import webhook
-from blazar_sched.domain.webhook import Delivery
-from blazar_sched.domain.webhook import Webhook
+from blazar_sched.parts.notify import address
+from blazar_sched.parts.notify import models
+from blazar_sched.parts.notify import webhook
+from blazar_sched.parts.notify.webhook import Delivery
+from blazar_sched.parts.notify.webhook import Webhook
 from blazar_sched.service import faults
 from blazar_sched.service import loop
 from blazar_sched.service.bus import notifier
@@ -39,6 +43,9 @@ from blazar_sched.service.clients import mail
 from blazar_sched.service.clients import receiver
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.tx import Tx
+from blazar_sched.service.manager import paging
+from blazar_sched.service.manager.manager import Manager
+from blazar_sched.service.manager.running import Running
 
 LOG = log.getLogger(__name__)
 
@@ -74,6 +81,10 @@ _SAID = {
 }
 
 _Shown = dict[str, Any]
+
+
+class MaxWebhooks(exception.LimitExceeded):
+    """The project would have too many webhooks."""
 
 
 class Webhooks(loop.Looped):
@@ -116,7 +127,7 @@ class Webhooks(loop.Looped):
         if values['url'].startswith(webhook.MAILTO):
             self._address(values['url'].removeprefix(webhook.MAILTO))
         else:
-            receiver.check_url(values['url'], self._allowed)
+            address.check_url(values['url'], self._allowed)
         for each in values['events']:
             if not any(webhook.matches(each, t) for t in notifier.OF_PROJECTS):
                 raise exception.InvalidInput(
@@ -129,28 +140,29 @@ class Webhooks(loop.Looped):
         )
 
         def work(tx: Tx) -> None:
-            if len(tx.webhooks(new.project_id)) >= webhook.MAX_WEBHOOKS:
-                raise exception.MaxWebhooks(
+            there = tx.run(models.list_, new.project_id)
+            if len(there) >= webhook.MAX_WEBHOOKS:
+                raise MaxWebhooks(
                     'a project may have '
                     f'{plural.counted(webhook.MAX_WEBHOOKS, "webhook")} at '
                     'most',
                     field='url',
                 )
-            tx.put_webhook(new)
+            tx.run(models.put, new)
 
         self._ledger.write(work)
         return dataclasses.asdict(new)
 
     def list(self, project_id: str | None) -> list[_Shown]:
         """Return the webhooks of a project, or all, by id, without secrets."""
-        return [_shown(each) for each in self._ledger.webhooks(project_id)]
+        return list(map(_shown, self._ledger.run(models.list_, project_id)))
 
     def get(self, webhook_id: str, project_id: str | None) -> _Shown:
         """Return a webhook without its secret.
 
         :raises WebhookNotFound: if the project has no such webhook
         """
-        return _shown(self._ledger.webhook(webhook_id, project_id))
+        return _shown(self._ledger.run(models.get, webhook_id, project_id))
 
     def delete(self, webhook_id: str, project_id: str | None) -> None:
         """Delete a webhook; no request is sent after the current one.
@@ -158,14 +170,14 @@ class Webhooks(loop.Looped):
         :raises WebhookNotFound: if the project has no such webhook
         """
         self._ledger.write(
-            lambda tx: tx.delete_webhook(webhook_id, project_id)
+            lambda tx: tx.run(models.delete, webhook_id, project_id)
         )
 
     def step(self) -> None:
         """Give workers the webhooks that are due, one of each project."""
         now = int(self._clock())
         claim = now + TURN + int(self._conf.timeout) + SLACK
-        for due in self._ledger.due_webhooks(now, MAX_DUE):
+        for due in self._ledger.run(models.due, now, MAX_DUE):
             if len(self._busy) >= WORKERS:
                 break
             if due.project_id in self._busy:
@@ -203,7 +215,9 @@ class Webhooks(loop.Looped):
         while (
             status not in _OF_ALL and len(sent) < most
             and len(refused) < MAX_REFUSED and self._monotonic() < until
-            and (last := self._ledger.next_delivery(claimed, last, refused))
+            and (last := self._ledger.run(
+                models.next_delivery, claimed, last, refused
+            ))
         ):
             failure, status, pause = self._send(claimed, last)
             error = failure or error
@@ -247,7 +261,7 @@ class Webhooks(loop.Looped):
         refused: Collection[Delivery] = (),
     ) -> bool:
         return self._ledger.write(
-            lambda tx: tx.change_webhook(old, new, sent, refused)
+            lambda tx: tx.run(models.change, old, new, sent, refused)
         )
 
     def _send(
@@ -275,7 +289,7 @@ class Webhooks(loop.Looped):
         busy = answer.status in _BUSY
         return (
             f'the receiver has answered {answer.status}', answer.status,
-            answer.pause(int(self._clock())) if busy else 0,
+            _pause(answer, int(self._clock())) if busy else 0,
         )
 
     def _post(
@@ -297,11 +311,11 @@ class Webhooks(loop.Looped):
         }
         return receiver.post(
             claimed.url, headers, delivery.body, self._conf.timeout,
-            self._allowed,
+            functools.partial(address.is_allowed, allowed=self._allowed),
         )
 
     def _mail(
-        self, claimed: Webhook, address: str, delivery: Delivery
+        self, claimed: Webhook, to: str, delivery: Delivery
     ) -> None:
         """Send a notification to a person.
 
@@ -321,7 +335,7 @@ class Webhooks(loop.Looped):
             f'webhook {claimed.id}.',
         ]
         mail.send(
-            self._all, self._address(address),
+            self._all, self._address(to),
             f'{data["name"]}: {said}', lines, delivery.id,
         )
 
@@ -348,3 +362,28 @@ class Webhooks(loop.Looped):
 
 def _shown(found: Webhook) -> _Shown:
     return {**dataclasses.asdict(found), 'secret': None}
+
+
+def _pause(answer: receiver.Answer, now: int) -> int:
+    """Return the seconds for which a receiver wants no request."""
+    try:
+        if (text := answer.retry_after or '').isdecimal():
+            return int(text)
+        at = utils.parsedate_to_datetime(text).timestamp()
+    except (ValueError, OverflowError):
+        return 0
+    return max(0, int(at) - now)
+
+
+def start(manager: Manager) -> Running:
+    """Answer the calls for webhooks, and send what waits for webhooks."""
+    webhooks = Webhooks(
+        manager.conf, manager.ledger, manager.clock, manager.monotonic,
+        manager.pool,
+    )
+    return Running({
+        'create_webhook': webhooks.create,
+        'list_webhooks': paging.owned(webhooks.list),
+        'get_webhook': webhooks.get,
+        'delete_webhook': webhooks.delete,
+    }, (webhooks,))

@@ -9,13 +9,16 @@ import time
 import pytest
 
 from blazar_sched.conf import service
+from blazar_sched.parts.notify import models
 from blazar_sched.service import faults
 from blazar_sched.service.manager.manager import Manager
 from tests import told
-from tests.fault import sender
 from tests.fault.site import Deployment
 from tests.fault.site import SLOT
 from tests.fault.site import wait_for
+from tests.parts.notify import sender
+
+pytestmark = pytest.mark.services
 
 HOUR = 3600
 LEASES, CHANGES, KILLS = 3, 4, 6
@@ -60,8 +63,8 @@ class Place:
         return self.seen
 
     def all_is_sent(self):
-        due = self.asked.ledger.due_webhooks(int(time.time()) + HOUR, 1)
-        return not due
+        soon = int(time.time()) + HOUR
+        return not self.asked.ledger.run(models.due, soon, 1)
 
     def close(self):
         self.asked.ledger.close()
@@ -74,7 +77,7 @@ def place(tmp_path, database_on, cloud, processes):
     place = Place(site, processes)
     for name in cloud.hosts:
         place.asked.hosts.create(name, {})
-    place.asked.webhooks.create({
+    sender.webhooks(place.asked).create({
         'project_id': 'project', 'url': place.hook.url, 'events': ['lease.*'],
     })
     yield place

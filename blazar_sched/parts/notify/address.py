@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Addresses that projects may have requests sent to: the public ones.
+"""Where projects may have requests sent to: to public addresses.
 
 The blocks are those of IANA's registries of special-purpose addresses, as of
 2025. Python has a table of its own, which differs between its versions.
@@ -7,8 +7,11 @@ The blocks are those of IANA's registries of special-purpose addresses, as of
 
 from collections.abc import Iterable
 import ipaddress
+from urllib import parse
 
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+from blazar_sched.domain import exception
+from blazar_sched.service.clients import receiver
+
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 # The addresses of single hosts, without multicast and what IPv4 keeps for the
@@ -35,7 +38,7 @@ _SPECIAL = [
 ]
 
 
-def is_allowed(address: Address, allowed: Iterable[Network]) -> bool:
+def is_allowed(address: receiver.Address, allowed: Iterable[Network]) -> bool:
     """Tell whether projects may have requests sent to an address.
 
     :param allowed: the networks that the operator allows besides public ones
@@ -48,3 +51,34 @@ def is_allowed(address: Address, allowed: Iterable[Network]) -> bool:
         any(address in network for network in _UNICAST)
         and not any(address in network for network in _SPECIAL)
     )
+
+
+def check_url(url: str, allowed: Iterable[Network]) -> None:
+    """Refuse a URL that no request is sent to, as far as its text tells.
+
+    :param allowed: as for `is_allowed`
+    :raises InvalidInput: naming `url`
+    """
+    try:
+        parts = parse.urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError as e:
+        raise exception.InvalidInput(f'url: {e}', field='url') from e
+    if (
+        parts.scheme not in receiver.PORTS or not host or parts.fragment
+        or port == 0 or '@' in parts.netloc or not url.isascii()
+        or not url.isprintable() or ' ' in url
+    ):
+        raise exception.InvalidInput(
+            'url must be an http or https URL of ASCII characters, without a '
+            'user name and a fragment',
+            field='url',
+        )
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return
+    if not is_allowed(address, allowed):
+        raise exception.InvalidInput(
+            'url has an address that is not public', field='url'
+        )
