@@ -337,7 +337,7 @@ class Manager:
         """
         self.ledger.require_current()
         self.ledger.warm()
-        options = self._conf.manager
+        options = self.conf.manager
         if options.unbounded == RELOCATE and not options.relocate_instances:
             LOG.info(
                 '[manager] relocate_instances is not set: servers without an '
