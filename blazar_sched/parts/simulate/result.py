@@ -10,7 +10,7 @@ from typing import Any
 from typing import NamedTuple
 
 from blazar_sched.domain import inventory
-from blazar_sched.simulate import trace
+from blazar_sched.parts.simulate import trace
 
 HOUR, DAY = 3600, 86400
 # The upper bounds of the VCPUs, and of the days of life, of each class of

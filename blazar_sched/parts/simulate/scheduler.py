@@ -22,10 +22,10 @@ from blazar_sched.domain.hints import RESERVATION
 from blazar_sched.ext import host_state
 from blazar_sched.filters import lifetime_filter
 from blazar_sched.filters import reservation_filter
+from blazar_sched.parts.simulate import freepool
+from blazar_sched.parts.simulate import lease
+from blazar_sched.parts.simulate.policy import Policy
 from blazar_sched.replica import state
-from blazar_sched.simulate import freepool
-from blazar_sched.simulate import lease
-from blazar_sched.simulate.policy import Policy
 from blazar_sched.weighers import base
 from blazar_sched.weighers import device
 from blazar_sched.weighers import lease_gap

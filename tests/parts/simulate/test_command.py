@@ -8,9 +8,9 @@ import random
 import pytest
 
 from blazar_sched.cmd import main
-from blazar_sched.simulate import nova_history
-from blazar_sched.simulate import result
-from blazar_sched.simulate import trace
+from blazar_sched.parts.simulate import nova_history
+from blazar_sched.parts.simulate import result
+from blazar_sched.parts.simulate import trace
 
 DAY = 86400
 

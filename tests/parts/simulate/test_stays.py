@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 import pytest
 
 from blazar_sched.domain import relocation
-from blazar_sched.simulate import lease
-from blazar_sched.simulate import policy
-from blazar_sched.simulate import simulation
-from blazar_sched.simulate import trace
+from blazar_sched.parts.simulate import lease
+from blazar_sched.parts.simulate import policy
+from blazar_sched.parts.simulate import simulation
+from blazar_sched.parts.simulate import trace
 
 HOUR, DAY = 3600, 86400
 SPAN = 6 * DAY

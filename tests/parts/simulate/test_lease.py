@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from blazar_sched.simulate import lease
-from blazar_sched.simulate import trace
+from blazar_sched.parts.simulate import lease
+from blazar_sched.parts.simulate import trace
 
 HOSTS = [trace.Host(f'h{n}', 32, 65536) for n in range(20)]
 SPAN = 60 * lease.DAY

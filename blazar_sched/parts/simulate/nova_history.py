@@ -27,7 +27,7 @@ from blazar_sched.domain import hints as server_hints
 from blazar_sched.domain import inventory
 from blazar_sched.domain import window
 from blazar_sched.domain.inventory import Inventory
-from blazar_sched.simulate import trace
+from blazar_sched.parts.simulate import trace
 
 if TYPE_CHECKING:
     from openstack.compute.v2.server import Server

@@ -11,12 +11,12 @@ import random
 from typing import Any
 import uuid
 
-from blazar_sched.simulate import cloud
-from blazar_sched.simulate import lease
-from blazar_sched.simulate import result
-from blazar_sched.simulate import scheduler
-from blazar_sched.simulate import trace
-from blazar_sched.simulate.policy import Policy
+from blazar_sched.parts.simulate import cloud
+from blazar_sched.parts.simulate import lease
+from blazar_sched.parts.simulate import result
+from blazar_sched.parts.simulate import scheduler
+from blazar_sched.parts.simulate import trace
+from blazar_sched.parts.simulate.policy import Policy
 
 # The order of the events of one instant: events that free room come first.
 LEAVE, END, MOVE, START, BOOK, ARRIVE = range(6)

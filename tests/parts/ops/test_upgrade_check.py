@@ -14,10 +14,10 @@ import stevedore
 
 from blazar_sched import ext
 from blazar_sched.cmd import main
-from blazar_sched.cmd import upgrade_check
 from blazar_sched.cmd import worker_query
 from blazar_sched.domain import exception
 from blazar_sched.domain.host import Host
+from blazar_sched.parts.ops import upgrade_check
 from blazar_sched.replica import wire
 from blazar_sched.service.bus import rpc
 from blazar_sched.service.ledger import ledger
@@ -690,8 +690,3 @@ def test_the_options_of_nova_are_declared_as_nova_does():
             # A value that is only referred to may be any text, such as an
             # address.
             assert opt.default == '' or known is type(opt.type), opt.dest
-
-
-def test_status_refuses_a_file_that_is_not_there(capsys):
-    assert main.main(['status', '--config-file', '/no/such.conf']) == 1
-    assert '/no/such.conf' in capsys.readouterr().err

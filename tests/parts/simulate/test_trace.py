@@ -7,7 +7,7 @@ import random
 import pytest
 
 from blazar_sched.domain import exception
-from blazar_sched.simulate import trace
+from blazar_sched.parts.simulate import trace
 
 OWN = 'arrival,lifetime,vcpus,memory_mb,kind,declared\n'
 ALIBABA = 'name,cpu_milli,memory_mib,qos,creation_time,deletion_time\n'

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from blazar_sched.domain import inventory
 from blazar_sched.domain.demand import Hosts
 from blazar_sched.ext import TimelineIndex
-from blazar_sched.simulate import lease
-from blazar_sched.simulate import result
-from blazar_sched.simulate import simulation
-from blazar_sched.simulate import trace
-from blazar_sched.simulate.policy import LIMIT
+from blazar_sched.parts.simulate import lease
+from blazar_sched.parts.simulate import result
+from blazar_sched.parts.simulate import simulation
+from blazar_sched.parts.simulate import trace
+from blazar_sched.parts.simulate.policy import LIMIT
 
 _CLASSES = inventory.VCPU, inventory.MEMORY_MB, lease.GPU
 _ALL = 'all hosts'

@@ -14,9 +14,9 @@ from rich import progress
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import way
-from blazar_sched.simulate import lease
-from blazar_sched.simulate import policy
-from blazar_sched.simulate import trace
+from blazar_sched.parts.simulate import lease
+from blazar_sched.parts.simulate import policy
+from blazar_sched.parts.simulate import trace
 
 DAY = 86400
 # The days of a cloud's past that are simulated, unless --days is given.
@@ -328,7 +328,7 @@ def _read_cloud(args: argparse.Namespace, now: int) -> None:
     :raises Unavailable: if the cloud cannot be asked
     :raises InvalidInput: if the cloud has no hosts or had no servers
     """
-    from blazar_sched.simulate import nova_history
+    from blazar_sched.parts.simulate import nova_history
 
     with progress.Progress() as bar:
         past = nova_history.read_cloud(
@@ -352,7 +352,7 @@ def _read_cloud(args: argparse.Namespace, now: int) -> None:
 
 
 def _simulate(args: argparse.Namespace) -> None:
-    from blazar_sched.simulate import comparison
+    from blazar_sched.parts.simulate import comparison
 
     least, most = sorted(args.ahead)
     load = lease.Load(

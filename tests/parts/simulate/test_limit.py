@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The limit on small traces with known answers, and what is told by it."""
 
-from blazar_sched.simulate import limit
-from blazar_sched.simulate import policy
-from blazar_sched.simulate import result
-from blazar_sched.simulate import simulation
-from blazar_sched.simulate import tables
-from blazar_sched.simulate import trace
-from tests.unit.simulate import test_simulation as small
+from blazar_sched.parts.simulate import limit
+from blazar_sched.parts.simulate import policy
+from blazar_sched.parts.simulate import result
+from blazar_sched.parts.simulate import simulation
+from blazar_sched.parts.simulate import tables
+from blazar_sched.parts.simulate import trace
+from tests.parts.simulate import test_simulation as small
 
 DAY, END, START = small.DAY, small.END, small.START
 

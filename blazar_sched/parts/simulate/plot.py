@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from matplotlib import figure
 
-from blazar_sched.simulate import result
+from blazar_sched.parts.simulate import result
 
 
 def save(results: Sequence[result.Result], path: str) -> None:

@@ -9,7 +9,7 @@ from rich import progress
 
 from blazar_sched.domain import duration
 from blazar_sched.domain import exception
-from blazar_sched.simulate import nova_history
+from blazar_sched.parts.simulate import nova_history
 
 BEGIN = 1_750_000_000
 END = BEGIN + 1000

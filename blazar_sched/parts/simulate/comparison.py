@@ -18,16 +18,16 @@ from blazar_sched.conf import scheduler
 from blazar_sched.domain import duration
 from blazar_sched.domain import exception
 from blazar_sched.domain.way import NOT
-from blazar_sched.simulate import cloud
-from blazar_sched.simulate import lease
-from blazar_sched.simulate import limit
-from blazar_sched.simulate import result
-from blazar_sched.simulate import simulation
-from blazar_sched.simulate import tables
-from blazar_sched.simulate import trace
-from blazar_sched.simulate.policy import FREEPOOL
-from blazar_sched.simulate.policy import LIMIT
-from blazar_sched.simulate.policy import Policy
+from blazar_sched.parts.simulate import cloud
+from blazar_sched.parts.simulate import lease
+from blazar_sched.parts.simulate import limit
+from blazar_sched.parts.simulate import result
+from blazar_sched.parts.simulate import simulation
+from blazar_sched.parts.simulate import tables
+from blazar_sched.parts.simulate import trace
+from blazar_sched.parts.simulate.policy import FREEPOOL
+from blazar_sched.parts.simulate.policy import LIMIT
+from blazar_sched.parts.simulate.policy import Policy
 
 # The maximum number of times that an instance is repeated.
 MAX_REPETITIONS = 4096
@@ -104,7 +104,7 @@ def run(
         _save(json_path, scene.as_json())
     if plot_path is not None:
         # Only this import needs matplotlib.
-        from blazar_sched.simulate import plot
+        from blazar_sched.parts.simulate import plot
 
         plot.save(scene.results, plot_path)
 

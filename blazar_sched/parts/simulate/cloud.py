@@ -37,6 +37,13 @@ from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.relocation import Rules
 from blazar_sched.domain.way import COLD
 from blazar_sched.domain.way import NOT
+from blazar_sched.parts.simulate import lease
+from blazar_sched.parts.simulate import placing
+from blazar_sched.parts.simulate import result
+from blazar_sched.parts.simulate import scheduler
+from blazar_sched.parts.simulate import trace
+from blazar_sched.parts.simulate.policy import FREEPOOL
+from blazar_sched.parts.simulate.policy import Policy
 from blazar_sched.placing import displacement
 from blazar_sched.placing import lease_placing
 from blazar_sched.placing import leavable
@@ -48,13 +55,6 @@ from blazar_sched.placing.options import Options
 from blazar_sched.replica import accounting
 from blazar_sched.replica import record
 from blazar_sched.replica import state
-from blazar_sched.simulate import lease
-from blazar_sched.simulate import placing
-from blazar_sched.simulate import result
-from blazar_sched.simulate import scheduler
-from blazar_sched.simulate import trace
-from blazar_sched.simulate.policy import FREEPOOL
-from blazar_sched.simulate.policy import Policy
 
 # Where instances are relocated, a lease gets hosts of the pool if possible.
 _POOL_FIRST = Options(

@@ -9,12 +9,12 @@ import pytest
 from blazar_sched.domain import exception
 from blazar_sched.domain.way import NOT
 from blazar_sched.filters import lifetime_filter
-from blazar_sched.simulate import cloud
-from blazar_sched.simulate import lease
-from blazar_sched.simulate import policy
-from blazar_sched.simulate import scheduler
-from blazar_sched.simulate import simulation
-from blazar_sched.simulate import trace
+from blazar_sched.parts.simulate import cloud
+from blazar_sched.parts.simulate import lease
+from blazar_sched.parts.simulate import policy
+from blazar_sched.parts.simulate import scheduler
+from blazar_sched.parts.simulate import simulation
+from blazar_sched.parts.simulate import trace
 
 HOUR, DAY = 3600, 86400
 START, END, SPAN = 2 * DAY, 3 * DAY, 4 * DAY

@@ -10,10 +10,10 @@ from nova.scheduler import filters
 from nova.scheduler import weights
 import pytest
 
-from blazar_sched.simulate import cloud
-from blazar_sched.simulate import policy
-from blazar_sched.simulate import scheduler
-from blazar_sched.simulate import trace
+from blazar_sched.parts.simulate import cloud
+from blazar_sched.parts.simulate import policy
+from blazar_sched.parts.simulate import scheduler
+from blazar_sched.parts.simulate import trace
 from blazar_sched.worker import process
 from blazar_sched.worker import request
 

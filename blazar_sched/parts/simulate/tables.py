@@ -12,10 +12,10 @@ from typing import NamedTuple
 from rich import box
 from rich import table
 
-from blazar_sched.simulate import trace
-from blazar_sched.simulate.result import Class
-from blazar_sched.simulate.result import NAMES
-from blazar_sched.simulate.result import Result
+from blazar_sched.parts.simulate import trace
+from blazar_sched.parts.simulate.result import Class
+from blazar_sched.parts.simulate.result import NAMES
+from blazar_sched.parts.simulate.result import Result
 
 GPUS = 'gpu_utilisation'
 

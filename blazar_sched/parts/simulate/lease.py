@@ -15,7 +15,7 @@ from blazar_sched.domain.demand import Slots
 from blazar_sched.domain.flavor import Flavor
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import Reservation
-from blazar_sched.simulate import trace
+from blazar_sched.parts.simulate import trace
 
 HOUR, DAY = 3600, 86400
 # The bounds of a lease's length, which is uniform by its logarithm.

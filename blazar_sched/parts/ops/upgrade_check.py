@@ -23,8 +23,6 @@ from oslo_upgradecheck import common_checks
 from oslo_upgradecheck import upgradecheck
 
 from blazar_sched import ext
-from blazar_sched.cmd import bus_check
-from blazar_sched.cmd import credentials
 from blazar_sched.cmd import worker_query
 from blazar_sched.conf import relocation as relocation_conf
 from blazar_sched.conf import scheduler as scheduler_conf
@@ -32,6 +30,8 @@ from blazar_sched.conf import service as service_conf
 from blazar_sched.domain import exception
 from blazar_sched.domain.duration import NEVER
 from blazar_sched.domain.duration import RELOCATE
+from blazar_sched.parts.ops import bus_check
+from blazar_sched.parts.ops import credentials
 from blazar_sched.replica import wire
 from blazar_sched.service import before_end
 from blazar_sched.service import database
