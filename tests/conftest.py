@@ -17,7 +17,6 @@ import types
 
 import pytest
 
-from blazar_sched.service import parts
 from tests import serving
 
 os.environ.setdefault('OS_NOVA_DISABLE_EVENTLET_PATCHING', '1')
@@ -29,6 +28,9 @@ if importlib.util.find_spec('nova') is not None:
 # The parts that the tests know; by default all that are installed.
 PARTS = os.environ.get('BLAZAR_SCHED_TEST_PARTS')
 if PARTS is not None:
+    # The environment of the packaging tests has not what this imports.
+    from blazar_sched.service import parts
+
     for name in parts.installed().keys() - set(PARTS.split(',')):
         del parts.installed()[name]
 

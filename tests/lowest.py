@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Write constraints of pip: the lowest versions that pyproject.toml allows.
+"""Write constraints of pip: the lowest versions that are allowed.
 
     python tests/lowest.py constraints.txt
 """
@@ -9,15 +9,19 @@ import re
 import sys
 import tomllib
 
-PROJECT = pathlib.Path(__file__).parents[1] / 'pyproject.toml'
+ROOT = pathlib.Path(__file__).parents[1]
 
-project = tomllib.loads(PROJECT.read_text())['project']
+service, client = (
+    tomllib.loads((folder / 'pyproject.toml').read_text())['project']
+    for folder in (ROOT, ROOT / 'client')
+)
 pathlib.Path(sys.argv[1]).write_text(
     '\n'.join(
         re.sub(',.*', '', line).replace('>=', '==')
         for lines in (
-            project['dependencies'],
-            *project['optional-dependencies'].values(),
+            service['dependencies'],
+            *service['optional-dependencies'].values(),
+            client['dependencies'],
         )
         for line in lines
         if '>=' in line

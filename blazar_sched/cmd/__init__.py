@@ -3,5 +3,5 @@
 
 A subcommand is a module with `add_arguments(parser)` and `run(args) -> int`,
 which returns the exit status. `main.COMMANDS` has the help text of each
-subcommand.
+subcommand; the subcommands of parts are in the parts.
 """

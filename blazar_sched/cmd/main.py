@@ -2,13 +2,11 @@
 """The console script, which finds a subcommand and runs it."""
 
 import argparse
-from collections.abc import Container
 from collections.abc import Sequence
 import importlib
 import importlib.metadata
 import os
 import sys
-import types
 import warnings
 
 from oslo_config import cfg
@@ -16,22 +14,44 @@ from oslo_config import cfg
 from blazar_sched.cmd import service
 from blazar_sched.domain import exception
 
-# A command is imported on use: `status` must work where a part is missing.
+# The text and the module of each command of the core. A module is imported on
+# use, as are the commands of parts: `status` must work where a package is
+# missing.
 COMMANDS = {
-    'serve': 'run the REST API and the manager in one process',
-    'api': 'run the REST API',
-    'manager': 'run the manager',
-    'db': 'create, check or import the database',
-    'why': 'show why hosts were rejected for a server',
-    'relocations': 'show the instances that have to be moved, and where to',
-    'replicas': 'show the version of each manager, API and scheduler worker',
-    'status': 'show the installed versions, or check an upgrade',
-    'simulate': 'compare scheduling policies by simulating a trace',
+    'serve': (
+        'run the REST API and the manager in one process',
+        'blazar_sched.cmd.serve',
+    ),
+    'api': ('run the REST API', 'blazar_sched.cmd.api'),
+    'manager': ('run the manager', 'blazar_sched.cmd.manager'),
+    'db': ('create, check or import the database', 'blazar_sched.cmd.db'),
+    'status': (
+        'show the installed versions, or check an upgrade',
+        'blazar_sched.cmd.status',
+    ),
 }
 
 
-def parser(asked: Container[str] = COMMANDS) -> argparse.ArgumentParser:
-    """Return the parser, with the arguments of the requested commands."""
+def commands(asked: str | None = None) -> dict[str, tuple[str, str]]:
+    """Return the commands of the core, and of the parts unless not needed.
+
+    :param asked: the command that is needed, by default all
+    """
+    if asked in COMMANDS:
+        return COMMANDS
+    from blazar_sched.service import parts
+
+    return COMMANDS | dict(
+        each for more in parts.each('commands', 'COMMANDS')
+        for each in more.items()
+    )
+
+
+def parser(asked: str | None = None) -> argparse.ArgumentParser:
+    """Return the parser, with the arguments of the requested command.
+
+    :param asked: the command, by default all commands
+    """
     top = argparse.ArgumentParser(
         prog='blazar-sched', description='Reservation service for Nova.'
     )
@@ -41,11 +61,13 @@ def parser(asked: Container[str] = COMMANDS) -> argparse.ArgumentParser:
         version=f'%(prog)s {importlib.metadata.version("blazar-sched")}',
     )
     service.add_arguments(top)
-    commands = top.add_subparsers(dest='command', required=True)
-    for name, text in COMMANDS.items():
-        command = commands.add_parser(name, help=text, description=text)
-        if name in asked:
-            _module(name).add_arguments(command)
+    subparsers = top.add_subparsers(dest='command', required=True)
+    for name, (text, path) in commands(asked).items():
+        command = subparsers.add_parser(name, help=text, description=text)
+        if asked in (None, name):
+            module = importlib.import_module(path)
+            module.add_arguments(command)
+            command.set_defaults(run=module.run)
     return top
 
 
@@ -60,11 +82,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     )
     service.add_arguments(files)
     given, rest = files.parse_known_args(argv, argparse.Namespace(config=[]))
-    return parser(rest).parse_args(rest, given)
-
-
-def _module(name: str) -> types.ModuleType:
-    return importlib.import_module(f'blazar_sched.cmd.{name}')
+    # What is left and is no command, such as --help, ends the program.
+    return parser(rest[0] if rest else '').parse_args(rest, given)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -76,7 +95,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else argv
     args = parse(argv)
     try:
-        status: int = _module(args.command).run(args)
+        status: int = args.run(args)
         return status
     except (cfg.Error, exception.BlazarSchedError) as e:
         print(f'blazar-sched: {exception.reason(e)}', file=sys.stderr)

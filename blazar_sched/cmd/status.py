@@ -6,6 +6,7 @@
 
 import argparse
 from collections.abc import Callable
+import importlib
 import importlib.metadata
 import os
 import sys
@@ -16,6 +17,7 @@ import rich.table
 
 from blazar_sched import ext
 from blazar_sched.cmd import service
+from blazar_sched.domain import exception
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -59,11 +61,18 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check_upgrade(args: argparse.Namespace) -> int:
-    from blazar_sched.cmd import upgrade_check
+    from blazar_sched.service import parts
 
-    return upgrade_check.run(
-        args.config, args.nova_config_file, args.json
+    checks: list[str] = list(parts.each('commands', 'UPGRADE_CHECK'))
+    if not checks:
+        raise exception.InvalidInput('no part that has checks is installed')
+    status: int = max(
+        importlib.import_module(check).run(
+            args.config, args.nova_config_file, args.json
+        )
+        for check in checks
     )
+    return status
 
 
 def _show(args: argparse.Namespace) -> int:

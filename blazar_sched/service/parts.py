@@ -13,7 +13,10 @@ read by one place of the core:
 ``manager``
     `start(manager)`, which returns a `service.manager.running.Running`.
 ``commands``
-    `DB`, actions of ``blazar-sched db``: see `cmd.db.Action`.
+    `COMMANDS`, further commands of ``blazar-sched``: see `cmd.main.COMMANDS`;
+    `DB`, actions of ``blazar-sched db``: see `cmd.db.Action`; and
+    `UPGRADE_CHECK`, a module whose `run` makes the checks of ``blazar-sched
+    status upgrade check``: see `cmd.status`.
 ``models``
     `TABLES`, the tables of the part, which ``db upgrade`` creates, `NUMBERS`,
     limits on the number of rows that a project may have: see

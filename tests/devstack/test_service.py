@@ -105,8 +105,9 @@ def test_package_is_installed_with_the_driver_of_the_database(
     )
     node.stack()
 
-    installed, client = node.lines('calls')[:2]
+    installed, own_client, client = node.lines('calls')[:3]
     assert installed.endswith(f'{REPOSITORY} -e {database}')
+    assert own_client == f'setup_package {REPOSITORY}/client -e'
     assert client == 'pip_install python-blazarclient'
 
 

@@ -9,8 +9,8 @@ from openstack import service_description
 import pytest
 from rich import progress
 
-from blazar_sched.simulate import nova_history
-from blazar_sched.simulate import trace
+from blazar_sched.parts.simulate import nova_history
+from blazar_sched.parts.simulate import trace
 
 DAY = 86400
 

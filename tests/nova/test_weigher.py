@@ -8,10 +8,10 @@ import pytest
 
 from blazar_sched import filters
 from blazar_sched import weighers
+from blazar_sched.parts.simulate import scheduler
 from blazar_sched.replica import accounting
 from blazar_sched.replica import state
 from blazar_sched.replica import wire
-from blazar_sched.simulate import scheduler
 from blazar_sched.worker import process
 from blazar_sched.worker import request
 from demo import cloud

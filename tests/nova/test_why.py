@@ -6,8 +6,8 @@ import io
 import pytest
 import rich.console
 
-from blazar_sched.cmd import why
 from blazar_sched.conf import service as service_conf
+from blazar_sched.parts.ops import why
 from blazar_sched.replica import wire
 from blazar_sched.service.bus import rpc
 from blazar_sched.service.bus import schedulers

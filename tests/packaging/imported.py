@@ -13,7 +13,7 @@ INDEX = 'import blazar_sched.ext'
 REPLICA = 'import blazar_sched.worker.process'
 API = 'import blazar_sched.cmd.main, blazar_sched.service.api.server'
 MANAGER = 'import blazar_sched.cmd.main, blazar_sched.service.manager.manager'
-STATUS = "from blazar_sched.cmd import main; main.parser(['status'])"
+STATUS = "from blazar_sched.cmd import main; main.parse(['status'])"
 TRIES = 7
 
 # Imported only on demand.

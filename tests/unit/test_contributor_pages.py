@@ -18,7 +18,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 GUIDE = ROOT / 'doc/source/contributor'
 PAGES = [ROOT / 'CONTRIBUTING.rst', *sorted(GUIDE.glob('*.md'))]
 FOLDERS = (
-    'benchmarks', 'blazar_sched', 'cython_src', 'devstack', 'doc',
+    'benchmarks', 'blazar_sched', 'client', 'cython_src', 'devstack', 'doc',
     'etc', 'releasenotes', 'tests',
 )
 # What the pages name of others, or what is made when the pages are built.

@@ -17,9 +17,9 @@ from keystoneauth1 import token_endpoint
 from openstack import connection
 import pytest
 
-import blazar_sched.client
 from blazar_sched.service.api import routes
 from blazar_sched.service.api import server
+import blazar_sched_client
 from tests import programs
 
 # The name in each program of the command 'reservation lease set'.
@@ -93,7 +93,7 @@ def connect(endpoint):
         conn = connection.Connection(
             session=keystone_session.Session(auth=auth), **options
         )
-        blazar_sched.client.load(conn)
+        blazar_sched_client.load(conn)
         return conn
 
     return make

@@ -23,7 +23,7 @@ def play(endpoint, tmp_path):
     clouds.write_text(
         'clouds:\n  example:\n    auth_type: admin_token\n'
         f'    auth: {{endpoint: "{endpoint}", token: "alice:p1"}}\n'
-        '    vendor_hook: blazar_sched.client:load\n'
+        '    vendor_hook: blazar_sched_client:load\n'
     )
 
     def run(*arguments):

@@ -12,8 +12,8 @@ import openstack
 from openstack import exceptions
 import pytest
 
-from blazar_sched.client._proxy import Proxy
-from blazar_sched.client.lease import Lease
+from blazar_sched_client._proxy import Proxy
+from blazar_sched_client.lease import Lease
 from tests.functional.client import conftest
 from tests.standins.neutron import NETWORK
 
@@ -241,7 +241,7 @@ def test_a_cloud_of_clouds_yaml_has_the_service(
     clouds.write_text(
         'clouds:\n  ours:\n    auth_type: admin_token\n'
         f'    auth: {{endpoint: "{endpoint}", token: admin}}\n'
-        '    vendor_hook: blazar_sched.client:load\n'
+        '    vendor_hook: blazar_sched_client:load\n'
     )
     monkeypatch.setattr(
         'openstack.config.loader.CONFIG_FILES', [str(clouds)]
@@ -398,7 +398,7 @@ def test_the_version_can_be_chosen(admin, connect):
 def test_the_client_needs_nothing_of_a_service():
     """Neither Nova, nor a database, nor a message bus is imported."""
     code = (
-        'import pkgutil, sys, importlib, blazar_sched.client as c\n'
+        'import pkgutil, sys, importlib, blazar_sched_client as c\n'
         'for m in pkgutil.walk_packages(c.__path__, c.__name__ + "."):\n'
         '    importlib.import_module(m.name)\n'
         'print({n.partition(".")[0] for n in sys.modules}'

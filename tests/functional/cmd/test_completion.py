@@ -6,6 +6,7 @@ import subprocess
 import pytest
 
 from blazar_sched.cmd import main
+from tests import tables
 
 COMPLETE = """
 source /dev/stdin
@@ -23,7 +24,10 @@ def script():
 
 @pytest.mark.parametrize(
     'words, completed',
-    [(['rel'], {'relocations'}), (['db', 'up'], {'upgrade'})],
+    [
+        (['man'], {'manager'}), (['db', 'up'], {'upgrade'}),
+        pytest.param(['rel'], {'relocations'}, marks=tables.EVERY),
+    ],
 )
 def test_bash_completes_commands(script, words, completed):
     code = COMPLETE.format(

@@ -16,6 +16,7 @@ from blazar_sched.service.bus import schedulers
 from blazar_sched.service.ledger import migrations
 from tests import loopback
 from tests import released
+from tests import tables
 
 
 def test_the_calls_of_the_last_release_are_answered():
@@ -214,6 +215,7 @@ class TestTables:
         assert len(world.ledger.leases(None)) == 1
 
 
+@tables.EVERY
 def test_replicas_name_managers_and_apis(
     running, conf, monkeypatch, capsys
 ):

@@ -4,14 +4,14 @@
 from openstack import fields
 import pytest
 
-from blazar_sched.client._proxy import Proxy
-from blazar_sched.client.lease import Extension
-from blazar_sched.client.offer import Offer
-from blazar_sched.client.offer import Offers
-from blazar_sched.client.property import PublicProperties
 from blazar_sched.service.api import microversion
 from blazar_sched.service.api import openapi
 from blazar_sched.service.api import routes
+from blazar_sched_client._proxy import Proxy
+from blazar_sched_client.lease import Extension
+from blazar_sched_client.offer import Offer
+from blazar_sched_client.offer import Offers
+from blazar_sched_client.property import PublicProperties
 
 DOCUMENT = openapi.document(routes.ROUTES, microversion.KNOWN[-1])
 RESOURCES = [

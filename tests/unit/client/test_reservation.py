@@ -5,7 +5,7 @@ import argparse
 
 import pytest
 
-from blazar_sched.client.osc.reservation import parse
+from blazar_sched_client.osc.reservation import parse
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import zoneinfo
 
 import pytest
 
-from blazar_sched.client.osc.timeline import Canvas
+from blazar_sched_client.osc.timeline import Canvas
 
 DAY = datetime.datetime(2030, 1, 1, tzinfo=datetime.UTC)
 NEXT = DAY + datetime.timedelta(1)

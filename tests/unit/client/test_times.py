@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from blazar_sched.client.osc import times
-from blazar_sched.client.osc.column import column
-from blazar_sched.client.osc.times import Time
+from blazar_sched_client.osc import times
+from blazar_sched_client.osc.column import column
+from blazar_sched_client.osc.times import Time
 
 BERLIN = times.zone('Europe/Berlin')
 UTC = times.zone('UTC')

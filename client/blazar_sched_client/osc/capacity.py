@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The capacity of hosts over a window."""
+
+import argparse
+from collections.abc import Iterable
+from collections.abc import Sequence
+from typing import Any
+
+from osc_lib.command import command
+
+from blazar_sched_client.osc import verb
+from blazar_sched_client.osc.verb import moment
+from blazar_sched_client.osc.verb import text
+
+REQUIREMENT = text(
+    '--resource-properties',
+    'Requirement that the hosts meet, as \'["==", "$gpu", "a100"]\'',
+)
+WINDOW = (
+    moment('--start-date', 'Start of the window, now by default'),
+    moment('--end-date', 'End of the window, a day later by default'),
+)
+_PART = ('start_date', 'end_date', 'hosts', 'instances')
+
+
+class ShowCapacity(verb.Command, command.Lister):
+    """Show the capacity of hosts over a window, part by part.
+
+    A table has the available amount and the total amount of each resource
+    class.
+    """
+
+    options = (
+        *WINDOW,
+        text('--parts', 'Number of parts, 1 by default', type=int),
+        REQUIREMENT,
+        text(
+            '--flavor-id',
+            'ID of a flavor, of which the instances with room are counted',
+        ),
+    )
+
+    def take_action(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[Sequence[str], Iterable[Any]]:
+        parts = self.client.get_capacity(**self.read(parsed_args)).parts
+        if parsed_args.formatter != 'table':
+            return verb.rows((*_PART, 'resources'), parts, parsed_args)
+        classes = sorted({
+            each['resource_class']
+            for part in parts for each in part['resources']
+        })
+        return verb.rows(
+            (*_PART, *classes),
+            (part | _amounts(part['resources']) for part in parts),
+            parsed_args,
+        )
+
+
+def _amounts(resources: Iterable[dict[str, Any]]) -> dict[str, str]:
+    return {
+        each['resource_class']: f'{each["available"]}/{each["total"]}'
+        for each in resources
+    }
