@@ -13,6 +13,7 @@ of its own, and each optional:
   limit
 - `REFUSALS`: the status of each exception, by class
 - `BOUNDS`: what bounds the rows of a table, by table
+- `LOOPS`: the names of the loops
 """
 
 from collections.abc import Iterator
@@ -38,8 +39,8 @@ def of(name: str) -> dict[Any, Any]:
     return merged
 
 
-def rules(name: str) -> set[str]:
-    """Return the rules of all installed parts in one of their tables."""
+def names(name: str) -> set[str]:
+    """Return the names that all installed parts have in one of their sets."""
     return set().union(*_each(name))
 
 

@@ -38,12 +38,13 @@ from blazar_sched.conf import neutron
 from blazar_sched.conf import nova
 from blazar_sched.conf import placement
 from blazar_sched.conf import webhook
+from blazar_sched.service import parts
 
 # The groups with the options of keystoneauth.
 CLIENTS = (keystone, neutron, nova, placement)
 GROUPS = (
     api, audit, database, default, email, enforcement, keystone, manager,
-    metrics, neutron, nova, placement, webhook,
+    metrics, neutron, nova, placement, webhook, *parts.modules('conf'),
 )
 
 # oslo.messaging reads these groups from the configuration that it is given,

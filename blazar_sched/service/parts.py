@@ -11,13 +11,19 @@ read by one place of the core:
 ``calls``
     `Calls`, the calls of the API to the manager: see `service.bus.calls`.
 ``manager``
-    `start(manager)`, which returns a `service.manager.running.Running`.
+    `start(manager)`, which returns a `service.manager.running.Running`, and
+    may add to `manager.bookings.on_refusal` and `manager.ledger.on_deletion`.
+``conf``
+    `GROUP`, `opts` and `register`, as in the modules of `conf`.
+``metrics``
+    `LOOKED_UP`, the metrics of the part: see `service.metrics`.
 ``commands``
     `DB`, actions of ``blazar-sched db``: see `cmd.db.Action`.
 ``models``
     `METADATA`, the tables of the part, which ``db upgrade`` creates, and
     `NUMBERS`, limits on the number of rows that a project may have: see
-    `service.ledger.statistics.Number`.
+    `service.ledger.statistics.Number`; of one part, `reserved`, which reads
+    what a project has reserved: see `service.enforcement.base.Reserved`.
 
 The core imports no part, and a part imports no other part.
 """
@@ -28,6 +34,7 @@ import functools
 import importlib
 import importlib.metadata
 import importlib.util
+import types
 from typing import Any
 
 from oslo_config import cfg
@@ -66,9 +73,16 @@ def each(
 
     :param among: the names of the parts, by default all that are installed
     """
+    for found in modules(module, among):
+        if hasattr(found, name):
+            yield getattr(found, name)
+
+
+def modules(
+    name: str, among: Sequence[str] | None = None
+) -> Iterator[types.ModuleType]:
+    """Yield the modules of one kind; `among` is as in `each`."""
     for part in installed() if among is None else among:
-        path = f'{installed()[part]}.{module}'
+        path = f'{installed()[part]}.{name}'
         if importlib.util.find_spec(path) is not None:
-            found = getattr(importlib.import_module(path), name, None)
-            if found is not None:
-                yield found
+            yield importlib.import_module(path)

@@ -32,7 +32,6 @@ from blazar_sched.service.ledger import retention
 from blazar_sched.service.ledger import series
 from blazar_sched.service.ledger import shelved_server
 from blazar_sched.service.ledger import trust
-from blazar_sched.service.ledger import usage
 from blazar_sched.service.ledger import webhook
 
 # The kinds of records that say what is allocated.
@@ -56,7 +55,6 @@ class Tx(
     series.Writes,
     shelved_server.Writes,
     trust.Writes,
-    usage.Writes,
     webhook.Writes,
     reader.Reader,
 ):

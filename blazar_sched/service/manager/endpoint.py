@@ -41,7 +41,6 @@ from blazar_sched.service.upkeep import healing
 from blazar_sched.service.upkeep import host
 from blazar_sched.service.upkeep import instance_sync
 from blazar_sched.service.upkeep import maintenance
-from blazar_sched.service.upkeep import usage
 from blazar_sched.service.upkeep import webhook
 
 LOG = log.getLogger(__name__)
@@ -76,7 +75,6 @@ class Endpoint:
         webhooks: webhook.Webhooks,
         enforcement: enforcement.Enforcement,
         products: product.Products,
-        usages: usage.Usages,
         clock: clock.Clock,
         parts: Iterable[Running],
     ) -> None:
@@ -94,7 +92,6 @@ class Endpoint:
         self._timeline = timeline
         self._enforcement = enforcement
         self._products = products
-        self._usages = usages
         self._clock = clock
 
         self.delete_lease = leases.delete
@@ -212,16 +209,6 @@ class Endpoint:
 
     def list_products(self, **wanted: Any) -> Page:
         return {'items': self._products.list(**wanted), 'next': None}
-
-    def list_usage(
-        self,
-        project_id: str | None,
-        start: int | None,
-        end: int | None,
-        group_by: list[str],
-    ) -> Page:
-        found = self._usages.report(project_id, start, end, group_by)
-        return {'items': found, 'next': None}
 
     def get_timeline(self, known: list[str], **wanted: Any) -> Values:
         """Return a page of the timeline; see `timeline.Query` for the rest."""

@@ -70,7 +70,6 @@ from blazar_sched.service.upkeep import monitor
 from blazar_sched.service.upkeep import relocation
 from blazar_sched.service.upkeep import replanning
 from blazar_sched.service.upkeep import restorer
-from blazar_sched.service.upkeep import usage
 from blazar_sched.service.upkeep import webhook
 
 LOG = log.getLogger(__name__)
@@ -117,7 +116,8 @@ class Manager:
         # An option that cannot be parsed stops the manager now, and not each
         # lease later.
         placing_options.read(conf.manager)
-        self._conf = conf
+        self.conf = conf
+        self.wait = wait
         self._bus = rpc.transport(conf, 'manager')
         self.notifier = notifier.Notifier(conf)
         self._fanout = fanout.Fanout(self._bus, lambda: self.ledger.id)
@@ -131,7 +131,7 @@ class Manager:
         )
         self.gauges = gauges.Gauges(
             conf, self.ledger, self.notifier, self.clock, monotonic,
-            lambda: self._loops, lambda: self.usages.reserved,
+            lambda: self._loops, lambda: self._parts,
         )
         self.metrics.registry.register(self.gauges)
         self.services = self._make_services(nova, placement, neutron, keystone)
@@ -218,10 +218,6 @@ class Manager:
         self.webhooks = webhook.Webhooks(
             conf, self.ledger, self.clock, monotonic, pool
         )
-        self.usages = usage.Usages(
-            conf, self.ledger, self.notifier, self.bookings.refused,
-            self.clock, wait,
-        )
         self.timeline = timeline.Timeline(
             conf, self.ledger, self.capacity, self.clock
         )
@@ -230,8 +226,7 @@ class Manager:
             self.floating_ips, self.capacity, self.offers, self.series,
             self.extensions, self.maintenances, self.lease_requests,
             self.instances, self.timeline, self.flavors, self.webhooks,
-            self.enforcement, self.products, self.usages, self.clock,
-            self._parts,
+            self.enforcement, self.products, self.clock, self._parts,
         )
         self.endpoint = rpc.Counted(
             end_point, self.metrics, overtake=self.ledger.overtake
@@ -252,7 +247,7 @@ class Manager:
         neutron: Neutron | None,
         keystone: Keystone | None,
     ) -> base.Services:
-        conf = self._conf
+        conf = self.conf
         aliases = nova_conf.pci_aliases(conf)
         if nova is None:
             compute = rest.load_adapter(conf, nova_conf.GROUP)
@@ -279,7 +274,7 @@ class Manager:
 
         What announces the work of others is started first, and stopped last.
         """
-        options = self._conf.manager
+        options = self.conf.manager
         return (
             self._fanout,
             self.notifier,
@@ -303,7 +298,6 @@ class Manager:
             self.series,
             self.lease_requests,
             self.webhooks,
-            self.usages,
             self.runner,
             self.restorer,
             self.trusts,
@@ -314,12 +308,12 @@ class Manager:
 
     @functools.cached_property
     def _parts(self) -> list[Running]:
-        starts = parts.each('manager', 'start', parts.running(self._conf))
+        starts = parts.each('manager', 'start', parts.running(self.conf))
         return [start(self) for start in starts]
 
     @functools.cached_property
     def _limit_sync(self) -> list[loop.Loop]:
-        interval = self._conf.enforcement.unified_limits_interval
+        interval = self.conf.enforcement.unified_limits_interval
         if not interval:
             return []
         return [
@@ -382,17 +376,17 @@ class Manager:
         self.ledger.close()
 
     def _listeners(self) -> list[nova_notifications.Listener]:
-        if not self._conf.manager.enable_notification_monitor:
+        if not self.conf.manager.enable_notification_monitor:
             return []
         return [
             nova_notifications.Listener(
-                self._conf, self.monitor.notice, self.instances.notice
+                self.conf, self.monitor.notice, self.instances.notice
             )
         ]
 
     def _prune(self) -> None:
         """Delete what is too old; every manager may do so."""
-        options, now = self._conf.manager, int(self.clock())
+        options, now = self.conf.manager, int(self.clock())
         gone = self.ledger.prune(options.changes_kept)
         if gone:
             LOG.info('Pruned the changes of %d revisions', gone)

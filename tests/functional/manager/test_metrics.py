@@ -25,6 +25,7 @@ from blazar_sched.service.ledger import writer
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.manager import gauges
 from blazar_sched.service.upkeep import monitor
+from tests import tables
 
 
 @pytest.fixture
@@ -280,8 +281,8 @@ def test_every_loop_is_told_of(world, value):
         'host monitor', 'host sync', 'instance poll', 'instance sync',
         'notifier', 'pruner', 'relocation', 'restorer', 'trust deletion',
         'unused reservations', 'series', 'maintenance', 'lease requests',
-        'webhooks', 'clearing', 'leavable hosts', 'usage',
-        'usage notifications', 'metrics',
+        'webhooks', 'clearing', 'leavable hosts', 'metrics',
+        *tables.names('LOOPS'),
     }
 
 
