@@ -12,8 +12,8 @@ of its own, and each optional:
 - `LIMITS`: the refusal and the body of what is one too many, by path and
   limit
 - `REFUSALS`: the status of each exception, by class
-- `LOOPS`: the names of the loops
 - `BOUNDS`: what bounds the rows of a table, by table
+- `LOOPS`: the names of the loops
 """
 
 from collections.abc import Iterator
@@ -39,8 +39,8 @@ def of(name: str) -> dict[Any, Any]:
     return merged
 
 
-def rules(name: str) -> set[str]:
-    """Return the names of all installed parts in one of their tables."""
+def names(name: str) -> set[str]:
+    """Return the names that all installed parts have in one of their sets."""
     return set().union(*_each(name))
 
 

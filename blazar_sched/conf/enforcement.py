@@ -232,8 +232,9 @@ opts = [
         mutable=True,
         help='Days for which the hours that were reserved count in '
         '``max_weight_hours_per_project``, to the second, beside the '
-        'hours to come: a budget over a sliding window. 0 counts only the '
-        'leases that are not over, with all of their hours.',
+        'hours to come: a budget over a sliding window, for which the part '
+        '``report`` has to run. 0 counts only the leases that are not over, '
+        'with all of their hours.',
     ),
     _exempt('max_resources', 'MaxResourcesFilter'),
     cfg.URIOpt(

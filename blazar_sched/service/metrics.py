@@ -5,6 +5,7 @@ The metrics of nova-scheduler's workers are in replica.metrics.
 """
 
 from collections.abc import Callable
+import itertools
 import os
 import threading
 from typing import Any
@@ -18,6 +19,7 @@ from prometheus_client import multiprocess
 
 from blazar_sched.replica import metrics
 from blazar_sched.replica import wire
+from blazar_sched.service import parts
 
 LOG = log.getLogger(__name__)
 
@@ -257,14 +259,6 @@ LOOPS = Metric(
     'in seconds since 1970',
     ('loop',),
 )
-RESERVED = Metric(
-    prometheus_client.Gauge,
-    'blazar_sched_manager_reserved',
-    'Amount that the leases of each project have reserved when this manager '
-    'measured the usage last, by resource class; every manager reports the '
-    'same number',
-    ('project_id', 'resource_class'),
-)
 LOST = Metric(
     prometheus_client.Counter,
     'blazar_sched_manager_notifications_lost',
@@ -275,7 +269,8 @@ LOST = Metric(
 LOOKED_UP = (
     LEASES, DEGRADED, HOSTS, PATHS, WAITING, DUE, DUE_AGE, DATABASE_UP,
     DATABASE_SECONDS, HEADROOM, REVISION, REPLICA_REVISION, LEFT_OUT, LOOPS,
-    RESERVED, LOST,
+    LOST,
+    *itertools.chain.from_iterable(parts.each('metrics', 'LOOKED_UP')),
 )
 
 #: Every metric of the service and of nova-scheduler's workers.

@@ -11,21 +11,25 @@ read by one place of the core:
 ``calls``
     `Calls`, the calls of the API to the manager: see `service.bus.calls`.
 ``manager``
-    `start(manager)`, which returns a `service.manager.running.Running`.
+    `start(manager)`, which returns a `service.manager.running.Running`, and
+    may add to `manager.bookings.on_refusal` and `manager.ledger.on_deletion`.
+``conf``
+    `OPTIONS`, options of the part by group, which may be a group of the core.
+``metrics``
+    `LOOKED_UP`, the metrics of the part: see `service.metrics`.
 ``commands``
     `COMMANDS`, further commands of ``blazar-sched``: see `cmd.main.COMMANDS`;
     `DB`, actions of ``blazar-sched db``: see `cmd.db.Action`; and
     `UPGRADE_CHECK`, a module whose `run` makes the checks of ``blazar-sched
     status upgrade check``: see `cmd.status`.
 ``models``
-    `TABLES`, the tables of the part, which ``db upgrade`` creates, `NUMBERS`,
+    `TABLES`, the tables of the part, which ``db upgrade`` creates; `NUMBERS`,
     limits on the number of rows that a project may have: see
-    `service.ledger.statistics.Number`, and
-    `in_commit(connection, notifications, now)`, which is called at the end of
-    each commit, under the lock on the ledger's row, with what the commit
-    notifies of.
-``conf``
-    `OPTIONS`, options of the part by group, which may be a group of the core.
+    `service.ledger.statistics.Number`; `in_commit(connection, notifications,
+    now)`, which is called at the end of each commit, under the lock on the
+    ledger's row, with what the commit notifies of; and, of one part,
+    `reserved`, which reads what a project has reserved: see
+    `service.enforcement.base.Reserved`.
 
 The core imports no part, and a part imports no other part.
 """
@@ -77,6 +81,6 @@ def each(
     for part in installed() if among is None else among:
         path = f'{installed()[part]}.{module}'
         if importlib.util.find_spec(path) is not None:
-            found = getattr(importlib.import_module(path), name, None)
-            if found is not None:
-                yield found
+            found = importlib.import_module(path)
+            if hasattr(found, name):
+                yield getattr(found, name)

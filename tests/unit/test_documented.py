@@ -37,6 +37,7 @@ from blazar_sched.service.api import routes
 from blazar_sched.service.api import rule
 from blazar_sched.service.api.field import Field
 from blazar_sched.service.bus import notifier
+from tests import tables
 
 ROOT = pathlib.Path(__file__).parents[2]
 GUIDES = ROOT / 'doc/source'
@@ -346,6 +347,7 @@ def unshown(table, text):
     return [metric.name for metric in table if metric not in shown]
 
 
+@tables.EVERY
 def test_every_metric_is_shown():
     made_up = metrics.Metric(prometheus_client.Gauge, MADE_UP, 'nothing')
     text = read('admin/metrics.rst')
@@ -392,6 +394,7 @@ def test_release_notes_are_read():
     }) == [MADE_UP, f'{MADE_UP} too', f'{MADE_UP} again']
 
 
+@tables.EVERY
 def test_alerts_are_of_metrics_that_are_there():
     rules = yaml.safe_load(read('admin/alerts.yml'))['groups'][0]['rules']
     known = {

@@ -40,7 +40,6 @@ from blazar_sched.service.api import property
 from blazar_sched.service.api import public
 from blazar_sched.service.api import series
 from blazar_sched.service.api import timeline
-from blazar_sched.service.api import usage
 from blazar_sched.service.api import validation
 from blazar_sched.service.api import version
 from blazar_sched.service.api import waiting
@@ -75,7 +74,6 @@ _CORE = (
     *floating_ip.ROUTES,
     *capacity.ROUTES,
     *limit.ROUTES,
-    *usage.ROUTES,
     *product.ROUTES,
     *timeline.ROUTES,
     *flavor.ROUTES,

@@ -6,7 +6,6 @@ and notified of; after the commit, the runner of events is woken. A booker adds
 to this only what is its own.
 """
 
-from collections import deque
 from collections.abc import Callable
 from collections.abc import Iterator
 import contextlib
@@ -15,9 +14,7 @@ import dataclasses
 from oslo_config import cfg
 
 from blazar_sched.domain import exception
-from blazar_sched.domain import usage
 from blazar_sched.domain.lease import Lease
-from blazar_sched.domain.usage import Usage
 from blazar_sched.service import resources
 from blazar_sched.service.booking.draft import Drafts
 from blazar_sched.service.booking.idempotency import Key
@@ -29,13 +26,8 @@ from blazar_sched.service.enforcement import Enforcement
 from blazar_sched.service.enforcement.base import LeaseChange
 from blazar_sched.service.events.runner import Runner
 from blazar_sched.service.events.trust import Trusts
-from blazar_sched.service.events.usage import measure_deleted
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.tx import PlacingTx
-
-# The most refused reservations that are counted between two measurements of
-# the usage.
-MAX_REFUSED = 10_000
 
 # A function to call after a commit that has removed a lease.
 Removed = Callable[[], None]
@@ -66,8 +58,8 @@ class Bookings:
         self.drafts = Drafts(conf, drivers)
         self.writer = LeaseWriter(conf, drivers, self.drafts)
         self._trusts = trusts
-        # What was refused since the usage was measured last.
-        self.refused: deque[Usage] = deque()
+        #: Called with each new lease that a project does not get.
+        self.on_refusal: list[Callable[[Lease], object]] = []
 
     def now(self) -> int:
         """Return the time in whole epoch seconds."""
@@ -75,18 +67,18 @@ class Bookings:
 
     @contextlib.contextmanager
     def counting(self, lease: Lease, dry_run: bool) -> Iterator[None]:
-        """Count a new lease in the usage if the block refuses the lease."""
+        """Tell of a new lease if the block refuses the lease."""
         try:
             yield
         except (exception.NotEnoughHostsAvailable, exception.LimitExceeded):
             if not dry_run:
-                self.count_refused(lease)
+                self.refuse(lease)
             raise
 
-    def count_refused(self, lease: Lease) -> None:
-        """Count a lease in the usage that a project does not get."""
-        if len(self.refused) < MAX_REFUSED:
-            self.refused += usage.refused(lease, self.now())
+    def refuse(self, lease: Lease) -> None:
+        """Tell of a lease that a project does not get."""
+        for tell in self.on_refusal:
+            tell(lease)
 
     def once(
         self,
@@ -164,7 +156,8 @@ class Bookings:
         ended = [self.enforcement.ending(tx, lease) for lease in leases]
         for lease in leases:
             tx.discard_trust(lease.trust_id)
-        measure_deleted(tx, leases, now, self.conf.manager.usage_interval)
+        for tell in self.ledger.on_deletion:
+            tell(tx, leases, now)
         tx.delete_leases([lease.id for lease in leases])
         for lease in leases:
             notifier.lease(tx, LEASE_DELETE, lease)

@@ -310,7 +310,7 @@ class LeaseRequests(loop.Looped):
 
         if self._ledger.write(work):
             for each in self._requests.requested_leases([late], now):
-                self._bookings.count_refused(each.lease)
+                self._bookings.refuse(each.lease)
 
     def _book_first(self, request: LeaseRequest, now: int) -> None:
         """Book the lease of a new request, if there is room.

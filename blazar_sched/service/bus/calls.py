@@ -163,16 +163,6 @@ class Calls(Protocol):
     def list_limits(self, *, project_id: str) -> Page: ...
 
     @reading
-    def list_usage(
-        self,
-        *,
-        project_id: str | None,
-        start: int | None,
-        end: int | None,
-        group_by: list[str],
-    ) -> Page: ...
-
-    @reading
     def get_timeline(
         self,
         *,

@@ -31,7 +31,6 @@ from blazar_sched.domain.maintenance import Maintenance
 from blazar_sched.domain.notification import Notification
 from blazar_sched.domain.notification import Payload
 from blazar_sched.domain.series import Series
-from blazar_sched.domain.usage import Usage
 from blazar_sched.service import loop
 from blazar_sched.service.bus import payload as payloads
 from blazar_sched.service.bus import rpc
@@ -108,9 +107,6 @@ INSTANCE_RELOCATION_ERROR = 'instance.relocation.error'
 INSTANCE_RELOCATION_LATE = 'instance.relocation.late'
 # A server occupies capacity of a lease, and has to leave.
 INSTANCE_VACATE = 'instance.vacate'
-
-# The day of a reservation is over; the payload has the usage of the day.
-RESERVATION_EXISTS = 'reservation.exists'
 
 # The maximum number of notifications that wait for a broker that hangs; beyond
 # it the oldest notifications are lost.
@@ -190,12 +186,12 @@ class Notifier(loop.Looped):
             event_type, payloads.relocation(instance, source, target)
         )
 
-    def usage(self, usages: Sequence[Usage]) -> None:
-        """Send a notification of the day of a reservation, in this thread.
+    def send(self, event_type: str, payload: dict[str, Any]) -> None:
+        """Send a notification in this thread, without a line in the log.
 
         There may be more of these at a time than the queue takes.
         """
-        self._send(None, RESERVATION_EXISTS, payloads.usage(usages))
+        self._send(None, event_type, payload)
 
     def step(self) -> float:
         """Send the queued notifications."""

@@ -19,8 +19,6 @@ from blazar_sched.domain.maintenance import Maintenance
 from blazar_sched.domain.reservation import as_blazar
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.series import Series
-from blazar_sched.domain.usage import DAY
-from blazar_sched.domain.usage import Usage
 
 # The UUIDs of servers that may be those of other projects.
 IN_THE_WAY = 'in_the_way'
@@ -35,8 +33,8 @@ def lease(lease: Lease) -> dict[str, Any]:
         'user_id': lease.user_id,
         'project_id': lease.project_id,
         'trust_id': lease.trust_id,
-        'start_date': _date(lease.start),
-        'end_date': _date(lease.end),
+        'start_date': date(lease.start),
+        'end_date': date(lease.end),
         'status': lease.status,
         'degraded': lease.degraded,
         'reservations': list(map(_reservation, lease.reservations)),
@@ -44,8 +42,8 @@ def lease(lease: Lease) -> dict[str, Any]:
             _dated(dataclasses.asdict(e), 'time', 'created_at', 'updated_at')
             for e in lease.events if e.event_type in event.BLAZARS
         ],
-        'created_at': _date(lease.created_at),
-        'updated_at': _date(lease.updated_at),
+        'created_at': date(lease.created_at),
+        'updated_at': date(lease.updated_at),
     }
 
 
@@ -69,7 +67,7 @@ def offer(held: Lease) -> dict[str, Any]:
     """Return the payload of a notification of a held offer."""
     return {
         **lease(held),
-        'held_until': _date(held.held_until),
+        'held_until': date(held.held_until),
         'needs_approval': held.needs_approval,
         'approved_by': held.approved_by,
     }
@@ -83,8 +81,8 @@ def maintenance(lease_: Lease, maintenance: Maintenance) -> dict[str, Any]:
             'id': maintenance.id,
             'name': maintenance.name,
             'reason': maintenance.reason,
-            'start_date': _date(maintenance.start),
-            'end_date': _date(maintenance.end),
+            'start_date': date(maintenance.start),
+            'end_date': date(maintenance.end),
         },
     }
 
@@ -107,41 +105,13 @@ def lease_request(request: LeaseRequest) -> dict[str, Any]:
         'name': request.name,
         'user_id': request.user_id,
         'project_id': request.project_id,
-        'start_date': _date(request.start),
-        'latest_start_date': _date(request.latest_start),
+        'start_date': date(request.start),
+        'latest_start_date': date(request.latest_start),
         'duration': request.duration,
-        'wait_until': _date(request.wait_until),
+        'wait_until': date(request.wait_until),
         'priority': PRIORITIES[request.priority],
         'status': request.status,
         'lease_id': request.lease_id,
-    }
-
-
-def usage(usages: Sequence[Usage]) -> dict[str, Any]:
-    """Return the payload of a notification of a reservation's day.
-
-    Amounts are multiplied by hours, as in the report of the usage.
-
-    :param usages: the usages of the day, one for each resource class
-    """
-    first = usages[0]
-    return {
-        'reservation_id': first.reservation_id,
-        'lease_id': first.lease_id,
-        'project_id': first.project_id,
-        'resource_type': first.resource_type,
-        'flavor_id': first.flavor,
-        'product': first.product,
-        'audit_period_beginning': _date(first.day),
-        'audit_period_ending': _date(first.day + DAY),
-        **{
-            name: {
-                each.resource_class: getattr(each, name) / 3600
-                for each in usages
-            }
-            for name in ('reserved', 'used')
-        },
-        'late': max(each.late for each in usages) / 3600,
     }
 
 
@@ -176,16 +146,16 @@ def relocation(
         'hypervisor_hostname': source,
         'target_hypervisor_hostname': target,
         'vacate_at': duration.format_time(instance.leaves_at),
-        'start_date': _date(stay.start),
-        'end_date': _date(stay.end),
+        'start_date': date(stay.start),
+        'end_date': date(stay.end),
     }
 
 
 def _dated(fields: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    return {**fields, **{name: _date(fields[name]) for name in names}}
+    return {**fields, **{name: date(fields[name]) for name in names}}
 
 
-def _date(seconds: int | None) -> str | None:
+def date(seconds: int | None) -> str | None:
     """Return ``2026-01-31T09:30:00.000000``, the format of Blazar's dates."""
     if seconds is None or seconds == window.FOREVER:
         return None

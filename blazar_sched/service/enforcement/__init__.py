@@ -114,7 +114,8 @@ class Enforcement:
         end of a lease; by default a thread
     :param read_limits: returns the limits of Keystone, if they apply
     :param clock: returns the time in epoch seconds
-    :raises ValueError: if a filter is not installed, or lacks an option
+    :raises ValueError: if a filter is not installed, or lacks an option or a
+        part
     """
 
     def __init__(
@@ -128,10 +129,18 @@ class Enforcement:
         self._conf = conf
         self._clock = clock
         self._read_limits = read_limits
-        unified = conf[enforcement_conf.GROUP].unified_limits_interval
+        options = conf[enforcement_conf.GROUP]
+        unified = options.unified_limits_interval
         self._unified: keystone.Limits | None = None if unified else {}
         self._ledger = ledger
         self._checks = load(conf)
+        reserved = parts.each('models', 'reserved', parts.running(conf))
+        self._reserved: base.Reserved | None = next(reserved, None)
+        if options.max_weight_hours_days and self._reserved is None:
+            raise ValueError(
+                '[enforcement] max_weight_hours_days: no part that runs '
+                'knows what was reserved, as the part report does'
+            )
         self._filters = [*self._checks.strict, *self._checks.approval]
         self._pool = pool or futurist.ThreadPoolExecutor(
             _WORKERS, rejection.reject_when_reached(_MAX_WAITING)
@@ -171,7 +180,7 @@ class Enforcement:
         return base.Project(
             source, project_id,
             limits.get(project_id) or limits.get(None, {}), int(self._clock()),
-            leaving,
+            leaving, self._reserved,
         )
 
     def sync(self) -> None:

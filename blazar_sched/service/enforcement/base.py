@@ -12,6 +12,7 @@ import dataclasses
 from fractions import Fraction
 import functools
 import itertools
+from typing import Any
 
 from oslo_config import cfg
 
@@ -22,7 +23,6 @@ from blazar_sched.domain.floating_ip import FloatingIP
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.product import units
-from blazar_sched.domain.usage import DAY
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.domain.window import Window
 from blazar_sched.placing.lease_placing import Allocations
@@ -33,9 +33,12 @@ from blazar_sched.service.ledger import reader
 Resources = Mapping[str, Sequence[Host | FloatingIP]]
 
 NO_LIMIT = -1
+_DAY = 86400
 
 # Returns the numbers of a lease of a project, by name.
 Counted = Callable[['Project', Lease], Mapping[str, int]]
+# Reads the amounts x seconds that a project has reserved between two times.
+Reserved = Callable[[Any, str, int, int], Counter[str]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -111,6 +114,7 @@ class Project:
     :ivar limits: the limits that Keystone has for the project, by the names of
         the options in whose place they apply
     :param leaving: the ids of leases that do not count
+    :param reserved: reads what the project has reserved; see `past_seconds`
     """
 
     def __init__(
@@ -120,10 +124,12 @@ class Project:
         limits: Mapping[str, int] | None = None,
         now: int = 0,
         leaving: Collection[str] = (),
+        reserved: Reserved | None = None,
     ) -> None:
         self._source = source
         self._now = now
         self._leaving = frozenset(leaving)
+        self._reserved = reserved
         self.id = project_id
         self.limits = limits or {}
         # The leases that the commit has placed since, and their hosts.
@@ -198,10 +204,10 @@ class Project:
         """
         if self._past is None:
             self._past = 0, Counter()
-            if days:
-                first = max(0, self._now - days * DAY)
-                self._past = self._now, self._source.reserved_seconds(
-                    self.id, first, self._now
+            if days and self._reserved is not None:
+                first = max(0, self._now - days * _DAY)
+                self._past = self._now, self._source.run(
+                    self._reserved, self.id, first, self._now
                 )
         return self._past
 

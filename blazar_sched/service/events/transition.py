@@ -41,7 +41,6 @@ from blazar_sched.service.bus.notifier import LEASE_EVENT
 from blazar_sched.service.bus.notifier import LEASE_HEALED
 from blazar_sched.service.enforcement import Enforcement
 from blazar_sched.service.events import trust
-from blazar_sched.service.events.usage import measure_deleted
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.reader import Reader
 from blazar_sched.service.ledger.tx import Tx
@@ -263,9 +262,8 @@ class Transitions:
             tx.discard_trust(lease.trust_id)
             _release_servers(tx, lease, now)
             if lease.status == states.LEASE_DELETING:
-                measure_deleted(
-                    tx, [lease], now, self._conf.usage_interval
-                )
+                for tell in self._ledger.on_deletion:
+                    tell(tx, [lease], now)
                 tx.delete_lease(lease.id)
                 return
             tx.set_lease_status(lease.id, states.LEASE_TERMINATED, now)

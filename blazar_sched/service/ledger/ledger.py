@@ -33,6 +33,7 @@ import sqlalchemy as sa
 
 from blazar_sched.domain import exception
 from blazar_sched.domain.group_limit import GroupLimit
+from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.notification import Notification
 from blazar_sched.replica import accounting
 from blazar_sched.replica import record
@@ -124,6 +125,11 @@ class Ledger(reader.Reader):
         self._metrics = metrics or service_metrics.new()
         self._running = running
         self._in_commit = tuple(parts.each('models', 'in_commit', running))
+        #: Called in each commit that deletes leases, ahead of the deletion,
+        #: with the time; not for what was never a lease, or is long over.
+        self.on_deletion: list[
+            Callable[[tx.Tx, Sequence[Lease], int], object]
+        ] = []
         self._writer = str(uuid.uuid4())
         self._commits = 0
         # The migration that the tables were at when they were checked.

@@ -425,51 +425,6 @@ class PastAllocation(Base):
     whole: orm.Mapped[bool]
 
 
-class Usage(Base):
-    """The usage of a resource class by a reservation on a day.
-
-    The usage is kept after the lease: no column refers to another table.
-    """
-
-    __tablename__ = 'usage_day'
-    __table_args__ = (sa.Index(None, 'project_id', 'day'), OPTIONS)
-
-    reservation_id: orm.Mapped[str] = orm.mapped_column(Id, primary_key=True)
-    day: orm.Mapped[int] = orm.mapped_column(
-        primary_key=True, autoincrement=False, index=True
-    )
-    resource_class: orm.Mapped[str] = orm.mapped_column(primary_key=True)
-    lease_id: orm.Mapped[str] = orm.mapped_column(Id)
-    project_id: orm.Mapped[str]
-    resource_type: orm.Mapped[str]
-    flavor: orm.Mapped[str]
-    product: orm.Mapped[str]
-    reserved: orm.Mapped[int]
-    used: orm.Mapped[int]
-    late: orm.Mapped[int]
-    refused: orm.Mapped[int]
-    since: orm.Mapped[int]
-    reserved_rate: orm.Mapped[int]
-    used_rate: orm.Mapped[int]
-    late_rate: orm.Mapped[int]
-
-
-class ReservedDay(Base):
-    """What a project has reserved on a day: the sums of `Usage.reserved`.
-
-    So a budget reads a row for each day, however many reservations there were.
-    """
-
-    __tablename__ = 'reserved_day'
-
-    project_id: orm.Mapped[str] = orm.mapped_column(primary_key=True)
-    day: orm.Mapped[int] = orm.mapped_column(
-        primary_key=True, autoincrement=False, index=True
-    )
-    resource_class: orm.Mapped[str] = orm.mapped_column(primary_key=True)
-    reserved: orm.Mapped[int]
-
-
 class Instance(Base):
     __tablename__ = 'instance'
 

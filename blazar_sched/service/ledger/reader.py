@@ -23,7 +23,6 @@ from blazar_sched.service.ledger import snapshot
 from blazar_sched.service.ledger import statistics
 from blazar_sched.service.ledger import timeline
 from blazar_sched.service.ledger import trust
-from blazar_sched.service.ledger import usage
 from blazar_sched.service.ledger import use
 
 
@@ -51,7 +50,6 @@ class Reader(
     timeline.Reads,
     trust.Reads,
     use.Reads,
-    usage.Reads,
 ):
     """All queries of the ledger, answered with domain objects.
 

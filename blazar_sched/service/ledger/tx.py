@@ -32,7 +32,6 @@ from blazar_sched.service.ledger import retention
 from blazar_sched.service.ledger import series
 from blazar_sched.service.ledger import shelved_server
 from blazar_sched.service.ledger import trust
-from blazar_sched.service.ledger import usage
 
 # The kinds of records that say what is allocated.
 _PROMISES = (record.RESERVATION, record.ALLOCATION)
@@ -55,7 +54,6 @@ class Tx(
     series.Writes,
     shelved_server.Writes,
     trust.Writes,
-    usage.Writes,
     reader.Reader,
 ):
     """An attempt at a commit; reads see the attempt's earlier writes.

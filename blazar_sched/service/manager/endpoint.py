@@ -42,7 +42,6 @@ from blazar_sched.service.upkeep import healing
 from blazar_sched.service.upkeep import host
 from blazar_sched.service.upkeep import instance_sync
 from blazar_sched.service.upkeep import maintenance
-from blazar_sched.service.upkeep import usage
 
 LOG = log.getLogger(__name__)
 
@@ -75,7 +74,6 @@ class Endpoint:
         flavors: flavor_sync.Flavors,
         enforcement: enforcement.Enforcement,
         products: product.Products,
-        usages: usage.Usages,
         clock: clock.Clock,
         told: Settings,
         parts: Iterable[Running],
@@ -94,7 +92,6 @@ class Endpoint:
         self._timeline = timeline
         self._enforcement = enforcement
         self._products = products
-        self._usages = usages
         self._clock, self._told = clock, told.encode()
 
         self.delete_lease = leases.delete
@@ -208,16 +205,6 @@ class Endpoint:
 
     def list_products(self, **wanted: Any) -> Page:
         return {'items': self._products.list(**wanted), 'next': None}
-
-    def list_usage(
-        self,
-        project_id: str | None,
-        start: int | None,
-        end: int | None,
-        group_by: list[str],
-    ) -> Page:
-        found = self._usages.report(project_id, start, end, group_by)
-        return {'items': found, 'next': None}
 
     def get_timeline(self, known: list[str], **wanted: Any) -> Values:
         """Return a page of the timeline; see `timeline.Query` for the rest."""

@@ -16,6 +16,7 @@ from blazar_sched.service.booking import placing_options
 from blazar_sched.service.bus.notifier import Notifier
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.statistics import Statistics
+from blazar_sched.service.manager.running import Running
 
 # The seconds between two reads of the database, and those for which what was
 # read is shown.
@@ -34,8 +35,7 @@ class Gauges(loop.Looped):
     :param clock: returns the time in epoch seconds
     :param monotonic: returns monotonic seconds
     :param loops: returns the loops of the manager, once they exist
-    :param reserved: returns the amounts that are reserved, by project and
-        resource class
+    :param parts: returns the parts that run, whose metrics are told too
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Gauges(loop.Looped):
         clock: Callable[[], float],
         monotonic: Callable[[], float],
         loops: Callable[[], Iterable[loop.Loop]],
-        reserved: Callable[[], Mapping[tuple[str, ...], float]],
+        parts: Callable[[], Iterable[Running]],
     ) -> None:
         self._conf = conf
         self._ledger = ledger
@@ -54,7 +54,7 @@ class Gauges(loop.Looped):
         self._clock = clock
         self._monotonic = monotonic
         self._loops = loops
-        self._reserved = reserved
+        self._parts = parts
         # What was read, with the times at the begin and the end of the read.
         self._read: tuple[Statistics, float, float] | None = None
         self._loop = loop.Loop(
@@ -90,7 +90,9 @@ class Gauges(loop.Looped):
             metrics.LOOPS,
             {(each.name,): each.succeeded_at for each in self._loops()},
         )
-        yield _gauge(metrics.RESERVED, self._reserved())
+        for part in self._parts():
+            for metric, values in part.gauges.items():
+                yield _gauge(metric, values())
         replica = self._ledger.replica
         if replica is not None:
             yield _gauge(metrics.REPLICA_REVISION, {(): replica.revision})

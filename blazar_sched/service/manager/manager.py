@@ -72,7 +72,6 @@ from blazar_sched.service.upkeep import monitor
 from blazar_sched.service.upkeep import relocation
 from blazar_sched.service.upkeep import replanning
 from blazar_sched.service.upkeep import restorer
-from blazar_sched.service.upkeep import usage
 
 LOG = log.getLogger(__name__)
 
@@ -120,6 +119,7 @@ class Manager:
         # lease later.
         placing_options.read(conf.manager)
         self.conf, self.monotonic, self.pool = conf, monotonic, pool
+        self.wait = wait
         self._bus = rpc.transport(conf, 'manager')
         self.notifier = notifier.Notifier(conf)
         self._fanout = fanout.Fanout(self._bus, lambda: self.ledger.id)
@@ -133,7 +133,7 @@ class Manager:
         )
         self.gauges = gauges.Gauges(
             conf, self.ledger, self.notifier, self.clock, monotonic,
-            lambda: self._loops, lambda: self.usages.reserved,
+            lambda: self._loops, lambda: self._parts,
         )
         self.metrics.registry.register(self.gauges)
         self.services = self._make_services(nova, placement, neutron, keystone)
@@ -217,10 +217,6 @@ class Manager:
         self.products = product.Products(
             conf, self.ledger, drivers, self.capacity, self.clock
         )
-        self.usages = usage.Usages(
-            conf, self.ledger, self.notifier, self.bookings.refused,
-            self.clock, wait,
-        )
         self.timeline = timeline.Timeline(
             conf, self.ledger, self.capacity, self.clock
         )
@@ -229,7 +225,7 @@ class Manager:
             self.floating_ips, self.capacity, self.offers, self.series,
             self.extensions, self.maintenances, self.lease_requests,
             self.instances, self.timeline, self.flavors, self.enforcement,
-            self.products, self.usages, self.clock,
+            self.products, self.clock,
             relocation_conf.settings(conf.manager), self._parts,
         )
         self.endpoint = rpc.Counted(
@@ -301,7 +297,6 @@ class Manager:
             self.clearing,
             self.series,
             self.lease_requests,
-            self.usages,
             self.runner,
             self.restorer,
             self.trusts,

@@ -15,6 +15,7 @@ import pytest
 from blazar_sched.service.api import request_log
 from tests import programs
 from tests.functional.client import conftest
+from tests.parts.report import usages
 
 # The operations that commands of python-blazarclient reach.
 BLAZARS = {
@@ -451,7 +452,7 @@ def test_limits_are_listed(program, client):
 
 
 def test_the_usage_of_a_project_is_listed(program, night, service):
-    service.manager.usages.step()
+    usages.of(service.manager).step()
     assert program().read('usage list --group-by lease_id,day') == []
 
 

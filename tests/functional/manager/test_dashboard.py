@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from blazar_sched.service import metrics
+from tests import tables
 
 FOLDER = pathlib.Path(__file__).parents[3] / 'doc/source/admin'
 NAME = re.compile(r'\b(?:blazar_sched|process)_\w+')
@@ -49,6 +50,7 @@ def exported():
     return names
 
 
+@tables.EVERY
 @pytest.mark.parametrize('expression', [*of_dashboard(), *of_alerts()])
 def test_each_metric_and_label_of_an_expression_is_exported(expression):
     names = NAME.findall(expression)

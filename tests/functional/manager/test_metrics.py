@@ -281,8 +281,7 @@ def test_every_loop_is_told_of(world, value):
         'host monitor', 'host sync', 'instance poll', 'instance sync',
         'notifier', 'pruner', 'relocation', 'restorer', 'trust deletion',
         'unused reservations', 'series', 'maintenance', 'lease requests',
-        'clearing', 'leavable hosts', 'usage', 'usage notifications',
-        'metrics', *tables.rules('LOOPS'),
+        'clearing', 'leavable hosts', 'metrics', *tables.names('LOOPS'),
     }
 
 

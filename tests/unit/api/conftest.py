@@ -381,11 +381,6 @@ def answers(
             'name': 'max_leases_per_project', 'unit': 'leases', 'limit': 5,
             'used': 3,
         }],
-        'list_usage': [{
-            'day': '2030-01-01', 'resource_class': 'VCPU', 'reserved': 48.0,
-            'used': 36.5, 'idle': 11.5, 'no_show': 0.0, 'refused': 4.0,
-            'late': 0.0,
-        }],
         'get_timeline': timeline,
         'list_public_properties': {
             'zones': ['nova'],

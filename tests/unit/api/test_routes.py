@@ -42,7 +42,6 @@ OURS = {
     ('PUT', '/v1/os-hosts/{host_id}/allocation'): 200,
     ('GET', '/v1/capacity'): 200,
     ('GET', '/v1/limits'): 200,
-    ('GET', '/v1/reports/usage'): 200,
     ('GET', '/v1/products'): 200,
     ('GET', '/v1/timeline'): 200,
     ('GET', '/v1/properties'): 200,
@@ -114,11 +113,10 @@ def test_rules_have_blazars_names():
         'blazar:requests:prioritize', 'blazar:requests:delete',
         'blazar:timeline:get', 'blazar:timeline:get_names',
         'blazar:properties:get', 'blazar:flavors:get', 'blazar:limits:get',
-        'blazar:usage:get',
         'blazar:products:get',
         'blazar:maintenances:get', 'blazar:maintenances:post',
         'blazar:maintenances:put', 'blazar:maintenances:delete',
-        *tables.rules('READ'), *tables.rules('WRITE'), *tables.rules('ADMIN'),
+        *tables.names('READ'), *tables.names('WRITE'), *tables.names('ADMIN'),
     }
     assert names - ours == {
         'admin',

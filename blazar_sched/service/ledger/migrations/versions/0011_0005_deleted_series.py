@@ -290,23 +290,3 @@ def upgrade() -> None:
         *_columns(sa.Boolean, 'whole'),
         sa.Index(None, 'host', 'end'),
     )
-    _create(
-        'reserved_day',
-        _part_of_key('project_id', NAME),
-        _part_of_key('day', sa.BigInteger, autoincrement=False, index=True),
-        _part_of_key('resource_class', NAME),
-        *_columns(sa.BigInteger, 'reserved'),
-    )
-    _create(
-        'usage_day',
-        _part_of_key('reservation_id', ID),
-        _part_of_key('day', sa.BigInteger, autoincrement=False, index=True),
-        _part_of_key('resource_class', NAME),
-        *_columns(ID, 'lease_id'),
-        *_columns(NAME, 'project_id', 'resource_type', 'flavor', 'product'),
-        *_columns(
-            sa.BigInteger, 'reserved', 'used', 'lent', 'late', 'refused',
-            'since', 'reserved_rate', 'used_rate', 'lent_rate', 'late_rate'
-        ),
-        sa.Index(None, 'project_id', 'day'),
-    )

@@ -20,22 +20,35 @@ import uuid
 from oslo_config import cfg
 
 from blazar_sched.domain import exception
-from blazar_sched.domain.usage import DAY
-from blazar_sched.domain.usage import DEFAULT_DAYS
-from blazar_sched.domain.usage import FIGURES
-from blazar_sched.domain.usage import MAX_DAYS
-from blazar_sched.domain.usage import Usage
+from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.window import Window
+from blazar_sched.parts.report import models
+from blazar_sched.parts.report import usage
+from blazar_sched.parts.report.metrics import RESERVED
+from blazar_sched.parts.report.models import Measured
+from blazar_sched.parts.report.usage import DAY
+from blazar_sched.parts.report.usage import DEFAULT_DAYS
+from blazar_sched.parts.report.usage import FIGURES
+from blazar_sched.parts.report.usage import MAX_DAYS
+from blazar_sched.parts.report.usage import Usage
 from blazar_sched.service import faults
 from blazar_sched.service import loop
 from blazar_sched.service import turns
+from blazar_sched.service.bus import payload as payloads
+from blazar_sched.service.bus.calls import Page
 from blazar_sched.service.bus.notifier import Notifier
 from blazar_sched.service.ledger.ledger import Ledger
+from blazar_sched.service.ledger.reader import Reader
 from blazar_sched.service.ledger.tx import Tx
-from blazar_sched.service.ledger.usage import Measured
+from blazar_sched.service.manager.manager import Manager
+from blazar_sched.service.manager.running import Running
 
 # The reservations that are measured in one commit.
 _SLICE = 30
+# The most refused reservations that are counted between two measurements.
+MAX_REFUSED = 10_000
+# The day of a reservation is over; the payload has the usage of the day.
+RESERVATION_EXISTS = 'reservation.exists'
 # Notifications between two reads of the database.
 _PAGE = 1000
 # The seconds without a measurement after which another manager measures,
@@ -46,7 +59,6 @@ _SLACK = 60
 class Usages(loop.Looped):
     """The usage of the reservations in a ledger.
 
-    :param refused: what was refused since the last measurement
     :param clock: returns the time in epoch seconds
     :param wait: waits for a number of seconds
     :ivar reserved: the amounts that were reserved at the last measurement of
@@ -58,13 +70,13 @@ class Usages(loop.Looped):
         conf: cfg.ConfigOpts,
         ledger: Ledger,
         notifier: Notifier,
-        refused: deque[Usage],
         clock: Callable[[], float],
         wait: Callable[[float], object] = time.sleep,
     ) -> None:
         self._conf = conf.manager
         self._wait = wait
-        self._refused = refused
+        # What was refused since the last measurement.
+        self._refused: deque[Usage] = deque()
         self._ledger = ledger
         self._notifier = notifier
         self._clock = clock
@@ -87,20 +99,20 @@ class Usages(loop.Looped):
         """Add the usage since the step before; delete what is too old."""
         now = int(self._clock())
         if refused := list(self._refused):
-            self._ledger.write(lambda tx: tx.add_refused(refused))
+            self._ledger.write(lambda tx: tx.run(models.add_refused, refused))
         for _ in refused:
             self._refused.popleft()
-        if self._ledger.is_measured_by(self._id, now):
+        if self._ledger.run(models.is_measured_by, self._id, now):
             self._measure(now)
-        self.reserved = self._ledger.reserved_now()
+        self.reserved = self._ledger.run(models.reserved_now)
 
     def notify(self) -> float:
         """Notify of the days that are over, one reservation after another."""
         while self._ended:
             day, after = self._ended[0]
-            page = self._ledger.usage_of_day(day, after, _PAGE)
+            page = self._ledger.run(models.of_day, day, after, _PAGE)
             for each in page:
-                self._notifier.usage(each)
+                self._notifier.send(RESERVATION_EXISTS, payload(each))
                 self._ended[0] = day, each[0].reservation_id
             if not page:
                 self._ended.popleft()
@@ -108,14 +120,12 @@ class Usages(loop.Looped):
 
     def _measure(self, now: int) -> None:
         """Write the usage up to now, unless another manager measures."""
-        seen = self._ledger.usage_measured_at()
-        if seen is None:
-            seen = now - int(self._conf.usage_interval)
-        ids = self._ledger.reservations_to_measure(seen, now)
+        seen = self._seen(self._ledger, now)
+        ids = self._ledger.run(models.to_measure, seen, now)
         for first in range(0, len(ids), _SLICE):
             began = time.thread_time()
-            measured = self._ledger.measure_usage(
-                ids[first : first + _SLICE], seen, now
+            measured = self._ledger.run(
+                models.measure, ids[first : first + _SLICE], seen, now
             )
             faults.point('usage:measured')
             if measured and not self._ledger.write(functools.partial(
@@ -126,13 +136,13 @@ class Usages(loop.Looped):
                 # The other threads of this process go on meanwhile.
                 self._wait(time.thread_time() - began)
         if not self._ledger.write(lambda tx: self._claim(tx, now) and (
-            tx.end_measurement(self._id, now)
+            tx.run(models.end_measurement, self._id, now)
         )):
             return
         if self._conf.keep_usage:
             before = now - self._conf.keep_usage
             while self._ledger.write(
-                lambda tx: tx.delete_usage(before, _SLICE)
+                lambda tx: tx.run(models.delete, before, _SLICE)
             ):
                 pass
         if self._conf.notify_usage and self._notifier.is_on:
@@ -148,12 +158,42 @@ class Usages(loop.Looped):
         """Write measurements; return whether this manager may measure."""
         may_measure = self._claim(tx, now)
         if may_measure:
-            tx.put_usage(measured, seen)
+            tx.run(models.put, measured, seen)
         return may_measure
 
     def _claim(self, tx: Tx, now: int) -> bool:
         until = now + 2 * int(self._conf.usage_interval) + _SLACK
-        return tx.claim_measurement(self._id, now, until)
+        return tx.run(models.claim, self._id, now, until)
+
+    def _seen(self, source: Reader, now: int) -> int:
+        """Return when all usage was measured last."""
+        seen = source.run(models.measured_at)
+        if seen is None:
+            return now - int(self._conf.usage_interval)
+        return seen
+
+    def refuse(self, lease: Lease) -> None:
+        """Count a lease that a project does not get."""
+        if len(self._refused) < MAX_REFUSED:
+            self._refused += usage.refused(lease, int(self._clock()))
+
+    def measure_deleted(
+        self, tx: Tx, leases: Sequence[Lease], now: int
+    ) -> None:
+        """Add the usage of leases that a commit is about to delete.
+
+        No later measurement finds the leases. The servers that have left since
+        the last measurement do not count.
+        """
+        ids = [
+            each.id for lease in leases if lease.start < now
+            for each in lease.reservations
+        ]
+        if not ids:
+            return
+        seen = self._seen(tx, now)
+        measured = tx.run(models.measure, ids, seen, now, is_deleted=True)
+        tx.run(models.put, measured, seen)
 
     def report(
         self,
@@ -161,7 +201,7 @@ class Usages(loop.Looped):
         start: int | None,
         end: int | None,
         group_by: Sequence[str],
-    ) -> list[dict[str, Any]]:
+    ) -> Page:
         """Return sums of the usage on the days that start in a window.
 
         :param project_id: None for all projects
@@ -183,10 +223,53 @@ class Usages(loop.Looped):
                 'most', field='end_date',
             )
         with self._turns.take(project_id or ''):
-            found = self._ledger.usage_sums(
-                Window(start, end), project_id, group_by
+            found = self._ledger.run(
+                models.sums, Window(start, end), project_id, group_by
             )
-        return [
+        items = [
             row | {name: row[name] / 3600 for name in FIGURES}
             for row in found
         ]
+        return {'items': items, 'next': None}
+
+
+def start(manager: Manager) -> Running:
+    """Measure the usage, and answer the call for its report."""
+    usages = Usages(
+        manager.conf, manager.ledger, manager.notifier, manager.clock,
+        manager.wait,
+    )
+    manager.bookings.on_refusal.append(usages.refuse)
+    manager.ledger.on_deletion.append(usages.measure_deleted)
+    return Running(
+        {'list_usage': usages.report}, (usages,),
+        {RESERVED: lambda: usages.reserved},
+    )
+
+
+def payload(usages: Sequence[Usage]) -> dict[str, Any]:
+    """Return the payload of a notification of a reservation's day.
+
+    Amounts are multiplied by hours, as in the report of the usage.
+
+    :param usages: the usages of the day, one for each resource class
+    """
+    first = usages[0]
+    return {
+        'reservation_id': first.reservation_id,
+        'lease_id': first.lease_id,
+        'project_id': first.project_id,
+        'resource_type': first.resource_type,
+        'flavor_id': first.flavor,
+        'product': first.product,
+        'audit_period_beginning': payloads.date(first.day),
+        'audit_period_ending': payloads.date(first.day + DAY),
+        **{
+            name: {
+                each.resource_class: getattr(each, name) / 3600
+                for each in usages
+            }
+            for name in ('reserved', 'used')
+        },
+        'late': max(each.late for each in usages) / 3600,
+    }

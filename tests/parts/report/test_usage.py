@@ -12,14 +12,15 @@ import pytest
 import sqlalchemy as sa
 
 from blazar_sched.domain import exception
-from blazar_sched.domain import usage
-from blazar_sched.domain.usage import DAY
-from blazar_sched.domain.usage import HOST
+from blazar_sched.parts.report import manager as upkeep
+from blazar_sched.parts.report import models
+from blazar_sched.parts.report import usage
+from blazar_sched.parts.report.usage import DAY
+from blazar_sched.parts.report.usage import HOST
 from blazar_sched.service import faults
 from blazar_sched.service import turns
-from blazar_sched.service.booking import booking
-from blazar_sched.service.upkeep import usage as upkeep
 from tests import waiting
+from tests.parts.report import usages
 from tests.seeds import seeds
 
 HOUR = 3600
@@ -36,15 +37,15 @@ def world(world):
 def measure(world, seconds=0, manager=None):
     """Let time pass, and measure, without another look at events."""
     world.clock.now += seconds
-    (manager or world.manager).usages.step()
+    usages.of(manager or world.manager).step()
 
 
 def report(world, *group_by, project_id=None, start=None, end=None):
     """Return the rows of a report, by group and resource class."""
-    rows = world.manager.usages.report(
+    rows = usages.of(world.manager).report(
         project_id, world.now - 30 * DAY if start is None else start,
         world.now + 1 if end is None else end, group_by,
-    )
+    )['items']
     return {
         (*(row[name] for name in group_by), row['resource_class']): row
         for row in rows
@@ -213,9 +214,9 @@ def test_each_day_of_a_reservation_is_told_once(
     def measure_by_all(seconds):
         world.clock.now += seconds
         for each in managers:
-            each.usages.step()
+            usages.of(each).step()
         for each in managers:
-            each.usages.notify()
+            usages.of(each).notify()
         managers.reverse()
 
     measure_by_all(0)
@@ -247,7 +248,7 @@ def test_a_failure_between_two_notifications_repeats_none(
         world.create(whole(), start=0, end=3 * DAY)
     world.run()
     measure(world, DAY)
-    usages, read = world.manager.usages, world.ledger.usage_of_day
+    mine, read = usages.of(world.manager), models.of_day
     monkeypatch.setattr(upkeep, '_PAGE', 2)
     pages = []
 
@@ -258,11 +259,11 @@ def test_a_failure_between_two_notifications_repeats_none(
         pages.append(read(*args))
         return pages[-1]
 
-    monkeypatch.setattr(world.ledger, 'usage_of_day', fail)
+    monkeypatch.setattr(models, 'of_day', fail)
     with pytest.raises(exception.Unavailable):
-        usages.notify()
+        mine.notify()
     assert len(exists()) == 2
-    usages.notify()
+    mine.notify()
     assert len(exists()) == 1
 
 
@@ -274,7 +275,7 @@ def test_no_day_is_told_unless_the_operator_wants_it(
     world.create(whole(), start=0, end=3 * DAY)
     world.run()
     measure(world, DAY)
-    world.manager.usages.notify()
+    usages.of(world.manager).notify()
     assert exists() == []
 
 
@@ -317,7 +318,7 @@ def written(world, seconds, managers):
     for each in managers:
         engine = each.ledger._to_write
         sa.event.listen(engine, 'before_cursor_execute', note)
-        each.usages.step()
+        usages.of(each).step()
         sa.event.remove(engine, 'before_cursor_execute', note)
     return len(found)
 
@@ -330,7 +331,7 @@ def test_nothing_is_written_while_nothing_changes(world, conf, whole, slots):
     world.run()
     assert written(world, 60, managers) > 0
     assert sum(written(world, 300, managers) for _ in range(12)) == 0
-    vcpus = {each.usages.reserved['project', 'VCPU'] for each in managers}
+    vcpus = {usages.of(each).reserved['project', 'VCPU'] for each in managers}
     assert vcpus == {VCPUS + 1}
     assert report(world)['VCPU',]['reserved'] == (VCPUS + 1) * 61 / 60
     # The next day begins once.
@@ -379,7 +380,7 @@ def test_a_manager_that_is_killed_while_it_measures(
     with monkeypatch.context() as patch:
         patch.setattr(world.ledger, 'write', killed)
         with pytest.raises(exception.Unavailable):
-            world.manager.usages.step()
+            usages.of(world.manager).step()
     # The fake clock has gone on while the manager has waited.
     deleted = world.now
     world.leases.delete(leases[1].id, None)
@@ -392,33 +393,29 @@ def test_a_manager_that_is_killed_while_it_measures(
     ] == [HOUR, deleted - leases[1].start, end - leases[2].start]
 
 
-def test_a_measurement_that_comes_too_late_is_not_written(
-    world, whole, monkeypatch
-):
+def test_a_measurement_that_comes_too_late_is_not_written(world, whole):
     """The lease is deleted after it was read, and before it is written."""
     measure(world)
     lease = world.create(whole(), start=0, end=DAY)
     world.run()
     measure(world, 60)
     world.clock.now += DAY
-    read = world.ledger.measure_usage
 
-    def slow(*args):
-        found = read(*args)
-        world.leases.delete(lease.id, None)
-        world.run()
-        return found
+    def delete(at):
+        if at == 'usage:measured':
+            faults.arm(None)
+            world.leases.delete(lease.id, None)
+            world.run()
 
-    monkeypatch.setattr(world.ledger, 'measure_usage', slow)
+    faults.arm(delete)
     measure(world)
-    monkeypatch.undo()
     measure(world, 60)
     assert report(world)[HOST,]['reserved'] * HOUR == DAY
 
 
 def test_few_reports_are_made_at_a_time(world, monkeypatch):
     """One runs; another project has its turn while one has all of its own."""
-    with holding(world.manager.usages._turns) as hold:
+    with holding(usages.of(world.manager)._turns) as hold:
         for _ in range(turns.MAX_OF_ONE):
             hold('p')
         with pytest.raises(exception.TooManyRequests) as refusal:
@@ -543,10 +540,10 @@ class History:
                     self.log[at, project, 'VCPU', 'used'] += seconds
 
     def reported(self):
-        rows = self.world.manager.usages.report(
+        rows = usages.of(self.world.manager).report(
             None, self.world.now - 300 * DAY, self.world.now + DAY,
             ['day', 'project_id'],
-        )
+        )['items']
         return {
             (day_of(row), row['project_id'], row['resource_class'], what):
             round(row[what] * HOUR)
@@ -599,8 +596,8 @@ class Killed(History):
         return {
             (project, name): amount
             for project in 'pq'
-            for name, amount in self.world.ledger.reserved_seconds(
-                project, 0, self.world.now
+            for name, amount in self.world.ledger.run(
+                models.reserved, project, 0, self.world.now
             ).items() if name in (HOST, 'VCPU')
         }
 
@@ -711,7 +708,7 @@ def test_what_is_refused_waits_for_the_database(world, whole, monkeypatch):
 def test_refusals_between_two_measurements_are_bounded(
     world, whole, monkeypatch
 ):
-    monkeypatch.setattr(booking, 'MAX_REFUSED', 2)
+    monkeypatch.setattr(upkeep, 'MAX_REFUSED', 2)
     for _ in range(4):
         with pytest.raises(exception.NotEnoughHostsAvailable):
             world.create(whole(9, 9), start=0, end=HOUR)

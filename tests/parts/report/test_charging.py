@@ -14,6 +14,7 @@ import yaml
 from tests import promtool
 from tests.functional.manager.conftest import hosts
 from tests.functional.manager.conftest import instances
+from tests.parts.report import usages
 
 FOLDER = pathlib.Path(__file__).parents[3] / 'doc/source/admin'
 RULES, RECIPE = FOLDER / 'charging-rules.yml', FOLDER / 'cloudkitty.yml'
@@ -27,7 +28,7 @@ def played(world, minutes):
     for minute in range(minutes):
         if minute % 5 == 0:
             world.run()
-            world.manager.usages.step()
+            usages.of(world.manager).step()
         for name, labels, value, *_ in (
             sample
             for family in world.manager.gauges.collect()
@@ -63,7 +64,7 @@ def test_the_rule_and_the_query_charge_what_was_reserved(world, tmp_path):
     """Of p: a host with 8 VCPUs for 20 minutes, and 3 x 2 VCPUs for 40."""
     for name in 'abc':
         world.add_host(name)
-    world.manager.usages.step()
+    usages.of(world.manager).step()
     world.create(hosts(), start=600, end=1800, project_id='p')
     world.create(instances(3), start=1200, end=3600, project_id='p')
     world.create(hosts(), start=0, end=3600, project_id='q')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The usage of reservations in SQL, which is kept after the leases."""
+"""The tables of the usage, which is kept after the leases, and the queries."""
 
 from collections import Counter
 from collections import defaultdict
@@ -13,17 +13,17 @@ import operator
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy import orm
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import states
-from blazar_sched.domain import usage
-from blazar_sched.domain.usage import DAY
-from blazar_sched.domain.usage import FIGURES
-from blazar_sched.domain.usage import Held
-from blazar_sched.domain.usage import SUMS
-from blazar_sched.domain.usage import Usage
 from blazar_sched.domain.window import Window
-from blazar_sched.service.ledger import access
+from blazar_sched.parts.report import usage
+from blazar_sched.parts.report.usage import DAY
+from blazar_sched.parts.report.usage import FIGURES
+from blazar_sched.parts.report.usage import Held
+from blazar_sched.parts.report.usage import SUMS
+from blazar_sched.parts.report.usage import Usage
 from blazar_sched.service.ledger import allocation
 from blazar_sched.service.ledger import host
 from blazar_sched.service.ledger import instance
@@ -31,11 +31,61 @@ from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger import reservation
 from blazar_sched.service.ledger import rows
 
+
+class UsageDay(models.Base):
+    """The usage of a resource class by a reservation on a day.
+
+    The usage is kept after the lease: no column refers to another table.
+    """
+
+    __tablename__ = 'usage_day'
+    __table_args__ = (sa.Index(None, 'project_id', 'day'), models.OPTIONS)
+
+    reservation_id: orm.Mapped[str] = orm.mapped_column(
+        models.Id, primary_key=True
+    )
+    day: orm.Mapped[int] = orm.mapped_column(
+        primary_key=True, autoincrement=False, index=True
+    )
+    resource_class: orm.Mapped[str] = orm.mapped_column(primary_key=True)
+    lease_id: orm.Mapped[str] = orm.mapped_column(models.Id)
+    project_id: orm.Mapped[str]
+    resource_type: orm.Mapped[str]
+    flavor: orm.Mapped[str]
+    product: orm.Mapped[str]
+    reserved: orm.Mapped[int]
+    used: orm.Mapped[int]
+    late: orm.Mapped[int]
+    refused: orm.Mapped[int]
+    since: orm.Mapped[int]
+    reserved_rate: orm.Mapped[int]
+    used_rate: orm.Mapped[int]
+    late_rate: orm.Mapped[int]
+
+
+class ReservedDay(models.Base):
+    """What a project has reserved on a day: the sums of `UsageDay.reserved`.
+
+    So a budget reads a row for each day, however many reservations there were.
+    """
+
+    __tablename__ = 'reserved_day'
+
+    project_id: orm.Mapped[str] = orm.mapped_column(primary_key=True)
+    day: orm.Mapped[int] = orm.mapped_column(
+        primary_key=True, autoincrement=False, index=True
+    )
+    resource_class: orm.Mapped[str] = orm.mapped_column(primary_key=True)
+    reserved: orm.Mapped[int]
+
+
+TABLES = (UsageDay, ReservedDay)
+
 # Only a list of statuses is looked up in the index of the leases.
 _MEASURED = tuple(
     {*states.LEASE_OPEN, states.LEASE_TERMINATED} - {states.LEASE_CREATING}
 )
-_OPEN = models.Usage.reserved_rate > 0
+_OPEN = UsageDay.reserved_rate > 0
 _RESERVATION = operator.attrgetter('reservation_id')
 
 # The usages of a reservation as they are known, and as they are measured.
@@ -88,8 +138,8 @@ def to_measure(
         .where(_is_measured(seen, now))
     )
     known = connection.execute(
-        sa.select(models.Usage.lease_id, models.Usage.reservation_id)
-        .where(models.Usage.day >= seen - seen % DAY, _OPEN)
+        sa.select(UsageDay.lease_id, UsageDay.reservation_id)
+        .where(UsageDay.day >= seen - seen % DAY, _OPEN)
     )
     pairs = {tuple(row) for row in itertools.chain(current, known)}
     return [id_ for _, id_ in sorted(pairs)]
@@ -191,8 +241,8 @@ def _known(
 
 def _of(ids: Collection[str], since: int) -> sa.ColumnElement[bool]:
     return sa.and_(
-        models.Usage.reservation_id.in_(ids),
-        models.Usage.day >= since - since % DAY,
+        UsageDay.reservation_id.in_(ids),
+        UsageDay.day >= since - since % DAY,
     )
 
 
@@ -243,14 +293,14 @@ def _replace(
 ) -> None:
     """Replace the usages of reservations on a day and later."""
     ids = {each.reservation_id for each in new}
-    connection.execute(sa.delete(models.Usage).where(_of(ids, since)))
-    rows.add(connection, models.Usage, list(map(rows.columns, new)))
+    connection.execute(sa.delete(UsageDay).where(_of(ids, since)))
+    rows.add(connection, UsageDay, list(map(rows.columns, new)))
     grown: Counter[tuple[str, int, str]] = Counter()
     for sign, usages in ((1, new), (-1, old)):
         for each in usages:
             key = each.project_id, each.day, each.resource_class
             grown[key] += sign * each.reserved
-    table = models.ReservedDay
+    table = ReservedDay
     touched = {key for key, amount in grown.items() if amount}
     if not touched:
         return
@@ -276,16 +326,16 @@ def delete(connection: sa.Connection, before: int, limit: int) -> int:
 
     :returns: the number of the reservations
     """
-    is_old = models.Usage.day < before
+    is_old = UsageDay.day < before
     ids = list(connection.scalars(
-        sa.select(models.Usage.reservation_id).where(is_old).distinct()
+        sa.select(UsageDay.reservation_id).where(is_old).distinct()
         .limit(limit)
     ))
-    connection.execute(sa.delete(models.Usage).where(
-        models.Usage.reservation_id.in_(ids), is_old
+    connection.execute(sa.delete(UsageDay).where(
+        UsageDay.reservation_id.in_(ids), is_old
     ))
     connection.execute(
-        sa.delete(models.ReservedDay).where(models.ReservedDay.day < before)
+        sa.delete(ReservedDay).where(ReservedDay.day < before)
     )
     return len(ids)
 
@@ -302,7 +352,7 @@ def sums(
     :returns: a row for each group and resource class, by these
     :raises InvalidInput: for more than usage.MAX_ROWS rows
     """
-    table = models.Usage
+    table = UsageDay
     condition = rows.of_project(
         table, project_id, table.day >= window.start, table.day < window.end
     )
@@ -373,15 +423,15 @@ def of_day(
     :param limit: the maximum number of reservations
     """
     ids = connection.scalars(
-        sa.select(models.Usage.reservation_id)
+        sa.select(UsageDay.reservation_id)
         .where(
-            models.Usage.day == day, models.Usage.reservation_id > after,
-            models.Usage.lease_id != '',
+            UsageDay.day == day, UsageDay.reservation_id > after,
+            UsageDay.lease_id != '',
         )
-        .distinct().order_by(models.Usage.reservation_id).limit(limit)
+        .distinct().order_by(UsageDay.reservation_id).limit(limit)
     ).all()
     found = _select(connection, sa.and_(
-        models.Usage.day == day, models.Usage.reservation_id.in_(ids)
+        UsageDay.day == day, UsageDay.reservation_id.in_(ids)
     ))
     return [
         list(each) for _, each in itertools.groupby(found, _RESERVATION)
@@ -396,7 +446,7 @@ def reserved(
     :param first: what was reserved on the days that start before is left out
     :returns: amount x seconds
     """
-    table, seen = models.ReservedDay, measured_at(connection) or 0
+    table, seen = ReservedDay, measured_at(connection) or 0
     found: Counter[str] = Counter()
     for name, amount in connection.execute(
         sa.select(table.resource_class, sa.func.sum(table.reserved))
@@ -420,11 +470,11 @@ def reserved_now(connection: sa.Connection) -> Counter[tuple[str, ...]]:
     seen = measured_at(connection) or 0
     found = connection.execute(
         sa.select(
-            models.Usage.project_id, models.Usage.resource_class,
-            sa.func.sum(models.Usage.reserved_rate),
+            UsageDay.project_id, UsageDay.resource_class,
+            sa.func.sum(UsageDay.reserved_rate),
         )
-        .where(models.Usage.day >= seen - seen % DAY, _OPEN)
-        .group_by(models.Usage.project_id, models.Usage.resource_class)
+        .where(UsageDay.day >= seen - seen % DAY, _OPEN)
+        .group_by(UsageDay.project_id, UsageDay.resource_class)
     )
     return Counter({
         (project, name): int(amount) for project, name, amount in found
@@ -435,36 +485,13 @@ def _select(
     connection: sa.Connection, condition: sa.ColumnElement[bool]
 ) -> list[Usage]:
     """Return usages, those of a reservation one after another."""
-    columns = sa.inspect(models.Usage).columns
+    columns = sa.inspect(UsageDay).columns
     found = connection.execute(
         sa.select(*(columns[name] for name in Usage.__slots__))
         .where(condition)
         .order_by(
-            models.Usage.reservation_id, models.Usage.day,
-            models.Usage.resource_class,
+            UsageDay.reservation_id, UsageDay.day,
+            UsageDay.resource_class,
         )
     )
     return list(itertools.starmap(Usage, found))
-
-
-class Reads(access.Reads):
-    """The queries for the usage."""
-
-    usage_sums = access.read(sums)
-    usage_of_day = access.read(of_day)
-    usage_measured_at = access.read(measured_at)
-    is_measured_by = access.read(is_measured_by)
-    reservations_to_measure = access.read(to_measure)
-    measure_usage = access.read(measure)
-    reserved_seconds = access.read(reserved)
-    reserved_now = access.read(reserved_now)
-
-
-class Writes(access.Writes):
-    """The addition of measurements."""
-
-    claim_measurement = access.write(claim)
-    end_measurement = access.write(end_measurement)
-    put_usage = access.write(put)
-    add_refused = access.write(add_refused)
-    delete_usage = access.write(delete)
