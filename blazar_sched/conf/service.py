@@ -38,6 +38,7 @@ from blazar_sched.conf import neutron
 from blazar_sched.conf import nova
 from blazar_sched.conf import placement
 from blazar_sched.conf import webhook
+from blazar_sched.service import parts
 
 # The groups with the options of keystoneauth.
 CLIENTS = (keystone, neutron, nova, placement)
@@ -74,7 +75,7 @@ def list_opts() -> list[tuple[str, list[cfg.Opt]]]:
             client.listed(module.opts) if module in CLIENTS else module.opts,
         )
         for module in GROUPS
-    ]
+    ] + list(parts.each('conf', 'OPTIONS'))
 
 
 def load(
@@ -221,6 +222,8 @@ def parse(
             conf.register_opts(getattr(module, group), group=group)
     for module in GROUPS:
         module.register(conf)
+    for group, opts in parts.each('conf', 'OPTIONS'):
+        conf.register_opts(opts, group)
     said = io.StringIO()
     try:
         with contextlib.redirect_stderr(said):

@@ -12,12 +12,19 @@ read by one place of the core:
     `Calls`, the calls of the API to the manager: see `service.bus.calls`.
 ``manager``
     `start(manager)`, which returns a `service.manager.running.Running`.
+    `NOTIFICATIONS` has the types of the notifications of projects.
+``conf``
+    `OPTIONS`, a group and the options of the part: see `conf.service`.
 ``commands``
     `DB`, actions of ``blazar-sched db``: see `cmd.db.Action`.
 ``models``
-    `METADATA`, the tables of the part, which ``db upgrade`` creates, and
+    `TABLES`, the tables of the part, which ``db upgrade`` creates, and
     `NUMBERS`, limits on the number of rows that a project may have: see
-    `service.ledger.statistics.Number`.
+    `service.ledger.statistics.Number`. `GAUGES` has the query for the value
+    of each metric of the database, `over(connection, before)` yields tables
+    with the condition of the rows that are over: see
+    `service.ledger.retention`. `pending(connection)` returns a noun, and the
+    objects of the part that are not over.
 
 The core imports no part, and a part imports no other part.
 """

@@ -14,8 +14,6 @@ from blazar_sched.domain import window
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.lease import Lease
-from blazar_sched.domain.lease_request import LeaseRequest
-from blazar_sched.domain.lease_request import PRIORITIES
 from blazar_sched.domain.maintenance import Maintenance
 from blazar_sched.domain.reservation import as_blazar
 from blazar_sched.domain.reservation import Reservation
@@ -34,8 +32,8 @@ def lease(lease: Lease) -> dict[str, Any]:
         'user_id': lease.user_id,
         'project_id': lease.project_id,
         'trust_id': lease.trust_id,
-        'start_date': _date(lease.start),
-        'end_date': _date(lease.end),
+        'start_date': date(lease.start),
+        'end_date': date(lease.end),
         'status': lease.status,
         'degraded': lease.degraded,
         'reservations': list(map(_reservation, lease.reservations)),
@@ -43,8 +41,8 @@ def lease(lease: Lease) -> dict[str, Any]:
             _dated(dataclasses.asdict(e), 'time', 'created_at', 'updated_at')
             for e in lease.events if e.event_type in event.BLAZARS
         ],
-        'created_at': _date(lease.created_at),
-        'updated_at': _date(lease.updated_at),
+        'created_at': date(lease.created_at),
+        'updated_at': date(lease.updated_at),
     }
 
 
@@ -68,7 +66,7 @@ def offer(held: Lease) -> dict[str, Any]:
     """Return the payload of a notification of a held offer."""
     return {
         **lease(held),
-        'held_until': _date(held.held_until),
+        'held_until': date(held.held_until),
         'needs_approval': held.needs_approval,
         'approved_by': held.approved_by,
     }
@@ -82,8 +80,8 @@ def maintenance(lease_: Lease, maintenance: Maintenance) -> dict[str, Any]:
             'id': maintenance.id,
             'name': maintenance.name,
             'reason': maintenance.reason,
-            'start_date': _date(maintenance.start),
-            'end_date': _date(maintenance.end),
+            'start_date': date(maintenance.start),
+            'end_date': date(maintenance.end),
         },
     }
 
@@ -96,23 +94,6 @@ def series(series: Series, occurrences: Sequence[str]) -> dict[str, Any]:
         'user_id': series.user_id,
         'project_id': series.project_id,
         'occurrences': list(occurrences),
-    }
-
-
-def lease_request(request: LeaseRequest) -> dict[str, Any]:
-    """Return the payload of a notification of a lease request."""
-    return {
-        'request_id': request.id,
-        'name': request.name,
-        'user_id': request.user_id,
-        'project_id': request.project_id,
-        'start_date': _date(request.start),
-        'latest_start_date': _date(request.latest_start),
-        'duration': request.duration,
-        'wait_until': _date(request.wait_until),
-        'priority': PRIORITIES[request.priority],
-        'status': request.status,
-        'lease_id': request.lease_id,
     }
 
 
@@ -131,8 +112,8 @@ def usage(usages: Sequence[Usage]) -> dict[str, Any]:
         'resource_type': first.resource_type,
         'flavor_id': first.flavor,
         'product': first.product,
-        'audit_period_beginning': _date(first.day),
-        'audit_period_ending': _date(first.day + DAY),
+        'audit_period_beginning': date(first.day),
+        'audit_period_ending': date(first.day + DAY),
         **{
             name: {
                 each.resource_class: getattr(each, name) / 3600
@@ -175,16 +156,16 @@ def relocation(
         'hypervisor_hostname': source,
         'target_hypervisor_hostname': target,
         'vacate_at': duration.format_time(instance.leaves_at),
-        'start_date': _date(stay.start),
-        'end_date': _date(stay.end),
+        'start_date': date(stay.start),
+        'end_date': date(stay.end),
     }
 
 
 def _dated(fields: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    return {**fields, **{name: _date(fields[name]) for name in names}}
+    return {**fields, **{name: date(fields[name]) for name in names}}
 
 
-def _date(seconds: int | None) -> str | None:
+def date(seconds: int | None) -> str | None:
     """Return ``2026-01-31T09:30:00.000000``, the format of Blazar's dates."""
     if seconds is None or seconds == window.FOREVER:
         return None

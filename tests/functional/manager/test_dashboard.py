@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from blazar_sched.service import metrics
+from tests import tables
 
 FOLDER = pathlib.Path(__file__).parents[3] / 'doc/source/admin'
 NAME = re.compile(r'\b(?:blazar_sched|process)_\w+')
@@ -40,7 +41,7 @@ def exported():
     """Return the labels of each name that Prometheus sees."""
     names = {
         each.name + suffix: set(each.labels)
-        for each in metrics.ALL for suffix in SUFFIXES[each.kind]
+        for each in tables.METRICS for suffix in SUFFIXES[each.kind]
     }
     for family in metrics.new().registry.collect():
         for sample in family.samples:

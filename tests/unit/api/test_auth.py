@@ -19,7 +19,7 @@ from tests import tables
 READ = {
     'blazar:leases:get', 'blazar:floatingips:get', 'blazar:capacity:get',
     'blazar:offers:get', 'blazar:series:get', 'blazar:timeline:get',
-    'blazar:properties:get', 'blazar:requests:get', 'blazar:flavors:get',
+    'blazar:properties:get', 'blazar:flavors:get',
     'blazar:limits:get', 'blazar:products:get', 'blazar:usage:get',
     *tables.rules('READ'),
 }
@@ -27,7 +27,6 @@ WRITE = READ | {
     'blazar:leases:post', 'blazar:leases:put', 'blazar:leases:delete',
     'blazar:offers:post', 'blazar:offers:delete',
     'blazar:series:post', 'blazar:series:put', 'blazar:series:delete',
-    'blazar:requests:post', 'blazar:requests:delete',
     'blazar:webhooks:get', 'blazar:webhooks:post', 'blazar:webhooks:delete',
     *tables.rules('WRITE'),
 }
