@@ -36,6 +36,7 @@ from blazar_sched.cmd import service as cmd_service
 from blazar_sched.domain import inventory
 from blazar_sched.domain.flavor import Flavor
 from blazar_sched.domain.window import FOREVER
+from blazar_sched.parts.request.manager import LeaseRequests
 from blazar_sched.service.api import deploy
 from blazar_sched.service.clients.neutron import Neutron
 from blazar_sched.service.clients.nova import Server
@@ -43,6 +44,7 @@ from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.manager.manager import Manager
 from tests import loopback
+from tests import looped
 from tests.standins import neutron
 from tests.standins.clients import add_compute_node
 from tests.standins.clients import Nova
@@ -556,7 +558,7 @@ def _waiting(world: World) -> None:
     for _ in range(5):
         world.ask('POST /v1/requests', _request(world))
     # The loop rests after the searches of the requests that were created.
-    world.manager.lease_requests.search_again()
+    looped.of(world.manager, LeaseRequests).search_again()
 
 
 # The last ones change the time, and all leases.

@@ -20,9 +20,11 @@ from benchmarks.measure import Result
 from benchmarks.measure import Target
 from benchmarks.measure import WrongAnswer
 from blazar_sched.cmd import service as cmd_service
-from blazar_sched.domain.lease_request import NORMAL
-from blazar_sched.domain.lease_request import PRIORITIES
+from blazar_sched.parts.request.lease_request import NORMAL
+from blazar_sched.parts.request.lease_request import PRIORITIES
+from blazar_sched.parts.request.manager import LeaseRequests
 from blazar_sched.service.manager.manager import Manager
+from tests import looped
 
 DAY = workload.DAY
 WAITING = 100
@@ -57,7 +59,7 @@ def _measured(
     manager: Manager, hosts: int, budget: float
 ) -> Iterator[Result]:
     looks = offers.time_looks(manager)
-    requests = manager.lease_requests
+    requests = looped.of(manager, LeaseRequests)
     # The first one loads the replica.
     _create(manager, 0, hosts)
     cmd_service.spare_collections()
@@ -97,7 +99,7 @@ def _measured(
 def _create(manager: Manager, number: int, hosts: int) -> str:
     """Create a lease request of a project of its own; return the id."""
     latest = offers.START + DAY * (1 + number % 5)
-    made = manager.lease_requests.create({
+    made = looped.of(manager, LeaseRequests).create({
         'name': 'measured', 'project_id': f'project-{number}',
         'user_id': 'user', 'start': offers.START, 'latest_start': latest,
         'duration': 3 * DAY, 'wait_until': latest, 'flexible': False,

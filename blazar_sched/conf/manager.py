@@ -442,22 +442,6 @@ opts = [
         'over but not deleted. 0 allows no series.',
     ),
     cfg.IntOpt(
-        'max_waiting_requests',
-        default=5,
-        min=0,
-        mutable=True,
-        help='Maximum number of lease requests of a project that can wait for '
-        'room at a time. 0 allows no request to wait.',
-    ),
-    cfg.BoolOpt(
-        'requests_by_turns',
-        default=False,
-        mutable=True,
-        help='Whether the projects take turns among the new lease requests of '
-        'a priority: the first requests of all projects are ahead of the '
-        'second ones. Otherwise the oldest request is first.',
-    ),
-    cfg.IntOpt(
         'max_offer_hold',
         default=3600,
         min=1,

@@ -114,10 +114,6 @@ class MaxSeries(LimitExceeded):
     """The project would have too many series."""
 
 
-class MaxWaitingRequests(LimitExceeded):
-    """The project would have too many waiting lease requests."""
-
-
 class ExternalServiceFilter(BlazarSchedError):
     """A refusal by a service that the operator leaves the decision to."""
 
@@ -144,10 +140,6 @@ class MaintenanceNotFound(NotFound):
 
 class OfferNotFound(NotFound):
     """There is no such held offer in the project."""
-
-
-class LeaseRequestNotFound(NotFound):
-    """There is no such lease request, or it belongs to another project."""
 
 
 class HostNotFound(NotFound):

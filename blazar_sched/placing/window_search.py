@@ -38,6 +38,8 @@ from blazar_sched.placing.window_limits import Limits
 from blazar_sched.replica import state
 from blazar_sched.replica.indexes import distinct
 
+# The first and the last start of a range of starts.
+Starts = tuple[int, int]
 # Returns the allocations of the lease over a window.
 Attempt = Callable[[Window], Allocations]
 # The most windows that one search tries.

@@ -190,11 +190,6 @@ PATHS = Metric(
     'blazar_sched_manager_relocation_paths',
     'Instances with a relocation path; every manager reports the same number',
 )
-WAITING = Metric(
-    prometheus_client.Gauge,
-    'blazar_sched_manager_lease_requests_waiting',
-    'Lease requests that wait for room; every manager reports the same number',
-)
 DUE = Metric(
     prometheus_client.Gauge,
     'blazar_sched_manager_events_due',
@@ -267,13 +262,14 @@ LOST = Metric(
 
 # The metrics of a manager's state; see service.manager.gauges.
 LOOKED_UP = (
-    LEASES, DEGRADED, HOSTS, PATHS, WAITING, DUE, DUE_AGE, DATABASE_UP,
+    LEASES, DEGRADED, HOSTS, PATHS, DUE, DUE_AGE, DATABASE_UP,
     DATABASE_SECONDS, HEADROOM, REVISION, REPLICA_REVISION, LEFT_OUT, LOOPS,
     LOST,
     *itertools.chain.from_iterable(parts.each('metrics', 'LOOKED_UP')),
 )
 
-#: Every metric of the service and of nova-scheduler's workers.
+#: Every metric of the service and of nova-scheduler's workers, but for those
+#: of parts.
 ALL = (*COUNTED, *LOOKED_UP, *metrics.ALL)
 
 

@@ -12,7 +12,8 @@ read by one place of the core:
     `Calls`, the calls of the API to the manager: see `service.bus.calls`.
 ``manager``
     `start(manager)`, which returns a `service.manager.running.Running`, and
-    may add to `manager.bookings.on_refusal` and `manager.ledger.on_deletion`.
+    may add to `manager.bookings.on_refusal` and `manager.ledger.on_deletion`;
+    and `NOTIFICATIONS`, the types of the notifications of projects.
 ``conf``
     `OPTIONS`, options of the part by group, which may be a group of the core.
 ``metrics``
@@ -25,10 +26,14 @@ read by one place of the core:
 ``models``
     `TABLES`, the tables of the part, which ``db upgrade`` creates; `NUMBERS`,
     limits on the number of rows that a project may have: see
-    `service.ledger.statistics.Number`; `in_commit(connection, notifications,
-    now)`, which is called at the end of each commit, under the lock on the
-    ledger's row, with what the commit notifies of; and, of one part,
-    `reserved`, which reads what a project has reserved: see
+    `service.ledger.statistics.Number`; `GAUGES`, the query for the value of
+    each metric of the database; `over(connection, before)`, which yields
+    tables with the condition of the rows that are over: see
+    `service.ledger.retention`; `pending(connection)`, which returns a noun,
+    and the objects of the part that are not over; `in_commit(connection,
+    notifications, now)`, which is called at the end of each commit, under the
+    lock on the ledger's row, with what the commit notifies of; and, of one
+    part, `reserved`, which reads what a project has reserved: see
     `service.enforcement.base.Reserved`.
 
 The core imports no part, and a part imports no other part.

@@ -13,6 +13,7 @@ from typing import Any
 
 import requests
 
+from blazar_sched.parts.request import models
 from tests import serving
 from tests.fault import content
 from tests.fault import site as fault_site
@@ -208,7 +209,7 @@ class Fleet:
         assert not traffic.troubles, traffic.troubles
         self.settle()
         wait_for('replicas equal to SQL', self.fed)
-        assert not self.ledger.waiting_requests()
+        assert not self.ledger.run(models.waiting)
         leases = self.ledger.leases()
         unlike = {lease.id for lease in leases} ^ traffic.left()
         assert not unlike, [

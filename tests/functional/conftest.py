@@ -15,7 +15,6 @@ import pytest
 from blazar_sched.conf import service as service_conf
 from blazar_sched.domain.flavor import Flavor
 from blazar_sched.service.api import deploy
-from blazar_sched.service.booking import lease_request
 from blazar_sched.service.bus import rpc
 from blazar_sched.service.clients.neutron import Neutron
 from blazar_sched.service.manager.manager import Manager
@@ -33,12 +32,6 @@ FLAVOR = {
     'memory_mb': 2048,
     'disk_gb': 20,
 }
-
-
-@pytest.fixture(autouse=True)
-def _no_rest(monkeypatch):
-    """A test looks at the loop of lease requests as soon as it wants."""
-    monkeypatch.setattr(lease_request, 'REST', 0)
 
 
 @pytest.fixture

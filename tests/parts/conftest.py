@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A manager on a real ledger, with what is around it in memory."""
 
-from tests.functional.conftest import _no_rest  # noqa: F401
 from tests.functional.conftest import options  # noqa: F401
 from tests.functional.conftest import service  # noqa: F401
 from tests.functional.manager.conftest import conf  # noqa: F401

@@ -14,10 +14,11 @@ from blazar_sched.domain import flavor
 from blazar_sched.domain import host
 from blazar_sched.domain import inventory
 from blazar_sched.domain import states
+from blazar_sched.parts.request import placing
+from blazar_sched.parts.request.manager import LeaseRequests
 from blazar_sched.placing import displacement
 from blazar_sched.placing import group_limit
 from blazar_sched.placing import lease_placing
-from blazar_sched.placing import lease_request
 from blazar_sched.placing import relocation as paths
 from blazar_sched.replica import accounting
 from blazar_sched.replica import batch
@@ -29,7 +30,6 @@ from blazar_sched.service import loop
 from blazar_sched.service.before_end import snapshot
 from blazar_sched.service.booking import draft
 from blazar_sched.service.booking import lease
-from blazar_sched.service.booking import lease_request as lease_requests
 from blazar_sched.service.booking import series
 from blazar_sched.service.events import transition
 from blazar_sched.service.ledger import instance
@@ -531,7 +531,7 @@ def _booked_twice():
 def _requests_out_of_turn():
     """A lease request takes room that a request ahead of it could use."""
     return mock.patch.object(
-        lease_request, 'starts',
+        placing, 'starts',
         lambda replica, asked, ahead, within, options: [within],
     )
 
@@ -539,7 +539,7 @@ def _requests_out_of_turn():
 def _requests_forgotten():
     """Nobody searches for room once a lease request waits."""
     return mock.patch.object(
-        lease_requests.LeaseRequests, '_book_all', lambda *_: None
+        LeaseRequests, '_book_all', lambda *_: None
     )
 
 

@@ -3,6 +3,9 @@
 
 from blazar_sched.domain import states
 from blazar_sched.domain.window import FOREVER
+from blazar_sched.parts.request import models
+from blazar_sched.parts.request.manager import LeaseRequests
+from tests import looped
 from tests.simulation import features
 from tests.simulation import looks
 from tests.simulation.actions import hosts
@@ -66,7 +69,9 @@ def _pass(world, seconds):
     if features.SERIES in world.features:
         world.members[0].run(lambda m: m.series.step())
     if features.REQUESTS in world.features:
-        world.members[0].run(lambda m: m.lease_requests.step())
+        world.members[0].run(
+            lambda m: looped.of(m, LeaseRequests).step()
+        )
         lease_requests.check_first(world)
     world.check()
 
@@ -126,7 +131,7 @@ def _has_slots(world, lease, r):
 
 
 def _to_do(world):
-    return [each.id for each in world.ledger.waiting_requests()] + [
+    return [each.id for each in world.ledger.run(models.waiting)] + [
         each.id for each in world.ledger.all_series()
         if each.booked_until != FOREVER
         and each.id not in world.series.faulty

@@ -21,6 +21,7 @@ from blazar_sched.domain import exception
 from blazar_sched.domain import relocation as relocation_rules
 from blazar_sched.domain import states
 from blazar_sched.domain.group_limit import GroupLimit
+from blazar_sched.parts.request import manager
 from blazar_sched.replica import puller
 from blazar_sched.service import faults
 from blazar_sched.service.api import deploy
@@ -29,6 +30,7 @@ from blazar_sched.service.ledger import clock
 from blazar_sched.service.ledger import retry
 from blazar_sched.service.ledger.ledger import Ledger
 from tests import loopback
+from tests import looped
 from tests.simulation import actions
 from tests.simulation import ending
 from tests.simulation import features as feature_draws
@@ -82,7 +84,7 @@ LOOPS = {
     LEAVING: lambda m: m.leavable_hosts.step(),
     MAINTENANCE: lambda m: m.maintenances.step(),
     PREEMPTIBLE: lambda m: m.clearing.step(),
-    REQUESTS: lambda m: m.lease_requests.step(),
+    REQUESTS: lambda m: looped.of(m, manager.LeaseRequests).step(),
     SERIES: lambda m: m.series.step(),
 }
 

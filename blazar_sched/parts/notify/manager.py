@@ -128,8 +128,9 @@ class Webhooks(loop.Looped):
             self._address(values['url'].removeprefix(webhook.MAILTO))
         else:
             address.check_url(values['url'], self._allowed)
+        types = notifier.of_projects(self._all)
         for each in values['events']:
-            if not any(webhook.matches(each, t) for t in notifier.OF_PROJECTS):
+            if not any(webhook.matches(each, t) for t in types):
                 raise exception.InvalidInput(
                     f'events: there is no notification {each}', field='events'
                 )

@@ -25,21 +25,6 @@ IF_NO_ROOM = (
     '`refuse` refuses the request, `skip` leaves the occurrence out'
 )
 OCCURRENCE = 'Local start of the occurrence of a series'
-REQUEST_ID = 'ID of the lease request'
-FIRST_OF_STARTS = 'First start of the lease'
-LAST_OF_STARTS = 'Last start of the lease'
-WAIT_UNTIL = (
-    'Time until which the lease request waits, at most until '
-    '`latest_start_date`'
-)
-PRIORITY = (
-    'Priority among the lease requests that wait; within a priority, the '
-    'oldest lease request is first, or the projects take turns'
-)
-FLEXIBLE = (
-    'Whether the lease may be moved in the range of its starts, until it '
-    'starts, to make room for a lease request of a higher priority'
-)
 MAINTENANCE_ID = 'ID of the maintenance'
 MAINTENANCE_NAME = 'Name of the maintenance'
 REASON = 'Reason, which the owners of leases on the hosts are told'

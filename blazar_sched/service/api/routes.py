@@ -28,7 +28,6 @@ from blazar_sched.service.api import flavor
 from blazar_sched.service.api import floating_ip
 from blazar_sched.service.api import host
 from blazar_sched.service.api import lease
-from blazar_sched.service.api import lease_request
 from blazar_sched.service.api import limit
 from blazar_sched.service.api import maintenance
 from blazar_sched.service.api import microversion
@@ -67,7 +66,6 @@ _CORE = (
     *lease.ROUTES,
     *series.ROUTES,
     *maintenance.ROUTES,
-    *lease_request.ROUTES,
     *host.ROUTES,
     *allocation.ROUTES,
     *property.ROUTES,

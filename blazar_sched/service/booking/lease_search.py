@@ -6,7 +6,6 @@ from typing import Any
 
 from blazar_sched.domain import exception
 from blazar_sched.domain.lease import Lease
-from blazar_sched.domain.lease_request import Starts
 from blazar_sched.domain.window import TIME_LIMIT
 from blazar_sched.domain.window import Window
 from blazar_sched.placing import floating_ip
@@ -152,7 +151,7 @@ class LeaseSearch:
 def first_window(
     writer: LeaseWriter,
     lease: Lease,
-    starts: Starts,
+    starts: window_search.Starts,
     now: int,
     reader: ReplicaReader,
 ) -> Window | None:

@@ -11,7 +11,6 @@ one project keep neither the threads of the API nor other projects waiting.
 """
 
 from collections.abc import Callable
-from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -27,7 +26,6 @@ from blazar_sched.domain import exception
 from blazar_sched.domain import lease as lease_rules
 from blazar_sched.domain.demand import Addresses
 from blazar_sched.domain.lease import Lease
-from blazar_sched.domain.lease_request import Starts
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.domain.window import TIME_LIMIT
@@ -168,33 +166,6 @@ class WindowSearch:
                     field='start_date',
                 )
             return found[0].window.start if found else start
-
-        return search
-
-    def first_of(
-        self,
-        lease: Lease,
-        ranges: Callable[[state.Replica], Iterable[Starts]],
-        now: int,
-    ) -> Query[int | None]:
-        """Return the search for the first start in ranges that has room.
-
-        The search finds None if no start has room.
-
-        :param lease: the lease at any start
-        :param ranges: returns the ranges of starts, in their order
-        :raises InvalidInput: naming the field that is wrong
-        """
-        check_on_hosts(lease)
-
-        def search(reader: ReplicaReader) -> int | None:
-            for starts in reader(ranges):
-                window = first_window(
-                    self._bookings.writer, lease, starts, now, reader
-                )
-                if window is not None:
-                    return window.start
-            return None
 
         return search
 

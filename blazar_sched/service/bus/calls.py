@@ -268,25 +268,6 @@ class Calls(Protocol):
 
     def delete_maintenance(self, *, maintenance_id: str) -> None: ...
 
-    @repeatable('idempotency_key')
-    def create_lease_request(
-        self, *, values: Values, idempotency_key: str | None = None
-    ) -> Values: ...
-
-    @reading
-    def list_lease_requests(
-        self, *, project_id: str | None, marker: str | None = None
-    ) -> Page: ...
-
-    @reading
-    def get_lease_request(
-        self, *, request_id: str, project_id: str | None
-    ) -> Values: ...
-
-    def cancel_lease_request(
-        self, *, request_id: str, project_id: str | None
-    ) -> None: ...
-
     def create_host(self, *, name: str, values: Values) -> Values: ...
 
     @reading

@@ -15,6 +15,7 @@ lost. The log has a line for each notification, whether or not it is sent.
 import collections
 from collections.abc import Callable
 from collections.abc import Sequence
+import itertools
 from typing import Any
 
 from oslo_config import cfg
@@ -26,12 +27,12 @@ from blazar_sched.domain import event
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.lease import Lease
-from blazar_sched.domain.lease_request import LeaseRequest
 from blazar_sched.domain.maintenance import Maintenance
 from blazar_sched.domain.notification import Notification
 from blazar_sched.domain.notification import Payload
 from blazar_sched.domain.series import Series
 from blazar_sched.service import loop
+from blazar_sched.service import parts
 from blazar_sched.service.bus import payload as payloads
 from blazar_sched.service.bus import rpc
 from blazar_sched.service.ledger.tx import Tx
@@ -64,29 +65,21 @@ SERIES_AT_RISK = 'series.at_risk'
 # Later occurrences of a series cannot be booked: the rule of the series, for
 # example, cannot be evaluated any more.
 SERIES_FAILED = 'series.failed'
-# A lease request waits; is a lease now; its lease was moved; has waited too
-# long; was cancelled.
-REQUEST_CREATE = 'request.create'
-REQUEST_BOOK = 'request.book'
-REQUEST_MOVE = 'request.move'
-REQUEST_LAPSE = 'request.lapse'
-REQUEST_DELETE = 'request.delete'
 # A held offer waits for the approval of an administrator; an administrator has
 # approved or refused the offer.
 OFFER_WAIT = 'offer.wait'
 OFFER_APPROVE = 'offer.approve'
 OFFER_REFUSE = 'offer.refuse'
-# The types about what projects have.
-OF_PROJECTS = (
+# The types about what projects have, without those of parts.
+_OF_PROJECTS = (
     LEASE_CREATE, f'{LEASE_CREATE}{ERROR}', LEASE_UPDATE, LEASE_DELETE,
     *(
         f'{LEASE_EVENT}{each}{suffix}'
         for each in event.OF_LEASE for suffix in ('', ERROR)
     ),
     BEFORE_END_STOP, LEASE_DEGRADED, LEASE_HEALED, LEASE_AT_RISK,
-    LEASE_UNUSED, LEASE_MAINTENANCE, SERIES_AT_RISK,
-    SERIES_FAILED, REQUEST_CREATE, REQUEST_BOOK, REQUEST_MOVE, REQUEST_LAPSE,
-    REQUEST_DELETE, OFFER_WAIT, OFFER_APPROVE, OFFER_REFUSE,
+    LEASE_UNUSED, LEASE_MAINTENANCE, SERIES_AT_RISK, SERIES_FAILED,
+    OFFER_WAIT, OFFER_APPROVE, OFFER_REFUSE,
 )
 HOST_FAILURE = 'host.failure'
 HOST_RECOVERY = 'host.recovery'
@@ -122,6 +115,12 @@ _LOGGED = (
 _CONTEXT = (
     'request_id', 'global_request_id', 'user_id', 'project_id', 'roles',
 )
+
+
+def of_projects(conf: cfg.ConfigOpts) -> tuple[str, ...]:
+    """Return the types that webhooks of projects can have."""
+    of_parts = parts.each('manager', 'NOTIFICATIONS', parts.running(conf))
+    return (*_OF_PROJECTS, *itertools.chain.from_iterable(of_parts))
 
 
 class _Contexts(oslo_messaging.NoOpSerializer):
@@ -268,14 +267,6 @@ def series(
     tx.notifications.append(Notification(
         event_type, series.project_id,
         lambda: payloads.series(series, occurrences),
-    ))
-
-
-def lease_request(tx: Tx, event_type: str, request: LeaseRequest) -> None:
-    """Notify of a lease request; the type is from above."""
-    tx.notifications.append(Notification(
-        event_type, request.project_id,
-        lambda: payloads.lease_request(request),
     ))
 
 

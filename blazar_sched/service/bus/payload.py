@@ -13,8 +13,6 @@ from blazar_sched.domain import window
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.lease import Lease
-from blazar_sched.domain.lease_request import LeaseRequest
-from blazar_sched.domain.lease_request import PRIORITIES
 from blazar_sched.domain.maintenance import Maintenance
 from blazar_sched.domain.reservation import as_blazar
 from blazar_sched.domain.reservation import Reservation
@@ -95,23 +93,6 @@ def series(series: Series, occurrences: Sequence[str]) -> dict[str, Any]:
         'user_id': series.user_id,
         'project_id': series.project_id,
         'occurrences': list(occurrences),
-    }
-
-
-def lease_request(request: LeaseRequest) -> dict[str, Any]:
-    """Return the payload of a notification of a lease request."""
-    return {
-        'request_id': request.id,
-        'name': request.name,
-        'user_id': request.user_id,
-        'project_id': request.project_id,
-        'start_date': date(request.start),
-        'latest_start_date': date(request.latest_start),
-        'duration': request.duration,
-        'wait_until': date(request.wait_until),
-        'priority': PRIORITIES[request.priority],
-        'status': request.status,
-        'lease_id': request.lease_id,
     }
 
 

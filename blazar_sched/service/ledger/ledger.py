@@ -48,6 +48,7 @@ from blazar_sched.service.ledger import change
 from blazar_sched.service.ledger import engine
 from blazar_sched.service.ledger import idempotency
 from blazar_sched.service.ledger import reader
+from blazar_sched.service.ledger import retention
 from blazar_sched.service.ledger import retry
 from blazar_sched.service.ledger import snapshot
 from blazar_sched.service.ledger import tx
@@ -363,6 +364,11 @@ class Ledger(reader.Reader):
             gone += count
         return gone
 
+    def count_over(self, before: int) -> dict[str, int]:
+        """Return the number of rows of each table that a purge would delete.
+        """
+        return self.run(retention.count, before, self._running)
+
     def purge(self, before: int) -> Iterator[int]:
         """Delete what has been over since before a given time.
 
@@ -382,9 +388,9 @@ class Ledger(reader.Reader):
 
         while gone := self.commit(delete):
             yield gone
-        while self.write(
-            lambda tx: tx.delete_others_over(before, PURGE_SLICE)
-        ):
+        while self.write(lambda tx: tx.run(
+            retention.delete_others, before, PURGE_SLICE, self._running
+        )):
             pass
 
     def close(self) -> None:

@@ -207,30 +207,6 @@ class Series(Base):
     deleted_at: orm.Mapped[int | None]
 
 
-class LeaseRequest(Base):
-    """A lease request; `reservations` are as they were requested."""
-
-    __tablename__ = 'lease_request'
-
-    id: orm.Mapped[str] = orm.mapped_column(Id, primary_key=True)
-    name: orm.Mapped[str]
-    project_id: orm.Mapped[str] = orm.mapped_column(index=True)
-    user_id: orm.Mapped[str]
-    reservations: orm.Mapped[list[dict[str, Any]]]
-    start: orm.Mapped[int]
-    latest_start: orm.Mapped[int]
-    duration: orm.Mapped[int]
-    wait_until: orm.Mapped[int]
-    priority: orm.Mapped[int]
-    digest: orm.Mapped[str]
-    flexible: orm.Mapped[bool]
-    number: orm.Mapped[int]
-    status: orm.Mapped[str] = orm.mapped_column(index=True)
-    lease_id: orm.Mapped[str | None] = orm.mapped_column(Id)
-    created_at: orm.Mapped[int | None]
-    updated_at: orm.Mapped[int | None]
-
-
 class Maintenance(Base):
     """A maintenance of hosts, which `hosts` names by uuid.
 

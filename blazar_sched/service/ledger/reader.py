@@ -10,7 +10,6 @@ from blazar_sched.service.ledger import floating_ip
 from blazar_sched.service.ledger import host
 from blazar_sched.service.ledger import idempotency
 from blazar_sched.service.ledger import instance
-from blazar_sched.service.ledger import lease_request
 from blazar_sched.service.ledger import listing
 from blazar_sched.service.ledger import maintenance
 from blazar_sched.service.ledger import offer
@@ -37,7 +36,6 @@ class Reader(
     host.Reads,
     idempotency.Reads,
     instance.Reads,
-    lease_request.Reads,
     listing.Reads,
     maintenance.Reads,
     offer.Reads,

@@ -6,17 +6,18 @@ up by then stays in other services.
 """
 
 from collections.abc import Iterator
+from collections.abc import Sequence
 import datetime
 
 import sqlalchemy as sa
 
 from blazar_sched.domain import states
 from blazar_sched.domain.window import FOREVER
+from blazar_sched.service import parts
 from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import rows
 from blazar_sched.service.ledger.models import Base
 from blazar_sched.service.ledger.models import Lease
-from blazar_sched.service.ledger.models import LeaseRequest
 from blazar_sched.service.ledger.models import Maintenance
 from blazar_sched.service.ledger.models import PastAllocation
 from blazar_sched.service.ledger.models import Reservation
@@ -52,19 +53,13 @@ def ended(connection: sa.Connection, before: int, limit: int) -> list[str]:
 
 
 def _others(
-    connection: sa.Connection, before: int
+    connection: sa.Connection, before: int, running: Sequence[str] | None
 ) -> Iterator[tuple[type[Base], sa.ColumnElement[bool]]]:
     """Yield the other tables, each with the condition of what is over.
 
-    A lease request is kept as long as its lease, which may be flexible, and a
-    series as long as it has leases or occurrences to come. The hosts that a
-    lease had and has left are forgotten, too, if the lease goes on.
+    A series is kept as long as it has leases or occurrences to come. The hosts
+    that a lease had and has left are forgotten, too, if the lease goes on.
     """
-    yield LeaseRequest, sa.and_(
-        LeaseRequest.status != states.REQUEST_WAITING,
-        LeaseRequest.updated_at < before,
-        ~sa.exists().where(Lease.id == LeaseRequest.lease_id),
-    )
     yield Maintenance, Maintenance.end < before
     yield PastAllocation, PastAllocation.end < before
     # Local times are up to a day from UTC.
@@ -80,12 +75,20 @@ def _others(
         row.id for row in found
         if max(row.missing, default='') < day.isoformat()
     ])
+    for over in parts.each('models', 'over', running):
+        yield from over(connection, before)
 
 
-def count(connection: sa.Connection, before: int) -> dict[str, int]:
-    """Return the number of rows of each table that a purge would delete."""
+def count(
+    connection: sa.Connection, before: int, running: Sequence[str] | None
+) -> dict[str, int]:
+    """Return the number of rows of each table that a purge would delete.
+
+    :param running: the names of the parts that run, None for all that are
+        installed
+    """
     conditions: list[tuple[type[Base], sa.ColumnElement[bool]]] = [
-        (Lease, _ended(before)), *_others(connection, before)
+        (Lease, _ended(before)), *_others(connection, before, running)
     ]
     return {
         model.__tablename__: connection.execute(
@@ -96,14 +99,16 @@ def count(connection: sa.Connection, before: int) -> dict[str, int]:
 
 
 def delete_others(
-    connection: sa.Connection, before: int, limit: int
+    connection: sa.Connection, before: int, limit: int,
+    running: Sequence[str] | None,
 ) -> bool:
     """Delete other rows that are over; return whether there may be more.
 
     :param limit: the maximum number of rows of each table
+    :param running: as in `count`
     """
     more = False
-    for model, condition in _others(connection, before):
+    for model, condition in _others(connection, before, running):
         more |= rows.delete_some(connection, model, condition, limit)
     return more
 
@@ -112,10 +117,3 @@ class Reads(access.Reads):
     """The queries for what is over."""
 
     ended_leases = access.read(ended)
-    count_over = access.read(count)
-
-
-class Writes(access.Writes):
-    """The deletion of what is over, except for the leases."""
-
-    delete_others_over = access.write(delete_others)

@@ -21,10 +21,9 @@ class Statistics:
     """The newest revision, the leases by status, and the hosts.
 
     The leases that are over are not counted: there may be millions of them.
-    `degraded` counts the leases that lack resources.
-    `available` counts the hosts that get new allocations, and `paths` the
-    instances with a relocation path. `waiting` counts the lease requests that
-    wait. `due` counts the events that are due and not over, of which the first
+    `degraded` counts the leases that lack resources. `available` counts the
+    hosts that get new allocations, and `paths` the instances with a relocation
+    path. `due` counts the events that are due and not over, of which the first
     was due at `due_since`, None if there is none.
     """
 
@@ -34,13 +33,12 @@ class Statistics:
     available: int
     unavailable: int
     paths: int
-    waiting: int
     due: int
     due_since: int | None
 
 
 def take(connection: sa.Connection, now: int) -> Statistics:
-    """Return the counts and the newest revision, in seven queries."""
+    """Return the counts and the newest revision, in six queries."""
     count = sa.func.count()
     leases = connection.execute(
         sa.select(models.Lease.status, count)
@@ -72,11 +70,6 @@ def take(connection: sa.Connection, now: int) -> Statistics:
             .select_from(models.Instance)
             .where(models.Instance.path.is_not(None))
         ).scalar_one(),
-        waiting=connection.execute(
-            sa.select(count)
-            .select_from(models.LeaseRequest)
-            .where(models.LeaseRequest.status == states.REQUEST_WAITING)
-        ).scalar_one(),
         due=due,
         due_since=due_since,
     )
@@ -106,10 +99,6 @@ NUMBERS = (
         models.Lease.status == states.LEASE_CREATING,
     ),
     Number('max_series', 'series', models.Series),
-    Number(
-        'max_waiting_requests', 'requests', models.LeaseRequest,
-        models.LeaseRequest.status == states.REQUEST_WAITING,
-    ),
 )
 
 

@@ -23,12 +23,10 @@ from blazar_sched.service.ledger import host
 from blazar_sched.service.ledger import idempotency
 from blazar_sched.service.ledger import instance
 from blazar_sched.service.ledger import lease
-from blazar_sched.service.ledger import lease_request
 from blazar_sched.service.ledger import maintenance
 from blazar_sched.service.ledger import property
 from blazar_sched.service.ledger import reader
 from blazar_sched.service.ledger import reservation
-from blazar_sched.service.ledger import retention
 from blazar_sched.service.ledger import series
 from blazar_sched.service.ledger import shelved_server
 from blazar_sched.service.ledger import trust
@@ -46,11 +44,9 @@ class Tx(
     idempotency.Writes,
     instance.Writes,
     lease.Writes,
-    lease_request.Writes,
     maintenance.Writes,
     property.Writes,
     reservation.Writes,
-    retention.Writes,
     series.Writes,
     shelved_server.Writes,
     trust.Writes,

@@ -23,7 +23,6 @@ from blazar_sched.replica import wire
 from blazar_sched.service import enforcement
 from blazar_sched.service.booking import extension
 from blazar_sched.service.booking import lease
-from blazar_sched.service.booking import lease_request
 from blazar_sched.service.booking import offer
 from blazar_sched.service.booking import series
 from blazar_sched.service.bus.calls import Page
@@ -68,7 +67,6 @@ class Endpoint:
         all_series: series.AllSeries,
         extensions: extension.Extensions,
         maintenances: maintenance.Maintenances,
-        lease_requests: lease_request.LeaseRequests,
         instances: instance_sync.Instances,
         timeline: timeline.Timeline,
         flavors: flavor_sync.Flavors,
@@ -83,7 +81,6 @@ class Endpoint:
         self._offers = offers
         self._series = all_series
         self._extensions = extensions
-        self._lease_requests = lease_requests
         self._instances = instances
         self._feed = feed.Feed(ledger)
         self._leases = leases
@@ -107,9 +104,6 @@ class Endpoint:
         self.get_maintenance = maintenances.get
         self.update_maintenance = maintenances.update
         self.delete_maintenance = maintenances.delete
-        self.list_lease_requests = paging.owned(lease_requests.list)
-        self.get_lease_request = lease_requests.get
-        self.cancel_lease_request = lease_requests.cancel
         self.delete_host = hosts.delete
         self.reallocate = healer.reallocate
         self.list_public_properties = hosts.public_properties
@@ -248,12 +242,6 @@ class Endpoint:
         return self._series.update(
             series_id, project_id, values, since, dry_run, bool(names)
         )
-
-    def create_lease_request(
-        self, values: Values, idempotency_key: str | None = None
-    ) -> Values:
-        self._learn_flavors(values)
-        return self._lease_requests.create(values, idempotency_key)
 
     def create_host(self, name: str, values: Values) -> Values:
         return _host(self._hosts.create(name, values))

@@ -12,6 +12,7 @@ from prometheus_client import core
 from blazar_sched.replica import state
 from blazar_sched.service import loop
 from blazar_sched.service import metrics
+from blazar_sched.service import parts
 from blazar_sched.service.booking import placing_options
 from blazar_sched.service.bus.notifier import Notifier
 from blazar_sched.service.ledger.ledger import Ledger
@@ -57,6 +58,7 @@ class Gauges(loop.Looped):
         self._parts = parts
         # What was read, with the times at the begin and the end of the read.
         self._read: tuple[Statistics, float, float] | None = None
+        self._counts: dict[metrics.Metric, int] = {}
         self._loop = loop.Loop(
             'metrics', self.step,
             lambda: INTERVAL if ledger.is_writable else RETRY,
@@ -72,6 +74,13 @@ class Gauges(loop.Looped):
         finally:
             began = self._monotonic()
             found = self._ledger.statistics(int(self._clock()))
+            self._counts = {
+                metric: self._ledger.run(count)
+                for each in parts.each(
+                    'models', 'GAUGES', parts.running(self._conf)
+                )
+                for metric, count in each.items()
+            }
             self._read = found, began, self._monotonic()
 
     def describe(self) -> list[core.Metric]:
@@ -121,7 +130,8 @@ class Gauges(loop.Looped):
         )
         yield _gauge(metrics.DEGRADED, {(): found.degraded})
         yield _gauge(metrics.PATHS, {(): found.paths})
-        yield _gauge(metrics.WAITING, {(): found.waiting})
+        for metric, count in self._counts.items():
+            yield _gauge(metric, {(): count})
         yield _gauge(
             metrics.HOSTS,
             {('true',): found.available, ('false',): found.unavailable},

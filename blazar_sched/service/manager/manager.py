@@ -26,7 +26,6 @@ from blazar_sched.service import parts
 from blazar_sched.service import resources
 from blazar_sched.service.booking import extension
 from blazar_sched.service.booking import lease
-from blazar_sched.service.booking import lease_request
 from blazar_sched.service.booking import offer
 from blazar_sched.service.booking import placing_options
 from blazar_sched.service.booking import series
@@ -169,11 +168,10 @@ class Manager:
             self.instances.notice, self.metrics,
         )
         self.flavors = flavor_sync.Flavors(self.ledger, nova)
-        search = WindowSearch(self.bookings, thread_time)
-        self.leases = lease.Leases(self.bookings, search, wait)
-        self.offers = offer.Offers(self.bookings, search, self.leases)
-        self.lease_requests = lease_request.LeaseRequests(
-            self.bookings, search, monotonic, self.metrics
+        self.search = WindowSearch(self.bookings, thread_time)
+        self.leases = lease.Leases(self.bookings, self.search, wait)
+        self.offers = offer.Offers(
+            self.bookings, self.search, self.leases
         )
         self.extensions = extension.Extensions(self.bookings, self.leases)
         self.series = series.AllSeries(self.bookings, self.metrics)
@@ -223,9 +221,8 @@ class Manager:
         end_point = endpoint.Endpoint(
             self.ledger, self.leases, self.hosts, self.healer,
             self.floating_ips, self.capacity, self.offers, self.series,
-            self.extensions, self.maintenances, self.lease_requests,
-            self.instances, self.timeline, self.flavors, self.enforcement,
-            self.products, self.clock,
+            self.extensions, self.maintenances, self.instances, self.timeline,
+            self.flavors, self.enforcement, self.products, self.clock,
             relocation_conf.settings(conf.manager), self._parts,
         )
         self.endpoint = rpc.Counted(
@@ -296,7 +293,6 @@ class Manager:
             self.unused,
             self.clearing,
             self.series,
-            self.lease_requests,
             self.runner,
             self.restorer,
             self.trusts,

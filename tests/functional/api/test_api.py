@@ -15,6 +15,7 @@ from blazar_sched.service.api import deploy
 from blazar_sched.service.api.schemas.lease import SORT_KEYS
 from blazar_sched.service.bus import rpc
 from tests import loopback
+from tests import tables
 
 ALICE = {'X-Auth-Token': 'alice:p1'}
 BOB = {'X-Auth-Token': 'bob:p2'}
@@ -574,11 +575,9 @@ def test_a_reservation_names_hosts_in_every_version(api, name):
     for path, document in (
         ('/v1/leases?dry_run=true', body),
         ('/v1/offers', search),
-        ('/v1/requests', {
-            **search, 'name': 'n', 'start_date': '2031-01-01 00:00',
-            'latest_start_date': '2031-01-02 00:00',
-        }),
         ('/v1/leases', body),
+        *((f'/v1/{each}', {**more, 'reservations': body['reservations']})
+          for each, more in tables.of('RESERVING').items()),
     ):
         answer = api.simulate_post(path, json=document, headers=V1_1 | ALICE)
         assert answer.status_code in (200, 201), answer.text
@@ -1014,14 +1013,11 @@ class TestNamedHosts:
     @pytest.mark.parametrize('path, more', [
         ('leases', {'end_date': '2030-01-01 01:00'}),
         ('offers', {'duration': '1h'}),
-        ('requests', {
-            'duration': '1h', 'start_date': '2030-01-01 00:00',
-            'latest_start_date': '2030-01-02 00:00',
-        }),
         ('series', {
             'rrule': 'FREQ=DAILY;COUNT=2', 'time_zone': 'UTC',
             'start': '2030-01-01T00:00', 'duration': '1h',
         }),
+        *tables.of('RESERVING').items(),
     ])
     def test_name_that_the_caller_may_not_know_is_no_host(
         self, api, path, more

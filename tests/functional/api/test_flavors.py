@@ -7,6 +7,7 @@ import pytest
 
 from blazar_sched.domain.flavor import Flavor
 from blazar_sched.replica import wire
+from tests import tables
 
 V1_1 = {'OpenStack-API-Version': 'reservation 1.1'}
 ALICE = {**V1_1, 'X-Auth-Token': 'alice:p1'}
@@ -63,7 +64,9 @@ def test_version_1_0_has_no_list_of_flavors(flavors):
     assert answer.status_code == 404
 
 
-@pytest.mark.parametrize('path', ['leases', 'offers', 'requests'])
+@pytest.mark.parametrize('path', [
+    'leases', 'offers', *tables.of('RESERVING'),
+])
 def test_a_flavor_that_is_newer_than_the_copies_can_be_reserved(
     service, monkeypatch, path
 ):
@@ -80,8 +83,10 @@ def test_a_flavor_that_is_newer_than_the_copies_can_be_reserved(
     def reserve(*flavors):
         window = {} if path == 'offers' else {'name': 'x'}
         return api.simulate_post(f'/v1/{path}', headers=ALICE, json={
-            **window, 'duration': '1h', 'start_date': '2030-01-01 00:00',
-            'latest_start_date': '2030-01-01 01:00',
+            **tables.of('RESERVING').get(path, {
+                **window, 'duration': '1h', 'start_date': '2030-01-01 00:00',
+                'latest_start_date': '2030-01-01 01:00',
+            }),
             'reservations': [
                 {
                     'resource_type': 'flavor:instance', 'amount': 1,

@@ -14,19 +14,20 @@ SMALL = {
     'resource_type': 'virtual:instance', 'vcpus': 2, 'memory_mb': 1024,
     'disk_gb': 0, 'amount': 1,
 }
+OPTIONS = (
+    '[manager]\n'
+    'group_limit = {"name": "rack 7", "resource_properties": '
+    '["==", "$$rack", "7"], "resource_class": "VCPU", "max": 8}\n'
+    'group_limit = {"name": "three quarters", "share": 0.75, '
+    '"resource_class": "VCPU"}\n'
+)
 
 pytestmark = pytest.mark.row('F76')
 
 
 @pytest.fixture
 def options():
-    return (
-        '[manager]\n'
-        'group_limit = {"name": "rack 7", "resource_properties": '
-        '["==", "$$rack", "7"], "resource_class": "VCPU", "max": 8}\n'
-        'group_limit = {"name": "three quarters", "share": 0.75, '
-        '"resource_class": "VCPU"}\n'
-    )
+    return OPTIONS
 
 
 def reserve(api, headers=ALICE, day=DAY, **reservation):
@@ -117,19 +118,3 @@ def test_the_capacity_is_within_the_limits(api):
     assert reserve(api, BOB, **{**SMALL, 'amount': 4}).status_code == 201
     assert free(BOB, **small) == (0, 0)
     assert free(ALICE, **small)[1] > 0
-
-
-def test_a_lease_request_waits_for_the_limit(service, api):
-    lease = reserve(api, BOB, **{**SMALL, 'amount': 4}).json['lease']
-    made = api.simulate_post('/v1/requests', headers=BOB, json={
-        'name': 'waits', 'reservations': [SMALL], 'duration': '2h',
-        'start_date': '2030-01-01 10:00',
-        'latest_start_date': '2030-01-01 10:00',
-    })
-    assert made.status_code in (200, 201, 202), made.text
-    assert made.json['request']['status'] == 'WAITING', made.text
-    api.simulate_delete(f'/v1/leases/{lease["id"]}', headers=BOB)
-    service.manager.lease_requests.step()
-    path = f'/v1/requests/{made.json["request"]["id"]}'
-    found = api.simulate_get(path, headers=BOB).json['request']
-    assert found['status'] == 'BOOKED'

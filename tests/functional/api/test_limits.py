@@ -88,14 +88,6 @@ def test_the_leases_of_a_series_count_together(api):
     assert f'occurrence {FIRST}T09:00: the leases of a project' in text
 
 
-def test_a_lease_request_that_can_never_be_booked_is_refused(api):
-    answer = post(
-        api, 'requests', {**SLOTS, 'amount': 2}, duration='1h',
-        start_date='2099-01-01 00:00', latest_start_date='2099-01-02 00:00',
-    )
-    assert refusal(answer)[0] == 'MaxWeight'
-
-
 class TestStart:
     @pytest.fixture
     def options(self, monkeypatch):

@@ -16,6 +16,7 @@ import pytest
 from blazar_sched.service.booking import search
 from blazar_sched.service.booking.lease_search import LeaseSearch
 from blazar_sched.service.ledger import at_one_revision
+from tests import tables
 from tests.waiting import until
 
 V1_1 = {'OpenStack-API-Version': 'reservation 1.1'}
@@ -436,22 +437,14 @@ class TestTurns:
             ask(api, status=429)
         ask(api)
 
-    def test_refusals_and_requests_need_no_turn(self, api, turn, monkeypatch):
-        """A refusal has no offer then, and a lease request waits."""
+    def test_refusals_need_no_turn(self, api, turn, monkeypatch):
+        """A refusal has no offer then."""
         monkeypatch.setattr(search, 'MAX_PROJECT_SEARCHES', 1)
         book_hours(api, HOSTS, 0, 2)
         with turn('p1'):
             refused = create(api, latest_start_date='')
-            made = api.simulate_post(
-                '/v1/requests', json={
-                    'name': 'r', 'reservations': [HOST], 'duration': '1h',
-                    'start_date': text(FIRST),
-                    'latest_start_date': text(FIRST + 9 * HOUR),
-                }, headers=ALICE,
-            )
         assert refused.status_code == 409, refused.text
         assert 'offer' not in refused.json
-        assert made.json['request']['status'] == 'WAITING'
         assert 'offer' in create(api, latest_start_date='').json
 
 
@@ -863,11 +856,11 @@ def test_request_that_no_host_can_meet_is_refused_with_the_reason(
     assert ask(api, reservation, headers=ALICE)['nearest']['message'] == (
         message
     )
-    refused = api.simulate_post('/v1/requests', headers=ALICE, json={
-        'name': 'n', 'duration': '1h', 'reservations': [reservation],
-        'start_date': text(FIRST), 'latest_start_date': text(FIRST),
-    })
-    assert refused.json['error_message'] == f'reservations: {message}'
+    for path, body in tables.of('RESERVING').items():
+        refused = api.simulate_post(f'/v1/{path}', headers=ALICE, json={
+            **body, 'reservations': [reservation],
+        })
+        assert refused.json['error_message'] == f'reservations: {message}'
 
     lease['reservations'] = [INSTANCE]
     made = api.simulate_post('/v1/leases', json=lease, headers=ALICE)

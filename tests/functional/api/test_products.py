@@ -4,7 +4,6 @@
 from concurrent import futures
 import datetime
 import json
-import time
 
 from falcon import testing
 import pytest
@@ -35,13 +34,14 @@ PRODUCTS = [
         'flavor_id': 'none',
     },
 ]
+OPTIONS = '[manager]\n' + ''.join(
+    f'product = {json.dumps(each)}\n' for each in PRODUCTS
+)
 
 
 @pytest.fixture
 def options():
-    return '[manager]\n' + ''.join(
-        f'product = {json.dumps(each)}\n' for each in PRODUCTS
-    )
+    return OPTIONS
 
 
 def products(api, headers=ALICE, **query):
@@ -251,25 +251,6 @@ def test_a_reservation_stays_of_the_size_of_its_product(api):
         )
     shown = change(api, lease, {'amount': 2, 'on_end': 'keep'}).json['lease']
     assert shown['reservations'][0]['amount'] == 2
-
-
-def test_a_lease_request_waits_for_units(api):
-    lease = reserve(api, 'small', 4, BOB).json['lease']
-    made = api.simulate_post('/v1/requests', headers=ALICE, json={
-        'name': 'later', 'duration': '1h',
-        'start_date': '2030-01-01 00:00',
-        'latest_start_date': '2030-01-01 06:00',
-        'reservations': [{'product': 'small', 'amount': 1}],
-    })
-    assert made.json['request']['status'] == 'WAITING', made.text
-    api.simulate_delete(f'/v1/leases/{lease["id"]}', headers=BOB)
-    path = f'/v1/requests/{made.json["request"]["id"]}'
-    end = time.monotonic() + 60
-    while (
-        found := api.simulate_get(path, headers=ALICE).json['request']
-    )['status'] == 'WAITING' and time.monotonic() < end:
-        time.sleep(0.1)
-    assert found['status'] == 'BOOKED'
 
 
 def test_offers_and_series_can_name_a_product(api):

@@ -70,7 +70,6 @@ def test_every_filter_tells_its_figures(api):
         ('max_weight_hours_per_project', 'weight x hours'): (60, 0),
         ('max_held_offers', 'offers'): (5, 0),
         ('max_series', 'series'): (50, 0),
-        ('max_waiting_requests', 'requests'): (5, 0),
         **{
             (name, unit): (most, 0)
             for unit, name, most in tables.of('LIMITS')
@@ -86,11 +85,6 @@ def test_every_filter_tells_its_figures(api):
     ('series', 2, 'MaxSeries', {
         'name': 'course', 'rrule': 'FREQ=DAILY;COUNT=1', 'time_zone': 'UTC',
         'start': '2036-01-01T09:00', 'duration': '1h', 'reservations': [HOST],
-    }),
-    ('requests', 5, 'MaxWaitingRequests', {
-        'name': 'later', 'duration': '1h', 'reservations': [HOST],
-        'start_date': '2030-01-01 00:00',
-        'latest_start_date': '2030-01-01 00:30',
     }),
     *(
         (path, most, *refused)

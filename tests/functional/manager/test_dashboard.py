@@ -41,7 +41,7 @@ def exported():
     """Return the labels of each name that Prometheus sees."""
     names = {
         each.name + suffix: set(each.labels)
-        for each in metrics.ALL for suffix in SUFFIXES[each.kind]
+        for each in tables.METRICS for suffix in SUFFIXES[each.kind]
     }
     for family in metrics.new().registry.collect():
         for sample in family.samples:

@@ -261,30 +261,6 @@ class TestUpdate:
         return values
 
 
-def test_lease_requests_that_wait_count_together(world, whole, limit):
-    """Each keeps a window free of the other requests."""
-    limit(max_hosts_per_project=2, max_size_exempt_project_ids=['other'])
-    hosts = len(world.ledger.hosts())
-    world.create(whole(hosts, hosts), project_id='other', start=0, end=9000)
-
-    def request(count):
-        return world.manager.lease_requests.create({
-            'name': 'night-run', 'project_id': 'project', 'user_id': 'user',
-            'reservations': [whole(count, count)], 'start': world.now + 100,
-            'latest_start': world.now + 200, 'duration': 100,
-            'wait_until': world.now + 200, 'priority': 1,
-        })
-
-    first = request(2)
-    assert first['status'] == 'WAITING'
-    with pytest.raises(exception.MaxHosts):
-        request(1)
-    # A lease does not wait for what may never be booked.
-    world.create(whole(), start=9100, end=9200)
-    world.manager.lease_requests.cancel(first['id'], 'project')
-    assert request(1)['status'] == 'WAITING'
-
-
 def test_limits_can_change_while_the_manager_runs(world, limit):
     limit(max_leases_per_project=0)
     with pytest.raises(exception.MaxLeases):
@@ -434,41 +410,6 @@ class TestLeadOfStart:
         assert lease.start == now + 100
         with pytest.raises(exception.MinStartLead):
             world.create(start='now', latest_start=now + 99, **ranges)
-
-    def test_a_request_that_has_waited_may_start_at_once(self, world, whole):
-        world.create(whole(4, 4), start=100, end=500)
-        made = world.manager.lease_requests.create({
-            'name': 'later', 'project_id': 'project', 'user_id': 'user',
-            'reservations': [whole(4, 4)], 'start': world.now,
-            'latest_start': world.now + 900, 'duration': 60,
-            'wait_until': world.now + 900, 'priority': 1,
-        }, None)
-        booked = {}
-        while not booked and world.now < made['latest_start']:
-            world.run(10)
-            world.manager.lease_requests.step()
-            booked = {
-                lease.start - made['created_at']
-                for lease in world.ledger.leases() if lease.name == 'later'
-            }
-        [lead] = booked
-        assert lead >= 100
-
-    @pytest.mark.parametrize('exempt, lead', [([], 100), (['project'], 0)])
-    def test_a_request_is_booked_ahead_of_its_start(
-        self, world, limit, whole, exempt, lead
-    ):
-        limit(
-            min_start_lead=100, max_horizon_exempt_project_ids=exempt
-        )
-        made = world.manager.lease_requests.create({
-            'name': 'soon', 'project_id': 'project', 'user_id': 'user',
-            'reservations': [whole(1, 1)], 'start': world.now,
-            'latest_start': world.now + 900, 'duration': 60,
-            'wait_until': world.now + 900, 'priority': 1,
-        })
-        assert made['status'] == 'BOOKED'
-        assert world.ledger.lease(made['lease_id']).start == world.now + lead
 
     def test_a_held_offer_is_accepted_until_it_lapses(self, world, whole):
         now = world.now

@@ -3,6 +3,7 @@
 
 import dataclasses
 import itertools
+import operator
 
 import pytest
 
@@ -11,6 +12,8 @@ from blazar_sched.placing import overload
 from blazar_sched.service import loop
 from blazar_sched.service import metrics
 from blazar_sched.service.booking import placing_options
+from tests import looped
+from tests import tables
 
 IDS = 'one', 'faulty', 'another'
 
@@ -48,10 +51,6 @@ def some(*_, **__):
     return SOME
 
 
-def late(*_, **__):
-    return [dataclasses.replace(each, wait_until=0) for each in SOME]
-
-
 def ids(*_, **__):
     return list(IDS)
 
@@ -65,14 +64,6 @@ LOOPS = {
     }),
     'deleted series': ('series.step', 'series._delete_leases', {
         'ledger.deleted_series': some,
-    }),
-    'lease requests': ('lease_requests.step', 'lease_requests._book', {
-        'ledger.waiting_requests': some,
-        'lease_requests._requests.requested_leases': lambda each, _: each,
-        'lease_requests._requests.kept': lambda each: [],
-    }),
-    'lapsed requests': ('lease_requests.step', 'lease_requests._lapse', {
-        'ledger.waiting_requests': late,
     }),
     'unused reservations': ('unused.step', 'unused._look', {
         'ledger.started_leases': some,
@@ -103,11 +94,12 @@ LOOPS = {
 
 @pytest.fixture
 def replaced(world, monkeypatch):
-    """replaced(path, value): replace an attribute of a part of the manager."""
+    """replaced(owner, path, value): replace an attribute of what is part of an
+    object.
+    """
 
-    def replace(path, value):
+    def replace(owner, path, value):
         *parts, name = path.split('.')
-        owner = world.manager
         for each in parts:
             owner = getattr(owner, each)
         monkeypatch.setattr(owner, name, value)
@@ -125,11 +117,16 @@ def failing(world):
     return read
 
 
-@pytest.mark.parametrize('name', LOOPS)
+@pytest.mark.parametrize('name', [*LOOPS, *tables.of('FAULTY')])
 def test_a_faulty_object_stops_no_other(
     world, conf, monkeypatch, caplog, replaced, failing, name
 ):
-    step, work, others = LOOPS[name]
+    owner = world.manager
+    if name in LOOPS:
+        step, work, others = LOOPS[name]
+    else:
+        kind, step, work, replacing = tables.of('FAULTY')[name]
+        owner, others = looped.of(owner, kind), replacing(some)
     done = []
     faults = [IndexError('a table is too short')]
 
@@ -141,15 +138,14 @@ def test_a_faulty_object_stops_no_other(
         return []
 
     def take():
-        part, method = step.split('.')
-        getattr(getattr(world.manager, part), method)()
+        operator.attrgetter(step)(owner)()
 
     conf.set_override('unused_after', 60, 'manager')
     monkeypatch.setattr(overload, 'overloaded_hosts', ids)
     monkeypatch.setattr(placing_options, 'rules', lambda _: object())
-    replaced(work, do)
+    replaced(owner, work, do)
     for path, value in others.items():
-        replaced(path, value)
+        replaced(owner, path, value)
 
     take()
     assert done == ['one', 'another']

@@ -9,13 +9,11 @@ import pytest
 from blazar_sched.domain import exception
 from blazar_sched.domain.flavor import Flavor
 from blazar_sched.domain.lease import Lease
-from blazar_sched.domain.lease_request import PRIORITIES
 from blazar_sched.domain.provider import Units
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.service.enforcement import base
 from blazar_sched.service.enforcement.resources import MaxResourcesFilter
 
-LOW, NORMAL, HIGH = range(len(PRIORITIES))
 HOUR, DAY = 3600, 86400
 GPU = 'CUSTOM_PCI_10DE_20B0'
 ALIAS = json.dumps({
@@ -397,40 +395,6 @@ class TestElsewhere:
         assert sum(each['lease_id'] is None for each in shown['leases']) == 2
         world.check()
 
-    def test_a_lease_request_waits_while_the_project_has_too_much(
-        self, world, limit, on
-    ):
-        limit(max_resources_per_project={GPU: 4})
-        lease = world.create(gpus(1), start=300, end=400)
-        requests = world.manager.lease_requests
-        made = self.request(world, on('b'))
-        assert made['status'] == 'WAITING'
-        world.leases.delete(lease.id, None)
-        requests.step()
-        assert requests.get(made['id'], None)['status'] == 'BOOKED'
-        with refused(exception.MaxResources, '4', GPU):
-            self.request(world, gpus(1))
-
-    def test_a_lease_that_is_moved_may_be_beyond_the_limit(
-        self, world, limit, on
-    ):
-        """The lease reserves no more than before."""
-        moved = self.request(world, on('b'), flexible=True)
-        assert moved['status'] == 'BOOKED'
-        limit(
-            max_resources_per_project={GPU: 3},
-            max_resources_exempt_project_ids=['other'],
-        )
-        other = self.request(
-            world, on('b'), project_id='other', priority=HIGH,
-            latest_start=world.now + 2 * HOUR,
-            wait_until=world.now + HOUR,
-        )
-        assert other['status'] == 'BOOKED'
-        lease = world.ledger.lease(moved['lease_id'])
-        assert lease.start == world.ledger.lease(other['lease_id']).end
-        world.check()
-
     def test_an_offer_tells_of_the_limit_and_keeps_to_it(
         self, world, limit, on
     ):
@@ -477,16 +441,6 @@ class TestElsewhere:
             'start': '2027-01-15T12:00', 'duration': HOUR,
             'reservations': [reservation], 'except_dates': [],
             'if_no_room': 'refuse',
-        })
-
-    @staticmethod
-    def request(world, reservation, **values):
-        now = world.now
-        return world.manager.lease_requests.create({
-            'name': 'night-run', 'project_id': 'project', 'user_id': 'user',
-            'reservations': [reservation], 'start': now + 7200,
-            'latest_start': now + DAY, 'duration': 100,
-            'wait_until': now + DAY, 'priority': NORMAL, **values,
         })
 
 

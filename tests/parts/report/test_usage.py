@@ -661,22 +661,6 @@ def test_what_is_refused_is_in_the_report(world, whole, slots):
     assert (row['refused'], row['reserved'], row['no_show']) == (9, 0, 0)
 
 
-def test_a_request_that_waits_in_vain_is_refused_once(world, whole, conf):
-    hosts = world.ledger.hosts()
-    world.create(whole(len(hosts), len(hosts)), start=0, end=DAY)
-    world.manager.lease_requests.create({
-        'name': 'waits', 'project_id': 'project', 'user_id': 'user',
-        'start': world.now, 'latest_start': world.now + HOUR,
-        'duration': 2 * HOUR, 'reservations': [whole(2, 3)],
-        'wait_until': world.now + HOUR, 'priority': 1,
-    }, None)
-    world.clock.now += 2 * HOUR
-    for manager in (world.manager, world.another(conf)):
-        manager.lease_requests.step()
-        measure(world, 60, manager)
-    assert report(world)[HOST,]['refused'] == 2 * 2
-
-
 def test_the_refused_requests_of_a_day_are_one_row(world, whole):
     for n in range(3):
         for _ in range(2):

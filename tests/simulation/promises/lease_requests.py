@@ -4,6 +4,10 @@
 from blazar_sched.domain import states
 from blazar_sched.domain.demand import PHYSICAL_HOST
 from blazar_sched.domain.window import Window
+from blazar_sched.parts.request import models
+from blazar_sched.parts.request.lease_request import WAITING
+from blazar_sched.parts.request.manager import LeaseRequests
+from tests import looped
 from tests.simulation import looks
 from tests.simulation.promises import registry
 
@@ -14,14 +18,12 @@ _OPEN = (states.LEASE_PENDING, states.LEASE_ACTIVE)
 def a_lease_request_is_there(world):
     """The end of a lease request is final, and nobody behind delays it."""
     seen = world.lease_requests.seen
-    known = {each.id: each for each in world.ledger.lease_requests(None)}
+    known = {each.id: each for each in world.ledger.run(models.list_, None)}
     for id_, before in seen.items():
         request = known.get(id_)
         if request is None:
             yield f'the lease request {id_} is not there'
-        elif before not in (
-            (states.REQUEST_WAITING, None), _state(request)
-        ):
+        elif before not in ((WAITING, None), _state(request)):
             yield f'request {id_} was {before}, is {_state(request)}'
     ahead = [
         each for each in known.values()
@@ -37,7 +39,7 @@ def a_lease_request_is_there(world):
 @registry.promise_of_ledger()
 def a_lease_of_a_request_is_in_its_range(world):
     booked = {
-        each.lease_id: each for each in world.ledger.lease_requests(None)
+        each.lease_id: each for each in world.ledger.run(models.list_, None)
         if each.lease_id is not None
     }
     for lease in world.ledger.leases():
@@ -71,7 +73,7 @@ def _overtaken(world, booked, ahead):
 
 def _has_estimate(world, request):
     shown = next(
-        member.manager.lease_requests.get(request.id, None)
+        looped.of(member.manager, LeaseRequests).get(request.id, None)
         for member in world.members if member.manager is not None
     )
     return shown['estimate'] is not None
@@ -84,7 +86,7 @@ def check_first(world):
 
     :raises Broken: if a lease in the range of the request would have room
     """
-    for request in world.ledger.waiting_requests()[:1]:
+    for request in world.ledger.run(models.waiting)[:1]:
         answer = world.ask(
             'POST', '/v1/leases?dry_run=true', {
                 'name': 'lease',

@@ -246,32 +246,6 @@ def series():
 
 
 @pytest.fixture
-def lease_request():
-    """A lease request as the manager returns it."""
-    return {
-        'id': 'b1f5d6c4-0000-4000-8000-00000000000b',
-        'name': 'night-run',
-        'project_id': 'p1',
-        'user_id': 'alice',
-        'reservations': [],
-        'start': 1893456000,
-        'latest_start': 1893459600,
-        'duration': 3600,
-        'wait_until': 1893459600,
-        'priority': 1,
-        'digest': '',
-        'flexible': False,
-        'number': 7,
-        'status': 'WAITING',
-        'lease_id': None,
-        'position': 3,
-        'estimate': 1893463200,
-        'created_at': 1767225600,
-        'updated_at': None,
-    }
-
-
-@pytest.fixture
 def timeline():
     """A page of the timeline as the manager returns it."""
     return {
@@ -343,7 +317,6 @@ def maintenance():
 @pytest.fixture
 def answers(
     lease, host, floating_ip, capacity, offer, series, timeline, maintenance,
-    lease_request,
 ):
     """The responses of a manager without faults, by method."""
     return {
@@ -398,10 +371,6 @@ def answers(
         'create_series': series,
         'update_series': series,
         'delete_series': None,
-        'list_lease_requests': [lease_request],
-        'get_lease_request': lease_request,
-        'create_lease_request': lease_request,
-        'cancel_lease_request': None,
         'list_maintenances': [maintenance],
         'get_maintenance': maintenance,
         'create_maintenance': maintenance,
@@ -443,11 +412,6 @@ def requests():
             'reservations': [reservation],
         },
         ('PUT', '/v1/series/{series_id}'): {'name': 'seminar'},
-        ('POST', '/v1/requests'): {
-            'name': 'night-run', 'duration': '6h',
-            'latest_start_date': '2030-01-07 09:00',
-            'reservations': [reservation],
-        },
         ('POST', '/v1/maintenances'): {
             'name': 'rack 7 power', 'hosts': ['compute-1'],
             'start_date': '2030-01-07 09:00', 'end_date': '2030-01-07 17:00',
@@ -467,8 +431,8 @@ def requests():
         route: (
             route.path.format(
                 lease_id='l1', host_id='7', name='gpu', floating_ip_id='f1',
-                offer_id='o1', request_id='r1', series_id='s1',
-                maintenance_id='m1', **tables.of('VARIABLES'),
+                offer_id='o1', series_id='s1', maintenance_id='m1',
+                **tables.of('VARIABLES'),
             ),
             bodies.get((route.method, route.path)),
         )

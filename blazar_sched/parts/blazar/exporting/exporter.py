@@ -25,6 +25,7 @@ from blazar_sched.parts.blazar.importing.plan import Plan
 from blazar_sched.parts.blazar.importing.plan import Planner as ImportPlanner
 from blazar_sched.parts.blazar.importing.plan import RefusedRow
 from blazar_sched.service import faults
+from blazar_sched.service import parts
 from blazar_sched.service import resources
 from blazar_sched.service.resources import base
 
@@ -149,11 +150,13 @@ class Exporter:
             f'{kind} {each.id} ({each.name}) is not exported'
             for kind, found in (
                 ('series', ledger.all_series()),
-                ('lease request', ledger.waiting_requests()),
                 (
                     'maintenance',
                     [m for m in ledger.maintenances() if m.end > now],
                 ),
+                *map(ledger.run, parts.each(
+                    'models', 'pending', parts.running(self._conf)
+                )),
             )
             for each in found
         ] + [

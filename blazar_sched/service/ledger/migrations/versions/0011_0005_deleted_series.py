@@ -134,21 +134,6 @@ def upgrade() -> None:
         sa.Index(None, 'series_id', 'occurrence', unique=True),
         sa.Index(None, 'status', 'end'),
     )
-    _create(
-        'lease_request',
-        sa.Column('id', ID, primary_key=True),
-        sa.Column('project_id', NAME, index=True, nullable=False),
-        sa.Column('status', NAME, index=True, nullable=False),
-        *_columns(NAME, 'name', 'user_id', 'digest'),
-        *_columns(TEXT, 'reservations'),
-        *_columns(
-            sa.BigInteger, 'start', 'latest_start', 'duration', 'wait_until',
-            'priority', 'number'
-        ),
-        *_columns(sa.Boolean, 'flexible'),
-        *_nullable(ID, 'lease_id'),
-        *_nullable(sa.BigInteger, 'created_at', 'updated_at'),
-    )
     ledger = _create(
         'ledger',
         sa.Column('id', sa.Integer, primary_key=True, autoincrement=False),

@@ -5,6 +5,10 @@ import datetime
 
 import pytest
 
+from blazar_sched.parts.request.manager import LeaseRequests
+from blazar_sched.service.booking import search
+from tests import looped
+
 V1_1 = {'OpenStack-API-Version': 'reservation 1.1'}
 ALICE = {**V1_1, 'X-Auth-Token': 'alice:p1'}
 ADMIN = {**V1_1, 'X-Auth-Token': 'admin:p1'}
@@ -72,7 +76,7 @@ def test_a_waiting_request_is_shown(api, request_):
 def test_room_that_comes_is_booked(api, service, lease, request_):
     path = f'/v1/leases/{lease["id"]}'
     assert api.simulate_delete(path, headers=ALICE).status_code == 204
-    service.manager.lease_requests.step()
+    looped.of(service.manager, LeaseRequests).step()
     shown = get(api, f'requests/{request_["id"]}').json['request']
     assert (shown['status'], shown['position']) == ('BOOKED', None)
     assert get(api, f'leases/{shown["lease_id"]}').status_code == 200
@@ -141,3 +145,9 @@ def test_invalid_lease_request_is_refused_by_field(api, field, value):
     assert refused.status_code == 400, refused.text
     assert field in refused.json['error_message']
     assert get(api, 'requests').json == {'requests': []}
+
+
+def test_a_request_waits_while_others_search(api, service, lease, monkeypatch):
+    monkeypatch.setattr(search, 'MAX_PROJECT_SEARCHES', 1)
+    with service.manager.search.turn('p1'):
+        assert create(api).json['request']['status'] == 'WAITING'

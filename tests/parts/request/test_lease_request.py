@@ -7,16 +7,24 @@ import random
 import threading
 
 import pytest
+from tests.functional.manager.test_usage import HOUR
+from tests.functional.manager.test_usage import measure
+from tests.functional.manager.test_usage import report
 
 from blazar_sched.domain import exception
-from blazar_sched.domain.lease_request import PRIORITIES
-from blazar_sched.domain.lease_request import starts_outside
+from blazar_sched.domain.usage import DAY
+from blazar_sched.domain.usage import HOST
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.domain.window import Window
-from blazar_sched.service.booking import lease_request
-from blazar_sched.service.booking.lease_request import MAX_MOVED_LEASES
-from blazar_sched.service.booking.lease_request import REST
+from blazar_sched.parts.request import manager
+from blazar_sched.parts.request import models
+from blazar_sched.parts.request.lease_request import PRIORITIES
+from blazar_sched.parts.request.lease_request import starts_outside
+from blazar_sched.parts.request.manager import MAX_MOVED_LEASES
+from blazar_sched.parts.request.manager import MaxWaitingRequests
+from blazar_sched.parts.request.manager import REST
 from blazar_sched.service.booking.search import SECONDS
+from tests import looped
 from tests.seeds import seeds
 from tests.told import notified
 
@@ -35,11 +43,6 @@ def world(world):
     for name in 'ab':
         world.add_host(name)
     return world
-
-
-@pytest.fixture
-def requests(world):
-    return world.manager.lease_requests
 
 
 @pytest.fixture
@@ -135,7 +138,7 @@ def test_a_request_waits_until_room_comes(world, requests, full, ask):
     assert (made['status'], made['position']) == ('WAITING', 1)
     assert made['estimate'] == full[0].end
     requests.step()
-    assert world.ledger.lease_requests(None)[0].is_waiting
+    assert world.ledger.run(models.list_, None)[0].is_waiting
     end(world, full[0])
     requests.step()
     assert status(requests, made) == 'WAITING'
@@ -250,7 +253,7 @@ class TestPace:
         monkeypatch.setattr(
             requests._search, 'thread_time', lambda: float(world.now)
         )
-        monkeypatch.setattr(lease_request, 'REST', REST)
+        monkeypatch.setattr(manager, 'REST', REST)
 
         def slow(*args):
             searched.append(result(*args))
@@ -344,7 +347,7 @@ def test_a_cancelled_request_lets_others_by(
     end(world, full[0])
     requests.step()
     assert status(requests, behind) == 'WAITING'
-    with pytest.raises(exception.LeaseRequestNotFound):
+    with pytest.raises(models.LeaseRequestNotFound):
         requests.cancel(first['id'], 'another')
     requests.cancel(first['id'], 'project')
     requests.step()
@@ -384,7 +387,7 @@ def test_dates_that_leave_nothing_to_wait_for(requests, ask, field, values):
 def test_the_number_of_waiting_requests_is_limited(conf, full, ask):
     conf.set_override('max_waiting_requests', 1, 'manager')
     ask()
-    with pytest.raises(exception.MaxWaitingRequests):
+    with pytest.raises(MaxWaitingRequests):
         ask()
     assert ask(project_id='another')['position'] == 2
 
@@ -442,10 +445,12 @@ class TestLimits:
         assert refusal.value.field == 'latest_start_date'
 
 
-def test_the_order_is_kept_over_a_restart(world, conf, full, ask):
+def test_the_order_is_kept_over_a_restart(
+    world, conf, requests, full, ask
+):
     made = [ask(priority=each) for each in (NORMAL, HIGH, NORMAL)]
-    before = world.manager.lease_requests.list(None)
-    requests = world.begin(conf).lease_requests
+    before = requests.list(None)
+    requests = looped.of(world.begin(conf), manager.LeaseRequests)
     assert requests.list(None) == before
     end(world, *full)
     requests.step()
@@ -464,13 +469,13 @@ def test_two_managers_book_once(world, conf, requests, full, ask):
     end(world, *full)
     barrier = threading.Barrier(2)
 
-    def run(manager):
+    def run(requests):
         barrier.wait()
-        manager.lease_requests.step()
+        requests.step()
 
     threads = [
         threading.Thread(target=run, args=[each])
-        for each in (world.manager, other)
+        for each in (requests, looped.of(other, manager.LeaseRequests))
     ]
     for thread in threads:
         thread.start()
@@ -562,17 +567,16 @@ class TestFlexible:
         self, world, ask, monkeypatch
     ):
         low = ask(flexible=True, priority=LOW)
-        found = world.ledger.flexible_requests
+        run = world.ledger.run
 
-        def flexible_requests():
-            requests = found()
-            monkeypatch.undo()
-            world.leases.delete(low['lease_id'], None)
-            return requests
+        def run_and_delete(query, *args, **kwargs):
+            found = run(query, *args, **kwargs)
+            if query is models.flexible:
+                monkeypatch.undo()
+                world.leases.delete(low['lease_id'], None)
+            return found
 
-        monkeypatch.setattr(
-            world.ledger, 'flexible_requests', flexible_requests
-        )
+        monkeypatch.setattr(world.ledger, 'run', run_and_delete)
         assert ask(latest=100, priority=HIGH)['status'] == 'WAITING'
 
     @pytest.mark.parametrize('values', [
@@ -712,7 +716,7 @@ class TestFlexible:
                 flexible=draw.random() < 0.7,
             )
             requests.step()
-            for each in world.ledger.lease_requests(None):
+            for each in world.ledger.run(models.list_, None):
                 if each.lease_id is None:
                     assert each.id not in booked
                     continue
@@ -768,7 +772,7 @@ def _step_as_expected(world, requests):
         for lease in world.ledger.leases()
     ]
     kept, expected = [], {}
-    for each in world.ledger.waiting_requests():
+    for each in world.ledger.run(models.waiting):
         size = each.reservations[0]['min']
         start = next(
             (
@@ -860,3 +864,16 @@ def test_each_change_of_a_lease_request_is_notified(
         ('request.lapse', first['id'], 'LAPSED'),
         ('request.book', third['id'], 'BOOKED'),
     ]
+
+
+def test_a_request_that_waits_in_vain_is_refused_once(
+    world, ask, whole, conf
+):
+    world.create(whole(2, 2), start=0, end=DAY)
+    ask(whole(2, 3), start=0, latest=HOUR, duration=2 * HOUR)
+    world.clock.now += 2 * HOUR
+    other = world.another(conf)
+    for manager_ in (world.manager, other):
+        looped.of(manager_, manager.LeaseRequests).step()
+        measure(world, 60, manager_)
+    assert report(world)[HOST,]['refused'] == 2 * 2

@@ -18,14 +18,12 @@ project, and rests for most of the time.
 from collections import Counter
 from collections.abc import Callable
 from collections.abc import Iterable
-from collections.abc import Mapping
 from collections.abc import Sequence
 from collections.abc import Set
 import contextlib
 import dataclasses
 import functools
 import itertools
-from typing import Any
 import uuid
 
 from oslo_log import log
@@ -33,36 +31,40 @@ from oslo_log import log
 from blazar_sched.domain import exception
 from blazar_sched.domain import lease as lease_rules
 from blazar_sched.domain import plural
-from blazar_sched.domain import states
 from blazar_sched.domain.allocation import Allocation
 from blazar_sched.domain.lease import Lease
-from blazar_sched.domain.lease_request import LeaseRequest
-from blazar_sched.domain.lease_request import next_number
+from blazar_sched.domain.notification import Notification
+from blazar_sched.parts.request import models
+from blazar_sched.parts.request import placing
+from blazar_sched.parts.request.lease_request import BOOKED
+from blazar_sched.parts.request.lease_request import CANCELLED
+from blazar_sched.parts.request.lease_request import LAPSED
+from blazar_sched.parts.request.lease_request import LeaseRequest
+from blazar_sched.parts.request.lease_request import next_number
+from blazar_sched.parts.request.lease_request import PRIORITIES
+from blazar_sched.parts.request.placing import RequestedLease
+from blazar_sched.parts.request.search import Moment
+from blazar_sched.parts.request.search import RequestSearch
 from blazar_sched.placing import lease_placing
-from blazar_sched.placing import lease_request
-from blazar_sched.placing.lease_request import RequestedLease
 from blazar_sched.placing.window_search import Budget
 from blazar_sched.replica import record
 from blazar_sched.replica import state
 from blazar_sched.service import loop
 from blazar_sched.service.booking import idempotency
 from blazar_sched.service.booking.booking import Bookings
-from blazar_sched.service.booking.request_search import Moment
-from blazar_sched.service.booking.request_search import RequestSearch
 from blazar_sched.service.booking.search import Booking
 from blazar_sched.service.booking.search import check_on_hosts
 from blazar_sched.service.booking.search import SECONDS
 from blazar_sched.service.booking.search import WindowSearch
-from blazar_sched.service.bus import notifier
-from blazar_sched.service.bus.notifier import REQUEST_BOOK
-from blazar_sched.service.bus.notifier import REQUEST_CREATE
-from blazar_sched.service.bus.notifier import REQUEST_DELETE
-from blazar_sched.service.bus.notifier import REQUEST_LAPSE
-from blazar_sched.service.bus.notifier import REQUEST_MOVE
+from blazar_sched.service.bus import payload
+from blazar_sched.service.bus.calls import Values
 from blazar_sched.service.enforcement.base import LeaseChange
 from blazar_sched.service.ledger.reader import Reader
 from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.ledger.tx import Tx
+from blazar_sched.service.manager import paging
+from blazar_sched.service.manager.manager import Manager
+from blazar_sched.service.manager.running import Running
 from blazar_sched.service.metrics import Metrics
 
 LOG = log.getLogger(__name__)
@@ -76,14 +78,18 @@ MAX_START_RANGE = 366 * 86400
 # The namespace of the ids that follow from idempotency keys.
 _NAMESPACE = uuid.UUID('3b0c5a52-6d2e-4c7b-9a0e-5f2a1c4d7e90')
 
+# A lease request waits; is a lease now; its lease was moved; has waited too
+# long; was cancelled.
+NOTIFICATIONS = CREATE, BOOK, MOVE, LAPSE, DELETE = (
+    'request.create', 'request.book', 'request.move', 'request.lapse',
+    'request.delete',
+)
 # The notification that a request waits no more, by its status.
-_ENDED = {
-    states.REQUEST_BOOKED: REQUEST_BOOK,
-    states.REQUEST_LAPSED: REQUEST_LAPSE,
-    states.REQUEST_CANCELLED: REQUEST_DELETE,
-}
+_ENDED = {BOOKED: BOOK, LAPSED: LAPSE, CANCELLED: DELETE}
 
-_Shown = dict[str, Any]
+
+class MaxWaitingRequests(exception.LimitExceeded):
+    """The project would have too many waiting lease requests."""
 
 
 class LeaseRequests(loop.Looped):
@@ -114,9 +120,7 @@ class LeaseRequests(loop.Looped):
         self._waiting = loop.Objects[LeaseRequest]('lease requests', metrics)
         self._loop = loop.Loop('lease requests', self.step)
 
-    def create(
-        self, values: Mapping[str, Any], key: str | None = None
-    ) -> _Shown:
+    def create(self, values: Values, key: str | None = None) -> Values:
         """Create a lease request, and book its lease if there is room.
 
         :param key: the idempotency key of the request, unique in its project
@@ -147,16 +151,14 @@ class LeaseRequests(loop.Looped):
 
     def get(
         self, request_id: str, project_id: str | None, anew: bool = True
-    ) -> _Shown:
+    ) -> Values:
         """Return a lease request, with the start that it may expect.
 
         :param anew: whether to search although there is an estimate
         :raises LeaseRequestNotFound: if the project has no such request
         """
-        found: LeaseRequest = self._ledger.lease_request(
-            request_id, project_id
-        )
-        waiting = self._ledger.waiting_requests()
+        found = self._ledger.run(models.get, request_id, project_id)
+        waiting = self._ledger.run(models.waiting)
         now = self._bookings.now()
         if not found.is_waiting:
             return {**_shown(found, waiting), 'estimate': None}
@@ -174,12 +176,12 @@ class LeaseRequests(loop.Looped):
             'estimate': self._requests.last_estimate(found),
         }
 
-    def list(self, project_id: str | None) -> list[_Shown]:
+    def list(self, project_id: str | None) -> list[Values]:
         """Return the lease requests of a project, or all, by id."""
-        waiting = self._ledger.waiting_requests()
+        waiting = self._ledger.run(models.waiting)
         return [
             _shown(each, waiting)
-            for each in self._ledger.lease_requests(project_id)
+            for each in self._ledger.run(models.list_, project_id)
         ]
 
     def cancel(self, request_id: str, project_id: str | None) -> None:
@@ -191,14 +193,14 @@ class LeaseRequests(loop.Looped):
         now = self._bookings.now()
 
         def work(tx: Tx) -> None:
-            request = tx.lease_request(request_id, project_id)
+            request = tx.run(models.get, request_id, project_id)
             if not request.is_waiting:
                 raise exception.InvalidStatus(
                     f'a lease request that is {request.status} cannot be '
                     'cancelled',
                     field='status',
                 )
-            _ended(tx, request, states.REQUEST_CANCELLED, now)
+            _ended(tx, request, CANCELLED, now)
 
         self._ledger.write(work)
         self.search_again()
@@ -210,7 +212,7 @@ class LeaseRequests(loop.Looped):
         before the loop has rested.
         """
         now = self._bookings.now()
-        waiting = self._ledger.waiting_requests()
+        waiting = self._ledger.run(models.waiting)
         late = [each for each in waiting if each.wait_until <= now]
         self._late.each(
             ((each.id, each) for each in late),
@@ -251,7 +253,7 @@ class LeaseRequests(loop.Looped):
         check_on_hosts(last)
         project = self._enforcement.project(self._ledger, new.project_id)
         for each in self._requests.requested_leases(
-            self._ledger.waiting_requests(new.project_id), now
+            self._ledger.run(models.waiting, new.project_id), now
         ):
             project.add(each.lease, {})
         try:
@@ -266,11 +268,9 @@ class LeaseRequests(loop.Looped):
             e.field = e.kwargs['field'] = 'latest_start_date'
             raise
         suitable = self._ledger.read_replica(
-            lambda replica: lease_request.suitable_hosts(replica, last)
+            lambda replica: placing.suitable_hosts(replica, last)
         )
-        lacking = lease_request.lacking(
-            suitable, self._conf.overcommit_reservations
-        )
+        lacking = placing.lacking(suitable, self._conf.overcommit_reservations)
         if lacking is not None:
             raise exception.NotEnoughHostsAvailable(
                 lacking, field='reservations'
@@ -286,26 +286,26 @@ class LeaseRequests(loop.Looped):
             return made, False
         most = self._conf.max_waiting_requests
         by_turns = self._conf.requests_by_turns
-        waiting = tx.waiting_requests(None if by_turns else new.project_id)
+        waiting = tx.run(models.waiting, None if by_turns else new.project_id)
         own = [r for r in waiting if r.project_id == new.project_id]
         if len(own) >= most:
-            raise exception.MaxWaitingRequests(
+            raise MaxWaitingRequests(
                 f'{plural.counted(most, "lease request")} of a project may '
                 'wait at most',
                 field='wait_until',
             )
         new = dataclasses.replace(new, number=next_number(
-            new, waiting, tx.last_request_number(), by_turns
+            new, waiting, tx.run(models.last_number), by_turns
         ))
-        tx.put_lease_request(new)
-        notifier.lease_request(tx, REQUEST_CREATE, new)
+        tx.run(models.put, new)
+        _notify(tx, CREATE, new)
         return new, True
 
     def _lapse(self, late: LeaseRequest, now: int) -> None:
         def work(tx: Tx) -> bool:
-            request = tx.lease_request(late.id, None)
+            request = tx.run(models.get, late.id, None)
             if request.is_waiting:
-                _ended(tx, request, states.REQUEST_LAPSED, now)
+                _ended(tx, request, LAPSED, now)
             return request.is_waiting
 
         if self._ledger.write(work):
@@ -318,7 +318,7 @@ class LeaseRequests(loop.Looped):
         The loop books the lease if the search takes too long.
         """
         waiting = [
-            each for each in self._ledger.waiting_requests()
+            each for each in self._ledger.run(models.waiting)
             if each.turn < request.turn
         ]
         budget, left = self._search.budget(), len(waiting) + 1
@@ -439,7 +439,7 @@ class LeaseRequests(loop.Looped):
                 replica, requested, movable
             )
         )
-        waiting = self._ledger.waiting_requests()
+        waiting = self._ledger.run(models.waiting)
         for count in range(1, min(len(movable), MAX_MOVED_LEASES) + 1):
             if budget.is_spent:
                 break
@@ -525,7 +525,7 @@ class LeaseRequests(loop.Looped):
         lease whose owner has given it a window of its own.
         """
         found = []
-        for each in source.flexible_requests():
+        for each in source.run(models.flexible):
             if each.priority >= request.priority:
                 continue
             # Outside a commit, the lease may have been deleted meanwhile.
@@ -567,7 +567,7 @@ class LeaseRequests(loop.Looped):
         if not self._put(tx, requested, seen, lambda tx: starts[0], now):
             return False
         for each, before, at in zip(moving, held, starts[1:], strict=True):
-            notifier.lease_request(tx, REQUEST_MOVE, each.request)
+            _notify(tx, MOVE, each.request)
             self._move(tx, each.lease, before, at, now)
         return True
 
@@ -610,10 +610,10 @@ class LeaseRequests(loop.Looped):
         :returns: False if the request cannot be booked now: it waits no more,
             another request has come ahead of it, or there is no room
         """
-        request = tx.lease_request(requested.request.id, None)
+        request = tx.run(models.get, requested.request.id, None)
         if not request.is_waiting or any(
             each.turn < request.turn and each.id not in seen
-            for each in tx.waiting_requests()
+            for each in tx.run(models.waiting)
         ):
             return False
         start = booking(tx)
@@ -623,13 +623,11 @@ class LeaseRequests(loop.Looped):
             tx, self._requests.lease(request, start, now), now,
             asked_at=request.created_at,
         )
-        _ended(tx, request, states.REQUEST_BOOKED, now, lease.id)
+        _ended(tx, request, BOOKED, now, lease.id)
         return True
 
 
-def _new(
-    values: Mapping[str, Any], key: str | None, now: int
-) -> LeaseRequest:
+def _new(values: Values, key: str | None, now: int) -> LeaseRequest:
     """Return a new request; the id follows from the idempotency key, if any.
     """
     id_ = idempotency.new_id(_NAMESPACE, values['project_id'], key)
@@ -648,8 +646,8 @@ def _made(source: Reader, new: LeaseRequest) -> LeaseRequest | None:
     :raises IdempotencyKeyReused: if the key was used for another request
     """
     try:
-        made: LeaseRequest = source.lease_request(new.id, None)
-    except exception.LeaseRequestNotFound:
+        made = source.run(models.get, new.id, None)
+    except models.LeaseRequestNotFound:
         return None
     idempotency.require_same(made.digest, new.digest)
     return made
@@ -674,15 +672,58 @@ def _ended(
     ended = dataclasses.replace(
         request, status=status, lease_id=lease_id, updated_at=now
     )
-    tx.put_lease_request(ended)
-    notifier.lease_request(tx, _ENDED[status], ended)
+    tx.run(models.put, ended)
+    _notify(tx, _ENDED[status], ended)
 
 
-def _shown(
-    request: LeaseRequest, waiting: Iterable[LeaseRequest]
-) -> _Shown:
+def _shown(request: LeaseRequest, waiting: Iterable[LeaseRequest]) -> Values:
     """Return a request with its position, from 1, among those that wait."""
     position = None
     if request.is_waiting:
         position = 1 + sum(each.turn < request.turn for each in waiting)
     return {**dataclasses.asdict(request), 'position': position}
+
+
+def _notify(tx: Tx, event_type: str, request: LeaseRequest) -> None:
+    """Notify of a lease request; the type is from above."""
+    tx.notifications.append(Notification(
+        event_type, request.project_id, lambda: _payload(request)
+    ))
+
+
+def _payload(request: LeaseRequest) -> Values:
+    """Return the payload of a notification of a lease request."""
+    return {
+        'request_id': request.id,
+        'name': request.name,
+        'user_id': request.user_id,
+        'project_id': request.project_id,
+        'start_date': payload.date(request.start),
+        'latest_start_date': payload.date(request.latest_start),
+        'duration': request.duration,
+        'wait_until': payload.date(request.wait_until),
+        'priority': PRIORITIES[request.priority],
+        'status': request.status,
+        'lease_id': request.lease_id,
+    }
+
+
+def start(manager: Manager) -> Running:
+    """Answer the calls for lease requests, and book their leases."""
+    requests = LeaseRequests(
+        manager.bookings, manager.search, manager.monotonic, manager.metrics
+    )
+
+    def create(values: Values, idempotency_key: str | None = None) -> Values:
+        manager.flavors.learn(values['reservations'])
+        return requests.create(values, idempotency_key)
+
+    return Running(
+        {
+            'create_lease_request': create,
+            'list_lease_requests': paging.owned(requests.list),
+            'get_lease_request': requests.get,
+            'cancel_lease_request': requests.cancel,
+        },
+        (requests,),
+    )

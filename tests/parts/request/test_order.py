@@ -4,8 +4,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blazar_sched.domain.lease_request import LeaseRequest
-from blazar_sched.domain.lease_request import next_number
+from blazar_sched.parts.request.lease_request import LeaseRequest
+from blazar_sched.parts.request.lease_request import next_number
 
 PROJECTS = 'abc'
 

@@ -9,13 +9,13 @@ import dataclasses
 
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.lease import Lease
-from blazar_sched.domain.lease_request import LeaseRequest
-from blazar_sched.domain.lease_request import Starts
-from blazar_sched.domain.lease_request import starts_outside
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.window import Window
+from blazar_sched.parts.request.lease_request import LeaseRequest
+from blazar_sched.parts.request.lease_request import starts_outside
 from blazar_sched.placing import host_selection
 from blazar_sched.placing.options import Options
+from blazar_sched.placing.window_search import Starts
 from blazar_sched.replica import state
 from blazar_sched.replica.catalog import Candidates
 

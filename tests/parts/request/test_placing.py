@@ -6,7 +6,7 @@ import pytest
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.inventory import Inventory
 from blazar_sched.domain.window import Window
-from blazar_sched.placing.lease_request import lacking
+from blazar_sched.parts.request.placing import lacking
 from tests.unit.placing.placements import make_lease
 
 # Two hosts of 4 vCPUs, which Nova may allocate twice.

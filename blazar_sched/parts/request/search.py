@@ -10,17 +10,20 @@ from oslo_log import log
 
 from blazar_sched.domain import exception
 from blazar_sched.domain.lease import Lease
-from blazar_sched.domain.lease_request import LeaseRequest
-from blazar_sched.domain.lease_request import Starts
-from blazar_sched.placing import lease_request
-from blazar_sched.placing.lease_request import RequestedLease
+from blazar_sched.parts.request import placing
+from blazar_sched.parts.request.lease_request import LeaseRequest
+from blazar_sched.parts.request.placing import RequestedLease
 from blazar_sched.placing.window_search import Budget
+from blazar_sched.placing.window_search import Starts
 from blazar_sched.replica import state
 from blazar_sched.service.booking import draft
 from blazar_sched.service.booking.booking import Bookings
+from blazar_sched.service.booking.lease_search import first_window
+from blazar_sched.service.booking.search import check_on_hosts
 from blazar_sched.service.booking.search import DEFAULT_RANGE
 from blazar_sched.service.booking.search import WindowSearch
 from blazar_sched.service.ledger.at_one_revision import Query
+from blazar_sched.service.ledger.at_one_revision import ReplicaReader
 
 LOG = log.getLogger(__name__)
 
@@ -59,14 +62,21 @@ class RequestSearch:
         :param ahead: the requests ahead in the windows that they keep free
         :param within: the range of the starts
         """
-        options = self._bookings.writer.options
-        return self._search.first_of(
-            requested.lease,
-            lambda replica: lease_request.starts(
-                replica, requested, ahead, within, options
-            ),
-            now,
-        )
+        writer = self._bookings.writer
+        check_on_hosts(requested.lease)
+
+        def search(reader: ReplicaReader) -> int | None:
+            for starts in reader(lambda replica: placing.starts(
+                replica, requested, ahead, within, writer.options
+            )):
+                window = first_window(
+                    writer, requested.lease, starts, now, reader
+                )
+                if window is not None:
+                    return window.start
+            return None
+
+        return search
 
     def competing(
         self,
@@ -75,7 +85,7 @@ class RequestSearch:
         others: Iterable[RequestedLease],
     ) -> list[RequestedLease]:
         """Return the other requests whose leases may use the same hosts."""
-        return lease_request.competing(
+        return placing.competing(
             replica, requested.lease, others, self._bookings.writer.options
         )
 

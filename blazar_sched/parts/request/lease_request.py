@@ -10,14 +10,15 @@ import dataclasses
 from typing import Any
 
 from blazar_sched.domain import exception
-from blazar_sched.domain import states
 from blazar_sched.domain.window import Window
+from blazar_sched.placing.window_search import Starts
 
 # The priorities from the lowest to the highest.
 PRIORITIES = LOW, NORMAL, HIGH = ('low', 'normal', 'high')
 
-# The first and the last start of a range of starts.
-Starts = tuple[int, int]
+STATUSES = WAITING, BOOKED, LAPSED, CANCELLED = (
+    'WAITING', 'BOOKED', 'LAPSED', 'CANCELLED',
+)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -45,14 +46,14 @@ class LeaseRequest:
     digest: str
     flexible: bool = False
     number: int = 0
-    status: str = states.REQUEST_WAITING
+    status: str = WAITING
     lease_id: str | None = None
     created_at: int | None = None
     updated_at: int | None = None
 
     @property
     def is_waiting(self) -> bool:
-        return self.status == states.REQUEST_WAITING
+        return self.status == WAITING
 
     @property
     def turn(self) -> tuple[int, int, int, str]:
