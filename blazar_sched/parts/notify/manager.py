@@ -9,10 +9,8 @@ series. A manager that is killed leaves a claim that expires: another manager
 goes on then, and repeats what the first has sent since its claim.
 """
 
-from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Mapping
-from concurrent import futures
 import dataclasses
 from email import headerregistry
 from email import utils
@@ -23,7 +21,6 @@ from typing import Any
 import uuid
 
 import futurist
-from oslo_config import cfg
 from oslo_log import log
 
 from blazar_sched.conf import email as email_conf
@@ -41,7 +38,6 @@ from blazar_sched.service import loop
 from blazar_sched.service.bus import notifier
 from blazar_sched.service.clients import mail
 from blazar_sched.service.clients import receiver
-from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.tx import Tx
 from blazar_sched.service.manager import paging
 from blazar_sched.service.manager.manager import Manager
@@ -90,29 +86,19 @@ class MaxWebhooks(exception.LimitExceeded):
 class Webhooks(loop.Looped):
     """The operations on webhooks, and the loop that sends notifications.
 
-    :param clock: returns the time in epoch seconds
-    :param monotonic: returns monotonic seconds
-    :param pool: the executor of the requests; by default threads
     :raises ValueError: if an allowed network is none
     """
 
-    def __init__(
-        self,
-        conf: cfg.ConfigOpts,
-        ledger: Ledger,
-        clock: Callable[[], float],
-        monotonic: Callable[[], float],
-        pool: futures.Executor | None = None,
-    ) -> None:
-        self._all = conf
-        self._conf = conf[webhook_conf.GROUP]
+    def __init__(self, manager: Manager) -> None:
+        self._all = manager.conf
+        self._conf = manager.conf[webhook_conf.GROUP]
         self._allowed = [
             ipaddress.ip_network(each) for each in self._conf.allowed_networks
         ]
-        self._ledger = ledger
-        self._clock = clock
-        self._monotonic = monotonic
-        self._pool = pool or futurist.ThreadPoolExecutor(WORKERS)
+        self._ledger = manager.ledger
+        self._clock = manager.clock
+        self._monotonic = manager.monotonic
+        self._pool = manager.pool or futurist.ThreadPoolExecutor(WORKERS)
         # The projects to whose webhooks this manager is sending.
         self._busy: set[str] = set()
         self._loop = loop.Loop('webhooks', self.step)
@@ -378,10 +364,7 @@ def _pause(answer: receiver.Answer, now: int) -> int:
 
 def start(manager: Manager) -> Running:
     """Answer the calls for webhooks, and send what waits for webhooks."""
-    webhooks = Webhooks(
-        manager.conf, manager.ledger, manager.clock, manager.monotonic,
-        manager.pool,
-    )
+    webhooks = Webhooks(manager)
     return Running({
         'create_webhook': webhooks.create,
         'list_webhooks': paging.owned(webhooks.list),
