@@ -44,6 +44,7 @@ def test_each_table_has_a_bound(store):
     assert sum(map(len, groups)) == len(named)
 
 
+@tables.EVERY
 def test_the_page_names_each_table():
     section = PAGE.read_text().split('What bounds each table\n', 1)[1]
     first_column = re.findall(r'^   \* - (.*(?:\n       .*)*)$', section, re.M)

@@ -50,6 +50,7 @@ def exported():
     return names
 
 
+@tables.EVERY
 @pytest.mark.parametrize('expression', [*of_dashboard(), *of_alerts()])
 def test_each_metric_and_label_of_an_expression_is_exported(expression):
     names = NAME.findall(expression)
