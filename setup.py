@@ -83,8 +83,7 @@ def extensions(required: bool) -> list[Extension]:
             Extension(module, sources, extra_compile_args=optimization)
             for module, sources in COMPILED_MODULES.items()
         ],
-        build_dir='build',
-        compiler_directives=DIRECTIVES,
+        build_dir='build', compiler_directives=DIRECTIVES,
         include_path=['cython_src'],
     )
     # Not all versions of Cython keep what an Extension was made with here.

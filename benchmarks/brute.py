@@ -64,9 +64,7 @@ class NumpyFlat(Columns):
 
     name = 'numpy flat'
 
-    def fits(
-        self, start: int, end: int, amounts: Sequence[int]
-    ) -> np.ndarray:
+    def fits(self, start: int, end: int, amounts: Sequence[int]) -> np.ndarray:
         overlapping = (self.starts < end) & (self.ends > start)
         return self.fits_beside(np.flatnonzero(overlapping), amounts)
 

@@ -94,9 +94,7 @@ def _replace(
     alive: list[str] = []
     for done in range(0, total, BATCH):
         count = min(BATCH, total - done)
-        alive += subject.add_all(
-            workload.additions(hosts, seed + done, count)
-        )
+        alive += subject.add_all(workload.additions(hosts, seed + done, count))
         if len(alive) > total // ALIVE:
             subject.remove_all(_draw(chance, alive, count))
         # Or else work might be put off until after the measurement.

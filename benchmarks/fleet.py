@@ -205,9 +205,7 @@ def run(say: Callable[[str], None]) -> Iterator[Result]:
             ledger.close()
 
 
-def _played(
-    ledger: Ledger, say: Callable[[str], None]
-) -> Iterator[Result]:
+def _played(ledger: Ledger, say: Callable[[str], None]) -> Iterator[Result]:
     ledger.commit(_hosts)
     manager = _Manager(ledger)
     fleet = _Fleet(manager)

@@ -76,9 +76,7 @@ class Bus:
     def __init__(self, manager: Manager) -> None:
         self._manager = manager
 
-    def call(
-        self, ctxt: Mapping[str, Any], method: str, **kwargs: Any
-    ) -> Any:
+    def call(self, ctxt: Mapping[str, Any], method: str, **kwargs: Any) -> Any:
         try:
             answer = getattr(self._manager.endpoint, method)(
                 {}, **json.loads(json.dumps(kwargs))
@@ -111,9 +109,7 @@ class World:
             pool=futurist.SynchronousExecutor(),
         )
         self.ids: Ids = {'host': str(leases), 'free': names[-1]}
-        self._client = loopback.client(
-            deploy.deploy(conf, Bus(self.manager))
-        )
+        self._client = loopback.client(deploy.deploy(conf, Bus(self.manager)))
         self.manager.ledger.warm()
 
     def ask(
@@ -146,9 +142,7 @@ class World:
                 each._step()
 
 
-def _fill(
-    url: str, hosts: list[tuple[str, str]], leases: int
-) -> None:
+def _fill(url: str, hosts: list[tuple[str, str]], leases: int) -> None:
     """Write hosts, and active leases of the first of the hosts."""
     engine = sa.create_engine(url)
     window = {'start': workload.NOW - DAY, 'end': workload.NOW + 30 * DAY}
@@ -222,9 +216,7 @@ def largest_series(
     name: str = 'hourly', first: float = HOUR
 ) -> dict[str, Any]:
     """Return the body of a series with the most occurrences."""
-    start = datetime.datetime.fromtimestamp(
-        workload.NOW + first, datetime.UTC
-    )
+    start = datetime.datetime.fromtimestamp(workload.NOW + first, datetime.UTC)
     return {
         'name': name, 'rrule': 'FREQ=HOURLY', 'time_zone': 'UTC',
         'start': start.strftime('%Y-%m-%dT%H:%M'), 'duration': '10m',
@@ -241,9 +233,7 @@ def _maintenance(world: World) -> dict[str, Any]:
 
 def _many_on_host(world: World, first: float = 60 * DAY) -> None:
     """Create leases to come that are all on one host, and may leave it."""
-    requirement = json.dumps(
-        ['==', '$hypervisor_hostname', world.ids['free']]
-    )
+    requirement = json.dumps(['==', '$hypervisor_hostname', world.ids['free']])
     body = largest_series('on one host', first)
     body['rrule'] += f';COUNT={LEASES_ON_HOST}'
     body['reservations'][0]['resource_properties'] = requirement
@@ -330,8 +320,7 @@ def _changes(
 ) -> Work:
     noun = route.split('/')[2]
     return Work(
-        lambda world: world.ask(route, body, **{key: world.ids[noun]}),
-        prepare,
+        lambda world: world.ask(route, body, **{key: world.ids[noun]}), prepare
     )
 
 
@@ -458,7 +447,7 @@ ROUTES: dict[str, Work] = {
         offer_id=world.ids['offers'],
     )),
     'DELETE /v1/offers/{offer_id}': Work(lambda world: world.ask(
-        'DELETE /v1/offers/{offer_id}', offer_id=world.ids['offers'],
+        'DELETE /v1/offers/{offer_id}', offer_id=world.ids['offers']
     )),
 }
 

@@ -127,9 +127,7 @@ class Judge:
     def _far(self, duration: int, after: int) -> Gathering:
         times, free = self.oracle.startable(duration, after)
         best = int(free[times < after + 250 * workload.DAY].max())
-        return Gathering(
-            min(best + 1, len(self.plan.hosts)), duration, after
-        )
+        return Gathering(min(best + 1, len(self.plan.hosts)), duration, after)
 
 
 def _check_fits(

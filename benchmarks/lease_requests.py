@@ -55,9 +55,7 @@ def run(
             manager.ledger.close()
 
 
-def _measured(
-    manager: Manager, hosts: int, budget: float
-) -> Iterator[Result]:
+def _measured(manager: Manager, hosts: int, budget: float) -> Iterator[Result]:
     looks = offers.time_looks(manager)
     requests = looped.of(manager, LeaseRequests)
     # The first one loads the replica.

@@ -50,9 +50,7 @@ BY_CLIENTS = 'create a lease, 24 clients over REST'
 LIST = 'list 10,000 leases over REST'
 
 TARGETS = [
-    Target(
-        CREATE_IN_LARGE, SERVICE, against=(CREATE, SERVICE), ratio=1 / 1.5
-    ),
+    Target(CREATE_IN_LARGE, SERVICE, against=(CREATE, SERVICE), ratio=1 / 1.5),
     Target(BY_CLIENTS, SERVICE, against=(BY_CLIENTS, BARE), ratio=1 / 4),
     Target(LIST, SERVICE, at_most=1),
 ]
@@ -149,8 +147,7 @@ class _ByQueries:
         self.engine = sa.create_engine(url)
 
     def __call__(
-        self, replica: Any, lease: Lease, window: Window,
-        **unused: Any,
+        self, replica: Any, lease: Lease, window: Window, **unused: Any
     ) -> dict[str, list[Allocation]]:
         (reservation,) = lease.reservations
         held = models.Allocation
@@ -188,9 +185,7 @@ def _by_clients(url: str, budget: float) -> Iterator[Result]:
     bare = _rate(lambda: _bare(engine), budget)
     alone = _rate(lambda: _bare(engine), budget, clients=1)
     engine.dispose()
-    yield Result(
-        BY_CLIENTS, SERVICE, 1 / rest, note=f'{rest:.0f} a second'
-    )
+    yield Result(BY_CLIENTS, SERVICE, 1 / rest, note=f'{rest:.0f} a second')
     yield Result(
         BY_CLIENTS, BARE, 1 / bare,
         note=f'{bare:.0f} a second, {alone:.0f} by one client',
@@ -247,8 +242,7 @@ def create_lease(base: str, start: float, end: float) -> None:
 def post(url: str, body: dict[str, Any], version: str = '1.0') -> Any:
     """Return the body of the response to a request."""
     request = urllib.request.Request(
-        url,
-        json.dumps(body).encode(),
+        url, json.dumps(body).encode(),
         {
             'Content-Type': 'application/json',
             'X-Auth-Token': 'user:measured',

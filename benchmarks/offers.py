@@ -218,18 +218,14 @@ def _over_rest(url: str, budget: float) -> Iterator[Result]:
         yield from told(HOLD, client('hold'))
         yield from told(ALONE, client('create'))
         for name in SEARCHES:
-            yield from told(
-                MEANWHILE.format(name), client('meanwhile', name)
-            )
+            yield from told(MEANWHILE.format(name), client('meanwhile', name))
     finally:
         service.stop()
 
 
 def told(work: str, seconds: Sequence[float]) -> Iterator[Result]:
     for name, share in ((work, 0.5), (LATE.format(work), 0.99)):
-        yield Result(
-            name, REST, percentile(seconds, share), runs=len(seconds)
-        )
+        yield Result(name, REST, percentile(seconds, share), runs=len(seconds))
 
 
 # In the process of a client

@@ -63,9 +63,7 @@ class NumpySteps:
         behind = np.append(self.keys, len(plan.hosts) * self.span)[idle + 1]
         self.idle_until = behind - self.idle_rows * self.span
 
-    def fits(
-        self, start: int, end: int, amounts: Sequence[int]
-    ) -> np.ndarray:
+    def fits(self, start: int, end: int, amounts: Sequence[int]) -> np.ndarray:
         first = np.searchsorted(self.keys, self.bases + start, 'right') - 1
         behind = np.searchsorted(self.keys, self.bases + end, 'left')
         counts = behind - first
@@ -102,9 +100,7 @@ class Ncls(brute.Columns):
         super().build(plan)
         self.list = ncls.NCLS(plan.starts, plan.ends, np.arange(len(plan)))
 
-    def fits(
-        self, start: int, end: int, amounts: Sequence[int]
-    ) -> np.ndarray:
+    def fits(self, start: int, end: int, amounts: Sequence[int]) -> np.ndarray:
         window = np.array([start]), np.array([end]), np.array([0])
         _, overlapping = self.list.all_overlaps_both(*window)
         return self.fits_beside(overlapping, amounts)
@@ -131,14 +127,10 @@ class _Steps:
         """Take so much more over a window."""
         raise NotImplementedError
 
-    def fits(
-        self, start: int, end: int, amounts: Sequence[int]
-    ) -> list[bool]:
+    def fits(self, start: int, end: int, amounts: Sequence[int]) -> list[bool]:
         asked = [(i, amount) for i, amount in enumerate(amounts) if amount]
         answers = []
-        for timeline, capacity in zip(
-            self.hosts, self.capacity, strict=True
-        ):
+        for timeline, capacity in zip(self.hosts, self.capacity, strict=True):
             limits = [(i, capacity[i] - amount) for i, amount in asked]
             answers.append(self._within(timeline, start, end, limits))
         return answers
@@ -276,9 +268,7 @@ class IntervalTrees:
             allocations[row].append(self.interval(start, end, (own, taken)))
         self.trees = [intervaltree.IntervalTree(own) for own in allocations]
 
-    def fits(
-        self, start: int, end: int, amounts: Sequence[int]
-    ) -> list[bool]:
+    def fits(self, start: int, end: int, amounts: Sequence[int]) -> list[bool]:
         asked = [(i, amount) for i, amount in enumerate(amounts) if amount]
         answers = []
         for tree, capacity in zip(self.trees, self.capacity, strict=True):

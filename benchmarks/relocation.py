@@ -221,9 +221,7 @@ def _policy(cloud: Cloud, policy: str) -> Iterator[None]:
         cloud.replica.settings = before
 
 
-def _headroom(
-    cloud: Cloud, name: str, budget: float
-) -> Result:
+def _headroom(cloud: Cloud, name: str, budget: float) -> Result:
     def paths() -> Paths:
         request = read_once(
             cloud.request(scheduler.UNBOUNDED), cloud.replica, cloud.now,
@@ -242,11 +240,8 @@ def _headroom(
 
 
 def _compared(
-    what: str,
-    shown: str,
-    calls: dict[str, Callable[[Any], float]],
-    asked: Callable[[], Any],
-    budget: float,
+    what: str, shown: str, calls: dict[str, Callable[[Any], float]],
+    asked: Callable[[], Any], budget: float,
 ) -> Iterator[Result]:
     """Measure two calls in pairs, and compare the second with the first.
 
@@ -264,9 +259,7 @@ def _compared(
         for name in list(calls)[::1 if turn % 2 else -1]:
             took[name].append(calls[name](one))
     for name, seconds in took.items():
-        yield Result(
-            what, name, statistics.median(seconds), runs=len(seconds)
-        )
+        yield Result(what, name, statistics.median(seconds), runs=len(seconds))
     pairs = list(zip(took[base], took[other], strict=True))
     if shown == MORE:
         value = statistics.median(b - a for a, b in pairs)
@@ -306,8 +299,7 @@ def _instance(
 def _hosts(count: int) -> Iterator[Host]:
     for n in range(count):
         yield Host(
-            database.host_uuid(n), '', f'compute-{n:06d}',
-            inventory=_INVENTORY,
+            database.host_uuid(n), '', f'compute-{n:06d}', inventory=_INVENTORY
         )
 
 
@@ -327,8 +319,7 @@ def _records(budget: float) -> Iterator[Result]:
         )))
         memory[stays] = sum(replica.indexes.main.memory().values())
     yield Result(
-        MEMORY, f'{BY_PATH}, beyond none', (memory[3] - memory[0]) / count,
-        'B',
+        MEMORY, f'{BY_PATH}, beyond none', (memory[3] - memory[0]) / count, 'B'
     )
     replica = state.Replica(accounting.SchedulerAccounting, relocating=True)
     replica.load(1, map(record.encode, _hosts(hosts)))
@@ -430,9 +421,7 @@ def _leases(size: int, budget: float) -> Iterator[Result]:
             finally:
                 manager.ledger.close()
         text = REFUSE if subject == 'refused' else CREATE
-        yield Result(
-            text.format(size), subject, spent.median, runs=spent.runs
-        )
+        yield Result(text.format(size), subject, spent.median, runs=spent.runs)
 
 
 def _manager(url: str, size: int, instances: Sequence[int]) -> Manager:

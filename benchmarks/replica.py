@@ -168,9 +168,7 @@ def _told(
     yield Result(PEAK.format(work), subject, told['peak'], 'B')
 
 
-def _child(
-    *arguments: str, answer: Ledger | None = None
-) -> dict[str, Any]:
+def _child(*arguments: str, answer: Ledger | None = None) -> dict[str, Any]:
     """Run one of the works below in a process; return what it tells.
 
     :param answer: what its questions are answered from

@@ -127,16 +127,13 @@ def comparison(old: Sequence[Result], new: Sequence[Result]) -> table.Table:
         ratios = to_the_index(was, key), to_the_index(now, key)
         change = ratios[1] / ratios[0] if all(ratios) else None
         shown.add_row(
-            own.work if first else '', own.subject,
-            figure(before[key]), figure(own), *map(times, ratios),
-            times(change), end_section=last,
+            own.work if first else '', own.subject, figure(before[key]),
+            figure(own), *map(times, ratios), times(change), end_section=last,
         )
     return shown
 
 
-def _by_work(
-    results: Iterable[Result]
-) -> Iterator[tuple[Result, bool, bool]]:
+def _by_work(results: Iterable[Result]) -> Iterator[tuple[Result, bool, bool]]:
     """Yield results of one work together, and whether first or last of it."""
     works: dict[str, list[Result]] = {}
     for own in results:

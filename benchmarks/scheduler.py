@@ -132,9 +132,7 @@ TARGETS = [
         for sight in (FRESH, AGAIN)
     ),
     *(
-        measure.Target(
-            memory(10_000, asked), 'both of ours', at_most=4 << 20
-        )
+        measure.Target(memory(10_000, asked), 'both of ours', at_most=4 << 20)
         for asked in (UNBOUNDED, BOUNDED, BOUND)
     ),
 ]
@@ -185,10 +183,7 @@ class Cloud:
     """
 
     def __init__(
-        self,
-        hosts: int,
-        seed: int = 1,
-        relocating: bool = False,
+        self, hosts: int, seed: int = 1, relocating: bool = False,
         devices: int = DEVICES,
     ) -> None:
         self._devices = devices
@@ -197,9 +192,7 @@ class Cloud:
         self.now = process.now()
         self.uuids = [self.new_uuid() for _ in range(hosts)]
         self.reservation_id = self.new_uuid()
-        self._rack = aggregate.Aggregate(
-            name='rack', metadata={'rack': '7'}
-        )
+        self._rack = aggregate.Aggregate(name='rack', metadata={'rack': '7'})
         # As Blazar keeps its hosts: those of the reservation, and the rest.
         self._pools = [
             aggregate.Aggregate(
@@ -245,20 +238,17 @@ class Cloud:
             for n in range(self.random.randint(1, DEVICES // 2))
         }
         return request_spec.RequestSpec(
-            instance_uuid=self.new_uuid(),
-            project_id=PROJECT,
+            instance_uuid=self.new_uuid(), project_id=PROJECT,
             flavor=flavor.Flavor(
                 vcpus=held[inventory.VCPU],
                 memory_mb=held[inventory.MEMORY_MB],
-                root_gb=held[inventory.DISK_GB],
-                ephemeral_gb=0, swap=0,
+                root_gb=held[inventory.DISK_GB], ephemeral_gb=0, swap=0,
                 extra_specs={
                     WITH_DEVICES: devices,
                     PREEMPTIBLE: {'blazar:preemptible': 'true'},
                 }.get(asked, {}),
             ),
-            is_bfv=False,
-            scheduler_hints=hints[asked],
+            is_bfv=False, scheduler_hints=hints[asked],
         )
 
     def new_uuid(self) -> str:
@@ -292,8 +282,8 @@ class Cloud:
         for number, each in enumerate(self.uuids):
             if number % 10 == 0:
                 yield self.allocated(
-                    each, self.reservation_id, self.now - HOUR,
-                    window.FOREVER, amounts_of(MAX_PARTS),
+                    each, self.reservation_id, self.now - HOUR, window.FOREVER,
+                    amounts_of(MAX_PARTS),
                 )
             for k in range(ALLOCATIONS):
                 start = self.now + HOUR + k * step + randrange(step // 2)
@@ -350,16 +340,15 @@ def _compute_node(node_uuid: str, name: str, used: dict[str, int]) -> Any:
     disk_gb = CAPACITY[inventory.DISK_GB]
     ram_mb = CAPACITY[inventory.MEMORY_MB]
     return compute_node.ComputeNode(
-        uuid=node_uuid, host=name, hypervisor_hostname=name,
-        updated_at=None, vcpus=CAPACITY[inventory.VCPU],
-        vcpus_used=used[inventory.VCPU], memory_mb=ram_mb,
-        memory_mb_used=used[inventory.MEMORY_MB],
+        uuid=node_uuid, host=name, hypervisor_hostname=name, updated_at=None,
+        vcpus=CAPACITY[inventory.VCPU], vcpus_used=used[inventory.VCPU],
+        memory_mb=ram_mb, memory_mb_used=used[inventory.MEMORY_MB],
         free_ram_mb=ram_mb - used[inventory.MEMORY_MB], local_gb=disk_gb,
         local_gb_used=used[inventory.DISK_GB],
         free_disk_gb=disk_gb - used[inventory.DISK_GB],
-        disk_available_least=None, numa_topology=None,
-        pci_device_pools=None, host_ip=None, hypervisor_type='QEMU',
-        hypervisor_version=8_000_000, cpu_info='', supported_hv_specs=[],
+        disk_available_least=None, numa_topology=None, pci_device_pools=None,
+        host_ip=None, hypervisor_type='QEMU', hypervisor_version=8_000_000,
+        cpu_info='', supported_hv_specs=[],
         stats={'num_instances': '0', 'io_workload': '0'}, metrics='[]',
         cpu_allocation_ratio=1.0, ram_allocation_ratio=1.0,
         disk_allocation_ratio=1.0,
@@ -435,11 +424,7 @@ def _weighers() -> dict[str, Call]:
 
 
 def _measured(
-    kind: str,
-    calls: dict[str, Call],
-    cloud: Cloud,
-    size: int,
-    asked: str,
+    kind: str, calls: dict[str, Call], cloud: Cloud, size: int, asked: str,
     budget: float,
 ) -> Iterator[measure.Result]:
     """Measure the calls in turns, so that a slow minute is everybody's."""
@@ -464,8 +449,8 @@ def _measured(
                     took['settle', sight, name].append(settling)
     for (what, sight, name), seconds in took.items():
         yield measure.Result(
-            work(what, size, sight, asked), name,
-            statistics.median(seconds), runs=len(seconds),
+            work(what, size, sight, asked), name, statistics.median(seconds),
+            runs=len(seconds),
         )
 
 

@@ -52,8 +52,8 @@ TARGETS = [
     *_beside(FROM_NOW, {'numpy CSR': 1000, 'intervaltree': 20000}),
     *_beside(ANY_WINDOW, {'numpy CSR': 80, 'intervaltree': 2000}),
     *_beside(
-        ANY_WINDOW,
-        {'numpy CSR': 6, 'bisect lists': 18, 'intervaltree': 200}, ROWS_ONLY,
+        ANY_WINDOW, {'numpy CSR': 6, 'bisect lists': 18, 'intervaltree': 200},
+        ROWS_ONLY,
     ),
     *_beside(NEAR, {'numpy flat': 300}),
     *_beside(FAR, {'numpy flat': 10}),

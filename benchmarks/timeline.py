@@ -101,9 +101,7 @@ def _in_manager(
             raise WrongAnswer(f'{len(found["timeline"]["rows"])} rows: {name}')
         cmd_service.spare_collections()
         looks.clear()
-        spent = timed(
-            [functools.partial(manager.timeline.get, query)], budget
-        )
+        spent = timed([functools.partial(manager.timeline.get, query)], budget)
         yield Result(name, MANAGER, spent.median, runs=spent.runs)
         yield Result(name, LOOK, max(looks), runs=len(looks))
         if name == BY_RACK:

@@ -115,8 +115,7 @@ class Workload:
         """Return the workload with these allocations as well."""
         _, _, rows, _, starts, ends, amounts = zip(*additions, strict=True)
         return Workload(
-            self.hosts, self.capacity,
-            self.ids + [a.id for a in additions],
+            self.hosts, self.capacity, self.ids + [a.id for a in additions],
             self.owners + [a.owner for a in additions],
             np.append(self.rows, rows), np.append(self.starts, starts),
             np.append(self.ends, ends), np.vstack([self.amounts, amounts]),
@@ -152,8 +151,8 @@ def make(hosts: int, allocations: int, seed: int) -> Workload:
     owners = uuids(random, count // 4 + 1)
     return Workload(
         [f'compute-{row:06d}' for row in range(hosts)], capacity, ids,
-        [owner for owner in owners for _ in range(4)][:count],
-        rows, starts, starts + durations, amounts, whole,
+        [owner for owner in owners for _ in range(4)][:count], rows, starts,
+        starts + durations, amounts, whole,
     )
 
 
@@ -234,7 +233,7 @@ def additions(
     flavors = random.integers(0, len(FLAVORS), count).tolist()
     return [
         Addition(
-            new, new, row, hosts[row], start, start + span, FLAVORS[flavor],
+            new, new, row, hosts[row], start, start + span, FLAVORS[flavor]
         )
         for new, row, start, span, flavor in zip(
             uuids(random, count), rows, starts,

@@ -16,15 +16,12 @@ def main() -> int:
         description='Demonstrate a lease with Nova in one process.',
     )
     parser.add_argument(
-        '--keep',
-        action='store_true',
+        '--keep', action='store_true',
         help='keep the service running after the demo, with a few leases, '
         'and print the address of its web page',
     )
     parser.add_argument(
-        '--port',
-        type=int,
-        default=0,
+        '--port', type=int, default=0,
         help='port of the reservation API on 127.0.0.1 (default: a free port)',
     )
     args = parser.parse_args()

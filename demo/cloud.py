@@ -80,9 +80,7 @@ PAUSE = 0.05
 # Each probe takes Nova as much processor time as a part of the action itself.
 SERVER_PAUSE = 0.5
 # The events of such notifications; a shutdown is a part of other actions.
-_ENDED = re.compile(
-    r'(compute_task|instance)\.(?!shutdown).*\.(end|error)'
-)
+_ENDED = re.compile(r'(compute_task|instance)\.(?!shutdown).*\.(end|error)')
 
 
 class Timeout(Exception):
@@ -93,8 +91,7 @@ T = TypeVar('T')
 
 
 def wait_for(
-    what: str,
-    probe: Callable[[], T | None],
+    what: str, probe: Callable[[], T | None],
     pause: Callable[[], object] = lambda: time.sleep(PAUSE),
 ) -> T:
     """Return the result of `probe` as soon as the result is true.
@@ -202,9 +199,7 @@ class _Ended(collections.defaultdict[str, notifications._Sub]):
             self._more.wait_for(lambda: self.count > count, SERVER_PAUSE)
 
 
-def _drop_exchanges(
-    manager: impl_fake.FakeExchangeManager, kept: str
-) -> None:
+def _drop_exchanges(manager: impl_fake.FakeExchangeManager, kept: str) -> None:
     """Drop all exchanges of the process but one."""
     exchanges = manager._exchanges
     for name in exchanges.keys() - {kept}:
@@ -361,11 +356,8 @@ class Cloud:
     """
 
     def __init__(
-        self,
-        hosts: Sequence[str],
-        vcpus: int = 8,
-        memory_mb: int = 16384 + 512,
-        disk_gb: int = 1000,
+        self, hosts: Sequence[str], vcpus: int = 8,
+        memory_mb: int = 16384 + 512, disk_gb: int = 1000,
         options: Mapping[str, Any] | None = None,
         settings: Mapping[str, Mapping[str, Any]] | None = None,
         hooks: bool = False,
@@ -490,12 +482,8 @@ class Cloud:
         return inventories
 
     def flavor(
-        self,
-        vcpus: int = 1,
-        memory_mb: int = 512,
-        disk_gb: int = 1,
-        extra_specs: Mapping[str, str] | None = None,
-        name: str | None = None,
+        self, vcpus: int = 1, memory_mb: int = 512, disk_gb: int = 1,
+        extra_specs: Mapping[str, str] | None = None, name: str | None = None,
     ) -> str:
         """Create a flavor and return its id."""
         flavor_id: str = self.api.post_flavor(
@@ -515,11 +503,8 @@ class Cloud:
         return flavor_id
 
     def boot(
-        self,
-        flavor_id: str,
-        hints: Mapping[str, Any] | None = None,
-        name: str | None = None,
-        project_id: str | None = None,
+        self, flavor_id: str, hints: Mapping[str, Any] | None = None,
+        name: str | None = None, project_id: str | None = None,
         **parameters: Any,
     ) -> Server:
         """Boot a server and return the server once it is ACTIVE or ERROR.
@@ -527,19 +512,14 @@ class Cloud:
         :param parameters: API parameters, such as ``host`` or ``metadata``
         """
         [server] = self.boot_many(
-            1, flavor_id, hints, name=name, project_id=project_id,
-            **parameters,
+            1, flavor_id, hints, name=name, project_id=project_id, **parameters
         )
         return server
 
     def boot_many(
-        self,
-        count: int,
-        flavor_id: str,
-        hints: Mapping[str, Any] | None = None,
-        name: str | None = None,
-        project_id: str | None = None,
-        min_count: int | None = None,
+        self, count: int, flavor_id: str,
+        hints: Mapping[str, Any] | None = None, name: str | None = None,
+        project_id: str | None = None, min_count: int | None = None,
         **parameters: Any,
     ) -> list[Server]:
         """Boot `count` servers in one request; return the settled servers."""

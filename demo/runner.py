@@ -126,8 +126,7 @@ def _service(cloud: Cloud, port: int) -> Iterator[int]:
         conf.set_override('unbounded', 'forever', 'manager')
         conf.set_override('enabled_filters', [], 'enforcement')
         service = assembly.start_all(
-            conf,
-            Nova(_adapter(cloud, 'compute')),
+            conf, Nova(_adapter(cloud, 'compute')),
             Placement(_adapter(cloud, 'placement')),
         )
         try:

@@ -75,11 +75,8 @@ class Scenario:
     """
 
     def __init__(
-        self,
-        cloud: Cloud,
-        api: Mapping[str, adapter.Adapter],
-        say: Callable[[str], None],
-        waiting: Callable[[str], Any],
+        self, cloud: Cloud, api: Mapping[str, adapter.Adapter],
+        say: Callable[[str], None], waiting: Callable[[str], Any],
     ) -> None:
         self.cloud = cloud
         self.api = api
@@ -154,9 +151,7 @@ class Scenario:
             f'{ALICE} books {RESERVED} whole, for {self.length} s, '
             f'{self.ahead} s from now (lease {self.lease["status"]})'
         )
-        wait_for(
-            'the lease in the scheduler', self._known_to_the_scheduler
-        )
+        wait_for('the lease in the scheduler', self._known_to_the_scheduler)
 
     def _known_to_the_scheduler(self) -> bool:
         replica, _ = process.current()
@@ -219,21 +214,14 @@ class Scenario:
         self.promises['d'] = last.held and not left
 
     def _boot(
-        self,
-        chapter: str,
-        who: str,
-        asked: str,
-        expected: str | None,
-        why: str,
-        hints: Mapping[str, str] | None = None,
+        self, chapter: str, who: str, asked: str, expected: str | None,
+        why: str, hints: Mapping[str, str] | None = None,
         on: str | None = None,
     ) -> Placement:
         wanted = {} if on is None else {'host': on}
         note = Placement(chapter, who, asked, expected, why)
         note.start = int(time.time())
-        server = self.cloud.boot(
-            self.flavor, hints, project_id=who, **wanted
-        )
+        server = self.cloud.boot(self.flavor, hints, project_id=who, **wanted)
         if server['status'] == 'ACTIVE':
             note.host = host_of(server)
         self.placements.append(note)

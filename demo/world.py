@@ -41,9 +41,7 @@ LEASES: tuple[tuple[str, str, dict[str, Any], float, float], ...] = (
 
 
 def fill(
-    cloud: Cloud,
-    api: Mapping[str, adapter.Adapter],
-    flavor: str,
+    cloud: Cloud, api: Mapping[str, adapter.Adapter], flavor: str,
     say: Callable[[str], None],
 ) -> None:
     """Add hosts, leases and a held offer, and servers that declare an end.
@@ -71,7 +69,5 @@ def fill(
         'three servers are there')
 
 
-def _post(
-    client: adapter.Adapter, path: str, body: Mapping[str, Any]
-) -> None:
+def _post(client: adapter.Adapter, path: str, body: Mapping[str, Any]) -> None:
     client.post(path, json=body, headers=_VERSION)

@@ -27,10 +27,8 @@ def nova(url, topic):
     conf.set_override('transport_url', url)
     conf.set_override('control_exchange', 'nova')
     notifier = oslo_messaging.Notifier(
-        oslo_messaging.get_notification_transport(conf),
-        'nova-compute:a',
-        driver='messagingv2',
-        topics=[topic],
+        oslo_messaging.get_notification_transport(conf), 'nova-compute:a',
+        driver='messagingv2', topics=[topic],
     )
 
     def notify(event_type, payload, priority='info'):

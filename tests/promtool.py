@@ -13,10 +13,8 @@ import pytest
 
 
 def check(
-    folder: pathlib.Path,
-    rules: pathlib.Path,
-    series: Mapping[str, Sequence[str]],
-    expected: Sequence[Mapping[str, Any]],
+    folder: pathlib.Path, rules: pathlib.Path,
+    series: Mapping[str, Sequence[str]], expected: Sequence[Mapping[str, Any]],
 ) -> None:
     """Assert by promtool what queries return.
 

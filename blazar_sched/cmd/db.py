@@ -93,16 +93,12 @@ def _open(args: argparse.Namespace) -> 'Ledger':
 
 def _add_before(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        '--before',
-        type=_day,
-        required=True,
-        metavar='DATE',
+        '--before', type=_day, required=True, metavar='DATE',
         help='delete the leases that ended before this day, YYYY-MM-DD, in '
         'UTC; the day must not be in the future',
     )
     parser.add_argument(
-        '--dry-run',
-        action='store_true',
+        '--dry-run', action='store_true',
         help='only print what would be deleted',
     )
 
@@ -150,7 +146,6 @@ _ACTIONS = {
     'purge': Action(
         'delete what was over before a date: leases, lease requests, series '
         'and maintenances',
-        _purge,
-        _add_before,
+        _purge, _add_before,
     ),
 }

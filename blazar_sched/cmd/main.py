@@ -56,8 +56,7 @@ def parser(asked: str | None = None) -> argparse.ArgumentParser:
         prog='blazar-sched', description='Reservation service for Nova.'
     )
     top.add_argument(
-        '--version',
-        action='version',
+        '--version', action='version',
         version=f'%(prog)s {importlib.metadata.version("blazar-sched")}',
     )
     service.add_arguments(top)

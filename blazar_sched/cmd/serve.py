@@ -22,9 +22,7 @@ def run(args: argparse.Namespace) -> int:
     return service.run(args, _start)
 
 
-def _start(
-    conf: cfg.ConfigOpts, metrics: 'Metrics'
-) -> 'assembly.Service':
+def _start(conf: cfg.ConfigOpts, metrics: 'Metrics') -> 'assembly.Service':
     from blazar_sched.service import assembly
 
     # By default oslo.messaging would use a RabbitMQ on this machine.

@@ -64,11 +64,8 @@ class _KeepOption(argparse.Action):
     """An action that keeps options as given: oslo.config needs their order."""
 
     def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        values: str | Sequence[str] | None,
-        option_string: str | None = None,
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace,
+        values: str | Sequence[str] | None, option_string: str | None = None,
     ) -> None:
         namespace.config = [*namespace.config, option_string, values]
 
@@ -90,12 +87,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ),
     ):
         parser.add_argument(
-            option,
-            action=_KeepOption,
-            dest='config',
-            default=argparse.SUPPRESS,
-            metavar=metavar,
-            help=text,
+            option, action=_KeepOption, dest='config',
+            default=argparse.SUPPRESS, metavar=metavar, help=text,
         )
 
 
@@ -137,9 +130,7 @@ class _Signals:
         self._caught.put(number)
 
     def end(
-        self,
-        reload: Callable[[], object],
-        timeout: float = math.inf,
+        self, reload: Callable[[], object], timeout: float = math.inf,
         each_second: Callable[[], object] = lambda: None,
     ) -> bool:
         """Wait until the process is to end; return whether it is to end.
@@ -236,18 +227,14 @@ def run(args: argparse.Namespace, start: Callable[..., Part]) -> int:
         LOG.info('Started')
         spare_collections()
         tell_systemd('READY=1')
-        signals.end(
-            reload, each_second=functools.partial(_watchdog, part)
-        )
+        signals.end(reload, each_second=functools.partial(_watchdog, part))
         LOG.info('Stopping')
         part.stop()
     _exit()
 
 
 def _start(
-    start: Callable[[], Part],
-    reload: Callable[[], object],
-    signals: _Signals,
+    start: Callable[[], Part], reload: Callable[[], object], signals: _Signals
 ) -> Part | None:
     """Start the part once the database allows it; None if told to end before.
 

@@ -36,9 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     check = actions.add_parser('check', help=text, description=text)
     service.add_arguments(check)
     check.add_argument(
-        '--nova-config-file',
-        action='append',
-        metavar='FILE',
+        '--nova-config-file', action='append', metavar='FILE',
         help='configuration file of nova-scheduler (default: '
         '/etc/nova/nova.conf, if it exists)',
     )

@@ -12,10 +12,7 @@ from blazar_sched.cmd import service
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     service.add_arguments(parser)
     parser.add_argument(
-        '--wait',
-        type=float,
-        default=3.0,
-        metavar='SECONDS',
+        '--wait', type=float, default=3.0, metavar='SECONDS',
         help='seconds to wait for responses (default: 3)',
     )
     parser.add_argument(

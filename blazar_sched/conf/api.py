@@ -7,19 +7,16 @@ GROUP = 'api'
 
 opts = [
     cfg.HostAddressOpt(
-        'host',
-        default='127.0.0.1',
+        'host', default='127.0.0.1',
         help='IP address or host name on which the REST API listens.',
     ),
     cfg.PortOpt(
-        'port',
-        default=1234,
+        'port', default=1234,
         help='TCP port on which the REST API listens. 0 lets the operating '
         'system choose a free port.',
     ),
     cfg.StrOpt(
-        'auth_strategy',
-        default='keystone',
+        'auth_strategy', default='keystone',
         choices=[
             (
                 'keystone',
@@ -38,8 +35,7 @@ opts = [
         help='Method by which the API authenticates its callers.',
     ),
     cfg.BoolOpt(
-        'use_trusts',
-        default=True,
+        'use_trusts', default=True,
         help='Whether the service creates a Keystone trust for each new '
         'lease. With a trust, the service can act for the user who created '
         'the lease after the token of that user has expired. This option has '
@@ -47,15 +43,13 @@ opts = [
         'is configured. See also [keystone] trust_roles.',
     ),
     cfg.BoolOpt(
-        'serve_page',
-        default=True,
+        'serve_page', default=True,
         help='Whether the API serves its web page at ``/ui/``. With '
         '``auth_strategy = keystone`` users sign in on the page: the API then '
         'asks the Keystone of [keystone] for their tokens.',
     ),
     cfg.DictOpt(
-        'websso',
-        default={},
+        'websso', default={},
         help='The sign-ins by federation that the web page offers: a label '
         'and the URL of Keystone for each, such as ``University: '
         'https://keystone.example.org/v3/auth/OS-FEDERATION/websso/openid``. '
@@ -64,8 +58,7 @@ opts = [
         'of keystone.conf.',
     ),
     cfg.BoolOpt(
-        'public_products',
-        default=False,
+        'public_products', default=False,
         help='Whether ``/v1/products`` is also answered without a token, with '
         'the products that every project may reserve, and how much of them is '
         'free. Such an answer is kept for 5 seconds, and each API makes at '
@@ -73,34 +66,26 @@ opts = [
         'refused until then.',
     ),
     cfg.IntOpt(
-        'threads',
-        default=16,
-        min=1,
+        'threads', default=16, min=1,
         help='Maximum number of requests that the API processes at the same '
         'time. Further requests wait for a free thread. A quarter of the '
         'threads may be used by requests that wait until a lease has a '
         'status, half of these by requests of one project.',
     ),
     cfg.IntOpt(
-        'max_connections',
-        default=10000,
-        min=1,
+        'max_connections', default=10000, min=1,
         help='Maximum number of open client connections. Further connections '
         'wait until an open connection is closed. Each connection needs a '
         'file descriptor: the API raises the soft limit of its open files '
         'accordingly, as far as the hard limit permits.',
     ),
     cfg.IntOpt(
-        'connection_timeout',
-        default=20,
-        min=1,
+        'connection_timeout', default=20, min=1,
         help='Seconds after which the API closes an idle connection, or a '
         'connection on which a request has begun but is not complete.',
     ),
     cfg.IntOpt(
-        'max_request_body_size',
-        default=114688,
-        min=1024,
+        'max_request_body_size', default=114688, min=1024,
         help='Maximum size of a request body, in bytes. The API rejects '
         'larger bodies.',
     ),

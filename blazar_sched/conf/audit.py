@@ -11,8 +11,7 @@ GROUP = 'audit'
 
 opts = [
     cfg.BoolOpt(
-        'enabled',
-        default=False,
+        'enabled', default=False,
         help='Whether the API sends two events of the CADF standard about '
         'each request with a valid token, before and after the request, by '
         'the audit middleware of keystonemiddleware: who has requested what, '
@@ -26,8 +25,7 @@ opts = [
         'of this package is used.',
     ),
     cfg.ListOpt(
-        'ignore_req_list',
-        default=[],
+        'ignore_req_list', default=[],
         help='HTTP methods whose requests are not audited, such as GET,HEAD. '
         'By default all requests are audited.',
     ),

@@ -16,9 +16,7 @@ def options(**defaults: Any) -> list[cfg.Opt]:
     ]
     # Set on the options, not on the configuration, so that samples show the
     # defaults.
-    cfg.set_defaults(
-        opts, valid_interfaces=['internal', 'public'], **defaults
-    )
+    cfg.set_defaults(opts, valid_interfaces=['internal', 'public'], **defaults)
     return opts
 
 

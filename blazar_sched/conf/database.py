@@ -15,9 +15,7 @@ POOL = {
 
 opts = [
     cfg.StrOpt(
-        'connection',
-        default='sqlite:///blazar-sched.sqlite',
-        secret=True,
+        'connection', default='sqlite:///blazar-sched.sqlite', secret=True,
         help="""
 URL of the database of the ledger, in the format of SQLAlchemy.
 
@@ -28,9 +26,7 @@ names no driver uses the driver that is installed.
 """,
     ),
     cfg.IntOpt(
-        'max_retries',
-        default=MAX_RETRIES,
-        min=-1,
+        'max_retries', default=MAX_RETRIES, min=-1,
         help=f"""
 Maximum number of retries of a transaction that the database does not do now.
 

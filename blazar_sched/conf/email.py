@@ -11,19 +11,13 @@ opts = [
         help='Host name or IP address of the SMTP server. If it is not set, '
         'the API rejects reservations with ``before_end`` set to ``email``.',
     ),
-    cfg.PortOpt(
-        'smtp_port',
-        default=25,
-        help='TCP port of the SMTP server.',
-    ),
+    cfg.PortOpt('smtp_port', default=25, help='TCP port of the SMTP server.'),
     cfg.StrOpt(
-        'from_address',
-        default='blazar-sched@localhost',
+        'from_address', default='blazar-sched@localhost',
         help='Sender address of the e-mail messages.',
     ),
     cfg.BoolOpt(
-        'starttls',
-        default=False,
+        'starttls', default=False,
         help='Whether the connection to the SMTP server must use STARTTLS. If '
         'so, the server certificate must be valid for ``smtp_host`` and be '
         'signed by a CA that this machine trusts.',
@@ -35,16 +29,12 @@ opts = [
         'password is sent unencrypted.',
     ),
     cfg.StrOpt(
-        'password',
-        default='',
-        secret=True,
+        'password', default='', secret=True,
         help='Password for the login to the SMTP server. Only used if '
         '``username`` is set.',
     ),
     cfg.FloatOpt(
-        'timeout',
-        default=10.0,
-        min=0.1,
+        'timeout', default=10.0, min=0.1,
         help='Seconds to wait for each response of the SMTP server. If none '
         'arrives, the event is retried; see [manager] event_max_retries.',
     ),

@@ -36,9 +36,7 @@ class _ByResourceClass(types.Dict):
         super().__init__()
         self._number = number
 
-    def __call__(
-        self, value: str | dict[str, float]
-    ) -> dict[str, float]:
+    def __call__(self, value: str | dict[str, float]) -> dict[str, float]:
         if isinstance(value, dict):
             return value
         numbers: dict[str, float] = {}
@@ -72,10 +70,7 @@ def _weight(text: str) -> float:
 
 def _resources(name: str, of: str) -> cfg.Opt:
     return cfg.Opt(
-        name,
-        type=_ByResourceClass(_amount),
-        default={},
-        mutable=True,
+        name, type=_ByResourceClass(_amount), default={}, mutable=True,
         help=f'Maximum amounts that {of} may reserve, by resource class, '
         'as in ``CUSTOM_GPU:8,VCPU:500``. Instances count with the amounts '
         'of their size or flavor, and a whole host counts with all of its '
@@ -86,17 +81,14 @@ def _resources(name: str, of: str) -> cfg.Opt:
 
 def _exempt(prefix: str, filter_: str) -> cfg.ListOpt:
     return cfg.ListOpt(
-        f'{prefix}_exempt_project_ids',
-        default=[],
-        mutable=True,
+        f'{prefix}_exempt_project_ids', default=[], mutable=True,
         help=f'IDs of the projects that are exempt from {filter_}.',
     )
 
 
 opts = [
     cfg.ListOpt(
-        'enabled_filters',
-        default=['MaxHorizonFilter', 'MaxResourcesFilter'],
+        'enabled_filters', default=['MaxHorizonFilter', 'MaxResourcesFilter'],
         help='Enforcement filters that every new and every updated lease must '
         'pass, in the order of their application. The filters of this '
         'package are MaxLeaseDurationFilter, MaxHorizonFilter, '
@@ -107,8 +99,7 @@ opts = [
         'is enabled.',
     ),
     cfg.ListOpt(
-        'approval_filters',
-        default=[],
+        'approval_filters', default=[],
         help='Those of ``enabled_filters`` whose limits an administrator can '
         'lift for a single lease. The room of a lease that such a filter '
         'refuses can be held as an offer, within ``[manager] '
@@ -117,9 +108,7 @@ opts = [
         'are applied after the others. ExternalServiceFilter cannot be named.',
     ),
     cfg.IntOpt(
-        'unified_limits_interval',
-        default=0,
-        min=0,
+        'unified_limits_interval', default=0, min=0,
         help='Seconds between two looks at the unified limits of Keystone, '
         'which apply in place of the options of the filters; 0 does without '
         'them. A limit has the name of the option, such as '
@@ -135,10 +124,7 @@ opts = [
     ),
     _exempt('max_lease_duration', 'MaxLeaseDurationFilter'),
     cfg.IntOpt(
-        'min_start_lead',
-        default=0,
-        min=0,
-        mutable=True,
+        'min_start_lead', default=0, min=0, mutable=True,
         help='Minimum time from now to the start of a new lease, in seconds. '
         'The lease of a lease request or of a held offer may start that long '
         'after the request was made or the offer was held. Used by '
@@ -198,9 +184,7 @@ opts = [
         50,
     ),
     cfg.Opt(
-        'resource_weights',
-        type=_ByResourceClass(_weight),
-        default={},
+        'resource_weights', type=_ByResourceClass(_weight), default={},
         mutable=True,
         help='Weight of a unit of each resource class, as in '
         '``CUSTOM_GPU:10,VCPU:0.1``. The weight of a lease is the sum of its '
@@ -226,10 +210,7 @@ opts = [
         'end. Used by MaxResourcesFilter.',
     ),
     cfg.IntOpt(
-        'max_weight_hours_days',
-        default=0,
-        min=0,
-        mutable=True,
+        'max_weight_hours_days', default=0, min=0, mutable=True,
         help='Days for which the hours that were reserved count in '
         '``max_weight_hours_per_project``, to the second, beside the '
         'hours to come: a budget over a sliding window, for which the part '
@@ -238,28 +219,22 @@ opts = [
     ),
     _exempt('max_resources', 'MaxResourcesFilter'),
     cfg.URIOpt(
-        'external_service_base_endpoint',
-        schemes=['http', 'https'],
+        'external_service_base_endpoint', schemes=['http', 'https'],
         help='Base URL of the external service that ExternalServiceFilter '
         'calls, at the paths /check-create, /check-update and /on-end.',
     ),
     cfg.BoolOpt(
-        'external_service_commits',
-        default=False,
+        'external_service_commits', default=False,
         help='Whether the external service is also called at the paths '
         '/create and /update, after a lease was created or updated.',
     ),
     cfg.StrOpt(
-        'external_service_token',
-        default='',
-        secret=True,
+        'external_service_token', default='', secret=True,
         help='Token that is sent to the external service in the header '
         'X-Auth-Token.',
     ),
     cfg.StrOpt(
-        'external_service_bearer_token',
-        default='',
-        secret=True,
+        'external_service_bearer_token', default='', secret=True,
         help='Token that is sent to the external service as a bearer token, '
         'in the header Authorization. It is not sent if '
         '``external_service_token`` is set.',

@@ -38,8 +38,7 @@ def _read(fields: dict[str, Any]) -> GroupLimit:
 
 
 opt = cfg.MultiOpt(
-    'group_limit',
-    item_type=JsonObjects('group limit', _SCHEMA, _read),
+    'group_limit', item_type=JsonObjects('group limit', _SCHEMA, _read),
     default=[],
     help='Limit on what all leases together may reserve on a group of hosts '
     'at the same time, such as the power of a rack or licences: a JSON object '

@@ -27,9 +27,7 @@ class JsonObjects(types.MultiString):
     """
 
     def __init__(
-        self,
-        noun: str,
-        schema: dict[str, Any],
+        self, noun: str, schema: dict[str, Any],
         read: Callable[[dict[str, Any]], object],
     ) -> None:
         super().__init__()
@@ -59,9 +57,7 @@ class JsonObjects(types.MultiString):
                 )
             return self._read(fields)
         except (ValueError, exception.InvalidInput) as e:
-            raise ValueError(
-                f'{value[:200]!r} is no {self._noun}: {e}'
-            ) from e
+            raise ValueError(f'{value[:200]!r} is no {self._noun}: {e}') from e
 
 
 def _number(text: str) -> float:

@@ -15,8 +15,7 @@ GROUP = 'keystone'
 # The URL of Keystone in the catalog may have no version.
 opts = [
     cfg.ListOpt(
-        'trust_roles',
-        default=['member', 'reader'],
+        'trust_roles', default=['member', 'reader'],
         help='Roles that the creator of a lease delegates to the service by a '
         'trust, which lasts as long as the lease. Of these roles, the trust '
         'includes those that the creator has in the project. If the creator '

@@ -21,34 +21,24 @@ vacating = ('live-migrate', 'shelve', 'delete')
 opts = [
     *relocation.opts,
     cfg.FloatOpt(
-        'relocation_interval',
-        default=5.0,
-        min=0.1,
-        mutable=True,
+        'relocation_interval', default=5.0, min=0.1, mutable=True,
         help='Seconds between two looks for instances that have to be moved, '
         'or that need a relocation path.',
     ),
     cfg.FloatOpt(
-        'maintenance_interval',
-        default=10.0,
-        min=0.1,
-        mutable=True,
+        'maintenance_interval', default=10.0, min=0.1, mutable=True,
         help='Seconds between two looks for hosts that will be closed soon, '
         'or are closed, to vacate them. See also ``vacate_lead_time``.',
     ),
     cfg.IntOpt(
-        'minutes_before_end_lease',
-        default=60,
-        min=0,
-        mutable=True,
+        'minutes_before_end_lease', default=60, min=0, mutable=True,
         help='Minutes from the before_end_lease event of a lease to the end '
         'of the lease, if the client gives no time for the event. The event '
         'of a lease that is not longer than this is in the middle of the '
         'lease. 0 disables the event.',
     ),
     cfg.StrOpt(
-        'before_end',
-        default='',
+        'before_end', default='',
         help='Action of the before_end_lease event for reservations of hosts '
         'or instances whose ``before_end`` is ``default``: ``snapshot``, '
         '``email`` or ``webhook``; empty means no action. Other packages can '
@@ -57,9 +47,7 @@ opts = [
         '[webhook].',
     ),
     cfg.IntOpt(
-        'event_max_workers',
-        default=64,
-        min=1,
+        'event_max_workers', default=64, min=1,
         help='Maximum number of events that a manager executes at the same '
         'time. Raise this value if many leases start or end at the same '
         'time: an event that waits for a response of Nova or Placement '
@@ -68,11 +56,7 @@ opts = [
         'worker threads, a quarter of this number.',
     ),
     cfg.IntOpt(
-        'event_max_retries',
-        default=30,
-        min=0,
-        max=50,
-        mutable=True,
+        'event_max_retries', default=30, min=0, max=50, mutable=True,
         help='Limit of the retries of an event that another service refuses, '
         'in units of ``event_retry_interval``: the event is retried until the '
         'pauses between its attempts add up to this number times '
@@ -84,39 +68,27 @@ opts = [
         'disables retries.',
     ),
     cfg.FloatOpt(
-        'event_retry_interval',
-        default=10.0,
-        min=0.1,
-        mutable=True,
+        'event_retry_interval', default=10.0, min=0.1, mutable=True,
         help='Maximum number of seconds between two attempts of an event that '
         'another service refuses. The first retry follows within a second; '
         'each further pause is twice as long as the one before, up to this '
         'value. See also ``event_max_retries``.',
     ),
     cfg.FloatOpt(
-        'start_retry_interval',
-        default=300.0,
-        min=1.0,
-        mutable=True,
+        'start_retry_interval', default=300.0, min=1.0, mutable=True,
         help='Seconds between two attempts of a start_lease event whose '
         'retries were exhausted although the lease is active, for example '
         'because Nova refused to enlarge a reservation. The '
         'event is retried until it succeeds or the lease ends.',
     ),
     cfg.FloatOpt(
-        'event_poll_interval',
-        default=0.5,
-        min=0.1,
-        mutable=True,
+        'event_poll_interval', default=0.5, min=0.1, mutable=True,
         help='Seconds between two queries for events that are due. Events '
         'that the same manager creates or moves do not wait for the next '
         'query.',
     ),
     cfg.FloatOpt(
-        'clock_tolerance',
-        default=5.0,
-        min=1.0,
-        mutable=True,
+        'clock_tolerance', default=5.0, min=1.0, mutable=True,
         help='Maximum difference between the clock of a manager and the clock '
         'of the database, in seconds. The clock of the database determines '
         'which events are due. A manager with a larger difference logs an '
@@ -124,19 +96,14 @@ opts = [
         'limit.',
     ),
     cfg.IntOpt(
-        'event_claim_seconds',
-        default=30,
-        min=1,
+        'event_claim_seconds', default=30, min=1,
         help='Seconds that a claim of a manager on an event lasts unless '
         'renewed. If a manager stops renewing its claims, other managers '
         'take over its events after this time. A manager renews its claims '
         'every third of this time. Set the same value for all managers.',
     ),
     cfg.IntOpt(
-        'server_delete_timeout',
-        default=600,
-        min=1,
-        mutable=True,
+        'server_delete_timeout', default=600, min=1, mutable=True,
         help='Seconds that an event waits for Nova: the end_lease event for '
         'the deletion of the servers of the lease, including images of them '
         'if requested, and the start_lease event of an instance:lifetime '
@@ -144,29 +111,20 @@ opts = [
         'fails, and the lease is in status ERROR.',
     ),
     cfg.FloatOpt(
-        'sync_interval',
-        default=10.0,
-        min=0.1,
-        mutable=True,
+        'sync_interval', default=10.0, min=0.1, mutable=True,
         help='Seconds between two synchronizations of all servers with Nova. '
         'With ``enable_notification_monitor`` an interval of some minutes is '
         'sufficient: servers that Nova sends notifications about are '
         'synchronized within seconds.',
     ),
     cfg.FloatOpt(
-        'flavor_sync_interval',
-        default=30.0,
-        min=1.0,
-        mutable=True,
+        'flavor_sync_interval', default=30.0, min=1.0, mutable=True,
         help='Seconds between two synchronizations of the flavors with Nova. '
         'A new reservation of a flavor uses the properties of the flavor at '
         'the last synchronization.',
     ),
     cfg.IntOpt(
-        'cleaning_time',
-        default=0,
-        min=0,
-        mutable=True,
+        'cleaning_time', default=0, min=0, mutable=True,
         help='Minutes for which a host is kept free between two reservations. '
         'New reservations are not placed on a host within this time before '
         'or after any other known use of the host. Existing leases are not '
@@ -174,11 +132,8 @@ opts = [
         'override this option.',
     ),
     cfg.ListOpt(
-        'cleaning_times',
-        default=[],
-        item_type=types.String(
-            regex=f'^({"|".join(PLACED)})=[0-9]{{1,8}}$'
-        ),
+        'cleaning_times', default=[],
+        item_type=types.String(regex=f'^({"|".join(PLACED)})=[0-9]{{1,8}}$'),
         mutable=True,
         help='Minutes for which a host is kept free between two reservations, '
         'by the type of the reservation, for example '
@@ -187,10 +142,7 @@ opts = [
         f'{", ".join(PLACED)}.',
     ),
     cfg.IntOpt(
-        'vacate_lead_time',
-        default=600,
-        min=0,
-        mutable=True,
+        'vacate_lead_time', default=600, min=0, mutable=True,
         help='Seconds before the start of a lease at which the manager begins '
         'to remove conflicting servers from the hosts of the lease. Such '
         'servers are live-migrated, shelved or deleted before the start; see '
@@ -198,29 +150,22 @@ opts = [
         'deleted, when the lease starts.',
     ),
     cfg.IntOpt(
-        'vacate_notice',
-        default=120,
-        min=0,
-        mutable=True,
+        'vacate_notice', default=120, min=0, mutable=True,
         help='Seconds from the notification about a conflicting server to the '
         'first action on the server. They are part of ``vacate_lead_time``; '
         'at most half of the time that is left until the start of the lease '
         'is used. See also ``vacate_order``.',
     ),
     cfg.ListOpt(
-        'vacate_order',
-        default=['live-migrate', 'shelve', 'delete'],
-        item_type=types.String(choices=vacating),
-        mutable=True,
+        'vacate_order', default=['live-migrate', 'shelve', 'delete'],
+        item_type=types.String(choices=vacating), mutable=True,
         help='Actions by which the manager removes a conflicting server that '
         'is not preemptible from a host, in the order of their application: '
         'the next action is used if an action fails.',
     ),
     cfg.ListOpt(
-        'vacate_preemptible_order',
-        default=['delete'],
-        item_type=types.String(choices=vacating),
-        mutable=True,
+        'vacate_preemptible_order', default=['delete'],
+        item_type=types.String(choices=vacating), mutable=True,
         help='Actions by which the manager removes a conflicting preemptible '
         'server from a host, in the order of their application. The flavor '
         'extra spec ``lifecycle:preempt_policy``, ``shelve`` or ``delete``, '
@@ -228,17 +173,13 @@ opts = [
         'is unshelved when a host has room; see ``restore_interval``.',
     ),
     cfg.IntOpt(
-        'preemption_min_age',
-        default=0,
-        min=0,
-        mutable=True,
+        'preemption_min_age', default=0, min=0, mutable=True,
         help='Age in seconds below which a preemptible server is removed only '
         'if the removal of older preemptible servers is not enough. A window '
         'that needs the whole host removes all of them.',
     ),
     cfg.ListOpt(
-        'preemption_preference',
-        default=[],
+        'preemption_preference', default=[],
         item_type=types.String(
             regex=r'(age|resource:[A-Z][A-Z0-9_]*):(asc|desc)'
         ),
@@ -252,25 +193,19 @@ opts = [
         'last goes first, and among equals the youngest server.',
     ),
     cfg.FloatOpt(
-        'restore_interval',
-        default=60.0,
-        min=1.0,
-        mutable=True,
+        'restore_interval', default=60.0, min=1.0, mutable=True,
         help='Seconds between two attempts to unshelve servers that were '
         'shelved to free the hosts of a lease.',
     ),
     cfg.StrOpt(
-        'lifetime_on_end',
-        default=reservation.DELETE,
-        choices=reservation.LIFETIME_ON_END,
-        mutable=True,
+        'lifetime_on_end', default=reservation.DELETE,
+        choices=reservation.LIFETIME_ON_END, mutable=True,
         help='Action on a server at the end of its declared lifetime, if the '
         'server declares no action: ``delete``; ``shelve``; or ``snapshot``, '
         'which deletes the server after an image of it is complete.',
     ),
     cfg.StrOpt(
-        'default_resource_properties',
-        default='',
+        'default_resource_properties', default='',
         help='Requirement on the hosts of reservations of hosts or instances '
         'that have no ``resource_properties``. The value is JSON, in the '
         'format of ``resource_properties``, with each $ written as $$. Empty '
@@ -278,15 +213,12 @@ opts = [
         'allocations. See also ``retry_without_defaults``.',
     ),
     cfg.BoolOpt(
-        'retry_without_defaults',
-        default=True,
-        mutable=True,
+        'retry_without_defaults', default=True, mutable=True,
         help='Whether a lease for which no hosts are found is placed again '
         'without ``default_resource_properties``.',
     ),
     cfg.BoolOpt(
-        'overcommit_reservations',
-        default=True,
+        'overcommit_reservations', default=True,
         help='Whether reservations of instances can use the allocation ratios '
         'of a host in Placement, and thus reserve more VCPUs, memory and '
         'disk than the host has. If not, the reserved amounts are at most '
@@ -295,49 +227,37 @@ opts = [
         'leases are not changed. Set the same value for all managers.',
     ),
     cfg.StrOpt(
-        'default_hold',
-        default=host.SHARED,
-        choices=host.HOLDS,
+        'default_hold', default=host.SHARED, choices=host.HOLDS,
         help='Hold of a host whose registration does not set ``hold``: '
         'servers outside of reservations can use a ``shared`` host until the '
         'next reservation of the host; they can never use a ``dedicated`` '
         'host.',
     ),
     cfg.StrOpt(
-        'freepool_aggregate_name',
-        default='freepool',
+        'freepool_aggregate_name', default='freepool',
         help='Name of the host aggregate in Nova that contains the dedicated '
         'hosts that no reservation has as whole hosts. The aggregate is '
         'created if it does not exist.',
     ),
     cfg.FloatOpt(
-        'host_sync_interval',
-        default=60.0,
-        min=1.0,
-        mutable=True,
+        'host_sync_interval', default=60.0, min=1.0, mutable=True,
         help='Seconds between two synchronizations of the registered hosts '
         'with Nova and Placement.',
     ),
     cfg.BoolOpt(
-        'enable_polling_monitor',
-        default=True,
-        mutable=True,
+        'enable_polling_monitor', default=True, mutable=True,
         help='Whether the manager regularly queries Nova for failed hosts, '
         'and Neutron for floating IPs that can no longer be reserved. See '
         'also ``polling_interval``.',
     ),
     cfg.FloatOpt(
-        'polling_interval',
-        default=60.0,
-        min=1.0,
-        mutable=True,
+        'polling_interval', default=60.0, min=1.0, mutable=True,
         help='Seconds between two queries for failed hosts and floating IPs, '
         'and between two attempts to replace the lost allocations of '
         'reservations.',
     ),
     cfg.BoolOpt(
-        'enable_notification_monitor',
-        default=False,
+        'enable_notification_monitor', default=False,
         help='Whether the manager listens to notifications of Nova about '
         'services and servers, in order to check hosts and servers without '
         'waiting for ``polling_interval`` or ``sync_interval``. Nova must '
@@ -345,59 +265,43 @@ opts = [
         'and ``notification_topics``.',
     ),
     cfg.StrOpt(
-        'notification_exchange',
-        default='nova',
+        'notification_exchange', default='nova',
         help='Exchange of the notifications of Nova: the value of [DEFAULT] '
         'control_exchange in nova.conf. Only used with '
         '``enable_notification_monitor``.',
     ),
     cfg.ListOpt(
-        'notification_topics',
-        default=['versioned_notifications'],
+        'notification_topics', default=['versioned_notifications'],
         help='Topics of the notifications of Nova, as in [notifications] '
         'versioned_notifications_topics in nova.conf. Only used with '
         '``enable_notification_monitor``.',
     ),
     cfg.IntOpt(
-        'healing_interval',
-        default=60,
-        min=0,
-        mutable=True,
+        'healing_interval', default=60, min=0, mutable=True,
         help='Minutes from now within which a reservation must start for its '
         'allocations to be moved off a failed host. Later reservations keep '
         'their allocations, because the host may recover before they start. '
         '0 moves the allocations of all reservations.',
     ),
     cfg.IntOpt(
-        'series_horizon',
-        default=90 * 86400,
-        min=1,
-        mutable=True,
+        'series_horizon', default=90 * 86400, min=1, mutable=True,
         help='Seconds from now on within which the occurrences of a series '
         'are booked. Later occurrences are booked as time passes.',
     ),
     cfg.IntOpt(
-        'unused_after',
-        default=0,
-        min=0,
-        mutable=True,
+        'unused_after', default=0, min=0, mutable=True,
         help='Seconds after the start of a lease from which on its '
         'reservations of hosts and instances are to be used by servers: the '
         'notification ``lease.unused`` is sent for a lease that is not used '
         'in full then. A lease is checked for one day. 0 disables the check.',
     ),
     cfg.IntOpt(
-        'unused_notice',
-        default=1800,
-        min=0,
-        mutable=True,
+        'unused_notice', default=1800, min=0, mutable=True,
         help='Seconds from the notification ``lease.unused`` to the action '
         '``on_unused``.',
     ),
     cfg.StrOpt(
-        'on_unused',
-        default=NOTIFY,
-        choices=(NOTIFY, SHRINK, END),
+        'on_unused', default=NOTIFY, choices=(NOTIFY, SHRINK, END),
         mutable=True,
         help='Action on a lease that is not used in full: ``notify`` does no '
         'more than the notification; ``end`` ends a lease that has no server '
@@ -406,18 +310,12 @@ opts = [
         '``unused_after``.',
     ),
     cfg.IntOpt(
-        'clear_notice',
-        default=30,
-        min=0,
-        mutable=True,
+        'clear_notice', default=30, min=0, mutable=True,
         help='Seconds from the notification of a preemptible server that is '
         'on what an active lease holds to the removal of the server.',
     ),
     cfg.FloatOpt(
-        'clear_interval',
-        default=5.0,
-        min=0.1,
-        mutable=True,
+        'clear_interval', default=5.0, min=0.1, mutable=True,
         help='Seconds between two looks for preemptible servers on what '
         'active leases hold: for those that were on their way when the lease '
         'started, or whose removal has failed.',
@@ -425,51 +323,33 @@ opts = [
     product.opt,
     group_limit.opt,
     cfg.IntOpt(
-        'max_held_offers',
-        default=5,
-        min=0,
-        mutable=True,
+        'max_held_offers', default=5, min=0, mutable=True,
         help='Maximum number of offers that a project can hold at a time. '
         'No other lease gets the room of a held offer. 0 allows no offer to '
         'be held.',
     ),
     cfg.IntOpt(
-        'max_series',
-        default=50,
-        min=0,
-        mutable=True,
+        'max_series', default=50, min=0, mutable=True,
         help='Maximum number of series of a project, those included that are '
         'over but not deleted. 0 allows no series.',
     ),
     cfg.IntOpt(
-        'max_offer_hold',
-        default=3600,
-        min=1,
-        mutable=True,
+        'max_offer_hold', default=3600, min=1, mutable=True,
         help='Maximum number of seconds for which an offer can be held.',
     ),
     cfg.IntOpt(
-        'changes_kept',
-        default=100000,
-        min=1,
-        mutable=True,
+        'changes_kept', default=100000, min=1, mutable=True,
         help='Number of the newest revisions of the ledger whose changes are '
         'kept. A replica that is behind by more revisions fetches a full '
         'copy of the ledger. A larger value needs more space in the database.',
     ),
     cfg.FloatOpt(
-        'prune_interval',
-        default=600.0,
-        min=1.0,
-        mutable=True,
+        'prune_interval', default=600.0, min=1.0, mutable=True,
         help='Seconds between two deletions of changes that exceed '
         '``changes_kept``, and of leases that exceed ``keep_leases``.',
     ),
     cfg.IntOpt(
-        'keep_leases',
-        default=366 * 86400,
-        min=0,
-        mutable=True,
+        'keep_leases', default=366 * 86400, min=0, mutable=True,
         help='Seconds after its end for which a lease that is over is kept in '
         'the database. Leases in ERROR, lease requests, series and '
         'maintenances that have been over for as long are deleted, too, at '

@@ -11,14 +11,12 @@ GROUP = 'metrics'
 
 opts = [
     cfg.HostAddressOpt(
-        'host',
-        default='127.0.0.1',
+        'host', default='127.0.0.1',
         help='IP address or host name on which the service exposes its '
         'metrics. Requests are not authenticated.',
     ),
     cfg.PortOpt(
-        'port',
-        default=0,
+        'port', default=0,
         help='TCP port on which the service exposes its metrics; it must '
         'differ from [api] port. 0 disables the metrics. If the API and the '
         'manager run as two processes on one machine, give each a '

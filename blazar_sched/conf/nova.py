@@ -15,8 +15,7 @@ GROUP = 'nova'
 opts = [
     *client.options(service_type='compute'),
     cfg.MultiStrOpt(
-        'pci_alias',
-        default=[],
+        'pci_alias', default=[],
         help='PCI aliases that flavors name in pci_passthrough:alias: the '
         'same JSON values as in [pci] alias of nova.conf. The option may be '
         'repeated. It is for clouds whose PCI devices are in Placement: '

@@ -59,9 +59,7 @@ def _read(fields: dict[str, Any]) -> Product:
 
 
 opt = cfg.MultiOpt(
-    'product',
-    item_type=JsonObjects('product', _SCHEMA, _read),
-    default=[],
+    'product', item_type=JsonObjects('product', _SCHEMA, _read), default=[],
     mutable=True,
     help='Product that users see in the list of products: a JSON object such '
     'as ``{"name": "a100", "resource_type": "physical:host", '

@@ -41,8 +41,7 @@ class _Rule(types.String):
 
 opts = [
     cfg.Opt(
-        'unbounded',
-        type=_Rule(duration.parse_unbounded),
+        'unbounded', type=_Rule(duration.parse_unbounded),
         default=duration.RELOCATE,
         help='Rule for instances without an end on reservable hosts: '
         '``relocate`` allows them where a later reservation needs the host, '
@@ -55,8 +54,7 @@ opts = [
         'managers tell nova-scheduler this option and those that follow.',
     ),
     cfg.Opt(
-        'unbounded_fixed',
-        type=_Rule(duration.parse_fixed),
+        'unbounded_fixed', type=_Rule(duration.parse_fixed),
         default=duration.FOREVER,
         help='Rule for instances without an end that cannot be moved, on '
         'hosts with ``unbounded = relocate``: ``forever``, ``never`` or '
@@ -69,8 +67,7 @@ opts = [
         'counts too, and needs room until its own end.',
     ),
     cfg.BoolOpt(
-        'relocate_instances',
-        default=True,
+        'relocate_instances', default=True,
         help='Whether the manager plans where instances go when a reservation '
         'needs their host, live-migrates the instances in time, and lets '
         'leases have hosts that can be cleared in this way. Unset this where '
@@ -78,32 +75,24 @@ opts = [
         '``unbounded_fixed`` where ``unbounded`` is ``relocate``.',
     ),
     cfg.IntOpt(
-        'relocation_lead',
-        default=_DEFAULTS.lead,
-        min=1,
+        'relocation_lead', default=_DEFAULTS.lead, min=1,
         help='Seconds before the start of a reservation at which the manager '
         'begins to migrate an instance that must leave the host. The '
         'migration of the largest instance must take less than half of this '
         'time.',
     ),
     cfg.IntOpt(
-        'relocation_moves',
-        default=_DEFAULTS.most_moves,
-        min=1,
+        'relocation_moves', default=_DEFAULTS.most_moves, min=1,
         max=MAX_STAYS - 1,
         help='Maximum number of moves that are planned for an instance.',
     ),
     cfg.IntOpt(
-        'relocation_shortest_stay',
-        default=_DEFAULTS.shortest_stay,
-        min=1,
+        'relocation_shortest_stay', default=_DEFAULTS.shortest_stay, min=1,
         help='Minimum number of seconds before the next reservation for '
         'which an instance is started on a host that it must leave.',
     ),
     cfg.IntOpt(
-        'relocation_notice',
-        default=_DEFAULTS.notice,
-        min=0,
+        'relocation_notice', default=_DEFAULTS.notice, min=0,
         help='Seconds from now on for which no headroom is kept. Set this to '
         'the shortest time between the request for a lease and the start of '
         'the lease. This option also decides which instances with an end are '
@@ -112,34 +101,26 @@ opts = [
         'and that every instance may be moved.',
     ),
     cfg.FloatOpt(
-        'relocation_headroom',
-        default=_DEFAULTS.headroom,
-        min=0,
-        max=1,
+        'relocation_headroom', default=_DEFAULTS.headroom, min=0, max=1,
         help='Share of the capacity of all reservable hosts that instances '
         'outside of reservations leave free where instances are relocated, so '
         'that new leases find room. ``blazar-sched simulate --suggest`` shows '
         'the cost of several values.',
     ),
     cfg.FloatOpt(
-        'relocation_large_headroom',
-        default=_DEFAULTS.large_headroom,
-        min=0,
+        'relocation_large_headroom', default=_DEFAULTS.large_headroom, min=0,
         max=1,
         help=f'The same for instances with {LARGE_VCPUS} VCPUs or more. '
         'A value below ``relocation_headroom`` has no effect.',
     ),
     cfg.IntOpt(
-        'relocation_memory_mb',
-        default=_DEFAULTS.most_memory_mb,
-        min=0,
+        'relocation_memory_mb', default=_DEFAULTS.most_memory_mb, min=0,
         help='Memory in MB above which the kind ``memory`` of '
         '``relocation_ways`` decides how an instance is moved. 0 means no '
         'limit.',
     ),
     cfg.DictOpt(
-        'relocation_ways',
-        default={},
+        'relocation_ways', default={},
         help='How instances are moved by what they have, as items '
         '``<kind>:live`` (by live migration), ``<kind>:cold`` (by cold '
         'migration: the instance is stopped meanwhile) or ``<kind>:no``. '
@@ -152,9 +133,7 @@ opts = [
         'spec ``blazar:movable`` overrides all kinds but ``memory``.',
     ),
     cfg.IntOpt(
-        'relocation_cold_notice',
-        default=_DEFAULTS.cold_notice,
-        min=0,
+        'relocation_cold_notice', default=_DEFAULTS.cold_notice, min=0,
         help='Seconds before the last possible start of a cold migration at '
         'which the owner of the instance is notified, by ``blazar_move_at`` '
         'in the metadata of the instance. The owner may set this to any time '
@@ -167,11 +146,9 @@ opts = [
 def rules(options: Any) -> Rules:
     """Return the rules that the options of a group set."""
     return Rules(
-        lead=options.relocation_lead,
-        most_moves=options.relocation_moves,
+        lead=options.relocation_lead, most_moves=options.relocation_moves,
         shortest_stay=options.relocation_shortest_stay,
-        notice=options.relocation_notice,
-        headroom=options.relocation_headroom,
+        notice=options.relocation_notice, headroom=options.relocation_headroom,
         large_headroom=options.relocation_large_headroom,
         most_memory_mb=options.relocation_memory_mb,
         ways={
@@ -185,6 +162,6 @@ def rules(options: Any) -> Rules:
 def settings(options: Any) -> Settings:
     """Return what the managers tell nova-scheduler."""
     return Settings(
-        options.unbounded, options.unbounded_fixed,
-        options.relocate_instances, rules(options),
+        options.unbounded, options.unbounded_fixed, options.relocate_instances,
+        rules(options),
     )

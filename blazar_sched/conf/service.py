@@ -237,8 +237,7 @@ def parse(
     try:
         with contextlib.redirect_stderr(said):
             conf(
-                list(args or []),
-                project='blazar-sched',
+                list(args or []), project='blazar-sched',
                 default_config_files=files,
                 default_config_dirs=[] if files == [] else None,
             )

@@ -262,9 +262,7 @@ class Instances(Demand):
 
     def requirement(self) -> Requirement:
         return requirements.all_of(
-            requirements.parse(
-                self.resource_properties, 'resource_properties'
-            )
+            requirements.parse(self.resource_properties, 'resource_properties')
         )
 
     def request_groups(self) -> RequestGroups:
@@ -443,8 +441,7 @@ def decode(resource_type: str, parameters: Mapping[str, Any]) -> Demand:
         return Lifetime(
             parameters['resources'], parameters['amount'], get('affinity'),
             get('resource_properties', ''), _decoded_groups(parameters),
-            instance_id=parameters['instance_id'],
-            on_end=parameters['on_end'],
+            instance_id=parameters['instance_id'], on_end=parameters['on_end'],
         )
     if resource_type == FLOATING_IP:
         return Addresses(
@@ -463,8 +460,7 @@ def _decode_slots(resource_type: str, parameters: Mapping[str, Any]) -> Slots:
             parameters['flavor_id'], parameters['name'], parameters['vcpus'],
             parameters['memory_mb'], parameters['disk_gb'],
             parameters['ephemeral_gb'], parameters['swap_mb'],
-            parameters['extra_specs'],
-            None if parameters['is_public'] else (),
+            parameters['extra_specs'], None if parameters['is_public'] else (),
         )
         asked = parameters['asked_properties']
         slot = parameters['resources']

@@ -49,9 +49,7 @@ def parse_duration(text: object, field: str) -> int:
     return seconds
 
 
-def parse_time(
-    text: object, field: str, no_end: int = window.FOREVER
-) -> int:
+def parse_time(text: object, field: str, no_end: int = window.FOREVER) -> int:
     """Return the epoch seconds of 'YYYY-MM-DD HH:MM[:SS[.fffffffff]][zone]'.
 
     'T' may stand for the space; the zone is 'Z', 'UTC', '+HH:MM' or '+HHMM',

@@ -61,7 +61,7 @@ class Claim:
 
 
 def due_order(
-    events: Iterable[Event],
+    events: Iterable[Event]
 ) -> Callable[[Event], tuple[int, bool, int, str]]:
     """Return the key by which due events are sorted.
 
@@ -80,12 +80,8 @@ def due_order(
 
 
 def plan(
-    lease_id: str,
-    window: Window,
-    before_end: int | None,
-    now: int,
-    old: Iterable[Event] = (),
-    vacate: int | None = None,
+    lease_id: str, window: Window, before_end: int | None, now: int,
+    old: Iterable[Event] = (), vacate: int | None = None,
     after_start: bool = False,
 ) -> tuple[Event, ...]:
     """Return the events of a lease; an event that is not moved is unchanged.
@@ -171,22 +167,15 @@ def _with(
 
 
 def _move(
-    known: Mapping[str, Event],
-    lease_id: str,
-    event_type: str,
-    at: int,
+    known: Mapping[str, Event], lease_id: str, event_type: str, at: int,
     now: int,
 ) -> Event:
     """Return the event of a type at another time, or a new event."""
     old = known.get(event_type)
     if old is None:
         return Event(
-            id=str(uuid.uuid4()),
-            lease_id=lease_id,
-            event_type=event_type,
-            time=at,
-            status=states.EVENT_UNDONE,
-            created_at=now,
+            id=str(uuid.uuid4()), lease_id=lease_id, event_type=event_type,
+            time=at, status=states.EVENT_UNDONE, created_at=now,
         )
     if old.time == at:
         return old

@@ -22,12 +22,8 @@ class BlazarSchedError(Exception):
     status = 500
 
     def __init__(
-        self,
-        message: str,
-        field: str | None = None,
-        *,
-        name: str | None = None,
-        status: int | None = None,
+        self, message: str, field: str | None = None, *,
+        name: str | None = None, status: int | None = None,
     ) -> None:
         super().__init__(message)
         self.field = field
@@ -172,11 +168,8 @@ class NotEnoughHostsAvailable(Conflict):
     """
 
     def __init__(
-        self,
-        message: str,
-        field: str | None = None,
-        offer: Mapping[str, Any] | None = None,
-        **own: Any,
+        self, message: str, field: str | None = None,
+        offer: Mapping[str, Any] | None = None, **own: Any,
     ) -> None:
         super().__init__(message, field, **own)
         self.offer = offer
@@ -253,15 +246,8 @@ class Unavailable(BlazarSchedError):
     retry_after = 5
 
     def __init__(
-        self,
-        message: str,
-        field: str | None = None,
-        detail: str = '',
-        *,
-        service: str = '',
-        refused: bool = False,
-        wait: float = 0,
-        **own: Any,
+        self, message: str, field: str | None = None, detail: str = '', *,
+        service: str = '', refused: bool = False, wait: float = 0, **own: Any,
     ) -> None:
         super().__init__(message, field, **own)
         self.detail = detail
@@ -282,14 +268,8 @@ class TooManyRequests(Unavailable):
     status = 429
 
     def __init__(
-        self,
-        message: str,
-        field: str | None = None,
-        detail: str = '',
-        retry_after: int = 1,
-        *,
-        service: str = '',
-        wait: float = 0,
+        self, message: str, field: str | None = None, detail: str = '',
+        retry_after: int = 1, *, service: str = '', wait: float = 0,
         **own: Any,
     ) -> None:
         super().__init__(

@@ -177,11 +177,7 @@ def disk_gb(root_gb: int, ephemeral_gb: int, swap_mb: int) -> int:
 
 
 def figures(
-    vcpus: int,
-    memory_mb: int,
-    root_gb: int,
-    ephemeral_gb: int,
-    swap_mb: int,
+    vcpus: int, memory_mb: int, root_gb: int, ephemeral_gb: int, swap_mb: int,
     amounts: Mapping[str, int],
 ) -> dict[str, int] | None:
     """Return what Nova counts for an instance in the figures of its host.
@@ -203,7 +199,7 @@ def figures(
 
 
 def traits(
-    extra_specs: Mapping[str, str],
+    extra_specs: Mapping[str, str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the required and the forbidden traits, each in order.
 
@@ -238,8 +234,7 @@ def groups(
     return RequestGroups(
         tuple(
             RequestGroup(
-                suffix,
-                tuple(sorted(resources_[suffix].items())),
+                suffix, tuple(sorted(resources_[suffix].items())),
                 tuple(sorted(traits_[suffix, 'required'])),
                 tuple(sorted(traits_[suffix, 'forbidden'])),
             )

@@ -104,8 +104,7 @@ def can_be_reserved(address: str, subnets: Iterable[Subnet]) -> bool:
 
 def _check(
     ip: ipaddress.IPv4Address | ipaddress.IPv6Address,
-    cidr: ipaddress.IPv4Network | ipaddress.IPv6Network,
-    subnet: Subnet,
+    cidr: ipaddress.IPv4Network | ipaddress.IPv6Network, subnet: Subnet,
 ) -> None:
     ends = {cidr.network_address}
     if ip.version == 4:

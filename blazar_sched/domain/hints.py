@@ -63,11 +63,8 @@ class Declared:
 
 
 def read(
-    hints: Mapping[str, Any],
-    extra_specs: Mapping[str, str],
-    at: int,
-    default: str = '',
-    is_new: bool = True,
+    hints: Mapping[str, Any], extra_specs: Mapping[str, str], at: int,
+    default: str = '', is_new: bool = True,
 ) -> Declared:
     """Return what the hints declare, else the flavor, else the default.
 
@@ -112,10 +109,8 @@ def of_server(shown: Mapping[str, object] | None) -> dict[str, object]:
 
 
 def _end(
-    hints: Mapping[str, Any],
-    extra_specs: Mapping[str, str],
-    since: int | None,
-    default: str,
+    hints: Mapping[str, Any], extra_specs: Mapping[str, str],
+    since: int | None, default: str,
 ) -> int:
     """Return the end that the first declaration of an end gives.
 
@@ -135,9 +130,7 @@ def _end(
     if DEFAULT_END in hints:
         return parse_time(hints[DEFAULT_END], DEFAULT_END)
     if default:
-        return _after(
-            since, parse_duration(default, 'default_lifetime')
-        )
+        return _after(since, parse_duration(default, 'default_lifetime'))
     return window.FOREVER
 
 

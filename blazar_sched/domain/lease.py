@@ -117,9 +117,7 @@ class Lease:
     @property
     def in_progress(self) -> bool:
         """Whether an event of the lease is being done."""
-        return any(
-            e.status == states.EVENT_IN_PROGRESS for e in self.events
-        )
+        return any(e.status == states.EVENT_IN_PROGRESS for e in self.events)
 
     @property
     def keeping(self) -> list[str]:
@@ -164,9 +162,7 @@ class Lease:
 
     def left(self, now: int) -> Window:
         """Return the remaining window; the last second if it ends by now."""
-        return Window(
-            max(self.start, min(now, self.end - 1)), self.end
-        )
+        return Window(max(self.start, min(now, self.end - 1)), self.end)
 
 
 def soon(at: int | str, now: int, field: str) -> int:
@@ -194,9 +190,7 @@ def new_window(values: Mapping[str, Any], now: int) -> Window:
     return Window(start, end)
 
 
-def changed_window(
-    old: Lease, values: Mapping[str, Any], now: int
-) -> Window:
+def changed_window(old: Lease, values: Mapping[str, Any], now: int) -> Window:
     """Return a lease's window after a change by `values`.
 
     The values are `start`, and `end` or `duration`.
@@ -259,17 +253,10 @@ def leaving(old: Lease, new: Lease, now: int) -> Lease | None:
         )
     id_ = str(uuid.uuid4())
     return dataclasses.replace(
-        ending_now(old, now),
-        id=id_,
-        trust_id=None,
-        series_id=None,
+        ending_now(old, now), id=id_, trust_id=None, series_id=None,
         occurrence=None,
-        reservations=tuple(
-            dataclasses.replace(r, lease_id=id_) for r in gone
-        ),
-        events=(event.end_now(id_, now, ()),),
-        created_at=now,
-        updated_at=None,
+        reservations=tuple(dataclasses.replace(r, lease_id=id_) for r in gone),
+        events=(event.end_now(id_, now, ()),), created_at=now, updated_at=None,
     )
 
 

@@ -72,7 +72,7 @@ def counted(units: Mapping[str, Units]) -> dict[str, Units]:
 
 
 def grouped(
-    providers: Iterable[tuple[tuple[str, ...], Mapping[str, Units]]],
+    providers: Iterable[tuple[tuple[str, ...], Mapping[str, Units]]]
 ) -> tuple[Providers, ...]:
     """Return child providers, grouped by what they have, in a fixed order.
 
@@ -108,8 +108,7 @@ def with_children(
         name: dataclasses.replace(
             own.get(name, none),
             total=inventory.countable(amount + own.get(name, none).capacity),
-            reserved=0,
-            allocation_ratio=1.0,
+            reserved=0, allocation_ratio=1.0,
         )
         for name, amount in sums.items()
     }
@@ -119,8 +118,7 @@ def decode(data: Iterable[Mapping[str, Any]]) -> tuple[Providers, ...]:
     """Return the child providers that `dataclasses.asdict` describes."""
     return tuple(
         Providers(
-            each['count'],
-            tuple(each['traits']),
+            each['count'], tuple(each['traits']),
             {
                 name: fields.build(Units, held)
                 for name, held in each['units'].items()

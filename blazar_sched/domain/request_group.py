@@ -199,8 +199,7 @@ class _Tree:
         return numbers
 
     def are_apart(
-        self,
-        one: tuple[RequestGroup, frozenset[int]],
+        self, one: tuple[RequestGroup, frozenset[int]],
         other: tuple[RequestGroup, frozenset[int]],
     ) -> bool:
         """Tell whether two groups are always on different providers."""

@@ -162,8 +162,7 @@ def check_together(texts: Iterable[str], field: str) -> None:
     all_ = [text for text in texts if text]
     if sum(map(len, all_)) > MAX_TOGETHER:
         _refuse(
-            field,
-            f'have requirements of more than {MAX_TOGETHER} characters',
+            field, f'have requirements of more than {MAX_TOGETHER} characters'
         )
     length = parts = 0
     for text in set(all_):
@@ -212,9 +211,7 @@ def _load(text: str, field: str) -> object:
         _refuse(field, f'is longer than {MAX_LENGTH} characters')
     try:
         return json.loads(
-            text,
-            parse_int=_literal,
-            parse_float=_literal,
+            text, parse_int=_literal, parse_float=_literal,
             parse_constant=_literal,
         )
     except RecursionError:

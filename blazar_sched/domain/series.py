@@ -175,8 +175,7 @@ class Recurrence:
         found = cls(
             _parts(values['rrule']),
             alignment.zone(values['time_zone'], 'time_zone'),
-            _local(values['start'], 'start'),
-            values['duration'],
+            _local(values['start'], 'start'), values['duration'],
             [_excepted(each) for each in values['except_dates']],
         )
         found._rule()

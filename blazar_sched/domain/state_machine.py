@@ -18,9 +18,7 @@ RESERVATION = 'reservation'
 EVENT = 'event'
 
 
-def _build(
-    follows: Mapping[str, Sequence[str]],
-) -> machines.FiniteMachine:
+def _build(follows: Mapping[str, Sequence[str]]) -> machines.FiniteMachine:
     machine = machines.FiniteMachine.build(
         [
             {'name': old, 'next_states': {new: new for new in following}}

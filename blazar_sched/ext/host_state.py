@@ -60,10 +60,8 @@ def used_now(host_state: HostState, resource_class: str) -> int:
 
 
 def unconfirmed(
-    host_states: Sequence[HostState],
-    on_hosts: Mapping[str, OnHost],
-    room: array.array[int],
-    width: int,
+    host_states: Sequence[HostState], on_hosts: Mapping[str, OnHost],
+    room: array.array[int], width: int,
 ) -> list[int]:
     """Return the positions of the HostStates that contradict the replica.
 

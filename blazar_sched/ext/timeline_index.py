@@ -58,9 +58,7 @@ def _atomic(
 ) -> Callable[Concatenate[TimelineIndex, P], T]:
     """Hold the lock of the index while a method runs."""
     @functools.wraps(method)
-    def alone(
-        index: TimelineIndex, /, *args: P.args, **kwargs: P.kwargs
-    ) -> T:
+    def alone(index: TimelineIndex, /, *args: P.args, **kwargs: P.kwargs) -> T:
         with index._lock:
             return method(index, *args, **kwargs)
 
@@ -445,9 +443,7 @@ class TimelineIndex:
         if new == old:
             return
         for begin, until in _outside(old, new):
-            self._raise_by(
-                batch, old.host, begin, until, _minus(old.delta())
-            )
+            self._raise_by(batch, old.host, begin, until, _minus(old.delta()))
         for begin, until in _outside(new, old):
             self._raise_by(batch, host, begin, until, new.delta())
         self._register(batch, entry_id, new)
@@ -505,8 +501,8 @@ class TimelineIndex:
                 self._judge_step(host, timeline.capacity, begin, sums, worse)
 
     def _judge_step(
-        self, host: str, capacity: Sequence[int], at: int,
-        sums: Sequence[int], worse: Sequence[bool],
+        self, host: str, capacity: Sequence[int], at: int, sums: Sequence[int],
+        worse: Sequence[bool],
     ) -> None:
         *used, shared, whole = sums
         for lane, name in enumerate(self.resource_classes):
@@ -520,8 +516,8 @@ class TimelineIndex:
 
     def load(
         self, hosts: Sequence[str], capacity: Any, ids: Sequence[str],
-        owners: Sequence[str], rows: Any, starts: Any, ends: Any,
-        amounts: Any, whole: Any,
+        owners: Sequence[str], rows: Any, starts: Any, ends: Any, amounts: Any,
+        whole: Any,
     ) -> None:
         """Replace all content by columns. Capacity is not checked.
 
@@ -582,14 +578,12 @@ class TimelineIndex:
         width = len(self.resource_classes)
         flat = checks.column('amounts', amounts, count * width)
         columns = zip(
-            ids,
-            checks.column('owners', owners, count),
+            ids, checks.column('owners', owners, count),
             checks.column('rows', rows, count),
             checks.column('starts', starts, count),
             checks.column('ends', ends, count),
             (flat[i * width:(i + 1) * width] for i in range(count)),
-            checks.column('whole', whole, count),
-            strict=True,
+            checks.column('whole', whole, count), strict=True,
         )
         for entry_id, owner, row, start, end, own, alone in columns:
             checks.check_names('id', (entry_id,))
@@ -599,8 +593,8 @@ class TimelineIndex:
             if entry_id in self._entries:
                 raise errors.EntryExists(entry_id)
             entry = Entry(
-                owner, host, start, end,
-                self._entry_amounts(own, alone), bool(alone),
+                owner, host, start, end, self._entry_amounts(own, alone),
+                bool(alone),
             )
             self._replace(entry_id, entry)
 
@@ -822,9 +816,7 @@ class TimelineIndex:
             last = not_after
         request = self._request(amounts, whole)
         queried = self._queried(rows, None, ignore)
-        at = _first_reached(
-            request.starts(queried, duration, after), count
-        )
+        at = _first_reached(request.starts(queried, duration, after), count)
         if at is None or at > last:
             return None
         end = FOREVER if duration == FOREVER else at + duration
@@ -892,10 +884,9 @@ class TimelineIndex:
 
     @_atomic
     def pick(
-        self, count: int, start: int, end: int,
-        amounts: Sequence[int] | None, rows: array.array[int] | None = None,
-        order: str = 'tightest', whole: bool = False,
-        ignore: Owners = None,
+        self, count: int, start: int, end: int, amounts: Sequence[int] | None,
+        rows: array.array[int] | None = None, order: str = 'tightest',
+        whole: bool = False, ignore: Owners = None,
     ) -> list[str]:
         """Return up to ``count`` hosts that fit over the window.
 
@@ -1126,9 +1117,8 @@ class TimelineIndex:
         ]
 
     def _queried(
-        self, rows: array.array[int] | None,
-        headroom: array.array[int] | None, ignore: Owners,
-        any_host: bool = False,
+        self, rows: array.array[int] | None, headroom: array.array[int] | None,
+        ignore: Owners, any_host: bool = False,
     ) -> list[tuple[Timeline, Sequence[int]]]:
         """Return (timeline, room) for each host of a query.
 
@@ -1174,9 +1164,7 @@ class TimelineIndex:
             )
         return timelines
 
-    def _request(
-        self, amounts: Sequence[int] | None, whole: bool
-    ) -> Request:
+    def _request(self, amounts: Sequence[int] | None, whole: bool) -> Request:
         if whole:
             return Request((0,) * len(self.resource_classes), True)
         return Request(self._amounts('amounts', amounts, 0), False)
@@ -1188,9 +1176,7 @@ class TimelineIndex:
             raise errors.InvalidAmount('amounts', amounts)
         return amounts
 
-    def _amounts(
-        self, field: str, values: Any, least: int
-    ) -> tuple[int, ...]:
+    def _amounts(self, field: str, values: Any, least: int) -> tuple[int, ...]:
         """Return one integer per class, from ``least`` to AMOUNT_LIMIT."""
         try:
             amounts = tuple(values)

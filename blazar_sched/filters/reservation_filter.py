@@ -109,12 +109,8 @@ class _ReservedStep(steps.Step):
     """
 
     def __init__(
-        self,
-        replica: state.Replica,
-        request: Request,
-        reservation_id: str,
-        now: int,
-        allocations: Mapping[str, _Allocation],
+        self, replica: state.Replica, request: Request, reservation_id: str,
+        now: int, allocations: Mapping[str, _Allocation],
     ) -> None:
         self._replica = replica
         self._request = request
@@ -224,9 +220,7 @@ class _WithRoom(_ReservedStep):
         return process.ensure_started().pending.by_host(self._replica)
 
     def _lacking(
-        self,
-        host_state: HostState,
-        recent: Mapping[int, Sequence[Instance]],
+        self, host_state: HostState, recent: Mapping[int, Sequence[Instance]]
     ) -> list[tuple[str, int, int]]:
         """Return the resource classes of which a host has too little left.
 
@@ -249,9 +243,7 @@ class _WithRoom(_ReservedStep):
 
 
 def _allocations(
-    replica: state.Replica,
-    request: Request,
-    reservation: record.Reservation,
+    replica: state.Replica, request: Request, reservation: record.Reservation
 ) -> dict[str, _Allocation]:
     """Return the allocations by host."""
     if not request.extra and not inventory.others(reservation.slot or {}):
@@ -265,9 +257,7 @@ def _allocations(
         host: (
             allocated.start,
             allocated.end,
-            tuple(
-                allocated.amounts.get(name, 0) for name in request.by_class
-            ),
+            tuple(allocated.amounts.get(name, 0) for name in request.by_class),
             allocated.whole,
         )
         for host, allocated in replica.indexes.allocations(

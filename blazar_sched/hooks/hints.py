@@ -78,14 +78,12 @@ def _check(ours: Mapping[str, str]) -> None:
         for other in others:
             if name in ours and other in ours:
                 raise exception.InvalidInput(
-                    f'{name} and {other} cannot be given together',
-                    field=other,
+                    f'{name} and {other} cannot be given together', field=other
                 )
     movable = ours.get(hints.MOVABLE)
     if movable is not None and read_way(movable) is None:
         raise exception.InvalidInput(
-            f'{hints.MOVABLE} must be true, cold or false',
-            field=hints.MOVABLE,
+            f'{hints.MOVABLE} must be true, cold or false', field=hints.MOVABLE
         )
     claim = ours.get(hints.RESERVATION)
     if claim is not None and not (

@@ -80,9 +80,7 @@ class Middleware:
                     request.body = completed
         return self._application(environ, start_response)
 
-    def _completed(
-        self, body: bytes, project_id: str | None
-    ) -> bytes | None:
+    def _completed(self, body: bytes, project_id: str | None) -> bytes | None:
         """Return the body with the hints to add; None to keep the body.
 
         :raises InvalidInput: naming the hint that is wrong

@@ -106,11 +106,8 @@ def query(
     hosts = indexes.main.row_keys(candidates.rows)
     reserved = indexes.reserved
     return PartPeaks(
-        window,
-        hosts,
-        indexes.peaks(
-            candidates.rows, Window(window.start, window.start + 1)
-        ),
+        window, hosts,
+        indexes.peaks(candidates.rows, Window(window.start, window.start + 1)),
         indexes.peaks(candidates.rows, window),
         None
         if reserved is None
@@ -141,10 +138,7 @@ class HostTable:
         }
 
     def part(
-        self,
-        peaks: PartPeaks,
-        used: Columns,
-        slot: Mapping[str, int] | None,
+        self, peaks: PartPeaks, used: Columns, slot: Mapping[str, int] | None
     ) -> Part:
         """Compute the figures of a part of a window.
 
@@ -159,18 +153,15 @@ class HostTable:
         }
         free = self._reservable(peaks)
         return Part(
-            peaks.window.start,
-            peaks.window.end,
+            peaks.window.start, peaks.window.end,
             self._count(peaks, None, self._untaken(peaks.throughout)),
             None
             if slot is None
             else self._count(peaks, slot, count_each(free, slot)),
             [
                 Resource(
-                    name,
-                    total=sum(self.totals[name]),
-                    reserved=sum(reserved[name]),
-                    used=sum(used[name]),
+                    name, total=sum(self.totals[name]),
+                    reserved=sum(reserved[name]), used=sum(used[name]),
                     available=sum(free[name]),
                 )
                 for name in self.resource_classes
@@ -193,9 +184,7 @@ class HostTable:
             ]
             for name, totals in self.totals.items()
         }
-        whole = itertools.compress(
-            range(len(self.hosts)), taken[WHOLE]
-        )
+        whole = itertools.compress(range(len(self.hosts)), taken[WHOLE])
         for position in whole:
             for column in free.values():
                 column[position] = 0
@@ -272,8 +261,7 @@ class InstanceUsage:
                 for at, sign in ((stay.start, 1), (stay.end, -1))
                 if at != FOREVER
             ),
-            key=operator.itemgetter(0),
-            reverse=True,
+            key=operator.itemgetter(0), reverse=True,
         )
 
     def at(self, time: int) -> Columns:

@@ -40,12 +40,8 @@ MAX_FAILED = 100
 
 
 def place(
-    replica: state.Replica,
-    lease: Lease,
-    window: Window,
-    now: int,
-    rules: Rules | None,
-    attempt: Callable[[], Allocations],
+    replica: state.Replica, lease: Lease, window: Window, now: int,
+    rules: Rules | None, attempt: Callable[[], Allocations],
     options: Options = DEFAULT_OPTIONS,
 ) -> tuple[Allocations, list[Instance]]:
     """Place a lease; clear hosts for the lease if there is no room otherwise.
@@ -99,11 +95,7 @@ class _Clearing:
     """
 
     def __init__(
-        self,
-        replica: state.Replica,
-        now: int,
-        rules: Rules,
-        put: state.Put,
+        self, replica: state.Replica, now: int, rules: Rules, put: state.Put,
         undo: contextlib.ExitStack,
     ) -> None:
         self._replica = replica
@@ -163,10 +155,7 @@ class _Clearing:
         return False
 
     def _by_cost(
-        self,
-        hosts: Iterable[str],
-        window: Window,
-        reservation: Reservation,
+        self, hosts: Iterable[str], window: Window, reservation: Reservation
     ) -> list[str]:
         """Return the hosts that could be cleared, the cheapest first.
 
@@ -265,10 +254,7 @@ class _Clearing:
         ]
 
     def _is_rest_free(
-        self,
-        host: str,
-        window: Window,
-        movers: Iterable[Instance],
+        self, host: str, window: Window, movers: Iterable[Instance],
         reservation: Reservation,
     ) -> bool:
         """Tell whether a host has room if the movers leave the host.

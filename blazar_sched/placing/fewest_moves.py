@@ -53,10 +53,8 @@ class _Excess:
 
 
 def choose(
-    capacity: Mapping[str, int],
-    fixed: Sequence[Allocation],
-    movable: Sequence[Allocation],
-    now: int,
+    capacity: Mapping[str, int], fixed: Sequence[Allocation],
+    movable: Sequence[Allocation], now: int,
 ) -> list[Allocation]:
     """Return the movable allocations that leave, so that the others fit.
 
@@ -85,10 +83,8 @@ def choose(
 
 
 def _excesses(
-    capacity: Mapping[str, int],
-    fixed: Sequence[Allocation],
-    movable: Sequence[Allocation],
-    now: int,
+    capacity: Mapping[str, int], fixed: Sequence[Allocation],
+    movable: Sequence[Allocation], now: int,
 ) -> Iterator[_Excess]:
     """Yield each excess, at each time at which an allocation starts."""
     count = len(fixed) + len(movable)
@@ -108,9 +104,7 @@ def _excesses(
                 yield _Excess(amounts, excess)
 
 
-def _amounts(
-    allocation: Allocation, count: int
-) -> dict[str, int]:
+def _amounts(allocation: Allocation, count: int) -> dict[str, int]:
     """Return the amounts of an allocation, by resource class and _WHOLE.
 
     :param count: the number of allocations
@@ -188,9 +182,7 @@ def _choose_greedily(
     return (rivals[rival] for rival in chosen)
 
 
-def _size(
-    allocations: Iterable[Allocation],
-) -> tuple[int, ...]:
+def _size(allocations: Iterable[Allocation]) -> tuple[int, ...]:
     sizes = (
         (a.whole, *(a.amounts.get(c, 0) for c in inventory.RESOURCE_CLASSES))
         for a in allocations

@@ -26,9 +26,7 @@ from blazar_sched.domain.window import Window
 
 
 def choose(
-    lease: Lease,
-    reservation: Reservation,
-    kept: Collection[FloatingIP],
+    lease: Lease, reservation: Reservation, kept: Collection[FloatingIP],
     free: Iterable[FloatingIP],
 ) -> list[FloatingIP]:
     """Return the addresses for a reservation: at most its amount.
@@ -69,9 +67,7 @@ def choose(
 
 
 def place(
-    lease: Lease,
-    reservation: Reservation,
-    held: Collection[FloatingIP],
+    lease: Lease, reservation: Reservation, held: Collection[FloatingIP],
     free: Iterable[FloatingIP],
 ) -> list[FloatingIP]:
     """Return the addresses of a reservation.

@@ -25,11 +25,8 @@ Slot = Mapping[str, int] | None
 
 
 def pick(
-    room: Room,
-    candidates: Candidates,
-    slot: Slot,
-    select: Callable[[Candidates], dict[str, int]],
-    together: int = 1,
+    room: Room, candidates: Candidates, slot: Slot,
+    select: Callable[[Candidates], dict[str, int]], together: int = 1,
     beside: Mapping[str, int] | None = None,
 ) -> dict[str, int]:
     """Return how many instances, or 1 for a whole host, each host gets.
@@ -157,13 +154,8 @@ def _with_room(
 
 
 def _most(
-    group: Group,
-    left: int,
-    slot: Slot,
-    picked: Mapping[str, int],
-    others: Iterable[str],
-    together: int,
-    beside: Mapping[str, int],
+    group: Group, left: int, slot: Slot, picked: Mapping[str, int],
+    others: Iterable[str], together: int, beside: Mapping[str, int],
 ) -> dict[str, int]:
     """Return how many instances each host of a group may get.
 

@@ -72,11 +72,8 @@ def too_few_hosts(needed: int, registered: int) -> str | None:
 
 
 def place(
-    room: Room,
-    candidates: Candidates,
-    reservation: Reservation,
-    kept: Iterable[Allocation],
-    new_id: Callable[[], str],
+    room: Room, candidates: Candidates, reservation: Reservation,
+    kept: Iterable[Allocation], new_id: Callable[[], str],
 ) -> list[Allocation]:
     """Return the allocations of a reservation over the window of the room.
 
@@ -96,21 +93,15 @@ def place(
     return [
         Allocation(
             id=held[name].id if name in held else new_id(),
-            reservation_id=reservation.id,
-            host=name,
-            start=room.window.start,
-            end=room.window.end,
-            amounts=amounts,
-            whole=demand.whole,
+            reservation_id=reservation.id, host=name, start=room.window.start,
+            end=room.window.end, amounts=amounts, whole=demand.whole,
         )
         for name, amounts in taken.items()
     ]
 
 
 def _take_hosts(
-    room: Room,
-    candidates: Candidates,
-    demand: Demand,
+    room: Room, candidates: Candidates, demand: Demand,
     held: Mapping[str, Allocation],
 ) -> dict[str, dict[str, int]]:
     names = place_hosts(room, candidates, demand.least, demand.most, held)
@@ -118,15 +109,11 @@ def _take_hosts(
 
 
 def _take_slots(
-    room: Room,
-    candidates: Candidates,
-    demand: Instances,
+    room: Room, candidates: Candidates, demand: Instances,
     held: Mapping[str, Allocation],
 ) -> dict[str, dict[str, int]]:
     taken = place_instances(
-        room,
-        candidates,
-        demand,
+        room, candidates, demand,
         {name: demand.slots_in(old.amounts) for name, old in held.items()},
     )
     return {name: demand.times(count) for name, count in taken.items()}
@@ -148,10 +135,7 @@ def first_hosts(
 
 
 def place_hosts(
-    room: Room,
-    candidates: Candidates,
-    minimum: int,
-    maximum: int,
+    room: Room, candidates: Candidates, minimum: int, maximum: int,
     kept: Collection[str] = (),
 ) -> list[str]:
     """Return the hosts to take whole: `maximum`, or as many as are free.
@@ -172,10 +156,7 @@ def place_hosts(
 
 
 def _pick_hosts(
-    room: Room,
-    candidates: Candidates,
-    minimum: int,
-    maximum: int,
+    room: Room, candidates: Candidates, minimum: int, maximum: int,
     kept: Collection[str],
 ) -> list[str]:
     parts = room.parts(candidates, None)
@@ -196,16 +177,13 @@ def _pick_hosts(
         raise exception.NotEnoughHostsAvailable(
             f'{plural.are(minimum, "host")} needed, '
             f'{len(names)} {plural.is_or_are(len(names))} free',
-            field='reservations',
-            offer={'available': len(names)},
+            field='reservations', offer={'available': len(names)},
         )
     return names
 
 
 def place_instances(
-    room: Room,
-    candidates: Candidates,
-    wanted: Instances,
+    room: Room, candidates: Candidates, wanted: Instances,
     kept: Mapping[str, int] | None = None,
     beside: Mapping[str, int] | None = None,
 ) -> dict[str, int]:
@@ -224,15 +202,12 @@ def place_instances(
     return group_limit.pick(
         room, candidates, wanted.slot,
         lambda part: _pick_slots(room, part, wanted, kept or {}),
-        wanted.amount if wanted.affinity else 1,
-        beside,
+        wanted.amount if wanted.affinity else 1, beside,
     )
 
 
 def _pick_slots(
-    room: Room,
-    candidates: Candidates,
-    wanted: Instances,
+    room: Room, candidates: Candidates, wanted: Instances,
     kept: Mapping[str, int],
 ) -> dict[str, int]:
     parts = room.parts(candidates, wanted.slot)
@@ -259,8 +234,7 @@ def _pick_slots(
 
 
 def _for_all(
-    parts: Collection[tuple[Room, Candidates]],
-    wanted: Instances,
+    parts: Collection[tuple[Room, Candidates]], wanted: Instances,
     kept: Mapping[str, int],
 ) -> str:
     """Return a host with room for all slots, a kept host if possible.
@@ -295,15 +269,12 @@ def _no_room(
     return exception.NotEnoughHostsAvailable(
         f'{plural.are(amount, "instance")} needed, '
         f'{where} there is room for {free}',
-        field='reservations',
-        offer={'available': free},
+        field='reservations', offer={'available': free},
     )
 
 
 def _spread(
-    order: Iterable[str],
-    free: Mapping[str, int],
-    kept: Mapping[str, int],
+    order: Iterable[str], free: Mapping[str, int], kept: Mapping[str, int],
     amount: int,
 ) -> dict[str, int]:
     """Take the kept slots that still fit, then free slots host by host."""

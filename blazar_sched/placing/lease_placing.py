@@ -63,13 +63,9 @@ def match(
 
 
 def place(
-    replica: state.Replica,
-    lease: Lease,
-    window: Window,
-    old: Allocations | None = None,
-    active: bool = False,
-    settled: Collection[str] = (),
-    options: Options = DEFAULT_OPTIONS,
+    replica: state.Replica, lease: Lease, window: Window,
+    old: Allocations | None = None, active: bool = False,
+    settled: Collection[str] = (), options: Options = DEFAULT_OPTIONS,
     left: Allocations | None = None,
 ) -> Allocations:
     """Place each reservation of a lease; return its allocations, by its id.
@@ -103,12 +99,8 @@ def place(
 
 
 def _place_in_some_order(
-    placer: 'Placer',
-    lease: Lease,
-    old: Allocations,
-    left: Allocations,
-    active: bool,
-    settled: Collection[str],
+    placer: 'Placer', lease: Lease, old: Allocations, left: Allocations,
+    active: bool, settled: Collection[str],
 ) -> Allocations:
     """Place the reservations of a lease in an order in which all find room.
 
@@ -148,10 +140,8 @@ class _NoRoom(Exception):
     """
 
     def __init__(
-        self,
-        reservation: Reservation,
-        refusal: exception.NotEnoughHostsAvailable,
-        lacking: str | None,
+        self, reservation: Reservation,
+        refusal: exception.NotEnoughHostsAvailable, lacking: str | None,
     ) -> None:
         super().__init__(reservation, refusal)
         self.reservation = reservation
@@ -171,12 +161,8 @@ class _NoRoom(Exception):
 
 
 def _place(
-    placer: 'Placer',
-    lease: Lease,
-    fixed: Sequence[Reservation],
-    others: Sequence[Reservation],
-    old: Allocations,
-    left: Allocations,
+    placer: 'Placer', lease: Lease, fixed: Sequence[Reservation],
+    others: Sequence[Reservation], old: Allocations, left: Allocations,
     active: bool,
 ) -> Allocations:
     """Place the reservations of a lease, one after the other.
@@ -190,9 +176,7 @@ def _place(
     with contextlib.ExitStack() as undo:
         if not active:
             # The reservations may exchange hosts.
-            undo.enter_context(
-                indexes.removed(itertools.chain(*old.values()))
-            )
+            undo.enter_context(indexes.removed(itertools.chain(*old.values())))
         for r in (*fixed, *others):
             mine = old.get(r.id, [])
             if not mine and not r.demand.is_on_hosts(active):
@@ -215,10 +199,8 @@ def _place(
 
 
 def _first_of(
-    placers: Sequence['Placer'],
-    reservation: Reservation,
-    old: Sequence[Allocation],
-    active: bool,
+    placers: Sequence['Placer'], reservation: Reservation,
+    old: Sequence[Allocation], active: bool,
 ) -> list[Allocation]:
     """Place a reservation by the first placer that finds room.
 
@@ -243,17 +225,14 @@ def _cut_to_window(
     """
     return [
         dataclasses.replace(
-            a,
-            start=max(window.start, min(a.start, window.end - 1)),
+            a, start=max(window.start, min(a.start, window.end - 1)),
             end=window.end,
         )
         for a in many
     ]
 
 
-def in_window(
-    many: Iterable[Allocation], window: Window
-) -> list[Allocation]:
+def in_window(many: Iterable[Allocation], window: Window) -> list[Allocation]:
     """Return the allocations, moved to another window."""
     return [
         dataclasses.replace(a, start=window.start, end=window.end)
@@ -280,10 +259,8 @@ class Placer:
     only: tuple[str, ...] | None = None
 
     def ahead(
-        self,
-        reservations: Iterable[Reservation],
-        old: Iterable[Iterable[Allocation]],
-        active: bool = False,
+        self, reservations: Iterable[Reservation],
+        old: Iterable[Iterable[Allocation]], active: bool = False,
     ) -> 'list[Placer]':
         """Return the placers for the reservations of a lease.
 
@@ -329,9 +306,7 @@ class Placer:
         )
 
     def choose(
-        self,
-        reservation: Reservation,
-        old: Sequence[Allocation],
+        self, reservation: Reservation, old: Sequence[Allocation],
         started: bool = False,
     ) -> list[Allocation]:
         """Place a reservation, on its old hosts as far as possible.
@@ -364,9 +339,7 @@ class Placer:
         )
 
     def candidates(
-        self,
-        reservation: Reservation,
-        kept: Iterable[str] = (),
+        self, reservation: Reservation, kept: Iterable[str] = (),
         started: bool = False,
     ) -> Candidates:
         """Return the hosts that a reservation may use.
@@ -387,8 +360,7 @@ class Placer:
             return self._grow(reservation, reservation.demand, old)
         for each in old:
             self._check_free(
-                self.replica.hosts[each.host],
-                self._cleaning_time(reservation),
+                self.replica.hosts[each.host], self._cleaning_time(reservation)
             )
         new = self.choose(reservation, old, started=True)
         self._check_kept(old, new)
@@ -461,9 +433,7 @@ class Placer:
             )
 
     def _grow(
-        self,
-        reservation: Reservation,
-        demand: Instances,
+        self, reservation: Reservation, demand: Instances,
         old: Sequence[Allocation],
     ) -> list[Allocation]:
         """Keep all slots of a reservation of instances, and place new ones."""
@@ -475,10 +445,8 @@ class Placer:
         with _reserved(self.replica.indexes, wide):
             group_limit.check_kept(room, demand.slot, beside)
             added = more and host_selection.place_instances(
-                room,
-                self.growth_candidates(reservation, kept),
-                dataclasses.replace(demand, amount=more),
-                beside=beside,
+                room, self.growth_candidates(reservation, kept),
+                dataclasses.replace(demand, amount=more), beside=beside,
             )
         return list(
             with_slots(reservation, self.window, kept, added or {}).values()
@@ -522,9 +490,7 @@ def _no_room(reason: str) -> exception.NotEnoughHostsAvailable:
 
 
 def with_slots(
-    reservation: Reservation,
-    window: Window,
-    kept: Mapping[str, Allocation],
+    reservation: Reservation, window: Window, kept: Mapping[str, Allocation],
     added: Mapping[str, int],
 ) -> dict[str, Allocation]:
     """Return allocations by host, with slots added to the kept allocations."""
@@ -552,8 +518,7 @@ def amounts_by_host(allocations: Iterable[Allocation]) -> set[Any]:
 
 
 def count_missing(
-    reservation: Reservation,
-    old: Collection[Allocation],
+    reservation: Reservation, old: Collection[Allocation],
     new: Collection[Allocation],
 ) -> int:
     """Return how many hosts or slots have to be placed in addition to `new`.

@@ -74,9 +74,7 @@ def hosts_to_try(replica: state.Replica, now: int, soon: int) -> list[str]:
 
 
 def find(
-    replica: state.Replica,
-    hosts: Sequence[str],
-    leases: Iterable[Lease],
+    replica: state.Replica, hosts: Sequence[str], leases: Iterable[Lease],
     options: Options = DEFAULT_OPTIONS,
 ) -> Leavable:
     """Return the hosts that leases can leave, all of these hosts together.
@@ -128,11 +126,8 @@ def known(replica: state.Replica) -> Leavable:
 
 
 def _leave(
-    replica: state.Replica,
-    put: state.Put,
-    leases: Iterable[Lease],
-    hosts: Collection[str],
-    options: Options,
+    replica: state.Replica, put: state.Put, leases: Iterable[Lease],
+    hosts: Collection[str], options: Options,
 ) -> lease_placing.Allocations | None:
     """Have leases leave hosts on trial.
 

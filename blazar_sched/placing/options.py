@@ -29,9 +29,7 @@ class Options:
     default: Requirement = ANY
     retry: bool = False
     spares: bool = False
-    cleaning_times: Mapping[str, int] = dataclasses.field(
-        default_factory=dict
-    )
+    cleaning_times: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
     def cleaning_time_of(self, resource_type: str) -> int:
         """Return the cleaning time that applies to a resource type."""

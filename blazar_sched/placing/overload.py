@@ -55,9 +55,7 @@ def is_overloaded(replica: state.Replica, host: str, now: int) -> bool:
     )
 
 
-def _counts(
-    replica: state.Replica, instance: Instance, now: int
-) -> bool:
+def _counts(replica: state.Replica, instance: Instance, now: int) -> bool:
     """Tell whether an instance counts for itself, until it leaves its host."""
     occupied = accounting.occupancy(instance, overdue=False)
     return instance.leaves_at > now and occupied is not None
@@ -103,10 +101,7 @@ def unsuited_allocations(
 
 
 def failing_hosts(
-    replica: state.Replica,
-    reservation: Reservation,
-    window: Window,
-    now: int,
+    replica: state.Replica, reservation: Reservation, window: Window, now: int
 ) -> frozenset[str]:
     """Return the hosts that a reservation gives up before any other host.
 
@@ -131,9 +126,7 @@ def failing_hosts(
 
 
 def without_excess(
-    replica: state.Replica,
-    reservation: Reservation,
-    allocation: Allocation,
+    replica: state.Replica, reservation: Reservation, allocation: Allocation,
     now: int,
 ) -> Allocation | None:
     """Return an allocation with as many slots as its host can hold from now.
@@ -150,9 +143,7 @@ def without_excess(
         return None
     with replica.indexes.removed([allocation]):
         for count in range(demand.slots_in(allocation.amounts) - 1, 0, -1):
-            less = dataclasses.replace(
-                allocation, amounts=demand.times(count)
-            )
+            less = dataclasses.replace(allocation, amounts=demand.times(count))
             with replica.indexes.added([less]):
                 if not replica.indexes.is_too_small(host, now):
                     return less
@@ -194,11 +185,8 @@ def is_short(
 
 
 def allocations_to_move(
-    replica: state.Replica,
-    host: str,
-    instances: Iterable[Instance],
-    allocations: Iterable[tuple[Allocation, str]],
-    now: int,
+    replica: state.Replica, host: str, instances: Iterable[Instance],
+    allocations: Iterable[tuple[Allocation, str]], now: int,
     kept: Collection[str],
 ) -> list[tuple[Allocation, str]]:
     """Return the allocations that must leave a host, so that the rest fits.
@@ -242,9 +230,7 @@ def allocations_to_move(
         else:
             fixed.append(allocation)
     gone = fewest_moves.choose(
-        {c: known.capacity(c) for c in known.inventory},
-        fixed,
-        [allocation for allocation, _ in movable.values()],
-        now,
+        {c: known.capacity(c) for c in known.inventory}, fixed,
+        [allocation for allocation, _ in movable.values()], now,
     )
     return [movable[allocation.id] for allocation in gone]

@@ -31,9 +31,7 @@ from blazar_sched.replica import state
 from blazar_sched.replica.catalog import Candidates
 
 
-def loses(
-    before: Iterable[Allocation], after: Iterable[Allocation]
-) -> bool:
+def loses(before: Iterable[Allocation], after: Iterable[Allocation]) -> bool:
     """Tell whether allocations are smaller than before."""
 
     def total(many: Iterable[Allocation]) -> Counter[str]:
@@ -47,13 +45,9 @@ def loses(
 
 
 def reallocate(
-    replica: state.Replica,
-    lease: Lease,
-    window: Window,
-    hosts: Collection[str],
-    only: Collection[str] | None = None,
-    options: Options = DEFAULT_OPTIONS,
-    spares: bool = False,
+    replica: state.Replica, lease: Lease, window: Window,
+    hosts: Collection[str], only: Collection[str] | None = None,
+    options: Options = DEFAULT_OPTIONS, spares: bool = False,
     reduced: Collection[Allocation] = (),
 ) -> lease_placing.Allocations:
     """Return the allocations of reservations once they have left some hosts.
@@ -97,11 +91,8 @@ def reallocate(
 
 
 def _in_order(
-    placers: Sequence[Placer],
-    lease: Lease,
-    order: Sequence[Reservation],
-    hosts: Collection[str],
-    reduced: Collection[Allocation],
+    placers: Sequence[Placer], lease: Lease, order: Sequence[Reservation],
+    hosts: Collection[str], reduced: Collection[Allocation],
 ) -> tuple[lease_placing.Allocations, Counter[str]]:
     """Return allocations, and how many hosts or slots find no room.
 
@@ -133,9 +124,7 @@ def _in_order(
                 candidates = _without_hosts(
                     placer.growth_candidates(r, kept), replica, hosts
                 )
-                new = _replaced(
-                    placer.room(r), r, candidates, old[r.id], kept
-                )
+                new = _replaced(placer.room(r), r, candidates, old[r.id], kept)
                 missing = lease_placing.count_missing(
                     r, old[r.id], new.values()
                 )
@@ -152,23 +141,16 @@ def _in_order(
 
 
 def _without_hosts(
-    candidates: Candidates,
-    replica: state.Replica,
-    hosts: Collection[str],
+    candidates: Candidates, replica: state.Replica, hosts: Collection[str]
 ) -> Candidates:
     if candidates.hosts.keys().isdisjoint(hosts):
         return candidates
-    return candidates.limited(
-        replica.indexes.main, dict.fromkeys(hosts, 0)
-    )
+    return candidates.limited(replica.indexes.main, dict.fromkeys(hosts, 0))
 
 
 def _replaced(
-    room: Room,
-    reservation: Reservation,
-    candidates: Candidates,
-    old: Collection[Allocation],
-    kept: Mapping[str, Allocation],
+    room: Room, reservation: Reservation, candidates: Candidates,
+    old: Collection[Allocation], kept: Mapping[str, Allocation],
 ) -> dict[str, Allocation]:
     """Return the kept allocations and the replacements, by host."""
     fill = _add_hosts if reservation.demand.whole else _add_slots
@@ -177,11 +159,8 @@ def _replaced(
 
 
 def _add_hosts(
-    room: Room,
-    reservation: Reservation,
-    candidates: Candidates,
-    kept: Mapping[str, Allocation],
-    count: int,
+    room: Room, reservation: Reservation, candidates: Candidates,
+    kept: Mapping[str, Allocation], count: int,
 ) -> dict[str, Allocation]:
     """Return allocations by host, with up to `count` whole hosts added."""
     names = count > 0 and host_selection.place_hosts(
@@ -197,11 +176,8 @@ def _add_hosts(
 
 
 def _add_slots(
-    room: Room,
-    reservation: Reservation,
-    candidates: Candidates,
-    kept: Mapping[str, Allocation],
-    count: int,
+    room: Room, reservation: Reservation, candidates: Candidates,
+    kept: Mapping[str, Allocation], count: int,
 ) -> dict[str, Allocation]:
     """Return allocations by host, with up to `count` slots added."""
     demand = reservation.demand.of_kind(Instances)

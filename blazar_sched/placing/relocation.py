@@ -46,13 +46,9 @@ class Targets:
     """
 
     def __init__(
-        self,
-        indexes: Indexes,
-        rows: 'array.array[int]',
-        amounts: tuple[int, ...],
-        extra: Mapping[str, int],
-        headroom: 'array.array[int] | None' = None,
-        ignore: str | None = None,
+        self, indexes: Indexes, rows: 'array.array[int]',
+        amounts: tuple[int, ...], extra: Mapping[str, int],
+        headroom: 'array.array[int] | None' = None, ignore: str | None = None,
     ) -> None:
         self._indexes = indexes
         self._rows = rows
@@ -141,14 +137,8 @@ def _two_longest(seconds: 'array.array[int]') -> list[int]:
 
 
 def find(
-    targets: Targets,
-    host: str,
-    now: int,
-    until: int,
-    end: int,
-    rules: Rules,
-    movable: str,
-    urgent: bool = False,
+    targets: Targets, host: str, now: int, until: int, end: int, rules: Rules,
+    movable: str, urgent: bool = False,
 ) -> Path | None:
     """Return the relocation path of an instance on a host.
 
@@ -181,12 +171,8 @@ def find(
 
 
 def plan(
-    replica: state.Replica,
-    instance: Instance,
-    now: int,
-    rules: Rules,
-    urgent: bool = False,
-    avoid: str | None = None,
+    replica: state.Replica, instance: Instance, now: int, rules: Rules,
+    urgent: bool = False, avoid: str | None = None,
 ) -> Path | None:
     """Return the relocation path of an instance, by the ledger's records.
 
@@ -212,8 +198,7 @@ def plan(
         [avoided] = indexes.main.rows([avoid])
         rows = array.array('i', (row for row in rows if row != avoided))
     targets = Targets(
-        indexes, rows, packing.amounts_of(amounts), extra,
-        ignore=instance.uuid,
+        indexes, rows, packing.amounts_of(amounts), extra, ignore=instance.uuid
     )
     return find(
         targets, instance.host, now, until, instance.end, rules,
@@ -221,9 +206,7 @@ def plan(
     )
 
 
-def must_leave(
-    replica: state.Replica, instance: Instance, now: int
-) -> bool:
+def must_leave(replica: state.Replica, instance: Instance, now: int) -> bool:
     """Tell whether an instance has no room on its host to its end."""
     return _room_until(replica, instance, now) < instance.end
 
@@ -246,19 +229,14 @@ def is_open(replica: state.Replica, instance: Instance, now: int) -> bool:
     )
 
 
-def _room_until(
-    replica: state.Replica, instance: Instance, now: int
-) -> int:
+def _room_until(replica: state.Replica, instance: Instance, now: int) -> int:
     """Return until when the host of an instance has room for the instance."""
     seconds = replica.indexes.horizon(instance, now)
     return FOREVER if seconds == FOREVER else now + seconds
 
 
 def taken_now(
-    replica: state.Replica,
-    host_uuid: str,
-    now: int,
-    ignore: str | None = None,
+    replica: state.Replica, host_uuid: str, now: int, ignore: str | None = None
 ) -> Counter[str]:
     """Return what is taken on a host at this moment.
 

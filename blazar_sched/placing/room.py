@@ -55,8 +55,7 @@ class Room:
         return [
             (
                 Room(
-                    self.indexes,
-                    self.window.widened(seconds),
+                    self.indexes, self.window.widened(seconds),
                     ignore=self.ignore,
                 ),
                 part,
@@ -77,9 +76,7 @@ class Room:
         taken = self._taken_of_extra(found)
         return [host for host in found if host not in taken]
 
-    def pick_untaken(
-        self, rows: 'array.array[int]', count: int
-    ) -> list[str]:
+    def pick_untaken(self, rows: 'array.array[int]', count: int) -> list[str]:
         """Return up to `count` hosts on which nothing is reserved or used.
 
         The hosts with the shortest free run around the window come first.
@@ -95,10 +92,7 @@ class Room:
         return picked
 
     def fullest(
-        self,
-        rows: 'array.array[int]',
-        count: int,
-        slot: Mapping[str, int],
+        self, rows: 'array.array[int]', count: int, slot: Mapping[str, int],
         slots: int = 1,
     ) -> list[str]:
         """Return up to `count` hosts with room, the least room first.
@@ -149,28 +143,19 @@ class Room:
         return dict(zip(hosts, count_each(free, slot), strict=True))
 
     def _pick(
-        self,
-        rows: 'array.array[int]',
-        count: int,
+        self, rows: 'array.array[int]', count: int,
         amounts: Sequence[int] | None,
     ) -> list[str]:
         """Return hosts with room for amounts, None for the whole host."""
         whole = amounts is None
         return self.indexes.main.pick(
-            min(count, len(rows)),
-            self.window.start,
-            self.window.end,
-            amounts,
-            rows=rows,
-            order='tightest' if whole else 'fullest',
-            whole=whole,
+            min(count, len(rows)), self.window.start, self.window.end, amounts,
+            rows=rows, order='tightest' if whole else 'fullest', whole=whole,
             ignore=self.ignore,
         )
 
     def _fits(
-        self,
-        index: ext.TimelineIndex,
-        rows: 'array.array[int]',
+        self, index: ext.TimelineIndex, rows: 'array.array[int]',
         amounts: Sequence[int] | None,
     ) -> bytes:
         """Return one byte per row: 1 if the host has room for the amounts.
@@ -187,9 +172,7 @@ class Room:
         )
 
     def _fitting(
-        self,
-        index: ext.TimelineIndex,
-        hosts: Iterable[str],
+        self, index: ext.TimelineIndex, hosts: Iterable[str],
         amounts: Sequence[int] | None,
     ) -> list[str]:
         """Return the hosts of an index that have room for the amounts."""
@@ -205,9 +188,7 @@ class Room:
             fits = self._fits(index, known, None)
             taken.update(
                 host
-                for host, each in zip(
-                    index.row_keys(known), fits, strict=True
-                )
+                for host, each in zip(index.row_keys(known), fits, strict=True)
                 if not each
             )
         return taken
@@ -239,9 +220,7 @@ class Room:
         return array.array('i', itertools.compress(rows, fits))
 
     def _free(
-        self,
-        index: ext.TimelineIndex,
-        hosts: Sequence[str],
+        self, index: ext.TimelineIndex, hosts: Sequence[str],
         overcommit: bool = True,
     ) -> dict[str, list[int]]:
         """Return the free amounts of hosts, by resource class of an index."""

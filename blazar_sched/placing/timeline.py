@@ -66,9 +66,7 @@ class Use:
     status: str
     degraded: bool
 
-    def bar(
-        self, host: Host, resource_class: str | None
-    ) -> 'Bar':
+    def bar(self, host: Host, resource_class: str | None) -> 'Bar':
         """Return the bar of the allocation on its host.
 
         :param resource_class: as in `share`
@@ -176,11 +174,8 @@ class Members:
 
 
 def rows_of_hosts(
-    groups: Groups,
-    keys: Sequence[str],
-    bars: Mapping[str, Sequence[Bar]],
-    free: Sequence[Sequence[tuple[float, int]]],
-    by_host: bool,
+    groups: Groups, keys: Sequence[str], bars: Mapping[str, Sequence[Bar]],
+    free: Sequence[Sequence[tuple[float, int]]], by_host: bool,
 ) -> list[Row]:
     """Return the rows with some keys.
 
@@ -192,20 +187,16 @@ def rows_of_hosts(
     for number, key in enumerate(keys):
         first = groups.hosts(key)[0]
         rows.append(Row(
-            key,
-            first.hypervisor_hostname if by_host else key or None,
+            key, first.hypervisor_hostname if by_host else key or None,
             len(groups.in_service(key).uuids),
-            first.availability_zone if by_host else None,
-            bars.get(key, ()),
+            first.availability_zone if by_host else None, bars.get(key, ()),
             [part[number][0] for part in free],
             [part[number][1] for part in free],
         ))
     return rows
 
 
-def widened(
-    window: Window, hosts: Iterable[Host], options: Options
-) -> Window:
+def widened(window: Window, hosts: Iterable[Host], options: Options) -> Window:
     """Return the window, with the cleaning time of leases beside it."""
     default = max((options.cleaning_time, *options.cleaning_times.values()))
     return window.widened(
@@ -214,12 +205,8 @@ def widened(
 
 
 def bars_by_host(
-    hosts: Mapping[str, Host],
-    uses: Iterable[Use],
-    instances: Iterable[Instance],
-    window: Window,
-    now: int,
-    options: Options,
+    hosts: Mapping[str, Host], uses: Iterable[Use],
+    instances: Iterable[Instance], window: Window, now: int, options: Options,
     resource_class: str | None = None,
 ) -> dict[str, list[Bar]]:
     """Return all bars of rows of one host each, by key of the row.
@@ -257,9 +244,7 @@ def bars_by_host(
 
 
 def bars_by_group(
-    groups: Groups,
-    keys: Sequence[str],
-    uses: Iterable[Use],
+    groups: Groups, keys: Sequence[str], uses: Iterable[Use],
     resource_class: str | None = None,
 ) -> dict[str, list[Bar]]:
     """Return the bars of allocations in rows of many hosts, by key.
@@ -299,9 +284,7 @@ def rank(key: str) -> Rank:
 
 
 def share(
-    host: Host,
-    amounts: Mapping[str, int],
-    whole: bool,
+    host: Host, amounts: Mapping[str, int], whole: bool,
     resource_class: str | None = None,
 ) -> float:
     """Return the share of a host that amounts take: 1 for the whole host.
@@ -429,12 +412,8 @@ class FreeShares:
         ]
 
     def _query(
-        self,
-        indexes: Indexes,
-        rows: 'array.array[int]',
-        groups: 'array.array[int]',
-        group_of: Mapping[str, int],
-        part: Window,
+        self, indexes: Indexes, rows: 'array.array[int]',
+        groups: 'array.array[int]', group_of: Mapping[str, int], part: Window,
     ) -> list[tuple[float, int]]:
         sums = indexes.main.free(
             rows, groups, len(self._rows), part.start, part.end
@@ -481,10 +460,7 @@ def _least_share(
 
 
 def _free_of_extra(
-    indexes: Indexes,
-    name: str,
-    group_of: Mapping[str, int],
-    count: int,
+    indexes: Indexes, name: str, group_of: Mapping[str, int], count: int,
     part: Window,
 ) -> Sequence[int]:
     """Return what is free of a class of an extra index, by row.
@@ -500,8 +476,8 @@ def _free_of_extra(
     )))
     sums = index.free(
         index.rows(open_),
-        array.array('i', (group_of[uuid] for uuid in open_)),
-        count, part.start, part.end,
+        array.array('i', (group_of[uuid] for uuid in open_)), count,
+        part.start, part.end,
     )
     return sums[::2]
 

@@ -131,9 +131,7 @@ def last_end(
     )
 
 
-def _last_end(
-    demand: _Demand, parts: Sequence[_Part], start: int
-) -> int:
+def _last_end(demand: _Demand, parts: Sequence[_Part], start: int) -> int:
     ends = []
     for part in parts:
         begin = max(0, start - part.seconds)
@@ -289,8 +287,8 @@ def _free_runs(
     seconds = part.seconds
     after = max(0, first - seconds)
     begins, ends = part.index.runs(
-        length, after, demand.amounts, part.rows,
-        max(after, last - seconds), demand.amounts is None,
+        length, after, demand.amounts, part.rows, max(after, last - seconds),
+        demand.amounts is None,
     )
     if not seconds:
         return begins, ends
@@ -327,9 +325,7 @@ def _by_index(
     indexes = replica.indexes
     parts = replica.catalog.candidates(
         reservation, lease.project_id, options.default
-    ).parts(
-        indexes.main, options.cleaning_time_of(reservation.resource_type)
-    )
+    ).parts(indexes.main, options.cleaning_time_of(reservation.resource_type))
     found = [[_Part(indexes.main, part.rows, s) for s, part in parts]]
     reserved = indexes.reserved
     if reserved is not None:

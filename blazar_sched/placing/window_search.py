@@ -127,11 +127,8 @@ class Edges:
 
 
 def edges(
-    replica: state.Replica,
-    lease: Lease,
-    bounds: Bounds,
-    options: Options = DEFAULT_OPTIONS,
-    floating_ips: Sequence[Use] = (),
+    replica: state.Replica, lease: Lease, bounds: Bounds,
+    options: Options = DEFAULT_OPTIONS, floating_ips: Sequence[Use] = (),
 ) -> Edges:
     """Return the openings and closings of the hosts that a lease may use.
 
@@ -182,14 +179,10 @@ class Search:
     """
 
     def __init__(
-        self,
-        bounds: Bounds,
-        attempt: Attempt,
-        edges: Callable[[], Edges],
+        self, bounds: Bounds, attempt: Attempt, edges: Callable[[], Edges],
         first_start: Callable[[int], int | None] = int,
         last_end: Callable[[int], int] = lambda start: FOREVER,
-        limits: Callable[[], Limits] = Limits,
-        budget: Budget = UNLIMITED,
+        limits: Callable[[], Limits] = Limits, budget: Budget = UNLIMITED,
     ) -> None:
         self.searched_until: int | None = None
         self._bounds = bounds
@@ -266,17 +259,13 @@ class Search:
                 for start, count in zip(starts, counts, strict=True) if count
             ],
             lambda start: self._fitting(start, start + least),
-            lambda found: found.count,
-            limit, distance,
+            lambda found: found.count, limit, distance,
         )
 
     def _greatest(
-        self,
-        queue: list[tuple[int, int]],
-        attempt: Callable[[int], Found | None],
-        value: Callable[[Found], int],
-        limit: int,
-        distance: int,
+        self, queue: list[tuple[int, int]],
+        attempt: Callable[[int], Found | None], value: Callable[[Found], int],
+        limit: int, distance: int,
     ) -> list[Found]:
         """Return windows in the order of a value, the greatest first.
 

@@ -81,9 +81,7 @@ class LedgerAccounting:
 Accounting = type[SchedulerAccounting] | type[LedgerAccounting]
 
 
-def occupancy(
-    instance: Instance, overdue: bool
-) -> tuple[int, int] | None:
+def occupancy(instance: Instance, overdue: bool) -> tuple[int, int] | None:
     """Return the time during which an instance counts for itself, if ever.
 
     A bound instance is counted by its reservation until the reservation is

@@ -38,8 +38,7 @@ class Batch:
     """
 
     def __init__(
-        self,
-        known: Mapping[str, Host],
+        self, known: Mapping[str, Host],
         hosts: Mapping[str, Host | None] | None = None,
     ) -> None:
         self.known = known
@@ -89,9 +88,7 @@ class Batch:
         self.removes += _closing_ids(host)
 
     def add_instance(
-        self,
-        instance: Instance,
-        accounting_: accounting.Accounting,
+        self, instance: Instance, accounting_: accounting.Accounting,
         overdue: bool,
     ) -> None:
         """Add an instance to the indexes of its resource classes.
@@ -137,9 +134,7 @@ class Batch:
         on = self.hosts.get(stay.host, self.known.get(stay.host))
         if others and on is not None:
             others = {c: n for c, n in others.items() if c in on.inventory}
-        self._add_others(
-            others, id_, uuid, stay.host, stay.start, stay.end
-        )
+        self._add_others(others, id_, uuid, stay.host, stay.start, stay.end)
 
     def _add_others(
         self, others: Mapping[str, int], *entry: str | int

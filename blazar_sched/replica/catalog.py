@@ -90,8 +90,7 @@ class Candidates:
             del hosts[uuid]
         return Candidates(
             hosts, self.others(rows(index, left_out)),
-            self.closed & hosts.keys(),
-            self.own & hosts.keys(),
+            self.closed & hosts.keys(), self.own & hosts.keys(),
             {
                 uuid: min(count, self.most.get(uuid, count))
                 for uuid, count in {**self.most, **most}.items()
@@ -107,9 +106,7 @@ class Candidates:
         return array.array('i', [r for r in self.rows if r not in left_out])
 
     def parts(
-        self,
-        index: ext.TimelineIndex,
-        otherwise: int,
+        self, index: ext.TimelineIndex, otherwise: int,
         asked: Classes | None = None,
     ) -> 'Parts':
         """Return the candidates by cleaning time in seconds, shortest first.
@@ -196,13 +193,9 @@ class Catalog:
         self._targets.clear()
 
     def candidates(
-        self,
-        reservation: Reservation,
-        project_id: str,
-        default: Requirement = ANY,
-        kept: Iterable[str] = (),
-        spares: bool = False,
-        started: bool = False,
+        self, reservation: Reservation, project_id: str,
+        default: Requirement = ANY, kept: Iterable[str] = (),
+        spares: bool = False, started: bool = False,
         only: tuple[str, ...] | None = None,
     ) -> Candidates:
         """Return the hosts that a reservation of the project may use.
@@ -221,21 +214,15 @@ class Catalog:
         """
         demand = reservation.demand
         return self.meeting(
-            demand.requirement(), project_id, kept,
-            demand.default_of(default), demand.request_groups(), spares,
-            started, only,
+            demand.requirement(), project_id, kept, demand.default_of(default),
+            demand.request_groups(), spares, started, only,
         )
 
     def meeting(
-        self,
-        requirement: Requirement,
-        project_id: str,
-        kept: Iterable[str] = (),
-        default: Requirement = ANY,
-        groups: RequestGroups = NO_GROUPS,
-        spares: bool = False,
-        started: bool = False,
-        only: tuple[str, ...] | None = None,
+        self, requirement: Requirement, project_id: str,
+        kept: Iterable[str] = (), default: Requirement = ANY,
+        groups: RequestGroups = NO_GROUPS, spares: bool = False,
+        started: bool = False, only: tuple[str, ...] | None = None,
     ) -> Candidates:
         """Return the hosts that meet a requirement, for a project.
 
@@ -294,9 +281,7 @@ class Catalog:
         return choices[only]
 
     def visible(
-        self,
-        requirement: Requirement,
-        project_id: str | None,
+        self, requirement: Requirement, project_id: str | None,
         groups: RequestGroups = NO_GROUPS,
     ) -> list[Host]:
         """Return the hosts that meet a requirement, in service or not.
@@ -373,9 +358,7 @@ class Catalog:
         return NO_GROUPS
 
     def _meets(
-        self,
-        wanted: Requirement,
-        groups: RequestGroups,
+        self, wanted: Requirement, groups: RequestGroups,
         hosts: Collection[Host],
     ) -> frozenset[str]:
         """Return the hosts that meet a requirement, and remember them.
@@ -428,10 +411,7 @@ class Catalog:
         return found[1:]
 
     def _may_keep(
-        self,
-        uuid: str,
-        requirement: Requirement,
-        groups: RequestGroups,
+        self, uuid: str, requirement: Requirement, groups: RequestGroups,
         started: bool,
     ) -> bool:
         host = self._hosts.get(uuid)
@@ -469,8 +449,6 @@ def _limits(hosts: Iterable[Host]) -> dict[str, list[Inventory]]:
     return {name: list(held.values()) for name, held in found.items()}
 
 
-def rows(
-    index: ext.TimelineIndex, names: Iterable[str]
-) -> 'array.array[int]':
+def rows(index: ext.TimelineIndex, names: Iterable[str]) -> 'array.array[int]':
     """Return the rows of the hosts that the index knows."""
     return array.array('i', [r for r in index.rows(names) if r >= 0])

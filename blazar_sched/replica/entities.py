@@ -169,10 +169,7 @@ class Entities:
                 group.discard(uuid)
 
     def _keep_instance(
-        self,
-        uuid: str,
-        old: Instance | None,
-        new: Instance | None,
+        self, uuid: str, old: Instance | None, new: Instance | None
     ) -> None:
         self._overdue.discard(uuid)
         for entity, sign in ((old, -1), (new, 1)):
@@ -181,9 +178,7 @@ class Entities:
                     sign * entity.amounts.get(inventory.MEMORY_MB, 0)
                 )
         _move(
-            self.bound,
-            uuid,
-            None if old is None else old.reservation_id,
+            self.bound, uuid, None if old is None else old.reservation_id,
             None if new is None else new.reservation_id,
         )
         _move(
@@ -267,9 +262,7 @@ def _leavable_hosts(entity: record.Reservation | None) -> set[str]:
     return set() if entity is None else set(entity.leavable)
 
 
-def _labels(
-    entity: record.Reservation | None,
-) -> set[tuple[str, str, str]]:
+def _labels(entity: record.Reservation | None) -> set[tuple[str, str, str]]:
     """Return the labels of a reservation, each with the project."""
     if entity is None or not entity.labels:
         return set()

@@ -179,11 +179,7 @@ class Extra(dict[str, ext.TimelineIndex]):
         return planned
 
     def _plan_host(
-        self,
-        plan: _Plan,
-        name: str,
-        uuid: str,
-        now: Inventory | None,
+        self, plan: _Plan, name: str, uuid: str, now: Inventory | None
     ) -> None:
         if now is None:
             self._without.add((name, uuid))

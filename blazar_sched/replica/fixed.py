@@ -47,11 +47,7 @@ class FixedDemand:
         self._capacity = self._summed()
 
     def has_room(
-        self,
-        start: int,
-        end: int,
-        amounts: Mapping[str, int],
-        share: float,
+        self, start: int, end: int, amounts: Mapping[str, int], share: float,
         ignore: str | None = None,
     ) -> bool:
         """Tell whether fixed instances may hold further amounts in a window.
@@ -71,9 +67,7 @@ class FixedDemand:
         )
 
     def apply(
-        self,
-        removes: Iterable[str],
-        lifetimes: Iterable[Lifetime],
+        self, removes: Iterable[str], lifetimes: Iterable[Lifetime],
         hosts: Mapping[str, Host | None],
     ) -> None:
         """Apply the changes of a batch that the main index has taken."""

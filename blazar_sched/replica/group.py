@@ -27,9 +27,7 @@ class Group:
     """
 
     def __init__(
-        self,
-        limit: GroupLimit,
-        hosts: Mapping[str, Host],
+        self, limit: GroupLimit, hosts: Mapping[str, Host],
         allocations: Iterable[Allocation] = (),
     ) -> None:
         self.limit = limit

@@ -89,11 +89,8 @@ class Indexes:
     """
 
     def __init__(
-        self,
-        hosts: Mapping[str, Host],
-        accounting_: accounting.Accounting,
-        overcommit: bool = True,
-        group_limits: Iterable[GroupLimit] = (),
+        self, hosts: Mapping[str, Host], accounting_: accounting.Accounting,
+        overcommit: bool = True, group_limits: Iterable[GroupLimit] = (),
     ) -> None:
         self.hosts = hosts
         self.accounting = accounting_
@@ -166,8 +163,7 @@ class Indexes:
 
         capacities = map(self.accounting.capacity, hosts.values())
         self.main.load_parts(
-            list(hosts),
-            list(itertools.chain.from_iterable(capacities)),
+            list(hosts), list(itertools.chain.from_iterable(capacities)),
             parts(),
         )
         self.extra = extra
@@ -282,8 +278,7 @@ class Indexes:
         )
 
     def overdraw(
-        self,
-        reservation_ids: Iterable[str],
+        self, reservation_ids: Iterable[str],
         used: Callable[[str], Mapping[str, Sequence[int]]],
     ) -> None:
         """Count what bound instances use beyond their reservations.
@@ -373,8 +368,8 @@ class Indexes:
             fits
             for index, amounts in self._counting(instance)
             for fits in index.fits(
-                index.rows([instance.host]), window.start, window.end,
-                amounts, ignore=instance.uuid,
+                index.rows([instance.host]), window.start, window.end, amounts,
+                ignore=instance.uuid,
             )
         )
 
@@ -388,16 +383,12 @@ class Indexes:
             seconds
             for index, amounts in self._counting(instance)
             for seconds in index.horizon(
-                rows(index, [instance.host]), at, amounts,
-                ignore=instance.uuid,
+                rows(index, [instance.host]), at, amounts, ignore=instance.uuid
             )
         )
 
     def extra_horizon(
-        self,
-        hosts: Sequence[str],
-        at: int,
-        amounts: Mapping[str, int],
+        self, hosts: Sequence[str], at: int, amounts: Mapping[str, int],
         ignore: str | None = None,
     ) -> list[int]:
         """Return for how many seconds hosts have room in the extra indexes.
@@ -517,9 +508,7 @@ class Indexes:
             yield index, [amounts.get(c, 0) for c in index.resource_classes]
 
     def _add(
-        self,
-        allocations: Iterable[Allocation],
-        undo: contextlib.ExitStack,
+        self, allocations: Iterable[Allocation], undo: contextlib.ExitStack,
         force: bool,
     ) -> None:
         """Add allocations to the indexes; `undo` receives their removal."""
@@ -586,9 +575,7 @@ def distinct(columns: Sequence[Sequence[int]]) -> Sequence[int]:
 
 
 def peaks_of(
-    index: ext.TimelineIndex,
-    rows: 'array.array[int] | None',
-    window: Window,
+    index: ext.TimelineIndex, rows: 'array.array[int] | None', window: Window,
     ignore: str | None = None,
 ) -> Columns:
     """Return the peak amounts taken on hosts in a window, by resource class.
@@ -603,10 +590,8 @@ def peaks_of(
 
 
 def _overloaded(
-    index: ext.TimelineIndex,
-    rows: 'array.array[int]',
-    hosts: Mapping[str, Host],
-    now: int,
+    index: ext.TimelineIndex, rows: 'array.array[int]',
+    hosts: Mapping[str, Host], now: int,
 ) -> set[str]:
     """Return the hosts of which more is taken than their capacity.
 

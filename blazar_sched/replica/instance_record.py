@@ -20,12 +20,8 @@ from blazar_sched.replica.server_reservation import Server
 
 
 def make(
-    replica: state.Replica,
-    host: str,
-    server: Server,
-    now: int,
-    rules: Rules | None = None,
-    over: bool = False,
+    replica: state.Replica, host: str, server: Server, now: int,
+    rules: Rules | None = None, over: bool = False,
 ) -> Instance:
     """Return the instance record of a server, without a relocation path.
 
@@ -49,24 +45,15 @@ def make(
             way_of(server, rules), replica.hosts[host].movable
         ))
     return Instance(
-        uuid=server.uuid,
-        host=host,
-        project_id=server.project_id,
-        amounts=server.amounts,
-        used=server.used,
-        end=end,
+        uuid=server.uuid, host=host, project_id=server.project_id,
+        amounts=server.amounts, used=server.used, end=end,
         reservation_id=claim if bound else None,
-        preemptible=server.preemptible,
-        claim=claim,
-        movable=movable,
+        preemptible=server.preemptible, claim=claim, movable=movable,
     )
 
 
 def drawn(
-    replica: state.Replica,
-    server: Server,
-    host: str | None,
-    now: int,
+    replica: state.Replica, server: Server, host: str | None, now: int,
     over: bool = False,
 ) -> tuple[record.Reservation | None, int]:
     """Return the reservation that a server draws on, and the server's end.

@@ -20,8 +20,7 @@ class LimitedLog:
     """
 
     def __init__(
-        self,
-        log: logging.BaseLoggerAdapter,
+        self, log: logging.BaseLoggerAdapter,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self.count = 0
@@ -45,8 +44,7 @@ class LimitedLog:
             return False
         self._logged_at[service] = at
         self._log.warning(
-            '%s (time %d in this process)', message, self.count,
-            exc_info=trace,
+            '%s (time %d in this process)', message, self.count, exc_info=trace
         )
         return True
 

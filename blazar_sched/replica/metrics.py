@@ -63,53 +63,43 @@ class Metric:
 WORKER = 'worker'
 
 REVISION = Metric(
-    prometheus_client.Gauge,
-    'blazar_sched_replica_revision',
-    'Revision of the replica; 0 without a replica',
-    (WORKER,),
+    prometheus_client.Gauge, 'blazar_sched_replica_revision',
+    'Revision of the replica; 0 without a replica', (WORKER,),
 )
 AGE = Metric(
-    prometheus_client.Gauge,
-    'blazar_sched_replica_age_seconds',
+    prometheus_client.Gauge, 'blazar_sched_replica_age_seconds',
     'Seconds since the replica was known to be up to date; +Inf without a '
     'replica, or if the replica is known to be out of date',
     (WORKER,),
 )
 STALE = Metric(
-    prometheus_client.Gauge,
-    'blazar_sched_replica_stale',
+    prometheus_client.Gauge, 'blazar_sched_replica_stale',
     '1 if on_stale decides because the replica is too old or missing, else 0',
     (WORKER,),
 )
 LEFT_OUT = Metric(
-    prometheus_client.Gauge,
-    'blazar_sched_replica_left_out',
+    prometheus_client.Gauge, 'blazar_sched_replica_left_out',
     'Records of the ledger that the replica cannot use; the hosts of the '
     'records are closed',
     (WORKER,),
 )
 CLOCK_DIFFERENCE = Metric(
-    prometheus_client.Gauge,
-    'blazar_sched_clock_difference_seconds',
+    prometheus_client.Gauge, 'blazar_sched_clock_difference_seconds',
     "Seconds by which the clock of this node is ahead of the manager's; the "
     "worker decides by the manager's time",
     (WORKER,),
 )
 PULLS = Metric(
-    prometheus_client.Counter,
-    'blazar_sched_replica_pulls',
+    prometheus_client.Counter, 'blazar_sched_replica_pulls',
     'Requests to a manager for changes, by outcome: done or failed',
     (WORKER, 'outcome'),
 )
 SNAPSHOTS = Metric(
-    prometheus_client.Counter,
-    'blazar_sched_replica_snapshots',
-    'Full copies of the ledger that were taken',
-    (WORKER,),
+    prometheus_client.Counter, 'blazar_sched_replica_snapshots',
+    'Full copies of the ledger that were taken', (WORKER,),
 )
 DECISIONS = Metric(
-    prometheus_client.Counter,
-    'blazar_sched_filter_decisions',
+    prometheus_client.Counter, 'blazar_sched_filter_decisions',
     'Requests that a filter answered, by outcome: decided (by the replica), '
     'incomplete (hosts were refused because a check of these hosts failed), '
     'or stale, unknown or failed (by on_stale)',
@@ -119,31 +109,24 @@ DECISIONS = Metric(
     )),
 )
 SEEN = Metric(
-    prometheus_client.Counter,
-    'blazar_sched_filter_hosts_seen',
-    'Hosts that Nova passed to a filter',
-    (WORKER, 'filter'),
+    prometheus_client.Counter, 'blazar_sched_filter_hosts_seen',
+    'Hosts that Nova passed to a filter', (WORKER, 'filter'),
 )
 PASSED = Metric(
-    prometheus_client.Counter,
-    'blazar_sched_filter_hosts_passed',
-    'Hosts that passed a filter',
-    (WORKER, 'filter'),
+    prometheus_client.Counter, 'blazar_sched_filter_hosts_passed',
+    'Hosts that passed a filter', (WORKER, 'filter'),
 )
 FIXED = Metric(
-    prometheus_client.Counter,
-    'blazar_sched_filter_fixed',
+    prometheus_client.Counter, 'blazar_sched_filter_fixed',
     'Requests for instances without an end that cannot be live-migrated, in a '
     'cloud that relocates instances: see unbounded_fixed',
     (WORKER, 'filter'),
 )
 DECISION_SECONDS = Metric(
-    prometheus_client.Histogram,
-    'blazar_sched_filter_decision_seconds',
+    prometheus_client.Histogram, 'blazar_sched_filter_decision_seconds',
     'Seconds that a filter took to answer a request, for all hosts of the '
     'request',
-    (WORKER, 'filter'),
-    DECISION_BUCKETS,
+    (WORKER, 'filter'), DECISION_BUCKETS,
 )
 
 ALL = (

@@ -40,13 +40,9 @@ Item = record.Record | str
 Allocations = packed.Columns | Allocation
 
 
-def amounts_of(
-    amounts: Mapping[str, int], sign: int = 1
-) -> tuple[int, ...]:
+def amounts_of(amounts: Mapping[str, int], sign: int = 1) -> tuple[int, ...]:
     """Return the amounts by RESOURCE_CLASSES."""
-    return tuple(
-        sign * amounts.get(c, 0) for c in inventory.RESOURCE_CLASSES
-    )
+    return tuple(sign * amounts.get(c, 0) for c in inventory.RESOURCE_CLASSES)
 
 
 def transposed(entries: Iterable[Entry]) -> Sequence[Sequence[Any]]:
@@ -55,13 +51,9 @@ def transposed(entries: Iterable[Entry]) -> Sequence[Sequence[Any]]:
 
 
 def columns(
-    ids: Sequence[str],
-    owners: Sequence[str],
-    hosts: Sequence[str],
-    starts: Iterable[int],
-    ends: Iterable[int],
-    amounts: Iterable[Sequence[int]],
-    whole: Iterable[bool],
+    ids: Sequence[str], owners: Sequence[str], hosts: Sequence[str],
+    starts: Iterable[int], ends: Iterable[int],
+    amounts: Iterable[Sequence[int]], whole: Iterable[bool],
 ) -> packed.Columns:
     """Return the columns of some entries, with the hosts of the entries.
 
@@ -121,8 +113,7 @@ def allocations(columns: packed.Columns) -> Iterator[Allocation]:
     hosts, _, ids, owners, rows, starts, ends, amounts, whole = columns
     for n, id_ in enumerate(ids):
         own = zip(
-            inventory.RESOURCE_CLASSES,
-            amounts[n * WIDTH : (n + 1) * WIDTH],
+            inventory.RESOURCE_CLASSES, amounts[n * WIDTH : (n + 1) * WIDTH],
             strict=True,
         )
         yield Allocation(
@@ -160,7 +151,7 @@ def texts(entries: Iterable[Entry]) -> Iterator[str]:
 
 
 def split(
-    items: Iterable[Item],
+    items: Iterable[Item]
 ) -> tuple[Iterator[record.Record], Iterator[Allocations]]:
     """Return the records and the allocations of a stream of items.
 

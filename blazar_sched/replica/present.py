@@ -56,16 +56,11 @@ class _OnHost:
 
     room: list[int]
     reserved: int = 0
-    instances: dict[str, Instance] = dataclasses.field(
-        default_factory=dict
-    )
+    instances: dict[str, Instance] = dataclasses.field(default_factory=dict)
     given_back: set[str] = dataclasses.field(default_factory=set)
 
     def least(
-        self,
-        left: Room,
-        named: Collection[str],
-        unnamed: Iterable[Instance],
+        self, left: Room, named: Collection[str], unnamed: Iterable[Instance],
         own_id: str | None,
     ) -> Room:
         """Return the least room left, without the unnamed instances' entries.
@@ -189,13 +184,8 @@ class Present:
         self._sort(uuid, on)
 
     def select(
-        self,
-        index: ext.TimelineIndex,
-        host_states: Sequence[HostState],
-        start: int,
-        end: int,
-        amounts: tuple[int, ...],
-        own_id: str | None,
+        self, index: ext.TimelineIndex, host_states: Sequence[HostState],
+        start: int, end: int, amounts: tuple[int, ...], own_id: str | None,
     ) -> list[HostState]:
         """Return the HostStates that have room, in their order.
 
@@ -218,15 +208,9 @@ class Present:
         return [h for h in passing if id(h) not in refused]
 
     def select_with(
-        self,
-        index: ext.TimelineIndex,
-        host_states: Sequence[HostState],
-        start: int,
-        end: int,
-        amounts: tuple[int, ...],
-        own_id: str | None,
-        more: Iterable[int],
-        ignore: tuple[str, ...] = (),
+        self, index: ext.TimelineIndex, host_states: Sequence[HostState],
+        start: int, end: int, amounts: tuple[int, ...], own_id: str | None,
+        more: Iterable[int], ignore: tuple[str, ...] = (),
     ) -> list[HostState]:
         """Return the HostStates that have room, with more room than they say.
 
@@ -264,12 +248,8 @@ class Present:
         return [h for n, h in enumerate(host_states) if n not in refused]
 
     def horizon(
-        self,
-        index: ext.TimelineIndex,
-        host_states: Sequence[HostState],
-        start: int,
-        amounts: tuple[int, ...],
-        own_id: str | None,
+        self, index: ext.TimelineIndex, host_states: Sequence[HostState],
+        start: int, amounts: tuple[int, ...], own_id: str | None,
     ) -> list[int]:
         """Return for how many seconds each HostState has room from a time on.
 
@@ -285,9 +265,7 @@ class Present:
                 plainly.rows, start, amounts, headroom=plainly.room,
                 ignore=plainly.ignore,
             ))
-            for numbers, found in self._confirmed(
-                index, host_states, own_id
-            ):
+            for numbers, found in self._confirmed(index, host_states, own_id):
                 confirmed = index.horizon(
                     found.rows, start, amounts, headroom=found.room,
                     ignore=found.ignore,
@@ -298,9 +276,7 @@ class Present:
                 return seconds
 
     def headroom(
-        self,
-        index: ext.TimelineIndex,
-        host_states: Sequence[HostState],
+        self, index: ext.TimelineIndex, host_states: Sequence[HostState],
         own_id: str | None,
     ) -> Headroom:
         """Return the room that HostStates leave, by the confirmed records.
@@ -349,13 +325,8 @@ class Present:
         return () if on is None else tuple(on.given_back)
 
     def _refused(
-        self,
-        index: ext.TimelineIndex,
-        passing: Sequence[Any],
-        start: int,
-        end: int,
-        amounts: tuple[int, ...],
-        own_id: str | None,
+        self, index: ext.TimelineIndex, passing: Sequence[Any], start: int,
+        end: int, amounts: tuple[int, ...], own_id: str | None,
     ) -> set[int]:
         """Return the id() of the HostStates that confirmed records refuse."""
         return {
@@ -369,9 +340,7 @@ class Present:
         }
 
     def _confirmed(
-        self,
-        index: ext.TimelineIndex,
-        host_states: Sequence[HostState],
+        self, index: ext.TimelineIndex, host_states: Sequence[HostState],
         own_id: str | None,
     ) -> Iterator[tuple[list[int], Headroom]]:
         """Yield the room of the hosts for which HostState is not enough.
@@ -390,8 +359,7 @@ class Present:
                 yield numbers, found
 
     def _apart(
-        self,
-        host_states: Sequence[HostState],
+        self, host_states: Sequence[HostState],
         among: Collection[str] | None = None,
     ) -> Iterator[list[int]]:
         """Yield the positions of the HostStates that share a query.
@@ -420,9 +388,7 @@ class Present:
             for each in self.instances_on(host_state.uuid)
         )
 
-    def _remove(
-        self, old: Instance | None, new: Instance | None
-    ) -> None:
+    def _remove(self, old: Instance | None, new: Instance | None) -> None:
         """Stop counting a record, which `new` replaces unless it is None."""
         if old is None:
             return
@@ -468,8 +434,7 @@ class Present:
 
 
 def plain(
-    index: ext.TimelineIndex,
-    host_states: Sequence[HostState],
+    index: ext.TimelineIndex, host_states: Sequence[HostState],
     own_id: str | None,
 ) -> Headroom:
     """Return the room that HostStates leave if no record needs confirming."""

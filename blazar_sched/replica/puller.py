@@ -90,11 +90,8 @@ class Puller:
     """
 
     def __init__(
-        self,
-        call: Call,
-        monotonic: Callable[[], float],
-        max_age: Callable[[], float],
-        copy: Copy | None = None,
+        self, call: Call, monotonic: Callable[[], float],
+        max_age: Callable[[], float], copy: Copy | None = None,
         clock: Callable[[], float] = time.time,
         removed: Callable[[str], object] = lambda uuid: None,
     ) -> None:
@@ -119,13 +116,8 @@ class Puller:
         )
 
     def load(
-        self,
-        ledger: str,
-        revision: int,
-        items: Iterable[packing.Item],
-        fresh_at: float,
-        now: int,
-        settings: Settings = UNTOLD,
+        self, ledger: str, revision: int, items: Iterable[packing.Item],
+        fresh_at: float, now: int, settings: Settings = UNTOLD,
     ) -> None:
         """Start from the items of a copy that was kept.
 
@@ -317,9 +309,7 @@ class Puller:
                 'replica.', copy.replica.revision, revision,
             )
 
-    def _new(
-        self, now: int, settings: Settings = UNTOLD
-    ) -> state.Replica:
+    def _new(self, now: int, settings: Settings = UNTOLD) -> state.Replica:
         replica = state.Replica(
             accounting.SchedulerAccounting, settings=settings
         )

@@ -24,8 +24,7 @@ def new() -> ext.TimelineIndex:
 
 
 def load(
-    index: ext.TimelineIndex,
-    hosts: Mapping[str, Host],
+    index: ext.TimelineIndex, hosts: Mapping[str, Host],
     parts: Iterable[packing.Part],
 ) -> None:
     """Fill a new index, in bulk.

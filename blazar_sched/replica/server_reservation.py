@@ -59,9 +59,7 @@ class Server(Protocol):
 
 
 def draws_on(
-    reserved: record.Reservation,
-    server: Server,
-    known: Instance | None,
+    reserved: record.Reservation, server: Server, known: Instance | None,
     host: str | None,
 ) -> bool:
     """Tell whether a server draws on a reservation.
@@ -160,11 +158,8 @@ def has(replica: state.Replica, reservation_id: str, host: str) -> bool:
 
 
 def _candidates(
-    replica: state.Replica,
-    server: Server,
-    known: Instance | None,
-    host: str | None,
-    now: int,
+    replica: state.Replica, server: Server, known: Instance | None,
+    host: str | None, now: int,
 ) -> list[record.Reservation]:
     """Return the reservations that a server may draw on.
 

@@ -69,12 +69,8 @@ class Snapshot:
 
 
 def write(
-    path: str,
-    ledger: str,
-    revision: int,
-    written_at: int,
-    items: Iterable[packing.Item],
-    settings: Settings = UNTOLD,
+    path: str, ledger: str, revision: int, written_at: int,
+    items: Iterable[packing.Item], settings: Settings = UNTOLD,
 ) -> None:
     """Replace the snapshot file at `path`, and the list of hosts beside it.
 
@@ -88,7 +84,7 @@ def write(
     with files.locked(path), files.replacing(path) as file:
         for each in itertools.chain(
             [_header(ledger, revision, settings)],
-            _batches(_noted(items, hosts))
+            _batches(_noted(items, hosts)),
         ):
             line = json.dumps(each).encode() + b'\n'
             checksum.update(line)
@@ -171,9 +167,7 @@ def _listed_hosts(path: str) -> list[str]:
     return found
 
 
-def _header(
-    ledger: str, revision: int, settings: Settings
-) -> dict[str, Any]:
+def _header(ledger: str, revision: int, settings: Settings) -> dict[str, Any]:
     return {
         'format': FORMAT,
         **wire.FORMAT,
@@ -248,11 +242,8 @@ def _snapshot(file: IO[bytes], length: int, written_at: int) -> Snapshot:
             raise SnapshotError('the file has another format')
         wire.require_readable(header['version'], header['oldest'])
         return Snapshot(
-            str(header['ledger']),
-            int(header['revision']),
-            written_at,
-            _items(file, length),
-            wire.read_settings(header),
+            str(header['ledger']), int(header['revision']), written_at,
+            _items(file, length), wire.read_settings(header),
         )
     except wire.WireVersionError as e:
         raise SnapshotError('the file has another version') from e

@@ -60,13 +60,9 @@ class Replica(Entities):
     """
 
     def __init__(
-        self,
-        accounting_: accounting.Accounting,
-        revision: int = 0,
-        overcommit: bool = True,
-        relocating: bool = False,
-        group_limits: Iterable[GroupLimit] = (),
-        settings: Settings = UNTOLD,
+        self, accounting_: accounting.Accounting, revision: int = 0,
+        overcommit: bool = True, relocating: bool = False,
+        group_limits: Iterable[GroupLimit] = (), settings: Settings = UNTOLD,
     ) -> None:
         super().__init__()
         self._relocating = relocating
@@ -89,9 +85,7 @@ class Replica(Entities):
             self._settle()
 
     def apply(
-        self,
-        revision: int,
-        records: Iterable[record.Record],
+        self, revision: int, records: Iterable[record.Record],
         leave_out: bool = False,
     ) -> None:
         """Apply the records between the replica's revision and `revision`.
@@ -119,9 +113,7 @@ class Replica(Entities):
         self.indexes.check(self._batch(self._decode(records)))
 
     def load(
-        self,
-        revision: int,
-        records: Iterable[record.Record],
+        self, revision: int, records: Iterable[record.Record],
         allocations: Iterable[packing.Allocations] = (),
         leave_out: bool = False,
     ) -> set[str]:
@@ -149,8 +141,7 @@ class Replica(Entities):
         return missing
 
     def _load_all(
-        self,
-        records: Iterable[record.Record],
+        self, records: Iterable[record.Record],
         allocations: Iterable[packing.Allocations],
     ) -> set[str]:
         image = self._decode(records)
@@ -165,8 +156,7 @@ class Replica(Entities):
         return missing
 
     def _load_what_can_be(
-        self,
-        records: Iterable[record.Record],
+        self, records: Iterable[record.Record],
         allocations: Iterable[packing.Allocations],
     ) -> set[str]:
         hosts: list[record.Record] = []
@@ -490,7 +480,7 @@ def _stub(uuid: str) -> Host:
 
 
 def _records_of(
-    allocations: Iterable[packing.Allocations],
+    allocations: Iterable[packing.Allocations]
 ) -> Iterator[record.Record]:
     for each in allocations:
         if isinstance(each, Allocation):

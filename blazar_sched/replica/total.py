@@ -56,12 +56,8 @@ class Total:
         self._row = self._index.rows([_ALL])
 
     def has_room(
-        self,
-        start: int,
-        end: int,
-        amounts: Mapping[str, int],
-        kept_free: float,
-        ignore: str | None = None,
+        self, start: int, end: int, amounts: Mapping[str, int],
+        kept_free: float, ignore: str | None = None,
     ) -> bool:
         """Tell whether all hosts together have room in a window.
 
@@ -76,9 +72,7 @@ class Total:
                 strict=True,
             )
         ]
-        [fits] = self._index.fits(
-            self._row, start, end, wanted, ignore=ignore
-        )
+        [fits] = self._index.fits(self._row, start, end, wanted, ignore=ignore)
         return bool(fits)
 
     def free_shares(self, start: int) -> dict[str, float]:

@@ -164,11 +164,8 @@ def fitting(
 
 
 def changes_page(
-    ledger: str,
-    since: int,
-    revision: int | None,
-    records: Iterable[record.Record],
-    newest: int,
+    ledger: str, since: int, revision: int | None,
+    records: Iterable[record.Record], newest: int,
 ) -> Page:
     """Build a page of changes; `revision` None asks for a snapshot."""
     return {
@@ -182,11 +179,8 @@ def changes_page(
 
 
 def snapshot_page(
-    ledger: str,
-    revision: int,
-    after: str | None,
-    items: Iterable[packing.Item],
-    next_: str | None,
+    ledger: str, revision: int, after: str | None,
+    items: Iterable[packing.Item], next_: str | None,
 ) -> Page:
     """Build a page of a snapshot; `next_` None marks the last page."""
     return {
@@ -234,13 +228,10 @@ def parse_changes(page: object) -> Changes:
     ):
         raise ValueError('now is no time')
     changes = Changes(
-        ledger=_text(page, 'ledger'),
-        since=_count(page, 'since'),
+        ledger=_text(page, 'ledger'), since=_count(page, 'since'),
         revision=None if revision is None else _count(page, 'revision'),
         records=[_record(item) for item in _list(page, 'records')],
-        newest=_count(page, 'newest'),
-        now=now,
-        settings=read_settings(page),
+        newest=_count(page, 'newest'), now=now, settings=read_settings(page),
     )
     if changes.revision is not None and not (
         changes.since <= changes.revision <= changes.newest
@@ -266,8 +257,7 @@ def parse_snapshot(page: object) -> Snapshot:
     """
     page = _checked(page)
     return Snapshot(
-        ledger=_text(page, 'ledger'),
-        revision=_count(page, 'revision'),
+        ledger=_text(page, 'ledger'), revision=_count(page, 'revision'),
         after=_place(page, 'after'),
         items=[item(each) for each in _list(page, 'items')],
         next=_place(page, 'next'),

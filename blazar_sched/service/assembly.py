@@ -31,10 +31,8 @@ class Service:
 
 
 def start_manager(
-    conf: cfg.ConfigOpts,
-    nova: Nova | None = None,
-    placement: Placement | None = None,
-    metrics: Metrics | None = None,
+    conf: cfg.ConfigOpts, nova: Nova | None = None,
+    placement: Placement | None = None, metrics: Metrics | None = None,
 ) -> Manager:
     """Start a manager, with clients from `conf` unless clients are given.
 
@@ -51,18 +49,14 @@ def start_manager(
 
 
 def start_all(
-    conf: cfg.ConfigOpts,
-    nova: Nova | None = None,
-    placement: Placement | None = None,
-    metrics: Metrics | None = None,
+    conf: cfg.ConfigOpts, nova: Nova | None = None,
+    placement: Placement | None = None, metrics: Metrics | None = None,
 ) -> Service:
     """Upgrade the database, and start manager and API in this process."""
     database.open_ledger(conf).upgrade()
     manager = start_manager(conf, nova, placement, metrics)
     try:
-        api = server.serve(
-            conf, rpc.Local(manager.endpoint), manager.metrics
-        )
+        api = server.serve(conf, rpc.Local(manager.endpoint), manager.metrics)
         return Service(manager, api)
     except BaseException:
         manager.stop()

@@ -14,8 +14,7 @@ from blazar_sched.service.metrics import Metrics
 
 
 def open_ledger(
-    conf: cfg.ConfigOpts,
-    on_change: Callable[[int], object] | None = None,
+    conf: cfg.ConfigOpts, on_change: Callable[[int], object] | None = None,
     notify: Callable[[Notification], object] | None = None,
     metrics: Metrics | None = None,
 ) -> ledger.Ledger:
@@ -36,13 +35,10 @@ def open_ledger(
         return ledger.Ledger(
             options.connection,
             database.MAX_RETRIES if retries < 0 else retries,
-            on_change=on_change,
-            notify=notify,
-            metrics=metrics,
+            on_change=on_change, notify=notify, metrics=metrics,
             overcommit=conf.manager.overcommit_reservations,
             relocating=conf.manager.relocate_instances,
-            group_limits=group_limit.group_limits(conf),
-            pool=pool,
+            group_limits=group_limit.group_limits(conf), pool=pool,
             running=parts.running(conf),
         )
     except ValueError as e:

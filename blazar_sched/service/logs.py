@@ -48,10 +48,8 @@ def setup(conf: cfg.ConfigOpts) -> None:
         if type(known) is formatters.ContextFormatter:
             handler.setFormatter(
                 Formatter(
-                    datefmt=known.datefmt,
-                    project=known.project,
-                    version=known.version,
-                    config=known.conf,
+                    datefmt=known.datefmt, project=known.project,
+                    version=known.version, config=known.conf,
                 )
             )
 

@@ -83,9 +83,7 @@ class Objects(Generic[T]):
     """
 
     def __init__(
-        self,
-        name: str,
-        metrics: service_metrics.Metrics,
+        self, name: str, metrics: service_metrics.Metrics,
         failed: Callable[[T], object] = lambda failing: None,
     ) -> None:
         self._name = name
@@ -94,9 +92,7 @@ class Objects(Generic[T]):
         self._failures: dict[object, _Failure] = {}
 
     def each(
-        self,
-        objects: Iterable[tuple[object, T]],
-        work: Callable[[T], object],
+        self, objects: Iterable[tuple[object, T]], work: Callable[[T], object],
         now: float,
     ) -> None:
         """Do the work of each object, unless the object waits for a retry.
@@ -133,11 +129,7 @@ class Objects(Generic[T]):
             raise unavailable
 
     def _fail(
-        self,
-        id_: object,
-        failing: T,
-        failure: _Failure,
-        now: float,
+        self, id_: object, failing: T, failure: _Failure, now: float,
         error: Exception,
     ) -> None:
         pause = min(max(2 * failure.pause, FIRST_REST), MAX_REST)
@@ -165,9 +157,7 @@ class Loop:
     """
 
     def __init__(
-        self,
-        name: str,
-        step: Callable[[], float | None],
+        self, name: str, step: Callable[[], float | None],
         pace: Callable[[], float] = lambda: PAUSE,
         hangs_after: float = HANGS_AFTER,
     ) -> None:
@@ -258,8 +248,7 @@ class Loop:
         self.succeeded_at = time.time()
         if self._logged:
             LOG.warning(
-                '%s has recovered (failures: %d)',
-                self.name, self._failures,
+                '%s has recovered (failures: %d)', self.name, self._failures
             )
         self._failures = 0
         self._trouble = None
@@ -275,10 +264,7 @@ class Loop:
             self._logged |= self._away.report_away(self.name, error)
         else:
             self._logged = True
-            LOG.error(
-                '%s failed, retrying', self.name,
-                exc_info=error,
-            )
+            LOG.error('%s failed, retrying', self.name, exc_info=error)
 
     def _pause(self) -> float:
         """Return the pause after a failure, which doubles each time."""

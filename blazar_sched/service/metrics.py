@@ -36,130 +36,107 @@ ANSWERED, REFUSED, FAILED = 'answered', 'refused', 'failed'
 DONE, PUT_OFF, GIVEN_UP = 'done', 'put_off', 'given_up'
 
 REQUESTS = Metric(
-    prometheus_client.Counter,
-    'blazar_sched_api_requests',
+    prometheus_client.Counter, 'blazar_sched_api_requests',
     'Requests that the API answered, by the route as in the API reference, '
     'or "other"',
     ('route', 'method', 'status'),
 )
 REQUEST_SECONDS = Metric(
-    prometheus_client.Histogram,
-    'blazar_sched_api_request_seconds',
-    'Seconds from a request to the head of its response',
-    ('route', 'method'),
+    prometheus_client.Histogram, 'blazar_sched_api_request_seconds',
+    'Seconds from a request to the head of its response', ('route', 'method'),
 )
 CALL_SECONDS = Metric(
-    prometheus_client.Histogram,
-    'blazar_sched_manager_call_seconds',
+    prometheus_client.Histogram, 'blazar_sched_manager_call_seconds',
     'Seconds that the manager took for a call, by outcome: answered, refused '
     '(the answer is an error) or failed',
     ('method', 'outcome'),
 )
 REFUSALS = Metric(
-    prometheus_client.Counter,
-    'blazar_sched_manager_refusals',
+    prometheus_client.Counter, 'blazar_sched_manager_refusals',
     'Calls that the manager refused, by the class of the error, which is the '
     'error_name in the response of the API',
     ('method', 'reason'),
 )
 BUS_CALLS = Metric(
-    prometheus_client.Counter,
-    'blazar_sched_api_calls',
+    prometheus_client.Counter, 'blazar_sched_api_calls',
     'Calls of the API to a manager over the message bus, by outcome: '
     'answered, refused (the answer is an error) or failed (no manager could '
     'answer)',
-    ('outcome',),
-    zeros=((ANSWERED,), (REFUSED,), (FAILED,)),
+    ('outcome',), zeros=((ANSWERED,), (REFUSED,), (FAILED,)),
 )
 EVENTS = Metric(
-    prometheus_client.Counter,
-    'blazar_sched_manager_events',
+    prometheus_client.Counter, 'blazar_sched_manager_events',
     'Attempts at events, by outcome: done, put_off (retried later, or left to '
     'another manager) or given_up',
     ('type', 'outcome'),
 )
 LATENESS = Metric(
-    prometheus_client.Histogram,
-    'blazar_sched_manager_event_lateness_seconds',
+    prometheus_client.Histogram, 'blazar_sched_manager_event_lateness_seconds',
     'Seconds from the time of an event until this manager began the event; a '
     'start also waits for the end of the lease before',
-    ('type',),
-    _LATENESS_BUCKETS,
+    ('type',), _LATENESS_BUCKETS,
 )
 COMMIT_SECONDS = Metric(
-    prometheus_client.Histogram,
-    'blazar_sched_manager_commit_seconds',
+    prometheus_client.Histogram, 'blazar_sched_manager_commit_seconds',
     'Seconds that a commit took, with the wait for earlier commits and with '
     'retries',
 )
 HELD_SECONDS = Metric(
-    prometheus_client.Histogram,
-    'blazar_sched_manager_commit_held_seconds',
+    prometheus_client.Histogram, 'blazar_sched_manager_commit_held_seconds',
     'Seconds for which a commit, also one that fails or only tries, has held '
     'the lock for which all other commits wait, by what has made the commit: '
     'a call of the manager, a loop, or a type of event',
-    ('cause',),
-    (.002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10),
+    ('cause',), (.002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10),
 )
 CONFLICTS = Metric(
-    prometheus_client.Counter,
-    'blazar_sched_manager_conflicts',
+    prometheus_client.Counter, 'blazar_sched_manager_conflicts',
     'Transactions that the database refused or lost, and that were retried',
 )
 
 CLOCK_DIFFERENCE = Metric(
-    prometheus_client.Gauge,
-    'blazar_sched_manager_clock_difference_seconds',
+    prometheus_client.Gauge, 'blazar_sched_manager_clock_difference_seconds',
     "Seconds by which this manager's clock is ahead of the database's clock; "
     'the manager executes no event beyond [manager] clock_tolerance',
 )
 
 LATE_PLACEMENTS = Metric(
-    prometheus_client.Counter,
-    'blazar_sched_manager_late_placements',
+    prometheus_client.Counter, 'blazar_sched_manager_late_placements',
     'Instances that nova-scheduler placed more than 60 seconds before it told '
     'this manager, by the clocks of both, or as long after that',
 )
 MOVES = Metric(
-    prometheus_client.Counter,
-    'blazar_sched_manager_moves',
+    prometheus_client.Counter, 'blazar_sched_manager_moves',
     'Live migrations along relocation paths that this manager has requested, '
     'by whether Nova has accepted the request: accepted or refused; failed '
     'counts the moves that had to be requested again',
-    ('outcome',),
-    zeros=((ACCEPTED,), (REFUSED,), (FAILED,)),
+    ('outcome',), zeros=((ACCEPTED,), (REFUSED,), (FAILED,)),
 )
 UNPLANNED = Metric(
-    prometheus_client.Gauge,
-    'blazar_sched_manager_instances_unplanned',
+    prometheus_client.Gauge, 'blazar_sched_manager_instances_unplanned',
     'Instances that must leave their host before a reservation starts, and '
     'for which no other host has room; every manager reports the same number',
 )
 LATE = Metric(
-    prometheus_client.Gauge,
-    'blazar_sched_manager_instances_late',
+    prometheus_client.Gauge, 'blazar_sched_manager_instances_late',
     'Instances that are still on their host, although a reservation needs the '
     'host and another host has room for them; every manager reports the same '
     'number',
 )
 
 ON_CLOSED = Metric(
-    prometheus_client.Gauge,
-    'blazar_sched_manager_servers_on_closed_hosts',
+    prometheus_client.Gauge, 'blazar_sched_manager_servers_on_closed_hosts',
     'Instances that are on hosts that are closed, for a maintenance or '
     'because the host is gone; every manager reports the same number',
 )
 
 FAILING = Metric(
-    prometheus_client.Gauge,
-    'blazar_sched_manager_objects_failing',
+    prometheus_client.Gauge, 'blazar_sched_manager_objects_failing',
     'Objects of a loop, such as series, that this manager failed to handle at '
     'the last try; the log names each of them',
     ('loop',),
 )
 BUILD = Metric(
-    prometheus_client.Gauge,
-    'blazar_sched_build_info',
+    prometheus_client.Gauge, 'blazar_sched_build_info',
     'Always 1, with the version of the program and of its wire format',
     ('version', 'wire'),
 )
@@ -173,49 +150,41 @@ COUNTED = (
 )
 
 LEASES = Metric(
-    prometheus_client.Gauge,
-    'blazar_sched_manager_leases',
+    prometheus_client.Gauge, 'blazar_sched_manager_leases',
     'Leases that are not over; every manager reports the same number',
     ('status',),
 )
 HOSTS = Metric(
-    prometheus_client.Gauge,
-    'blazar_sched_manager_hosts',
+    prometheus_client.Gauge, 'blazar_sched_manager_hosts',
     'Registered hosts, by whether they get new allocations (true) or have '
     'failed or are disabled (false); every manager reports the same numbers',
     ('available',),
 )
 PATHS = Metric(
-    prometheus_client.Gauge,
-    'blazar_sched_manager_relocation_paths',
+    prometheus_client.Gauge, 'blazar_sched_manager_relocation_paths',
     'Instances with a relocation path; every manager reports the same number',
 )
 DUE = Metric(
-    prometheus_client.Gauge,
-    'blazar_sched_manager_events_due',
+    prometheus_client.Gauge, 'blazar_sched_manager_events_due',
     'Events that are due and not over; every manager reports the same number',
 )
 DUE_AGE = Metric(
-    prometheus_client.Gauge,
-    'blazar_sched_manager_event_due_age_seconds',
+    prometheus_client.Gauge, 'blazar_sched_manager_event_due_age_seconds',
     'Seconds since the first of the events that are due became due, 0 if none '
     'is due; every manager reports the same number',
 )
 DATABASE_UP = Metric(
-    prometheus_client.Gauge,
-    'blazar_sched_manager_database_up',
+    prometheus_client.Gauge, 'blazar_sched_manager_database_up',
     '1 if this manager has read the database in the last minute and its last '
     'write was made, else 0; without a read the metrics from the database are '
     'left out',
 )
 DATABASE_SECONDS = Metric(
-    prometheus_client.Gauge,
-    'blazar_sched_manager_database_seconds',
+    prometheus_client.Gauge, 'blazar_sched_manager_database_seconds',
     'Seconds that this manager took to read the metrics from the database',
 )
 HEADROOM = Metric(
-    prometheus_client.Gauge,
-    'blazar_sched_manager_relocation_headroom_ratio',
+    prometheus_client.Gauge, 'blazar_sched_manager_relocation_headroom_ratio',
     'Share of the capacity of all registered hosts that is neither allocated '
     'to reservations nor used by instances at any time from relocation_notice '
     'seconds after now on, by the resource class VCPU or MEMORY_MB. An '
@@ -225,25 +194,21 @@ HEADROOM = Metric(
     ('resource_class',),
 )
 REVISION = Metric(
-    prometheus_client.Gauge,
-    'blazar_sched_manager_revision',
+    prometheus_client.Gauge, 'blazar_sched_manager_revision',
     'Newest revision of the ledger',
 )
 REPLICA_REVISION = Metric(
-    prometheus_client.Gauge,
-    'blazar_sched_manager_replica_revision',
+    prometheus_client.Gauge, 'blazar_sched_manager_replica_revision',
     "Revision of this manager's own replica, which each commit of this "
     'manager brings up to date',
 )
 LEFT_OUT = Metric(
-    prometheus_client.Gauge,
-    'blazar_sched_manager_left_out',
+    prometheus_client.Gauge, 'blazar_sched_manager_left_out',
     "Records of the ledger that this manager's own replica cannot use; the "
     'hosts of the records are closed',
 )
 DEGRADED = Metric(
-    prometheus_client.Gauge,
-    'blazar_sched_manager_leases_degraded',
+    prometheus_client.Gauge, 'blazar_sched_manager_leases_degraded',
     'Leases that have not ended and lack a part of their resources; every '
     'manager reports the same number',
 )
@@ -255,8 +220,7 @@ LOOPS = Metric(
     ('loop',),
 )
 LOST = Metric(
-    prometheus_client.Counter,
-    'blazar_sched_manager_notifications_lost',
+    prometheus_client.Counter, 'blazar_sched_manager_notifications_lost',
     'Notifications that could not be sent',
 )
 

@@ -57,10 +57,7 @@ class Turns:
 
     @contextlib.contextmanager
     def take(
-        self,
-        owner: str,
-        most_of_one: int = MAX_OF_ONE,
-        most: int = MAX,
+        self, owner: str, most_of_one: int = MAX_OF_ONE, most: int = MAX,
         wait: float = WAIT,
     ) -> Iterator[None]:
         """Wait for the turn of a request, and keep the turn in the block.

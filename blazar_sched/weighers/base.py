@@ -46,11 +46,8 @@ class ReplicaWeigher(weights.BaseHostWeigher):
         process.prepare()
 
     def weigh(
-        self,
-        replica: state.Replica,
-        request: Request,
-        host_states: list[HostState],
-        now: int,
+        self, replica: state.Replica, request: Request,
+        host_states: list[HostState], now: int,
     ) -> list[float] | None:
         """Return a weight for each host; None if the weigher does not apply.
 
@@ -94,9 +91,7 @@ class ReplicaWeigher(weights.BaseHostWeigher):
 
 
 def horizons(
-    replica: state.Replica,
-    request: Request,
-    host_states: list[HostState],
+    replica: state.Replica, request: Request, host_states: list[HostState],
     now: int,
 ) -> list[int]:
     """Return how long each host has room for the request, at most FAR."""

@@ -25,11 +25,8 @@ class DeviceWeigher(base.ReplicaWeigher):
     OPTION = 'device_weight_multiplier'
 
     def weigh(
-        self,
-        replica: state.Replica,
-        request: Request,
-        host_states: list[HostState],
-        now: int,
+        self, replica: state.Replica, request: Request,
+        host_states: list[HostState], now: int,
     ) -> list[float] | None:
         classes = replica.indexes.extra.keys() - request.extra.keys()
         if not classes:

@@ -38,11 +38,8 @@ class LeaseGapWeigher(base.ReplicaWeigher):
     OPTION = 'lease_gap_weight_multiplier'
 
     def weigh(
-        self,
-        replica: state.Replica,
-        request: Request,
-        host_states: list[HostState],
-        now: int,
+        self, replica: state.Replica, request: Request,
+        host_states: list[HostState], now: int,
     ) -> list[float]:
         horizons = base.horizons(replica, request, host_states, now)
         if request.preemptible or request.end == window.FOREVER:
@@ -73,9 +70,7 @@ class LeaseGapWeigher(base.ReplicaWeigher):
 
 
 def _with_fixed(
-    replica: state.Replica,
-    request: Request,
-    host_states: Iterable[HostState],
+    replica: state.Replica, request: Request, host_states: Iterable[HostState],
     now: int,
 ) -> set[int]:
     """Return the id() of the hosts where a request joins fixed instances.

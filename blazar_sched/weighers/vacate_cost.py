@@ -26,11 +26,8 @@ class VacateCostWeigher(base.ReplicaWeigher):
     OPTION = 'vacate_cost_weight_multiplier'
 
     def weigh(
-        self,
-        replica: state.Replica,
-        request: Request,
-        host_states: list[HostState],
-        now: int,
+        self, replica: state.Replica, request: Request,
+        host_states: list[HostState], now: int,
     ) -> list[float] | None:
         if not request.preemptible:
             return None

@@ -80,8 +80,7 @@ class Admissions(steps.Step):
         elif rule.relocates and request.movable:
             return Admission(request.end, True, enough, None)
         return Admission(
-            enough, False, enough,
-            None if request.preemptible else fixed.share,
+            enough, False, enough, None if request.preemptible else fixed.share
         )
 
     def _preemptible_end(self, relocates: bool) -> int:
@@ -114,8 +113,7 @@ class Admissions(steps.Step):
         return groups.items()
 
     def select(
-        self,
-        host_states: list[HostState],
+        self, host_states: list[HostState],
         look: Callable[[list[HostState], Admission], list[HostState]],
     ) -> list[HostState]:
         """Return the HostStates that have what the request needs.

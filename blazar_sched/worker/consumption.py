@@ -62,9 +62,7 @@ def watch(
 
 
 def _promised(
-    replica: state.Replica,
-    request: Request,
-    host_states: list[HostState],
+    replica: state.Replica, request: Request, host_states: list[HostState],
     now: int,
 ) -> list[HostState]:
     """Return the hosts with allocations in the time of an instance.
@@ -86,9 +84,7 @@ def _promised(
 
 
 def placed_recently(
-    replica: state.Replica,
-    request: Request,
-    host_states: Iterable[HostState],
+    replica: state.Replica, request: Request, host_states: Iterable[HostState],
     by_host: Mapping[str, Sequence[Instance]],
 ) -> dict[int, list[Instance]]:
     """Return the instances placed beside a request, by id() of HostState.
@@ -118,9 +114,7 @@ def placed_recently(
 
 
 def _uncounted(
-    replica: state.Replica,
-    host_state: HostState,
-    placed: Instance,
+    replica: state.Replica, host_state: HostState, placed: Instance,
     figures: Mapping[str, int] | None = None,
 ) -> Instance:
     """Return a placed instance with the amounts that nobody else counts.

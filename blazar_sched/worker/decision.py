@@ -106,15 +106,9 @@ class Decision:
     """
 
     def __init__(
-        self,
-        filter_name: str,
-        step_factory: StepFactory,
-        request: Request | None,
-        at: int,
-        revision: int | None,
-        outcome: str,
-        host_states: list[HostState],
-        passing: list[HostState],
+        self, filter_name: str, step_factory: StepFactory,
+        request: Request | None, at: int, revision: int | None, outcome: str,
+        host_states: list[HostState], passing: list[HostState],
     ) -> None:
         self.filter = filter_name
         self.outcome = outcome
@@ -240,9 +234,7 @@ class Decision:
         )
 
     def _reasons(
-        self,
-        replica: state.Replica | None,
-        refused: list[HostState],
+        self, replica: state.Replica | None, refused: list[HostState]
     ) -> dict[int, str]:
         """Return a reason for each refused host, by id()."""
         if self.outcome not in _BY_REPLICA:
@@ -266,9 +258,7 @@ class Decision:
         return found | filter_steps.reasons(steps, others)
 
     def _paths(
-        self,
-        replica: state.Replica | None,
-        host_states: list[HostState],
+        self, replica: state.Replica | None, host_states: list[HostState]
     ) -> dict[int, str]:
         """Return the paths by which hosts can pass, in words, by id()."""
         if (
@@ -313,12 +303,8 @@ class _RecordedHostState:
     free_disk_mb = 0
 
     def __init__(
-        self,
-        uuid: str,
-        nodename: str,
-        used: tuple[int, ...],
-        added: tuple[Instance, ...],
-        instances: set[str],
+        self, uuid: str, nodename: str, used: tuple[int, ...],
+        added: tuple[Instance, ...], instances: set[str],
     ) -> None:
         self.uuid = uuid
         self.nodename = nodename
@@ -336,8 +322,7 @@ def _facts(
     own_id = request.own_id
     own = (own_id,) if own_id is not None and own_id in named else ()
     return _HostFacts(
-        tuple(nova_objects.consumed(host_state).values()),
-        own,
+        tuple(nova_objects.consumed(host_state).values()), own,
         () if request.bound else tuple(
             uuid for uuid in replica.present.given_back(host_state.uuid)
             if uuid not in named
@@ -361,9 +346,7 @@ def _room_left(
     ]
 
 
-def _used(
-    replica: state.Replica, uuid: str, left: Cell
-) -> tuple[int, ...]:
+def _used(replica: state.Replica, uuid: str, left: Cell) -> tuple[int, ...]:
     """Return the used amounts of a host by RESOURCE_CLASSES; 0 if unknown."""
     known = replica.hosts.get(uuid)
     if known is None or left == EMPTY:

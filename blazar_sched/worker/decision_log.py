@@ -78,9 +78,7 @@ class Decisions:
         return self._hosts
 
     def explain(
-        self,
-        replica: state.Replica | None,
-        instance_uuid: str,
+        self, replica: state.Replica | None, instance_uuid: str,
         host: str | None = None,
     ) -> list[Explanation]:
         """Return the decisions about an instance, the oldest decision first.

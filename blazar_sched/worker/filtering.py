@@ -36,9 +36,7 @@ failure = limited_log.LimitedLog(LOG)
 
 
 def filter_hosts(
-    name: str,
-    step_factory: StepFactory,
-    host_states: list[HostState],
+    name: str, step_factory: StepFactory, host_states: list[HostState],
     spec: RequestSpec,
 ) -> list[HostState]:
     """Return the host states that pass the steps; never raise.
@@ -95,13 +93,7 @@ def filter_hosts(
         )
     process.note(
         decision.Decision(
-            name,
-            step_factory,
-            request,
-            now,
-            revision,
-            outcome,
-            host_states,
+            name, step_factory, request, now, revision, outcome, host_states,
             passing,
         ),
         time.perf_counter() - began,

@@ -36,12 +36,8 @@ class _EndPoint:
     target = oslo_messaging.Target(version=wire.RPC_VERSION)
 
     def __init__(
-        self,
-        worker: str,
-        hear: Hear,
-        hear_placed: HearPlaced,
-        explain: Explain,
-        report: Report,
+        self, worker: str, hear: Hear, hear_placed: HearPlaced,
+        explain: Explain, report: Report,
         answer: Callable[[str, object], object],
     ) -> None:
         self._worker = worker
@@ -92,12 +88,8 @@ class Listener:
     """
 
     def __init__(
-        self,
-        worker: str,
-        hear: Hear,
-        hear_placed: HearPlaced,
-        explain: Explain,
-        report: Report,
+        self, worker: str, hear: Hear, hear_placed: HearPlaced,
+        explain: Explain, report: Report,
     ) -> None:
         self._worker = worker
         self._end_point = _EndPoint(
@@ -111,10 +103,8 @@ class Listener:
         self._client = oslo_messaging.get_rpc_client(
             transport,
             oslo_messaging.Target(
-                exchange=wire.EXCHANGE,
-                topic=wire.ANSWERS_TOPIC,
-                version=wire.RPC_VERSION,
-                fanout=True,
+                exchange=wire.EXCHANGE, topic=wire.ANSWERS_TOPIC,
+                version=wire.RPC_VERSION, fanout=True,
             ),
             retry=wire.RETRIES,
         )
@@ -143,8 +133,7 @@ class Listener:
             # share one queue of that name, which is not used. A fanout
             # reaches each worker anyway.
             oslo_messaging.Target(
-                exchange=wire.EXCHANGE,
-                topic=wire.NEWS_TOPIC,
+                exchange=wire.EXCHANGE, topic=wire.NEWS_TOPIC,
                 server=socket.gethostname(),
             ),
             [self._end_point],

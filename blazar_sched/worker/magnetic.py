@@ -10,9 +10,7 @@ from blazar_sched.worker.request import Request
 
 
 def hosts_of_project(
-    replica: state.Replica,
-    request: Request,
-    host_states: Iterable[HostState],
+    replica: state.Replica, request: Request, host_states: Iterable[HostState],
     now: int,
 ) -> list[HostState]:
     """Return the hosts of the magnetic reservations of the request's project.

@@ -56,11 +56,7 @@ class Paths:
     """
 
     def __init__(
-        self,
-        replica: state.Replica,
-        request: Request,
-        now: int,
-        rules: Rules,
+        self, replica: state.Replica, request: Request, now: int, rules: Rules,
         placed: Mapping[str, Iterable[Instance]],
     ) -> None:
         self._replica = replica
@@ -90,8 +86,8 @@ class Paths:
             return True
         amounts = self._request.by_class
         return total.has_room(
-            start, end, amounts,
-            self._rules.headroom_for(amounts), ignore=self._ignore,
+            start, end, amounts, self._rules.headroom_for(amounts),
+            ignore=self._ignore,
         )
 
     def has_share(self, end: int, share: float) -> bool:
@@ -112,12 +108,8 @@ class Paths:
         )
 
     def with_path(
-        self,
-        host_states: list[HostState],
-        with_room: list[HostState],
-        amounts: tuple[int, ...],
-        end: int,
-        enough: int,
+        self, host_states: list[HostState], with_room: list[HostState],
+        amounts: tuple[int, ...], end: int, enough: int,
     ) -> list[HostState]:
         """Return the hosts with room to an end, there or by a path.
 
@@ -145,10 +137,7 @@ class Paths:
         return [h for h in host_states if id(h) in passing]
 
     def _leaving(
-        self,
-        host_states: Iterable[HostState],
-        until: int,
-        end: int,
+        self, host_states: Iterable[HostState], until: int, end: int
     ) -> Iterator[int]:
         """Yield the id() of the hosts from which a path leads on.
 
@@ -170,10 +159,7 @@ class Paths:
                 yield id(h)
 
     def of_passing(
-        self,
-        host_states: list[HostState],
-        amounts: tuple[int, ...],
-        end: int,
+        self, host_states: list[HostState], amounts: tuple[int, ...], end: int
     ) -> dict[int, str]:
         """Return the paths by which HostStates pass, in words, by id().
 
@@ -235,8 +221,8 @@ class Paths:
             why = reasons.not_looked_for(reasons.path(path, hosts))
         else:
             why = 'no relocation path: ' + reasons.no_path(
-                Stay(known.uuid, self._now, until), targets.found,
-                self._rules, self._way_on(known), hosts,
+                Stay(known.uuid, self._now, until), targets.found, self._rules,
+                self._way_on(known), hosts,
             )
         return f'{reason}; {why}'
 

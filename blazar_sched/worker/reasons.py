@@ -18,12 +18,8 @@ from blazar_sched.replica import present
 
 
 def no_room(
-    index: ext.TimelineIndex,
-    headroom: present.Headroom,
-    start: int,
-    end: int,
-    amounts: tuple[int, ...],
-    host: Host | None,
+    index: ext.TimelineIndex, headroom: present.Headroom, start: int, end: int,
+    amounts: tuple[int, ...], host: Host | None,
 ) -> str:
     """Say when a host ceases to have room, and of which resource classes.
 
@@ -92,10 +88,7 @@ def not_looked_for(path: str) -> str:
 
 
 def no_path(
-    first: Stay,
-    following: Sequence[Stay | None],
-    rules: Rules,
-    movable: str,
+    first: Stay, following: Sequence[Stay | None], rules: Rules, movable: str,
     hosts: Mapping[str, Host],
 ) -> str:
     """Say why there is no relocation path to the end.

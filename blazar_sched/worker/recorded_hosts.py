@@ -47,9 +47,7 @@ class RecordedHosts:
             found = [self._numbers[key] for key in keys]
         return found
 
-    def keep(
-        self, numbers: list[int], cells: list[Cell]
-    ) -> tuple[Chunk, ...]:
+    def keep(self, numbers: list[int], cells: list[Cell]) -> tuple[Chunk, ...]:
         """Store the room left on some hosts; return the cells of all hosts.
 
         :param cells: the cells of the hosts with these `numbers`

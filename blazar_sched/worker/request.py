@@ -100,9 +100,7 @@ class Request:
     def by_class(self) -> dict[str, int]:
         """The amounts by class: RESOURCE_CLASSES first, then other classes."""
         return {
-            **dict(
-                zip(inventory.RESOURCE_CLASSES, self.amounts, strict=True)
-            ),
+            **dict(zip(inventory.RESOURCE_CLASSES, self.amounts, strict=True)),
             **self.extra,
         }
 
@@ -160,19 +158,13 @@ def read_request(
     )
     end = end if end > now else window.FOREVER
     return Request(
-        server=server,
-        instance_uuid=server.uuid,
-        project_id=spec.project_id,
+        server=server, instance_uuid=server.uuid, project_id=spec.project_id,
         amounts=tuple(
             server.amounts.get(c, 0) for c in inventory.RESOURCE_CLASSES
         ),
-        extra=inventory.others(server.amounts),
-        reservation_id=reservation_id,
-        preemptible=server.preemptible,
-        end=end,
-        own=own,
-        several=nova_objects.has_placed(spec),
-        movable=movable,
+        extra=inventory.others(server.amounts), reservation_id=reservation_id,
+        preemptible=server.preemptible, end=end, own=own,
+        several=nova_objects.has_placed(spec), movable=movable,
         fixed=(
             rules is not None and reservation_id is None and not movable
             and not server.preemptible and end == window.FOREVER
@@ -198,10 +190,7 @@ def read_once(
 
 
 def _server(
-    spec: RequestSpec,
-    own: Instance | None,
-    is_first: bool,
-    now: int,
+    spec: RequestSpec, own: Instance | None, is_first: bool, now: int,
     options: Any,
 ) -> RequestedServer:
     extra_specs = extra_specs_of(spec)
@@ -222,12 +211,9 @@ def _server(
     # that reservation.
     named = flavor_rules.reservation_id(extra_specs) or hints[RESERVATION]
     return RequestedServer(
-        uuid=spec.instance_uuid,
-        project_id=spec.project_id or '',
+        uuid=spec.instance_uuid, project_id=spec.project_id or '',
         amounts=dict(amounts),
-        used=flavor_rules.figures(
-            spec.vcpus, spec.memory_mb, *disks, amounts
-        ),
+        used=flavor_rules.figures(spec.vcpus, spec.memory_mb, *disks, amounts),
         end=end,
         reservation_id=named if isinstance(named, str | None) else UNREADABLE,
         preemptible=flavor_rules.is_preemptible(extra_specs),
@@ -237,11 +223,8 @@ def _server(
 
 
 def _drawn(
-    server: RequestedServer,
-    own: Instance | None,
-    is_first: bool,
-    replica: state.Replica | None,
-    now: int,
+    server: RequestedServer, own: Instance | None, is_first: bool,
+    replica: state.Replica | None, now: int,
 ) -> tuple[str | None, int]:
     """Return the reservation that a server will draw on, and its end.
 
@@ -286,9 +269,7 @@ def is_new(spec: RequestSpec) -> bool:
     return destination is None or 'cell' not in destination
 
 
-def _rules(
-    replica: state.Replica | None,
-) -> relocation_rules.Rules | None:
+def _rules(replica: state.Replica | None) -> relocation_rules.Rules | None:
     """Return the rules of relocation; None if no host relocates instances."""
     if replica is None or not replica.settings.relocating:
         return None
@@ -314,10 +295,8 @@ def _features(
     devices = spec.pci_requests if 'pci_requests' in spec else None
     hint = spec.get_scheduler_hint(server_hints.MOVABLE)
     return Features(
-        extra_specs=extra_specs,
-        image_properties=properties,
-        hint=None if hint is None else str(hint),
-        memory_mb=spec.memory_mb,
+        extra_specs=extra_specs, image_properties=properties,
+        hint=None if hint is None else str(hint), memory_mb=spec.memory_mb,
         local_disk=local_disk,
         devices=devices is not None and bool(devices.requests),
     )
@@ -358,12 +337,8 @@ def _place(
 
 
 def _end(
-    hints: Mapping[str, Any],
-    extra_specs: Mapping[str, str],
-    now: int,
-    default_lifetime: str,
-    options: Any,
-    is_new: bool,
+    hints: Mapping[str, Any], extra_specs: Mapping[str, str], now: int,
+    default_lifetime: str, options: Any, is_new: bool,
 ) -> int:
     """Return the declared end; FOREVER if no end can be read."""
     try:

@@ -53,8 +53,8 @@ class Room:
     def paths(self) -> Paths:
         """The relocation paths of the request from each host."""
         return Paths(
-            self.replica, self.request, self.now,
-            self.replica.settings.rules, self.pending,
+            self.replica, self.request, self.now, self.replica.settings.rules,
+            self.pending,
         )
 
     @functools.cached_property
@@ -81,8 +81,7 @@ class Room:
         return self.select_by(host_states, look)
 
     def select_by(
-        self,
-        host_states: list[HostState],
+        self, host_states: list[HostState],
         look: Callable[[list[HostState], Admission], list[HostState]],
     ) -> list[HostState]:
         """Return the HostStates with room where the instance is not yet.
@@ -99,9 +98,7 @@ class Room:
         ]
 
     def _with_room(
-        self,
-        amounts: tuple[int, ...],
-        group: list[HostState],
+        self, amounts: tuple[int, ...], group: list[HostState],
         admission: Admission,
     ) -> list[HostState]:
         index, end = self.replica.indexes.main, admission.enough
@@ -134,10 +131,7 @@ class Room:
         )
 
     def with_leavable(
-        self,
-        index: ext.TimelineIndex,
-        host_states: list[HostState],
-        end: int,
+        self, index: ext.TimelineIndex, host_states: list[HostState], end: int,
         amounts: tuple[int, ...],
     ) -> list[HostState]:
         """Return the HostStates with room if leases leave the hosts.
@@ -203,11 +197,8 @@ class Room:
         return self.why_not_in(index, host_state, headroom, amounts)
 
     def why_not_in(
-        self,
-        index: ext.TimelineIndex,
-        host_state: HostState,
-        headroom: present.Headroom,
-        amounts: tuple[int, ...],
+        self, index: ext.TimelineIndex, host_state: HostState,
+        headroom: present.Headroom, amounts: tuple[int, ...],
     ) -> str:
         """Say why a host has no room for amounts in an index.
 
@@ -307,8 +298,7 @@ class RoomBesideRecent(_RoomStep):
             return host_states
         beside = [h for h in host_states if id(h) in recent]
         return steps.either(
-            host_states,
-            [h for h in host_states if id(h) not in recent],
+            host_states, [h for h in host_states if id(h) not in recent],
             *(
                 self._room.select(group, total)
                 for total, group in _by_total(self._wanted, beside, recent)
@@ -343,8 +333,7 @@ class RoomNow(_RoomStep):
                 self._with_room, index, amounts, beside
             ))
         return steps.either(
-            host_states, [h for h in host_states if h.uuid not in beside],
-            left,
+            host_states, [h for h in host_states if h.uuid not in beside], left
         )
 
     def reason(self, host_state: HostState) -> str:
@@ -365,11 +354,8 @@ class RoomNow(_RoomStep):
                 yield index, (amount,)
 
     def _with_room(
-        self,
-        index: ext.TimelineIndex,
-        amounts: tuple[int, ...],
-        beside: Mapping[str, Sequence[Instance]],
-        group: list[HostState],
+        self, index: ext.TimelineIndex, amounts: tuple[int, ...],
+        beside: Mapping[str, Sequence[Instance]], group: list[HostState],
         admission: Admission,
     ) -> list[HostState]:
         room = self._room
@@ -384,7 +370,7 @@ class RoomNow(_RoomStep):
                 for name in index.resource_classes
             ]
         return room.replica.present.select_with(
-            index, group, room.now, end, amounts, room.request.own_id, less,
+            index, group, room.now, end, amounts, room.request.own_id, less
         )
 
     def _beside(
@@ -450,9 +436,7 @@ class ClassRoom(_RoomStep):
         ))
 
     def _with_room(
-        self,
-        total: tuple[int, ...],
-        group: list[HostState],
+        self, total: tuple[int, ...], group: list[HostState],
         admission: Admission,
     ) -> list[HostState]:
         if admission.relocates and total == _total(self._wanted, ()):
@@ -461,9 +445,7 @@ class ClassRoom(_RoomStep):
         return self._index.select(
             group, self._room.now, admission.end, total,
             ignore=self._room.request.own_id,
-        ) or self._room.with_leavable(
-            self._index, group, admission.end, total
-        )
+        ) or self._room.with_leavable(self._index, group, admission.end, total)
 
     def reason(self, host_state: HostState) -> str:
         others = self._room.recent([host_state]).get(id(host_state), [])
@@ -476,8 +458,7 @@ class ClassRoom(_RoomStep):
 
 
 def _by_total(
-    wanted: Mapping[str, int],
-    host_states: list[HostState],
+    wanted: Mapping[str, int], host_states: list[HostState],
     recent: Mapping[int, Sequence[Instance]],
 ) -> Iterable[tuple[tuple[int, ...], list[HostState]]]:
     """Return the HostStates with each total, so that each needs one query.

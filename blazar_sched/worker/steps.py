@@ -46,8 +46,7 @@ StepFactory = Callable[[state.Replica, Request, int], Iterable[Step]]
 
 
 def passing(
-    steps: Iterable[Step],
-    host_states: list[HostState],
+    steps: Iterable[Step], host_states: list[HostState],
     failed: Callable[[list[HostState]], list[HostState]],
 ) -> list[HostState]:
     """Return the HostStates that pass all steps, in their order.
@@ -63,8 +62,7 @@ def passing(
 
 
 def checked(
-    step: Step,
-    host_states: list[HostState],
+    step: Step, host_states: list[HostState],
     failed: Callable[[list[HostState]], list[HostState]],
 ) -> list[HostState]:
     """Return the HostStates that pass a step, see `passing`.

@@ -60,8 +60,7 @@ class Worker:
     """
 
     def __init__(
-        self,
-        clock: Callable[[], float] = time.time,
+        self, clock: Callable[[], float] = time.time,
         copy: puller.Copy | None = None,
     ) -> None:
         self.name = f'{socket.gethostname()}-{os.getpid()}'
@@ -358,12 +357,10 @@ class Worker:
             self._client = oslo_messaging.get_rpc_client(
                 self._transport,
                 oslo_messaging.Target(
-                    exchange=wire.EXCHANGE,
-                    topic=wire.TOPIC,
+                    exchange=wire.EXCHANGE, topic=wire.TOPIC,
                     version=wire.RPC_VERSION,
                 ),
-                timeout=RPC_TIMEOUT,
-                retry=wire.RETRIES,
+                timeout=RPC_TIMEOUT, retry=wire.RETRIES,
             )
             self._listener.start(self._transport)
             self._announcer.start(self._transport)

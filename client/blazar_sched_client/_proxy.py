@@ -130,10 +130,7 @@ class Proxy(proxy.Proxy):
         return self._put(Lease, lease, dry_run, attrs)
 
     def delete_lease(
-        self,
-        lease: str | Lease,
-        ignore_missing: bool = True,
-        *,
+        self, lease: str | Lease, ignore_missing: bool = True, *,
         dry_run: bool = False,
     ) -> None:
         """End a lease that has started, and delete the lease."""
@@ -151,11 +148,7 @@ class Proxy(proxy.Proxy):
         return self._read(Extension, query, lease_id=id_)
 
     def extend_lease(
-        self,
-        lease: str | Lease,
-        end_date: str | None = '',
-        *,
-        by: str = '',
+        self, lease: str | Lease, end_date: str | None = '', *, by: str = '',
         dry_run: bool = False,
     ) -> Lease:
         """Prolong a lease by a duration, or as far as possible.
@@ -390,10 +383,7 @@ class Proxy(proxy.Proxy):
         return self._post(Maintenance, dry_run, attrs)
 
     def update_maintenance(
-        self,
-        maintenance: str | Maintenance,
-        *,
-        dry_run: bool = False,
+        self, maintenance: str | Maintenance, *, dry_run: bool = False,
         **attrs: Any,
     ) -> Maintenance:
         """Change the name, the reason or the window of a maintenance.
@@ -581,11 +571,8 @@ class Proxy(proxy.Proxy):
     # ========== Of all resources ==========
 
     def wait_for_status(
-        self,
-        res: resource.ResourceT,
-        status: str,
-        failures: list[str] | None = None,
-        interval: float | None = None,
+        self, res: resource.ResourceT, status: str,
+        failures: list[str] | None = None, interval: float | None = None,
         wait: float | None = None,
         callback: Callable[[int], None] | None = None,
     ) -> resource.ResourceT:
@@ -609,9 +596,7 @@ class Proxy(proxy.Proxy):
         )
 
     def _read(
-        self,
-        resource_type: type[resource.ResourceT],
-        query: dict[str, Any],
+        self, resource_type: type[resource.ResourceT], query: dict[str, Any],
         **uri: str,
     ) -> resource.ResourceT:
         """Get a resource that has no ID of its own."""
@@ -619,29 +604,23 @@ class Proxy(proxy.Proxy):
         return found.fetch(self, requires_id=False, **query)
 
     def _post(
-        self,
-        resource_type: type[resource.ResourceT],
-        dry_run: bool,
+        self, resource_type: type[resource.ResourceT], dry_run: bool,
         attrs: dict[str, Any],
     ) -> resource.ResourceT:
         made = self._get_resource(resource_type, None, **attrs)
         return made.create(self, **_DRY_RUN if dry_run else {})
 
     def _put(
-        self,
-        resource_type: type[resource.ResourceT],
-        value: str | resource.ResourceT | None,
-        dry_run: bool,
+        self, resource_type: type[resource.ResourceT],
+        value: str | resource.ResourceT | None, dry_run: bool,
         attrs: dict[str, Any],
     ) -> resource.ResourceT:
         changed = self._get_resource(resource_type, value, **attrs)
         return changed.commit(self, params=_DRY_RUN if dry_run else None)
 
     def _remove(
-        self,
-        resource_type: type[resource.ResourceT],
-        value: str | resource.ResourceT,
-        ignore_missing: bool,
+        self, resource_type: type[resource.ResourceT],
+        value: str | resource.ResourceT, ignore_missing: bool,
         dry_run: bool = False,
     ) -> None:
         removed = self._get_resource(resource_type, value)
@@ -659,9 +638,7 @@ def _duration(text: str) -> datetime.timedelta:
     """
     number, unit = text.rstrip(''.join(_UNITS)), text[-1:]
     if number.isdecimal() and text in (number, number + unit):
-        return datetime.timedelta(
-            **{_UNITS.get(unit, 'seconds'): int(number)}
-        )
+        return datetime.timedelta(**{_UNITS.get(unit, 'seconds'): int(number)})
     raise exceptions.InvalidRequest(
         f'by {text!r} must be a duration: digits and s, m, h, d or w'
     )

@@ -90,13 +90,8 @@ class Lease(Resource):
     idempotency_key: str = resource.Header('Idempotency-Key')
 
     def wait_for(
-        self,
-        session: adapter.Adapter,
-        status: str,
-        failures: list[str],
-        timeout: float,
-        wait: float | None,
-        callback: Callable[[int], None],
+        self, session: adapter.Adapter, status: str, failures: list[str],
+        timeout: float, wait: float | None, callback: Callable[[int], None],
     ) -> Self:
         """Wait for a status as `Proxy.wait_for_status` does."""
         # The SDK's own wait for a status ignores case, too.

@@ -38,9 +38,7 @@ def main() -> int:
     status = 1
     try:
         with contextlib.ExitStack() as stack:
-            cloud = Cloud(
-                folder, stack, args.computes, args.hold
-            )
+            cloud = Cloud(folder, stack, args.computes, args.hold)
             status = _keep(cloud) if args.keep else _run(cloud, args.command)
     except (private.Missing, processes.Failed) as e:
         print(f'No cloud: {e}', file=sys.stderr)
@@ -62,8 +60,7 @@ def _arguments() -> argparse.Namespace:
         '--computes', type=int, default=3, help='how many compute hosts'
     )
     parser.add_argument(
-        '--hold',
-        default='shared',
+        '--hold', default='shared',
         help='how they are held: shared or dedicated',
     )
     parser.add_argument(

@@ -52,9 +52,7 @@ class Blazar:
     ) -> None:
         self._conf = folder / 'blazar.conf'
         self._port = site.free_ports(['blazar'])['blazar']
-        self._processes = Processes(
-            folder, home.blazar() / 'bin', {}
-        )
+        self._processes = Processes(folder, home.blazar() / 'bin', {})
         self._configure(database, description)
 
     @property
@@ -86,8 +84,7 @@ class Blazar:
     def start(self) -> None:
         arguments = '--config-file', self._conf
         self._processes.run(
-            'blazar-upgrade', 'blazar-db-manage', *arguments,
-            'upgrade', 'head',
+            'blazar-upgrade', 'blazar-db-manage', *arguments, 'upgrade', 'head'
         )  # fmt: skip
         self._processes.start('blazar-manager', 'blazar-manager', *arguments)
         self._processes.start('blazar-api', 'python', '-c', _API, *arguments)

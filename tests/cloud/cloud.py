@@ -49,10 +49,7 @@ class Cloud:
     """
 
     def __init__(
-        self,
-        folder: pathlib.Path,
-        stack: contextlib.ExitStack,
-        computes: int,
+        self, folder: pathlib.Path, stack: contextlib.ExitStack, computes: int,
         hold: str,
     ) -> None:
         self._began = time.monotonic()
@@ -60,8 +57,7 @@ class Cloud:
         self._told(f'programs in {venv}')
         server = found.database(stack, 'mysql')
         self.site = Site(
-            folder=folder,
-            venv=venv,
+            folder=folder, venv=venv,
             databases={
                 name: stack.enter_context(_database(server))
                 for service in SERVICES
@@ -69,12 +65,9 @@ class Cloud:
             },
             bus=found.broker(stack),
             ports=site.free_ports(service.name for service in SERVICES),
-            hosts=[f'compute-{n + 1}' for n in range(computes)],
-            hold=hold,
+            hosts=[f'compute-{n + 1}' for n in range(computes)], hold=hold,
         )
-        self.processes = Processes(
-            folder, venv / 'bin', self._environment()
-        )
+        self.processes = Processes(folder, venv / 'bin', self._environment())
         # The processes end before the databases are removed.
         stack.callback(self.processes.end)
         self.services = [
@@ -145,9 +138,7 @@ def _database(server: str) -> Iterator[str]:
         with engine.connect() as connection:
             # The default of the server may differ: the services have keys of
             # this width.
-            connection.exec_driver_sql(
-                'ALTER DATABASE CHARACTER SET utf8mb3'
-            )
+            connection.exec_driver_sql('ALTER DATABASE CHARACTER SET utf8mb3')
         engine.dispose()
         yield url
 

@@ -16,9 +16,7 @@ _PROGRAM = ('-P', pathlib.Path(__file__).with_name('hypervisor.py'))
 class Computes:
     """nova-compute with a fake driver, once for each host."""
 
-    def __init__(
-        self, site: Site, processes: Processes
-    ) -> None:
+    def __init__(self, site: Site, processes: Processes) -> None:
         self._site = site
         self._processes = processes
 

@@ -151,8 +151,7 @@ def notified(description):
 
     listener = oslo_messaging.get_notification_listener(
         oslo_messaging.get_notification_transport(conf),
-        [oslo_messaging.Target(topic='notifications')],
-        [Endpoint()],
+        [oslo_messaging.Target(topic='notifications')], [Endpoint()],
         executor='threading',
     )
     listener.start()

@@ -23,9 +23,7 @@ def snapshot(self, context, instance, image_id, update_task_state):
     """Upload an image of a server, as a driver with a disk does."""
     _snapshot(self, context, instance, image_id, update_task_state)
     glance.API().update(
-        context,
-        image_id,
-        {'disk_format': 'raw', 'container_format': 'bare'},
+        context, image_id, {'disk_format': 'raw', 'container_format': 'bare'},
         data=io.BytesIO(DISK),
     )
 

@@ -63,10 +63,8 @@ class Keystone(service.Service):
             for interface in ('admin', 'internal', 'public')
         ]
         self._manage(
-            'bootstrap',
-            f'--bootstrap-password={PASSWORD}',
-            f'--bootstrap-region-id={REGION}',
-            *endpoints,
+            'bootstrap', f'--bootstrap-password={PASSWORD}',
+            f'--bootstrap-region-id={REGION}', *endpoints,
         )
 
     def _manage(self, *arguments: object) -> None:

@@ -37,9 +37,7 @@ def connect(
 ) -> openstack.connection.Connection:
     """Return the SDK as a user in a project."""
     return openstack.connect(
-        load_yaml_config=False,
-        load_envvars=False,
-        region_name=site.REGION,
+        load_yaml_config=False, load_envvars=False, region_name=site.REGION,
         auth={
             'auth_url': auth_url,
             'username': user,
@@ -67,10 +65,8 @@ class Person:
         self.project_id = self.sdk.current_project_id
         self.user_id = self.sdk.current_user_id
         self.reservation = adapter.Adapter(
-            self.sdk.session,
-            service_type='reservation',
-            region_name=site.REGION,
-            raise_exc=False,
+            self.sdk.session, service_type='reservation',
+            region_name=site.REGION, raise_exc=False,
         )
 
     def command(self, *arguments: object) -> str:
@@ -97,11 +93,7 @@ class Person:
         return json.loads(document)
 
     def boot(
-        self,
-        name: str,
-        flavor: str = 'm1.tiny',
-        *,
-        zone: str | None = None,
+        self, name: str, flavor: str = 'm1.tiny', *, zone: str | None = None,
         **hints: str,
     ) -> Any:
         """Boot a server with the command line client; wait until it is active.
@@ -110,11 +102,10 @@ class Person:
         :raises Refused: if Nova, or its scheduler, refuses the server
         """
         made = self.openstack(
-            'server', 'create', '--nic', 'none',
-            '--image', seed.IMAGE, '--flavor', flavor,
+            'server', 'create', '--nic', 'none', '--image', seed.IMAGE,
+            '--flavor', flavor,
             *([] if zone is None else ['--availability-zone', zone]),
-            *(f'--hint={key}={value}' for key, value in hints.items()),
-            name,
+            *(f'--hint={key}={value}' for key, value in hints.items()), name,
         )  # fmt: skip
 
         def look() -> Any:
@@ -173,8 +164,7 @@ class Person:
         return self.update(f'leases/{lease["id"]}', microversion, **body)
 
     def book(
-        self,
-        *reservations: dict[str, Any],
+        self, *reservations: dict[str, Any],
         start: datetime.timedelta | None = None,
         length: datetime.timedelta = datetime.timedelta(hours=1),
         microversion: str | None = None,
@@ -187,12 +177,9 @@ class Person:
         if start is not None:
             begins += start
         return self.create(
-            'leases',
-            microversion,
-            name='a lease',
+            'leases', microversion, name='a lease',
             start_date='now' if start is None else _text(begins),
-            end_date=_text(begins + length),
-            reservations=list(reservations),
+            end_date=_text(begins + length), reservations=list(reservations),
         )
 
     def lease(self, lease: Any) -> Any:

@@ -40,9 +40,7 @@ class Processes:
     """
 
     def __init__(
-        self,
-        folder: pathlib.Path,
-        programs: pathlib.Path,
+        self, folder: pathlib.Path, programs: pathlib.Path,
         environment: Mapping[str, str],
     ) -> None:
         self._folder = folder
@@ -104,9 +102,7 @@ class Processes:
         self._running[name] = process
         (self._folder / f'{name}.pid').write_text(str(process.pid))
 
-    def _popen(
-        self, name: str, command: list[str]
-    ) -> subprocess.Popen[bytes]:
+    def _popen(self, name: str, command: list[str]) -> subprocess.Popen[bytes]:
         with self._log(name).open('ab') as log:
             return subprocess.Popen(
                 command,

@@ -21,8 +21,7 @@ POOL = {'start': '203.0.113.200', 'end': '203.0.113.220'}
 
 
 def identity(
-    cloud: openstack.connection.Connection,
-    services: Sequence[Service],
+    cloud: openstack.connection.Connection, services: Sequence[Service]
 ) -> None:
     """Create projects, users and the catalog."""
     keystone = cloud.identity
@@ -48,9 +47,7 @@ def identity(
         made = keystone.create_service(name=each.name, type=each.type)
         for interface in ('public', 'internal'):
             keystone.create_endpoint(
-                service_id=made.id,
-                interface=interface,
-                region_id=site.REGION,
+                service_id=made.id, interface=interface, region_id=site.REGION,
                 url=each.url,
             )
     for name in PROJECTS:
@@ -61,24 +58,15 @@ def identity(
 def content(cloud: openstack.connection.Connection) -> None:
     """Create an image, flavors and a network for floating IPs."""
     cloud.image.create_image(
-        name=IMAGE,
-        data=bytes(512),
-        disk_format='raw',
-        container_format='bare',
-        visibility='public',
+        name=IMAGE, data=bytes(512), disk_format='raw',
+        container_format='bare', visibility='public',
     )
     for name, (vcpus, ram, disk) in FLAVORS.items():
-        cloud.compute.create_flavor(
-            name=name, vcpus=vcpus, ram=ram, disk=disk
-        )
+        cloud.compute.create_flavor(name=name, vcpus=vcpus, ram=ram, disk=disk)
     network = cloud.network.create_network(
         name=NETWORK, is_router_external=True
     )
     cloud.network.create_subnet(
-        network_id=network.id,
-        ip_version=4,
-        cidr=CIDR,
-        gateway_ip=GATEWAY,
-        is_dhcp_enabled=False,
-        allocation_pools=[POOL],
+        network_id=network.id, ip_version=4, cidr=CIDR, gateway_ip=GATEWAY,
+        is_dhcp_enabled=False, allocation_pools=[POOL],
     )

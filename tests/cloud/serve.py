@@ -16,11 +16,7 @@ from gunicorn.app import base
 
 class Server(base.BaseApplication):
     def __init__(
-        self,
-        application: str,
-        port: str,
-        workers: str,
-        threads: str,
+        self, application: str, port: str, workers: str, threads: str,
         access_log: str,
     ) -> None:
         self._application = application

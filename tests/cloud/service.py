@@ -27,9 +27,7 @@ class Service:
     threads = 4
     databases: tuple[str, ...] = ()
 
-    def __init__(
-        self, site: Site, processes: Processes
-    ) -> None:
+    def __init__(self, site: Site, processes: Processes) -> None:
         self._site = site
         self._processes = processes
 

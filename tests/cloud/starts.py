@@ -146,9 +146,7 @@ def play(admin: person.Person, leases: int) -> list[float]:
     ]
     for number in range(leases):
         admin.create(
-            'leases',
-            name=f'lease {number}',
-            start_date=window[0],
+            'leases', name=f'lease {number}', start_date=window[0],
             end_date=window[1],
             reservations=[person.instances(vcpus=1, memory_mb=64)],
         )

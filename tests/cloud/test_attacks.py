@@ -158,9 +158,7 @@ def test_a_shelved_and_locked_server_stays_so_whatever_its_owner_writes(
     assert nova.status_of(resting) == 'SHELVED_OFFLOADED'
 
 
-def test_hints_make_no_lease_that_is_longer_than_all_may_be(
-    demo, nova, until
-):
+def test_hints_make_no_lease_that_is_longer_than_all_may_be(demo, nova, until):
     begins = datetime.datetime.now(datetime.UTC) + LATER
     ends = begins + MAX_DURATION + LATER
     hints = {

@@ -40,9 +40,7 @@ def test_without_a_hint_nobody_is_let_on_a_host_reserved_now(demo, reserve):
     assert demo.finds_no_host('mine')
 
 
-def test_only_a_server_that_ends_before_the_window_passes(
-    demo, alt, reserve
-):
+def test_only_a_server_that_ends_before_the_window_passes(demo, alt, reserve):
     reserve(demo, start=HOUR)
     alt.boot('short', lifetime='30m')
     assert alt.finds_no_host('long', lifetime='2h')

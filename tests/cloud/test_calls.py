@@ -46,10 +46,7 @@ def test_a_lease_to_come_is_made_without_nova_or_placement(
     costs = []
     for day in range(1, 11):
         calls()
-        demo.book(
-            person.hosts(),
-            start=datetime.timedelta(days=day),
-        )
+        demo.book(person.hosts(), start=datetime.timedelta(days=day))
         costs.append(calls())
     # The manager's periodic calls may happen during some of these.
     assert min(cost['nova'] + cost['placement'] for cost in costs) == 0

@@ -22,8 +22,7 @@ def network_id(admin):
 def register_address(admin, network_id):
     def register(address):
         return admin.create(
-            'floatingips',
-            floating_network_id=network_id,
+            'floatingips', floating_network_id=network_id,
             floating_ip_address=address,
         )
 
@@ -71,8 +70,7 @@ def test_only_addresses_outside_of_pools_are_registered(
             register_address(address)
     with pytest.raises(person.Refused, match='403'):
         demo.create(
-            'floatingips',
-            floating_network_id=network_id,
+            'floatingips', floating_network_id=network_id,
             floating_ip_address=ADDRESS,
         )
 

@@ -35,9 +35,7 @@ LEFT_OUT = ('gpu-run', 'big-pages', 'burn-in')
 def installed(tmp_path_factory):
     """Return the programs of a venv with what the guide installs."""
     folder = tmp_path_factory.mktemp('guide')
-    subprocess.run(
-        [sys.executable, '-m', 'venv', folder / 'venv'], check=True
-    )
+    subprocess.run([sys.executable, '-m', 'venv', folder / 'venv'], check=True)
     [install] = re.findall(
         r'^   \$ pip (install .*)$', (USER / 'client.rst').read_text(), re.M
     )

@@ -76,8 +76,7 @@ def test_a_host_is_the_leases_from_start_to_end(
 def test_a_lease_starts_and_ends_when_it_is_told_to(demo, register):
     register('compute-1')
     lease = demo.book(
-        person.hosts(),
-        start=datetime.timedelta(seconds=8),
+        person.hosts(), start=datetime.timedelta(seconds=8),
         length=datetime.timedelta(seconds=8),
     )
     assert lease['status'] == 'PENDING'

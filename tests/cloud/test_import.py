@@ -93,8 +93,7 @@ class Ours:
                 PROGRAMS / 'blazar-sched', 'db', '--config-file', self._file,
                 *arguments,
             ],
-            capture_output=True,
-            text=True,
+            capture_output=True, text=True,
         )  # fmt: skip
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
@@ -166,9 +165,7 @@ def in_minutes(entities):
     """Return the output without seconds, which Blazar's API does not have."""
     allocations = entities['allocations'].items()
     entities['allocations'] = {host: sorted(a) for host, a in allocations}
-    text = re.sub(
-        r'(T\d\d:\d\d):\d\d(\.\d+)?', r'\1', json.dumps(entities)
-    )
+    text = re.sub(r'(T\d\d:\d\d):\d\d(\.\d+)?', r'\1', json.dumps(entities))
     return json.loads(text)
 
 

@@ -15,9 +15,7 @@ def hosts(register):
 
 
 @pytest.mark.row('C12', 'F2')
-def test_a_flavor_and_slots_are_there_from_start_to_end(
-    demo, nova, placement
-):
+def test_a_flavor_and_slots_are_there_from_start_to_end(demo, nova, placement):
     lease = demo.wait_for(demo.book(person.instances(3)), 'ACTIVE')
     [reservation] = lease['reservations']
     slots = placement.slots(reservation['id'])

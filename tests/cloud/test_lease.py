@@ -25,9 +25,7 @@ def test_a_limit_holds_though_there_is_room(demo, register):
     demo.book(person.hosts(), start=LATER, length=MAX_DURATION)
 
 
-def test_lease_is_notified_on_the_bus(
-    demo, register, until, notified
-):
+def test_lease_is_notified_on_the_bus(demo, register, until, notified):
     register('compute-1')
     lease = demo.wait_for(demo.book(person.hosts()), 'ACTIVE')
     demo.end(lease)
@@ -48,8 +46,7 @@ def test_servers_are_copied_before_the_lease_ends(demo, register, until):
     register('compute-2')
     lease = demo.book(
         person.hosts(before_end='snapshot'),
-        person.instances(before_end='snapshot'),
-        length=BEFORE_END + SOON,
+        person.instances(before_end='snapshot'), length=BEFORE_END + SOON,
         microversion=V1_1,
     )
     demo.wait_for(lease, 'ACTIVE')
@@ -72,9 +69,7 @@ def test_reservations_come_to_an_active_lease_and_leave_it(
     register('compute-2')
     lease = demo.wait_for(demo.book(person.hosts()), 'ACTIVE')
     [old] = lease['reservations']
-    changed = demo.update_lease(
-        lease, V1_1, reservations=[person.instances()]
-    )
+    changed = demo.update_lease(lease, V1_1, reservations=[person.instances()])
     [new] = [r for r in changed['reservations'] if r['id'] != old['id']]
     demo.opened(lease)
     assert nova.flavor(new['id'])

@@ -46,9 +46,7 @@ def test_hosts_are_left_in_time_and_open_again(
         'start_date': text(start), 'end_date': text(start + CLOSED),
         'hosts': closed,
     }
-    expected = admin.create(
-        'maintenances?dry_run=true', '1.1', **wanted
-    )
+    expected = admin.create('maintenances?dry_run=true', '1.1', **wanted)
     assert expected['in_the_way'] == []
     assert host_of(lease) == [held]
 

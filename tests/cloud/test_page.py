@@ -35,8 +35,7 @@ def federated(admin, demo):
         'local': [{'user': {'name': '{0}'}, 'group': {'id': group.id}}],
     }])
     provider = identity.create_identity_provider(
-        id='university', remote_ids=['https://id.example.org'],
-        is_enabled=True,
+        id='university', remote_ids=['https://id.example.org'], is_enabled=True
     )
     identity.create_federation_protocol(
         provider, id=keystone.PROTOCOL, mapping_id=mapping.id
@@ -99,9 +98,7 @@ def test_a_member_books_and_an_administrator_looks(
     sign_in(manager, 'admin')
     keys = manager.page.locator('.row .key').all_text_contents()
     assert sorted(keys) == ['compute-1', 'compute-2']
-    assert manager.page.locator(
-        '.bar:has-text("from-the-page")'
-    ).count() == 2
+    assert manager.page.locator('.bar:has-text("from-the-page")').count() == 2
     # The page tells a member no name of a host.
     assert 'compute-1' not in member.text()
 

@@ -39,9 +39,7 @@ def test_unbounded_servers_leave_in_time_and_live_on(
     host = nova.host_of(servers[0])
     named = json.dumps(['==', f'${NAMED}', host])
 
-    lease = demo.book(
-        person.hosts(resource_properties=named), start=AHEAD
-    )
+    lease = demo.book(person.hosts(resource_properties=named), start=AHEAD)
     lease = demo.wait_for(lease, 'ACTIVE')
 
     assert not lease['degraded']
@@ -57,9 +55,7 @@ def test_unbounded_servers_leave_in_time_and_live_on(
         )
 
 
-def test_a_server_that_is_not_movable_keeps_off(
-    alt, register, description
-):
+def test_a_server_that_is_not_movable_keeps_off(alt, register, description):
     for name in description['hosts']:
         register(name, unbounded='relocate')
 

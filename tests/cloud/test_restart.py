@@ -26,9 +26,7 @@ def test_a_lease_ends_though_its_manager_is_killed(
 ):
     register('compute-1')
     lease = demo.wait_for(
-        demo.book(
-            person.hosts(), length=datetime.timedelta(seconds=45)
-        ),
+        demo.book(person.hosts(), length=datetime.timedelta(seconds=45)),
         'ACTIVE',
     )
     [reservation] = lease['reservations']

@@ -23,9 +23,7 @@ def book(demo):
     """book(reservation) -> demo's lease, which is ACTIVE."""
 
     def book(reservation):
-        lease = demo.book(
-            reservation, length=HALF_AN_HOUR, microversion=V1_1
-        )
+        lease = demo.book(reservation, length=HALF_AN_HOUR, microversion=V1_1)
         return demo.wait_for(lease, 'ACTIVE')
 
     return book
@@ -83,9 +81,7 @@ def test_a_lease_that_is_shorter_than_the_notice_copies_its_servers(
     # The lease keeps half of the remaining time then, for which the test need
     # not wait.
     soon = datetime.datetime.now(datetime.UTC) + SOON
-    demo.update_lease(
-        lease, V1_1, end_date=soon.strftime('%Y-%m-%d %H:%M:%S')
-    )
+    demo.update_lease(lease, V1_1, end_date=soon.strftime('%Y-%m-%d %H:%M:%S'))
     over = demo.wait_for(lease, 'TERMINATED')
     assert {event['status'] for event in over['events']} == {'DONE'}
     assert not over['degraded']

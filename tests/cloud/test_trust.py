@@ -138,8 +138,7 @@ def with_credential(eve, description):
             eve.user_id, 'program', **options
         )
         auth = v3.ApplicationCredential(
-            description['auth_url'],
-            application_credential_id=credential.id,
+            description['auth_url'], application_credential_id=credential.id,
             application_credential_secret=credential.secret,
         )
         eve.reservation = adapter.Adapter(

@@ -51,11 +51,8 @@ class Node:
     """
 
     def __init__(
-        self,
-        state: pathlib.Path,
-        programs: pathlib.Path | None = None,
-        plugin: pathlib.Path = REPOSITORY,
-        **settings: str,
+        self, state: pathlib.Path, programs: pathlib.Path | None = None,
+        plugin: pathlib.Path = REPOSITORY, **settings: str,
     ) -> None:
         self.state = state
         self._plugin = plugin
@@ -104,9 +101,7 @@ class Node:
         done = subprocess.run(
             ['bash', SCRIPTS, script],
             env={name: str(value) for name, value in environment.items()},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )
         assert done.returncode == 0, done.stdout
         assert not self.lines('died'), done.stdout
@@ -142,8 +137,7 @@ class Node:
             conf.register_opts(opts, group=group)
         ours.register(conf)
         conf(
-            [],
-            default_config_files=[str(self.nova_conf)],
+            [], default_config_files=[str(self.nova_conf)],
             default_config_dirs=[],
         )
         return conf

@@ -21,11 +21,8 @@ def new_site(new_node, port):
 
     def make(database_url, bus):
         node = new_node(
-            programs=PROGRAMS,
-            DATABASE_URL=database_url,
-            TRANSPORT_URL=bus,
-            BLAZAR_SCHED_PORT=port,
-            SERVICE_LISTEN_ADDRESS='127.0.0.1',
+            programs=PROGRAMS, DATABASE_URL=database_url, TRANSPORT_URL=bus,
+            BLAZAR_SCHED_PORT=port, SERVICE_LISTEN_ADDRESS='127.0.0.1',
         )
         node.stack()
         return node
@@ -71,9 +68,7 @@ def test_tables_are_created_and_the_service_runs(new_site, tmp_path, port):
     assert part == 'api'
 
     checked = subprocess.run(
-        [program, 'db', 'check', *arguments],
-        capture_output=True,
-        text=True,
+        [program, 'db', 'check', *arguments], capture_output=True, text=True
     )
     said = checked.stdout
     assert said.endswith('\n0 inconsistencies found\n'), checked.stderr

@@ -100,9 +100,7 @@ def test_processes_are_started_and_waited_for(stacked):
 def test_package_is_installed_with_the_driver_of_the_database(
     new_node, database
 ):
-    node = new_node(
-        ENABLED_SERVICES=of_service('mysql') + f',{database}'
-    )
+    node = new_node(ENABLED_SERVICES=of_service('mysql') + f',{database}')
     node.stack()
 
     installed, own_client, client = node.lines('calls')[:3]
@@ -210,9 +208,7 @@ def test_the_lines_that_enable_the_plugin_name_its_branch():
                 'enable_plugin() { echo "$1 ${3:-master}"; }; '
                 + re.sub('<.*>', 'URL', line),
             ],
-            capture_output=True,
-            text=True,
-            check=True,
+            capture_output=True, text=True, check=True,
         )
         found.append(done.stdout.split())
     assert found == [['blazar-sched', 'main']] * 3
@@ -220,8 +216,8 @@ def test_the_lines_that_enable_the_plugin_name_its_branch():
 
 def test_the_branch_is_there():
     known = subprocess.run(
-        ['git', 'for-each-ref', '--format=%(refname)'],
-        cwd=REPOSITORY, capture_output=True, text=True,
+        ['git', 'for-each-ref', '--format=%(refname)'], cwd=REPOSITORY,
+        capture_output=True, text=True,
     )
     names = {name.rpartition('/')[2] for name in known.stdout.split()}
     if not names:

@@ -22,11 +22,8 @@ FILES = [
 
 def check(*command):
     done = subprocess.run(
-        [*command, *FILES],
-        cwd=node.REPOSITORY,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
+        [*command, *FILES], cwd=node.REPOSITORY, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, text=True,
     )
     assert done.returncode == 0, done.stdout
     return done.stdout

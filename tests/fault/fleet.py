@@ -37,13 +37,8 @@ class Schedulers:
     """The workers of a nova-scheduler, and the log of each replica."""
 
     def __init__(
-        self,
-        folder: pathlib.Path,
-        processes: Processes,
-        bus: str,
-        workers: int,
-        root: pathlib.Path | None,
-        more: Sequence[pathlib.Path],
+        self, folder: pathlib.Path, processes: Processes, bus: str,
+        workers: int, root: pathlib.Path | None, more: Sequence[pathlib.Path],
     ) -> None:
         self._folder = folder / 'workers'
         self._folder.mkdir()
@@ -109,16 +104,9 @@ class Fleet:
     """
 
     def __init__(
-        self,
-        folder: pathlib.Path,
-        processes: Processes,
-        database: str,
-        bus: str,
-        cloud: ServedCloud,
-        managers: int = 1,
-        apis: int = 1,
-        workers: int = 1,
-        root: pathlib.Path | None = None,
+        self, folder: pathlib.Path, processes: Processes, database: str,
+        bus: str, cloud: ServedCloud, managers: int = 1, apis: int = 1,
+        workers: int = 1, root: pathlib.Path | None = None,
         ports: Sequence[int] = (),
         more: Callable[[str], Sequence[pathlib.Path]] = lambda process: (),
         **manager: object,
@@ -145,8 +133,7 @@ class Fleet:
         for name in cloud.hosts:
             answer = requests.post(
                 f'http://127.0.0.1:{self.ports[0]}/v1/os-hosts',
-                json={'name': name},
-                headers=serving.ADMIN,
+                json={'name': name}, headers=serving.ADMIN,
                 timeout=fault_site.TIMEOUT,
             )
             assert answer.status_code == 201, answer.text

@@ -43,9 +43,7 @@ _context.set_forkserver_preload(
 
 
 def _run(
-    target: Callable[..., Any],
-    args: tuple[Any, ...],
-    log: str,
+    target: Callable[..., Any], args: tuple[Any, ...], log: str,
     environment: dict[str, str],
 ) -> None:
     os.environ.update(environment)
@@ -98,11 +96,8 @@ class _Forked(Process):
     """A fork that runs ``target(*args)``."""
 
     def __init__(
-        self,
-        log: pathlib.Path,
-        environment: dict[str, str],
-        target: Callable[..., Any],
-        *args: Any,
+        self, log: pathlib.Path, environment: dict[str, str],
+        target: Callable[..., Any], *args: Any,
     ) -> None:
         super().__init__(log)
         self._process = _context.Process(

@@ -21,13 +21,8 @@ PATIENCE = 120
 
 
 def race(
-    path: str,
-    creators: int,
-    managers: int,
-    pause: float,
-    protocol: bool,
-    barrier: multiprocessing.synchronize.Barrier,
-    pipe: Any,
+    path: str, creators: int, managers: int, pause: float, protocol: bool,
+    barrier: multiprocessing.synchronize.Barrier, pipe: Any,
 ) -> None:
     """Create a lease with each creator in every window that `pipe` names.
 
@@ -82,9 +77,7 @@ def _pause_after_placing(seconds: float) -> None:
     lease_placing.place = slowly
 
 
-def _commit_anyhow(
-    ledger: Ledger, work: Any, dry_run: bool = False
-) -> Any:
+def _commit_anyhow(ledger: Ledger, work: Any, dry_run: bool = False) -> Any:
     """Commit as Ledger.commit does, without the lock of the ledger's row."""
     with ledger._lock, ledger._to_write.connect() as connection:
         with tx.attempt(connection, ledger._load()) as attempt:

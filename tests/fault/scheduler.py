@@ -87,9 +87,7 @@ def main(config: str, folder: str, workers: str) -> None:
     log.setup(process.CONF, 'nova')
     process.prepare()
     launcher = service.launch(
-        process.CONF,
-        Watch(pathlib.Path(folder)),
-        workers=int(workers),
+        process.CONF, Watch(pathlib.Path(folder)), workers=int(workers),
         restart_method='mutate',
     )
     launcher.wait()

@@ -43,12 +43,8 @@ class Deployment:
     """
 
     def __init__(
-        self,
-        folder: pathlib.Path,
-        database: str,
-        bus: str = 'fake://',
-        cloud: str = '',
-        **manager: object,
+        self, folder: pathlib.Path, database: str, bus: str = 'fake://',
+        cloud: str = '', **manager: object,
     ) -> None:
         self.database = database
         self._folder = folder

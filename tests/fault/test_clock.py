@@ -100,9 +100,7 @@ def member(request, new_member):
 @pytest.fixture
 def own(monkeypatch):
     """Make each manager use its own clock, whatever the database's is."""
-    monkeypatch.setattr(
-        Clock, 'ask', lambda self, query: query()[0]
-    )
+    monkeypatch.setattr(Clock, 'ask', lambda self, query: query()[0])
 
 
 def ends_early(member, ahead):
@@ -209,8 +207,7 @@ def members(tmp_path, database_on, cloud):
     """Two running managers on one ledger, with two hosts."""
     # Long enough to be renewed by a process that waits for a core.
     site = Deployment(
-        tmp_path, database_on('mysql'), cloud=cloud.url,
-        event_claim_seconds=10,
+        tmp_path, database_on('mysql'), cloud=cloud.url, event_claim_seconds=10
     )
     members = [Member(site), Member(site)]
     for name in cloud.hosts:

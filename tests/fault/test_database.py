@@ -57,14 +57,11 @@ class Engine:
 
 def alter(option):
     """Return the statements that alter the user of MariaDB."""
-    return tuple(
-        f'ALTER USER svc@{host} WITH {option}' for host in HOSTS
-    )
+    return tuple(f'ALTER USER svc@{host} WITH {option}' for host in HOSTS)
 
 
 MARIADB = Engine(
-    private.MariaDB,
-    'mysql+pymysql://svc:p@127.0.0.1:{}/ledger',
+    private.MariaDB, 'mysql+pymysql://svc:p@127.0.0.1:{}/ledger',
     (
         'CREATE DATABASE ledger',
         *(
@@ -79,20 +76,17 @@ MARIADB = Engine(
     'SELECT CONNECTION_ID()',
     "SELECT id FROM information_schema.processlist WHERE user = 'svc'"
     ' AND id <> {}',
-    'KILL {}',
-    'KILL QUERY {}',
+    'KILL {}', 'KILL QUERY {}',
     (('SET GLOBAL read_only = 1',), ('SET GLOBAL read_only = 0',)),
     (alter('MAX_USER_CONNECTIONS 1'), alter('MAX_USER_CONNECTIONS 0')),
     (alter('MAX_STATEMENT_TIME 0.001'), alter('MAX_STATEMENT_TIME 0')),
 )
 POSTGRESQL = Engine(
-    private.PostgreSQL,
-    'postgresql+psycopg2://svc@127.0.0.1:{}/ledger',
+    private.PostgreSQL, 'postgresql+psycopg2://svc@127.0.0.1:{}/ledger',
     ('CREATE ROLE svc LOGIN', 'CREATE DATABASE ledger OWNER svc'),
     'SELECT pg_backend_pid()',
     "SELECT pid FROM pg_stat_activity WHERE usename = 'svc' AND pid <> {}",
-    'SELECT pg_terminate_backend({})',
-    'SELECT pg_cancel_backend({})',
+    'SELECT pg_terminate_backend({})', 'SELECT pg_cancel_backend({})',
     (
         (
             'ALTER SYSTEM SET default_transaction_read_only = on',
@@ -278,7 +272,7 @@ def test_in_no_trouble_a_lease_is_lost_or_an_answer_500(
 ):
     watched = Watched(tmp_path, 2)
     fleet = new_fleet(
-        site.url, bus, managers=2, more=watched.more, event_claim_seconds=10,
+        site.url, bus, managers=2, more=watched.more, event_claim_seconds=10
     )
     with fleet.at_work(clients=4) as traffic:
         for trouble in site.troubles:

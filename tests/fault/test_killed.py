@@ -174,9 +174,7 @@ def test_a_late_copy_of_a_create_makes_no_lease(pair):
 def test_no_client_waits_long_while_managers_are_killed(
     bus, new_fleet, database_on, record_property, engine
 ):
-    fleet = new_fleet(
-        database_on(engine), bus, managers=MANAGERS, apis=APIS
-    )
+    fleet = new_fleet(database_on(engine), bus, managers=MANAGERS, apis=APIS)
     with fleet.at_work(CLIENTS, offers=True, waiting=True) as traffic:
         end = time.monotonic() + KILLING
         number = 0

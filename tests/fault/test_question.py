@@ -41,8 +41,8 @@ def workers(transport):
     with contextlib.ExitStack() as stack:
         for name in ('one', 'two'):
             each = listener.Listener(
-                name, lambda *news: None, lambda placed: None,
-                explain(name), lambda name=name: {'revision': len(name)},
+                name, lambda *news: None, lambda placed: None, explain(name),
+                lambda name=name: {'revision': len(name)},
             )
             each.start(transport())
             stack.callback(each.stop)

@@ -43,9 +43,7 @@ def site(tmp_path, database_url):
     site = Deployment(tmp_path, database_url)
     one = Inventory(1)
     host = Host(
-        uuid='h',
-        id='',
-        hypervisor_hostname='h',
+        uuid='h', id='', hypervisor_hostname='h',
         inventory={
             inventory.VCPU: one,
             inventory.MEMORY_MB: one,
@@ -68,14 +66,8 @@ def run(site, processes):
         for _ in range(PROCESSES):
             ours, theirs = process_types.pipe()
             processes.fork(
-                racer.race,
-                site.file(),
-                CREATORS // PROCESSES,
-                MANAGERS // PROCESSES,
-                pause,
-                protocol,
-                barrier,
-                theirs,
+                racer.race, site.file(), CREATORS // PROCESSES,
+                MANAGERS // PROCESSES, pause, protocol, barrier, theirs,
             )
             pipes.append(ours)
         outcomes = []

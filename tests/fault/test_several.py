@@ -19,10 +19,7 @@ WISH, BOUND = 1, 5
 @pytest.fixture
 def fleet(bus, new_fleet, database_on):
     return new_fleet(
-        database_on('mysql'),
-        bus,
-        managers=MANAGERS,
-        apis=APIS,
+        database_on('mysql'), bus, managers=MANAGERS, apis=APIS,
         workers=WORKERS,
     )
 

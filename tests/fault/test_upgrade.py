@@ -247,6 +247,4 @@ def test_two_releases_work_side_by_side(
         # Servers that end before the promise may fill the promised host.
         assert set(each['unbounded']) <= set(each['short'])
     for pid in fleet.schedulers.pids():
-        assert not any(
-            line['stale'] for line in fleet.schedulers.learned(pid)
-        )
+        assert not any(line['stale'] for line in fleet.schedulers.learned(pid))

@@ -48,10 +48,7 @@ class Traffic:
     """
 
     def __init__(
-        self,
-        ports: Sequence[int],
-        clients: int = 2,
-        offers: bool = False,
+        self, ports: Sequence[int], clients: int = 2, offers: bool = False,
         waiting: bool = False,
     ) -> None:
         self._ports = ports
@@ -93,8 +90,7 @@ class Traffic:
 
     def _work(self, seed: int) -> None:
         client = _Client(
-            self, self._ports, random.Random(seed), self._offers,
-            self._waiting,
+            self, self._ports, random.Random(seed), self._offers, self._waiting
         )
         while not self._stopping.is_set():
             try:
@@ -105,12 +101,8 @@ class Traffic:
 
 class _Client:
     def __init__(
-        self,
-        traffic: Traffic,
-        ports: Sequence[int],
-        choice: random.Random,
-        offers: bool,
-        waiting: bool,
+        self, traffic: Traffic, ports: Sequence[int], choice: random.Random,
+        offers: bool, waiting: bool,
     ) -> None:
         self._traffic = traffic
         self._ports = ports

@@ -101,8 +101,7 @@ def _parent(stat: pathlib.Path) -> int:
 def query(url: str, statement: str, *values: object) -> Any:
     """Return the first value that a server answers, None without one."""
     engine = sa.create_engine(
-        url, connect_args={'connect_timeout': 2},
-        isolation_level='AUTOCOMMIT',
+        url, connect_args={'connect_timeout': 2}, isolation_level='AUTOCOMMIT'
     )
     try:
         with engine.connect() as connection:
@@ -264,8 +263,7 @@ class PostgreSQL(Node, private.PostgreSQL):
         if self.primary is None:
             return True
         return self.query(
-            'SELECT 1 FROM pg_stat_wal_receiver WHERE status = %s',
-            'streaming',
+            'SELECT 1 FROM pg_stat_wal_receiver WHERE status = %s', 'streaming'
         ) == 1
 
     def received(self) -> int:
@@ -382,9 +380,7 @@ class HAProxy(private.Server):
         super().__init__()
         text = (PAGES / 'haproxy.cfg').read_text()
         for number, port in enumerate(apis, 1):
-            text = text.replace(
-                f'192.0.2.1{number}:1234', f'127.0.0.1:{port}'
-            )
+            text = text.replace(f'192.0.2.1{number}:1234', f'127.0.0.1:{port}')
         (self._folder / 'haproxy.cfg').write_text(text)
 
     def command(self) -> list[str]:
@@ -427,8 +423,6 @@ def _execute(url: sa.URL, statement: str) -> None:
 def answers(url: str) -> bool:
     """Tell whether an API answers through HAProxy."""
     try:
-        return requests.get(
-            f'{url}/v1/leases', headers=CLIENT, timeout=10
-        ).ok
+        return requests.get(f'{url}/v1/leases', headers=CLIENT, timeout=10).ok
     except requests.RequestException:
         return False

@@ -135,8 +135,7 @@ def play(tmp_path, broker, record_property):
                 assert not found.over, found.over
                 fleet.check(load)
                 check = processes.start(
-                    'db', 'check', '--config-file',
-                    tmp_path / 'manager-0.conf',
+                    'db', 'check', '--config-file', tmp_path / 'manager-0.conf'
                 )
                 assert check.wait() == 0
             finally:

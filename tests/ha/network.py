@@ -40,9 +40,7 @@ def make() -> None:
     """Create the network."""
     pathlib.Path('/run/netns').mkdir(exist_ok=True)
     # The names of these namespaces are for this namespace of mounts alone.
-    subprocess.run(
-        ['mount', '-t', 'tmpfs', 'none', '/run/netns'], check=True
-    )
+    subprocess.run(['mount', '-t', 'tmpfs', 'none', '/run/netns'], check=True)
     ip('link', 'set', 'lo', 'up')
     ip('link', 'add', BRIDGE, 'type', 'bridge')
     for address in (CONTROLLER, VIRTUAL):

@@ -103,20 +103,15 @@ class Lab:
         for name in names:
             held = {
                 resource_class: Inventory(
-                    figures['total'],
-                    figures['reserved'],
+                    figures['total'], figures['reserved'],
                     figures['allocation_ratio'],
                 )
                 for resource_class, figures
                 in self.cloud.inventory(name).items()
             }
             noun = Host(
-                uuid=self.cloud.hosts[name],
-                id='',
-                hypervisor_hostname=name,
-                inventory=held,
-                created_at=self.now,
-                **fields,
+                uuid=self.cloud.hosts[name], id='', hypervisor_hostname=name,
+                inventory=held, created_at=self.now, **fields,
             )
             self.ledger.commit(lambda tx, noun=noun: tx.put_host(noun))
         self.sync()
@@ -142,35 +137,22 @@ class Lab:
         elif vcpus:
             demand = Slots(slot, len(names))
         owned = Reservation(
-            id=reservation_id,
-            lease_id=lease_id,
-            status=states.RESERVATION_PENDING,
-            demand=demand,
-            projects=projects,
-            magnetic=magnetic,
-            labels=labels or {},
+            id=reservation_id, lease_id=lease_id,
+            status=states.RESERVATION_PENDING, demand=demand,
+            projects=projects, magnetic=magnetic, labels=labels or {},
             created_at=self.now,
         )
         noun = Lease(
-            id=lease_id,
-            name=f'lease-{lease_id}',
-            project_id=project_id or self.cloud.project_id,
-            user_id='user',
-            start=begin,
-            end=finish,
-            status=states.LEASE_PENDING,
-            reservations=(owned,),
-            created_at=self.now,
+            id=lease_id, name=f'lease-{lease_id}',
+            project_id=project_id or self.cloud.project_id, user_id='user',
+            start=begin, end=finish, status=states.LEASE_PENDING,
+            reservations=(owned,), created_at=self.now,
         )
         allocations = [
             Allocation(
-                id=str(uuid.uuid4()),
-                reservation_id=reservation_id,
-                host=self.cloud.hosts[name],
-                start=begin,
-                end=finish,
-                amounts=slot if vcpus else {},
-                whole=not vcpus,
+                id=str(uuid.uuid4()), reservation_id=reservation_id,
+                host=self.cloud.hosts[name], start=begin, end=finish,
+                amounts=slot if vcpus else {}, whole=not vcpus,
             )
             for name in names
         ]
@@ -188,15 +170,13 @@ class Lab:
         """
         asked = server['flavor']
         noun = Instance(
-            uuid=server['id'],
-            host=self.cloud.hosts[host_of(server)],
+            uuid=server['id'], host=self.cloud.hosts[host_of(server)],
             project_id=server['tenant_id'],
             amounts=flavor.resources(
                 asked['vcpus'], asked['ram'], asked['disk'],
                 asked['extra_specs'],
             ),
-            end=window.FOREVER if end is None else self.now + end,
-            **fields,
+            end=window.FOREVER if end is None else self.now + end, **fields,
         )
         self.ledger.commit(lambda tx: tx.put_instance(noun))
         self.sync()
@@ -243,14 +223,12 @@ class Lab:
         instances = [str(uuid.uuid4()) for _ in range(count)]
         spec = objects.RequestSpec.from_components(
             context, instances[0], objects.ImageMeta.from_dict({}),
-            objects.Flavor.get_by_flavor_id(
-                context, flavor or self.flavor()
-            ),
+            objects.Flavor.get_by_flavor_id(context, flavor or self.flavor()),
             numa_topology=None,
             pci_requests=objects.InstancePCIRequests(requests=[]),
             filter_properties={'scheduler_hints': dict(hints or {})},
-            instance_group=None, availability_zone=None,
-            project_id=project_id, user_id='admin',
+            instance_group=None, availability_zone=None, project_id=project_id,
+            user_id='admin',
         )
         spec.num_instances = count
         for name, value in fields.items():
@@ -291,9 +269,7 @@ class Lab:
         ]
 
     def boot(self, flavor=None, hints=None, **parameters):
-        server = self.cloud.boot(
-            flavor or self.flavor(), hints, **parameters
-        )
+        server = self.cloud.boot(flavor or self.flavor(), hints, **parameters)
         assert server['status'] == 'ACTIVE', server.get('fault')
         return server
 
@@ -399,8 +375,7 @@ def nova_notifies(cloud):
         serializer=nova_rpc.RequestContextSerializer(
             nova_rpc.JsonPayloadSerializer()
         ),
-        driver='messagingv2',
-        topics=['versioned_notifications'],
+        driver='messagingv2', topics=['versioned_notifications'],
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(nova_rpc, 'NOTIFIER', notifier)

@@ -178,8 +178,8 @@ class Site(ManagerInMemory):
         server = self.add_server(
             node, spec.project_id, uuid=spec.instance_uuid,
             amounts={'VCPU': vcpus, 'MEMORY_MB': 1, 'DISK_GB': 1},
-            preemptible=asked.get('preemptible', False),
-            reservation_id=bound, created=self.now,
+            preemptible=asked.get('preemptible', False), reservation_id=bound,
+            created=self.now,
         )
         if not arrives:
             self.building[server.uuid] = node

@@ -80,8 +80,7 @@ def test_the_owner_chooses_when_a_server_with_a_device_is_moved(
     )
     chosen = int(site.clock()) + CHOSEN
     site.nova.set_server_metadata(
-        site.nova.server(server['id']),
-        {MOVE_AT: duration.format_time(chosen)},
+        site.nova.server(server['id']), {MOVE_AT: duration.format_time(chosen)}
     )
     assert site.host_of(server) == 'c1'
 

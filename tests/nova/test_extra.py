@@ -30,9 +30,7 @@ def driver():
             provider_tree.update_inventory(nodename, held)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            fake.FakeDriver, 'update_provider_tree', report_gpus
-        )
+        patch.setattr(fake.FakeDriver, 'update_provider_tree', report_gpus)
         yield
 
 
@@ -148,8 +146,7 @@ def test_the_weigher_sees_its_gaps(lab, gpu_flavor, hours, host):
     lab.register('c1', 'c2')
     for name, start in (('c1', 2), ('c2', 20)):
         lab.reserve(
-            name, start=start * HOUR, end=48 * HOUR, vcpus=1,
-            gpus=GPUS[name],
+            name, start=start * HOUR, end=48 * HOUR, vcpus=1, gpus=GPUS[name]
         )
 
     server = lab.boot(gpu_flavor[1], lasting(hours * HOUR))

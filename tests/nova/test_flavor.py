@@ -107,8 +107,7 @@ def test_asks_what_nova_asks(specs, ephemeral_gb, swap_mb):
             vcpus=VCPUS, memory_mb=MEMORY_MB, root_gb=10,
             ephemeral_gb=ephemeral_gb, swap=swap_mb, extra_specs=specs,
         ),
-        is_bfv=False,
-        request_level_params=objects.RequestLevelParams(),
+        is_bfv=False, request_level_params=objects.RequestLevelParams(),
     )
     asked = utils.ResourceRequest.from_request_spec(spec)
     disk_gb = 10 + ephemeral_gb + -(-swap_mb // 1024)
@@ -148,7 +147,7 @@ def aliases():
 
 
 @pytest.mark.parametrize(
-    'asked', ['gpu:1', 'gpu:2,nic:1', 'nic:1, gpu:1', 'fpga:3'],
+    'asked', ['gpu:1', 'gpu:2,nic:1', 'nic:1, gpu:1', 'fpga:3']
 )
 def test_asks_for_the_devices_of_an_alias(aliases, asked):
     specs = {'pci_passthrough:alias': asked, 'resources:CUSTOM_GPU': '1'}

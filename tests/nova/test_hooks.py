@@ -74,8 +74,7 @@ class TestHints:
 
     def test_of_several_servers_and_in_another_project(self, lab):
         servers = lab.cloud.boot_many(
-            2, lab.flavor(), {'lifetime': '2h'},
-            project_id=str(uuid.uuid4()),
+            2, lab.flavor(), {'lifetime': '2h'}, project_id=str(uuid.uuid4())
         )
         assert all('lease_end' in hints(lab, each) for each in servers)
 
@@ -182,11 +181,8 @@ class TestLeases:
         conf.set_override('relocate_instances', False, 'manager')
         session = cloud.session()
         manager = Manager(
-            conf,
-            Nova(adapter.Adapter(session, service_type='compute')),
-            Placement(
-                adapter.Adapter(session, service_type='placement')
-            ),
+            conf, Nova(adapter.Adapter(session, service_type='compute')),
+            Placement(adapter.Adapter(session, service_type='placement')),
         )
         manager.ledger.upgrade()
         for name in cloud.hosts:
@@ -238,9 +234,7 @@ class TestLeases:
         ids=str,
     )
     @pytest.mark.row('C31', 'C33', 'C43', 'F52')
-    def test_the_users_own_values_win(
-        self, lab, leases, said, name, length
-    ):
+    def test_the_users_own_values_win(self, lab, leases, said, name, length):
         lab.cloud.configure(default_lifetime='30d')
         end = datetime.datetime.fromtimestamp(
             process.now() + 3 * HOUR, datetime.UTC
@@ -334,9 +328,7 @@ class TestNarrowing:
 
     def where(self, lab, reservation_id):
         """Return the host of a server in the reservation; None if none."""
-        server = lab.cloud.boot(
-            lab.flavor(), {'reservation': reservation_id}
-        )
+        server = lab.cloud.boot(lab.flavor(), {'reservation': reservation_id})
         if server['status'] == 'ERROR':
             assert 'No valid host' in server['fault']['message']
             return None
@@ -358,9 +350,7 @@ class TestNarrowing:
         lab.cloud.configure(narrow_placement=True)
         id_ = reserve('c3', 'c4')
 
-        servers = lab.cloud.boot_many(
-            2, lab.flavor(5), {'reservation': id_}
-        )
+        servers = lab.cloud.boot_many(2, lab.flavor(5), {'reservation': id_})
 
         assert {host_of(each) for each in servers} == {'c3', 'c4'}
 
@@ -396,14 +386,11 @@ class TestNarrowing:
         ],
         ids=['missing', 'stale', 'broken', 'raises'],
     )
-    def test_unclear_request_is_not_narrowed(
-        self, lab, monkeypatch, current
-    ):
+    def test_unclear_request_is_not_narrowed(self, lab, monkeypatch, current):
         """The request does not fail either."""
         lab.cloud.configure(narrow_placement=True)
         monkeypatch.setattr(
-            request_filter,
-            'failure',
+            request_filter, 'failure',
             limited_log.LimitedLog(request_filter.LOG),
         )
         monkeypatch.setattr(process, 'current', current)

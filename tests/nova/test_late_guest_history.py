@@ -172,9 +172,7 @@ class History:
         ))
 
     def delete(self):
-        self._change(
-            lambda: self.site.leases.delete(self._lease().id, None)
-        )
+        self._change(lambda: self.site.leases.delete(self._lease().id, None))
 
     def _change(self, change):
         """Change what is reserved; only preemptible servers are late."""

@@ -41,9 +41,7 @@ def test_a_deleted_server_opens_no_room_of_a_lease(site):
 
 def test_a_reservation_whose_server_is_deleted_keeps_its_room(site):
     reservation = site.reserve('c1', start=-60, vcpus=4)
-    server = site.boot(
-        site.flavor(4), {'reservation': reservation}, host='c1'
-    )
+    server = site.boot(site.flavor(4), {'reservation': reservation}, host='c1')
     site.know(server, end=3540, reservation_id=reservation)
     site.cloud.report()
     assert site.passes('c1', site.flavor(4))

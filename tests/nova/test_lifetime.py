@@ -130,7 +130,9 @@ class LifetimeCloud:
     def gone(self, server):
         wait_for(
             'server gone',
-            lambda: server['id'] not in {s['id'] for s in self.cloud.servers()}
+            lambda: server['id'] not in {
+                s['id'] for s in self.cloud.servers()
+            },
         )
 
     def place(self, lease):
@@ -186,9 +188,7 @@ def site(cloud, clock, tmp_path_factory):
         adapter.Adapter(cloud.session(), service_type=service_type)
         for service_type in ('compute', 'placement')
     )
-    manager = Manager(
-        conf, Nova(nova), Placement(placement), clock
-    )
+    manager = Manager(conf, Nova(nova), Placement(placement), clock)
     manager.ledger.upgrade()
     manager.start()
     for name in HOSTS:
@@ -206,12 +206,8 @@ def clear(site):
     for lease in site.manager.ledger.leases():
         if lease.status == 'TERMINATED' or not lease.is_lifetime:
             site.manager.leases.delete(lease.id, None)
-    wait_for(
-        'no leases', lambda: site.manager.ledger.leases() == []
-    )
-    wait_for(
-        'no records', lambda: site.manager.ledger.instances() == []
-    )
+    wait_for('no leases', lambda: site.manager.ledger.leases() == [])
+    wait_for('no records', lambda: site.manager.ledger.instances() == [])
     assert site.manager.ledger.check() == []
 
 
@@ -257,9 +253,7 @@ def test_by_default_a_month(site):
 
 @pytest.mark.row('C35', 'F54')
 def test_shelved_until_its_start_then_back_onto_its_place(site):
-    server = site.boot(
-        lease_start=site.at(HOUR), lease_end=site.at(3 * HOUR)
-    )
+    server = site.boot(lease_start=site.at(HOUR), lease_end=site.at(3 * HOUR))
     site.cloud.settled(server, 'SHELVED_OFFLOADED')
     lease = site.lease(server, 'PENDING')
     place = site.place(lease)
@@ -291,9 +285,7 @@ def test_without_a_place_neither_lease_nor_server(site):
     site.reserve(HOUR, 3 * HOUR, BOTH)
     # The server may be deleted before it is seen.
     with contextlib.suppress(client.OpenStackApiNotFoundException):
-        site.boot(
-            lease_start=site.at(2 * HOUR), lease_end=site.at(4 * HOUR)
-        )
+        site.boot(lease_start=site.at(2 * HOUR), lease_end=site.at(4 * HOUR))
     wait_for('no servers', lambda: site.cloud.servers() == [])
     assert site.leases() == {}
 

@@ -192,8 +192,7 @@ def test_classes_bring_no_database_and_no_web_framework():
     barred = {'sqlalchemy', 'alembic', 'falcon', 'waitress', 'eventlet'}
 
     assert imported(
-        barred,
-        'blazar_sched.filters, blazar_sched.weighers',
+        barred, 'blazar_sched.filters, blazar_sched.weighers',
         'blazar_sched.filters.all_filters(); '
         'blazar_sched.weighers.all_weighers()',
     ) == []
@@ -208,8 +207,8 @@ def test_classes_bring_nothing_of_the_service():
     )
 
     done = subprocess.run(
-        [sys.executable, '-W', 'ignore', '-c', script],
-        capture_output=True, text=True, timeout=60,
+        [sys.executable, '-W', 'ignore', '-c', script], capture_output=True,
+        text=True, timeout=60,
     )
 
     assert done.stdout == '[]\n'
@@ -223,10 +222,8 @@ def spec(hints=None, **fields):
     }
     is_bfv = held.pop('is_bfv', False)
     return request_spec.RequestSpec(
-        instance_uuid='4d8f3a5e-6a8f-4a44-9d5e-0e5b3b7a9c11',
-        project_id='p1',
-        flavor=nova_flavor.Flavor(**held),
-        is_bfv=is_bfv,
+        instance_uuid='4d8f3a5e-6a8f-4a44-9d5e-0e5b3b7a9c11', project_id='p1',
+        flavor=nova_flavor.Flavor(**held), is_bfv=is_bfv,
         scheduler_hints={
             name: value if isinstance(value, list) else [value]
             for name, value in (hints or {}).items()
@@ -295,17 +292,12 @@ class TestRequest:
         nouns = [
             Host('h', '1', 'h', inventory=held),
             record.Reservation(
-                own, 'l', 'p1', INSTANCE_LIFETIME, start,
-                NOW + 500,
+                own, 'l', 'p1', INSTANCE_LIFETIME, start, NOW + 500
             ),
-            Allocation(
-                'a', own, 'h', start, NOW + 500, {'VCPU': 2}
-            ),
+            Allocation('a', own, 'h', start, NOW + 500, {'VCPU': 2}),
         ]
         if seen:
-            nouns.append(
-                Instance(uuid, 'h', 'p1', {'VCPU': 2}, end=start)
-            )
+            nouns.append(Instance(uuid, 'h', 'p1', {'VCPU': 2}, end=start))
         replica = state.Replica(accounting.SchedulerAccounting)
         replica.apply(1, map(record.encode, nouns))
 
@@ -340,8 +332,8 @@ class TestRequest:
         replica.apply(1, map(record.encode, (
             Host('h', '1', 'h'),
             *[record.Reservation(
-                'r', 'l', 'p1', VIRTUAL_INSTANCE, NOW - 500,
-                NOW + 500, slot={'VCPU': 2},
+                'r', 'l', 'p1', VIRTUAL_INSTANCE, NOW - 500, NOW + 500,
+                slot={'VCPU': 2},
             )][over:],
             Instance(
                 asked.instance_uuid, 'h', 'p1', {'VCPU': 2}, end=NOW + 500,

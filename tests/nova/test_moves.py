@@ -47,9 +47,7 @@ def live(lab, server):
 
 def shelved(lab, server):
     lab.cloud.act(server, 'shelve', 'SHELVED_OFFLOADED')
-    server = lab.cloud.act(
-        server, 'unshelve', 'ACTIVE', 'SHELVED_OFFLOADED'
-    )
+    server = lab.cloud.act(server, 'unshelve', 'ACTIVE', 'SHELVED_OFFLOADED')
     return cloud.host_of(server)
 
 

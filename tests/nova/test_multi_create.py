@@ -43,9 +43,7 @@ def test_as_many_as_there_is_room_for(lab):
     lab.register('c1')
     lab.reserve('c1', vcpus=2)
 
-    servers = lab.cloud.boot_many(
-        3, lab.flavor(2), {'lifetime': str(HOUR)}
-    )
+    servers = lab.cloud.boot_many(3, lab.flavor(2), {'lifetime': str(HOUR)})
 
     assert placed(servers) == {'c1': 3}
 
@@ -56,9 +54,7 @@ def test_five_with_room_for_three(lab):
     lab.register('c1')
     lab.reserve('c1', vcpus=2)
 
-    servers = lab.cloud.boot_many(
-        5, lab.flavor(2), {'lifetime': str(HOUR)}
-    )
+    servers = lab.cloud.boot_many(5, lab.flavor(2), {'lifetime': str(HOUR)})
 
     assert len(servers) == 5
     assert refused(servers)
@@ -85,9 +81,7 @@ def test_spread_over_hosts_by_the_room_of_each(lab):
     lab.reserve('c1', vcpus=4)
     lab.reserve('c2', vcpus=6)
 
-    servers = lab.cloud.boot_many(
-        3, lab.flavor(2), {'lifetime': str(HOUR)}
-    )
+    servers = lab.cloud.boot_many(3, lab.flavor(2), {'lifetime': str(HOUR)})
 
     assert placed(servers) == {'c1': 2, 'c2': 1}
 

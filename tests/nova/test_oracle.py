@@ -398,9 +398,7 @@ class World:
 @pytest.fixture(params=['compiled', 'plain'])
 def twin(request, monkeypatch):
     if request.param == 'plain':
-        monkeypatch.setattr(
-            ext, 'TimelineIndex', plain_timeline.TimelineIndex
-        )
+        monkeypatch.setattr(ext, 'TimelineIndex', plain_timeline.TimelineIndex)
         monkeypatch.setattr(ext, 'unconfirmed', plain_host_state.unconfirmed)
 
 

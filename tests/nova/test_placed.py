@@ -53,9 +53,7 @@ class ReservedHost:
             )
         }
         self.tell(
-            record.encode(
-                Host(self.uuid, '1', 'h1', inventory=held)
-            ),
+            record.encode(Host(self.uuid, '1', 'h1', inventory=held)),
             record.encode(record.Reservation(
                 'r', 'l', PROJECT, 'virtual:instance', NOW + HOUR,
                 NOW + 2 * HOUR, {'VCPU': 2, 'MEMORY_MB': 1, 'DISK_GB': 1},

@@ -38,11 +38,8 @@ class RecordedCloud:
         self.cloud = cloud
         session = cloud.session()
         self.manager = Manager(
-            conf,
-            Nova(adapter.Adapter(session, service_type='compute')),
-            Placement(
-                adapter.Adapter(session, service_type='placement')
-            ),
+            conf, Nova(adapter.Adapter(session, service_type='compute')),
+            Placement(adapter.Adapter(session, service_type='placement')),
         )
         self.flavors = [cloud.flavor(vcpus) for vcpus in (1, 2)]
         for name in HOSTS:
@@ -88,9 +85,7 @@ class RecordedCloud:
 
     def follows(self):
         """Wait until the records equal Nova's servers; return the records."""
-        wait_for(
-            'true records', lambda: self.records() == self.truth()
-        )
+        wait_for('true records', lambda: self.records() == self.truth())
         return self.records()
 
     def host_of(self, server):
@@ -281,9 +276,7 @@ class TestHeard:
         site.manager.instances.sync()
         assert site.truth() == {}
         assert site.records() == known
-        site.cloud.api.post_server_action(
-            server['id'], {'forceDelete': None}
-        )
+        site.cloud.api.post_server_action(server['id'], {'forceDelete': None})
         wait_for('no record', lambda: not site.records())
 
     def test_record_has_the_declared_end_of_its_lease(self, site):

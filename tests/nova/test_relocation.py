@@ -123,8 +123,7 @@ def _telling_never(self, since, limit):
 
 def _wait_for_policy(policy):
     wait_for(
-        'the policy',
-        lambda: process.current()[0].settings.unbounded == policy,
+        'the policy', lambda: process.current()[0].settings.unbounded == policy
     )
 
 
@@ -506,9 +505,7 @@ def test_control_without_the_later_places_both_are_admitted(
     assert {server['status'] for server in servers} == {'ACTIVE'}
 
 
-def test_a_lease_that_is_booked_after_the_decision_has_its_host(
-    site, decided
-):
+def test_a_lease_that_is_booked_after_the_decision_has_its_host(site, decided):
     site.reserve('c1')
     site.boot(host='c2')
     site.told()

@@ -338,7 +338,5 @@ def _warnings(monkeypatch):
             told.append(record.getMessage())
 
     logger = logging.getLogger(filtering.__name__)
-    monkeypatch.setattr(
-        logger, 'handlers', [Handler(level=logging.WARNING)]
-    )
+    monkeypatch.setattr(logger, 'handlers', [Handler(level=logging.WARNING)])
     return told

@@ -83,11 +83,8 @@ def manager(cloud, nova_notifies, tmp_path):
     conf.set_override('notification_exchange', nova_notifies, 'manager')
     session = cloud.session()
     manager = Manager(
-        conf,
-        Nova(adapter.Adapter(session, service_type='compute')),
-        Placement(
-            adapter.Adapter(session, service_type='placement')
-        ),
+        conf, Nova(adapter.Adapter(session, service_type='compute')),
+        Placement(adapter.Adapter(session, service_type='placement')),
     )
     manager.ledger.upgrade()
     manager.start()

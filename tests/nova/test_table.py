@@ -303,9 +303,7 @@ class TestBounded:
     def test_server_that_ends_as_the_lease_starts_passes(self, lab):
         """Windows are half-open: the server ends as the lease starts."""
         lab.register('c1')
-        start = datetime.datetime.fromtimestamp(
-            lab.now + SOON, datetime.UTC
-        )
+        start = datetime.datetime.fromtimestamp(lab.now + SOON, datetime.UTC)
         lab.reserve('c1', start=SOON)
 
         for late, passes in ((0, True), (1, False)):

@@ -49,13 +49,9 @@ class VacatedCloud:
         self.clock = Clock()
         session = self.cloud.session()
         self.manager = Manager(
-            conf,
-            Nova(adapter.Adapter(session, service_type='compute')),
-            Placement(
-                adapter.Adapter(session, service_type='placement')
-            ),
-            self.clock,
-            self.clock.monotonic,
+            conf, Nova(adapter.Adapter(session, service_type='compute')),
+            Placement(adapter.Adapter(session, service_type='placement')),
+            self.clock, self.clock.monotonic,
         )
         for name in HOSTS:
             self.manager.hosts.create(name, {})
@@ -150,10 +146,9 @@ def end_point(url):
     ledger = Ledger(url)
     ledger.upgrade()
     yield types.SimpleNamespace(
-        ledger=ledger,
-        answer=None,
-        changes=lambda ctxt, since, limit: ledger.changes(since, limit),
-        snapshot=lambda ctxt, after, limit: ledger.snapshot(after, limit),
+        ledger=ledger, answer=None, changes=lambda ctxt, since,
+        limit: ledger.changes(since, limit), snapshot=lambda ctxt, after,
+        limit: ledger.snapshot(after, limit),
     )
     ledger.close()
 
@@ -188,8 +183,7 @@ def test_a_forced_server_is_told_and_moved_to_another_host(site):
     assert lease.start - LEAD <= told - NOTICE <= site.now
     site.set(lease.start - LEAD + NOTICE + 5)
     site.run_until(
-        'live migration',
-        lambda: host_of(site.cloud.show(server)) != 'c1',
+        'live migration', lambda: host_of(site.cloud.show(server)) != 'c1'
     )
     moved = site.cloud.settled(server)
     assert moved['status'] == 'ACTIVE'

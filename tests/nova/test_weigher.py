@@ -197,9 +197,7 @@ class TestNothingToSay:
             given.append(weigh(self, *args))
             return given[-1]
 
-        monkeypatch.setattr(
-            lease_gap.LeaseGapWeigher, 'weigh_objects', spy
-        )
+        monkeypatch.setattr(lease_gap.LeaseGapWeigher, 'weigh_objects', spy)
         return given
 
     def test_no_replica(self, lab, weights):

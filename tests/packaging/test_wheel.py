@@ -94,7 +94,5 @@ def test_files_of_an_earlier_build_are_not_in_the_wheel(unpacked, tmp_path):
         old.parent.mkdir(parents=True, exist_ok=True)
         old.write_text('of another version')
         os.utime(old, (0, 0))
-    wheel = source.build(
-        'wheel', unpacked, tmp_path / 'dist', CC='/bin/false'
-    )
+    wheel = source.build('wheel', unpacked, tmp_path / 'dist', CC='/bin/false')
     assert names(wheel) == package()

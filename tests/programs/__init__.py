@@ -53,11 +53,8 @@ def run_alone(
     """Run a client in a process that has not imported anything yet."""
     scripts = pathlib.Path(sysconfig.get_path('scripts'))
     return subprocess.run(
-        [scripts / command[0], *command[1:]],
-        env=env,
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT,
+        [scripts / command[0], *command[1:]], env=env, capture_output=True,
+        text=True, timeout=TIMEOUT,
     )
 
 
@@ -69,7 +66,5 @@ def _run(
     os.environ.clear()
     os.environ.update(env)
     sys.argv = command
-    [program] = metadata.entry_points(
-        group='console_scripts', name=command[0]
-    )
+    [program] = metadata.entry_points(group='console_scripts', name=command[0])
     sys.exit(program.load()())

@@ -40,10 +40,8 @@ def enter(url: str) -> None:
     parts = sa.make_url(url)
     connection = amqp.Connection(
         host=f'{parts.host}:{parts.port or 5672}',
-        userid=parts.username or 'guest',
-        password=parts.password or 'guest',
-        virtual_host=parts.database or '/',
-        connect_timeout=5,
+        userid=parts.username or 'guest', password=parts.password or 'guest',
+        virtual_host=parts.database or '/', connect_timeout=5,
     )
     connection.connect()
     connection.close()
@@ -68,8 +66,6 @@ def made(url: str) -> Iterator[str]:
 
 def _control(*arguments: str) -> None:
     subprocess.run(
-        ['rabbitmqctl', '--quiet', *arguments],
-        check=True,
-        capture_output=True,
-        timeout=60,
+        ['rabbitmqctl', '--quiet', *arguments], check=True,
+        capture_output=True, timeout=60,
     )

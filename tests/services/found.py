@@ -75,9 +75,7 @@ def _lets_in(url: str) -> bool:
         return False
 
 
-def _started(
-    stack: contextlib.ExitStack, server: type[private.Server]
-) -> str:
+def _started(stack: contextlib.ExitStack, server: type[private.Server]) -> str:
     return _said(stack.enter_context(server()).url, 'started for these tests')
 
 

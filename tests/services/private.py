@@ -53,9 +53,7 @@ class Server:
         self.port = serving.free_port()
         self._programs = {name: self._find(name) for name in self.programs}
         # The paths of its sockets must be short.
-        self._folder = pathlib.Path(
-            tempfile.mkdtemp(prefix='bs-', dir='/tmp')
-        )
+        self._folder = pathlib.Path(tempfile.mkdtemp(prefix='bs-', dir='/tmp'))
         self._process: subprocess.Popen[bytes] | None = None
         if os.geteuid() == 0:
             shutil.chown(self._folder, USER)
@@ -169,19 +167,15 @@ class Server:
         before, options = self.started()
         with open(self._folder / 'log', 'ab') as log:
             return subprocess.Popen(
-                [*before, self._programs[name], *arguments],
-                cwd=self._folder,
+                [*before, self._programs[name], *arguments], cwd=self._folder,
                 env={
                     **os.environ,
                     'HOME': str(self._folder),
                     'TMPDIR': str(self._folder),
                     **self.environment(),
                 },
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-                **options,
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                start_new_session=True, **options,
             )
 
     def started(self) -> tuple[list[str], dict[str, Any]]:
@@ -213,11 +207,9 @@ class MariaDB(_Database):
 
     def prepare(self) -> None:
         self.run(
-            'mariadb-install-db',
-            '--no-defaults',
+            'mariadb-install-db', '--no-defaults',
             f'--datadir={self._folder}/data',
-            '--auth-root-authentication-method=normal',
-            '--skip-test-db',
+            '--auth-root-authentication-method=normal', '--skip-test-db',
         )
 
     def command(self) -> list[str]:
@@ -242,9 +234,7 @@ class PostgreSQL(_Database):
 
     def prepare(self) -> None:
         self.run(
-            'initdb',
-            '--auth=trust',
-            '--username=postgres',
+            'initdb', '--auth=trust', '--username=postgres',
             f'--pgdata={self._folder}/data',
         )
 

@@ -118,8 +118,8 @@ def _no_room_beside_preemptible():
 def _groups_not_limited():
     """Hosts are selected without regard to the group limits."""
     return mock.patch.object(
-        group_limit, 'pick',
-        lambda room, candidates, slot, select, *others: select(candidates),
+        group_limit, 'pick', lambda room, candidates, slot, select,
+        *others: select(candidates),
     )
 
 
@@ -171,8 +171,8 @@ def _given_up_for_good():
     """A start that was given up in an active lease is never due again."""
     real = reader.Reader.due_events
     return mock.patch.object(
-        reader.Reader, 'due_events',
-        lambda self, now, given_up=None: real(self, now),
+        reader.Reader, 'due_events', lambda self, now,
+        given_up=None: real(self, now),
     )
 
 
@@ -211,8 +211,7 @@ def _kept_until_the_end():
             transition, '_release_servers', lambda tx, lease, now: None
         ),
         mock.patch.object(
-            server_reservation,
-            'claim',
+            server_reservation, 'claim',
             _claim_for_ever(server_reservation.claim),
         ),
     )
@@ -233,9 +232,7 @@ def _ended_without_an_image():
     real = lifetime.LifetimeResource.end
 
     def end(self, *args):
-        with mock.patch.object(
-            self._nova, 'create_image', lambda *args: True
-        ):
+        with mock.patch.object(self._nova, 'create_image', lambda *args: True):
             return real(self, *args)
 
     return mock.patch.object(lifetime.LifetimeResource, 'end', end)
@@ -246,9 +243,7 @@ def _counted_twice():
     real = accounting.LedgerAccounting.steps
 
     def steps(noun, overdue):
-        return real(
-            dataclasses.replace(noun, reservation_id=None), overdue
-        )
+        return real(dataclasses.replace(noun, reservation_id=None), overdue)
 
     return mock.patch.object(
         accounting.LedgerAccounting, 'steps', staticmethod(steps)
@@ -319,9 +314,7 @@ def _records_never_late():
     real = server_reservation.draws_on
 
     def draws_on(noun, server, known, host):
-        cleared = dataclasses.replace(
-            noun, cleared=(host,), in_the_way=()
-        )
+        cleared = dataclasses.replace(noun, cleared=(host,), in_the_way=())
         return real(cleared, server, known, host)
 
     return mock.patch.object(server_reservation, 'draws_on', draws_on)
@@ -413,8 +406,7 @@ def _moved_anywhere():
 
     def move(self, server, target, *args):
         return real(
-            self, server, dataclasses.replace(target, service_name=None),
-            *args,
+            self, server, dataclasses.replace(target, service_name=None), *args
         )
 
     return mock.patch.object(relocation.Relocations, '_move', move)
@@ -499,8 +491,7 @@ def _stays_outlast_servers():
         return real(self, noun, accounting_, overdue)
 
     return mock.patch.multiple(
-        batch.Batch, remove_instance=remove_instance,
-        add_instance=add_instance,
+        batch.Batch, remove_instance=remove_instance, add_instance=add_instance
     )
 
 
@@ -531,16 +522,14 @@ def _booked_twice():
 def _requests_out_of_turn():
     """A lease request takes room that a request ahead of it could use."""
     return mock.patch.object(
-        placing, 'starts',
-        lambda replica, asked, ahead, within, options: [within],
+        placing, 'starts', lambda replica, asked, ahead, within,
+        options: [within],
     )
 
 
 def _requests_forgotten():
     """Nobody searches for room once a lease request waits."""
-    return mock.patch.object(
-        LeaseRequests, '_book_all', lambda *_: None
-    )
+    return mock.patch.object(LeaseRequests, '_book_all', lambda *_: None)
 
 
 def _occurrences_not_unique():
@@ -596,16 +585,14 @@ def _spares_for_all():
 def _cleaned_alone():
     """The cleaning time is checked for each reservation of a lease alone."""
     return mock.patch.object(
-        lease_placing.Placer, 'with_cleaning_time',
-        lambda self, reservation, many: list(many),
+        lease_placing.Placer, 'with_cleaning_time', lambda self, reservation,
+        many: list(many),
     )
 
 
 def _series_not_rolled_on():
     """Only the request that creates a series books leases."""
-    return mock.patch.object(
-        series.AllSeries, '_roll_on', lambda *_: None
-    )
+    return mock.patch.object(series.AllSeries, '_roll_on', lambda *_: None)
 
 
 def _stopped_by_the_first_error():
@@ -639,73 +626,66 @@ ALL = {
         ('open_now', 'boot_bound', 'follow_on'),
     ),
     'magnetic-images': Control(
-        (BEFORE_END, MAGNETIC), 'has_an_image', 12,
-        _copied_by_hint, ('change_once_announced',),
+        (BEFORE_END, MAGNETIC), 'has_an_image', 12, _copied_by_hint,
+        ('change_once_announced',),
     ),
     'records-follow': Control(
-        (ON_END,),
-        'finds_its_place_free|finds_no_room|server_goes|let_in', 43,
+        (ON_END,), 'finds_its_place_free|finds_no_room|server_goes|let_in', 43,
         _records_stay, ('boot_bound', 'move_near_end', 'end_now'),
     ),
     'counted-once': Control(
         (), 'finds_no_room', 11, _counted_twice, ('create', 'boot_bound')
     ),
     'late-ends': Control(
-        (UNSEEN,), 'server_goes', 2, _ended_whenever_made,
-        ('end_late',),
+        (UNSEEN,), 'server_goes', 2, _ended_whenever_made, ('end_late',)
     ),
     'late-moves': Control(
-        (UNSEEN,), 'server_goes', 1, _moved_whenever,
-        ('end_late', 'boot'),
+        (UNSEEN,), 'server_goes', 1, _moved_whenever, ('end_late', 'boot')
     ),
     'lasting-servers': Control(
-        (LIFETIMES,), 'server_goes|its_own_end_comes', 12,
-        _deleted_at_a_start, ('follow_lifetime',),
+        (LIFETIMES,), 'server_goes|its_own_end_comes', 12, _deleted_at_a_start,
+        ('follow_lifetime',),
     ),
     'late-deletions': Control(
-        (UNSEEN, MAGNETIC),
-        'server_goes|who_is_let_in', 12, _drawn_until_deleted,
-        ('delete_late',),
+        (UNSEEN, MAGNETIC), 'server_goes|who_is_let_in', 12,
+        _drawn_until_deleted, ('delete_late',),
     ),
     'late-records': Control(
-        (UNSEEN,), 'server_goes|has_its_room', 52,
-        _records_never_late, ('come_before',),
+        (UNSEEN,), 'server_goes|has_its_room', 52, _records_never_late,
+        ('come_before',),
     ),
     'strangers-not-drawn': Control(
-        (MAGNETIC, SHARING), 'who_is_let_in', 12,
-        _strangers_drawn, ('open_now', 'boot'),
+        (MAGNETIC, SHARING), 'who_is_let_in', 12, _strangers_drawn,
+        ('open_now', 'boot'),
     ),
     'strangers-not-ended': Control(
-        (MAGNETIC, SHARING, FORCED),
-        'server_goes', 7, _strangers_ended, ('force', 'reach_next'),
+        (MAGNETIC, SHARING, FORCED), 'server_goes', 7, _strangers_ended,
+        ('force', 'reach_next'),
     ),
     'image-for-each-end': Control(
         (BEFORE_END,), 'has_an_image', 2, _images_for_any_end,
         ('open_now', 'change_once_announced'),
     ),
     'image-at-own-end': Control(
-        (LIFETIMES,), 'its_own_end_comes', 2,
-        _ended_without_an_image, ('boot_bounded', 'reach_next'),
+        (LIFETIMES,), 'its_own_end_comes', 2, _ended_without_an_image,
+        ('boot_bounded', 'reach_next'),
     ),
     'short-leases': Control(
-        (BEFORE_END,), 'is_told_of_the_end', 9,
-        _announced_at_the_start, ('create', 'reach_next'),
+        (BEFORE_END,), 'is_told_of_the_end', 9, _announced_at_the_start,
+        ('create', 'reach_next'),
     ),
     'added-late': Control(
         (BEFORE_END,), 'is_told_of_the_end', 5, _announced_once,
         ('open_now', 'change_once_announced'),
     ),
     'starts-retried': Control(
-        (AWAY,), 'never opened', 14, _given_up_for_good,
-        ('change_while_away',),
+        (AWAY,), 'never opened', 14, _given_up_for_good, ('change_while_away',)
     ),
     'capacities-capped': Control(
-        (LARGE,), 'InvalidAmount|AmountOverflow', 0,
-        _capacities_as_they_are,
+        (LARGE,), 'InvalidAmount|AmountOverflow', 0, _capacities_as_they_are
     ),
     'present-servers': Control(
-        (UNSEEN,), 'who_is_let_in', 7, _given_back_twice,
-        ('replace_unseen',),
+        (UNSEEN,), 'who_is_let_in', 7, _given_back_twice, ('replace_unseen',)
     ),
     'booked-host-only': Control(
         (RELOCATION,), 'moves_to_the_booked_host', 0, _moved_anywhere,
@@ -790,7 +770,7 @@ ALL = {
         ('create',),
     ),
     'series-roll-on': Control(
-        (SERIES,), 'never done', 0, _series_not_rolled_on, ('create_series',),
+        (SERIES,), 'never done', 0, _series_not_rolled_on, ('create_series',)
     ),
     'requests-in-turn': Control(
         (REQUESTS,), 'was booked in .* ahead of', 5, _requests_out_of_turn,

@@ -69,9 +69,7 @@ def _pass(world, seconds):
     if features.SERIES in world.features:
         world.members[0].run(lambda m: m.series.step())
     if features.REQUESTS in world.features:
-        world.members[0].run(
-            lambda m: looped.of(m, LeaseRequests).step()
-        )
+        world.members[0].run(lambda m: looped.of(m, LeaseRequests).step())
         lease_requests.check_first(world)
     world.check()
 

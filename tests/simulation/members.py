@@ -44,14 +44,9 @@ class Member:
     def start(self):
         world = self._world
         self.manager = Manager(
-            world.conf,
-            world.cloud,
-            world.cloud,
-            clock=self.clock,
-            monotonic=lambda: world.uptime,
-            wait=world.pass_time,
-            pool=Inline(),
-            keystone=outside.Keystone(),
+            world.conf, world.cloud, world.cloud, clock=self.clock,
+            monotonic=lambda: world.uptime, wait=world.pass_time,
+            pool=Inline(), keystone=outside.Keystone(),
             thread_time=processor.ticking(),
         )
         self.manager.ledger._sleep = lambda seconds: None

@@ -55,9 +55,7 @@ def levels(world, node, servers, start, end, own=None, leaving=()):
     later = [
         s for s in later_stays(world, host) if s.uuid not in (own, *here)
     ]
-    yield from _levels(
-        world, node, later, servers, stays, start, end, leaving
-    )
+    yield from _levels(world, node, later, servers, stays, start, end, leaving)
 
 
 def held(world, node, allocation, amounts):
@@ -190,9 +188,7 @@ def _level(world, node, booked, servers, stays, at):
     for a in booked:
         if a.start <= at < a.end:
             inside.add(a.reservation_id)
-            taken.update(held(
-                world, node, a, {} if a.whole else a.amounts
-            ))
+            taken.update(held(world, node, a, {} if a.whole else a.amounts))
     for s in servers:
         if at < stays[s.uuid] and not any(
             r.id in inside for r in drawn_on(world, s)

@@ -71,9 +71,7 @@ def next_look(world):
 
     While a move is due, the managers look every LOOK seconds.
     """
-    if any(
-        s.status == VERIFY_RESIZE for s in world.cloud.servers_.values()
-    ):
+    if any(s.status == VERIFY_RESIZE for s in world.cloud.servers_.values()):
         return world.time + LOOK
     found = window.FOREVER
     for each in world.ledger.instances():

@@ -73,8 +73,8 @@ class Request:
         """What decides whether the server may be live-migrated."""
         f = self.flavor
         return Features(
-            f.extra_specs, {}, None, f.memory_mb,
-            local_disk=f.disk_gb > 0, devices=False,
+            f.extra_specs, {}, None, f.memory_mb, local_disk=f.disk_gb > 0,
+            devices=False,
         )
 
     @property
@@ -108,9 +108,7 @@ class Scheduler:
         self._clock = clock
         self._worker = threads.Worker(clock)
         self._worker.pending = pending.Pending(uptime)
-        self.puller = puller.Puller(
-            call, uptime, lambda: max_age, clock=clock
-        )
+        self.puller = puller.Puller(call, uptime, lambda: max_age, clock=clock)
         self._worker.puller = self.puller
         self._chain = [
             reservation_filter.ReservationFilter(),

@@ -57,7 +57,7 @@ def test_a_seed_is_played_the_same_anywhere(player):
     )
     told = subprocess.run(
         [sys.executable, '-W', 'ignore', '-c', script],
-        env={**os.environ, 'PYTHONHASHSEED': '1234'},
-        capture_output=True, check=True, text=True,
+        env={**os.environ, 'PYTHONHASHSEED': '1234'}, capture_output=True,
+        check=True, text=True,
     ).stdout
     assert json.loads(told) == list(player.play(3))

@@ -63,8 +63,8 @@ from tests.simulation.scheduler import Scheduler
 EPOCH = 1_900_000_000
 HOSTS = ('compute-a', 'compute-b', 'compute-c', 'compute-d', 'compute-e')
 GROUP_LIMIT = GroupLimit(
-    'two hosts',
-    '["in", "$hypervisor_hostname", "compute-a", "compute-b"]', max=2,
+    'two hosts', '["in", "$hypervisor_hostname", "compute-a", "compute-b"]',
+    max=2,
 )
 PROJECTS = ('red', 'blue', 'green')
 MANAGERS = 3
@@ -223,9 +223,7 @@ class World:
             self.luck, lambda: self.time, self.tell, self._ids,
             self._place_again, lambda uuid: self.ledger.instance(uuid),
         )
-        self.outside = Outside(
-            self.luck, lambda: self.time, self.tell
-        )
+        self.outside = Outside(self.luck, lambda: self.time, self.tell)
         self.ledger = Ledger(f'sqlite:///{path}')
         self.other_ledger = Ledger(f'sqlite:///{path}')
         self.file = sqlite3.connect(path)
@@ -565,9 +563,7 @@ class World:
         lease = answer.json['lease']
         first = self.promised.setdefault(lease['id'], {'key': key})
         if first['key'] != key:
-            raise promises.Broken(
-                f'{key} and {first["key"]} got one lease'
-            )
+            raise promises.Broken(f'{key} and {first["key"]} got one lease')
         others = [
             id_ for id_, known in self.promised.items()
             if known['key'] == key and id_ != lease['id']
@@ -642,9 +638,7 @@ class World:
         """Delete an offer."""
         known = self.offers[offer_id]
         known['gone'] = True
-        self.ask(
-            'DELETE', f'/v1/offers/{offer_id}', None, known['project']
-        )
+        self.ask('DELETE', f'/v1/offers/{offer_id}', None, known['project'])
 
     def wait_for_room(self, key, project, body):
         """Create a lease request."""

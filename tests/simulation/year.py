@@ -335,9 +335,7 @@ class Year:
             'GET', '/v1/webhooks', project=project
         ).json['webhooks']
         if known:
-            self.ask(
-                'DELETE', f'/v1/webhooks/{known[0]["id"]}', None, project
-            )
+            self.ask('DELETE', f'/v1/webhooks/{known[0]["id"]}', None, project)
         self.ask('POST', '/v1/webhooks', {
             'url': f'https://192.0.2.1/{self.random.randrange(4)}',
             'events': ['lease.*'],

@@ -48,8 +48,7 @@ class Nova:
         if self.failures:
             self.failures -= 1
             raise exception.Unavailable(
-                'compute answered 500', service='compute',
-                refused=self.refuses,
+                'compute answered 500', service='compute', refused=self.refuses
             )
 
     def hypervisor(self, name):

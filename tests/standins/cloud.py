@@ -23,9 +23,7 @@ class CloudApi(NovaApi, PlacementApi, Service):
     def __init__(self, *hosts):
         NovaApi.__init__(self, hosts)
         PlacementApi.__init__(self, hosts)
-        Service.__init__(
-            self, *self.nova_routes(), *self.placement_routes()
-        )
+        Service.__init__(self, *self.nova_routes(), *self.placement_routes())
 
     def left(self):
         """Return what leases have made and not removed."""

@@ -65,8 +65,7 @@ class PlacementApi:
             return False
         child = self._child(host)['uuid']
         self._allocate(
-            server,
-            {uuid_of(host): {'VCPU': 1}, child: {resource_class: 1}},
+            server, {uuid_of(host): {'VCPU': 1}, child: {resource_class: 1}}
         )
         return True
 
@@ -138,9 +137,7 @@ class PlacementApi:
         if any(p['name'] == body['name'] for p in self.providers.values()):
             return answer(409)
         id_ = str(uuid.uuid4())
-        self._add_provider(
-            body['name'], body['parent_provider_uuid'], {}, id_
-        )
+        self._add_provider(body['name'], body['parent_provider_uuid'], {}, id_)
         return answer(200, {'uuid': id_, **body})
 
     def _delete(self, id_):

@@ -70,9 +70,7 @@ class MemoryLedger:
             keys = [key for key in keys if place_of(key) > known]
         page, rest = keys[:limit], keys[limit:]
         return wire.snapshot_page(
-            self.id,
-            self.newest,
-            after,
+            self.id, self.newest, after,
             items_of((*key, self.image[key]) for key in page),
             '/'.join(page[-1]) if rest else None,
         )
@@ -136,9 +134,7 @@ class Make:
     def host(uuid, vcpus=8, gpus=0, **fields):
         gpu = {'CUSTOM_GPU': Inventory(gpus)} if gpus else {}
         return Host(
-            uuid=uuid,
-            id=uuid,
-            hypervisor_hostname=uuid,
+            uuid=uuid, id=uuid, hypervisor_hostname=uuid,
             inventory={
                 inventory.VCPU: Inventory(vcpus),
                 inventory.MEMORY_MB: Inventory(1 << 20),
@@ -151,13 +147,9 @@ class Make:
     @staticmethod
     def reservation(id, start=100, end=200, project_id='p1', slot=None):
         return record.Reservation(
-            id=id,
-            lease_id=f'lease-{id}',
-            project_id=project_id,
+            id=id, lease_id=f'lease-{id}', project_id=project_id,
             resource_type='virtual:instance' if slot else 'physical:host',
-            start=start,
-            end=end,
-            slot=slot,
+            start=start, end=end, slot=slot,
         )
 
     @staticmethod
@@ -167,23 +159,16 @@ class Make:
         """Return an allocation, of the whole host without `vcpus` and `gpus`.
         """
         return Allocation(
-            id=id,
-            reservation_id=reservation_id,
-            host=host,
-            start=start,
-            end=end,
-            amounts=amounts(vcpus, gpus),
+            id=id, reservation_id=reservation_id, host=host, start=start,
+            end=end, amounts=amounts(vcpus, gpus),
             whole=not vcpus and not gpus,
         )
 
     @staticmethod
     def instance(uuid, host, vcpus=1, gpus=0, **fields):
         return Instance(
-            uuid=uuid,
-            host=host,
-            project_id='p1',
-            amounts=amounts(vcpus, gpus),
-            **fields,
+            uuid=uuid, host=host, project_id='p1',
+            amounts=amounts(vcpus, gpus), **fields,
         )
 
 

@@ -12,9 +12,7 @@ from blazar_sched.replica.catalog import Catalog
 def make_host(uuid, vcpus=8, memory_mb=16, gpus=0, **kwargs):
     gpu = {'CUSTOM_GPU': Inventory(gpus)} if gpus else {}
     return Host(
-        uuid=uuid,
-        id='1',
-        hypervisor_hostname=f'{uuid}.example.org',
+        uuid=uuid, id='1', hypervisor_hostname=f'{uuid}.example.org',
         inventory={
             'VCPU': Inventory(vcpus),
             'MEMORY_MB': Inventory(memory_mb),

@@ -371,8 +371,8 @@ def home(tmp_path, port):
 def start(words, folder, **kwargs):
     return subprocess.Popen(
         [SCRIPT, *words], cwd=folder, text=True,
-        env={**os.environ, 'HOME': str(folder)},
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **kwargs,
+        env={**os.environ, 'HOME': str(folder)}, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, **kwargs,
     )
 
 

@@ -8,8 +8,7 @@ from blazar_sched.parts.blazar.importing import commands as importing
 DB = {
     'import-blazar': Action(
         'import the leases, hosts and floating IPs of Blazar 18',
-        importing.run,
-        importing.add_arguments,
+        importing.run, importing.add_arguments,
     ),
     'tidy-blazar': Action(
         'remove the resources that Blazar has created in other services for '
@@ -19,13 +18,11 @@ DB = {
     'export-blazar': Action(
         'write the leases, hosts and floating IPs back to the database of '
         'Blazar 18, which then continues with these',
-        exporting.run,
-        exporting.add_arguments,
+        exporting.run, exporting.add_arguments,
     ),
     'compare-blazar': Action(
         'compare the leases, hosts and floating IPs with the database of '
         'Blazar 18, and print each difference',
-        exporting.compare,
-        importing.add_database,
+        exporting.compare, importing.add_database,
     ),
 }

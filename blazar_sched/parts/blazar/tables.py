@@ -290,9 +290,7 @@ def _value(name: str, value: Any) -> Any:
 
 
 def _delete(
-    connection: sa.Connection,
-    table: sa.Table,
-    known: list[Row],
+    connection: sa.Connection, table: sa.Table, known: list[Row],
     wanted: list[Row],
 ) -> None:
     kept = {row['id'] for row in wanted}
@@ -303,9 +301,7 @@ def _delete(
 
 
 def _put(
-    connection: sa.Connection,
-    table: sa.Table,
-    known: list[Row],
+    connection: sa.Connection, table: sa.Table, known: list[Row],
     wanted: list[Row],
 ) -> None:
     """Insert the new rows, and update the columns that differ."""

@@ -68,8 +68,7 @@ CALENDAR = Object(
         'dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk.ics',
         TEXT_OR_NULL, lambda calendar: calendar.get('url'),
     ),
-    Field('created_at', 'Time of creation', 1767225600, DATE),
-    name='Calendar',
+    Field('created_at', 'Time of creation', 1767225600, DATE), name='Calendar',
     meaning='A link at which programs read the leases of a project',
 )
 _CREATE = validation.by_version(
@@ -123,9 +122,7 @@ class Links:
     """A WSGI layer that answers at the links, without a token of Keystone."""
 
     def __init__(
-        self,
-        application: wsgi.WSGIApplication,
-        conf: cfg.ConfigOpts,
+        self, application: wsgi.WSGIApplication, conf: cfg.ConfigOpts,
         manager: Manager,
     ) -> None:
         self._application = application

@@ -46,8 +46,7 @@ WEBHOOK = Object(
     Field('failures', 'Number of tries that have failed in a row', 0, INTEGER),
     Field(
         'failing_since',
-        'Time of the first of these tries; null if there is none',
-        None, DATE,
+        'Time of the first of these tries; null if there is none', None, DATE,
     ),
     Field(
         'error', 'Why the last try has failed; null if it has not', None,
@@ -60,8 +59,7 @@ WEBHOOK = Object(
         'notifications wait; null if the webhook is not disabled',
         None, Type({'enum': [None, *webhook.DISABLED]}),
     ),
-    Field('created_at', 'Time of creation', 1767225600, DATE),
-    name='Webhook',
+    Field('created_at', 'Time of creation', 1767225600, DATE), name='Webhook',
     meaning='A URL to which the notifications of a project are posted',
 )
 _CREATE = validation.by_version(Object(

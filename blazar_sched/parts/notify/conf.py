@@ -12,15 +12,13 @@ from blazar_sched.conf import webhook
 
 OPTIONS = {
     webhook.GROUP: [cfg.ListOpt(
-        'allowed_networks',
-        default=[],
+        'allowed_networks', default=[],
         help='Networks, as ``10.1.0.0/16``, to whose addresses the webhooks '
         'of projects may send although the addresses are not public. Anyone '
         'who may create a webhook can have requests sent to these networks.',
     )],
     email.GROUP: [cfg.ListOpt(
-        'allowed_domains',
-        default=[],
+        'allowed_domains', default=[],
         help='Domains, as ``example.org``, to whose addresses the webhooks of '
         'projects may send messages. Anyone who may create a webhook can have '
         'messages about leases sent to any address of these domains. If it is '

@@ -222,8 +222,8 @@ class Webhooks(loop.Looped):
         )
         if error is not None:
             LOG.warning(
-                'Could not send to webhook %s of project %s: %s%s',
-                claimed.id, claimed.project_id, error,
+                'Could not send to webhook %s of project %s: %s%s', claimed.id,
+                claimed.project_id, error,
                 f'; the webhook is disabled: {new.disabled}'
                 if new.disabled else '',
             )
@@ -241,10 +241,7 @@ class Webhooks(loop.Looped):
         self._change(claimed, new, sent, refused)
 
     def _change(
-        self,
-        old: Webhook,
-        new: Webhook,
-        sent: Collection[str] = (),
+        self, old: Webhook, new: Webhook, sent: Collection[str] = (),
         refused: Collection[Delivery] = (),
     ) -> bool:
         return self._ledger.write(
@@ -279,9 +276,7 @@ class Webhooks(loop.Looped):
             _pause(answer, int(self._clock())) if busy else 0,
         )
 
-    def _post(
-        self, claimed: Webhook, delivery: Delivery
-    ) -> receiver.Answer:
+    def _post(self, claimed: Webhook, delivery: Delivery) -> receiver.Answer:
         """Post a notification to a receiver; return the response.
 
         :raises Unavailable: if the receiver sends no response
@@ -301,9 +296,7 @@ class Webhooks(loop.Looped):
             functools.partial(address.is_allowed, allowed=self._allowed),
         )
 
-    def _mail(
-        self, claimed: Webhook, to: str, delivery: Delivery
-    ) -> None:
+    def _mail(self, claimed: Webhook, to: str, delivery: Delivery) -> None:
         """Send a notification to a person.
 
         :raises InvalidInput: if the operator permits the address no longer
@@ -322,8 +315,8 @@ class Webhooks(loop.Looped):
             f'webhook {claimed.id}.',
         ]
         mail.send(
-            self._all, self._address(to),
-            f'{data["name"]}: {said}', lines, delivery.id,
+            self._all, self._address(to), f'{data["name"]}: {said}', lines,
+            delivery.id,
         )
 
     def _address(self, text: str) -> headerregistry.Address:

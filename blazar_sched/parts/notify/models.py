@@ -117,9 +117,7 @@ def due(
 
     The webhook that has waited longest is the first.
     """
-    waiting = sa.exists().where(
-        WebhookDelivery.webhook_id == Webhook.id
-    )
+    waiting = sa.exists().where(WebhookDelivery.webhook_id == Webhook.id)
     return _read(connection.execute(
         sa.select(Webhook)
         .where(_ENABLED, Webhook.due_at <= now, waiting)
@@ -129,10 +127,8 @@ def due(
 
 
 def next_delivery(
-    connection: sa.Connection,
-    claimed: rules.Webhook,
-    last: rules.Delivery | None,
-    refused: Collection[rules.Delivery],
+    connection: sa.Connection, claimed: rules.Webhook,
+    last: rules.Delivery | None, refused: Collection[rules.Delivery],
 ) -> rules.Delivery | None:
     """Return the next notification of a webhook that is still claimed.
 
@@ -231,10 +227,8 @@ def _size(waiting: Mapping[str, _Waiting], project_id: str) -> int:
 
 
 def _put(
-    connection: sa.Connection,
-    new: Sequence[rules.Delivery],
-    waiting: _Waiting,
-    is_crowded: bool,
+    connection: sa.Connection, new: Sequence[rules.Delivery],
+    waiting: _Waiting, is_crowded: bool,
 ) -> _Waiting:
     """Add notifications for a webhook; return what waits then.
 
@@ -274,8 +268,7 @@ def _grow(
     """Count further notifications that wait for a webhook."""
     table = Webhook
     connection.execute(sa.update(table).where(table.id == webhook_id).values(
-        waiting=table.waiting + count,
-        waiting_bytes=table.waiting_bytes + size,
+        waiting=table.waiting + count, waiting_bytes=table.waiting_bytes + size
     ))
 
 
@@ -291,11 +284,8 @@ def put(connection: sa.Connection, new: rules.Webhook) -> None:
 
 
 def change(
-    connection: sa.Connection,
-    old: rules.Webhook,
-    new: rules.Webhook,
-    delivered: Collection[str] = (),
-    refused: Collection[rules.Delivery] = (),
+    connection: sa.Connection, old: rules.Webhook, new: rules.Webhook,
+    delivered: Collection[str] = (), refused: Collection[rules.Delivery] = (),
 ) -> bool:
     """Write what a turn has changed, unless the webhook has changed meanwhile.
 
@@ -360,15 +350,11 @@ def delete(
         sa.delete(WebhookDelivery)
         .where(WebhookDelivery.webhook_id == found.id)
     )
-    connection.execute(
-        sa.delete(Webhook).where(Webhook.id == found.id)
-    )
+    connection.execute(sa.delete(Webhook).where(Webhook.id == found.id))
 
 
 def _is(known: rules.Webhook) -> sa.ColumnElement[bool]:
-    return sa.and_(
-        Webhook.id == known.id, Webhook.due_at == known.due_at
-    )
+    return sa.and_(Webhook.id == known.id, Webhook.due_at == known.due_at)
 
 
 def _select(

@@ -72,13 +72,8 @@ class Webhook:
         return self.url.removeprefix(MAILTO) if is_mail else None
 
     def after(
-        self,
-        now: int,
-        sent: int,
-        error: str | None,
-        gone: bool = False,
-        most: int = MAX_PAUSE,
-        least: int = 0,
+        self, now: int, sent: int, error: str | None, gone: bool = False,
+        most: int = MAX_PAUSE, least: int = 0,
     ) -> 'Webhook':
         """Return the webhook as it is after a turn.
 
@@ -103,10 +98,8 @@ class Webhook:
             due_at=now + max(
                 min(2 ** min(self.failures, 12), most), min(least, MAX_PAUSE)
             ),
-            failures=self.failures + 1,
-            failing_since=since,
-            error=error[:MAX_ERROR],
-            disabled=GONE if gone else late,
+            failures=self.failures + 1, failing_since=since,
+            error=error[:MAX_ERROR], disabled=GONE if gone else late,
         )
 
 
@@ -150,7 +143,6 @@ def sign(secret: str, id_: str, timestamp: int, body: str) -> str:
     """
     signed = hmac.digest(
         base64.b64decode(secret.removeprefix(_PREFIX)),
-        f'{id_}.{timestamp}.{body}'.encode(),
-        hashlib.sha256,
+        f'{id_}.{timestamp}.{body}'.encode(), hashlib.sha256,
     )
     return f'v1,{base64.b64encode(signed).decode()}'

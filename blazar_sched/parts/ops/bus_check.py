@@ -40,9 +40,7 @@ class Bus:
         return f'vhost {self.vhost or "/"} of {nodes or "localhost"}'
 
 
-def check(
-    conf: cfg.ConfigOpts, nova: cfg.ConfigOpts
-) -> upgradecheck.Result:
+def check(conf: cfg.ConfigOpts, nova: cfg.ConfigOpts) -> upgradecheck.Result:
     """Compare the bus of the service with the buses that nova.conf names.
 
     :param conf: the service's configuration

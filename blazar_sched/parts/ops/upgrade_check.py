@@ -71,8 +71,7 @@ _NOVA_OPTS: dict[str | None, list[cfg.Opt]] = {
     ],
     'filter_scheduler': [
         cfg.MultiStrOpt(
-            'available_filters',
-            default=['nova.scheduler.filters.all_filters'],
+            'available_filters', default=['nova.scheduler.filters.all_filters']
         ),
         cfg.ListOpt('enabled_filters', default=[]),
         cfg.ListOpt(
@@ -505,8 +504,7 @@ def load_nova(files: Sequence[str] | None) -> cfg.ConfigOpts | None:
     # Those that earlier releases read here.
     nova.register_opts(relocation_conf.opts, scheduler_conf.GROUP)
     nova(
-        [],
-        default_config_files=list(files),
+        [], default_config_files=list(files),
         default_config_dirs=[f'{file}.d' for file in files],
     )
     return nova

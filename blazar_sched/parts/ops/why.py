@@ -31,8 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     worker_query.add_arguments(parser)
     parser.add_argument('server', help='UUID of the server')
     parser.add_argument(
-        '--host',
-        metavar='NAME',
+        '--host', metavar='NAME',
         help='show only the reasons for this hypervisor',
     )
 
@@ -70,8 +69,7 @@ def in_order(
 
 
 def show(
-    decisions: list[WorkerExplanation],
-    console: rich.console.Console,
+    decisions: list[WorkerExplanation], console: rich.console.Console,
     host: str | None = None,
 ) -> None:
     """Print the decisions, each with a table of its hosts."""

@@ -119,10 +119,7 @@ class _SafeHeaders:
     """Falcon middleware that adds HEADERS to every response."""
 
     def process_response(
-        self,
-        req: falcon.Request,
-        resp: falcon.Response,
-        resource: object,
+        self, req: falcon.Request, resp: falcon.Response, resource: object,
         req_succeeded: bool,
     ) -> None:
         resp.set_headers(HEADERS)

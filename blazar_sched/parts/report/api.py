@@ -92,8 +92,7 @@ USAGE = Object(
         'refused', 'Amount x hours of the leases that were refused', 0.0,
         _HOURS, lambda row: row.get('refused', 0.0), V1_2,
     ),
-    name='Usage',
-    meaning='What reservations have reserved and used',
+    name='Usage', meaning='What reservations have reserved and used',
 )
 
 
@@ -107,8 +106,7 @@ def list_usage(req: falcon.Request, caller: Caller) -> list[listing.Item]:
     return cast(Calls, caller.manager).list_usage(
         project_id=asked if caller.scope is None else caller.scope,
         start=listing.time(req, 'start_date'),
-        end=listing.time(req, 'end_date'),
-        group_by=_group_by(req),
+        end=listing.time(req, 'end_date'), group_by=_group_by(req),
     )['items']
 
 
@@ -128,7 +126,6 @@ ROUTES = (
     Route(
         'GET', '/v1/reports/usage', list_usage,
         Rule('blazar:usage:get', PROJECT_READER_OR_ADMIN),
-        Answer(USAGE, 'usage', many=True), since=V1_1,
-        query=_QUERY,
+        Answer(USAGE, 'usage', many=True), since=V1_1, query=_QUERY,
     ),
 )

@@ -13,10 +13,6 @@ class Calls(Protocol):
 
     @calls.reading
     def list_usage(
-        self,
-        *,
-        project_id: str | None,
-        start: int | None,
-        end: int | None,
+        self, *, project_id: str | None, start: int | None, end: int | None,
         group_by: list[str],
     ) -> Page: ...

@@ -66,10 +66,7 @@ class Usages(loop.Looped):
     """
 
     def __init__(
-        self,
-        conf: cfg.ConfigOpts,
-        ledger: Ledger,
-        notifier: Notifier,
+        self, conf: cfg.ConfigOpts, ledger: Ledger, notifier: Notifier,
         clock: Callable[[], float],
         wait: Callable[[float], object] = time.sleep,
     ) -> None:
@@ -196,10 +193,7 @@ class Usages(loop.Looped):
         tx.run(models.put, measured, seen)
 
     def report(
-        self,
-        project_id: str | None,
-        start: int | None,
-        end: int | None,
+        self, project_id: str | None, start: int | None, end: int | None,
         group_by: Sequence[str],
     ) -> Page:
         """Return sums of the usage on the days that start in a window.

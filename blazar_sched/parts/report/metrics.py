@@ -6,8 +6,7 @@ import prometheus_client
 from blazar_sched.replica.metrics import Metric
 
 RESERVED = Metric(
-    prometheus_client.Gauge,
-    'blazar_sched_manager_reserved',
+    prometheus_client.Gauge, 'blazar_sched_manager_reserved',
     'Amount that the leases of each project have reserved when this manager '
     'measured the usage last, by resource class; every manager reports the '
     'same number',

@@ -125,9 +125,7 @@ def end_measurement(connection: sa.Connection, owner: str, now: int) -> bool:
     ).rowcount == 1
 
 
-def to_measure(
-    connection: sa.Connection, seen: int, now: int
-) -> list[str]:
+def to_measure(connection: sa.Connection, seen: int, now: int) -> list[str]:
     """Return the ids of the reservations to measure, by lease.
 
     :param seen: when all usage was measured last
@@ -146,10 +144,7 @@ def to_measure(
 
 
 def measure(
-    connection: sa.Connection,
-    ids: Collection[str],
-    seen: int,
-    now: int,
+    connection: sa.Connection, ids: Collection[str], seen: int, now: int,
     is_deleted: bool = False,
 ) -> list[Measured]:
     """Return the usages of reservations that have changed.
@@ -159,9 +154,7 @@ def measure(
     :param is_deleted: whether the reservations are about to be deleted
     """
     known = _known(connection, ids, seen)
-    held = _held(
-        connection, seen, now, models.Reservation.id.in_(ids), known
-    )
+    held = _held(connection, seen, now, models.Reservation.id.in_(ids), known)
     for each in held:
         known.pop(each.reservation.id, None)
     new = [
@@ -174,9 +167,7 @@ def measure(
 
 
 def _held(
-    connection: sa.Connection,
-    seen: int,
-    now: int,
+    connection: sa.Connection, seen: int, now: int,
     condition: sa.ColumnElement[bool],
     known: Mapping[str, Sequence[Usage]] | None = None,
 ) -> list[Held]:
@@ -241,8 +232,7 @@ def _known(
 
 def _of(ids: Collection[str], since: int) -> sa.ColumnElement[bool]:
     return sa.and_(
-        UsageDay.reservation_id.in_(ids),
-        UsageDay.day >= since - since % DAY,
+        UsageDay.reservation_id.in_(ids), UsageDay.day >= since - since % DAY
     )
 
 
@@ -286,9 +276,7 @@ def add_refused(connection: sa.Connection, refused: Sequence[Usage]) -> None:
 
 
 def _replace(
-    connection: sa.Connection,
-    old: Iterable[Usage],
-    new: Sequence[Usage],
+    connection: sa.Connection, old: Iterable[Usage], new: Sequence[Usage],
     since: int,
 ) -> None:
     """Replace the usages of reservations on a day and later."""
@@ -334,16 +322,12 @@ def delete(connection: sa.Connection, before: int, limit: int) -> int:
     connection.execute(sa.delete(UsageDay).where(
         UsageDay.reservation_id.in_(ids), is_old
     ))
-    connection.execute(
-        sa.delete(ReservedDay).where(ReservedDay.day < before)
-    )
+    connection.execute(sa.delete(ReservedDay).where(ReservedDay.day < before))
     return len(ids)
 
 
 def sums(
-    connection: sa.Connection,
-    window: Window,
-    project_id: str | None,
+    connection: sa.Connection, window: Window, project_id: str | None,
     group_by: Sequence[str],
 ) -> list[dict[str, Any]]:
     """Return the sums of the usage on the days that start in a window.
@@ -490,8 +474,7 @@ def _select(
         sa.select(*(columns[name] for name in Usage.__slots__))
         .where(condition)
         .order_by(
-            UsageDay.reservation_id, UsageDay.day,
-            UsageDay.resource_class,
+            UsageDay.reservation_id, UsageDay.day, UsageDay.resource_class
         )
     )
     return list(itertools.starmap(Usage, found))

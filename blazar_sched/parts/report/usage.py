@@ -103,8 +103,7 @@ class Usage:
         seconds = max(0, at - self.since)
         amount = self.reserved_rate * seconds
         return self.plus(
-            amount, _bounded(self.shares, amount, seconds),
-            max(at, self.since),
+            amount, _bounded(self.shares, amount, seconds), max(at, self.since)
         )
 
 
@@ -214,8 +213,8 @@ class Held:
                 )
         for name, (reserved, used, late) in after.items():
             new[today, name] = dataclasses.replace(
-                self._at(new, today, name), since=now,
-                reserved_rate=reserved, used_rate=used, late_rate=late,
+                self._at(new, today, name), since=now, reserved_rate=reserved,
+                used_rate=used, late_rate=late,
             )
         return list(new.values())
 

@@ -72,7 +72,7 @@ _FIELDS = (
     Field('project_id', 'ID of the project that waits', 'p1', TEXT),
     Field('user_id', 'ID of the user who created the request', 'alice', TEXT),
     Field(
-        'start_date', _FIRST_OF_STARTS, 1767229200, DATE, itemgetter('start'),
+        'start_date', _FIRST_OF_STARTS, 1767229200, DATE, itemgetter('start')
     ),
     Field(
         'latest_start_date', _LAST_OF_STARTS, 1767834000, DATE,
@@ -104,9 +104,7 @@ _FIELDS = (
     *STAMPS,
 )
 LISTED_LEASE_REQUEST = Object(
-    *_FIELDS,
-    name='ListedLeaseRequest',
-    meaning='A lease that waits for room',
+    *_FIELDS, name='ListedLeaseRequest', meaning='A lease that waits for room'
 )
 LEASE_REQUEST = Object(
     *_FIELDS,
@@ -133,9 +131,8 @@ _NEW = Object(
     ),
     Field('latest_start_date', _LAST_OF_STARTS, type=lease.DATE),
     Field(
-        'wait_until',
-        f'{_WAIT_UNTIL}, `latest_start_date` if absent', type=lease.DATE,
-        required=False,
+        'wait_until', f'{_WAIT_UNTIL}, `latest_start_date` if absent',
+        type=lease.DATE, required=False,
     ),
     Field(
         'priority', f'{_PRIORITY}; the policy decides who may ask for '

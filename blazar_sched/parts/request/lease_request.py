@@ -95,9 +95,7 @@ class LeaseRequest:
 
 
 def next_number(
-    new: LeaseRequest,
-    waiting: Iterable[LeaseRequest],
-    last: int,
+    new: LeaseRequest, waiting: Iterable[LeaseRequest], last: int,
     by_turns: bool,
 ) -> int:
     """Return the number of a new request.

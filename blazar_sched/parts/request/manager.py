@@ -99,11 +99,8 @@ class LeaseRequests(loop.Looped):
     """
 
     def __init__(
-        self,
-        bookings: Bookings,
-        search: WindowSearch,
-        monotonic: Callable[[], float],
-        metrics: Metrics,
+        self, bookings: Bookings, search: WindowSearch,
+        monotonic: Callable[[], float], metrics: Metrics,
     ) -> None:
         self._conf = bookings.conf.manager
         self._bookings = bookings
@@ -168,8 +165,8 @@ class LeaseRequests(loop.Looped):
                 with contextlib.suppress(exception.TooManyRequests):
                     self._requests.estimate(
                         requested, self._requests.ahead(found, waiting, now),
-                        now, self._requests.moment(now),
-                        self._search.budget(), found.project_id,
+                        now, self._requests.moment(now), self._search.budget(),
+                        found.project_id,
                     )
         return {
             **_shown(found, waiting),
@@ -328,8 +325,7 @@ class LeaseRequests(loop.Looped):
         with contextlib.suppress(exception.TooManyRequests):
             for each in self._requests.requested_leases(waiting, now):
                 self._requests.estimate(
-                    each, ahead, now, at, budget.part(left),
-                    request.project_id,
+                    each, ahead, now, at, budget.part(left), request.project_id
                 )
                 ahead += self._requests.kept(each)
                 left -= 1
@@ -372,13 +368,8 @@ class LeaseRequests(loop.Looped):
         self._requests.forget_all_but(seen)
 
     def _book(
-        self,
-        requested: RequestedLease,
-        ahead: Sequence[RequestedLease],
-        seen: Set[str],
-        now: int,
-        at: Moment,
-        budget: Budget,
+        self, requested: RequestedLease, ahead: Sequence[RequestedLease],
+        seen: Set[str], now: int, at: Moment, budget: Budget,
         project_id: str | None = None,
     ) -> bool:
         """Book the lease of a request, if there is room.
@@ -418,12 +409,8 @@ class LeaseRequests(loop.Looped):
         return True
 
     def _make_room(
-        self,
-        requested: RequestedLease,
-        ahead: Sequence[RequestedLease],
-        seen: Set[str],
-        now: int,
-        budget: Budget,
+        self, requested: RequestedLease, ahead: Sequence[RequestedLease],
+        seen: Set[str], now: int, budget: Budget,
     ) -> bool:
         """Book the lease of a request in place of leases that can be moved.
 
@@ -467,9 +454,7 @@ class LeaseRequests(loop.Looped):
         return False
 
     def _starts(
-        self,
-        replica: state.Replica,
-        requested: RequestedLease,
+        self, replica: state.Replica, requested: RequestedLease,
         ahead: Sequence[RequestedLease],
         leaving: Sequence[tuple[RequestedLease, Sequence[RequestedLease]]],
         now: int,
@@ -541,13 +526,8 @@ class LeaseRequests(loop.Looped):
         return found
 
     def _put_in_place(
-        self,
-        tx: PlacingTx,
-        requested: RequestedLease,
-        seen: Set[str],
-        moving: Sequence[RequestedLease],
-        starts: Sequence[int],
-        now: int,
+        self, tx: PlacingTx, requested: RequestedLease, seen: Set[str],
+        moving: Sequence[RequestedLease], starts: Sequence[int], now: int,
     ) -> bool:
         """Write the lease of a request, and the moved leases.
 
@@ -572,12 +552,8 @@ class LeaseRequests(loop.Looped):
         return True
 
     def _move(
-        self,
-        tx: PlacingTx,
-        lease: Lease,
-        held: lease_placing.Allocations,
-        start: int,
-        now: int,
+        self, tx: PlacingTx, lease: Lease, held: lease_placing.Allocations,
+        start: int, now: int,
     ) -> None:
         """Place a lease that was released anew at a start.
 
@@ -598,12 +574,8 @@ class LeaseRequests(loop.Looped):
             raise exception.NotEnoughHostsAvailable(str(e)) from e
 
     def _put(
-        self,
-        tx: PlacingTx,
-        requested: RequestedLease,
-        seen: Set[str],
-        booking: Booking[int | None],
-        now: int,
+        self, tx: PlacingTx, requested: RequestedLease, seen: Set[str],
+        booking: Booking[int | None], now: int,
     ) -> bool:
         """Write the lease of a request, and what has become of the request.
 
@@ -635,8 +607,7 @@ def _new(values: Values, key: str | None, now: int) -> LeaseRequest:
         **values, 'start': lease_rules.soon(values['start'], now, 'start_date')
     }
     return LeaseRequest(
-        id=id_, digest=idempotency.digest(values), created_at=now,
-        **requested,
+        id=id_, digest=idempotency.digest(values), created_at=now, **requested
     )
 
 
@@ -653,19 +624,14 @@ def _made(source: Reader, new: LeaseRequest) -> LeaseRequest | None:
     return made
 
 
-def _allocations(
-    replica: state.Replica, lease: Lease
-) -> Iterable[Allocation]:
+def _allocations(replica: state.Replica, lease: Lease) -> Iterable[Allocation]:
     """Return all allocations of a lease."""
     held = lease_placing.allocations_of(replica, lease)
     return itertools.chain(*held.values())
 
 
 def _ended(
-    tx: Tx,
-    request: LeaseRequest,
-    status: str,
-    now: int,
+    tx: Tx, request: LeaseRequest, status: str, now: int,
     lease_id: str | None = None,
 ) -> None:
     """Write that a request waits no more, and notify of it."""

@@ -94,11 +94,7 @@ def flexible(connection: sa.Connection) -> list[LeaseRequest]:
         models.Lease.status == states.LEASE_PENDING
     )
     found = _select(
-        connection,
-        sa.and_(
-            Row.flexible,
-            Row.lease_id.in_(pending),
-        ),
+        connection, sa.and_(Row.flexible, Row.lease_id.in_(pending))
     )
     return sorted(found, key=lambda request: request.turn, reverse=True)
 
@@ -113,10 +109,7 @@ def last_number(connection: sa.Connection) -> int:
 
 def put(connection: sa.Connection, new: LeaseRequest) -> None:
     """Insert a lease request, or replace the request of the same id."""
-    rows.replace(
-        connection, Row, Row.id == new.id,
-        [rows.columns(new)],
-    )
+    rows.replace(connection, Row, Row.id == new.id, [rows.columns(new)])
 
 
 def _select(
@@ -154,8 +147,7 @@ def _count(connection: sa.Connection) -> int:
 
 GAUGES = {
     Metric(
-        prometheus_client.Gauge,
-        'blazar_sched_manager_lease_requests_waiting',
+        prometheus_client.Gauge, 'blazar_sched_manager_lease_requests_waiting',
         'Lease requests that wait for room; every manager reports the same '
         'number',
     ): _count,

@@ -32,11 +32,8 @@ class RequestedLease:
 
 
 def starts(
-    replica: state.Replica,
-    requested: RequestedLease,
-    ahead: Iterable[RequestedLease],
-    within: Starts,
-    options: Options,
+    replica: state.Replica, requested: RequestedLease,
+    ahead: Iterable[RequestedLease], within: Starts, options: Options,
 ) -> list[Starts]:
     """Return the starts at which a lease delays no request ahead of it.
 
@@ -66,9 +63,7 @@ def starts(
 
 
 def competing(
-    replica: state.Replica,
-    lease: Lease,
-    others: Iterable[RequestedLease],
+    replica: state.Replica, lease: Lease, others: Iterable[RequestedLease],
     options: Options,
 ) -> list[RequestedLease]:
     """Return the other requests whose leases may use a host of a lease."""
@@ -164,9 +159,7 @@ def _compete(mine: Sequence[_Hosts], theirs: Iterable[_Hosts]) -> bool:
 
 
 def _cleaning_time(
-    replica: state.Replica,
-    reservation: Reservation,
-    candidates: Candidates,
+    replica: state.Replica, reservation: Reservation, candidates: Candidates,
     options: Options,
 ) -> int:
     """Return the longest cleaning time of the hosts of a reservation."""

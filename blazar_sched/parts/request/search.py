@@ -51,11 +51,8 @@ class RequestSearch:
         self._searched: dict[str, int] = {}
 
     def starts(
-        self,
-        requested: RequestedLease,
-        ahead: Sequence[RequestedLease],
-        within: Starts,
-        now: int,
+        self, requested: RequestedLease, ahead: Sequence[RequestedLease],
+        within: Starts, now: int,
     ) -> Query[int | None]:
         """Return the search for the first start that a request can get.
 
@@ -79,9 +76,7 @@ class RequestSearch:
         return search
 
     def competing(
-        self,
-        replica: state.Replica,
-        requested: RequestedLease,
+        self, replica: state.Replica, requested: RequestedLease,
         others: Iterable[RequestedLease],
     ) -> list[RequestedLease]:
         """Return the other requests whose leases may use the same hosts."""
@@ -133,13 +128,8 @@ class RequestSearch:
         )
 
     def estimate(
-        self,
-        requested: RequestedLease,
-        ahead: Sequence[RequestedLease],
-        now: int,
-        at: Moment,
-        budget: Budget,
-        project_id: str | None = None,
+        self, requested: RequestedLease, ahead: Sequence[RequestedLease],
+        now: int, at: Moment, budget: Budget, project_id: str | None = None,
     ) -> int | None:
         """Return the start that a request can get, also after its range.
 
@@ -164,8 +154,8 @@ class RequestSearch:
             return known
         if not budget.is_spent:
             found = self._search.result(
-                self.starts(requested, ahead, (first, last), now),
-                project_id, budget,
+                self.starts(requested, ahead, (first, last), now), project_id,
+                budget,
             )
         if found is not None or not budget.is_spent:
             self._estimates[request.id] = found
@@ -215,10 +205,7 @@ class RequestSearch:
         ]
 
     def ahead(
-        self,
-        request: LeaseRequest,
-        waiting: Iterable[LeaseRequest],
-        now: int,
+        self, request: LeaseRequest, waiting: Iterable[LeaseRequest], now: int
     ) -> Sequence[RequestedLease]:
         """Return the requests ahead in the windows that they keep free."""
         return [

@@ -82,9 +82,7 @@ class Host:
     gpus_used: int = 0
     running: list[str] = dataclasses.field(default_factory=list)
     # The allocations without room on the host since their window opened.
-    waiting: list[Allocation] = dataclasses.field(
-        default_factory=list
-    )
+    waiting: list[Allocation] = dataclasses.field(default_factory=list)
 
     def has_room(self, vcpus: int, memory_mb: int, gpus: int = 0) -> bool:
         here = self.state
@@ -183,12 +181,8 @@ class Cloud:
     """
 
     def __init__(
-        self,
-        hosts: Sequence[trace.Host],
-        pool: int,
-        policy: Policy,
-        options: Mapping[str, Any],
-        migration_failure: float = 0.0,
+        self, hosts: Sequence[trace.Host], pool: int, policy: Policy,
+        options: Mapping[str, Any], migration_failure: float = 0.0,
     ) -> None:
         self.now = 0
         self.policy = policy
@@ -279,8 +273,8 @@ class Cloud:
         if asked.declared is not None:
             end = duration.end_after(self.now, asked.declared)
         self._arrive(id_, Running(
-            self.now, self._by_uuid[chosen.uuid], vcpus, memory_mb, gpus,
-            end, asked.kind, asked.movable,
+            self.now, self._by_uuid[chosen.uuid], vcpus, memory_mb, gpus, end,
+            asked.kind, asked.movable,
         ))
         self._relieve(chosen.uuid)
         return True
@@ -398,9 +392,7 @@ class Cloud:
             self._try_again(id_, old)
             return None
         self._depart(id_, old)
-        self._come(id_, dataclasses.replace(
-            old, since=self.now, host=target
-        ))
+        self._come(id_, dataclasses.replace(old, since=self.now, host=target))
         path = known.path[1:] if len(known.path) > 2 else ()
         self._put(dataclasses.replace(known, host=target.uuid, path=path))
         for allocation in tuple(old.host.waiting):
@@ -603,9 +595,7 @@ class Cloud:
             host.waiting.remove(allocation)
         return True
 
-    def _evict(
-        self, host: Host, size: tuple[int, int, int]
-    ) -> Iterator[str]:
+    def _evict(self, host: Host, size: tuple[int, int, int]) -> Iterator[str]:
         """Evict yielding instances from a host, youngest first, as needed.
 
         :param size: the vCPUs, MB and GPUs that have to be free then

@@ -66,40 +66,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_policies(parser)
     _add_ways(parser)
     parser.add_argument(
-        '--json',
-        type=_new_file,
-        metavar='FILE',
+        '--json', type=_new_file, metavar='FILE',
         help='file for the results, as JSON',
     )
     parser.add_argument(
-        '--plot',
-        type=_new_file,
-        metavar='FILE',
+        '--plot', type=_new_file, metavar='FILE',
         help='file for a plot of the results, as PNG; requires matplotlib',
     )
 
 
 def _add_cloud(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        '--os-cloud',
-        metavar='NAME',
+        '--os-cloud', metavar='NAME',
         help='cloud in clouds.yaml whose Nova and Placement are asked for '
         'instances and hosts, in place of --instances and --hosts; envvars '
         'for the cloud of the OS_* environment variables. Requires an '
         'administrator; nothing in the cloud is changed',
     )
     parser.add_argument(
-        '--days',
-        type=_count,
-        metavar='N',
+        '--days', type=_count, metavar='N',
         help='number of days to simulate: with --os-cloud the last N days '
         f'(default: {MONTH}), otherwise the first N days of the trace '
         '(default: until the last arrival)',
     )
     parser.add_argument(
-        '--save',
-        type=_folder,
-        metavar='DIRECTORY',
+        '--save', type=_folder, metavar='DIRECTORY',
         help='with --os-cloud, directory for the files instances.csv and '
         'hosts.csv with what was read, for --instances and --hosts',
     )
@@ -107,66 +98,48 @@ def _add_cloud(parser: argparse.ArgumentParser) -> None:
 
 def _add_trace(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        '--instances',
-        metavar='CSV',
+        '--instances', metavar='CSV',
         help='file of instances with the columns '
         'arrival,lifetime,vcpus,memory_mb,kind[,declared]; times are in '
         'seconds, and kind is unbounded, bounded or preemptible; or the '
         "tasks of Alibaba's GPU cluster trace of 2023",
     )
     parser.add_argument(
-        '--hosts',
-        metavar='CSV',
+        '--hosts', metavar='CSV',
         help='file of hosts with the columns name,vcpus,memory_mb; or the '
         "nodes of Alibaba's GPU cluster trace of 2023",
     )
     parser.add_argument(
-        '--sample',
-        type=_count,
-        metavar='N',
+        '--sample', type=_count, metavar='N',
         help='simulate a random sample of N hosts (default: all hosts)',
     )
     parser.add_argument(
-        '--seed',
-        type=int,
-        default=1,
+        '--seed', type=int, default=1,
         help='seed of the random numbers (default: 1)',
     )
     parser.add_argument(
-        '--seeds',
-        type=_count,
-        default=1,
-        metavar='N',
+        '--seeds', type=_count, default=1, metavar='N',
         help='simulate N scenes, with N seeds from --seed on, and show one '
         'line for each scene (default: 1)',
     )
     parser.add_argument(
-        '--jobs',
-        type=_count,
-        default=1,
-        metavar='N',
+        '--jobs', type=_count, default=1, metavar='N',
         help='number of processes that simulate scenes (default: 1)',
     )
     parser.add_argument(
-        '--gpus',
-        action='store_true',
+        '--gpus', action='store_true',
         help='count the GPUs of the instances and the hosts, of which each '
         'instance has its own; half of the leases of instances then reserve '
         'one GPU for each instance',
     )
     times = parser.add_mutually_exclusive_group()
     times.add_argument(
-        '--repeat',
-        type=_count,
-        default=1,
-        metavar='N',
+        '--repeat', type=_count, default=1, metavar='N',
         help='repeat each instance N times, each repetition at another time '
         '(default: 1)',
     )
     times.add_argument(
-        '--until-refused',
-        type=_share,
-        metavar='SHARE',
+        '--until-refused', type=_share, metavar='SHARE',
         help='repeat each instance as often as needed for the policy '
         'freepool to refuse this share of the instances',
     )
@@ -174,34 +147,22 @@ def _add_trace(parser: argparse.ArgumentParser) -> None:
 
 def _add_leases(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        '--lease-share',
-        type=_share,
-        default=0.3,
-        metavar='SHARE',
+        '--lease-share', type=_share, default=0.3, metavar='SHARE',
         help='share of all host-hours that is leased (default: 0.3)',
     )
     parser.add_argument(
-        '--ahead',
-        type=_days,
-        nargs=2,
-        default=(1.0, 14.0),
+        '--ahead', type=_days, nargs=2, default=(1.0, 14.0),
         metavar=('LEAST', 'MOST'),
         help='minimum and maximum number of days from the request for a '
         'lease to its start (default: 1 14)',
     )
     parser.add_argument(
-        '--whole',
-        type=_share,
-        default=0.5,
-        metavar='SHARE',
+        '--whole', type=_share, default=0.5, metavar='SHARE',
         help='share of the leases that reserve whole hosts; the other leases '
         'reserve instances (default: 0.5)',
     )
     parser.add_argument(
-        '--tries',
-        type=_count,
-        default=3,
-        metavar='N',
+        '--tries', type=_count, default=3, metavar='N',
         help='number of random start times per lease, of which the lease '
         'gets the time with the least leased capacity; 1 leads to the '
         'highest peaks (default: 3)',
@@ -210,40 +171,29 @@ def _add_leases(parser: argparse.ArgumentParser) -> None:
 
 def _add_policies(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        '--without',
-        action='append',
-        default=[],
-        choices=policy.PARTS,
+        '--without', action='append', default=[], choices=policy.PARTS,
         help='also simulate this scheduler without this part; can be given '
         'several times; a single scene is always simulated without weighers, '
         'too',
     )
     parser.add_argument(
-        '--suggest',
-        action='store_true',
+        '--suggest', action='store_true',
         help='simulate unbounded = relocate with several amounts of '
         'headroom in place of the other policies, and show the options with '
         'which every lease finds room and the fewest VCPU-hours are refused',
     )
     parser.add_argument(
-        '--unbounded',
-        default='never',
-        metavar='POLICY',
+        '--unbounded', default='never', metavar='POLICY',
         help='value of [manager] unbounded (default: never)',
     )
     parser.add_argument(
-        '--lease-gap-weight-multiplier',
-        type=float,
-        default=1.0,
+        '--lease-gap-weight-multiplier', type=float, default=1.0,
         metavar='FACTOR',
         help='value of [blazar_sched] lease_gap_weight_multiplier in '
         'nova.conf (default: 1.0)',
     )
     parser.add_argument(
-        '--migration-failure',
-        type=_share,
-        default=0.0,
-        metavar='SHARE',
+        '--migration-failure', type=_share, default=0.0, metavar='SHARE',
         help='share of the live migrations that fail; such a migration is '
         'tried again (default: 0)',
     )
@@ -251,31 +201,21 @@ def _add_policies(parser: argparse.ArgumentParser) -> None:
 
 def _add_ways(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        '--unbounded-fixed',
-        default='forever',
-        metavar='POLICY',
+        '--unbounded-fixed', default='forever', metavar='POLICY',
         help='value of [manager] unbounded_fixed (default: forever)',
     )
     parser.add_argument(
-        '--cold',
-        type=_share,
-        default=0.0,
-        metavar='SHARE',
+        '--cold', type=_share, default=0.0, metavar='SHARE',
         help='share of the instances without GPUs that are moved by cold '
         'migration (default: 0)',
     )
     parser.add_argument(
-        '--fixed',
-        type=_share,
-        default=0.0,
-        metavar='SHARE',
+        '--fixed', type=_share, default=0.0, metavar='SHARE',
         help='share of the instances without GPUs that cannot be moved '
         '(default: 0)',
     )
     parser.add_argument(
-        '--gpu-way',
-        choices=['no', *filter(None, way.WAYS)],
-        default='no',
+        '--gpu-way', choices=['no', *filter(None, way.WAYS)], default='no',
         help='how instances with GPUs are moved (default: no)',
     )
 
@@ -354,9 +294,7 @@ def _simulate(args: argparse.Namespace) -> None:
     from blazar_sched.parts.simulate import comparison
 
     least, most = sorted(args.ahead)
-    load = lease.Load(
-        args.lease_share, (least, most), args.whole, args.tries
-    )
+    load = lease.Load(args.lease_share, (least, most), args.whole, args.tries)
     settings = comparison.Settings(
         args.instances, args.hosts, load,
         {

@@ -80,10 +80,8 @@ class Scene:
 
 
 def run(
-    settings: Settings,
-    policies: Sequence[Policy],
-    json_path: str | None = None,
-    plot_path: str | None = None,
+    settings: Settings, policies: Sequence[Policy],
+    json_path: str | None = None, plot_path: str | None = None,
     suggest: bool = False,
 ) -> None:
     """Play each policy, print the results, and save the results if requested.
@@ -110,10 +108,7 @@ def run(
 
 
 def run_scenes(
-    settings: Settings,
-    policies: Sequence[Policy],
-    seeds: int,
-    jobs: int,
+    settings: Settings, policies: Sequence[Policy], seeds: int, jobs: int,
     json_path: str | None = None,
 ) -> None:
     """Play scenes with consecutive seeds, and print a table of each policy.
@@ -149,8 +144,7 @@ def run_scenes(
 
 
 def _play(
-    settings: Settings,
-    policies: Sequence[Policy],
+    settings: Settings, policies: Sequence[Policy],
     bar: progress.Progress | None = None,
 ) -> Scene:
     """Play each policy on the scenario of a seed.
@@ -230,9 +224,7 @@ def _read_scenario(settings: Settings) -> simulation.Scenario:
 
 
 def _until_refused(
-    scenario: simulation.Scenario,
-    share: float,
-    seed: int,
+    scenario: simulation.Scenario, share: float, seed: int,
     bar: progress.Progress,
 ) -> tuple[simulation.Scenario, result.Result]:
     """Return the scenario with each instance repeated as often as needed.
@@ -300,9 +292,7 @@ def _first_guess(scenario: simulation.Scenario, share: float) -> int:
 
 
 def _simulated(
-    scenario: simulation.Scenario,
-    policy: Policy,
-    bar: progress.Progress,
+    scenario: simulation.Scenario, policy: Policy, bar: progress.Progress,
     name: str | None = None,
 ) -> result.Result:
     """Play a policy and show the progress."""

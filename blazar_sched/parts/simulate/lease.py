@@ -139,14 +139,11 @@ def _with_gpu(count: int) -> Slots:
             inventory.VCPU: SLOT_VCPUS, inventory.MEMORY_MB: SLOT_MEMORY_MB,
             GPU: 1,
         },
-        count,
-        flavor=Flavor('gpu', 'gpu', SLOT_VCPUS, SLOT_MEMORY_MB, 0),
+        count, flavor=Flavor('gpu', 'gpu', SLOT_VCPUS, SLOT_MEMORY_MB, 0),
     )
 
 
-def _lease(
-    number: int, start: int, end: int, demand: Demand
-) -> Lease:
+def _lease(number: int, start: int, end: int, demand: Demand) -> Lease:
     id_ = f'lease-{number}'
     reservation = Reservation(
         f'reservation-{number}', id_, states.RESERVATION_PENDING, demand

@@ -59,7 +59,7 @@ class Policy:
 
 
 FREEPOOL = Policy(
-    'freepool', closed=True, timeline=False, weighers=False, stacking=False,
+    'freepool', closed=True, timeline=False, weighers=False, stacking=False
 )
 OURS = Policy('ours')
 # What could be reached: not played in a cloud, see simulate.limit.

@@ -142,9 +142,7 @@ class Scheduler:
         uuids of the hosts that are kept for leases
     """
 
-    def __init__(
-        self, policy: Policy, held: freepool.Held
-    ) -> None:
+    def __init__(self, policy: Policy, held: freepool.Held) -> None:
         # The filter of bound requests, and the filter of all other requests.
         # LifetimeFilter passes every bound request, and ReservationFilter
         # every other request, because no host is dedicated.

@@ -49,9 +49,7 @@ class Scenario:
 
 
 def simulate(
-    scenario: Scenario,
-    policy: Policy,
-    tell: Tell = lambda _: None,
+    scenario: Scenario, policy: Policy, tell: Tell = lambda _: None,
     stays: list[cloud.RecordedStay] | None = None,
 ) -> result.Result:
     """Return the result of a policy on a scenario.
@@ -120,9 +118,7 @@ class _Simulation:
             yield at, kind, next(self._number), argument
 
     def _plan(self, at: int, kind: int, argument: Any) -> None:
-        heapq.heappush(
-            self._later, (at, kind, next(self._number), argument)
-        )
+        heapq.heappush(self._later, (at, kind, next(self._number), argument))
 
     def _until(self, limit: tuple[int, int]) -> None:
         while self._later and self._later[0][:2] < limit:

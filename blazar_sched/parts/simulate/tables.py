@@ -58,24 +58,23 @@ FIGURES = (
     Figure('refused_share', 'instances refused', '.2%', 'refused'),
     *_by_kind('refused'),
     Figure(
-        'refused_vcpu_hours', 'VCPU-hours refused', ',.0f', 'VCPU-h\nrefused',
+        'refused_vcpu_hours', 'VCPU-hours refused', ',.0f', 'VCPU-h\nrefused'
     ),
     Figure('vcpu_way', '  way to the limit', '.1%', 'VCPU-h\nway', min),
     Figure('refused_gib_hours', 'GiB-hours refused', ',.0f'),
     Figure('gpu_utilisation', 'utilisation of GPUs', '.1%', needs=GPUS),
     Figure(
-        'idle_gpu_hours', 'reserved but idle, GPU-hours', ',.0f', needs=GPUS,
+        'idle_gpu_hours', 'reserved but idle, GPU-hours', ',.0f', needs=GPUS
     ),
     Figure(
-        'refused_gpu_instances', 'instances with GPUs refused', ',',
-        needs=GPUS,
+        'refused_gpu_instances', 'instances with GPUs refused', ',', needs=GPUS
     ),
     Figure(
         'refused_gpu_hours', 'GPU-hours refused', ',.0f', 'GPU-h\nrefused',
         needs=GPUS,
     ),
     Figure(
-        'gpu_way', '  way to the limit', '.1%', 'GPU-h\nway', min, needs=GPUS,
+        'gpu_way', '  way to the limit', '.1%', 'GPU-h\nway', min, needs=GPUS
     ),
     Figure('worse', 'classes refused more than by the pool', heading='worse'),
     Figure('refused_leases', 'leases refused', heading='leases\nrefused'),
@@ -106,7 +105,7 @@ def _format(value: float | None, form: str) -> str:
 def _dense(title: str, *columns: str) -> table.Table:
     """Return a table without lines and padding, to fit on a terminal."""
     shown = table.Table(
-        title=title, box=box.SIMPLE_HEAD, padding=0, show_edge=False,
+        title=title, box=box.SIMPLE_HEAD, padding=0, show_edge=False
     )
     for each in columns:
         shown.add_column(each, justify='right')

@@ -253,10 +253,7 @@ def without_gpus(many: Iterable[T]) -> list[T]:
 
 
 def with_ways(
-    instances: Iterable[Instance],
-    cold: float,
-    fixed: float,
-    with_gpus: str,
+    instances: Iterable[Instance], cold: float, fixed: float, with_gpus: str,
     rng: random.Random,
 ) -> list[Instance]:
     """Return instances with the ways in which they are moved.
@@ -299,8 +296,7 @@ def repeat(
         rng = random.Random(f'{seed}/{number}')
         copies += [
             dataclasses.replace(
-                each,
-                arrival=(each.arrival + rng.randrange(length)) % length,
+                each, arrival=(each.arrival + rng.randrange(length)) % length
             )
             for each in instances
         ]

@@ -58,9 +58,7 @@ def _filters(req: falcon.Request) -> dict[str, str | None]:
     }
 
 
-def _held(
-    caller: Caller, **filters: str | None
-) -> list[listing.Item]:
+def _held(caller: Caller, **filters: str | None) -> list[listing.Item]:
     """Return the reservations on each host."""
     parts = listing.whole(
         lambda **page: caller.manager.list_allocations(**filters, **page)
@@ -93,7 +91,7 @@ ROUTES = (
     ),
     Route(
         'PUT', _OF_HOST, update_allocation,
-        Rule('blazar:oshosts:reallocate', ADMIN),
-        _ONE, variable=HOSTS.id, body=schemas.UPDATE,
+        Rule('blazar:oshosts:reallocate', ADMIN), _ONE, variable=HOSTS.id,
+        body=schemas.UPDATE,
     ),
 )

@@ -32,8 +32,7 @@ class Audit:
         self._application = application
         try:
             self._audited = audit.AuditMiddleware(
-                application,
-                oslo_config_config=conf,
+                application, oslo_config_config=conf,
                 audit_map_file=options.audit_map_file or str(MAP),
                 ignore_req_list=','.join(options.ignore_req_list),
             )

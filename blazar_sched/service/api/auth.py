@@ -60,8 +60,7 @@ class _Open:
         if path in self._paths and 'HTTP_X_AUTH_TOKEN' not in environ:
             environ[public.PUBLIC] = self._public
             environ[CONTEXT] = context.RequestContext(
-                user_id='',
-                project_id='',
+                user_id='', project_id='',
                 request_id=environ[request_id.LOCAL],
                 global_request_id=environ.get(request_id.GLOBAL),
             )
@@ -110,8 +109,7 @@ class NoAuth:
             )
             return refusal(environ, start_response)
         environ[CONTEXT] = context.RequestContext(
-            user_id=user,
-            project_id=project,
+            user_id=user, project_id=project,
             roles=ADMIN_ROLES if user == 'admin' else MEMBER_ROLES,
             request_id=environ[request_id.LOCAL],
             global_request_id=environ.get(request_id.GLOBAL),
@@ -197,9 +195,7 @@ class Keystone(auth_token.AuthProtocol):
         answer: Iterable[bytes] = super().__call__(environ, start_response)
         return answer
 
-    def process_request(
-        self, request: webob.Request
-    ) -> webob.Response | None:
+    def process_request(self, request: webob.Request) -> webob.Response | None:
         try:
             return super().process_request(request)
         except webob.exc.HTTPError as e:

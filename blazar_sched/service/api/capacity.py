@@ -31,8 +31,7 @@ def show_capacity(req: falcon.Request, caller: Caller) -> Body:
     properties = req.get_param('resource_properties', default='')
     requirement.check(caller, properties, 'resource_properties')
     return caller.manager.get_capacity(
-        project_id=caller.project_id,
-        **window(req),
+        project_id=caller.project_id, **window(req),
         parts=listing.number(req, 'parts', schemas.MAX_PARTS) or 1,
         resource_properties=properties,
         flavor_id=listing.text(req, 'flavor_id', schemas.MAX_FLAVOR_ID),

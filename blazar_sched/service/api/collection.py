@@ -130,12 +130,8 @@ class Collection:
         )
 
     def _of_one(
-        self,
-        method: str,
-        handler: Handler,
-        rule: Rule,
-        answer: Answer | None = None,
-        **more: Any,
+        self, method: str, handler: Handler, rule: Rule,
+        answer: Answer | None = None, **more: Any,
     ) -> Route:
         return Route(
             method, f'{self.path}/{{{self.id.name}}}', handler, rule, answer,

@@ -34,9 +34,7 @@ class Compression:
         begun: list[Any] = []
 
         def start(
-            status: str,
-            headers: list[tuple[str, str]],
-            exc_info: Any = None,
+            status: str, headers: list[tuple[str, str]], exc_info: Any = None
         ) -> Callable[[bytes], object]:
             begun[:] = status, headers, exc_info
             return lambda _: None

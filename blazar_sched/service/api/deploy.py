@@ -50,8 +50,7 @@ class _ProxyHeaders(http_proxy_to_wsgi.HTTPProxyToWSGI):
 
 
 def deploy(
-    conf: cfg.ConfigOpts,
-    manager: caller.Manager,
+    conf: cfg.ConfigOpts, manager: caller.Manager,
     metrics: Metrics | None = None,
 ) -> wsgi.WSGIApplication:
     """Build the API as a WSGI application.

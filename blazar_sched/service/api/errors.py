@@ -102,10 +102,8 @@ class Faults:
             return self._application(environ, start_response)
         except Exception:
             LOG.exception(
-                '%s %s %r failed',
-                environ[request_id.LOCAL],
-                environ['REQUEST_METHOD'],
-                environ['PATH_INFO'],
+                '%s %s %r failed', environ[request_id.LOCAL],
+                environ['REQUEST_METHOD'], environ['PATH_INFO'],
             )
             return answer(500, FAULT)(environ, start_response)
 
@@ -128,10 +126,8 @@ def _serialize(
 
 
 def refuse(
-    req: falcon.Request,
-    resp: falcon.Response,
-    error: exception.BlazarSchedError,
-    params: Mapping[str, Any],
+    req: falcon.Request, resp: falcon.Response,
+    error: exception.BlazarSchedError, params: Mapping[str, Any],
     status: int | None = None,
 ) -> None:
     """Respond with the error in the envelope: an error handler of Falcon.
@@ -148,9 +144,7 @@ def refuse(
 
 
 def _too_deep(
-    req: falcon.Request,
-    resp: falcon.Response,
-    error: RecursionError,
+    req: falcon.Request, resp: falcon.Response, error: RecursionError,
     params: Mapping[str, Any],
 ) -> None:
     raise falcon.HTTPBadRequest(
@@ -159,9 +153,7 @@ def _too_deep(
 
 
 def _escape(
-    req: falcon.Request,
-    resp: falcon.Response,
-    error: Exception,
+    req: falcon.Request, resp: falcon.Response, error: Exception,
     params: Mapping[str, Any],
 ) -> None:
     """Raise the error again for Faults, which handles every layer alike."""

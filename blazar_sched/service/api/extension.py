@@ -20,9 +20,7 @@ Body = dict[str, Any]
 _FIXED = ('start_date', 'before_end_date', 'reservations')
 
 
-def show_extension(
-    req: falcon.Request, caller: Caller, lease_id: str
-) -> Body:
+def show_extension(req: falcon.Request, caller: Caller, lease_id: str) -> Body:
     """Show how far a lease can be prolonged.
 
     Nothing is reserved. At the revision that the response names, an update to
@@ -32,8 +30,7 @@ def show_extension(
     """
     end = req.get_param('end_date')
     return caller.manager.get_extension(
-        lease_id=lease_id,
-        project_id=caller.scope,
+        lease_id=lease_id, project_id=caller.scope,
         end=FOREVER if end is None else duration.parse_time(end, 'end_date'),
     )
 

@@ -91,9 +91,7 @@ def of_version(fields: Iterable[Field], version: Version) -> list[Field]:
     return list({f.name: f for f in fields if version >= f.since}.values())
 
 
-def properties(
-    fields: Iterable[Field], version: Version
-) -> dict[str, Schema]:
+def properties(fields: Iterable[Field], version: Version) -> dict[str, Schema]:
     """Describe the fields of a version, by name."""
     return {
         field.name: described(field.meaning, field.type.schema(version))
@@ -110,10 +108,7 @@ class Object(Type):
     """
 
     def __init__(
-        self,
-        *fields: Field,
-        name: str = '',
-        meaning: str = '',
+        self, *fields: Field, name: str = '', meaning: str = '',
         more: Schema | bool = False,
     ) -> None:
         self.name = name

@@ -29,17 +29,15 @@ def create_floating_ip(req: falcon.Request, caller: Caller) -> Body:
 
 FLOATING_IPS = Collection(
     '/v1/floatingips', Field('floating_ip_id', meaning.FLOATING_IP_ID),
-    'floatingip', 'floatingips', 'blazar:floatingips',
-    PROJECT_READER_OR_ADMIN, ADMIN, FLOATING_IP,
+    'floatingip', 'floatingips', 'blazar:floatingips', PROJECT_READER_OR_ADMIN,
+    ADMIN, FLOATING_IP,
 )
 ROUTES = (
     FLOATING_IPS.to_list(
         'List the reservable floating IPs.',
         lambda manager: manager.list_floating_ips,
     ),
-    FLOATING_IPS.to_create(
-        create_floating_ip, schemas.CREATE,
-    ),
+    FLOATING_IPS.to_create(create_floating_ip, schemas.CREATE),
     FLOATING_IPS.to_show(
         'Show a reservable floating IP.',
         lambda manager: manager.get_floating_ip,

@@ -59,9 +59,7 @@ class Health:
     """A WSGI layer that answers at PATH, without a token."""
 
     def __init__(
-        self,
-        application: wsgi.WSGIApplication,
-        conf: cfg.ConfigOpts,
+        self, application: wsgi.WSGIApplication, conf: cfg.ConfigOpts,
         manager: caller.Manager,
     ) -> None:
         self._application = application
@@ -91,9 +89,7 @@ class _Healthcheck(healthcheck.Healthcheck):
     """
 
     def __init__(
-        self,
-        application: wsgi.WSGIApplication,
-        conf: cfg.ConfigOpts,
+        self, application: wsgi.WSGIApplication, conf: cfg.ConfigOpts,
         manager: caller.Manager,
     ) -> None:
         super().__init__(application, conf)

@@ -26,9 +26,7 @@ def create_host(req: falcon.Request, caller: Caller) -> Body:
     return caller.manager.create_host(name=name, values=values)
 
 
-def update_host(
-    req: falcon.Request, caller: Caller, host_id: str
-) -> Body:
+def update_host(req: falcon.Request, caller: Caller, host_id: str) -> Body:
     """Change a host's capabilities and settings; null deletes one."""
     validation.check_body(schemas.UPDATE, caller.version, req.media)
     return caller.manager.update_host(
@@ -55,13 +53,9 @@ ROUTES = (
     HOSTS.to_list(
         'List the reservable hosts.', lambda manager: manager.list_hosts
     ),
-    HOSTS.to_create(
-        create_host, schemas.CREATE,
-    ),
+    HOSTS.to_create(create_host, schemas.CREATE),
     HOSTS.to_show('Show a host.', lambda manager: manager.get_host),
-    HOSTS.to_update(
-        update_host, schemas.UPDATE,
-    ),
+    HOSTS.to_update(update_host, schemas.UPDATE),
     HOSTS.to_delete(
         'Make a host no longer reservable.',
         lambda manager: manager.delete_host,

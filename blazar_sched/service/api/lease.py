@@ -62,8 +62,7 @@ def list_leases(req: falcon.Request, caller: Caller) -> Body:
     # One lease more than is shown tells whether more leases follow.
     leases = listing.fetch(
         lambda **page: caller.manager.list_leases(**wanted, **page),
-        limit and limit + 1,
-        listing.text(req, 'marker', schemas.MAX_ID),
+        limit and limit + 1, listing.text(req, 'marker', schemas.MAX_ID),
     )
     links = listing.links(req, leases, limit)
     shown = [LEASE.show(x, caller.version) for x in leases[:limit]]
@@ -113,8 +112,7 @@ def create_lease(req: falcon.Request, caller: Caller) -> Body:
     if only_asks:
         return create(**only_asks)
     return trust.with_trust(
-        req.env.get(trust.TRUSTOR),
-        create,
+        req.env.get(trust.TRUSTOR), create,
         functools.partial(create, dry_run=True),
     )
 
@@ -200,9 +198,7 @@ def _call(
     return call
 
 
-def update_lease(
-    req: falcon.Request, caller: Caller, lease_id: str
-) -> Body:
+def update_lease(req: falcon.Request, caller: Caller, lease_id: str) -> Body:
     """Make all of the requested changes of a lease, or change nothing."""
     only_asks = dry_run.argument(req)
     body = schemas.read(req.media, schemas.UPDATE, caller.version)
@@ -234,23 +230,15 @@ def update_lease(
     ):
         values['before_end'] = _before_end(body['before_end_date'])
     return caller.manager.update_lease(
-        lease_id=lease_id,
-        project_id=caller.scope,
-        values=values,
-        **extension.as_far_as_possible(body),
-        **_offering(caller),
-        **only_asks,
+        lease_id=lease_id, project_id=caller.scope, values=values,
+        **extension.as_far_as_possible(body), **_offering(caller), **only_asks,
     )
 
 
-def delete_lease(
-    req: falcon.Request, caller: Caller, lease_id: str
-) -> None:
+def delete_lease(req: falcon.Request, caller: Caller, lease_id: str) -> None:
     """End a lease that has started, and delete the lease."""
     caller.manager.delete_lease(
-        lease_id=lease_id,
-        project_id=caller.scope,
-        **dry_run.argument(req),
+        lease_id=lease_id, project_id=caller.scope, **dry_run.argument(req)
     )
 
 
@@ -295,9 +283,7 @@ def _filters(req: falcon.Request, caller: Caller) -> Body:
         'at': NOW if now else listing.time(req, 'active_at'),
         'after': listing.time(req, 'start_date'),
         'before': listing.time(req, 'end_date'),
-        'resource_type': listing.text(
-            req, 'resource_type', schemas.MAX_TEXT
-        ),
+        'resource_type': listing.text(req, 'resource_type', schemas.MAX_TEXT),
         host: listing.text(req, 'host', schemas.MAX_TEXT),
         'labels': _asked_labels(req) or None,
     }
@@ -370,9 +356,7 @@ def _starts(body: Body) -> Body:
         ('latest_start_date', 'duration'), ('align', 'latest_start_date')
     ):
         if name in body and needed not in body:
-            raise exception.InvalidInput(
-                f'{name} needs {needed}', field=name
-            )
+            raise exception.InvalidInput(f'{name} needs {needed}', field=name)
     if 'latest_start_date' not in body:
         return {}
     return {
@@ -427,8 +411,8 @@ def _keep_before_end(
 
 LEASES = Collection(
     '/v1/leases', Field('lease_id', meaning.LEASE_ID), 'lease', 'leases',
-    'blazar:leases', PROJECT_READER_OR_ADMIN, PROJECT_MEMBER_OR_ADMIN,
-    LEASE, LISTED_LEASE, owned=True,
+    'blazar:leases', PROJECT_READER_OR_ADMIN, PROJECT_MEMBER_OR_ADMIN, LEASE,
+    LISTED_LEASE, owned=True,
 )
 _ONE = f'{LEASES.path}/{{lease_id}}'
 _LINKS = described(
@@ -457,13 +441,12 @@ ROUTES = (
         also=reservation.RULES,
     ),
     Route(
-        'DELETE', _ONE, delete_lease, LEASES.writable('delete'),
-        status=204, variable=LEASES.id, query=schemas.CHANGING_QUERY,
+        'DELETE', _ONE, delete_lease, LEASES.writable('delete'), status=204,
+        variable=LEASES.id, query=schemas.CHANGING_QUERY,
     ),
     Route(
-        'GET', f'{_ONE}/extension', extension.show_extension,
-        LEASES.readable, Answer(EXTENSION, 'extension'),
-        since=microversion.V1_1,
+        'GET', f'{_ONE}/extension', extension.show_extension, LEASES.readable,
+        Answer(EXTENSION, 'extension'), since=microversion.V1_1,
         variable=LEASES.id, query=extension_schemas.QUERY, changing=True,
     ),
 )

@@ -27,18 +27,15 @@ MAX_LIMIT = 2**31 - 1
 
 QUERY = (
     Field(
-        'limit',
-        'Maximum number of items; a link leads to the other items',
+        'limit', 'Maximum number of items; a link leads to the other items',
         type=Type({'type': 'integer', 'minimum': 1, 'maximum': MAX_LIMIT}),
     ),
     Field(
-        'marker',
-        'ID of the last item of the previous page',
+        'marker', 'ID of the last item of the previous page',
         type=Type({'type': 'string', 'minLength': 1, 'maxLength': 36}),
     ),
     Field(
-        'fields',
-        'Fields of each item that are shown: `id,name`',
+        'fields', 'Fields of each item that are shown: `id,name`',
         type=Type({'type': 'string', 'format': 'fields'}),
     ),
 )

@@ -52,8 +52,7 @@ def create_maintenance(req: falcon.Request, caller: Caller) -> Body:
             'hosts': hosts,
             'resource_properties': requirement,
         },
-        force=body.get('force', False),
-        **only_asks,
+        force=body.get('force', False), **only_asks,
     )
 
 
@@ -94,18 +93,17 @@ MAINTENANCES = Collection(
 )
 ROUTES = (
     MAINTENANCES.to_list(
-        'List the maintenances.',
-        lambda manager: manager.list_maintenances,
+        'List the maintenances.', lambda manager: manager.list_maintenances
     ),
     MAINTENANCES.to_create(
-        create_maintenance, schemas.CREATE, query=CHANGING_QUERY,
+        create_maintenance, schemas.CREATE, query=CHANGING_QUERY
     ),
     MAINTENANCES.to_show(
         'Show a maintenance, with the reservations that are in its way.',
         lambda manager: manager.get_maintenance,
     ),
     MAINTENANCES.to_update(
-        update_maintenance, schemas.UPDATE, query=CHANGING_QUERY,
+        update_maintenance, schemas.UPDATE, query=CHANGING_QUERY
     ),
     MAINTENANCES.to_delete(
         'End or cancel a maintenance: its hosts are open again.',

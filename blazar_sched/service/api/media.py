@@ -46,9 +46,7 @@ class StrictJSON(falcon.media.BaseHandler):
         self._limit = limit
 
     def deserialize(
-        self,
-        stream: falcon.typing.ReadableIO,
-        content_type: str | None,
+        self, stream: falcon.typing.ReadableIO, content_type: str | None,
         content_length: int | None,
     ) -> object:
         if (content_length or 0) > self._limit:
@@ -79,11 +77,8 @@ def loads(body: bytes) -> Any:
     :raises RecursionError: if the text is nested too deeply
     """
     value = json.loads(
-        body.decode(),
-        parse_int=_integer,
-        parse_float=_float,
-        parse_constant=_constant,
-        object_pairs_hook=_object,
+        body.decode(), parse_int=_integer, parse_float=_float,
+        parse_constant=_constant, object_pairs_hook=_object,
     )
     _check_texts(value)
     return value

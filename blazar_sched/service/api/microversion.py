@@ -98,17 +98,14 @@ class Microversion:
             return refusal(environ, start_response)
         except ValueError:
             refusal = errors.answer(
-                406,
-                f'{HEADER}: the versions are {", ".join(VERSIONS)}',
+                406, f'{HEADER}: the versions are {", ".join(VERSIONS)}',
                 [_VARY],
             )
             return refusal(environ, start_response)
         environ[VERSION] = version
 
         def start(
-            status: str,
-            headers: list[tuple[str, str]],
-            exc_info: Any = None,
+            status: str, headers: list[tuple[str, str]], exc_info: Any = None
         ) -> Callable[[bytes], object]:
             said = [(HEADER, f'{SERVICE_TYPE} {version}'), _VARY]
             return start_response(status, [*headers, *said], exc_info)

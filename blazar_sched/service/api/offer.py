@@ -78,9 +78,7 @@ def search_offers(req: falcon.Request, caller: Caller) -> Body:
     return caller.manager.hold_offer(values=values, seconds=hold, **approval)
 
 
-def update_offer(
-    req: falcon.Request, caller: Caller, offer_id: str
-) -> Body:
+def update_offer(req: falcon.Request, caller: Caller, offer_id: str) -> Body:
     """Approve a held offer, take the approval back, or hold it longer.
 
     An approved offer can be accepted although limits of approval filters
@@ -89,8 +87,7 @@ def update_offer(
     body = req.media
     validation.check_body(schemas.UPDATE, caller.version, body)
     return caller.manager.update_offer(
-        offer_id=offer_id,
-        project_id=caller.scope,
+        offer_id=offer_id, project_id=caller.scope,
         values={
             'user_id': caller.user_id,
             'approved': body.get('approved'),
@@ -106,10 +103,8 @@ def register(app: errors.App) -> None:
 
 
 def _refuse(
-    req: falcon.Request,
-    resp: falcon.Response,
-    error: exception.BlazarSchedError,
-    params: Mapping[str, Any],
+    req: falcon.Request, resp: falcon.Response,
+    error: exception.BlazarSchedError, params: Mapping[str, Any],
 ) -> None:
     version = req.env[microversion.VERSION]
     # Blazar answers 500, and 400 where floating IPs are lacking: its clients

@@ -69,9 +69,7 @@ ERROR = Object(
         'lack of room; nothing is reserved for the offer',
         type=OFFER, since=microversion.V1_1, required=False,
     ),
-    *IN_THE_WAY,
-    name='Error',
-    meaning='The reason why a request is refused',
+    *IN_THE_WAY, name='Error', meaning='The reason why a request is refused',
 )
 _TEXT = {'type': 'string'}
 # The error statuses of any request; then those of a request that needs a
@@ -96,9 +94,7 @@ _NOT_MODIFIED: Document = {
 }
 
 
-def document(
-    routes: Iterable[Route], version: Version
-) -> Document:
+def document(routes: Iterable[Route], version: Version) -> Document:
     """Build the document of one version of the API.
 
     :param routes: the routes of `routes.ROUTES` to describe
@@ -174,9 +170,7 @@ def _describe(route: Route, version: Version) -> Document:
     return described
 
 
-def _parameters(
-    place: str, schemas: Mapping[str, Schema]
-) -> list[Document]:
+def _parameters(place: str, schemas: Mapping[str, Schema]) -> list[Document]:
     return [
         {
             'name': name,

@@ -24,8 +24,7 @@ def list_rules() -> list[policy.RuleDefault]:
 
 def _default(rule_: Rule, asking: list[Route]) -> policy.RuleDefault:
     return policy.DocumentedRuleDefault(
-        rule_.name,
-        f'rule:{rule_.role}',
+        rule_.name, f'rule:{rule_.role}',
         rule_.text or ' '.join(each.summary for each in asking),
         [{'path': each.path, 'method': each.method} for each in asking],
         scope_types=rule.SCOPES,

@@ -35,9 +35,7 @@ def list_properties(req: falcon.Request, caller: Caller) -> Body:
     """
     every = req.get_param_as_bool('all', default=False) and caller.is_admin
     detail = req.get_param_as_bool('detail', default=False)
-    properties = listing.whole(
-        caller.manager.list_properties
-    )
+    properties = listing.whole(caller.manager.list_properties)
     shown = [
         PROPERTY.show(p, caller.version)
         for p in properties
@@ -54,14 +52,10 @@ def list_public_properties(req: falcon.Request, caller: Caller) -> Body:
     The hosts are those in service that are open to the project. The names of
     hosts and private properties are left out.
     """
-    return caller.manager.list_public_properties(
-        project_id=caller.project_id
-    )
+    return caller.manager.list_public_properties(project_id=caller.project_id)
 
 
-def update_property(
-    req: falcon.Request, caller: Caller, name: str
-) -> Body:
+def update_property(req: falcon.Request, caller: Caller, name: str) -> Body:
     """Make a property of hosts private or public."""
     validation.check_body(schemas.UPDATE, caller.version, req.media)
     changed = caller.manager.update_property(

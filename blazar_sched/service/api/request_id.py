@@ -41,9 +41,7 @@ class RequestId:
         )
 
         def start(
-            status: str,
-            headers: list[tuple[str, str]],
-            exc_info: Any = None,
+            status: str, headers: list[tuple[str, str]], exc_info: Any = None
         ) -> Callable[[bytes], object]:
             return start_response(
                 status, [*headers, (HEADER, local)], exc_info

@@ -29,17 +29,12 @@ class RequestLog:
         began = time.monotonic()
 
         def start(
-            status: str,
-            headers: list[tuple[str, str]],
-            exc_info: Any = None,
+            status: str, headers: list[tuple[str, str]], exc_info: Any = None
         ) -> Callable[[bytes], object]:
             LOG.info(
                 '%s asked %s %r: %s after %.3f s%s',
-                environ.get('REMOTE_ADDR', '-'),
-                environ['REQUEST_METHOD'],
-                environ['PATH_INFO'],
-                status,
-                time.monotonic() - began,
+                environ.get('REMOTE_ADDR', '-'), environ['REQUEST_METHOD'],
+                environ['PATH_INFO'], status, time.monotonic() - began,
                 f': {environ[errors.REASON]}' if errors.REASON in environ
                 else '',
             )

@@ -51,17 +51,11 @@ class RequestMetrics:
         )
 
         def start(
-            status: str,
-            headers: list[tuple[str, str]],
-            exc_info: Any = None,
+            status: str, headers: list[tuple[str, str]], exc_info: Any = None
         ) -> Callable[[bytes], object]:
             seconds = time.monotonic() - began
-            self._metrics.of(
-                REQUESTS, *labels, status.split(' ', 1)[0]
-            ).inc()
-            self._metrics.of(REQUEST_SECONDS, *labels).observe(
-                seconds
-            )
+            self._metrics.of(REQUESTS, *labels, status.split(' ', 1)[0]).inc()
+            self._metrics.of(REQUEST_SECONDS, *labels).observe(seconds)
             return start_response(status, headers, exc_info)
 
         return self._application(environ, start)

@@ -139,9 +139,7 @@ def _named(
 
 
 def _unknown(
-    caller: Caller,
-    named: list[tuple[int, str, Iterable[str]]],
-    private: bool,
+    caller: Caller, named: list[tuple[int, str, Iterable[str]]], private: bool
 ) -> list[tuple[int, str, str]]:
     """Return the names that no host has, as far as the caller may know.
 
@@ -156,6 +154,6 @@ def _unknown(
     ]
     names = {property_ for _, _, property_ in asked}
     unknown = set(caller.manager.list_unknown_properties(
-        names=sorted(names), private=private, project_id=caller.scope,
+        names=sorted(names), private=private, project_id=caller.scope
     )) if names else set()
     return [each for each in asked if each[2] in unknown]

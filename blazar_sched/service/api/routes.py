@@ -148,10 +148,8 @@ def _responder(
                         ctxt.to_dict(), method, **arguments
                     )
                 ),
-                enforcer.is_admin(ctxt),
-                version,
-                functools.partial(enforcer.authorize, ctxt),
-                waits,
+                enforcer.is_admin(ctxt), version,
+                functools.partial(enforcer.authorize, ctxt), waits,
                 req.env.get(auth.HAS_PROJECT),
             )
         found = route.handler(req, caller, **variables)

@@ -35,39 +35,33 @@ class Rule:
 # The base rules of which the other rules consist, with their checks.
 _BASE = (
     Rule(
-        ADMIN,
-        'role:admin',
+        ADMIN, 'role:admin',
         'Access of administrators, who manage hosts, floating IPs, and the '
         'leases of all projects.',
     ),
     # Kept only for policy files that were written for Blazar.
     Rule(
-        ADMIN_OR_OWNER,
-        f'rule:{ADMIN} or project_id:%(project_id)s',
+        ADMIN_OR_OWNER, f'rule:{ADMIN} or project_id:%(project_id)s',
         'Access of all users of the project that owns a lease, and of '
         'administrators.',
     ),
     Rule(
-        PROJECT_MEMBER,
-        'role:member and project_id:%(project_id)s',
+        PROJECT_MEMBER, 'role:member and project_id:%(project_id)s',
         'Access of the members of the project that owns a lease, who manage '
         'its leases.',
     ),
     Rule(
-        PROJECT_READER,
-        'role:reader and project_id:%(project_id)s',
+        PROJECT_READER, 'role:reader and project_id:%(project_id)s',
         'Access of the readers of the project that owns a lease, who list '
         'and show its leases.',
     ),
     Rule(
-        PROJECT_MEMBER_OR_ADMIN,
-        f'rule:{PROJECT_MEMBER} or rule:{ADMIN}',
+        PROJECT_MEMBER_OR_ADMIN, f'rule:{PROJECT_MEMBER} or rule:{ADMIN}',
         'Access of the members of the project that owns a lease, and of '
         'administrators.',
     ),
     Rule(
-        PROJECT_READER_OR_ADMIN,
-        f'rule:{PROJECT_READER} or rule:{ADMIN}',
+        PROJECT_READER_OR_ADMIN, f'rule:{PROJECT_READER} or rule:{ADMIN}',
         'Access of the readers of the project that owns a lease, and of '
         'administrators.',
     ),
@@ -77,8 +71,6 @@ _BASE = (
 def base() -> list[policy.RuleDefault]:
     """Return the base rules for oslo.policy."""
     return [
-        policy.RuleDefault(
-            each.name, each.role, each.text, scope_types=SCOPES
-        )
+        policy.RuleDefault(each.name, each.role, each.text, scope_types=SCOPES)
         for each in _BASE
     ]

@@ -49,15 +49,12 @@ def create_series(req: falcon.Request, caller: Caller) -> Body:
             'if_no_room': REFUSE,
             **_values(caller, body),
         },
-        names=requirement.sees_host_names(caller),
-        **only_asks,
+        names=requirement.sees_host_names(caller), **only_asks,
         **idempotency.argument(req, bool(only_asks)),
     )
 
 
-def update_series(
-    req: falcon.Request, caller: Caller, series_id: str
-) -> Body:
+def update_series(req: falcon.Request, caller: Caller, series_id: str) -> Body:
     """Change a series from an occurrence on.
 
     The leases that have not started are replaced where the change concerns
@@ -90,8 +87,8 @@ def _values(caller: Caller, body: Body) -> Body:
 
 ALL_SERIES = Collection(
     '/v1/series', Field('series_id', meaning.SERIES_ID), 'series', 'series',
-    'blazar:series', PROJECT_READER_OR_ADMIN, PROJECT_MEMBER_OR_ADMIN,
-    SERIES, LISTED_SERIES, microversion.V1_1, owned=True,
+    'blazar:series', PROJECT_READER_OR_ADMIN, PROJECT_MEMBER_OR_ADMIN, SERIES,
+    LISTED_SERIES, microversion.V1_1, owned=True,
 )
 ROUTES = (
     ALL_SERIES.to_list(

@@ -116,8 +116,7 @@ class Server:
 
 
 def serve(
-    conf: cfg.ConfigOpts,
-    manager: caller.Manager,
+    conf: cfg.ConfigOpts, manager: caller.Manager,
     metrics: Metrics | None = None,
 ) -> Server:
     """Start to serve the API on [api] host and port, 0 for a free port.
@@ -146,9 +145,7 @@ def serve(
     return server
 
 
-def start(
-    conf: cfg.ConfigOpts, metrics: Metrics | None = None
-) -> Server:
+def start(conf: cfg.ConfigOpts, metrics: Metrics | None = None) -> Server:
     """Start to serve the API on its own, calling managers over the bus.
 
     The API answers 503 until it has found a manager.

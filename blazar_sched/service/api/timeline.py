@@ -34,13 +34,9 @@ def show_timeline(req: falcon.Request, caller: Caller) -> Tagged:
     properties = req.get_param('resource_properties', default='')
     requirement.check(caller, properties, 'resource_properties', names)
     found = caller.manager.get_timeline(
-        known=etag.known(req),
-        project_id=caller.project_id,
-        names=names,
-        group_by=_group_by(req, caller, names),
-        start=_start(req),
-        end=listing.time(req, 'end_date'),
-        resource_properties=properties,
+        known=etag.known(req), project_id=caller.project_id, names=names,
+        group_by=_group_by(req, caller, names), start=_start(req),
+        end=listing.time(req, 'end_date'), resource_properties=properties,
         resource_class=listing.text(req, 'resource_class', schemas.MAX_TEXT),
         parts=listing.number(req, 'parts', MAX_PARTS),
         limit=listing.number(req, 'limit', schemas.MAX_LIMIT),

@@ -26,10 +26,7 @@ class Trustor:
     """A caller who can delegate roles by a trust during the request."""
 
     def __init__(
-        self,
-        keystone: Keystone,
-        token: str,
-        ctxt: context.RequestContext,
+        self, keystone: Keystone, token: str, ctxt: context.RequestContext
     ) -> None:
         self._keystone = keystone
         self._token = token
@@ -38,10 +35,8 @@ class Trustor:
     def create(self) -> str | None:
         """Return the id of a new trust; None if no trust is possible."""
         return self._keystone.create_trust(
-            self._token,
-            str(self._context.user_id),
-            str(self._context.project_id),
-            self._context.roles,
+            self._token, str(self._context.user_id),
+            str(self._context.project_id), self._context.roles,
         )
 
     def delete(self, trust_id: str | None) -> None:
@@ -53,8 +48,7 @@ class Trustor:
 
 
 def with_trust(
-    trustor: Trustor | None,
-    create: Callable[[str | None], Lease],
+    trustor: Trustor | None, create: Callable[[str | None], Lease],
     dry_run: Callable[[], Lease],
 ) -> Lease:
     """Return a lease that has a trust with the caller's roles.

@@ -45,8 +45,7 @@ def _pattern(
 # validators.extend has no type annotations.
 _extend: Any = validators.extend
 _Strict = _extend(
-    jsonschema.Draft202012Validator,
-    validators={'pattern': _pattern},
+    jsonschema.Draft202012Validator, validators={'pattern': _pattern},
     type_checker=jsonschema.Draft202012Validator.TYPE_CHECKER.redefine(
         'integer', _is_integer
     ),
@@ -89,9 +88,7 @@ def check_body(schemas: ByVersion, version: Version, document: Any) -> None:
     check(schemas[version], document)
 
 
-def _unknown(
-    schema: Validator, document: Any
-) -> set[tuple[str | int, ...]]:
+def _unknown(schema: Validator, document: Any) -> set[tuple[str | int, ...]]:
     """Return the paths of the fields that are not in the schema."""
     errors: Iterable[Any] = schema.iter_errors(document)
     return {
@@ -125,9 +122,7 @@ def check(schema: Validator, document: Any) -> None:
     instance: Any = error.instance
     message = rule.get('x-refusal', error.message)
     if error.validator == 'required':
-        missing = next(
-            n for n in rule['required'] if n not in instance
-        )
+        missing = next(n for n in rule['required'] if n not in instance)
         message = f'Missing parameter {missing}'
         steps.append(missing)
     elif error.validator == 'additionalProperties':

@@ -19,9 +19,7 @@ def list_versions(
     return {'versions': [version(req.prefix)]}
 
 
-def show_version(
-    req: falcon.Request, caller: Caller | None
-) -> dict[str, Any]:
+def show_version(req: falcon.Request, caller: Caller | None) -> dict[str, Any]:
     """Show the version that is at this path, in the same form."""
     return {'version': version(req.prefix)}
 

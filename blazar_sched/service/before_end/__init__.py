@@ -45,10 +45,7 @@ class Actions:
     """
 
     def __init__(
-        self,
-        conf: cfg.ConfigOpts,
-        ledger: Ledger,
-        nova: Nova,
+        self, conf: cfg.ConfigOpts, ledger: Ledger, nova: Nova,
         keystone: Keystone,
     ) -> None:
         self._conf = conf
@@ -88,10 +85,7 @@ class Actions:
                 )
 
     def act(
-        self,
-        when: str,
-        lease: Lease,
-        reservation: Reservation,
+        self, when: str, lease: Lease, reservation: Reservation,
         servers: base.Servers,
     ) -> str | None:
         """Do a reservation's action, unless it was done for this end or start.
@@ -131,9 +125,7 @@ class Actions:
         return waiting
 
     def _note(
-        self,
-        when: str,
-        reservations: Iterable[Reservation],
+        self, when: str, reservations: Iterable[Reservation],
         done: Sequence[str],
     ) -> None:
         """Record that the action is done, for later tries of the event."""
@@ -148,8 +140,7 @@ class Actions:
 
 
 def requested_action(
-    conf: cfg.ConfigOpts.GroupAttr,
-    reservation: Reservation,
+    conf: cfg.ConfigOpts.GroupAttr, reservation: Reservation,
     when: str = BEFORE_END,
 ) -> str:
     """Return the name of the action that a reservation requests.

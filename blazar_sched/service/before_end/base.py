@@ -41,10 +41,7 @@ class Action:
     at_start = False
 
     def __init__(
-        self,
-        conf: cfg.ConfigOpts,
-        nova: Nova,
-        keystone: Keystone,
+        self, conf: cfg.ConfigOpts, nova: Nova, keystone: Keystone
     ) -> None:
         self._conf = conf
         self._nova = nova
@@ -59,10 +56,7 @@ class Action:
         return None
 
     def act(
-        self,
-        lease: Lease,
-        reservation: Reservation,
-        servers: Servers,
+        self, lease: Lease, reservation: Reservation, servers: Servers
     ) -> str | None:
         """Do the action.
 

@@ -35,10 +35,7 @@ class Email(base.Action):
         return None if host else '[email] smtp_host'
 
     def act(
-        self,
-        lease: Lease,
-        reservation: Reservation,
-        servers: base.Servers,
+        self, lease: Lease, reservation: Reservation, servers: base.Servers
     ) -> None:
         """Send the message to the creator's address in Keystone.
 

@@ -22,10 +22,7 @@ class Snapshot(base.Action):
     """The action ``snapshot``."""
 
     def act(
-        self,
-        lease: Lease,
-        reservation: Reservation,
-        servers: base.Servers,
+        self, lease: Lease, reservation: Reservation, servers: base.Servers
     ) -> str | None:
         """Make an image of each bound server, for this end of the lease.
 

@@ -28,10 +28,7 @@ class Webhook(base.Action):
         return None if conf[webhook_conf.GROUP].url else '[webhook] url'
 
     def act(
-        self,
-        lease: Lease,
-        reservation: Reservation,
-        servers: base.Servers,
+        self, lease: Lease, reservation: Reservation, servers: base.Servers
     ) -> None:
         """Send the lease, in the format of notifications.
 

@@ -40,13 +40,8 @@ class Bookings:
     """
 
     def __init__(
-        self,
-        conf: cfg.ConfigOpts,
-        ledger: Ledger,
-        drivers: resources.Drivers,
-        runner: Runner,
-        enforcement: Enforcement,
-        trusts: Trusts,
+        self, conf: cfg.ConfigOpts, ledger: Ledger, drivers: resources.Drivers,
+        runner: Runner, enforcement: Enforcement, trusts: Trusts,
         clock: Callable[[], float],
     ) -> None:
         self.conf = conf
@@ -81,9 +76,7 @@ class Bookings:
             tell(lease)
 
     def once(
-        self,
-        key: Key,
-        book: Callable[[PlacingTx], Lease],
+        self, key: Key, book: Callable[[PlacingTx], Lease],
         admission: Admission,
     ) -> Lease:
         """Commit a booking, unless its request has made a lease before.
@@ -106,12 +99,8 @@ class Bookings:
         return lease
 
     def add(
-        self,
-        tx: PlacingTx,
-        lease: Lease,
-        now: int,
-        admission: Admission | None = None,
-        asked_at: int | None = None,
+        self, tx: PlacingTx, lease: Lease, now: int,
+        admission: Admission | None = None, asked_at: int | None = None,
         lifted: bool = False,
     ) -> Lease:
         """Place a new lease, check the lease and write it.
@@ -132,8 +121,7 @@ class Bookings:
         )
         if admission is None:
             lease = dataclasses.replace(
-                lease,
-                needs_approval=self.enforcement.check_limits(tx, change),
+                lease, needs_approval=self.enforcement.check_limits(tx, change)
             )
             if lease.is_waiting:
                 # Nobody has let the project have this room yet.

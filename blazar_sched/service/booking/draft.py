@@ -64,21 +64,15 @@ class Drafts:
         )
         events = plan(self._conf, id_, window, before_end, now, after_start)
         new = Lease(
-            id=id_,
-            name=values['name'],
-            project_id=values['project_id'],
-            user_id=values['user_id'],
-            start=window.start,
-            end=window.end,
-            status=states.LEASE_PENDING,
-            trust_id=values.get('trust_id'),
+            id=id_, name=values['name'], project_id=values['project_id'],
+            user_id=values['user_id'], start=window.start, end=window.end,
+            status=states.LEASE_PENDING, trust_id=values.get('trust_id'),
             labels=values.get('labels', {}),
             reservations=_checked(
                 self._new_reservation(id_, values['project_id'], asked, now)
                 for asked in values['reservations']
             ),
-            events=events,
-            created_at=now,
+            events=events, created_at=now,
         )
         if before_end == DEFAULT:
             _check_announced(new)
@@ -93,11 +87,8 @@ class Drafts:
         """
         before_end = values['before_end']
         lease = dataclasses.replace(
-            held,
-            name=values['name'],
-            user_id=values['user_id'],
-            status=states.LEASE_PENDING,
-            trust_id=values.get('trust_id'),
+            held, name=values['name'], user_id=values['user_id'],
+            status=states.LEASE_PENDING, trust_id=values.get('trust_id'),
             labels=values.get('labels', {}),
             events=plan(
                 self._conf, held.id, held.window, before_end, now,
@@ -121,8 +112,7 @@ class Drafts:
         :raises InvalidInput: naming the field that is wrong
         """
         renamed = dataclasses.replace(
-            old,
-            name=values.get('name', old.name),
+            old, name=values.get('name', old.name),
             labels=values.get('labels', old.labels),
         )
         if not set(values) - lease_rules.DESCRIBING:
@@ -132,16 +122,11 @@ class Drafts:
             old, values.get('reservations', ()), now
         )
         new = dataclasses.replace(
-            renamed,
-            start=window.start,
-            end=window.end,
+            renamed, start=window.start, end=window.end,
             reservations=reservations,
             events=event.plan(
-                old.id,
-                window,
-                self._changed_before_end(old, values, window),
-                now,
-                old.events,
+                old.id, window, self._changed_before_end(old, values, window),
+                now, old.events,
                 old.vacate
                 if window.start == old.start
                 else _vacate(self._conf, window, now),
@@ -170,8 +155,7 @@ class Drafts:
                             known, projects=(), on_end=DELETE, magnetic=False,
                             labels={},
                         ),
-                        values,
-                        now,
+                        values, now,
                     ),
                     updated_at=known.updated_at,
                 )
@@ -183,10 +167,7 @@ class Drafts:
             return False
 
     def _new_reservation(
-        self,
-        lease_id: str,
-        project_id: str,
-        values: Mapping[str, Any],
+        self, lease_id: str, project_id: str, values: Mapping[str, Any],
         now: int,
     ) -> Reservation:
         parameters = self._sized(values, project_id)
@@ -195,13 +176,10 @@ class Drafts:
         driver = self._drivers[resource_type]
         use = take_use(resource_type, parameters)
         return Reservation(
-            id=str(uuid.uuid4()),
-            lease_id=lease_id,
+            id=str(uuid.uuid4()), lease_id=lease_id,
             status=states.RESERVATION_PENDING,
-            demand=driver.validate(parameters, project_id),
-            product=product,
-            created_at=now,
-            **use,
+            demand=driver.validate(parameters, project_id), product=product,
+            created_at=now, **use,
         )
 
     def _sized(
@@ -226,10 +204,7 @@ class Drafts:
         }
 
     def _changed_before_end(
-        self,
-        old: Lease,
-        values: Mapping[str, Any],
-        window: Window,
+        self, old: Lease, values: Mapping[str, Any], window: Window
     ) -> int | None:
         known = old.before_end
         if 'before_end' in values:
@@ -241,14 +216,10 @@ class Drafts:
             asked = DEFAULT
         else:
             # The same time before the end as before the change.
-            asked = known and max(
-                window.start, known + window.end - old.end
-            )
+            asked = known and max(window.start, known + window.end - old.end)
         return _before_end(self._conf, asked, window)
 
-    def _announced_late(
-        self, old: Lease, new: Lease, now: int
-    ) -> Lease:
+    def _announced_late(self, old: Lease, new: Lease, now: int) -> Lease:
         """Schedule a done before_end_lease again for the added reservations.
 
         The event is due in the middle of the remaining time of the lease, and
@@ -277,10 +248,7 @@ class Drafts:
         )
 
     def _changed_reservations(
-        self,
-        old: Lease,
-        changes: Sequence[Mapping[str, Any]],
-        now: int,
+        self, old: Lease, changes: Sequence[Mapping[str, Any]], now: int
     ) -> tuple[Reservation, ...]:
         by_id = {r.id: r for r in old.reservations}
         for values in changes:
@@ -311,10 +279,7 @@ class Drafts:
         return _checked(by_id.values(), old.reservations)
 
     def _changed_reservation(
-        self,
-        lease: Lease,
-        old: Reservation,
-        values: Mapping[str, Any],
+        self, lease: Lease, old: Reservation, values: Mapping[str, Any],
         now: int,
     ) -> Reservation:
         changes = {
@@ -332,9 +297,7 @@ class Drafts:
         new = dataclasses.replace(
             old,
             demand=self._drivers[old.resource_type].update(
-                old.demand,
-                changes,
-                lease.status == states.LEASE_ACTIVE,
+                old.demand, changes, lease.status == states.LEASE_ACTIVE,
                 lease.project_id,
             ),
             **use,
@@ -349,12 +312,8 @@ class Drafts:
 
 
 def plan(
-    conf: Any,
-    lease_id: str,
-    window: Window,
-    before_end: int | str | None,
-    now: int,
-    after_start: bool = False,
+    conf: Any, lease_id: str, window: Window, before_end: int | str | None,
+    now: int, after_start: bool = False,
 ) -> tuple[Event, ...]:
     """Return the events of a new lease.
 
@@ -365,12 +324,8 @@ def plan(
     :raises InvalidInput: if `before_end` is not inside the window
     """
     return event.plan(
-        lease_id,
-        window,
-        _before_end(conf, before_end, window),
-        now,
-        vacate=_vacate(conf, window, now),
-        after_start=after_start,
+        lease_id, window, _before_end(conf, before_end, window), now,
+        vacate=_vacate(conf, window, now), after_start=after_start,
     )
 
 
@@ -391,8 +346,7 @@ def _before_end(
         return window.end - ahead
     if asked is not None and not window.start <= asked <= window.end:
         raise exception.InvalidInput(
-            'before_end_date must be inside the lease',
-            field='before_end_date',
+            'before_end_date must be inside the lease', field='before_end_date'
         )
     return asked
 
@@ -422,26 +376,20 @@ def _is_undone(lease: Lease) -> bool:
     )
 
 
-def _still_done(
-    reservation: Reservation, old: str, new: str
-) -> Reservation:
+def _still_done(reservation: Reservation, old: str, new: str) -> Reservation:
     """Return a reservation whose done action also counts for a new end.
 
     :param old: the `ending` of the lease for which the action was done
     :param new: the `ending` for which the action is also to count
     """
-    action, done_for = reservation.made.get(
-        BEFORE_END, (None, None)
-    )
+    action, done_for = reservation.made.get(BEFORE_END, (None, None))
     if done_for != old:
         return reservation
     made = {**reservation.made, BEFORE_END: [action, new]}
     return dataclasses.replace(reservation, made=made)
 
 
-def _check_announced(
-    new: Lease, old: Lease | None = None
-) -> None:
+def _check_announced(new: Lease, old: Lease | None = None) -> None:
     """Refuse a requested action for which no time is scheduled."""
     if new.before_end is not None or new.end == FOREVER:
         return
@@ -473,8 +421,7 @@ def _vacate(conf: Any, window: Window, now: int) -> int | None:
 
 
 def _checked(
-    reservations: Iterable[Reservation],
-    old: Collection[Reservation] = (),
+    reservations: Iterable[Reservation], old: Collection[Reservation] = ()
 ) -> tuple[Reservation, ...]:
     """Return the checked reservations of a lease.
 
@@ -503,9 +450,7 @@ def _checked(
     return all_
 
 
-def _check_shared(
-    reservations: Iterable[Reservation],
-) -> None:
+def _check_shared(reservations: Iterable[Reservation]) -> None:
     """Refuse to share a lease with too many projects.
 
     :raises InvalidInput: naming `projects`

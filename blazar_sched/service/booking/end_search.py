@@ -87,12 +87,8 @@ class EndSearch:
     """
 
     def __init__(
-        self,
-        bookings: Bookings,
-        windows: WindowSearch,
-        lease_id: str,
-        project_id: str | None,
-        end: int,
+        self, bookings: Bookings, windows: WindowSearch, lease_id: str,
+        project_id: str | None, end: int,
         change: Callable[[PlacingTx, int], LeaseChange],
     ) -> None:
         self._ledger = bookings.ledger
@@ -143,9 +139,7 @@ class EndSearch:
         refusal = self._refusal(dry_run, later)
         if refusal is None and not self.is_given_up:
             raise Outdated
-        return Extension(
-            old.end, end, refusal, None if refusal else later
-        )
+        return Extension(old.end, end, refusal, None if refusal else later)
 
     def _read(self, source: Reader) -> Lease:
         return source.owned_lease(self._lease_id, self._project_id)

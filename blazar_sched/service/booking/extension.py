@@ -58,13 +58,8 @@ class Extensions:
         }
 
     def update(
-        self,
-        lease_id: str,
-        project_id: str | None,
-        values: Mapping[str, Any],
-        dry_run: bool = False,
-        offering: bool = False,
-        names: bool = False,
+        self, lease_id: str, project_id: str | None, values: Mapping[str, Any],
+        dry_run: bool = False, offering: bool = False, names: bool = False,
     ) -> Lease:
         """Change a lease to end as late as possible, by ``values['end']``.
 
@@ -101,8 +96,7 @@ class Extensions:
         )
 
     def _settle(
-        self,
-        search: EndSearch,
+        self, search: EndSearch,
         do: Callable[[Callable[[PlacingTx], Extension]], T],
     ) -> T:
         """Return ``do(settle)``; `settle` finds the extension in a commit.

@@ -70,9 +70,7 @@ class Key:
             )
 
 
-def new_id(
-    namespace: uuid.UUID, project_id: str, key: str | None
-) -> str:
+def new_id(namespace: uuid.UUID, project_id: str, key: str | None) -> str:
     """Return the id of the object that a request makes.
 
     The key needs no row: the id of the object is made from the key.

@@ -57,9 +57,7 @@ class Leases:
     """
 
     def __init__(
-        self,
-        bookings: Bookings,
-        search: WindowSearch,
+        self, bookings: Bookings, search: WindowSearch,
         wait: Callable[[float], object],
     ) -> None:
         self._bookings = bookings
@@ -70,12 +68,8 @@ class Leases:
         self._shrinker = shrinking.Shrinker(bookings.drivers, bookings.runner)
 
     def create(
-        self,
-        values: Mapping[str, Any],
-        key: str | None = None,
-        offering: bool = False,
-        dry_run: bool = False,
-        names: bool = False,
+        self, values: Mapping[str, Any], key: str | None = None,
+        offering: bool = False, dry_run: bool = False, names: bool = False,
     ) -> Lease:
         """Place and record a new lease.
 
@@ -183,10 +177,7 @@ class Leases:
         return lease
 
     def _at_first_start(
-        self,
-        values: Mapping[str, Any],
-        earliest: Lease,
-        now: int,
+        self, values: Mapping[str, Any], earliest: Lease, now: int,
         book: Callable[[Draft], Lease],
     ) -> Lease:
         """Book a lease at its start, or at the first start that has room.
@@ -210,14 +201,9 @@ class Leases:
         return self._search.book(search, book, earliest.project_id)
 
     def update(
-        self,
-        lease_id: str,
-        project_id: str | None,
-        values: Mapping[str, Any],
-        dry_run: bool = False,
-        offering: bool = False,
-        choose: Choose | None = None,
-        names: bool = False,
+        self, lease_id: str, project_id: str | None, values: Mapping[str, Any],
+        dry_run: bool = False, offering: bool = False,
+        choose: Choose | None = None, names: bool = False,
     ) -> Lease:
         """Change a lease: apply the whole request, or nothing.
 
@@ -262,13 +248,8 @@ class Leases:
             ) from e.__cause__
 
     def _update(
-        self,
-        lease_id: str,
-        project_id: str | None,
-        values: Mapping[str, Any],
-        now: int,
-        dry_run: bool,
-        choose: Choose | None,
+        self, lease_id: str, project_id: str | None, values: Mapping[str, Any],
+        now: int, dry_run: bool, choose: Choose | None,
     ) -> Lease:
         if set(values) - lease_rules.DESCRIBING:
             known = self._ledger.owned_lease(lease_id, project_id)
@@ -282,9 +263,7 @@ class Leases:
             old = tx.owned_lease(lease_id, project_id)
             _check_changeable(old, values)
             chosen = {} if choose is None else choose(tx)
-            new = self._bookings.drafts.changed(
-                old, {**values, **chosen}, now
-            )
+            new = self._bookings.drafts.changed(old, {**values, **chosen}, now)
             if new != old:
                 if left is None and not dry_run and (
                     shrink := self._shrinker.begin(tx, old, new, now)
@@ -293,9 +272,7 @@ class Leases:
                 if left is None:
                     left = self._shrinker.remaining(tx.replica, old, new, now)
                 new = dataclasses.replace(new, updated_at=now)
-                change = self._bookings.writer.change(
-                    tx, old, new, now, left
-                )
+                change = self._bookings.writer.change(tx, old, new, now, left)
                 admission.check(tx, change)
                 new = change.lease
                 if _has_moved_notified_end(old, new):
@@ -312,10 +289,7 @@ class Leases:
         return new
 
     def end_search(
-        self,
-        lease_id: str,
-        project_id: str | None,
-        values: Mapping[str, Any],
+        self, lease_id: str, project_id: str | None, values: Mapping[str, Any],
         end: int,
     ) -> EndSearch:
         """Return the search for the latest end of a lease.
@@ -349,12 +323,8 @@ class Leases:
         )
 
     def _with_end(
-        self,
-        refusal: exception.NotEnoughHostsAvailable,
-        lease_id: str,
-        project_id: str | None,
-        values: Mapping[str, Any],
-        now: int,
+        self, refusal: exception.NotEnoughHostsAvailable, lease_id: str,
+        project_id: str | None, values: Mapping[str, Any], now: int,
         names: bool,
     ) -> exception.NotEnoughHostsAvailable:
         """Return the refusal of a changed lease with the last end with room.
@@ -375,9 +345,7 @@ class Leases:
         ):
             others = {k: v for k, v in values.items() if k != 'duration'}
             try:
-                search = self.end_search(
-                    lease_id, project_id, others, new.end
-                )
+                search = self.end_search(lease_id, project_id, others, new.end)
                 found = search.ahead()
                 if not search.is_given_up:
                     end = found

@@ -26,13 +26,8 @@ class LeaseSearch:
     """
 
     def __init__(
-        self,
-        writer: LeaseWriter,
-        lease: Lease,
-        bounds: window_search.Bounds,
-        now: int,
-        reader: ReplicaReader,
-        left: int = 1,
+        self, writer: LeaseWriter, lease: Lease, bounds: window_search.Bounds,
+        now: int, reader: ReplicaReader, left: int = 1,
     ) -> None:
         self._lease = lease
         self._bounds = bounds
@@ -72,7 +67,7 @@ class LeaseSearch:
             # The window is refused by the bounds only.
             offer = {}
         shorter = self._searching(dataclasses.replace(
-            bounds, first=start, last=start, least=1, most=bounds.least,
+            bounds, first=start, last=start, least=1, most=bounds.least
         )).earliest(1, 1)
         return {
             'reservation': offer.get('reservation'),
@@ -81,9 +76,7 @@ class LeaseSearch:
             'duration': shorter[0].window.duration if shorter else None,
         }
 
-    def _searching(
-        self, bounds: window_search.Bounds
-    ) -> window_search.Search:
+    def _searching(self, bounds: window_search.Bounds) -> window_search.Search:
         return window_search.Search(
             bounds,
             self._attempt,
@@ -149,10 +142,7 @@ class LeaseSearch:
 
 
 def first_window(
-    writer: LeaseWriter,
-    lease: Lease,
-    starts: window_search.Starts,
-    now: int,
+    writer: LeaseWriter, lease: Lease, starts: window_search.Starts, now: int,
     reader: ReplicaReader,
 ) -> Window | None:
     """Return the first window in which a lease finds room, None if none.

@@ -93,12 +93,8 @@ class LeaseWriter:
         return held
 
     def move(
-        self,
-        tx: PlacingTx,
-        old: Lease,
-        held: lease_placing.Allocations,
-        start: int,
-        now: int,
+        self, tx: PlacingTx, old: Lease, held: lease_placing.Allocations,
+        start: int, now: int,
     ) -> LeaseChange:
         """Place a lease that was released anew, and write the lease.
 
@@ -131,11 +127,7 @@ class LeaseWriter:
         return placed
 
     def change(
-        self,
-        tx: PlacingTx,
-        old: Lease,
-        new: Lease,
-        now: int,
+        self, tx: PlacingTx, old: Lease, new: Lease, now: int,
         left: lease_placing.Allocations,
     ) -> LeaseChange:
         """Write a changed lease, and place the lease if needed.
@@ -178,11 +170,7 @@ class LeaseWriter:
         return LeaseChange(new, old, now, placed, held)
 
     def place_changed(
-        self,
-        replica: state.Replica,
-        old: Lease,
-        new: Lease,
-        now: int,
+        self, replica: state.Replica, old: Lease, new: Lease, now: int,
         left: lease_placing.Allocations,
     ) -> tuple[lease_placing.Allocations, list[Instance]]:
         """Return a changed lease's allocations and displaced instances.
@@ -195,19 +183,15 @@ class LeaseWriter:
 
         def attempt() -> lease_placing.Allocations:
             return lease_placing.place(
-                replica,
-                new,
-                new.left(now),
+                replica, new, new.left(now),
                 lease_placing.allocations_of(replica, old),
                 active=old.status == states.LEASE_ACTIVE,
-                settled=_settled(old, new, left),
-                options=self.options,
+                settled=_settled(old, new, left), options=self.options,
                 left=left,
             )
 
         return displacement.place(
-            replica, new, new.left(now), now, self.rules, attempt,
-            self.options,
+            replica, new, new.left(now), now, self.rules, attempt, self.options
         )
 
     @property
@@ -221,10 +205,7 @@ class LeaseWriter:
         return placing_options.rules(self._conf)
 
     def _book(
-        self,
-        tx: PlacingTx,
-        lease: Lease,
-        window: Window,
+        self, tx: PlacingTx, lease: Lease, window: Window,
         settled: Collection[str] = (),
     ) -> None:
         """Have each driver allocate the resources that are not on hosts."""
@@ -235,10 +216,7 @@ class LeaseWriter:
 
 
 def place(
-    replica: state.Replica,
-    lease: Lease,
-    now: int,
-    options: Options,
+    replica: state.Replica, lease: Lease, now: int, options: Options,
     rules: Rules | None,
 ) -> tuple[lease_placing.Allocations, list[Instance]]:
     """Return a new lease's allocations and the displaced instances.
@@ -266,9 +244,7 @@ def end_window(tx: PlacingTx, lease: Lease) -> None:
     tx.release_instances(lease.keeping)
 
 
-def _check_hosts_kept(
-    replica: state.Replica, old: Lease, new: Lease
-) -> None:
+def _check_hosts_kept(replica: state.Replica, old: Lease, new: Lease) -> None:
     """Refuse another requirement that hosts of an active lease do not meet.
 
     :raises NotEnoughHostsAvailable: naming the hosts
@@ -326,9 +302,7 @@ def _settled(
     return {
         r.id
         for r in new.reservations
-        if r.id in asked and r.demand.asks_no_more(
-            asked[r.id], left.get(r.id)
-        )
+        if r.id in asked and r.demand.asks_no_more(asked[r.id], left.get(r.id))
     }
 
 

@@ -60,12 +60,8 @@ class Obstacle:
 
 
 def with_obstacles(
-    bookings: Bookings,
-    refusal: exception.NotEnoughHostsAvailable,
-    lease: Lease,
-    window: Window,
-    now: int,
-    names: bool,
+    bookings: Bookings, refusal: exception.NotEnoughHostsAvailable,
+    lease: Lease, window: Window, now: int, names: bool,
     leaving: Collection[str] = (),
 ) -> exception.NotEnoughHostsAvailable:
     """Return the refusal of a lease with what is in its way.
@@ -85,7 +81,7 @@ def with_obstacles(
     reservation = lease.reservations[offer['reservation']]
 
     def look(
-        replica: state.Replica,
+        replica: state.Replica
     ) -> tuple[Mapping[str, Host], tuple[Instance, ...]]:
         placer = Placer(replica, lease.project_id, window, options)
         return (
@@ -98,9 +94,7 @@ def with_obstacles(
         return refusal
     wide = timeline.widened(window, hosts.values(), options)
     own = [
-        use for use in ledger.uses(
-            wide, MAX_USES, project_id=lease.project_id
-        )
+        use for use in ledger.uses(wide, MAX_USES, project_id=lease.project_id)
         if use.allocation.host in hosts
     ]
     some = [
@@ -115,8 +109,8 @@ def with_obstacles(
     }
     bars = timeline.bars_by_host(
         hosts, uses.values(),
-        (each for each in instances if _is_on(each, hosts)),
-        window, now, options,
+        (each for each in instances if _is_on(each, hosts)), window, now,
+        options,
     )
     found = _merged(
         (

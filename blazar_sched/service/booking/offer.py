@@ -99,9 +99,7 @@ class Offers:
 
         windows, held = self._search.book(
             self._search.windows(values),
-            lambda booking: self._ledger.commit(
-                lambda tx: work(tx, booking)
-            ),
+            lambda booking: self._ledger.commit(lambda tx: work(tx, booking)),
             values['project_id'],
         )
         # The runner waits for the next event, which may be this one.
@@ -125,10 +123,7 @@ class Offers:
         )
 
     def update(
-        self,
-        offer_id: str,
-        project_id: str | None,
-        values: Mapping[str, Any],
+        self, offer_id: str, project_id: str | None, values: Mapping[str, Any]
     ) -> _Shown:
         """Approve a held offer, take the approval back, or hold it longer.
 
@@ -257,9 +252,7 @@ class Offers:
                 field='hold',
             )
 
-    def _result(
-        self, windows: Windows, held: Lease | None = None
-    ) -> _Shown:
+    def _result(self, windows: Windows, held: Lease | None = None) -> _Shown:
         """Return what a request for offers is answered with.
 
         :param held: the lease that holds the first window, if any
@@ -347,9 +340,7 @@ def _held_for(held: Lease, now: int, seconds: int) -> Lease:
     return dataclasses.replace(held, events=(lapse,))
 
 
-def _still_held(
-    source: Reader, values: Mapping[str, Any], now: int
-) -> Lease:
+def _still_held(source: Reader, values: Mapping[str, Any], now: int) -> Lease:
     """Return a held offer of which the window is not over.
 
     :raises OfferLapsed: if the project holds no such offer

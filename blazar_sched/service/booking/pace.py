@@ -26,9 +26,7 @@ class Pace:
     """
 
     def __init__(
-        self,
-        most: int,
-        thread_time: Callable[[], float] = time.thread_time,
+        self, most: int, thread_time: Callable[[], float] = time.thread_time
     ) -> None:
         self._most = most
         self._thread_time = thread_time
@@ -54,9 +52,7 @@ class Pace:
             result = work(tx)
             took = max(self._thread_time() - began, 1e-6)
             fitting = int(self._length * SECONDS / took)
-            self._length = max(
-                1, min(fitting, 2 * self._length, self._most)
-            )
+            self._length = max(1, min(fitting, 2 * self._length, self._most))
             return result
 
         return timed

@@ -29,9 +29,7 @@ def read(conf: Any) -> options.Options:
         ) from e
     pairs = (each.rsplit('=', 1) for each in conf.cleaning_times)
     return options.Options(
-        60 * conf.cleaning_time,
-        default,
-        conf.retry_without_defaults,
+        60 * conf.cleaning_time, default, conf.retry_without_defaults,
         cleaning_times={
             resource_type: 60 * int(minutes)
             for resource_type, minutes in pairs

@@ -69,8 +69,7 @@ class WindowSearch:
     """
 
     def __init__(
-        self,
-        bookings: Bookings,
+        self, bookings: Bookings,
         thread_time: Callable[[], float] = time.thread_time,
     ) -> None:
         self._bookings = bookings
@@ -139,9 +138,7 @@ class WindowSearch:
         """
         check_on_hosts(lease, or_floating_ips=True)
         bounds = _bounds(values, now)
-        allowed = self._bookings.enforcement.first_start(
-            lease.project_id, now
-        )
+        allowed = self._bookings.enforcement.first_start(lease.project_id, now)
         if bounds.first < allowed <= bounds.last:
             bounds = dataclasses.replace(bounds, first=allowed)
         start = bounds.align(bounds.first)
@@ -170,9 +167,7 @@ class WindowSearch:
         return search
 
     def with_start(
-        self,
-        refusal: exception.NotEnoughHostsAvailable,
-        lease: Lease,
+        self, refusal: exception.NotEnoughHostsAvailable, lease: Lease,
         now: int,
     ) -> exception.NotEnoughHostsAvailable:
         """Return the refusal of a new lease with the first start with room.
@@ -196,9 +191,7 @@ class WindowSearch:
         return with_window(refusal, found)
 
     def result(
-        self,
-        search: Query[T],
-        project_id: str | None = None,
+        self, search: Query[T], project_id: str | None = None,
         budget: Budget | None = None,
     ) -> T:
         """Return the result of a search at one revision of the ledger.
@@ -216,11 +209,8 @@ class WindowSearch:
             )[0]
 
     def book(
-        self,
-        search: Query[T],
-        book: Callable[[Booking[T]], R],
-        project_id: str | None = None,
-        budget: Budget | None = None,
+        self, search: Query[T], book: Callable[[Booking[T]], R],
+        project_id: str | None = None, budget: Budget | None = None,
     ) -> R:
         """Book what a search finds, at the revision at which it is found.
 
@@ -240,9 +230,7 @@ class WindowSearch:
                 )
 
             def confirmed(
-                tx: PlacingTx,
-                found: T = found,
-                reader: ReplicaReader = reader,
+                tx: PlacingTx, found: T = found, reader: ReplicaReader = reader
             ) -> T:
                 at_one_revision.confirm(reader, tx)
                 return found
@@ -263,12 +251,8 @@ class WindowSearch:
         return self.budget(SECONDS_IN_COMMIT)
 
     def _windows(
-        self,
-        values: Mapping[str, Any],
-        leases: Sequence[Lease],
-        bounds: window_search.Bounds,
-        now: int,
-        reader: ReplicaReader,
+        self, values: Mapping[str, Any], leases: Sequence[Lease],
+        bounds: window_search.Bounds, now: int, reader: ReplicaReader,
     ) -> 'Windows':
         limit, best = values['limit'], values['best']
         found, until = [], []
@@ -360,9 +344,7 @@ _KEYS: dict[str, Callable[[window_search.Found], int]] = {
 }
 
 
-def _bounds(
-    values: Mapping[str, Any], now: int
-) -> window_search.Bounds:
+def _bounds(values: Mapping[str, Any], now: int) -> window_search.Bounds:
     first = lease_rules.soon(values['start'], now, 'start_date')
     last = values['latest_start']
     if last is None:
@@ -376,8 +358,7 @@ def _bounds(
     most = values.get('max_duration') or least
     if most < least:
         raise exception.InvalidInput(
-            'max_duration must not be less than duration',
-            field='max_duration',
+            'max_duration must not be less than duration', field='max_duration'
         )
     align, latest_end = values.get('align'), values.get('latest_end')
     return window_search.Bounds(

@@ -170,11 +170,8 @@ class AllSeries(loop.Looped):
         self._loop = loop.Loop('series', self.step)
 
     def create(
-        self,
-        values: Mapping[str, Any],
-        key: str | None = None,
-        dry_run: bool = False,
-        names: bool = False,
+        self, values: Mapping[str, Any], key: str | None = None,
+        dry_run: bool = False, names: bool = False,
     ) -> _Shown:
         """Create a series, and book its occurrences up to the horizon.
 
@@ -234,12 +231,8 @@ class AllSeries(loop.Looped):
         )
 
     def _explained(
-        self,
-        refusal: exception.NotEnoughHostsAvailable,
-        series: Series,
-        now: int,
-        names: bool,
-        leaving: Collection[str] = (),
+        self, refusal: exception.NotEnoughHostsAvailable, series: Series,
+        now: int, names: bool, leaving: Collection[str] = (),
     ) -> exception.NotEnoughHostsAvailable:
         """Return the refusal of an occurrence with what is in its way.
 
@@ -271,13 +264,9 @@ class AllSeries(loop.Looped):
         ]
 
     def update(
-        self,
-        series_id: str,
-        project_id: str | None,
-        values: Mapping[str, Any],
-        since: str | None = None,
-        dry_run: bool = False,
-        names: bool = False,
+        self, series_id: str, project_id: str | None,
+        values: Mapping[str, Any], since: str | None = None,
+        dry_run: bool = False, names: bool = False,
     ) -> _Shown:
         """Change a series from an occurrence on.
 
@@ -318,12 +307,7 @@ class AllSeries(loop.Looped):
         raise exception.Unavailable(f'series {series_id} changes all the time')
 
     def _update(
-        self,
-        known: Series,
-        new: Series,
-        at: int,
-        now: int,
-        dry_run: bool,
+        self, known: Series, new: Series, at: int, now: int, dry_run: bool,
         names: bool,
     ) -> _Shown:
         """Change a series, if the series is still the known one.
@@ -337,8 +321,7 @@ class AllSeries(loop.Looped):
         self._check_coming(new, change.due, now)
         try:
             found = self._searched(
-                change.new, change.due.occurrences, now, left_out,
-                change.going,
+                change.new, change.due.occurrences, now, left_out, change.going
             )
             if dry_run:
                 kept = [
@@ -354,9 +337,7 @@ class AllSeries(loop.Looped):
                 ), now,
             )
         except exception.NotEnoughHostsAvailable as e:
-            raise self._explained(
-                e, new, now, names, leaving
-            ) from e.__cause__
+            raise self._explained(e, new, now, names, leaving) from e.__cause__
 
     def _changed(
         self, known: Series, new: Series, at: int, now: int
@@ -397,10 +378,7 @@ class AllSeries(loop.Looped):
         )
 
     def _stays(
-        self,
-        series: Series,
-        lease: Lease,
-        windows: Mapping[str, Window],
+        self, series: Series, lease: Lease, windows: Mapping[str, Window],
         now: int,
     ) -> bool:
         """Tell whether a lease stays when a series is changed."""
@@ -496,7 +474,7 @@ class AllSeries(loop.Looped):
         )
         missing = self._go_on(
             series, self._in_slices(
-                series, due, found, change.going, change.windows,
+                series, due, found, change.going, change.windows
             ), now,
         )[1]
         if due.following < now + self._conf.series_horizon:
@@ -560,9 +538,7 @@ class AllSeries(loop.Looped):
             [coming[name] for name in claimed.missing[-most:]],
             claimed.booked_until,
         )
-        found = self._searched(
-            claimed, due.occurrences, now, _LEFT_OUT_LATER
-        )
+        found = self._searched(claimed, due.occurrences, now, _LEFT_OUT_LATER)
         due = dataclasses.replace(due, occurrences=[
             each for each in due.occurrences if each.name not in found.without
         ])
@@ -570,13 +546,8 @@ class AllSeries(loop.Looped):
             self._go_on(claimed, self._in_slices(claimed, due, found), now)
 
     def _book_all(
-        self,
-        new: Series,
-        due: _Due,
-        found: _Found,
-        now: int,
-        begin: Callable[[PlacingTx], Series],
-        left_out: _Errors,
+        self, new: Series, due: _Due, found: _Found, now: int,
+        begin: Callable[[PlacingTx], Series], left_out: _Errors,
         going: Sequence[Lease] = (),
         windows: Mapping[str, Window] | None = None,
     ) -> Series:
@@ -607,10 +578,7 @@ class AllSeries(loop.Looped):
         return series
 
     def _go_on(
-        self,
-        known: Series,
-        slices: Iterable[_Slice],
-        now: int,
+        self, known: Series, slices: Iterable[_Slice], now: int,
         told: Collection[str] = (),
     ) -> tuple[Series, Sequence[str]]:
         """Do slices, each in a commit, while nobody else changes the series.
@@ -653,10 +621,7 @@ class AllSeries(loop.Looped):
         return known, lost
 
     def _in_slices(
-        self,
-        series: Series,
-        due: _Due,
-        found: _Found,
+        self, series: Series, due: _Due, found: _Found,
         going: Sequence[Lease] = (),
         windows: Mapping[str, Window] | None = None,
     ) -> Iterator[_Slice]:
@@ -693,25 +658,19 @@ class AllSeries(loop.Looped):
                     following, due.over,
                 ),
                 [lease.id for _, _, lease in part if isinstance(lease, Lease)],
-                windows or {},
-                found.without,
+                windows or {}, found.without,
             )
 
     def _check_number(self, source: Reader, new: Series) -> None:
         most = self._conf.max_series
         if len(source.all_series(new.project_id)) >= most:
             raise exception.MaxSeries(
-                f'a project may have at most {most} series',
-                field='rrule',
+                f'a project may have at most {most} series', field='rrule'
             )
 
     def _searched(
-        self,
-        series: Series,
-        occurrences: Iterable[Occurrence],
-        now: int,
-        left_out: _Errors,
-        going: Sequence[Lease] = (),
+        self, series: Series, occurrences: Iterable[Occurrence], now: int,
+        left_out: _Errors, going: Sequence[Lease] = (),
     ) -> _Found:
         """Return which occurrences have room, each beside the one before.
 
@@ -746,12 +705,8 @@ class AllSeries(loop.Looped):
         return found
 
     def _on_trial(
-        self,
-        replica: state.Replica,
-        lease: Lease,
-        now: int,
-        before: Iterable[Placed],
-        going: Iterable[Lease],
+        self, replica: state.Replica, lease: Lease, now: int,
+        before: Iterable[Placed], going: Iterable[Lease],
     ) -> Placed:
         """Place a lease beside others, in the room of those that go."""
         window = lease.window.widened(self._conf.cleaning_time)
@@ -771,11 +726,7 @@ class AllSeries(loop.Looped):
             return (lease, *self._bookings.writer.place(replica, lease, now))
 
     def _book(
-        self,
-        tx: PlacingTx,
-        series: Series,
-        part: _Slice,
-        now: int,
+        self, tx: PlacingTx, series: Series, part: _Slice, now: int,
         left_out: _Errors,
     ) -> tuple[Series, Removed]:
         """Delete and book the leases of a slice; return the series then.
@@ -826,13 +777,8 @@ class AllSeries(loop.Looped):
         return new, removed
 
     def _place(
-        self,
-        source: Reader,
-        series: Series,
-        occurrence: Occurrence,
-        now: int,
-        project: Project,
-        place: Callable[[Lease], Placed],
+        self, source: Reader, series: Series, occurrence: Occurrence, now: int,
+        project: Project, place: Callable[[Lease], Placed],
     ) -> Placed:
         """Return the lease of an occurrence, as placed.
 
@@ -987,11 +933,7 @@ def _is_untouched(lease: Lease) -> bool:
 
 
 def _planned(
-    new: Series,
-    due: _Due,
-    found: _Found,
-    kept: Sequence[Lease],
-    now: int,
+    new: Series, due: _Due, found: _Found, kept: Sequence[Lease], now: int
 ) -> _Shown:
     """Return a series as it would be, with the leases that it would have."""
     names = {each.name for each in due.occurrences}

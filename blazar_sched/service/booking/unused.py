@@ -89,8 +89,8 @@ class Unused(loop.Looped):
             LOG.info('Lease %s is used now', lease.id)
         except exception.BlazarSchedError as e:
             LOG.warning(
-                'Could not give back what lease %s does not use: %s',
-                lease.id, e,
+                'Could not give back what lease %s does not use: %s', lease.id,
+                e,
             )
 
     def _give_back(self, lease: Lease, now: int) -> None:

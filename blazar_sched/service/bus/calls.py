@@ -85,13 +85,8 @@ class Calls(Protocol):
 
     @repeatable('idempotency_key', 'dry_run')
     def create_lease(
-        self,
-        *,
-        values: Values,
-        idempotency_key: str | None = None,
-        offering: bool = False,
-        dry_run: bool = False,
-        names: bool = False,
+        self, *, values: Values, idempotency_key: str | None = None,
+        offering: bool = False, dry_run: bool = False, names: bool = False,
     ) -> Values: ...
 
     @reading
@@ -101,35 +96,21 @@ class Calls(Protocol):
 
     @reading
     def list_leases(
-        self,
-        *,
-        project_id: str | None,
-        name: str | None = None,
-        status: str | None = None,
-        degraded: bool | None = None,
-        at: int | str | None = None,
-        after: int | None = None,
-        before: int | None = None,
-        resource_type: str | None = None,
-        host: str | None = None,
-        whole_host: str | None = None,
+        self, *, project_id: str | None, name: str | None = None,
+        status: str | None = None, degraded: bool | None = None,
+        at: int | str | None = None, after: int | None = None,
+        before: int | None = None, resource_type: str | None = None,
+        host: str | None = None, whole_host: str | None = None,
         labels: list[list[str]] | None = None,
-        sort: list[list[Any]] | None = None,
-        limit: int | None = None,
+        sort: list[list[Any]] | None = None, limit: int | None = None,
         marker: str | None = None,
     ) -> Page: ...
 
     @repeatable('dry_run')
     def update_lease(
-        self,
-        *,
-        lease_id: str,
-        project_id: str | None,
-        values: Values,
-        dry_run: bool = False,
-        offering: bool = False,
-        as_far_as_possible: bool = False,
-        names: bool = False,
+        self, *, lease_id: str, project_id: str | None, values: Values,
+        dry_run: bool = False, offering: bool = False,
+        as_far_as_possible: bool = False, names: bool = False,
     ) -> Values: ...
 
     @repeatable('dry_run')
@@ -144,14 +125,8 @@ class Calls(Protocol):
 
     @reading
     def get_capacity(
-        self,
-        *,
-        project_id: str,
-        start: int | str,
-        end: int | None,
-        parts: int,
-        resource_properties: str,
-        flavor_id: str | None,
+        self, *, project_id: str, start: int | str, end: int | None,
+        parts: int, resource_properties: str, flavor_id: str | None,
     ) -> Values: ...
 
     @reading
@@ -164,18 +139,9 @@ class Calls(Protocol):
 
     @reading
     def get_timeline(
-        self,
-        *,
-        known: list[str],
-        project_id: str,
-        names: bool,
-        group_by: str,
-        start: int | None,
-        end: int | None,
-        resource_properties: str,
-        resource_class: str | None,
-        parts: int | None,
-        limit: int | None,
+        self, *, known: list[str], project_id: str, names: bool, group_by: str,
+        start: int | None, end: int | None, resource_properties: str,
+        resource_class: str | None, parts: int | None, limit: int | None,
         marker: str | None,
     ) -> Values: ...
 
@@ -211,23 +177,14 @@ class Calls(Protocol):
 
     @repeatable('idempotency_key', 'dry_run')
     def create_series(
-        self,
-        *,
-        values: Values,
-        idempotency_key: str | None = None,
-        dry_run: bool = False,
-        names: bool = False,
+        self, *, values: Values, idempotency_key: str | None = None,
+        dry_run: bool = False, names: bool = False,
     ) -> Values: ...
 
     @repeatable('dry_run')
     def update_series(
-        self,
-        *,
-        series_id: str,
-        project_id: str | None,
-        values: Values,
-        since: str | None = None,
-        dry_run: bool = False,
+        self, *, series_id: str, project_id: str | None, values: Values,
+        since: str | None = None, dry_run: bool = False,
         names: bool | None = None,
     ) -> Values: ...
 
@@ -258,11 +215,7 @@ class Calls(Protocol):
 
     @repeatable('dry_run')
     def update_maintenance(
-        self,
-        *,
-        maintenance_id: str,
-        values: Values,
-        force: bool = False,
+        self, *, maintenance_id: str, values: Values, force: bool = False,
         dry_run: bool = False,
     ) -> Values: ...
 
@@ -282,19 +235,12 @@ class Calls(Protocol):
 
     @reading
     def list_allocations(
-        self,
-        *,
-        host_id: str | None = None,
-        lease_id: str | None = None,
-        reservation_id: str | None = None,
-        marker: str | None = None,
+        self, *, host_id: str | None = None, lease_id: str | None = None,
+        reservation_id: str | None = None, marker: str | None = None,
     ) -> Page: ...
 
     def reallocate(
-        self,
-        *,
-        host_id: str,
-        lease_id: str | None = None,
+        self, *, host_id: str, lease_id: str | None = None,
         reservation_id: str | None = None,
     ) -> None: ...
 

@@ -28,10 +28,8 @@ class Fanout(loop.Looped):
         self, bus: oslo_messaging.Transport, ledger: Callable[[], str]
     ) -> None:
         target = oslo_messaging.Target(
-            exchange=rpc.EXCHANGE,
-            topic=wire.NEWS_TOPIC,
-            version=wire.RPC_VERSION,
-            fanout=True,
+            exchange=rpc.EXCHANGE, topic=wire.NEWS_TOPIC,
+            version=wire.RPC_VERSION, fanout=True,
         )
         self._client = oslo_messaging.get_rpc_client(
             bus, target, retry=rpc.RETRIES

@@ -181,9 +181,7 @@ class Notifier(loop.Looped):
         :param source: the hypervisor hostname of the host that is left
         :param target: the hypervisor hostname of the next host
         """
-        self._put(
-            event_type, payloads.relocation(instance, source, target)
-        )
+        self._put(event_type, payloads.relocation(instance, source, target))
 
     def send(self, event_type: str, payload: dict[str, Any]) -> None:
         """Send a notification in this thread, without a line in the log.
@@ -199,9 +197,7 @@ class Notifier(loop.Looped):
         return loop.IDLE
 
     def _send(
-        self,
-        caller: context.RequestContext | None,
-        event_type: str,
+        self, caller: context.RequestContext | None, event_type: str,
         payload: dict[str, Any],
     ) -> None:
         try:
@@ -252,8 +248,7 @@ def maintenance(
 ) -> None:
     """Notify of a lease that a maintenance concerns, as `lease`."""
     _of_lease(
-        tx, event_type, lease,
-        lambda: payloads.maintenance(lease, maintenance),
+        tx, event_type, lease, lambda: payloads.maintenance(lease, maintenance)
     )
 
 

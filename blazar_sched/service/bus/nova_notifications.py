@@ -31,9 +31,7 @@ class Listener(rpc.Background):
     """
 
     def __init__(
-        self,
-        conf: cfg.ConfigOpts,
-        services: Callable[[], object],
+        self, conf: cfg.ConfigOpts, services: Callable[[], object],
         instance: Callable[[str], object],
     ) -> None:
         server = oslo_messaging.get_notification_listener(
@@ -44,9 +42,7 @@ class Listener(rpc.Background):
                 )
                 for topic in conf.manager.notification_topics
             ],
-            [_Endpoint(services, instance)],
-            executor='threading',
-            pool=POOL,
+            [_Endpoint(services, instance)], executor='threading', pool=POOL,
         )
         super().__init__(server)
 
@@ -62,19 +58,13 @@ class _Endpoint:
     )
 
     def __init__(
-        self,
-        services: Callable[[], object],
-        instance: Callable[[str], object],
+        self, services: Callable[[], object], instance: Callable[[str], object]
     ) -> None:
         self._services = services
         self._instance = instance
 
     def info(
-        self,
-        ctxt: Any,
-        publisher_id: str,
-        event_type: str,
-        payload: Any,
+        self, ctxt: Any, publisher_id: str, event_type: str, payload: Any,
         metadata: Any,
     ) -> None:
         if event_type == SERVICE_UPDATE:

@@ -97,9 +97,7 @@ def series(series: Series, occurrences: Sequence[str]) -> dict[str, Any]:
 
 
 def _reservation(reservation: Reservation) -> dict[str, Any]:
-    return _dated(
-        as_blazar(reservation.encode()), 'created_at', 'updated_at'
-    )
+    return _dated(as_blazar(reservation.encode()), 'created_at', 'updated_at')
 
 
 def host(host: Host) -> dict[str, Any]:
@@ -111,9 +109,7 @@ def host(host: Host) -> dict[str, Any]:
     }
 
 
-def relocation(
-    instance: Instance, source: str, target: str
-) -> dict[str, Any]:
+def relocation(instance: Instance, source: str, target: str) -> dict[str, Any]:
     """Return the payload of a notification of a move.
 
     :param instance: the record of the server before the move

@@ -147,19 +147,14 @@ class Client:
     """
 
     def __init__(
-        self,
-        bus: oslo_messaging.Transport,
-        timeout: float | None = None,
+        self, bus: oslo_messaging.Transport, timeout: float | None = None,
         metrics: Metrics | None = None,
     ) -> None:
         target = oslo_messaging.Target(
             exchange=EXCHANGE, topic=TOPIC, version=VERSION
         )
         self._client = oslo_messaging.get_rpc_client(
-            bus,
-            target,
-            timeout=timeout,
-            retry=RETRIES,
+            bus, target, timeout=timeout, retry=RETRIES,
             call_monitor_timeout=HEARTBEAT_TIMEOUT,
         )
         self._bus = bus
@@ -178,9 +173,7 @@ class Client:
         connecting.start()
         connecting.join(START_TIMEOUT)
 
-    def call(
-        self, ctxt: Context, method: str, **kwargs: object
-    ) -> object:
+    def call(self, ctxt: Context, method: str, **kwargs: object) -> object:
         """Call `method` of the manager's endpoint and return the answer.
 
         A manager that is killed has taken the call off the queue, and never
@@ -251,9 +244,7 @@ class Client:
 
     def _connect(self) -> None:
         Background(
-            _server(
-                self._bus, wire.API_TOPIC, [Reporting(self._bus, 'api')]
-            )
+            _server(self._bus, wire.API_TOPIC, [Reporting(self._bus, 'api')])
         ).start()
         hasty = self._client.prepare(timeout=CONNECT_TIMEOUT)
         while self._connecting:
@@ -284,9 +275,7 @@ class Local:
     def __init__(self, endpoint: 'Counted') -> None:
         self._endpoint = endpoint
 
-    def call(
-        self, ctxt: Context, method: str, **kwargs: object
-    ) -> object:
+    def call(self, ctxt: Context, method: str, **kwargs: object) -> object:
         """Call `method` of the manager's endpoint and return the answer.
 
         :raises BlazarSchedError: the error that the manager raised
@@ -317,10 +306,7 @@ class Counted:
     """
 
     def __init__(
-        self,
-        endpoint: calls.Calls,
-        metrics: Metrics,
-        version: str = VERSION,
+        self, endpoint: calls.Calls, metrics: Metrics, version: str = VERSION,
         methods: Collection[str] | None = None,
         overtake: Callable[[sending.Sending], object] = bool,
     ) -> None:
@@ -338,11 +324,7 @@ class Counted:
         return functools.partial(self._call, name, method)
 
     def _call(
-        self,
-        name: str,
-        method: Callable[..., object],
-        ctxt: Context,
-        /,
+        self, name: str, method: Callable[..., object], ctxt: Context, /,
         **kwargs: object,
     ) -> object:
         began = time.monotonic()
@@ -362,9 +344,7 @@ class Counted:
             return answer
         except exception.BlazarSchedError as e:
             outcome = service_metrics.REFUSED
-            self._metrics.of(
-                service_metrics.REFUSALS, name, e.name
-            ).inc()
+            self._metrics.of(service_metrics.REFUSALS, name, e.name).inc()
             LOG.info(
                 'Refused: %s: %s', _shown(name, kwargs), exception.reason(e)
             )
@@ -499,8 +479,7 @@ class Reporting:
 
     def report(self, ctxt: Context, question: str) -> None:
         self._client.cast(
-            {}, wire.ANSWER_METHOD, question=question,
-            worker=process_name(),
+            {}, wire.ANSWER_METHOD, question=question, worker=process_name(),
             body={'part': self._part, 'rpc': VERSION, **wire.versions()},
         )
 

@@ -26,9 +26,7 @@ class _EndPoint:
         self.answers: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
         self._question = question
 
-    def answer(
-        self, ctxt: Any, question: str, worker: str, body: Any
-    ) -> None:
+    def answer(self, ctxt: Any, question: str, worker: str, body: Any) -> None:
         # Answers to other questions reach all processes that ask then.
         if question == self._question:
             self.answers.put((worker, body))
@@ -52,8 +50,7 @@ def query(
             # The queue of this name is left behind, so the name is the same
             # for all queries from a host.
             oslo_messaging.Target(
-                exchange=wire.EXCHANGE,
-                topic=wire.ANSWERS_TOPIC,
+                exchange=wire.EXCHANGE, topic=wire.ANSWERS_TOPIC,
                 server=socket.gethostname(),
             ),
             [end_point],
@@ -70,10 +67,8 @@ def query(
             client = oslo_messaging.get_rpc_client(
                 bus,
                 oslo_messaging.Target(
-                    exchange=wire.EXCHANGE,
-                    topic=topic,
-                    version=wire.RPC_VERSION,
-                    fanout=True,
+                    exchange=wire.EXCHANGE, topic=topic,
+                    version=wire.RPC_VERSION, fanout=True,
                 ),
                 retry=rpc.RETRIES,
             )
@@ -83,9 +78,7 @@ def query(
         server.stop()
 
 
-def _cast(
-    client: oslo_messaging.RPCClient, method: str, **what: Any
-) -> None:
+def _cast(client: oslo_messaging.RPCClient, method: str, **what: Any) -> None:
     try:
         client.cast({}, method, **what)
     except Exception as e:

@@ -10,9 +10,7 @@ from blazar_sched.service.clients.nova import Nova
 LOG = log.getLogger(__name__)
 
 
-def nova(
-    lease: Lease, keystone: Keystone, admin: Nova
-) -> Nova:
+def nova(lease: Lease, keystone: Keystone, admin: Nova) -> Nova:
     """Return a Nova client as the lease's creator, if the trust is valid.
 
     :param admin: the Nova client returned if the trust is not valid

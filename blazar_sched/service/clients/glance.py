@@ -48,6 +48,6 @@ class Glance:
                 self._images.update_image(image, owner_id=project_id)
             for refusal in refusals:
                 LOG.warning(
-                    'Image %s cannot be given to project %s: %s',
-                    image_id, project_id, refusal.text[:200],
+                    'Image %s cannot be given to project %s: %s', image_id,
+                    project_id, refusal.text[:200],
                 )

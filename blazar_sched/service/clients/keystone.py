@@ -92,8 +92,7 @@ class Keystone:
     """
 
     def __init__(
-        self,
-        api: adapter.Adapter | None,
+        self, api: adapter.Adapter | None,
         impersonate: Impersonate | None = None,
         monotonic: Callable[[], float] = time.monotonic,
         trust_roles: Collection[str] = (),
@@ -149,8 +148,8 @@ class Keystone:
         if refusal.status_code == _UNAUTHORIZED:
             raise exception.Unauthorized('the token is no longer valid')
         LOG.info(
-            'User %s cannot lend their roles in project %s: %s',
-            user_id, project_id, refusal.text[:200],
+            'User %s cannot lend their roles in project %s: %s', user_id,
+            project_id, refusal.text[:200],
         )
         return None
 
@@ -418,10 +417,8 @@ class Keystone:
     def _as(self, auth: plugin.BaseAuthPlugin | None) -> adapter.Adapter:
         """Return the identity API with `auth`, else as the service's user."""
         return adapter.Adapter(
-            self._own.session,
-            auth=auth or self._own.auth,
-            service_type='identity',
-            endpoint_override=self._url,
+            self._own.session, auth=auth or self._own.auth,
+            service_type='identity', endpoint_override=self._url,
         )
 
 

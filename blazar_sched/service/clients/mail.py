@@ -34,10 +34,7 @@ def line(text: str) -> str:
 
 
 def send(
-    conf: cfg.ConfigOpts,
-    to: Address,
-    subject: str,
-    lines: Iterable[str],
+    conf: cfg.ConfigOpts, to: Address, subject: str, lines: Iterable[str],
     key: str,
 ) -> None:
     """Send a message.

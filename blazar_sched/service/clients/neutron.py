@@ -65,9 +65,7 @@ class Neutron:
             return []
         return [
             Subnet(
-                id=found.id,
-                network_id=found.network_id,
-                cidr=found.cidr,
+                id=found.id, network_id=found.network_id, cidr=found.cidr,
                 gateway=found.gateway_ip,
                 pools=tuple(
                     (pool['start'], pool['end'])
@@ -166,8 +164,7 @@ class Neutron:
 
 def _floating_ip(found: Mapping[str, Any]) -> FloatingIP:
     return FloatingIP(
-        id=found['id'],
-        address=found['floating_ip_address'],
+        id=found['id'], address=found['floating_ip_address'],
         project_id=found['project_id'],
         description=found.get('description') or '',
         tags=tuple(found.get('tags', ())),

@@ -90,9 +90,7 @@ class Placement:
 
     @functools.cached_property
     def _placement(self) -> 'Proxy':
-        placement: Proxy = rest.connect(
-            self._api, 'placement', MICROVERSION
-        )
+        placement: Proxy = rest.connect(self._api, 'placement', MICROVERSION)
         return placement
 
     def inventories(self, provider: str) -> dict[str, Inventory]:
@@ -126,10 +124,8 @@ class Placement:
             shown = self._inventories(provider)['inventories']
             return {
                 name: Units(
-                    _inventory(held).capacity,
-                    held['min_unit'],
-                    inventory.countable(held['max_unit']),
-                    held['step_size'],
+                    _inventory(held).capacity, held['min_unit'],
+                    inventory.countable(held['max_unit']), held['step_size'],
                 )
                 for name, held in shown.items()
             }
@@ -267,10 +263,7 @@ class Placement:
         )
 
     def release_inventory(
-        self,
-        hostname: str,
-        name: str,
-        only: Collection[str] | None = None,
+        self, hostname: str, name: str, only: Collection[str] | None = None
     ) -> None:
         """Remove a resource class of a host's child from its consumers.
 
@@ -310,9 +303,7 @@ class Placement:
         if resources['resources'].pop(name, 0):
             if not resources['resources']:
                 del allocations[child]
-            self._placement.put(
-                url, json={**body, 'allocations': allocations}
-            )
+            self._placement.put(url, json={**body, 'allocations': allocations})
 
     def _find_child(self, hostname: str) -> str | None:
         found = self._resource_providers(name=_child(hostname))
@@ -379,9 +370,8 @@ class Placement:
             known = _UNKNOWN_CLASS not in refusal.text
             if refusal.status_code == 400 and known:
                 raise exception.Unavailable(
-                    'Placement refused inventories',
-                    detail=refusal.text[:200], service='placement',
-                    refused=True,
+                    'Placement refused inventories', detail=refusal.text[:200],
+                    service='placement', refused=True,
                 )
         raise exception.Unavailable(
             f'the inventories of resource provider {provider} changed in '
@@ -402,10 +392,8 @@ class Placement:
 
 def _inventory(held: _Inventory) -> Inventory:
     found = Inventory(
-        total=held['total'],
-        reserved=held['reserved'],
-        allocation_ratio=held['allocation_ratio'],
-        min_unit=held['min_unit'],
+        total=held['total'], reserved=held['reserved'],
+        allocation_ratio=held['allocation_ratio'], min_unit=held['min_unit'],
         step_size=held['step_size'],
     )
     most = inventory.countable(held['max_unit'])

@@ -52,12 +52,8 @@ class Answer:
 
 
 def post(
-    url: str,
-    headers: dict[str, str],
-    body: str,
-    timeout: float,
-    allowed: Callable[[Address], bool] | None = None,
-    most: int = 0,
+    url: str, headers: dict[str, str], body: str, timeout: float,
+    allowed: Callable[[Address], bool] | None = None, most: int = 0,
 ) -> Answer:
     """Post a body; return the response.
 
@@ -101,9 +97,7 @@ def post(
 
 @contextlib.contextmanager
 def connected(
-    host: str,
-    port: int,
-    until: float,
+    host: str, port: int, until: float,
     allowed: Callable[[Address], bool] | None = None,
 ) -> Iterator[socket.socket]:
     """Connect to a host until a monotonic time, when the connection ends.

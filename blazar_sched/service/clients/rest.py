@@ -211,29 +211,21 @@ def reaching(service: str) -> Iterator[None]:
         ) from e
 
 
-def load_adapter(
-    conf: cfg.ConfigOpts, group: str
-) -> adapter.Adapter | None:
+def load_adapter(conf: cfg.ConfigOpts, group: str) -> adapter.Adapter | None:
     """Return the adapter that `group` describes, None without a cloud."""
     if not conf[group].auth_type:
         return None
     auth = loading.load_auth_from_conf_options(conf, group)
     options = conf[group]
     session = _SessionLoader().load_from_conf_options(
-        conf,
-        group,
-        auth=auth,
-        timeout=options.timeout or TIMEOUT,
+        conf, group, auth=auth, timeout=options.timeout or TIMEOUT,
         connect_retries=options.connect_retries or 0,
     )
-    return loading.load_adapter_from_conf_options(
-        conf, group, session=session
-    )
+    return loading.load_adapter_from_conf_options(conf, group, session=session)
 
 
 def beside(
-    api: adapter.Adapter | None,
-    service_type: str,
+    api: adapter.Adapter | None, service_type: str,
     auth: plugin.BaseAuthPlugin | None = None,
 ) -> adapter.Adapter | None:
     """Return an adapter for another service of the same region.
@@ -241,11 +233,8 @@ def beside(
     :param auth: the user's credentials; None for the user of `api`
     """
     return api and adapter.Adapter(
-        api.session,
-        auth=auth or api.auth,
-        service_type=service_type,
-        interface=api.interface,
-        region_name=api.region_name,
+        api.session, auth=auth or api.auth, service_type=service_type,
+        interface=api.interface, region_name=api.region_name,
     )
 
 
@@ -303,10 +292,7 @@ def connect(
 
 
 def pages(
-    api: adapter.Adapter,
-    url: str,
-    key: str,
-    microversion: str | None = None,
+    api: adapter.Adapter, url: str, key: str, microversion: str | None = None,
     **query: str,
 ) -> Iterator[Any]:
     """Yield the objects of a list, page by page, as the service shows them.

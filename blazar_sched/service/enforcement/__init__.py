@@ -62,9 +62,7 @@ _NOT_TOLD = 'Could not call %s for lease %s'
 class _NeedsExternalCheck(Exception):
     """The rollback of a commit, with what the filters have to approve."""
 
-    def __init__(
-        self, request: LeaseChange, held: base.Resources
-    ) -> None:
+    def __init__(self, request: LeaseChange, held: base.Resources) -> None:
         super().__init__()
         self.request = request
         self.held = held
@@ -81,9 +79,7 @@ class _Filters:
     strict: list[base.Filter]
     approval: list[base.Filter]
 
-    def check(
-        self, change: LeaseChange, project: base.Project
-    ) -> str | None:
+    def check(self, change: LeaseChange, project: base.Project) -> str | None:
         """Refuse a lease, or return the refusals that are lifted, if any.
 
         :raises BlazarSchedError: the refusal of a filter
@@ -119,9 +115,7 @@ class Enforcement:
     """
 
     def __init__(
-        self,
-        conf: cfg.ConfigOpts,
-        ledger: Ledger,
+        self, conf: cfg.ConfigOpts, ledger: Ledger,
         pool: futures.Executor | None = None,
         read_limits: Callable[[], keystone.Limits] = dict,
         clock: Callable[[], float] = time.time,
@@ -161,9 +155,7 @@ class Enforcement:
         )
 
     def project(
-        self,
-        source: reader.Reader,
-        project_id: str,
+        self, source: reader.Reader, project_id: str,
         leaving: Collection[str] = (),
     ) -> base.Project:
         """Return what a project has, with its limits.
@@ -178,9 +170,8 @@ class Enforcement:
                 'the limits of projects were not read from Keystone yet'
             )
         return base.Project(
-            source, project_id,
-            limits.get(project_id) or limits.get(None, {}), int(self._clock()),
-            leaving, self._reserved,
+            source, project_id, limits.get(project_id) or limits.get(None, {}),
+            int(self._clock()), leaving, self._reserved,
         )
 
     def sync(self) -> None:
@@ -191,9 +182,7 @@ class Enforcement:
         self._unified = self._read_limits()
 
     def check_limits(
-        self,
-        source: reader.Reader,
-        change: LeaseChange,
+        self, source: reader.Reader, change: LeaseChange,
         project: base.Project | None = None,
     ) -> str | None:
         """Refuse a lease by the checks that are made in the commit alone.
@@ -291,10 +280,7 @@ class Admission:
     """
 
     def __init__(
-        self,
-        filters: _Filters,
-        ledger: Ledger,
-        is_dry_run: bool,
+        self, filters: _Filters, ledger: Ledger, is_dry_run: bool,
         tell: Callable[[Lease, functools.partial[None]], None],
         project: Callable[[reader.Reader, str], base.Project],
     ) -> None:
@@ -397,9 +383,7 @@ def load(conf: cfg.ConfigOpts) -> _Filters:
     options = conf[enforcement_conf.GROUP]
     found: stevedore.NamedExtensionManager[Any]
     found = stevedore.NamedExtensionManager(
-        NAMESPACE,
-        options.enabled_filters,
-        name_order=True,
+        NAMESPACE, options.enabled_filters, name_order=True,
         on_load_failure_callback=entry_points.refuse,
         on_missing_entrypoints_callback=_refuse_missing,
     )

@@ -118,13 +118,9 @@ class Project:
     """
 
     def __init__(
-        self,
-        source: reader.Reader,
-        project_id: str,
-        limits: Mapping[str, int] | None = None,
-        now: int = 0,
-        leaving: Collection[str] = (),
-        reserved: Reserved | None = None,
+        self, source: reader.Reader, project_id: str,
+        limits: Mapping[str, int] | None = None, now: int = 0,
+        leaving: Collection[str] = (), reserved: Reserved | None = None,
     ) -> None:
         self._source = source
         self._now = now
@@ -157,9 +153,7 @@ class Project:
             if lease is None or each.id != lease.id
         ]
 
-    def sums(
-        self, counted: Counted, but: Lease | None = None
-    ) -> Counter[str]:
+    def sums(self, counted: Counted, but: Lease | None = None) -> Counter[str]:
         """Return sums over the leases of the project, but one if given.
 
         Each lease is counted once, however often the sums are asked for: a
@@ -176,9 +170,7 @@ class Project:
             found.subtract(counted(self, own))
         return found
 
-    def booked(
-        self, product: str, lease: Lease
-    ) -> list[tuple[Window, int]]:
+    def booked(self, product: str, lease: Lease) -> list[tuple[Window, int]]:
         """Return the units of a product in the window of a lease.
 
         The units of the other leases of all projects are returned.
@@ -414,12 +406,8 @@ def endless(lease: Lease, what: str) -> str:
 
 
 def limit(
-    refusal: type[exception.LimitExceeded],
-    most: int,
-    value: int | Fraction,
-    what: str,
-    field: str,
-    beside: int | Fraction = 0,
+    refusal: type[exception.LimitExceeded], most: int, value: int | Fraction,
+    what: str, field: str, beside: int | Fraction = 0,
 ) -> None:
     """Refuse a value beyond the limit.
 

@@ -18,9 +18,7 @@ class MaxLeasesFilter(base.Filter):
 
     def limits(self, project: base.Project) -> list[base.Limit]:
         used = project.sums(_count)[_LEASES]
-        return [self._limit(
-            project, 'max_leases_per_project', _LEASES, used
-        )]
+        return [self._limit(project, 'max_leases_per_project', _LEASES, used)]
 
     def check(self, request: base.LeaseChange, project: base.Project) -> None:
         """Refuse a lease that exceeds the limit.
@@ -36,11 +34,9 @@ class MaxLeasesFilter(base.Filter):
         ):
             return
         base.limit(
-            exception.MaxLeases,
-            most,
+            exception.MaxLeases, most,
             1 + project.sums(_count, request.lease)[_LEASES],
-            'a project may have {most} leases at most',
-            'project_id',
+            'a project may have {most} leases at most', 'project_id',
         )
 
 

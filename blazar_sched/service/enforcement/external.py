@@ -70,9 +70,7 @@ class ExternalServiceFilter(base.Filter):
             )
 
     def check_external(
-        self,
-        request: base.LeaseChange,
-        held: base.Resources,
+        self, request: base.LeaseChange, held: base.Resources,
         current: base.Resources,
     ) -> None:
         """Ask whether a lease may be created, or updated.
@@ -84,9 +82,7 @@ class ExternalServiceFilter(base.Filter):
         self._post(question, request.lease, held, _also(request, current))
 
     def on_commit(
-        self,
-        request: base.LeaseChange,
-        held: base.Resources,
+        self, request: base.LeaseChange, held: base.Resources,
         current: base.Resources,
     ) -> None:
         if not self._conf.external_service_commits:
@@ -98,11 +94,7 @@ class ExternalServiceFilter(base.Filter):
         self._tell(ON_END, lease, held, {})
 
     def _tell(
-        self,
-        question: str,
-        lease: Lease,
-        held: base.Resources,
-        also: Document,
+        self, question: str, lease: Lease, held: base.Resources, also: Document
     ) -> None:
         """Notify the service; on failure, retry once."""
         for _ in range(TRIES):
@@ -113,11 +105,7 @@ class ExternalServiceFilter(base.Filter):
         raise failed
 
     def _post(
-        self,
-        question: str,
-        lease: Lease,
-        held: base.Resources,
-        also: Document,
+        self, question: str, lease: Lease, held: base.Resources, also: Document
     ) -> None:
         body = json.dumps({
             'context': self._context(lease),
@@ -130,8 +118,8 @@ class ExternalServiceFilter(base.Filter):
         }
         try:
             answer = receiver.post(
-                f'{self._base.rstrip("/")}/{question}', headers, body,
-                TIMEOUT, most=MAX_ANSWER,
+                f'{self._base.rstrip("/")}/{question}', headers, body, TIMEOUT,
+                most=MAX_ANSWER,
             )
         except exception.Unavailable as e:
             raise exception.Unavailable(
@@ -165,8 +153,8 @@ def _reason(answer: receiver.Answer) -> str:
     except (ValueError, LookupError, TypeError):
         pass
     LOG.warning(
-        'The external service answered %d: %s',
-        answer.status, answer.body[:200].decode(errors='replace'),
+        'The external service answered %d: %s', answer.status,
+        answer.body[:200].decode(errors='replace'),
     )
     return DENIED
 
@@ -203,9 +191,7 @@ def _whole_hosts(lease: Lease, held: base.Resources) -> list[Host]:
     ]
 
 
-def _reservation(
-    reservation: Reservation, held: base.Resources
-) -> Document:
+def _reservation(reservation: Reservation, held: base.Resources) -> Document:
     return {
         'id': reservation.id,
         'lease_id': reservation.lease_id,

@@ -50,14 +50,11 @@ class MaxHorizonFilter(base.Filter):
             )
         base.limit(
             exception.MaxStartHorizon,
-            self._most(project, 'max_start_horizon'),
-            lease.start - now,
-            'a lease may start at most {most} seconds from now',
-            'start_date',
+            self._most(project, 'max_start_horizon'), lease.start - now,
+            'a lease may start at most {most} seconds from now', 'start_date',
         )
         base.limit(
-            exception.MaxEndHorizon,
-            self._most(project, 'max_end_horizon'),
+            exception.MaxEndHorizon, self._most(project, 'max_end_horizon'),
             lease.end - now,
             base.endless(
                 lease, 'a lease may end at most {most} seconds from now'

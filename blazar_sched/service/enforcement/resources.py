@@ -108,9 +108,7 @@ class MaxResourcesFilter(base.Filter):
                 found[each.removeprefix(prefix)] = most
         return found
 
-    def check(
-        self, request: base.LeaseChange, project: base.Project
-    ) -> None:
+    def check(self, request: base.LeaseChange, project: base.Project) -> None:
         """Refuse a lease that asks for too much.
 
         :raises MaxResources: if the lease asks for too much of a class
@@ -128,11 +126,10 @@ class MaxResourcesFilter(base.Filter):
             return
         nothing = _Size()
         self._check(
-            nothing.plus(lease, new),
-            nothing,
+            nothing.plus(lease, new), nothing,
             self._resources(project, 'max_resources_per_lease'),
-            self._most(project, 'max_weight_per_lease'),
-            base.NO_LIMIT, 'a lease',
+            self._most(project, 'max_weight_per_lease'), base.NO_LIMIT,
+            'a lease',
         )
         self._check_percent(request, project, new)
         limits = (
@@ -144,9 +141,7 @@ class MaxResourcesFilter(base.Filter):
             return
         used = self._used(project, lease)
         self._check(
-            used.plus(lease, new),
-            used,
-            *limits, 'the leases of a project',
+            used.plus(lease, new), used, *limits, 'the leases of a project'
         )
 
     def _check_percent(
@@ -173,13 +168,11 @@ class MaxResourcesFilter(base.Filter):
                 exception.MaxResources, _share(percent, *held),
                 new[name] + beside[name],
                 f'the leases of a project may reserve at most {{most}} of '
-                f'{name} at a time, {percent} % of all hosts', _FIELD,
-                beside[name],
+                f'{name} at a time, {percent} % of all hosts',
+                _FIELD, beside[name],
             )
 
-    def _used(
-        self, project: base.Project, but: Lease | None = None
-    ) -> _Size:
+    def _used(self, project: base.Project, but: Lease | None = None) -> _Size:
         """Return the size of the leases of a project, but one if given.
 
         What follows the last measurement counts as booked.
@@ -198,13 +191,8 @@ class MaxResourcesFilter(base.Filter):
         return project.past_seconds(self._conf.max_weight_hours_days)
 
     def _check(
-        self,
-        new: _Size,
-        beside: _Size,
-        resources: Mapping[str, int],
-        weight: int,
-        weight_hours: int,
-        whose: str,
+        self, new: _Size, beside: _Size, resources: Mapping[str, int],
+        weight: int, weight_hours: int, whose: str,
     ) -> None:
         """Refuse a size beyond the limits.
 
@@ -213,14 +201,12 @@ class MaxResourcesFilter(base.Filter):
         """
         for name, most in resources.items():
             base.limit(
-                exception.MaxResources, most,
-                new.amounts[name],
+                exception.MaxResources, most, new.amounts[name],
                 f'{whose} may reserve at most {{most}} of {name}', _FIELD,
                 beside.amounts[name],
             )
         base.limit(
-            exception.MaxWeight, weight,
-            self._weight(new.amounts),
+            exception.MaxWeight, weight, self._weight(new.amounts),
             f'{whose} may have a weight of at most {{most}}', _FIELD,
             self._weight(beside.amounts),
         )

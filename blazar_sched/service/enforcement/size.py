@@ -75,41 +75,30 @@ class MaxSizeFilter(base.Filter):
         self, request: base.LeaseChange, project: base.Project
     ) -> None:
         base.limit(
-            exception.MaxHosts,
-            self._most(project, 'max_hosts_per_lease'),
-            _hosts(request.lease),
-            'a lease may have at most {most} hosts',
+            exception.MaxHosts, self._most(project, 'max_hosts_per_lease'),
+            _hosts(request.lease), 'a lease may have at most {most} hosts',
             _FIELD,
         )
         base.limit(
             exception.MaxInstances,
             self._most(project, 'max_instances_per_lease'),
             _instances(request.lease),
-            'a lease may have at most {most} instances',
-            _FIELD,
+            'a lease may have at most {most} instances', _FIELD,
         )
 
     def _check_project(
-        self,
-        request: base.LeaseChange,
-        others: Mapping[str, int],
-        most_hosts: int,
-        most_instances: int,
+        self, request: base.LeaseChange, others: Mapping[str, int],
+        most_hosts: int, most_instances: int,
     ) -> None:
         hosts, instances = others[_HOSTS], others[_INSTANCES]
         base.limit(
-            exception.MaxHosts,
-            most_hosts,
-            hosts + _hosts(request.lease),
-            'the leases of a project may have at most {most} hosts',
-            _FIELD,
+            exception.MaxHosts, most_hosts, hosts + _hosts(request.lease),
+            'the leases of a project may have at most {most} hosts', _FIELD,
             hosts,
         )
         base.limit(
-            exception.MaxInstances,
-            most_instances,
+            exception.MaxInstances, most_instances,
             instances + _instances(request.lease),
             'the leases of a project may have at most {most} instances',
-            _FIELD,
-            instances,
+            _FIELD, instances,
         )

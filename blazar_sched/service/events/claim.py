@@ -59,11 +59,8 @@ class Claims:
     """
 
     def __init__(
-        self,
-        ledger: Ledger,
-        clock: Callable[[], float],
-        monotonic: Callable[[], float],
-        seconds: int,
+        self, ledger: Ledger, clock: Callable[[], float],
+        monotonic: Callable[[], float], seconds: int,
     ) -> None:
         # Seconds from one renewal to the next.
         self.interval = seconds / 3

@@ -29,11 +29,8 @@ class Clock:
     """
 
     def __init__(
-        self,
-        own: Callable[[], float],
-        monotonic: Callable[[], float],
-        tolerance: Callable[[], float],
-        metrics: Metrics,
+        self, own: Callable[[], float], monotonic: Callable[[], float],
+        tolerance: Callable[[], float], metrics: Metrics,
     ) -> None:
         self._own = own
         self._monotonic = monotonic

@@ -99,16 +99,10 @@ class Runner:
     """
 
     def __init__(
-        self,
-        conf: cfg.ConfigOpts,
-        ledger: Ledger,
-        drivers: resources.Drivers,
-        transitions: transition.Transitions,
-        clock: Clock,
-        monotonic: Callable[[], float],
-        after: Callable[[], object],
-        pool: futures.Executor | None = None,
-        metrics: Metrics | None = None,
+        self, conf: cfg.ConfigOpts, ledger: Ledger, drivers: resources.Drivers,
+        transitions: transition.Transitions, clock: Clock,
+        monotonic: Callable[[], float], after: Callable[[], object],
+        pool: futures.Executor | None = None, metrics: Metrics | None = None,
     ) -> None:
         self.stopping = False
         self._conf = conf.manager
@@ -194,9 +188,7 @@ class Runner:
         self._claims.renew()
         return self._claims.interval
 
-    def run(
-        self, event: Event, seen: Claim | None = None
-    ) -> bool:
+    def run(self, event: Event, seen: Claim | None = None) -> bool:
         """Try an event in this thread; tell whether the event is over.
 
         An event that was given up is also over.
@@ -211,9 +203,7 @@ class Runner:
         :param lease: the lease as recorded in the ledger, with no event in
             progress
         """
-        start = next(
-            e for e in lease.events if e.event_type == START_LEASE
-        )
+        start = next(e for e in lease.events if e.event_type == START_LEASE)
         mine = self._claims.new(start.id)
         events = start_again(lease.events)
         tx.put_lease(dataclasses.replace(lease, events=events))
@@ -323,11 +313,7 @@ class Runner:
             return self._work(event, lease, mine, now)
 
     def _claim(
-        self,
-        tx: Tx,
-        event: Event,
-        mine: claim.HeldClaim,
-        seen: Claim | None,
+        self, tx: Tx, event: Event, mine: claim.HeldClaim, seen: Claim | None,
         now: int,
     ) -> Lease:
         """Claim an event that is due and that no other event must precede."""
@@ -344,11 +330,7 @@ class Runner:
         return transition.begin(tx, event, lease, now)
 
     def _work(
-        self,
-        event: Event,
-        lease: Lease,
-        mine: claim.HeldClaim,
-        now: int,
+        self, event: Event, lease: Lease, mine: claim.HeldClaim, now: int
     ) -> bool:
         """Execute a claimed event; tell whether the event is over."""
         known = self._attempts.known(event)
@@ -386,8 +368,7 @@ class Runner:
             if tried.is_news(exception.reason(e)):
                 LOG.warning(
                     'Could not complete %s: %s', _name(event),
-                    exception.reason(e),
-                    exc_info=not isinstance(e, _EXPECTED),
+                    exception.reason(e), exc_info=not isinstance(e, _EXPECTED),
                 )
             return self._try_again(
                 event, lease, mine, tried,
@@ -395,8 +376,8 @@ class Runner:
             )
         faults.point(f'{event.event_type}:finished')
         LOG.info(
-            'Manager %s has done %s in %.1f s, on hosts: %s',
-            mine.claim.owner, _name(event), self._monotonic() - tried.since,
+            'Manager %s has done %s in %.1f s, on hosts: %s', mine.claim.owner,
+            _name(event), self._monotonic() - tried.since,
             ', '.join(sorted({
                 host.hypervisor_hostname
                 for _, part in parts for host in part.held
@@ -413,9 +394,7 @@ class Runner:
         self._claims.check(mine)
 
     def _steps(
-        self,
-        event: Event,
-        parts: Iterable[tuple[base.Resource, base.Part]],
+        self, event: Event, parts: Iterable[tuple[base.Resource, base.Part]],
         mine: claim.HeldClaim,
     ) -> Iterator[tuple[base.Resource, base.Part]]:
         """Yield the parts of a lease while another step may be begun."""
@@ -425,10 +404,7 @@ class Runner:
             faults.point(f'{event.event_type}:stepped')
 
     def _finish(
-        self,
-        event: Event,
-        mine: claim.HeldClaim,
-        status: str,
+        self, event: Event, mine: claim.HeldClaim, status: str,
         write: transition.Write = lambda tx: None,
     ) -> None:
         """Write the status and the outcome of an event.
@@ -453,12 +429,8 @@ class Runner:
         ).inc()
 
     def _wait_longer(
-        self,
-        event: Event,
-        lease: Lease,
-        mine: claim.HeldClaim,
-        tried: Attempted,
-        reasons: transition.Reasons,
+        self, event: Event, lease: Lease, mine: claim.HeldClaim,
+        tried: Attempted, reasons: transition.Reasons,
     ) -> bool:
         """Put off an event that other services have not finished yet.
 
@@ -481,12 +453,8 @@ class Runner:
         return False
 
     def _await_service(
-        self,
-        event: Event,
-        lease: Lease,
-        mine: claim.HeldClaim,
-        tried: Attempted,
-        error: exception.Unavailable,
+        self, event: Event, lease: Lease, mine: claim.HeldClaim,
+        tried: Attempted, error: exception.Unavailable,
     ) -> bool:
         """Put off an event for whose service it is not the time.
 
@@ -504,17 +472,11 @@ class Runner:
     def _tell_late(self, event: Event, now: int) -> None:
         """Notify the owner of a lease once that an event is late."""
         if transition.is_late(self._ledger, event, now):
-            self._ledger.write(
-                lambda tx: transition.tell_late(tx, event, now)
-            )
+            self._ledger.write(lambda tx: transition.tell_late(tx, event, now))
 
     def _try_again(
-        self,
-        event: Event,
-        lease: Lease,
-        mine: claim.HeldClaim,
-        tried: Attempted,
-        failed: transition.Failed | None = None,
+        self, event: Event, lease: Lease, mine: claim.HeldClaim,
+        tried: Attempted, failed: transition.Failed | None = None,
     ) -> bool:
         """Put off an event that failed, unless the event has failed too long.
         """
@@ -525,8 +487,7 @@ class Runner:
             _is_given_up(event)
             or (failed is not None and failed.final)
             or not tried.pause_longer(
-                self._monotonic(),
-                longest,
+                self._monotonic(), longest,
                 in_all if transition.is_needed(event) else math.inf,
             )
         ):
@@ -536,10 +497,7 @@ class Runner:
         return False
 
     def _give_up(
-        self,
-        event: Event,
-        lease: Lease,
-        mine: claim.HeldClaim,
+        self, event: Event, lease: Lease, mine: claim.HeldClaim,
         reasons: transition.Reasons,
     ) -> bool:
         """Put an event in ERROR, and its lease if the state machine allows."""
@@ -550,9 +508,7 @@ class Runner:
             return False
         LOG.error('Gave up %s', _name(event))
         self._finish(
-            event,
-            mine,
-            states.EVENT_ERROR,
+            event, mine, states.EVENT_ERROR,
             functools.partial(
                 transition.conclude,
                 write=lambda tx: transition.fail(
@@ -567,9 +523,7 @@ class Runner:
     def _remember(self, event: Event) -> Attempted:
         return self._attempts.remember(event, self._monotonic())
 
-    def _parts(
-        self, lease: Lease
-    ) -> list[tuple[base.Resource, base.Part]]:
+    def _parts(self, lease: Lease) -> list[tuple[base.Resource, base.Part]]:
         """Return the open parts of a lease, each part with its driver."""
         held = defaultdict(list)
         for allocation, _ in self._ledger.allocations(lease_id=lease.id):

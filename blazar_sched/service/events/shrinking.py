@@ -47,9 +47,7 @@ class Shrink:
 class Shrinker:
     """The shrinker, which has leases give up resources."""
 
-    def __init__(
-        self, drivers: resources.Drivers, runner: Runner
-    ) -> None:
+    def __init__(self, drivers: resources.Drivers, runner: Runner) -> None:
         self._drivers = drivers
         self._runner = runner
 
@@ -69,9 +67,7 @@ class Shrinker:
         return Shrink(new, self._runner.claim_start(tx, old), steps)
 
     def finish(
-        self,
-        shrink: Shrink,
-        commit: Callable[[Callable[[Any], T]], T],
+        self, shrink: Shrink, commit: Callable[[Callable[[Any], T]], T],
         work: Callable[[Any, lease_placing.Allocations], T],
     ) -> T:
         """Give up the excess resources, and then commit the change.

@@ -102,10 +102,7 @@ class Transitions:
     """
 
     def __init__(
-        self,
-        conf: cfg.ConfigOpts,
-        ledger: Ledger,
-        trusts: trust.Trusts,
+        self, conf: cfg.ConfigOpts, ledger: Ledger, trusts: trust.Trusts,
         enforcement: Enforcement,
     ) -> None:
         self._conf = conf.manager
@@ -122,11 +119,7 @@ class Transitions:
         }
 
     def do(
-        self,
-        event: Event,
-        lease: Lease,
-        steps: Steps,
-        now: int,
+        self, event: Event, lease: Lease, steps: Steps, now: int
     ) -> Write | Waiting:
         """Execute an event in other services.
 
@@ -137,9 +130,7 @@ class Transitions:
         with servers.listing_once():
             return self._do[event.event_type](lease, steps, now)
 
-    def ending(
-        self, event: Event, lease: Lease
-    ) -> Callable[[], object]:
+    def ending(self, event: Event, lease: Lease) -> Callable[[], object]:
         """Return the action to be run once an event is done."""
         if event.event_type != END_LEASE:
             return lambda: None
@@ -196,9 +187,7 @@ class Transitions:
                     if outcome.missing_resources is not None
                 },
             )
-            tx.set_lease_status(
-                lease.id, states.LEASE_ACTIVE, now, degraded
-            )
+            tx.set_lease_status(lease.id, states.LEASE_ACTIVE, now, degraded)
             # A reservation not opened in its window has nothing to be ended.
             status = (
                 states.RESERVATION_DELETED
@@ -320,9 +309,7 @@ def is_blocked(source: Reader, event: Event) -> bool:
     )
 
 
-def begin(
-    tx: Tx, event: Event, lease: Lease, now: int
-) -> Lease:
+def begin(tx: Tx, event: Event, lease: Lease, now: int) -> Lease:
     """Return a lease with its status while an event of the lease is done."""
     if event.event_type == START_LEASE and lease.end <= now:
         # Nothing is opened any more; the status shows what an earlier try
@@ -406,9 +393,7 @@ def _done(reservation: Reservation) -> dict[str, Any]:
     return {k: v for k, v in reservation.made.items() if k in names}
 
 
-def _is_degraded(
-    lease: Lease, opened: Mapping[str, base.Opened]
-) -> bool:
+def _is_degraded(lease: Lease, opened: Mapping[str, base.Opened]) -> bool:
     """Tell whether a lease falls short of what was promised.
 
     :param opened: the outcomes of the start, by reservation id
@@ -437,9 +422,7 @@ def _release_servers(tx: Tx, lease: Lease, now: int) -> None:
     tx.release_instances(all_, now)
 
 
-def _set_reservations(
-    tx: Tx, lease: Lease, status: str, now: int
-) -> None:
+def _set_reservations(tx: Tx, lease: Lease, status: str, now: int) -> None:
     tx.set_reservations_status([
         r.id for r in lease.reservations
         if status in state_machine.allowed(state_machine.RESERVATION, r.status)

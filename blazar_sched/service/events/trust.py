@@ -25,10 +25,7 @@ class Trusts(loop.Looped):
     """The trusts of leases that are over."""
 
     def __init__(
-        self,
-        ledger: Ledger,
-        keystone: Keystone,
-        clock: Callable[[], float],
+        self, ledger: Ledger, keystone: Keystone, clock: Callable[[], float],
         metrics: Metrics,
     ) -> None:
         self._ledger = ledger

@@ -26,9 +26,7 @@ class Reads(abc.ABC):
 
     @abc.abstractmethod
     def run(
-        self,
-        query: Callable[Concatenate[sa.Connection, P], T],
-        *args: P.args,
+        self, query: Callable[Concatenate[sa.Connection, P], T], *args: P.args,
         **kwargs: P.kwargs,
     ) -> T:
         """Return `query(connection, …)`."""
@@ -44,9 +42,7 @@ class Writes(Reads):
         self._connection = connection
 
     def run(
-        self,
-        query: Callable[Concatenate[sa.Connection, P], T],
-        *args: P.args,
+        self, query: Callable[Concatenate[sa.Connection, P], T], *args: P.args,
         **kwargs: P.kwargs,
     ) -> T:
         return query(self._connection, *args, **kwargs)
@@ -57,7 +53,7 @@ class Writes(Reads):
 
 
 def read(
-    query: Callable[Concatenate[sa.Connection, P], T],
+    query: Callable[Concatenate[sa.Connection, P], T]
 ) -> Callable[Concatenate[Reads, P], T]:
     """Return a query as a method."""
 
@@ -69,14 +65,14 @@ def read(
 
 
 def write(
-    change: Callable[Concatenate[sa.Connection, P], T],
+    change: Callable[Concatenate[sa.Connection, P], T]
 ) -> Callable[Concatenate[Writes, P], T]:
     """Return as a method a change of which replicas need no record."""
     return read(change)
 
 
 def noted(
-    change: Callable[Concatenate[sa.Connection, P], list[record.Record]],
+    change: Callable[Concatenate[sa.Connection, P], list[record.Record]]
 ) -> Callable[Concatenate[Writes, P], None]:
     """Return a change as a method that collects the change's records."""
 

@@ -26,23 +26,15 @@ EVER = (models.Allocation, models.PastAllocation)
 
 def from_row(row: Any) -> Allocation:
     return Allocation(
-        id=row.id,
-        reservation_id=row.reservation_id,
-        host=row.host,
-        start=row.start,
-        end=row.end,
-        amounts=row.amounts,
-        whole=row.whole,
+        id=row.id, reservation_id=row.reservation_id, host=row.host,
+        start=row.start, end=row.end, amounts=row.amounts, whole=row.whole,
     )
 
 
 def list_(
-    connection: sa.Connection,
-    reservation_id: str | None = None,
-    lease_id: str | None = None,
-    host: str | None = None,
-    after: int | None = None,
-    hosts: Collection[str] | None = None,
+    connection: sa.Connection, reservation_id: str | None = None,
+    lease_id: str | None = None, host: str | None = None,
+    after: int | None = None, hosts: Collection[str] | None = None,
     past: bool = False,
 ) -> list[tuple[Allocation, str]]:
     """Return allocations with their lease ids, sorted by start and id.
@@ -76,18 +68,15 @@ def list_(
 
 
 def put(
-    connection: sa.Connection,
-    reservation_id: str,
-    wanted: Iterable[Allocation],
-    now: int = 0,
+    connection: sa.Connection, reservation_id: str,
+    wanted: Iterable[Allocation], now: int = 0,
 ) -> list[record.Record]:
     """Replace the allocations of a reservation, as `put_all` does."""
     return put_all(connection, {reservation_id: wanted}, now)
 
 
 def put_all(
-    connection: sa.Connection,
-    wanted: Mapping[str, Iterable[Allocation]],
+    connection: sa.Connection, wanted: Mapping[str, Iterable[Allocation]],
     now: int = 0,
 ) -> list[record.Record]:
     """Replace the allocations of reservations; return records.
@@ -146,9 +135,7 @@ def put_all(
         )
     records += add(connection, added)
     if moved:
-        records += instance.bind(
-            connection, models.Instance.claim.in_(moved)
-        )
+        records += instance.bind(connection, models.Instance.claim.in_(moved))
     return records
 
 
@@ -175,9 +162,7 @@ def cut(
     return [record.encode(dataclasses.replace(a, end=end)) for a in found]
 
 
-def _keep_past(
-    connection: sa.Connection, over: Sequence[Allocation]
-) -> None:
+def _keep_past(connection: sa.Connection, over: Sequence[Allocation]) -> None:
     rows.add(
         connection, models.PastAllocation,
         [

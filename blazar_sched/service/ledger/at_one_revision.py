@@ -99,9 +99,7 @@ Query = Callable[[ReplicaReader], T]
 
 
 def find(
-    ledger: Ledger,
-    query: Query[T],
-    budget: Budget,
+    ledger: Ledger, query: Query[T], budget: Budget,
     short: Callable[[], Budget],
 ) -> tuple[T, ReplicaReader]:
     """Return the result of a query, and the reader of the query.

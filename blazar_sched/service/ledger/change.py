@@ -76,17 +76,14 @@ def take(connection: sa.Connection, step: int) -> int:
 
 
 def write(
-    connection: sa.Connection,
-    revision: int,
-    records: Sequence[record.Record],
+    connection: sa.Connection, revision: int, records: Sequence[record.Record]
 ) -> None:
     """Write the records of `revision`, without records undo `revision`."""
     if not records:
         take(connection, -1)
         return
     rows.add(
-        connection,
-        models.Change,
+        connection, models.Change,
         [
             {
                 'revision': revision,
@@ -193,17 +190,13 @@ def _before(found: Iterable[Any], revision: int) -> list[Any]:
 def _select(since: int, until: int) -> sa.Select[Any]:
     return (
         sa.select(models.Change)
-        .where(
-            models.Change.revision > since, models.Change.revision <= until
-        )
+        .where(models.Change.revision > since, models.Change.revision <= until)
         .order_by(models.Change.revision, models.Change.position)
     )
 
 
 def _records(found: Iterable[Any]) -> list[record.Record]:
-    return list(
-        left_out.check((row.kind, row.key, row.data) for row in found)
-    )
+    return list(left_out.check((row.kind, row.key, row.data) for row in found))
 
 
 class Reads(access.Reads):

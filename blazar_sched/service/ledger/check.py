@@ -91,24 +91,20 @@ _Fault = tuple[sa.Executable, str]
 
 
 def _allocation_faults(
-    held: type[Allocation] | type[FloatingIPAllocation],
+    held: type[Allocation] | type[FloatingIPAllocation]
 ) -> tuple[_Fault, ...]:
     """Return the faults of allocations, whatever resource is allocated."""
     return (
         (
             sa.select(
-                held.id,
-                held.start,
-                held.end,
-                Lease.start.label('lease_start'),
-                Lease.end.label('lease_end'),
+                held.id, held.start, held.end,
+                Lease.start.label('lease_start'), Lease.end.label('lease_end'),
             )
             .join(Reservation, Reservation.id == held.reservation_id)
             .join(Lease)
             .where(
                 sa.or_(
-                    held.end <= held.start,
-                    held.start < Lease.start,
+                    held.end <= held.start, held.start < Lease.start,
                     held.end > Lease.end,
                 )
             ),
@@ -117,9 +113,7 @@ def _allocation_faults(
         ),
         (
             sa.select(
-                held.id,
-                Reservation.status,
-                Lease.status.label('lease_status'),
+                held.id, Reservation.status, Lease.status.label('lease_status')
             )
             .join(Reservation, Reservation.id == held.reservation_id)
             .join(Lease)
@@ -159,8 +153,7 @@ _FAULTS: tuple[_Fault, ...] = (
     ),
     (
         sa.select(Lease.id, Lease.status).where(
-            Lease.status != states.LEASE_CREATING,
-            Lease.end != window.FOREVER,
+            Lease.status != states.LEASE_CREATING, Lease.end != window.FOREVER,
             ~_has_event(event.END_LEASE),
         ),
         'lease {id}: {status}, and has no end event',
@@ -249,8 +242,7 @@ _FAULTS: tuple[_Fault, ...] = (
     ),
     (
         sa.select(
-            Reservation.id,
-            Reservation.status,
+            Reservation.id, Reservation.status,
             Lease.status.label('lease_status'),
         )
         .join(Lease)
@@ -272,8 +264,7 @@ _FAULTS: tuple[_Fault, ...] = (
     *_allocation_faults(FloatingIPAllocation),
     (
         sa.select(
-            FloatingIPAllocation.floating_ip_id,
-            FloatingIPAllocation.id,
+            FloatingIPAllocation.floating_ip_id, FloatingIPAllocation.id,
             _Other.id.label('other'),
         ).join(
             _Other,
@@ -301,9 +292,7 @@ def _inconsistent(connection: sa.Connection) -> Iterator[str]:
             yield text.format_map(row._mapping)
 
 
-def _over_commitments(
-    connection: sa.Connection, now: int
-) -> Iterator[str]:
+def _over_commitments(connection: sa.Connection, now: int) -> Iterator[str]:
     hosts = {host.uuid: host for host in list_hosts(connection)}
     found = connection.execute(
         sa.select(Allocation)
@@ -364,8 +353,7 @@ def _gaps(connection: sa.Connection) -> Iterator[str]:
     _, newest = change.newest(connection)
     first, last, count = connection.execute(
         sa.select(
-            sa.func.min(Change.revision),
-            sa.func.max(Change.revision),
+            sa.func.min(Change.revision), sa.func.max(Change.revision),
             sa.func.count(Change.revision.distinct()),
         )
     ).one()

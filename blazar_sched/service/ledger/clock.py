@@ -20,7 +20,5 @@ def now(connection: sa.Connection) -> sa.ColumnElement[float | None]:
 
     The expression is null for SQLite, whose clock is the process's own clock.
     """
-    time: sa.ColumnElement[Any] = _NOW.get(
-        connection.dialect.name, sa.null()
-    )
+    time: sa.ColumnElement[Any] = _NOW.get(connection.dialect.name, sa.null())
     return time

@@ -149,13 +149,9 @@ def _create(
         event.listen(engine, 'begin', _begin_sqlite)
     else:
         engine = sa.create_engine(
-            url,
-            connect_args=connect_args,
-            isolation_level='REPEATABLE READ',
-            pool_pre_ping=True,
-            pool_reset_on_return=None,
-            hide_parameters=True,
-            **{'max_overflow': 50, **sizes},
+            url, connect_args=connect_args, isolation_level='REPEATABLE READ',
+            pool_pre_ping=True, pool_reset_on_return=None,
+            hide_parameters=True, **{'max_overflow': 50, **sizes},
         )
         event.listen(engine, 'reset', _roll_back)
         if name == 'postgresql':

@@ -57,9 +57,7 @@ def _rows(owner: Lease) -> list[dict[str, Any]]:
 
 def add(connection: sa.Connection, new: Iterable[Lease]) -> None:
     """Insert the events of new leases."""
-    rows.add(
-        connection, models.Event, list(itertools.chain(*map(_rows, new)))
-    )
+    rows.add(connection, models.Event, list(itertools.chain(*map(_rows, new))))
 
 
 def put(connection: sa.Connection, new: Lease) -> None:
@@ -68,9 +66,7 @@ def put(connection: sa.Connection, new: Lease) -> None:
     The claim on an event that stays in progress is kept.
     """
     rows.replace(
-        connection,
-        models.Event,
-        models.Event.lease_id == new.id,
+        connection, models.Event, models.Event.lease_id == new.id,
         [
             row
             if row['status'] == states.EVENT_IN_PROGRESS
@@ -121,15 +117,12 @@ def _reopened(now: int, given_up: int) -> sa.ColumnElement[bool]:
         sa.func.coalesce(models.Event.updated_at, 0) <= given_up,
         sa.exists().where(
             models.Lease.id == models.Event.lease_id,
-            models.Lease.status == states.LEASE_ACTIVE,
-            models.Lease.end > now,
+            models.Lease.status == states.LEASE_ACTIVE, models.Lease.end > now,
         ),
     )
 
 
-def next_time(
-    connection: sa.Connection,
-) -> tuple[int | None, float | None]:
+def next_time(connection: sa.Connection) -> tuple[int | None, float | None]:
     """Return the earliest time of an event that is not yet begun.
 
     :returns: the time, None if there is no such event; and the current time
@@ -144,10 +137,7 @@ def next_time(
 
 
 def claim(
-    connection: sa.Connection,
-    event_id: str,
-    new: Claim,
-    seen: Claim | None,
+    connection: sa.Connection, event_id: str, new: Claim, seen: Claim | None,
     status: str = states.EVENT_UNDONE,
 ) -> bool:
     """Claim an event, if the event is still in the state that was seen.
@@ -196,10 +186,7 @@ def renew(
 
 
 def finish(
-    connection: sa.Connection,
-    event_id: str,
-    token: str,
-    status: str,
+    connection: sa.Connection, event_id: str, token: str, status: str,
     now: int | None = None,
 ) -> bool:
     """Set the event's status and release its claim, if `token` holds it.
@@ -235,15 +222,13 @@ def _blocking(model: type[models.Base], what: str) -> sa.Exists:
         .join(
             leaving,
             sa.and_(
-                leaving.c[what] == held.c[what],
-                leaving.c.end <= held.c.start,
+                leaving.c[what] == held.c[what], leaving.c.end <= held.c.start
             ),
         )
         .join(theirs, theirs.c.id == leaving.c.reservation_id)
         .join(models.Event, models.Event.lease_id == theirs.c.lease_id)
         .where(
-            mine.c.lease_id == lease_id,
-            theirs.c.lease_id != lease_id,
+            mine.c.lease_id == lease_id, theirs.c.lease_id != lease_id,
             models.Event.event_type == event.END_LEASE,
             models.Event.status.in_(UNFINISHED),
         )

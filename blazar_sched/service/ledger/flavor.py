@@ -14,14 +14,9 @@ from blazar_sched.service.ledger import rows
 
 def _from_row(row: Any) -> Flavor:
     return Flavor(
-        id=row.id,
-        name=row.name,
-        vcpus=row.vcpus,
-        memory_mb=row.memory_mb,
-        disk_gb=row.disk_gb,
-        ephemeral_gb=row.ephemeral_gb,
-        swap_mb=row.swap_mb,
-        extra_specs=row.extra_specs,
+        id=row.id, name=row.name, vcpus=row.vcpus, memory_mb=row.memory_mb,
+        disk_gb=row.disk_gb, ephemeral_gb=row.ephemeral_gb,
+        swap_mb=row.swap_mb, extra_specs=row.extra_specs,
         projects=None if row.projects is None else tuple(row.projects),
     )
 
@@ -45,12 +40,7 @@ def list_(connection: sa.Connection) -> list[Flavor]:
 
 def put(connection: sa.Connection, flavors: Iterable[Flavor]) -> None:
     """Replace all flavors by `flavors`, writing only the differences."""
-    rows.replace(
-        connection,
-        models.Flavor,
-        sa.true(),
-        map(_to_row, flavors),
-    )
+    rows.replace(connection, models.Flavor, sa.true(), map(_to_row, flavors))
 
 
 def _to_row(flavor: Flavor) -> dict[str, Any]:

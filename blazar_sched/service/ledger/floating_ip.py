@@ -20,13 +20,9 @@ from blazar_sched.service.ledger.models import FloatingIPAllocation
 
 def from_row(row: Any) -> floating_ip.FloatingIP:
     return floating_ip.FloatingIP(
-        id=row.id,
-        network_id=row.network_id,
-        subnet_id=row.subnet_id,
-        address=row.address,
-        reservable=row.reservable,
-        created_at=row.created_at,
-        updated_at=row.updated_at,
+        id=row.id, network_id=row.network_id, subnet_id=row.subnet_id,
+        address=row.address, reservable=row.reservable,
+        created_at=row.created_at, updated_at=row.updated_at,
     )
 
 
@@ -65,9 +61,7 @@ def list_(
 
 
 def free(
-    connection: sa.Connection,
-    network_id: str,
-    window: Window,
+    connection: sa.Connection, network_id: str, window: Window,
     reservation_id: str,
 ) -> list[floating_ip.FloatingIP]:
     """Return the floating IPs free of other reservations in a window.
@@ -91,8 +85,7 @@ def free(
         connection,
         sa.and_(
             FloatingIP.network_id == network_id,
-            sa.or_(FloatingIP.reservable, own),
-            ~taken,
+            sa.or_(FloatingIP.reservable, own), ~taken,
         ),
     )
 
@@ -180,10 +173,8 @@ def delete(connection: sa.Connection, floating_ip_id: str) -> None:
 
 
 def put_allocations(
-    connection: sa.Connection,
-    reservation_id: str,
-    floating_ip_ids: Collection[str],
-    window: Window,
+    connection: sa.Connection, reservation_id: str,
+    floating_ip_ids: Collection[str], window: Window,
 ) -> None:
     """Allocate exactly the given floating IPs to a reservation in `window`.
 
@@ -196,9 +187,7 @@ def put_allocations(
     ).where(parent)
     known = {row.floating_ip_id: row.id for row in connection.execute(held)}
     rows.replace(
-        connection,
-        FloatingIPAllocation,
-        parent,
+        connection, FloatingIPAllocation, parent,
         [
             {
                 'id': known.get(floating_ip_id) or str(uuid.uuid4()),

@@ -26,37 +26,26 @@ _DIGITS = 9
 
 def from_row(row: Any) -> Host:
     return Host(
-        uuid=row.uuid,
-        id=str(row.id),
+        uuid=row.uuid, id=str(row.id),
         hypervisor_hostname=row.hypervisor_hostname,
-        service_name=row.service_name,
-        hypervisor_type=row.hypervisor_type,
-        hypervisor_version=row.hypervisor_version,
-        cpu_info=row.cpu_info,
+        service_name=row.service_name, hypervisor_type=row.hypervisor_type,
+        hypervisor_version=row.hypervisor_version, cpu_info=row.cpu_info,
         availability_zone=row.availability_zone,
         inventory={
             resource_class: fields.build(Inventory, figures)
             for resource_class, figures in row.inventory.items()
         },
-        hold=row.hold,
-        unbounded=row.unbounded,
-        cleaning_time=row.cleaning_time,
-        reservable=row.reservable,
-        disabled=row.disabled,
-        spare=row.spare,
-        projects=tuple(row.projects),
-        region=row.region,
-        movable=row.movable,
-        traits=tuple(row.traits),
+        hold=row.hold, unbounded=row.unbounded,
+        cleaning_time=row.cleaning_time, reservable=row.reservable,
+        disabled=row.disabled, spare=row.spare, projects=tuple(row.projects),
+        region=row.region, movable=row.movable, traits=tuple(row.traits),
         providers=provider.decode(row.providers),
-        capabilities=row.capabilities,
-        available_from=row.available_from,
+        capabilities=row.capabilities, available_from=row.available_from,
         available_until=row.available_until,
         maintenances=tuple(
             fields.build(ClosedWindow, each) for each in row.maintenances
         ),
-        created_at=row.created_at,
-        updated_at=row.updated_at,
+        created_at=row.created_at, updated_at=row.updated_at,
     )
 
 
@@ -81,10 +70,8 @@ def _named(host_id: str) -> sa.ColumnElement[bool]:
 
 
 def list_(
-    connection: sa.Connection,
-    uuids: Collection[str] | None = None,
-    after: str | None = None,
-    limit: int | None = None,
+    connection: sa.Connection, uuids: Collection[str] | None = None,
+    after: str | None = None, limit: int | None = None,
 ) -> list[Host]:
     """Return all hosts, or the existing hosts among `uuids`.
 
@@ -189,8 +176,7 @@ def delete(connection: sa.Connection, uuid: str) -> list[record.Record]:
 
 
 def _select(
-    connection: sa.Connection,
-    condition: sa.ColumnElement[bool],
+    connection: sa.Connection, condition: sa.ColumnElement[bool],
     limit: int | None = None,
 ) -> list[Host]:
     query = sa.select(models.Host).where(condition).order_by(models.Host.id)

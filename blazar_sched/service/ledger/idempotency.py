@@ -34,12 +34,8 @@ def get(
 
 
 def put(
-    connection: sa.Connection,
-    project_id: str,
-    key: str,
-    lease_id: str | None,
-    digest: str,
-    now: int,
+    connection: sa.Connection, project_id: str, key: str, lease_id: str | None,
+    digest: str, now: int,
 ) -> None:
     """Insert the lease created with an idempotency key, which must be new.
 

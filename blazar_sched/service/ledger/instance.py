@@ -18,18 +18,11 @@ from blazar_sched.service.ledger import rows
 
 def from_row(row: Any) -> Instance:
     return Instance(
-        uuid=row.uuid,
-        host=row.host,
-        project_id=row.project_id,
-        amounts=row.amounts,
-        end=row.end,
-        reservation_id=row.reservation_id,
-        preemptible=row.preemptible,
-        claim=row.claim,
-        used=row.used,
+        uuid=row.uuid, host=row.host, project_id=row.project_id,
+        amounts=row.amounts, end=row.end, reservation_id=row.reservation_id,
+        preemptible=row.preemptible, claim=row.claim, used=row.used,
         path=tuple(Stay(*stay) for stay in row.path or ()),
-        movable=row.movable,
-        building=row.building,
+        movable=row.movable, building=row.building,
     )
 
 
@@ -52,9 +45,7 @@ def get(connection: sa.Connection, uuid: str) -> Instance | None:
     return found[0] if found else None
 
 
-def put(
-    connection: sa.Connection, new: Instance
-) -> list[record.Record]:
+def put(connection: sa.Connection, new: Instance) -> list[record.Record]:
     """Insert or update an instance; return the records."""
     return put_all(connection, [new])
 
@@ -173,8 +164,7 @@ def set_ends(
 
 
 def release(
-    connection: sa.Connection,
-    reservation_ids: Collection[str],
+    connection: sa.Connection, reservation_ids: Collection[str],
     end: int | None = None,
 ) -> list[record.Record]:
     """Detach instances from reservations, to be accounted individually.
@@ -183,9 +173,7 @@ def release(
     """
     return put_all(connection, [
         dataclasses.replace(
-            known,
-            end=known.end if end is None else end,
-            reservation_id=None,
+            known, end=known.end if end is None else end, reservation_id=None,
             claim=None,
         )
         for known in claiming(connection, reservation_ids)

@@ -56,9 +56,7 @@ def owned(
 
 
 def find(
-    connection: sa.Connection,
-    lease_id: str,
-    project_id: str | None = None,
+    connection: sa.Connection, lease_id: str, project_id: str | None = None,
     condition: sa.ColumnElement[bool] | None = None,
 ) -> Lease | None:
     """Return a lease that matches a condition, None if there is none.
@@ -84,11 +82,9 @@ def _not_found(lease_id: str) -> exception.LeaseNotFound:
 
 
 def select(
-    connection: sa.Connection,
-    condition: sa.ColumnElement[bool],
+    connection: sa.Connection, condition: sa.ColumnElement[bool],
     order: Sequence[sa.SQLColumnExpression[Any]] = (),
-    limit: int | None = None,
-    bare: bool = False,
+    limit: int | None = None, bare: bool = False,
 ) -> list[Lease]:
     """Return leases in at most three queries, however many leases match.
 
@@ -107,25 +103,15 @@ def select(
     events = event.by_lease(connection, condition)
     return [
         Lease(
-            id=row.id,
-            name=row.name,
-            project_id=row.project_id,
-            user_id=row.user_id,
-            start=row.start,
-            end=row.end,
-            status=row.status,
-            degraded=row.degraded,
-            trust_id=row.trust_id,
-            series_id=row.series_id,
-            occurrence=row.occurrence,
-            labels=row.labels,
-            reservations=tuple(reservations[row.id]),
+            id=row.id, name=row.name, project_id=row.project_id,
+            user_id=row.user_id, start=row.start, end=row.end,
+            status=row.status, degraded=row.degraded, trust_id=row.trust_id,
+            series_id=row.series_id, occurrence=row.occurrence,
+            labels=row.labels, reservations=tuple(reservations[row.id]),
             events=tuple(events[row.id]),
             created_at=None if row.created_at < 0 else row.created_at,
-            updated_at=row.updated_at,
-            changes=row.changes,
-            needs_approval=row.needs_approval,
-            approved_by=row.approved_by,
+            updated_at=row.updated_at, changes=row.changes,
+            needs_approval=row.needs_approval, approved_by=row.approved_by,
         )
         for row in found
     ]
@@ -155,15 +141,12 @@ def whole_hosts(
 
 def _is_open(project_id: str) -> sa.ColumnElement[bool]:
     return sa.and_(
-        models.Lease.project_id == project_id,
-        IS_OPEN,
+        models.Lease.project_id == project_id, IS_OPEN,
         models.Lease.status != states.LEASE_DELETING,
     )
 
 
-def started(
-    connection: sa.Connection, first: int, last: int
-) -> list[Lease]:
+def started(connection: sa.Connection, first: int, last: int) -> list[Lease]:
     """Return the active leases that have started in a range of times.
 
     :param first: the first start, in epoch seconds
@@ -179,9 +162,7 @@ def started(
     )
 
 
-def with_type(
-    connection: sa.Connection, resource_type: str
-) -> list[Lease]:
+def with_type(connection: sa.Connection, resource_type: str) -> list[Lease]:
     """Return the leases with a reservation of a resource type.
 
     The leases are sorted by start. Terminated leases are left out.
@@ -190,11 +171,7 @@ def with_type(
         models.Reservation.resource_type == resource_type
     )
     return select(
-        connection,
-        sa.and_(
-            models.Lease.id.in_(reserved),
-            IS_OPEN,
-        ),
+        connection, sa.and_(models.Lease.id.in_(reserved), IS_OPEN),
         (models.Lease.start, models.Lease.id),
     )
 
@@ -243,17 +220,14 @@ def put(
 
 
 def add(
-    connection: sa.Connection,
-    new: Lease,
-    allocations: Iterable[Allocation],
+    connection: sa.Connection, new: Lease, allocations: Iterable[Allocation]
 ) -> list[record.Record]:
     """Insert a new lease with its contents; return the records."""
     return add_all(connection, [new], allocations)
 
 
 def add_all(
-    connection: sa.Connection,
-    new: Sequence[Lease],
+    connection: sa.Connection, new: Sequence[Lease],
     allocations: Iterable[Allocation],
 ) -> list[record.Record]:
     """Insert new leases with their contents; return the records.
@@ -317,10 +291,7 @@ def delete_all(
 
 
 def set_status(
-    connection: sa.Connection,
-    lease_id: str,
-    status: str,
-    now: int,
+    connection: sa.Connection, lease_id: str, status: str, now: int,
     degraded: bool | None = None,
 ) -> None:
     """Set the lease's status, and its `degraded` flag unless that is None.

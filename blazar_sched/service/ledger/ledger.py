@@ -99,16 +99,12 @@ class Ledger(reader.Reader):
     """
 
     def __init__(
-        self,
-        url: str,
-        max_retries: int = 10,
+        self, url: str, max_retries: int = 10,
         sleep: Callable[[float], object] = time.sleep,
         on_change: Callable[[int], object] | None = None,
         notify: Callable[[Notification], object] | None = None,
-        metrics: Metrics | None = None,
-        overcommit: bool = True,
-        relocating: bool = False,
-        group_limits: Sequence[GroupLimit] = (),
+        metrics: Metrics | None = None, overcommit: bool = True,
+        relocating: bool = False, group_limits: Sequence[GroupLimit] = (),
         pool: Mapping[str, int] | None = None,
         running: Sequence[str] | None = None,
     ) -> None:
@@ -166,9 +162,7 @@ class Ledger(reader.Reader):
         _, patient = engine.create(self._url, patient=True)
         try:
             return self._retry(
-                lambda: migrations.upgrade(
-                    patient, self._sleep, self._running
-                )
+                lambda: migrations.upgrade(patient, self._sleep, self._running)
             )
         finally:
             patient.dispose()
@@ -319,8 +313,7 @@ class Ledger(reader.Reader):
         return result
 
     def dry_run(
-        self,
-        work: Callable[[tx.PlacingTx], T],
+        self, work: Callable[[tx.PlacingTx], T],
         within: tx.PlacingTx | None = None,
     ) -> T:
         """Return `work(tx)` as a commit would now, and write nothing.
@@ -405,9 +398,7 @@ class Ledger(reader.Reader):
         self._sleep(seconds)
 
     def run(
-        self,
-        query: Callable[Concatenate[sa.Connection, P], T],
-        *args: P.args,
+        self, query: Callable[Concatenate[sa.Connection, P], T], *args: P.args,
         **kwargs: P.kwargs,
     ) -> T:
         def attempt() -> T:
@@ -456,9 +447,7 @@ class Ledger(reader.Reader):
     def _measured(self) -> Iterator[None]:
         began = time.monotonic()
         yield
-        self._metrics.of(COMMIT_SECONDS).observe(
-            time.monotonic() - began
-        )
+        self._metrics.of(COMMIT_SECONDS).observe(time.monotonic() - began)
 
     def _dry_run(self, work: Callable[[tx.PlacingTx], T]) -> T:
         with self._lock:

@@ -33,15 +33,9 @@ _Order = Sequence[tuple[sa.ColumnElement[Any], bool]]
 
 
 def list_(
-    connection: sa.Connection,
-    /,
-    project_id: str | None = None,
-    *,
-    sort: Sequence[tuple[str, bool]] = (),
-    limit: int | None = None,
-    marker: str | None = None,
-    bare: bool = False,
-    **filters: Any,
+    connection: sa.Connection, /, project_id: str | None = None, *,
+    sort: Sequence[tuple[str, bool]] = (), limit: int | None = None,
+    marker: str | None = None, bare: bool = False, **filters: Any,
 ) -> list[Lease]:
     """Return leases; a filter that is None does not restrict the result.
 
@@ -74,11 +68,9 @@ def list_(
         values = _values(connection, order, mine, marker)
         conditions.append(_after(order, values))
     return lease.select(
-        connection,
-        sa.and_(*conditions),
+        connection, sa.and_(*conditions),
         [key.desc() if descending else key for key, descending in order],
-        limit,
-        bare,
+        limit, bare,
     )
 
 
@@ -110,8 +102,7 @@ def _on(host: str, whole: bool) -> sa.ColumnElement[bool]:
     )
     return sa.or_(*(
         sa.exists().where(
-            held.reservation_id == models.Reservation.id,
-            held.host.in_(hosts),
+            held.reservation_id == models.Reservation.id, held.host.in_(hosts),
             held.whole if whole else sa.true(),
         ).correlate(models.Reservation)
         for held in allocation.EVER
@@ -160,9 +151,7 @@ def _order(sort: Sequence[tuple[str, bool]]) -> _Order:
 
 
 def _values(
-    connection: sa.Connection,
-    order: _Order,
-    mine: sa.ColumnElement[bool],
+    connection: sa.Connection, order: _Order, mine: sa.ColumnElement[bool],
     marker: str,
 ) -> Sequence[Any]:
     """Return the values of the sort keys of the lease `marker`."""

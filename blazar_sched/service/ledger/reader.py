@@ -26,27 +26,11 @@ from blazar_sched.service.ledger import use
 
 
 class Reader(
-    allocation.Reads,
-    statistics.Reads,
-    change.Reads,
-    check.Reads,
-    event.Reads,
-    flavor.Reads,
-    floating_ip.Reads,
-    host.Reads,
-    idempotency.Reads,
-    instance.Reads,
-    listing.Reads,
-    maintenance.Reads,
-    offer.Reads,
-    property.Reads,
-    reservation.Reads,
-    retention.Reads,
-    series.Reads,
-    shelved_server.Reads,
-    snapshot.Reads,
-    timeline.Reads,
-    trust.Reads,
+    allocation.Reads, statistics.Reads, change.Reads, check.Reads, event.Reads,
+    flavor.Reads, floating_ip.Reads, host.Reads, idempotency.Reads,
+    instance.Reads, listing.Reads, maintenance.Reads, offer.Reads,
+    property.Reads, reservation.Reads, retention.Reads, series.Reads,
+    shelved_server.Reads, snapshot.Reads, timeline.Reads, trust.Reads,
     use.Reads,
 ):
     """All queries of the ledger, answered with domain objects.

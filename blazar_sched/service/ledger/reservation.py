@@ -36,19 +36,12 @@ IS_OPEN = models.Reservation.status.in_(states.RESERVATION_OPEN)
 
 def from_row(row: Any) -> Reservation:
     return Reservation(
-        id=row.id,
-        lease_id=row.lease_id,
-        status=row.status,
+        id=row.id, lease_id=row.lease_id, status=row.status,
         demand=decode(row.resource_type, row.parameters),
         missing_resources=row.missing_resources,
-        resources_changed=row.resources_changed,
-        projects=tuple(row.projects),
-        on_end=row.on_end,
-        magnetic=row.magnetic,
-        labels=row.labels,
-        product=row.product or '',
-        made=row.made,
-        created_at=row.created_at,
+        resources_changed=row.resources_changed, projects=tuple(row.projects),
+        on_end=row.on_end, magnetic=row.magnetic, labels=row.labels,
+        product=row.product or '', made=row.made, created_at=row.created_at,
         updated_at=row.updated_at,
     )
 
@@ -81,8 +74,7 @@ def list_lacking(connection: sa.Connection) -> list[str]:
             models.Lease.id.in_(
                 sa.select(models.Reservation.lease_id).where(
                     models.Reservation.missing_resources,
-                    models.Reservation.resource_type.in_(PLACED),
-                    IS_OPEN,
+                    models.Reservation.resource_type.in_(PLACED), IS_OPEN,
                 )
             )
         )
@@ -124,17 +116,12 @@ def to_record(
     """Return the replica's record of the reservation `reserved`."""
     demand = reserved.demand
     return record.Reservation(
-        id=reserved.id,
-        lease_id=reserved.lease_id,
-        project_id=project_id,
-        resource_type=reserved.resource_type,
-        start=start,
-        end=end,
+        id=reserved.id, lease_id=reserved.lease_id, project_id=project_id,
+        resource_type=reserved.resource_type, start=start, end=end,
         slot=(
             dict(demand.slot) if isinstance(demand, Instances) else None
         ),
-        projects=reserved.projects,
-        magnetic=reserved.magnetic,
+        projects=reserved.projects, magnetic=reserved.magnetic,
         aggregate=reserved.made.get('aggregate_uuid'),
         former_projects=tuple(
             sorted(
@@ -184,8 +171,7 @@ def add(
 ) -> list[record.Record]:
     """Insert the reservations of new leases; return the records."""
     rows.add(
-        connection, models.Reservation,
-        list(itertools.chain(*map(_rows, new))),
+        connection, models.Reservation, list(itertools.chain(*map(_rows, new)))
     )
     return [
         record.encode(recorded)
@@ -278,8 +264,7 @@ def _update(
 
 
 def set_made(
-    connection: sa.Connection,
-    made: Mapping[str, Mapping[str, Any]],
+    connection: sa.Connection, made: Mapping[str, Mapping[str, Any]],
     missing: Mapping[str, bool] | None = None,
 ) -> list[record.Record]:
     """Write only the objects that were created for reservations.
@@ -367,9 +352,7 @@ def _require(connection: sa.Connection, ids: Collection[str]) -> None:
 
 
 def records(
-    connection: sa.Connection,
-    ids: Collection[str | None],
-    over: bool = False,
+    connection: sa.Connection, ids: Collection[str | None], over: bool = False
 ) -> dict[str, record.Reservation]:
     """Return the records of reservations by id.
 
@@ -377,15 +360,11 @@ def records(
     """
     found = connection.execute(
         sa.select(
-            models.Reservation,
-            models.Lease.project_id,
-            models.Lease.start,
+            models.Reservation, models.Lease.project_id, models.Lease.start,
             models.Lease.end,
         )
         .join(models.Lease)
-        .where(
-            models.Reservation.id.in_(ids), sa.true() if over else IS_OPEN
-        )
+        .where(models.Reservation.id.in_(ids), sa.true() if over else IS_OPEN)
     )
     return {
         row.id: to_record(from_row(row), row.project_id, row.start, row.end)

@@ -147,8 +147,7 @@ def commit(connection: sa.Connection) -> None:
 
 
 def call(
-    attempt: Callable[[], T],
-    max_retries: int,
+    attempt: Callable[[], T], max_retries: int,
     sleep: Callable[[float], object] = time.sleep,
 ) -> T:
     """Return `attempt()`, run again while the database does not do it now.

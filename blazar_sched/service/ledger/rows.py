@@ -17,8 +17,7 @@ def columns(entity: Any, **more: Any) -> dict[str, Any]:
 
 
 def select(
-    connection: sa.Connection,
-    model: type[orm.DeclarativeBase],
+    connection: sa.Connection, model: type[orm.DeclarativeBase],
     condition: sa.ColumnElement[bool],
 ) -> Sequence[sa.RowMapping]:
     """Return the rows of `model` that meet a condition, by `id`."""
@@ -28,8 +27,7 @@ def select(
 
 
 def of_project(
-    model: type[orm.DeclarativeBase],
-    project_id: str | None,
+    model: type[orm.DeclarativeBase], project_id: str | None,
     *conditions: sa.ColumnElement[bool],
 ) -> sa.ColumnElement[bool]:
     """Return the condition for rows that meet `conditions`.
@@ -43,10 +41,8 @@ def of_project(
 
 
 def delete_some(
-    connection: sa.Connection,
-    model: type[orm.DeclarativeBase],
-    condition: sa.ColumnElement[bool],
-    limit: int,
+    connection: sa.Connection, model: type[orm.DeclarativeBase],
+    condition: sa.ColumnElement[bool], limit: int,
 ) -> bool:
     """Delete rows that meet a condition; return whether there may be more.
 
@@ -57,15 +53,12 @@ def delete_some(
         sa.select(*key).where(condition).limit(limit)
     ).all()
     if found:
-        connection.execute(
-            sa.delete(model).where(sa.tuple_(*key).in_(found))
-        )
+        connection.execute(sa.delete(model).where(sa.tuple_(*key).in_(found)))
     return len(found) == limit
 
 
 def add(
-    connection: sa.Connection,
-    model: type[orm.DeclarativeBase],
+    connection: sa.Connection, model: type[orm.DeclarativeBase],
     new: Sequence[dict[str, Any]],
 ) -> None:
     """Insert rows in a single statement, however many rows there are."""
@@ -74,10 +67,8 @@ def add(
 
 
 def replace(
-    connection: sa.Connection,
-    model: type[orm.DeclarativeBase],
-    parent: sa.ColumnElement[bool],
-    wanted: Iterable[dict[str, Any]],
+    connection: sa.Connection, model: type[orm.DeclarativeBase],
+    parent: sa.ColumnElement[bool], wanted: Iterable[dict[str, Any]],
 ) -> None:
     """Replace the rows of `model` that match `parent` by `wanted`.
 
@@ -88,10 +79,8 @@ def replace(
 
 
 def change(
-    connection: sa.Connection,
-    model: type[orm.DeclarativeBase],
-    held: Iterable[Mapping[Any, Any]],
-    wanted: Iterable[dict[str, Any]],
+    connection: sa.Connection, model: type[orm.DeclarativeBase],
+    held: Iterable[Mapping[Any, Any]], wanted: Iterable[dict[str, Any]],
 ) -> None:
     """Replace the rows `held` of `model` by `wanted`.
 

@@ -18,9 +18,7 @@ _of = functools.partial(rows.of_project, models.Series)
 
 
 def get(
-    connection: sa.Connection,
-    series_id: str,
-    project_id: str | None = None,
+    connection: sa.Connection, series_id: str, project_id: str | None = None
 ) -> Series:
     """Return a series, of the project `project_id` if given.
 
@@ -34,9 +32,7 @@ def get(
 
 
 def find(
-    connection: sa.Connection,
-    series_id: str,
-    project_id: str | None = None,
+    connection: sa.Connection, series_id: str, project_id: str | None = None
 ) -> Series | None:
     """Return a series, also one that is being deleted, None for none."""
     if models.is_id(series_id):
@@ -61,8 +57,7 @@ def list_deleted(connection: sa.Connection) -> list[Series]:
 
 
 def leases(
-    connection: sa.Connection,
-    series_id: str,
+    connection: sa.Connection, series_id: str,
     ids: Collection[str] | None = None,
 ) -> list[Lease]:
     """Return the leases of a series, the lease that starts first at first.

@@ -45,9 +45,7 @@ LIMIT = 1000
 
 def _reservation(row: Any) -> record.Reservation:
     return reservation.to_record(
-        reservation.from_row(row),
-        row.project_id,
-        row.lease_start,
+        reservation.from_row(row), row.project_id, row.lease_start,
         row.lease_end,
     )
 
@@ -57,8 +55,7 @@ _RECORDS: dict[str, tuple[Any, Any, Callable[[Any], record.Entity]]] = {
     record.HOST: (sa.select(models.Host), models.Host.uuid, host.from_row),
     record.RESERVATION: (
         sa.select(
-            models.Reservation,
-            models.Lease.project_id,
+            models.Reservation, models.Lease.project_id,
             models.Lease.start.label('lease_start'),
             models.Lease.end.label('lease_end'),
         )
@@ -79,11 +76,8 @@ _RECORDS: dict[str, tuple[Any, Any, Callable[[Any], record.Entity]]] = {
 _KINDS = [*_RECORDS, record.ALLOCATION]
 
 _ALLOCATIONS = sa.select(
-    models.Allocation.id,
-    models.Allocation.reservation_id,
-    models.Allocation.host,
-    models.Allocation.start,
-    models.Allocation.end,
+    models.Allocation.id, models.Allocation.reservation_id,
+    models.Allocation.host, models.Allocation.start, models.Allocation.end,
     sa.type_coerce(models.Allocation.amounts, models.Text).label('amounts'),
     models.Allocation.whole,
 ).order_by(models.Allocation.id)
@@ -147,8 +141,7 @@ def _new() -> state.Replica:
 
 
 def load(
-    source: access.Reads,
-    new: Callable[[], state.Replica] = _new,
+    source: access.Reads, new: Callable[[], state.Replica] = _new
 ) -> state.Replica:
     """Return a new replica, which may have parts of later revisions.
 
@@ -259,9 +252,7 @@ def _is_odd(text: str) -> bool:
 
 
 def _noun(row: Any) -> Allocation:
-    return Allocation(
-        **{**row._mapping, 'amounts': json.loads(row.amounts)}
-    )
+    return Allocation(**{**row._mapping, 'amounts': json.loads(row.amounts)})
 
 
 @functools.lru_cache(1024)

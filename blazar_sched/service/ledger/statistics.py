@@ -51,13 +51,11 @@ def take(connection: sa.Connection, now: int) -> Statistics:
     ).all()
     due, due_since = connection.execute(
         sa.select(count, sa.func.min(models.Event.time)).where(
-            models.Event.status.in_(event.UNFINISHED),
-            models.Event.time <= now,
+            models.Event.status.in_(event.UNFINISHED), models.Event.time <= now
         )
     ).one()
     return Statistics(
-        revision=change.newest(connection)[1],
-        leases=dict(leases),
+        revision=change.newest(connection)[1], leases=dict(leases),
         degraded=connection.execute(
             sa.select(count)
             .select_from(models.Lease)
@@ -70,8 +68,7 @@ def take(connection: sa.Connection, now: int) -> Statistics:
             .select_from(models.Instance)
             .where(models.Instance.path.is_not(None))
         ).scalar_one(),
-        due=due,
-        due_since=due_since,
+        due=due, due_since=due_since,
     )
 
 

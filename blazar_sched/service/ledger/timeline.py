@@ -13,11 +13,8 @@ from blazar_sched.service.ledger import models
 
 
 def list_(
-    connection: sa.Connection,
-    window: Window,
-    limit: int,
-    hosts: Collection[str] | None = None,
-    project_id: str | None = None,
+    connection: sa.Connection, window: Window, limit: int,
+    hosts: Collection[str] | None = None, project_id: str | None = None,
 ) -> list[Use]:
     """Return the allocations that overlap a window, the first start first.
 
@@ -31,13 +28,9 @@ def list_(
     for held in allocation.EVER:
         query = (
             sa.select(
-                held,
-                models.Reservation.resource_type,
-                models.Reservation.lease_id,
-                models.Lease.project_id,
-                models.Lease.name,
-                models.Lease.status,
-                models.Lease.degraded,
+                held, models.Reservation.resource_type,
+                models.Reservation.lease_id, models.Lease.project_id,
+                models.Lease.name, models.Lease.status, models.Lease.degraded,
             )
             .join(
                 models.Reservation,

@@ -36,21 +36,10 @@ _PROMISES = (record.RESERVATION, record.ALLOCATION)
 
 
 class Tx(
-    allocation.Writes,
-    event.Writes,
-    flavor.Writes,
-    floating_ip.Writes,
-    host.Writes,
-    idempotency.Writes,
-    instance.Writes,
-    lease.Writes,
-    maintenance.Writes,
-    property.Writes,
-    reservation.Writes,
-    series.Writes,
-    shelved_server.Writes,
-    trust.Writes,
-    reader.Reader,
+    allocation.Writes, event.Writes, flavor.Writes, floating_ip.Writes,
+    host.Writes, idempotency.Writes, instance.Writes, lease.Writes,
+    maintenance.Writes, property.Writes, reservation.Writes, series.Writes,
+    shelved_server.Writes, trust.Writes, reader.Reader,
 ):
     """An attempt at a commit; reads see the attempt's earlier writes.
 
@@ -79,9 +68,7 @@ class PlacingTx(Tx):
     """
 
     def __init__(
-        self,
-        connection: sa.Connection,
-        replica: state.Replica,
+        self, connection: sa.Connection, replica: state.Replica,
         show: state.Put,
     ) -> None:
         super().__init__(connection)

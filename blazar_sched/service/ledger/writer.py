@@ -48,9 +48,7 @@ def probe(connection: sa.Connection) -> None:
     connection.execute(
         sa.insert(models.Writer).values(id=id_, commits=0, revision=0)
     )
-    connection.execute(
-        sa.delete(models.Writer).where(models.Writer.id == id_)
-    )
+    connection.execute(sa.delete(models.Writer).where(models.Writer.id == id_))
 
 
 def drop(connection: sa.Connection, before: int, but: str) -> None:

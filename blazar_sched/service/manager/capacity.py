@@ -40,9 +40,7 @@ class Capacity:
     """
 
     def __init__(
-        self,
-        ledger: Ledger,
-        drivers: resources.Drivers,
+        self, ledger: Ledger, drivers: resources.Drivers,
         clock: Callable[[], float],
     ) -> None:
         self._ledger = ledger
@@ -50,12 +48,8 @@ class Capacity:
         self._clock = clock
 
     def get(
-        self,
-        project_id: str,
-        start: int | str = lease.NOW,
-        end: int | None = None,
-        parts: int = 1,
-        resource_properties: str = '',
+        self, project_id: str, start: int | str = lease.NOW,
+        end: int | None = None, parts: int = 1, resource_properties: str = '',
         flavor_id: str | None = None,
     ) -> dict[str, Any]:
         """Return the capacity in each part of a window.
@@ -129,8 +123,7 @@ class Capacity:
         return _HostQuery(
             project_id,
             requirements.parse(resource_properties, 'resource_properties'),
-            None,
-            NO_GROUPS,
+            None, NO_GROUPS,
         )
 
 

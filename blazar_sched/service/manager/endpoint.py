@@ -56,24 +56,14 @@ class Endpoint:
     """
 
     def __init__(
-        self,
-        ledger: Ledger,
-        leases: lease.Leases,
-        hosts: host.Hosts,
-        healer: healing.Healer,
-        floating_ips: floating_ip.FloatingIPs,
-        capacity: capacity.Capacity,
-        offers: offer.Offers,
-        all_series: series.AllSeries,
-        extensions: extension.Extensions,
+        self, ledger: Ledger, leases: lease.Leases, hosts: host.Hosts,
+        healer: healing.Healer, floating_ips: floating_ip.FloatingIPs,
+        capacity: capacity.Capacity, offers: offer.Offers,
+        all_series: series.AllSeries, extensions: extension.Extensions,
         maintenances: maintenance.Maintenances,
-        instances: instance_sync.Instances,
-        timeline: timeline.Timeline,
-        flavors: flavor_sync.Flavors,
-        enforcement: enforcement.Enforcement,
-        products: product.Products,
-        clock: clock.Clock,
-        told: Settings,
+        instances: instance_sync.Instances, timeline: timeline.Timeline,
+        flavors: flavor_sync.Flavors, enforcement: enforcement.Enforcement,
+        products: product.Products, clock: clock.Clock, told: Settings,
         parts: Iterable[Running],
     ) -> None:
         self._ledger = ledger
@@ -129,12 +119,8 @@ class Endpoint:
         self._clock.check()
 
     def create_lease(
-        self,
-        values: Values,
-        idempotency_key: str | None = None,
-        offering: bool = False,
-        dry_run: bool = False,
-        names: bool = False,
+        self, values: Values, idempotency_key: str | None = None,
+        offering: bool = False, dry_run: bool = False, names: bool = False,
     ) -> Values:
         self._learn_flavors(values)
         made = self._leases.create(
@@ -162,11 +148,8 @@ class Endpoint:
         return values
 
     def list_leases(
-        self,
-        project_id: str | None,
-        limit: int | None = None,
-        at: int | str | None = None,
-        **wanted: Any,
+        self, project_id: str | None, limit: int | None = None,
+        at: int | str | None = None, **wanted: Any,
     ) -> Page:
         """Return a page of leases; see `Reader.leases` for the filters."""
         if at is not None:
@@ -176,14 +159,9 @@ class Endpoint:
         return paging.page(map(_lease, found), 'id', len(found) == limit)
 
     def update_lease(
-        self,
-        lease_id: str,
-        project_id: str | None,
-        values: Values,
-        dry_run: bool = False,
-        offering: bool = False,
-        as_far_as_possible: bool = False,
-        names: bool = False,
+        self, lease_id: str, project_id: str | None, values: Values,
+        dry_run: bool = False, offering: bool = False,
+        as_far_as_possible: bool = False, names: bool = False,
     ) -> Values:
         self._learn_flavors(values)
         update = (
@@ -220,22 +198,15 @@ class Endpoint:
         return _lease(self._offers.accept(values, idempotency_key, dry_run))
 
     def create_series(
-        self,
-        values: Values,
-        idempotency_key: str | None = None,
-        dry_run: bool = False,
-        names: bool = False,
+        self, values: Values, idempotency_key: str | None = None,
+        dry_run: bool = False, names: bool = False,
     ) -> Values:
         self._learn_flavors(values)
         return self._series.create(values, idempotency_key, dry_run, names)
 
     def update_series(
-        self,
-        series_id: str,
-        project_id: str | None,
-        values: Values,
-        since: str | None = None,
-        dry_run: bool = False,
+        self, series_id: str, project_id: str | None, values: Values,
+        since: str | None = None, dry_run: bool = False,
         names: bool | None = None,
     ) -> Values:
         self._learn_flavors(values)
@@ -257,11 +228,8 @@ class Endpoint:
         return _host(self._hosts.update(host_id, values))
 
     def list_allocations(
-        self,
-        host_id: str | None = None,
-        lease_id: str | None = None,
-        reservation_id: str | None = None,
-        marker: str | None = None,
+        self, host_id: str | None = None, lease_id: str | None = None,
+        reservation_id: str | None = None, marker: str | None = None,
     ) -> Page:
         """Return a page; a host may be on several successive pages."""
         items, following = self._hosts.allocations(
@@ -272,17 +240,14 @@ class Endpoint:
     def list_properties(self, marker: str | None = None) -> Page:
         return paging.page(self._hosts.properties(), 'property', after=marker)
 
-    def list_flavors(
-        self, project_id: str, marker: str | None = None
-    ) -> Page:
+    def list_flavors(self, project_id: str, marker: str | None = None) -> Page:
         return paging.page(
             (
                 _flavor(each)
                 for each in sorted(self._ledger.flavors(), key=_id)
                 if each.is_open_to(project_id)
             ),
-            'id',
-            after=marker,
+            'id', after=marker,
         )
 
     def create_floating_ip(self, network_id: str, address: str) -> Values:
@@ -300,8 +265,7 @@ class Endpoint:
                 {**dataclasses.asdict(places[place]), 'place': place}
                 for place in sorted(places)
             ),
-            'place',
-            after=marker,
+            'place', after=marker,
         )
 
     def book_instance(self, page: Any, placed_at: int) -> None:
@@ -324,8 +288,7 @@ class Endpoint:
         """Copy the flavors that a request names and the ledger lacks."""
         self._flavors.learn(
             itertools.chain(
-                values.get('reservations', ()),
-                *values.get('alternatives', ()),
+                values.get('reservations', ()), *values.get('alternatives', ())
             )
         )
 

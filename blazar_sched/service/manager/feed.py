@@ -45,9 +45,7 @@ class Feed:
     """
 
     def __init__(
-        self,
-        ledger: Ledger,
-        monotonic: Callable[[], float] = time.monotonic,
+        self, ledger: Ledger, monotonic: Callable[[], float] = time.monotonic
     ) -> None:
         self._ledger = ledger
         self._monotonic = monotonic

@@ -40,12 +40,8 @@ class Gauges(loop.Looped):
     """
 
     def __init__(
-        self,
-        conf: cfg.ConfigOpts,
-        ledger: Ledger,
-        notifier: Notifier,
-        clock: Callable[[], float],
-        monotonic: Callable[[], float],
+        self, conf: cfg.ConfigOpts, ledger: Ledger, notifier: Notifier,
+        clock: Callable[[], float], monotonic: Callable[[], float],
         loops: Callable[[], Iterable[loop.Loop]],
         parts: Callable[[], Iterable[Running]],
     ) -> None:
@@ -117,9 +113,7 @@ class Gauges(loop.Looped):
         found, began, ended = read
         since = found.due_since
         age = 0.0 if since is None else max(0.0, self._clock() - since)
-        yield _gauge(
-            metrics.DATABASE_UP, {(): int(self._ledger.is_writable)}
-        )
+        yield _gauge(metrics.DATABASE_UP, {(): int(self._ledger.is_writable)})
         yield _gauge(metrics.DATABASE_SECONDS, {(): ended - began})
         yield _gauge(metrics.DUE, {(): found.due})
         yield _gauge(metrics.DUE_AGE, {(): age})

@@ -101,17 +101,13 @@ class Manager:
     """
 
     def __init__(
-        self,
-        conf: cfg.ConfigOpts,
-        nova: Nova | None = None,
+        self, conf: cfg.ConfigOpts, nova: Nova | None = None,
         placement: Placement | None = None,
         clock: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
         wait: Callable[[float], object] = time.sleep,
-        pool: futures.Executor | None = None,
-        neutron: Neutron | None = None,
-        keystone: Keystone | None = None,
-        metrics: Metrics | None = None,
+        pool: futures.Executor | None = None, neutron: Neutron | None = None,
+        keystone: Keystone | None = None, metrics: Metrics | None = None,
         thread_time: Callable[[], float] = time.thread_time,
     ) -> None:
         # An option that cannot be parsed stops the manager now, and not each
@@ -139,8 +135,7 @@ class Manager:
         nova = self.services.nova
         drivers = resources.Drivers(self.services)
         self.enforcement = enforcement.Enforcement(
-            conf, self.ledger, pool, self.services.keystone.limits,
-            self.clock,
+            conf, self.ledger, pool, self.services.keystone.limits, self.clock
         )
         self.trusts = trust.Trusts(
             self.ledger, self.services.keystone, self.clock, self.metrics
@@ -170,9 +165,7 @@ class Manager:
         self.flavors = flavor_sync.Flavors(self.ledger, nova)
         self.search = WindowSearch(self.bookings, thread_time)
         self.leases = lease.Leases(self.bookings, self.search, wait)
-        self.offers = offer.Offers(
-            self.bookings, self.search, self.leases
-        )
+        self.offers = offer.Offers(self.bookings, self.search, self.leases)
         self.extensions = extension.Extensions(self.bookings, self.leases)
         self.series = series.AllSeries(self.bookings, self.metrics)
         self.unused = unused.Unused(self.bookings, self.leases, self.metrics)
@@ -238,11 +231,8 @@ class Manager:
         self._server: rpc.Server | None = None
 
     def _make_services(
-        self,
-        nova: Nova | None,
-        placement: Placement | None,
-        neutron: Neutron | None,
-        keystone: Keystone | None,
+        self, nova: Nova | None, placement: Placement | None,
+        neutron: Neutron | None, keystone: Keystone | None,
     ) -> base.Services:
         conf = self.conf
         aliases = nova_conf.pci_aliases(conf)
@@ -253,14 +243,12 @@ class Manager:
             )
         keystone = keystone or keystone_client.load(conf)
         return base.Services(
-            ledger=self.ledger,
-            nova=nova,
+            ledger=self.ledger, nova=nova,
             placement=placement
             or Placement(rest.load_adapter(conf, placement_conf.GROUP)),
             neutron=neutron
             or Neutron(rest.load_adapter(conf, neutron_conf.GROUP)),
-            keystone=keystone,
-            freepool=freepool.Freepool(conf, nova),
+            keystone=keystone, freepool=freepool.Freepool(conf, nova),
             vacater=vacating.Vacater(conf, self.ledger, nova, self.notifier),
             before_end=before_end.Actions(conf, self.ledger, nova, keystone),
             aliases=aliases,

@@ -19,9 +19,7 @@ class _OwnedPage(Protocol):
 def owned(items: Callable[[str | None], Iterable[Values]]) -> _OwnedPage:
     """Return the answer with a page of the items of a project."""
 
-    def answer(
-        *, project_id: str | None, marker: str | None = None
-    ) -> Page:
+    def answer(*, project_id: str | None, marker: str | None = None) -> Page:
         return page(items(project_id), 'id', after=marker)
 
     return answer
@@ -41,9 +39,7 @@ def listed(items: Callable[[str | None], Iterable[Values]]) -> _AnyPage:
 
 
 def page(
-    items: Iterable[Values],
-    key: str,
-    others: bool = False,
+    items: Iterable[Values], key: str, others: bool = False,
     after: str | None = None,
 ) -> Page:
     """Return the part of a list that fits into a message.

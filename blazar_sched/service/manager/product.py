@@ -25,12 +25,8 @@ class Products:
     """
 
     def __init__(
-        self,
-        conf: cfg.ConfigOpts,
-        ledger: Ledger,
-        drivers: resources.Drivers,
-        capacity: Capacity,
-        clock: Callable[[], float],
+        self, conf: cfg.ConfigOpts, ledger: Ledger, drivers: resources.Drivers,
+        capacity: Capacity, clock: Callable[[], float],
     ) -> None:
         self._conf = conf
         self._ledger = ledger
@@ -39,9 +35,7 @@ class Products:
         self._clock = clock
 
     def list(
-        self,
-        project_id: str,
-        start: int | str = lease.NOW,
+        self, project_id: str, start: int | str = lease.NOW,
         end: int | None = None,
     ) -> list[dict[str, Any]]:
         """Return the products of a project, with what is free in a window.

@@ -110,10 +110,7 @@ class Timeline:
     """
 
     def __init__(
-        self,
-        conf: cfg.ConfigOpts,
-        ledger: Ledger,
-        capacity: Capacity,
+        self, conf: cfg.ConfigOpts, ledger: Ledger, capacity: Capacity,
         clock: Callable[[], float],
     ) -> None:
         self._conf = conf
@@ -207,8 +204,7 @@ class Timeline:
                 counts = [part['instances'] for part in found['parts']]
             rows.append(
                 Row(
-                    key, flavors[key].name, found['hosts'],
-                    free=None,
+                    key, flavors[key].name, found['hosts'], free=None,
                     free_hosts=[part['hosts'] for part in found['parts']]
                     or [0] * len(counts),
                     instances=counts,
@@ -225,7 +221,7 @@ class Timeline:
         )
 
         def look(
-            replica: state.Replica,
+            replica: state.Replica
         ) -> tuple[list[Host], tuple[Instance, ...]]:
             return (
                 replica.catalog.visible(
@@ -304,12 +300,8 @@ class Timeline:
             hosts = dict(itertools.islice(hosts.items(), len(hosts) // 2))
 
     def _free(
-        self,
-        query: Query,
-        groups: Groups,
-        keys: list[str],
-        parts: list[Window],
-        now: int,
+        self, query: Query, groups: Groups, keys: list[str],
+        parts: list[Window], now: int,
     ) -> list[list[tuple[float, int]]]:
         """Return the free share and the free hosts of each row, by part.
 
@@ -395,8 +387,7 @@ def _show(row: Row, query: Query) -> Values:
     left = bars[:MAX_BARS]
     seen = query.names or query.group_by != HOST
     for bar, track in zip(
-        left,
-        timeline.tracks((bar['start'], bar['end']) for bar in left),
+        left, timeline.tracks((bar['start'], bar['end']) for bar in left),
         strict=True,
     ):
         bar['track'] = track

@@ -35,9 +35,7 @@ class Drivers:
     def __init__(self, services: base.Services) -> None:
         self._found: stevedore.ExtensionManager[Any]
         self._found = stevedore.ExtensionManager(
-            NAMESPACE,
-            invoke_on_load=True,
-            invoke_args=(services,),
+            NAMESPACE, invoke_on_load=True, invoke_args=(services,),
             on_load_failure_callback=entry_points.refuse,
         )
 

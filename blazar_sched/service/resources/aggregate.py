@@ -21,10 +21,7 @@ _SHARES = 'blazar:project'
 
 
 def make(
-    nova: Nova,
-    lease: Lease,
-    reservation: Reservation,
-    hosts: Iterable[str],
+    nova: Nova, lease: Lease, reservation: Reservation, hosts: Iterable[str],
     known: Aggregate | None = None,
 ) -> Aggregate:
     """Make sure that the aggregate exists with these hosts.
@@ -53,9 +50,7 @@ def make(
 
 
 def others(
-    ledger: Ledger,
-    aggregate: Aggregate | None,
-    hosts: Iterable[Host],
+    ledger: Ledger, aggregate: Aggregate | None, hosts: Iterable[Host]
 ) -> list[Host]:
     """Return the hosts in the aggregate that are not among `hosts`."""
     names = set(aggregate.hosts if aggregate else ())

@@ -114,10 +114,7 @@ class Resource:
         raise NotImplementedError
 
     def update(
-        self,
-        demand: Demand,
-        changes: Mapping[str, Any],
-        active: bool,
+        self, demand: Demand, changes: Mapping[str, Any], active: bool,
         project_id: str,
     ) -> Demand:
         """Return the changed demand.
@@ -154,12 +151,8 @@ class Resource:
         return list(part.allocations)
 
     def book(
-        self,
-        tx: PlacingTx,
-        lease: Lease,
-        reservation: Reservation,
-        window: Window,
-        settled: bool = False,
+        self, tx: PlacingTx, lease: Lease, reservation: Reservation,
+        window: Window, settled: bool = False,
     ) -> None:
         """Allocate resources that are not on hosts, in the lease's commit.
 

@@ -76,8 +76,7 @@ class FlavorResource(slots.SlotsResource):
         found = isinstance(flavor_id, str) and self._ledger.flavor(flavor_id)
         if not found or not found.is_open_to(project_id):
             raise exception.InvalidInput(
-                f'flavor {str(flavor_id)[:64]!r} not found',
-                field='flavor_id',
+                f'flavor {str(flavor_id)[:64]!r} not found', field='flavor_id'
             )
         return found
 
@@ -117,9 +116,7 @@ def _check(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _freeze(
-    asked: Mapping[str, Any],
-    flavor: Flavor,
-    amounts: Mapping[str, int],
+    asked: Mapping[str, Any], flavor: Flavor, amounts: Mapping[str, int],
     groups: RequestGroups | None,
 ) -> Slots:
     """Return the demand of a request, with all of the flavor.
@@ -142,8 +139,7 @@ def _freeze(
     return Slots(
         amounts, asked['amount'], asked['affinity'], required, groups,
         dataclasses.replace(
-            flavor,
-            extra_specs=extra_specs,
+            flavor, extra_specs=extra_specs,
             projects=None if flavor.projects is None else (),
         ),
         asked['resource_properties'], asked[BEFORE_END], asked[ON_START],
@@ -154,8 +150,7 @@ def _resources(
     flavor: Flavor, extra_specs: Mapping[str, str]
 ) -> dict[str, int]:
     asked = flavor_rules.resources(
-        flavor.vcpus,
-        flavor.memory_mb,
+        flavor.vcpus, flavor.memory_mb,
         flavor_rules.disk_gb(
             flavor.disk_gb, flavor.ephemeral_gb, flavor.swap_mb
         ),

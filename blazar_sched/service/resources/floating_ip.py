@@ -63,10 +63,7 @@ class FloatingIPResource(base.Resource):
         return Addresses(network_id, complete['amount'], _required(complete))
 
     def update(
-        self,
-        demand: Demand,
-        changes: Mapping[str, Any],
-        active: bool,
+        self, demand: Demand, changes: Mapping[str, Any], active: bool,
         project_id: str,
     ) -> Addresses:
         """Return the changed demand.
@@ -93,12 +90,8 @@ class FloatingIPResource(base.Resource):
         return new
 
     def book(
-        self,
-        tx: PlacingTx,
-        lease: Lease,
-        reservation: Reservation,
-        window: Window,
-        settled: bool = False,
+        self, tx: PlacingTx, lease: Lease, reservation: Reservation,
+        window: Window, settled: bool = False,
     ) -> None:
         """Allocate as many addresses as are reserved.
 
@@ -180,12 +173,8 @@ class FloatingIPResource(base.Resource):
         ]
 
     def _make(
-        self,
-        lease: Lease,
-        reservation: Reservation,
-        allocated: FloatingIP,
-        subnets: Sequence[Subnet],
-        now: int,
+        self, lease: Lease, reservation: Reservation, allocated: FloatingIP,
+        subnets: Sequence[Subnet], now: int,
     ) -> neutron.FloatingIP | None:
         """Make an allocated floating IP, or a free one in its place."""
         wanted: FloatingIP | None = allocated
@@ -194,9 +183,7 @@ class FloatingIPResource(base.Resource):
             try:
                 find_subnet(wanted.address, subnets)
                 made = self._neutron.create_floating_ip(
-                    wanted.network_id,
-                    wanted.address,
-                    lease.project_id,
+                    wanted.network_id, wanted.address, lease.project_id,
                     _description(reservation),
                 )
             except (exception.InvalidInput, exception.NotFound) as e:
@@ -218,12 +205,8 @@ class FloatingIPResource(base.Resource):
         return None
 
     def _replace(
-        self,
-        lease: Lease,
-        reservation: Reservation,
-        broken: FloatingIP,
-        refused: Collection[str],
-        now: int,
+        self, lease: Lease, reservation: Reservation, broken: FloatingIP,
+        refused: Collection[str], now: int,
     ) -> FloatingIP | None:
         """Allocate a free floating IP in place of a broken floating IP.
 
@@ -253,8 +236,7 @@ class FloatingIPResource(base.Resource):
 
 
 def lacks_required(
-    reservation: Reservation,
-    held: Iterable[FloatingIP | neutron.FloatingIP],
+    reservation: Reservation, held: Iterable[FloatingIP | neutron.FloatingIP]
 ) -> bool:
     """Tell whether a required address of a reservation is not held."""
     required = reservation.demand.of_kind(Addresses).required

@@ -102,20 +102,14 @@ class HostResource(on_hosts.OnHostsResource):
         return base.Opened(bool(evicted['in_the_way']), made)
 
     def _in_the_way(
-        self,
-        lease: Lease,
-        reservation: Reservation,
-        held: Sequence[Host],
+        self, lease: Lease, reservation: Reservation, held: Sequence[Host],
         now: int,
     ) -> list[Server]:
         """Return the servers in the way: all servers of others."""
         return self._vacater.all_others(lease, reservation, held, now)
 
     def _gather(
-        self,
-        lease: Lease,
-        reservation: Reservation,
-        hosts: Sequence[Host],
+        self, lease: Lease, reservation: Reservation, hosts: Sequence[Host]
     ) -> Aggregate:
         """Make the aggregate contain exactly the hosts of the reservation."""
         names = [host.service_name for host in hosts]

@@ -54,10 +54,7 @@ class LifetimeResource(on_hosts.OnHostsResource):
         )
 
     def update(
-        self,
-        demand: Demand,
-        changes: Mapping[str, Any],
-        active: bool,
+        self, demand: Demand, changes: Mapping[str, Any], active: bool,
         project_id: str,
     ) -> Demand:
         """Return the demand with another `on_end`.
@@ -81,12 +78,8 @@ class LifetimeResource(on_hosts.OnHostsResource):
         return decode(INSTANCE_LIFETIME, new)
 
     def book(
-        self,
-        tx: PlacingTx,
-        lease: Lease,
-        reservation: Reservation,
-        window: Window,
-        settled: bool = False,
+        self, tx: PlacingTx, lease: Lease, reservation: Reservation,
+        window: Window, settled: bool = False,
     ) -> None:
         """Set the end of the instance's record to the end of the lease.
 
@@ -151,8 +144,7 @@ class LifetimeResource(on_hosts.OnHostsResource):
                 # The image of the server was made by the shelving.
                 on_end = SHELVE
             elif not self._nova.create_image(
-                server,
-                f'lifetime_{server.name}',
+                server, f'lifetime_{server.name}',
                 nova.image_mark(reservation.id, lease.ending),
             ):
                 return False
@@ -160,9 +152,7 @@ class LifetimeResource(on_hosts.OnHostsResource):
                 on_end = DELETE
         return end_servers(self._nova, [server], on_end)
 
-    def _server(
-        self, reservation: Reservation
-    ) -> Server | None:
+    def _server(self, reservation: Reservation) -> Server | None:
         demand = reservation.demand.of_kind(Lifetime)
         return self._nova.server(demand.instance_id)
 
@@ -184,8 +174,6 @@ def _check_room(
         )
 
 
-def _furthest(
-    replica: state.Replica, known: Instance, at: int
-) -> int:
+def _furthest(replica: state.Replica, known: Instance, at: int) -> int:
     """Return until when an instance can stay on its host, from `at` on."""
     return duration.end_after(at, replica.indexes.horizon(known, at))

@@ -36,10 +36,7 @@ class OnHostsResource(base.Resource):
         return new
 
     def update(
-        self,
-        demand: Demand,
-        changes: Mapping[str, Any],
-        active: bool,
+        self, demand: Demand, changes: Mapping[str, Any], active: bool,
         project_id: str,
     ) -> Demand:
         """Return the changed demand.
@@ -58,9 +55,7 @@ class OnHostsResource(base.Resource):
         lease, reservation = part.lease, part.reservation
         held = part.held
         return self._before_end.act(
-            when,
-            lease,
-            reservation,
+            when, lease, reservation,
             lambda: self._servers.find(lease, reservation, held),
         )
 
@@ -72,10 +67,7 @@ class OnHostsResource(base.Resource):
         raise NotImplementedError
 
     def _changed(
-        self,
-        demand: Demand,
-        changes: Mapping[str, Any],
-        project_id: str,
+        self, demand: Demand, changes: Mapping[str, Any], project_id: str
     ) -> Demand:
         return self._read({**demand.encode(), **changes}, project_id)
 
@@ -88,10 +80,7 @@ class OnHostsResource(base.Resource):
         return self._vacater.vacate(cause, others, now)
 
     def _evict(
-        self,
-        lease: Lease,
-        reservation: Reservation,
-        held: Sequence[Host],
+        self, lease: Lease, reservation: Reservation, held: Sequence[Host],
         now: int,
     ) -> dict[str, Any]:
         """Delete the yielding servers in the way; see `Vacater.evict`.
@@ -121,10 +110,7 @@ class OnHostsResource(base.Resource):
         return made
 
     def _in_the_way(
-        self,
-        lease: Lease,
-        reservation: Reservation,
-        held: Sequence[Host],
+        self, lease: Lease, reservation: Reservation, held: Sequence[Host],
         now: int,
     ) -> list[Server]:
         """Return the servers in the way: as many as take the room needed."""

@@ -69,9 +69,7 @@ def yields(server: Server, now: int) -> bool:
 
 
 def choose(
-    servers: Iterable[Server],
-    excess: Mapping[str, int],
-    now: int,
+    servers: Iterable[Server], excess: Mapping[str, int], now: int,
     preferred: Preference = NO_PREFERENCE,
 ) -> list[Server]:
     """Return the servers that have to go to remove an excess.

@@ -36,9 +36,7 @@ def listing_once() -> Iterator[None]:
         _listed.reset(token)
 
 
-def projects(
-    lease: Lease, reservation: Reservation
-) -> list[str]:
+def projects(lease: Lease, reservation: Reservation) -> list[str]:
     """Return the projects that may have servers of a reservation.
 
     The projects that the reservation was shared with before are included.
@@ -55,10 +53,7 @@ class Finder:
         self._nova = nova
 
     def find(
-        self,
-        lease: Lease,
-        reservation: Reservation,
-        hosts: Collection[Host],
+        self, lease: Lease, reservation: Reservation, hosts: Collection[Host]
     ) -> list[Server]:
         """Return the servers that draw on a reservation.
 
@@ -96,8 +91,7 @@ class Finder:
         ]
 
     def drawing(
-        self,
-        reservation_id: str,
+        self, reservation_id: str,
         servers: Collection[tuple[Server, str | None]],
     ) -> list[Server]:
         """Return the servers that draw on a reservation.
@@ -133,9 +127,7 @@ class Finder:
 
 
 def _lists(
-    lease: Lease,
-    reservation: Reservation,
-    hosts: Iterable[Host],
+    lease: Lease, reservation: Reservation, hosts: Iterable[Host],
     having: set[str],
 ) -> Iterator[tuple[str, str]]:
     """Yield the filters for Nova's server lists: filter name, value.
@@ -150,9 +142,7 @@ def _lists(
         yield 'project_id', project_id
 
 
-def end_servers(
-    nova: Nova, servers: Iterable[Server], on_end: str
-) -> bool:
+def end_servers(nova: Nova, servers: Iterable[Server], on_end: str) -> bool:
     """Delete servers, shelve them off their hosts, or leave them alone.
 
     A server in status ERROR, which Nova does not shelve, is left alone instead

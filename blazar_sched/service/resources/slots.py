@@ -64,10 +64,7 @@ class SlotsResource(on_hosts.OnHostsResource):
     """
 
     def update(
-        self,
-        demand: Demand,
-        changes: Mapping[str, Any],
-        active: bool,
+        self, demand: Demand, changes: Mapping[str, Any], active: bool,
         project_id: str,
     ) -> Demand:
         """Return the changed demand.
@@ -123,17 +120,10 @@ class SlotsResource(on_hosts.OnHostsResource):
             )
             for a in part.allocations
         }
-        return _shrink(
-            part,
-            used,
-            lambda host, total: max(total, used[host]),
-        )
+        return _shrink(part, used, lambda host, total: max(total, used[host]))
 
     def _count_used(
-        self,
-        lease: Lease,
-        reservation: Reservation,
-        held: Sequence[Host],
+        self, lease: Lease, reservation: Reservation, held: Sequence[Host]
     ) -> tuple[dict[str, int], dict[str, int]]:
         """Return the slots in use, and the part of them not in Placement.
 
@@ -183,9 +173,7 @@ class SlotsResource(on_hosts.OnHostsResource):
         )
         for host, allocation in zip(held, part.allocations, strict=True):
             self._placement.set_inventory(
-                host.uuid,
-                host.hypervisor_hostname,
-                slots,
+                host.uuid, host.hypervisor_hostname, slots,
                 demand.slots_in(allocation.amounts),
             )
         in_use = self._give_up(reservation, aggregate, slots, held)
@@ -251,10 +239,7 @@ class SlotsResource(on_hosts.OnHostsResource):
         )
 
     def _give_up(
-        self,
-        reservation: Reservation,
-        aggregate: Aggregate,
-        slots: str,
+        self, reservation: Reservation, aggregate: Aggregate, slots: str,
         hosts: Sequence[Host],
     ) -> list[Host]:
         """Give up all hosts but the given hosts, unless they are in use.
@@ -274,9 +259,7 @@ class SlotsResource(on_hosts.OnHostsResource):
         return in_use
 
     def _left(
-        self,
-        reservation: Reservation,
-        aggregate: Aggregate | None,
+        self, reservation: Reservation, aggregate: Aggregate | None,
         hosts: Sequence[Host],
     ) -> list[Host]:
         """Return the hosts that a reservation has left, as far as known.
@@ -290,11 +273,8 @@ class SlotsResource(on_hosts.OnHostsResource):
         return left + self._ledger.hosts(set(before) - known)
 
     def _empty(
-        self,
-        reservation: Reservation,
-        allocations: Sequence[Allocation],
-        hosts: Mapping[str, Host],
-        own: Iterable[Server],
+        self, reservation: Reservation, allocations: Sequence[Allocation],
+        hosts: Mapping[str, Host], own: Iterable[Server],
     ) -> bool:
         """Remove the inventory of every host; tell whether all is removed.
 
@@ -319,9 +299,7 @@ class SlotsResource(on_hosts.OnHostsResource):
 
 
 def _shrink(
-    part: Part,
-    used: Mapping[str, int],
-    cut: Callable[[str, int], int],
+    part: Part, used: Mapping[str, int], cut: Callable[[str, int], int]
 ) -> list[Allocation]:
     """Return the remaining allocations, no more slots than the amount.
 
@@ -363,9 +341,7 @@ def _count_filled(
     return max(-(-filled[c] // n) for c, n in slot.items() if n)
 
 
-def _check_used(
-    reservation: Reservation, used: int
-) -> None:
+def _check_used(reservation: Reservation, used: int) -> None:
     """Refuse an amount that is smaller than the number in use."""
     if used > reservation.demand.most:
         raise exception.CantUpdateParameter(
@@ -380,16 +356,11 @@ def name_of(reservation: Reservation) -> str:
     return f'reservation:{reservation.id}'
 
 
-def flavor_of(
-    reservation: Reservation, slots: str
-) -> Flavor:
+def flavor_of(reservation: Reservation, slots: str) -> Flavor:
     """Return the flavor for the servers of a reservation."""
     size = reservation.demand.of_kind(Slots).size
     return dataclasses.replace(
-        size,
-        id=reservation.id,
-        name=name_of(reservation),
-        projects=None,
+        size, id=reservation.id, name=name_of(reservation), projects=None,
         extra_specs={
             **size.extra_specs,
             flavor.RESERVATION: reservation.id,

@@ -133,9 +133,8 @@ def for_clearing(
     :param notice: seconds ahead at which servers are notified
     """
     return Cause(
-        f'{reservation.id} {host.uuid} {at}',
-        f'active lease {lease.id}', at, lease.end, at,
-        {'lease_id': lease.id}, notice=notice,
+        f'{reservation.id} {host.uuid} {at}', f'active lease {lease.id}', at,
+        lease.end, at, {'lease_id': lease.id}, notice=notice,
     )
 
 
@@ -159,10 +158,7 @@ class Vacater:
     """The vacater, which has servers leave hosts."""
 
     def __init__(
-        self,
-        conf: cfg.ConfigOpts,
-        ledger: Ledger,
-        nova: Nova,
+        self, conf: cfg.ConfigOpts, ledger: Ledger, nova: Nova,
         notifier: Notifier,
     ) -> None:
         self._conf = conf.manager
@@ -174,10 +170,7 @@ class Vacater:
         self._courses: dict[str, tuple[Cause, dict[str, _Course]]] = {}
 
     def all_others(
-        self,
-        lease: Lease,
-        reservation: Reservation,
-        hosts: Sequence[Host],
+        self, lease: Lease, reservation: Reservation, hosts: Sequence[Host],
         now: int,
     ) -> list[Server]:
         """Return the servers in the way of a reservation of whole hosts.
@@ -196,10 +189,7 @@ class Vacater:
         return self._others(closed_from, [host], now)[host.uuid]
 
     def as_needed(
-        self,
-        lease: Lease,
-        reservation: Reservation,
-        hosts: Sequence[Host],
+        self, lease: Lease, reservation: Reservation, hosts: Sequence[Host],
         now: int,
     ) -> list[Server]:
         """Return the servers in the way of a reservation of parts of hosts.
@@ -263,10 +253,7 @@ class Vacater:
         ]
 
     def _others(
-        self,
-        start: int,
-        hosts: Sequence[Host],
-        now: int,
+        self, start: int, hosts: Sequence[Host], now: int,
         reservation_id: str | None = None,
     ) -> dict[str, list[Server]]:
         """Return the servers on hosts, by the uuids of the hosts.
@@ -309,16 +296,13 @@ class Vacater:
                 server = _unrecorded(server, *claims[server.uuid])
             else:
                 server = dataclasses.replace(
-                    server,
-                    end=_end(server, record, now),
+                    server, end=_end(server, record, now),
                     reservation_id=record.claim,
                 )
             if server.reservation_id is None and kept_by is not None and (
                 kept_by.keeps and kept_by.was_open_to(server.project_id)
             ):
-                server = dataclasses.replace(
-                    server, reservation_id=kept_by.id
-                )
+                server = dataclasses.replace(server, reservation_id=kept_by.id)
             if not now < server.end <= at:
                 found[host_uuid].append(server)
         return found
@@ -342,10 +326,7 @@ class Vacater:
         )
 
     def vacate(
-        self,
-        cause: Cause,
-        servers: Iterable[Server],
-        now: int,
+        self, cause: Cause, servers: Iterable[Server], now: int
     ) -> bool:
         """Notify servers that they have to go, and remove the due servers.
 
@@ -378,9 +359,7 @@ class Vacater:
             if server.uuid in open_until:
                 order = [action for action in order if action != _DELETE]
             try:
-                self._see_to(
-                    cause, server, courses[server.uuid], order, now
-                )
+                self._see_to(cause, server, courses[server.uuid], order, now)
             except exception.Unavailable as e:
                 failures.append(e)
                 if len(failures) == MAX_FAILURES:
@@ -390,10 +369,7 @@ class Vacater:
         return not in_the_way
 
     def evict(
-        self,
-        lease: Lease,
-        servers: Sequence[Server],
-        now: int,
+        self, lease: Lease, servers: Sequence[Server], now: int
     ) -> list[str]:
         """Delete the servers that yield when a window opens.
 
@@ -452,9 +428,7 @@ class Vacater:
             return lease.status not in _OVER
         return False
 
-    def _shelved(
-        self, servers: Collection[Server], now: int
-    ) -> set[str]:
+    def _shelved(self, servers: Collection[Server], now: int) -> set[str]:
         """Return the uuids of the servers that are not deleted at their end.
 
         The end is the end of the reservation that a server draws on, or of the
@@ -531,12 +505,8 @@ class Vacater:
             server.uuid, cause.name, server.node, at,
         )
         self._notifier.instance(
-            INSTANCE_VACATE,
-            server.uuid,
-            project_id=server.project_id,
-            hypervisor_hostname=server.node,
-            vacate_at=at,
-            **cause.details,
+            INSTANCE_VACATE, server.uuid, project_id=server.project_id,
+            hypervisor_hostname=server.node, vacate_at=at, **cause.details,
         )
         return _Course(latest)
 
@@ -577,12 +547,8 @@ class Vacater:
                     yield closed.start - self._conf.vacate_lead_time
 
     def _see_to(
-        self,
-        cause: Cause,
-        server: Server,
-        course: _Course,
-        order: Sequence[str],
-        now: int,
+        self, cause: Cause, server: Server, course: _Course,
+        order: Sequence[str], now: int,
     ) -> None:
         if now < course.at:
             noticed = self._notice(cause, server, now)
@@ -594,12 +560,8 @@ class Vacater:
             self._ask(cause, server, course, order, now)
 
     def _ask(
-        self,
-        cause: Cause,
-        server: Server,
-        course: _Course,
-        order: Sequence[str],
-        now: int,
+        self, cause: Cause, server: Server, course: _Course,
+        order: Sequence[str], now: int,
     ) -> None:
         """Request the next action of an order that Nova accepts."""
         steps = _steps(order)
@@ -641,9 +603,7 @@ def _must_stay(server: Server) -> bool:
     return server.bare_metal and server.preempt_policy == _SHELVE
 
 
-def _end(
-    server: Server, record: Instance, now: int
-) -> int:
+def _end(server: Server, record: Instance, now: int) -> int:
     """Return the end of a server as recorded in the ledger.
 
     A server with a relocation path is on the host until the end of its present
@@ -670,8 +630,7 @@ def _unrecorded(
             end = elsewhere.end
         return dataclasses.replace(server, end=end, reservation_id=None)
     return dataclasses.replace(
-        server,
-        end=window.FOREVER if claim.keeps else claim.end,
+        server, end=window.FOREVER if claim.keeps else claim.end,
         reservation_id=claim.id,
     )
 

@@ -62,12 +62,8 @@ class Clearing(loop.Looped):
     """
 
     def __init__(
-        self,
-        conf: cfg.ConfigOpts,
-        ledger: Ledger,
-        vacater: vacating.Vacater,
-        clock: Callable[[], float],
-        metrics: Metrics,
+        self, conf: cfg.ConfigOpts, ledger: Ledger, vacater: vacating.Vacater,
+        clock: Callable[[], float], metrics: Metrics,
     ) -> None:
         self._conf = conf.manager
         self._ledger = ledger
@@ -152,11 +148,7 @@ class Clearing(loop.Looped):
         self._seen[known.id] = glance, now if waited_for else now + RECHECK
 
     def _clear(
-        self,
-        lease: Lease,
-        reservation: Reservation,
-        host: Host,
-        since: int,
+        self, lease: Lease, reservation: Reservation, host: Host, since: int,
         now: int,
     ) -> None:
         """Have the preemptible servers leave what is reserved of a host.
@@ -191,9 +183,7 @@ class Clearing(loop.Looped):
 
 
 def _glances(
-    replica: state.Replica,
-    ids: Iterable[str],
-    crowded: Mapping[str, bool],
+    replica: state.Replica, ids: Iterable[str], crowded: Mapping[str, bool],
     now: int,
 ) -> dict[str, _Glance]:
     return {
@@ -204,8 +194,7 @@ def _glances(
 
 
 def _glance(
-    replica: state.Replica,
-    known: record.Reservation,
+    replica: state.Replica, known: record.Reservation,
     crowded: Mapping[str, bool],
 ) -> _Glance:
     held = replica.indexes.allocations(known.id).keys()

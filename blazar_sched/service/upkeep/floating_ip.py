@@ -18,10 +18,7 @@ class FloatingIPs:
     """
 
     def __init__(
-        self,
-        ledger: Ledger,
-        neutron: Neutron,
-        clock: Callable[[], float],
+        self, ledger: Ledger, neutron: Neutron, clock: Callable[[], float]
     ) -> None:
         self._ledger = ledger
         self._neutron = neutron

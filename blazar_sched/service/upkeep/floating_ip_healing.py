@@ -55,12 +55,8 @@ class Healer:
     """
 
     def __init__(
-        self,
-        ledger: Ledger,
-        neutron: Neutron,
-        healer: healing.Healer,
-        clock: Callable[[], float],
-        metrics: Metrics,
+        self, ledger: Ledger, neutron: Neutron, healer: healing.Healer,
+        clock: Callable[[], float], metrics: Metrics,
     ) -> None:
         self._ledger = ledger
         self._neutron = neutron
@@ -100,10 +96,7 @@ class Healer:
             self._away.report_away(NAME, e)
 
     def _mark(
-        self,
-        registered: list[FloatingIP],
-        leases: list[Lease],
-        view: '_View',
+        self, registered: list[FloatingIP], leases: list[Lease], view: '_View',
         now: int,
     ) -> None:
         """Write the floating IPs whose `reservable` changed, in one commit."""
@@ -124,8 +117,7 @@ class Healer:
         for floating_ip in self._ledger.write(work):
             if floating_ip.reservable:
                 LOG.info(
-                    'Floating IP %s can be reserved again',
-                    floating_ip.address,
+                    'Floating IP %s can be reserved again', floating_ip.address
                 )
             else:
                 LOG.warning(
@@ -185,9 +177,7 @@ class _View:
     :raises Unavailable: if Neutron does not answer
     """
 
-    def __init__(
-        self, neutron: Neutron, network_ids: Collection[str]
-    ) -> None:
+    def __init__(self, neutron: Neutron, network_ids: Collection[str]) -> None:
         self._subnets = {id_: neutron.subnets(id_) for id_ in network_ids}
         self._ports = {
             id_: neutron.port_addresses(id_) for id_ in network_ids
@@ -212,9 +202,7 @@ class _View:
         ]
 
     def changed(
-        self,
-        floating_ips: Iterable[FloatingIP],
-        leases: Iterable[Lease],
+        self, floating_ips: Iterable[FloatingIP], leases: Iterable[Lease]
     ) -> list[FloatingIP]:
         """Return the floating IPs whose `reservable` changed, as changed.
 
@@ -314,12 +302,8 @@ def _healed(
 
 
 def _part(
-    source: Reader,
-    lease: Lease,
-    reservation: Reservation,
-    view: _View,
-    given: Collection[str],
-    now: int,
+    source: Reader, lease: Lease, reservation: Reservation, view: _View,
+    given: Collection[str], now: int,
 ) -> _Part:
     """Return the addresses that a reservation has and can have.
 
@@ -334,8 +318,7 @@ def _part(
         reservation.id,
     )
     chosen = placing.choose(
-        lease,
-        reservation,
+        lease, reservation,
         [f for f in held if f.reservable or f.address in opened],
         [f for f in free if f.reservable and f.id not in given],
     )
@@ -351,10 +334,7 @@ def _flagged(
     return healing.flagged(reservation, missing, opened and moved, now)
 
 
-def _is_short(
-    lease: Lease,
-    held: Mapping[str, Iterable[FloatingIP]],
-) -> bool:
+def _is_short(lease: Lease, held: Mapping[str, Iterable[FloatingIP]]) -> bool:
     """Tell whether a lease lacks any of the promised resources."""
     return any(
         r.missing_resources
@@ -363,9 +343,7 @@ def _is_short(
     )
 
 
-def _reservations(
-    lease: Lease,
-) -> list[Reservation]:
+def _reservations(lease: Lease) -> list[Reservation]:
     """Return the floating IP reservations of a lease."""
     return [
         r

@@ -55,11 +55,8 @@ class Healer:
     """
 
     def __init__(
-        self,
-        conf: cfg.ConfigOpts,
-        ledger: Ledger,
-        wake_runner: Callable[[], object],
-        clock: Callable[[], float],
+        self, conf: cfg.ConfigOpts, ledger: Ledger,
+        wake_runner: Callable[[], object], clock: Callable[[], float],
         metrics: Metrics,
     ) -> None:
         self._conf = conf.manager
@@ -88,9 +85,7 @@ class Healer:
         )
 
     def reallocate(
-        self,
-        host_id: str,
-        lease_id: str | None = None,
+        self, host_id: str, lease_id: str | None = None,
         reservation_id: str | None = None,
     ) -> None:
         """Move the reservations of a lease, or one reservation, off a host.
@@ -176,13 +171,8 @@ class Healer:
         )
 
     def plan(
-        self,
-        replica: state.Replica,
-        old: Lease,
-        hosts: Collection[str],
-        now: int,
-        only: Collection[str] | None = None,
-        spares: bool = False,
+        self, replica: state.Replica, old: Lease, hosts: Collection[str],
+        now: int, only: Collection[str] | None = None, spares: bool = False,
         reduced: Collection[Allocation] = (),
     ) -> lease_placing.Allocations:
         """Return the allocations of a lease off hosts, as `move` writes them.
@@ -206,13 +196,8 @@ class Healer:
         return placed
 
     def move(
-        self,
-        tx: PlacingTx,
-        old: Lease,
-        hosts: Collection[str],
-        now: int,
-        only: Collection[str] | None = None,
-        spares: bool = False,
+        self, tx: PlacingTx, old: Lease, hosts: Collection[str], now: int,
+        only: Collection[str] | None = None, spares: bool = False,
         reduced: Collection[Allocation] = (),
     ) -> Lease:
         """Move a lease off hosts, write the lease and return it.
@@ -238,8 +223,7 @@ class Healer:
             for each in old.reservations
         ]
         new = dataclasses.replace(
-            old,
-            reservations=tuple(reservations),
+            old, reservations=tuple(reservations),
             degraded=is_degraded(
                 old,
                 lacks_resources(old.reservations)
@@ -305,10 +289,7 @@ def is_healable(lease: Lease, now: int) -> bool:
 
 
 def flagged(
-    reservation: Reservation,
-    missing: bool,
-    changed: bool,
-    now: int,
+    reservation: Reservation, missing: bool, changed: bool, now: int
 ) -> Reservation:
     """Return a reservation with its flags brought up to date.
 
@@ -317,8 +298,7 @@ def flagged(
         was opened
     """
     new = dataclasses.replace(
-        reservation,
-        missing_resources=missing,
+        reservation, missing_resources=missing,
         resources_changed=reservation.resources_changed or changed,
     )
     if new == reservation:
@@ -337,10 +317,7 @@ def is_degraded(lease: Lease, was_short: bool, is_short: bool) -> bool:
 
 
 def _will_close(
-    tx: PlacingTx,
-    lease: Lease,
-    held: lease_placing.Allocations,
-    now: int,
+    tx: PlacingTx, lease: Lease, held: lease_placing.Allocations, now: int
 ) -> bool:
     """Tell whether a host of a lease will be closed before the lease ends."""
     return any(
@@ -367,10 +344,7 @@ def _failed(tx: PlacingTx, lease: Lease) -> set[str]:
 
 
 def _short_classes(
-    tx: PlacingTx,
-    lease: Lease,
-    placed: lease_placing.Allocations,
-    now: int,
+    tx: PlacingTx, lease: Lease, placed: lease_placing.Allocations, now: int
 ) -> set[tuple[str, str]]:
     """Return what the hosts of a lease that has started are short of."""
     if lease.start > now:
@@ -388,11 +362,8 @@ def _short_classes(
 
 
 def _marked(
-    lease: Lease,
-    reservation: Reservation,
-    before: Collection[Allocation],
-    after: Collection[Allocation],
-    short: Collection[tuple[str, str]],
+    lease: Lease, reservation: Reservation, before: Collection[Allocation],
+    after: Collection[Allocation], short: Collection[tuple[str, str]],
     now: int,
 ) -> Reservation:
     """Return a reservation with the flags that match its allocations.

@@ -65,13 +65,8 @@ class Hosts:
     """
 
     def __init__(
-        self,
-        conf: cfg.ConfigOpts,
-        ledger: Ledger,
-        nova: Nova,
-        placement: Placement,
-        freepool: Freepool,
-        clock: Callable[[], float],
+        self, conf: cfg.ConfigOpts, ledger: Ledger, nova: Nova,
+        placement: Placement, freepool: Freepool, clock: Callable[[], float],
     ) -> None:
         self._default_hold = conf.manager.default_hold
         self._region = conf.nova.region_name or ''
@@ -104,8 +99,7 @@ class Hosts:
         capabilities = host_settings.capabilities({}, values)
         hypervisor = self._nova.hypervisor(name)
         wanted = Host(
-            uuid=hypervisor.uuid,
-            id='',
+            uuid=hypervisor.uuid, id='',
             hypervisor_hostname=hypervisor.hostname,
             **self._hypervisor_facts(hypervisor),
             **self._provider_facts(
@@ -115,9 +109,7 @@ class Hosts:
                 ),
                 hypervisor.type,
             ),
-            **settings,
-            capabilities=capabilities,
-            created_at=now,
+            **settings, capabilities=capabilities, created_at=now,
         )
         _check_availability(wanted)
         if self._ledger.hosts([wanted.uuid]):
@@ -149,9 +141,7 @@ class Hosts:
 
         return self._ledger.commit(work)
 
-    def _prepare(
-        self, host: Host, servers: Sequence[Server]
-    ) -> None:
+    def _prepare(self, host: Host, servers: Sequence[Server]) -> None:
         """Make in other services what a host needs to be registered.
 
         This happens before the ledger promises any capacity of the host; a
@@ -179,8 +169,7 @@ class Hosts:
         def change(source: Reader) -> Host:
             old = source.host(host_id)
             new = dataclasses.replace(
-                old,
-                **settings,
+                old, **settings,
                 capabilities=host_settings.capabilities(
                     old.capabilities, values
                 ),
@@ -273,9 +262,7 @@ class Hosts:
             for name in self._ledger.commit(functools.partial(
                 _refresh, facts={uuid: facts[uuid] for uuid in some}, now=now
             )):
-                LOG.warning(
-                    'Host %s has less capacity than is reserved', name
-                )
+                LOG.warning('Host %s has less capacity than is reserved', name)
 
     def is_reserved_node(self, host: Host) -> bool | None:
         """Tell whether a host is a node of Ironic that Nova has reserved.
@@ -332,9 +319,7 @@ class Hosts:
         }
 
     def _look(
-        self,
-        uuid: str,
-        generation: int,
+        self, uuid: str, generation: int,
         read: Callable[[str], Mapping[str, Any]],
     ) -> _Seen:
         """Return the traits and the inventory of a provider.
@@ -359,11 +344,8 @@ class Hosts:
         }
 
     def allocations(
-        self,
-        host_id: str | None,
-        lease_id: str | None,
-        reservation_id: str | None,
-        marker: str | None = None,
+        self, host_id: str | None, lease_id: str | None,
+        reservation_id: str | None, marker: str | None = None,
     ) -> tuple[list[dict[str, Any]], str | None]:
         """Return a page of the reservations on each host, or on one host.
 
@@ -382,11 +364,9 @@ class Hosts:
         named = lease_id is not None or reservation_id is not None
         held = defaultdict(list)
         for allocation, owner in self._ledger.allocations(
-            reservation_id=reservation_id,
-            lease_id=lease_id,
+            reservation_id=reservation_id, lease_id=lease_id,
             hosts=[host.uuid for host in hosts],
-            after=None if named else int(self._clock()),
-            past=named,
+            after=None if named else int(self._clock()), past=named,
         ):
             place = f'{allocation.start:010}/{allocation.id}'
             held[allocation.host].append((place, allocation, owner))
@@ -512,8 +492,7 @@ class Hosts:
 
 
 def _reserved(
-    host: Host,
-    held: Iterable[tuple[str, Allocation, str]],
+    host: Host, held: Iterable[tuple[str, Allocation, str]]
 ) -> dict[str, Any]:
     return {
         'host_id': host.id,
@@ -569,9 +548,7 @@ def _refresh(tx: PlacingTx, facts: Mapping[str, Facts], now: int) -> list[str]:
     return short
 
 
-def _check_free(
-    source: Reader, old: Host, new: Host, now: int
-) -> None:
+def _check_free(source: Reader, old: Host, new: Host, now: int) -> None:
     """Refuse a change of a capability that a reservation on the host needs."""
     before, after = old.properties(), new.properties()
     changed = {

@@ -19,9 +19,7 @@ MAX_NAME = 64
 _MINUTES = re.compile('[0-9]{1,9}')
 
 
-def settings(
-    values: Mapping[str, Any], default_hold: str
-) -> dict[str, Any]:
+def settings(values: Mapping[str, Any], default_hold: str) -> dict[str, Any]:
     """Return the settings among the values, as a Host has them.
 
     :param default_hold: the hold of a host for which none is given

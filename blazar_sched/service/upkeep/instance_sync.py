@@ -88,13 +88,8 @@ class Instances:
     """
 
     def __init__(
-        self,
-        conf: cfg.ConfigOpts,
-        ledger: Ledger,
-        nova: Nova,
-        lifetimes: Lifetimes,
-        notifier: Notifier,
-        clock: Callable[[], float],
+        self, conf: cfg.ConfigOpts, ledger: Ledger, nova: Nova,
+        lifetimes: Lifetimes, notifier: Notifier, clock: Callable[[], float],
         metrics_: Metrics,
     ) -> None:
         self._conf = conf
@@ -288,9 +283,7 @@ class Instances:
         )
         return sorted(known.difference(listed).union(leased))
 
-    def _poll(
-        self, uuids: Iterable[str]
-    ) -> tuple[list[str], list[str]]:
+    def _poll(self, uuids: Iterable[str]) -> tuple[list[str], list[str]]:
         """Write the state of servers, queried one by one from Nova.
 
         :returns: the uuids of the moving servers, and the uuids of the servers
@@ -342,10 +335,7 @@ class Instances:
             )
 
     def _write(
-        self,
-        view: _View,
-        servers: Sequence[Server],
-        gone: Sequence[str] = (),
+        self, view: _View, servers: Sequence[Server], gone: Sequence[str] = ()
     ) -> list[str]:
         """Write the differences, in one commit.
 
@@ -408,12 +398,8 @@ def _is_moving(server: Server) -> bool:
 
 
 def _put(
-    tx: PlacingTx,
-    nodes: Mapping[str, str],
-    servers: Iterable[Server],
-    now: int,
-    rules: Rules | None,
-    over: Collection[str],
+    tx: PlacingTx, nodes: Mapping[str, str], servers: Iterable[Server],
+    now: int, rules: Rules | None, over: Collection[str],
 ) -> list[Instance]:
     """Write the records of servers that differ; return those records.
 

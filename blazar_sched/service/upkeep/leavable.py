@@ -37,11 +37,8 @@ class LeavableHosts(loop.Looped):
     """
 
     def __init__(
-        self,
-        conf: cfg.ConfigOpts,
-        ledger: Ledger,
-        wake_replanner: Callable[[], object],
-        clock: Callable[[], float],
+        self, conf: cfg.ConfigOpts, ledger: Ledger,
+        wake_replanner: Callable[[], object], clock: Callable[[], float],
     ) -> None:
         self._conf = conf
         self._ledger = ledger
@@ -95,11 +92,8 @@ class LeavableHosts(loop.Looped):
         return leavable.hosts_to_try(replica, now, now + rules.lead)
 
     def _find(
-        self,
-        replica: state.Replica,
-        hosts: Sequence[str],
-        leases: Sequence[Lease],
-        now: int,
+        self, replica: state.Replica, hosts: Sequence[str],
+        leases: Sequence[Lease], now: int,
     ) -> Leavable:
         """Return which of the hosts leases can leave.
 

@@ -69,15 +69,9 @@ class Written:
     """
 
     made: list[Lease] = dataclasses.field(default_factory=list)
-    gone: list[tuple[Lease, Removed]] = dataclasses.field(
-        default_factory=list
-    )
-    refused: list[tuple[Lease, str]] = dataclasses.field(
-        default_factory=list
-    )
-    early: list[tuple[int, Server]] = dataclasses.field(
-        default_factory=list
-    )
+    gone: list[tuple[Lease, Removed]] = dataclasses.field(default_factory=list)
+    refused: list[tuple[Lease, str]] = dataclasses.field(default_factory=list)
+    early: list[tuple[int, Server]] = dataclasses.field(default_factory=list)
     over: set[str] = dataclasses.field(default_factory=set)
 
 
@@ -241,12 +235,9 @@ class Lifetimes:
         id_ = str(uuid.uuid4())
         events = draft.plan(self._conf, id_, window, draft.DEFAULT, now)
         return Lease(
-            id=id_,
-            name=server.lease_name or f'lease-{server.uuid[:6]}',
-            project_id=server.project_id,
-            user_id=server.user_id,
-            start=window.start,
-            end=window.end,
+            id=id_, name=server.lease_name or f'lease-{server.uuid[:6]}',
+            project_id=server.project_id, user_id=server.user_id,
+            start=window.start, end=window.end,
             status=states.LEASE_ACTIVE if started else states.LEASE_PENDING,
             reservations=(self._reservation(id_, server, started, now),),
             events=event.started(events) if started else events,
@@ -257,21 +248,18 @@ class Lifetimes:
         self, lease_id: str, server: Server, started: bool, now: int
     ) -> Reservation:
         return Reservation(
-            id=lifetime_id(server.uuid),
-            lease_id=lease_id,
+            id=lifetime_id(server.uuid), lease_id=lease_id,
             status=(
                 states.RESERVATION_ACTIVE
                 if started
                 else states.RESERVATION_PENDING
             ),
-            demand=self._demand(server, started),
-            created_at=now,
+            demand=self._demand(server, started), created_at=now,
         )
 
     def _demand(self, server: Server, started: bool) -> Lifetime:
         demand = Lifetime(
-            server.amounts,
-            instance_id=server.uuid,
+            server.amounts, instance_id=server.uuid,
             on_end=server.on_end or self._conf.lifetime_on_end,
         )
         return demand if started else self._with_conditions(demand, server)
@@ -291,11 +279,7 @@ class Lifetimes:
         return demand
 
     def _make(
-        self,
-        tx: PlacingTx,
-        server: Server,
-        lease: Lease,
-        now: int,
+        self, tx: PlacingTx, server: Server, lease: Lease, now: int,
         written: Written,
     ) -> None:
         """Write a new lease, placed if the lease starts later."""
@@ -313,9 +297,7 @@ class Lifetimes:
         written.made.append(lease)
 
 
-def _needs_lease(
-    replica: state.Replica, server: Server, now: int
-) -> bool:
+def _needs_lease(replica: state.Replica, server: Server, now: int) -> bool:
     """Tell whether a server without a lease may need a lease.
 
     The server is on a host, its end has not come, and the server draws on no
@@ -333,10 +315,7 @@ def _needs_lease(
 
 
 def _bring_up_to_date(
-    tx: PlacingTx,
-    server: Server,
-    known: record.Reservation,
-    now: int,
+    tx: PlacingTx, server: Server, known: record.Reservation, now: int,
     written: Written,
 ) -> None:
     if server.node is None:

@@ -94,14 +94,9 @@ class Maintenances(loop.Looped):
     """
 
     def __init__(
-        self,
-        conf: cfg.ConfigOpts,
-        ledger: Ledger,
-        healer: Healer,
-        vacater: Vacater,
-        wake_runner: Callable[[], object],
-        clock: Callable[[], float],
-        metrics_: Metrics,
+        self, conf: cfg.ConfigOpts, ledger: Ledger, healer: Healer,
+        vacater: Vacater, wake_runner: Callable[[], object],
+        clock: Callable[[], float], metrics_: Metrics,
     ) -> None:
         self._conf = conf.manager
         self._ledger = ledger
@@ -114,14 +109,11 @@ class Maintenances(loop.Looped):
             'maintenance', metrics_
         )
         self._loop = loop.Loop(
-            'maintenance', self.step,
-            lambda: self._conf.maintenance_interval,
+            'maintenance', self.step, lambda: self._conf.maintenance_interval
         )
 
     def create(
-        self,
-        values: Mapping[str, Any],
-        force: bool = False,
+        self, values: Mapping[str, Any], force: bool = False,
         dry_run: bool = False,
     ) -> _Shown:
         """Close hosts over a window, and move reservations off the hosts.
@@ -160,11 +152,8 @@ class Maintenances(loop.Looped):
         raise _busy()
 
     def update(
-        self,
-        maintenance_id: str,
-        values: Mapping[str, Any],
-        force: bool = False,
-        dry_run: bool = False,
+        self, maintenance_id: str, values: Mapping[str, Any],
+        force: bool = False, dry_run: bool = False,
     ) -> _Shown:
         """Change the name, the reason or the window of a maintenance.
 
@@ -306,9 +295,7 @@ class Maintenances(loop.Looped):
         )
 
     def _in_slices(
-        self,
-        all_: Sequence[str],
-        length: int,
+        self, all_: Sequence[str], length: int,
         work: Callable[[Sequence[str], PlacingTx], T],
     ) -> list[T]:
         """Commit the work on hosts or leases, so many in each commit."""
@@ -339,20 +326,14 @@ class Maintenances(loop.Looped):
         """Return the leases to be moved or flagged, by their ids."""
         return [
             lease.id for lease in self._on(
-                maintenance.hosts, max(now, maintenance.start),
-                maintenance.end,
+                maintenance.hosts, max(now, maintenance.start), maintenance.end
             )
             if not lease.degraded
         ]
 
     def _close(
-        self,
-        old: Maintenance | None,
-        new: Maintenance,
-        force: bool,
-        dry_run: bool,
-        now: int,
-        moves: bool = True,
+        self, old: Maintenance | None, new: Maintenance, force: bool,
+        dry_run: bool, now: int, moves: bool = True,
     ) -> _Shown:
         """Write a maintenance, and move reservations off its hosts.
 
@@ -372,9 +353,7 @@ class Maintenances(loop.Looped):
                 raise _refusal(in_the_way)
         if not dry_run:
             before = [] if old is None else _affected(self._ledger, old, now)
-            self._ledger.commit(
-                lambda tx: _begin(tx, old, new, affected, now)
-            )
+            self._ledger.commit(lambda tx: _begin(tx, old, new, affected, now))
             ids = list(dict.fromkeys(id_ for _, id_ in affected))
             moved, in_the_way = self._carry_out(new, now, ids, moves)
             gone = {id_ for _, id_ in before}.difference(ids)
@@ -388,9 +367,7 @@ class Maintenances(loop.Looped):
         return shown
 
     def _searched(
-        self,
-        new: Maintenance,
-        affected: list[tuple[Allocation, str]],
+        self, new: Maintenance, affected: list[tuple[Allocation, str]],
         now: int,
     ) -> tuple[list[_Shown], list[_Shown]]:
         """Return what can leave the hosts of a maintenance, and what cannot.
@@ -438,10 +415,7 @@ class Maintenances(loop.Looped):
         return moved, in_the_way
 
     def _carry_out(
-        self,
-        new: Maintenance,
-        now: int,
-        ids: Collection[str] = (),
+        self, new: Maintenance, now: int, ids: Collection[str] = (),
         moves: bool = True,
     ) -> tuple[list[_Shown], list[_Shown]]:
         """Close the hosts of a maintenance, and move leases, in slices.
@@ -453,8 +427,8 @@ class Maintenances(loop.Looped):
         :returns: what was moved, and what is in the way
         """
         self._in_slices(
-            self._open_hosts(new), HOSTS_IN_COMMIT,
-            lambda hosts, tx: _set_hosts(tx, new, hosts, now),
+            self._open_hosts(new), HOSTS_IN_COMMIT, lambda hosts,
+            tx: _set_hosts(tx, new, hosts, now),
         )
         all_ = list(dict.fromkeys((*ids, *self._unmoved(new, now))))
         for id_ in all_ if moves else ():
@@ -473,11 +447,7 @@ class Maintenances(loop.Looped):
         )
 
     def _leave_in(
-        self,
-        tx: PlacingTx,
-        new: Maintenance,
-        lease_id: str,
-        now: int,
+        self, tx: PlacingTx, new: Maintenance, lease_id: str, now: int,
         moves: bool,
     ) -> tuple[list[_Shown], list[_Shown]]:
         """Move a lease off the hosts of a maintenance, or flag the lease."""
@@ -503,12 +473,8 @@ class Maintenances(loop.Looped):
         return moved, in_the_way
 
     def _leave(
-        self,
-        source: Reader,
-        lease: Lease,
-        affected: Collection[Allocation],
-        now: int,
-        move: Callable[[Lease, set[str], str], Lease],
+        self, source: Reader, lease: Lease, affected: Collection[Allocation],
+        now: int, move: Callable[[Lease, set[str], str], Lease],
     ) -> tuple[Lease, list[_Shown], list[_Shown]]:
         """Move the reservations of a lease off hosts, as far as possible.
 
@@ -545,10 +511,7 @@ class Maintenances(loop.Looped):
         return lease, moved, in_the_way
 
     def _shown(
-        self,
-        source: Reader,
-        found: Maintenance,
-        now: int,
+        self, source: Reader, found: Maintenance, now: int,
         in_the_way: list[_Shown],
     ) -> _Shown:
         hosts = source.hosts(found.hosts)
@@ -607,9 +570,7 @@ def _check_end(maintenance: Maintenance, now: int) -> None:
         )
 
 
-def _chosen(
-    known: Collection[Host], values: Mapping[str, Any]
-) -> list[Host]:
+def _chosen(known: Collection[Host], values: Mapping[str, Any]) -> list[Host]:
     """Return the hosts that a request names, or that meet a requirement.
 
     :raises HostNotFound: if a host is not registered
@@ -634,9 +595,7 @@ def _chosen(
 
 
 def _affected(
-    source: Reader,
-    maintenance: Maintenance,
-    now: int,
+    source: Reader, maintenance: Maintenance, now: int,
     lease_id: str | None = None,
 ) -> list[tuple[Allocation, str]]:
     """Return the allocations in the window, each with the id of its lease.
@@ -673,11 +632,8 @@ def _closing(
 
 
 def _begin(
-    tx: PlacingTx,
-    old: Maintenance | None,
-    new: Maintenance,
-    affected: Iterable[tuple[Allocation, str]],
-    now: int,
+    tx: PlacingTx, old: Maintenance | None, new: Maintenance,
+    affected: Iterable[tuple[Allocation, str]], now: int,
 ) -> None:
     """Write a maintenance, and close the first of its hosts.
 
@@ -710,13 +666,11 @@ def _set_hosts(
             each for each in host.maintenances if each.id != maintenance.id
         )
         tx.put_host(dataclasses.replace(
-            host, maintenances=(*others, maintenance.on_host), updated_at=now,
+            host, maintenances=(*others, maintenance.on_host), updated_at=now
         ))
 
 
-def _restore(
-    tx: PlacingTx, lease_ids: Iterable[str], now: int
-) -> None:
+def _restore(tx: PlacingTx, lease_ids: Iterable[str], now: int) -> None:
     """Bring the `degraded` flag of leases up to date, once hosts are open."""
     for lease_id in sorted(lease_ids):
         try:

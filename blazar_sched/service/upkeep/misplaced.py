@@ -32,10 +32,7 @@ Held = Sequence[tuple[Allocation, str]]
 
 
 def report(
-    ledger: Ledger,
-    notifier: Notifier,
-    changed: Collection[Instance],
-    now: int,
+    ledger: Ledger, notifier: Notifier, changed: Collection[Instance], now: int
 ) -> None:
     """Report misplaced instances, and have the leases' hosts vacated again.
 
@@ -70,23 +67,17 @@ def report(
         if not lease_ids:
             continue
         LOG.warning(
-            'Instance %s on host %s is in the way of leases %s',
-            instance.uuid, instance.host, ', '.join(lease_ids),
+            'Instance %s on host %s is in the way of leases %s', instance.uuid,
+            instance.host, ', '.join(lease_ids),
         )
         notifier.instance(
-            INSTANCE_MISPLACED,
-            instance.uuid,
-            project_id=instance.project_id,
-            host_id=instance.host,
-            lease_ids=lease_ids,
+            INSTANCE_MISPLACED, instance.uuid, project_id=instance.project_id,
+            host_id=instance.host, lease_ids=lease_ids,
         )
 
 
 def in_the_way_of(
-    replica: state.Replica,
-    instance: Instance,
-    held: Held,
-    now: int,
+    replica: state.Replica, instance: Instance, held: Held, now: int
 ) -> list[str]:
     """Return the ids of the leases that an instance leaves too little for.
 

@@ -49,16 +49,10 @@ class Monitor(loop.Looped):
     """
 
     def __init__(
-        self,
-        conf: cfg.ConfigOpts,
-        ledger: Ledger,
-        nova: Nova,
-        hosts: host_upkeep.Hosts,
-        healer: healing.Healer,
-        replanner: replanning.Replanner,
-        notifier: Notifier,
-        floating_ips: floating_ip_healing.Healer,
-        clock: Callable[[], float],
+        self, conf: cfg.ConfigOpts, ledger: Ledger, nova: Nova,
+        hosts: host_upkeep.Hosts, healer: healing.Healer,
+        replanner: replanning.Replanner, notifier: Notifier,
+        floating_ips: floating_ip_healing.Healer, clock: Callable[[], float],
     ) -> None:
         self._conf = conf.manager
         self._ledger = ledger
@@ -129,9 +123,7 @@ class Monitor(loop.Looped):
 
         written = [
             host for some in slices.of(changed, slices.HOSTS)
-            for host in self._ledger.commit(
-                functools.partial(work, some=some)
-            )
+            for host in self._ledger.commit(functools.partial(work, some=some))
         ]
         for host in written:
             if host.reservable:

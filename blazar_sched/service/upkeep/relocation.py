@@ -81,10 +81,7 @@ PLANNED, DUE, UNPLANNED = 'planned', 'due', 'unplanned'
 
 
 def with_path(
-    replica: state.Replica,
-    old: Instance | None,
-    new: Instance,
-    now: int,
+    replica: state.Replica, old: Instance | None, new: Instance, now: int,
     rules: Rules | None,
 ) -> Instance:
     """Return a new record of an instance with the path of the instance.
@@ -131,9 +128,7 @@ class _MoveRequests:
 
 
 def report_end(
-    notifier: Notifier,
-    nodes: Mapping[str, str],
-    old: Instance | None,
+    notifier: Notifier, nodes: Mapping[str, str], old: Instance | None,
     new: Instance,
 ) -> None:
     """Send a notification if an instance has come to its next host.
@@ -160,14 +155,9 @@ class Relocations(loop.Looped):
     """
 
     def __init__(
-        self,
-        conf: cfg.ConfigOpts,
-        ledger: Ledger,
-        nova: Nova,
-        notifier: Notifier,
-        clock: Callable[[], float],
-        notice: Callable[[str], None],
-        metrics_: Metrics,
+        self, conf: cfg.ConfigOpts, ledger: Ledger, nova: Nova,
+        notifier: Notifier, clock: Callable[[], float],
+        notice: Callable[[str], None], metrics_: Metrics,
     ) -> None:
         self._conf = conf
         self._ledger = ledger
@@ -304,9 +294,7 @@ class Relocations(loop.Looped):
         self._in_slices(_needless, now, work)
 
     def _in_slices(
-        self,
-        find: Callable[[state.Replica, int], list[Instance]],
-        now: int,
+        self, find: Callable[[state.Replica, int], list[Instance]], now: int,
         work: Callable[[Sequence[Instance], PlacingTx], T],
     ) -> list[T]:
         """Commit the work on instances, a few of them in each commit."""
@@ -317,11 +305,8 @@ class Relocations(loop.Looped):
         ]
 
     def _report(
-        self,
-        event_type: str,
-        metric: metrics.Metric,
-        instances: Iterable[Instance],
-        problem: str,
+        self, event_type: str, metric: metrics.Metric,
+        instances: Iterable[Instance], problem: str,
     ) -> None:
         """Report the instances of a kind that were not reported yet.
 
@@ -343,12 +328,8 @@ class Relocations(loop.Looped):
         self._metrics.of(metric).set(len(found))
 
     def _move(
-        self,
-        instance: Instance,
-        target: Host,
-        requests: _MoveRequests,
-        now: int,
-        rules: Rules,
+        self, instance: Instance, target: Host, requests: _MoveRequests,
+        now: int, rules: Rules,
     ) -> None:
         """Ask Nova for a move, or look for another path after many requests.
         """
@@ -402,10 +383,7 @@ class Relocations(loop.Looped):
         self._notice(instance.uuid)
 
     def _migrate(
-        self,
-        instance: Instance,
-        server: Server,
-        target: Host,
+        self, instance: Instance, server: Server, target: Host,
         requests: _MoveRequests,
     ) -> None:
         """Ask Nova for a move, and count the request if Nova decides it."""
@@ -427,9 +405,7 @@ class Relocations(loop.Looped):
         :param latest: the last possible start
         """
         try:
-            chosen = duration.parse_time(
-                server.metadata.get(MOVE_AT), MOVE_AT
-            )
+            chosen = duration.parse_time(server.metadata.get(MOVE_AT), MOVE_AT)
         except exception.InvalidInput:
             chosen = None
         if now < latest and (chosen is None or chosen > latest):
@@ -437,21 +413,16 @@ class Relocations(loop.Looped):
             self._nova.set_server_metadata(server, {MOVE_AT: at})
             self._notifier.instance(
                 INSTANCE_RELOCATION_PLANNED, server.uuid,
-                project_id=server.project_id,
-                hypervisor_hostname=server.node, move_at=at,
+                project_id=server.project_id, hypervisor_hostname=server.node,
+                move_at=at,
             )
         return now >= latest or chosen is not None and chosen <= now
 
     def _tell(
-        self,
-        event_type: str,
-        instance: Instance,
-        server: Server,
-        target: Host,
+        self, event_type: str, instance: Instance, server: Server, target: Host
     ) -> None:
         self._notifier.relocation(
-            event_type, instance, server.node or '',
-            target.hypervisor_hostname,
+            event_type, instance, server.node or '', target.hypervisor_hostname
         )
 
     def _lead_elsewhere(
@@ -504,9 +475,7 @@ class Relocations(loop.Looped):
         preemption.preempt(self._ledger, self._nova, going)
 
 
-def _due(
-    replica: state.Replica, now: int
-) -> list[tuple[Instance, Host]]:
+def _due(replica: state.Replica, now: int) -> list[tuple[Instance, Host]]:
     """Return the instances whose next stay has begun, with its host.
 
     A host that is down is left out: another path is looked for.
@@ -567,9 +536,7 @@ def _planned(replica: state.Replica) -> list[Instance]:
     return [replica.instances[uuid] for uuid in sorted(planned)]
 
 
-def _without_path(
-    replica: state.Replica, now: int
-) -> list[Instance]:
+def _without_path(replica: state.Replica, now: int) -> list[Instance]:
     return [
         each
         for host in overload.overloaded_hosts(replica, now)
@@ -595,9 +562,7 @@ def outlook(
     }
     found = [
         (each, each.leaves_at, DUE if each.uuid in due else PLANNED)
-        for each in map(
-            replica.instances.__getitem__, with_path - lost.keys()
-        )
+        for each in map(replica.instances.__getitem__, with_path - lost.keys())
     ]
     for each in lost.values():
         seconds = replica.indexes.horizon(each, now)

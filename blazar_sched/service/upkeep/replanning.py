@@ -56,11 +56,8 @@ class Replanner:
     """
 
     def __init__(
-        self,
-        ledger: Ledger,
-        healer: healing.Healer,
-        clock: Callable[[], float],
-        metrics: Metrics,
+        self, ledger: Ledger, healer: healing.Healer,
+        clock: Callable[[], float], metrics: Metrics,
     ) -> None:
         self._ledger = ledger
         self._healer = healer
@@ -191,11 +188,7 @@ class Replanner:
         return at_risk
 
     def _take_off(
-        self,
-        tx: PlacingTx,
-        host: str,
-        now: int,
-        unsuited: Collection[str],
+        self, tx: PlacingTx, host: str, now: int, unsuited: Collection[str],
         tried: Collection[str],
     ) -> tuple[str, Lease, Lease] | None:
         """Try to move one of the allocations that have to leave a host.

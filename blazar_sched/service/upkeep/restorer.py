@@ -57,12 +57,8 @@ class Restorer(loop.Looped):
     """
 
     def __init__(
-        self,
-        conf: cfg.ConfigOpts,
-        ledger: Ledger,
-        nova: Nova,
-        clock: Callable[[], float],
-        monotonic: Callable[[], float],
+        self, conf: cfg.ConfigOpts, ledger: Ledger, nova: Nova,
+        clock: Callable[[], float], monotonic: Callable[[], float],
         metrics: Metrics,
     ) -> None:
         self._conf = conf.manager
@@ -170,9 +166,7 @@ class Restorer(loop.Looped):
         }
         return {h.hypervisor_hostname for h in self._ledger.hosts(uuids)}
 
-    def _unshelve(
-        self, servers: Sequence[Server], now: int
-    ) -> None:
+    def _unshelve(self, servers: Sequence[Server], now: int) -> None:
         """Unshelve the due servers, the least tried first, then the oldest.
 
         A server that finds no room stays shelved, and its waiting time doubles
@@ -199,9 +193,7 @@ class Restorer(loop.Looped):
 
         self._due.each(((s.uuid, s) for s in due[:MAX_SERVERS]), unshelve, now)
 
-    def _alive(
-        self, servers: Sequence[Server], now: int
-    ) -> list[Server]:
+    def _alive(self, servers: Sequence[Server], now: int) -> list[Server]:
         """Return the servers whose own time has come and is not over."""
         if not servers:
             return []

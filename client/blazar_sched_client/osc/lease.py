@@ -162,6 +162,4 @@ class ExtendLease(Lease, verb.Of, command.ShowOne):
                 'by how much, or until when? Name --by or --end-date; '
                 '--end-date none prolongs the lease as far as possible'
             )
-        return self.show(
-            self.client.extend_lease(lease, **asked), parsed_args
-        )
+        return self.show(self.client.extend_lease(lease, **asked), parsed_args)

@@ -94,8 +94,7 @@ class SearchOffer(verb.Command, command.Lister):
         found = self.client.search_offers(**self.read(parsed_args))
         if found.searched_until is not None:
             self.log.warning(
-                'The search was given up at the start %s',
-                found.searched_until,
+                'The search was given up at the start %s', found.searched_until
             )
         if found.nearest is not None:
             self.log.warning(

@@ -29,7 +29,7 @@ def make_client(instance: ClientManager) -> Proxy:
 
 
 def build_option_parser(
-    parser: argparse.ArgumentParser,
+    parser: argparse.ArgumentParser
 ) -> argparse.ArgumentParser:
     """Add no global option."""
     return parser

@@ -81,9 +81,7 @@ def create(api, headers=ALICE, **values):
 def delete(api, lease_id, headers=None):
     """Delete a lease, once its start is not in progress any more."""
     for _ in range(100):
-        answer = api.simulate_delete(
-            f'/v1/leases/{lease_id}', headers=headers
-        )
+        answer = api.simulate_delete(f'/v1/leases/{lease_id}', headers=headers)
         if answer.status_code != 409:
             break
         time.sleep(0.1)
@@ -144,8 +142,7 @@ def test_the_life_of_a_lease(api):
     assert shown['reservations'][0]['hosts'] == ['compute-1']
 
     answer = api.simulate_put(
-        path,
-        headers=ALICE,
+        path, headers=ALICE,
         json={'name': 'long-run', 'end_date': '2030-01-02 00:00'},
     )
     changed = answer.json['lease']
@@ -183,8 +180,7 @@ def test_no_room_is_refused_and_leaves_nothing(api, version, status):
         lease(reservations=[instances()]),
         # The first reservation has room, the second has none.
         lease(
-            start_date='2030-01-01 01:00',
-            end_date='2030-01-01 02:00',
+            start_date='2030-01-01 01:00', end_date='2030-01-01 02:00',
             reservations=[instances(amount=4), instances()],
         ),
     ):
@@ -379,9 +375,7 @@ def test_an_id_that_cannot_be_is_not_found(api):
             ('GET', '/v1/os-hosts/{}/allocation', None),
             ('PATCH', '/v1/os-hosts/properties/{}', {'private': True}),
         ):
-            answer = api.simulate_request(
-                method, path.format(id_), json=body
-            )
+            answer = api.simulate_request(method, path.format(id_), json=body)
             refused(answer, 404)
 
 
@@ -495,8 +489,7 @@ def test_a_private_property_is_like_one_that_no_host_has(
             ask_for(api, text, v1_1),
             ask_for(api, text, v1_1, '/v1/leases?dry_run=true'),
             api.simulate_get(
-                '/v1/capacity',
-                params={'resource_properties': text},
+                '/v1/capacity', params={'resource_properties': text},
                 headers=v1_1,
             ),
         ]
@@ -636,8 +629,8 @@ def test_properties(api):
     assert shown() == []
     assert shown('all=True') == [{'property': 'gpu'}]
     refused(
-        api.simulate_patch(f'{path}/nothing', json={'private': True}),
-        404, 'PropertyNotFound',
+        api.simulate_patch(f'{path}/nothing', json={'private': True}), 404,
+        'PropertyNotFound',
     )
 
 
@@ -666,9 +659,7 @@ def test_allocations_can_be_filtered(api):
 def test_lists(api):
     made = {
         name: create(
-            api,
-            name=name,
-            start_date=f'203{n}-01-01 00:00',
+            api, name=name, start_date=f'203{n}-01-01 00:00',
             end_date=f'203{n}-01-02 00:00',
         )
         for n, name in enumerate(['b', 'a', 'c', 'a'])
@@ -783,8 +774,8 @@ def test_labels(api):
 
     def found(*labels, headers=v1_1):
         listed = api.simulate_get(
-            '/v1/leases', params={'label': list(labels)},
-            params_csv=False, headers=headers,
+            '/v1/leases', params={'label': list(labels)}, params_csv=False,
+            headers=headers,
         )
         assert listed.status_code == 200, listed.text
         return len(listed.json['leases'])
@@ -800,9 +791,7 @@ def test_labels(api):
         assert found(label) == 0
 
     def update(status=200, **values):
-        answer = api.simulate_put(
-            path, json=values, headers={**V1_1, **BOB}
-        )
+        answer = api.simulate_put(path, json=values, headers={**V1_1, **BOB})
         assert answer.status_code == status, answer.text
         return answer.json.get('lease', answer)
 
@@ -833,9 +822,7 @@ def test_flavor_of_a_reservation_has_ephemeral_disk_and_extra_specs(service):
     old = api.simulate_post('/v1/leases', json=body, headers=ALICE)
     [allocation] = service.manager.ledger.allocations()
     assert allocation[0].amounts['DISK_GB'] == 2
-    api.simulate_delete(
-        f'/v1/leases/{old.json["lease"]["id"]}', headers=ALICE
-    )
+    api.simulate_delete(f'/v1/leases/{old.json["lease"]["id"]}', headers=ALICE)
     answer = api.simulate_post(
         '/v1/leases', json=body, headers={**V1_1, **ALICE}
     )
@@ -915,9 +902,7 @@ class TestAlternatives:
         def ask(first, *others, headers=ALICE, query='', **values):
             return api.simulate_post(
                 f'/v1/leases{query}', headers={**V1_1, **headers},
-                json=lease(
-                    reservations=first, alternatives=others, **values
-                ),
+                json=lease(reservations=first, alternatives=others, **values),
             )
 
         return ask
@@ -1060,9 +1045,7 @@ class TestNamedHosts:
         # The hosts also have to be as required.
         both, gpu = ['compute-1', 'compute-2'], '["==", "$gpu", "yes"]'
         for properties, status in (gpu, 409), (f'["not", {gpu}]', 201):
-            answer = book(
-                instances(), both, resource_properties=properties
-            )
+            answer = book(instances(), both, resource_properties=properties)
             assert answer.status_code == status, answer.text
         # A change replaces what was required.
         for hosts, status in (['compute-9'], 400), (['compute-1'], 409):
@@ -1140,8 +1123,7 @@ def test_labels_of_a_lease_are_limited_in_total(api):
 def test_a_list_can_be_walked_by_its_links(api):
     ids = [
         create(
-            api,
-            start_date=f'203{n}-01-01 00:00',
+            api, start_date=f'203{n}-01-01 00:00',
             end_date=f'203{n}-01-02 00:00',
         )['id']
         for n in range(5)
@@ -1179,9 +1161,7 @@ def test_a_dry_run_changes_nothing(api):
         )
         assert answer.status_code == status, answer.text
         assert everything(api) == before
-    old = api.simulate_delete(
-        path, headers=ALICE, query_string='dry_run=true'
-    )
+    old = api.simulate_delete(path, headers=ALICE, query_string='dry_run=true')
     refused(old, 400, 'dry_run')
     assert everything(api) == before
 
@@ -1202,9 +1182,7 @@ def test_a_request_again_makes_no_second_lease(api):
     )
     # For another project the key has no meaning: there is no room.
     refused(
-        api.simulate_post(
-            '/v1/leases', json=body, headers={**headers, **BOB}
-        ),
+        api.simulate_post('/v1/leases', json=body, headers={**headers, **BOB}),
         400, 'NotEnoughHostsAvailable',
     )
     assert len(api.simulate_get('/v1/leases').json['leases']) == 1
@@ -1270,15 +1248,13 @@ RESERVATIONS = st.lists(
         optional={'resource_properties': REQUIREMENTS,
                   'affinity': st.sampled_from(['None', True, False])},
     ),
-    min_size=1,
-    max_size=3,
+    min_size=1, max_size=3,
 )
 
 
 @pytest.mark.row('F87')
 @hypothesis.settings(
-    max_examples=60,
-    deadline=None,
+    max_examples=60, deadline=None,
     suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture],
 )
 @hypothesis.given(
@@ -1309,8 +1285,7 @@ def test_no_lease_is_a_fault_of_ours(
     assert shown['name'] == name
     path = f'/v1/leases/{shown["id"]}'
     changed = api.simulate_put(
-        path,
-        headers=headers,
+        path, headers=headers,
         json={
             'end_date': end if end != 'now' else None,
             'reservations': [
@@ -1332,8 +1307,7 @@ def test_a_refusal_offers_a_window_that_has_room(api):
 
     def ask(version, **values):
         return api.simulate_post(
-            '/v1/leases',
-            json=lease(**values),
+            '/v1/leases', json=lease(**values),
             headers={**ALICE, 'OpenStack-API-Version': version},
         )
 

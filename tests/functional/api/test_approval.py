@@ -88,8 +88,8 @@ def test_an_administrator_approves_what_the_owner_accepts(send):
 def test_a_mistake_changes_nothing(send, body, field):
     [offer, *_] = hold(send)['offers']
     refusal = send(
-        'PUT', f'offers/{offer["id"]}', {'approved': True, **body},
-        status=400, user='admin',
+        'PUT', f'offers/{offer["id"]}', {'approved': True, **body}, status=400,
+        user='admin',
     )
     assert refusal['error_message'].startswith(f'{field}')
     shown = send('GET', f'offers/{offer["id"]}')['offer']

@@ -36,8 +36,7 @@ def ask(api, headers=ALICE, **query):
 def book(api, headers=ALICE, **reservation):
     """Create a lease of the window's first hour."""
     return api.simulate_post(
-        '/v1/leases',
-        headers=headers,
+        '/v1/leases', headers=headers,
         json={
             'name': 'night-run',
             'start_date': '2030-01-01T00:00:00Z',

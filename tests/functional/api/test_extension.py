@@ -18,9 +18,7 @@ HOSTS = {'resource_type': 'physical:host', 'min': 2, 'max': 2}
 def api(service):
     """A cloud with two hosts."""
     for name in ('compute-1', 'compute-2'):
-        answer = service.api.simulate_post(
-            '/v1/os-hosts', json={'name': name}
-        )
+        answer = service.api.simulate_post('/v1/os-hosts', json={'name': name})
         assert answer.status_code == 201, answer.text
     return service.api
 

@@ -39,8 +39,7 @@ def api(service):
 
 def create(api, headers, **values):
     answer = api.simulate_post(
-        '/v1/leases',
-        headers=headers,
+        '/v1/leases', headers=headers,
         json={'name': 'run', **WINDOW, 'reservations': [WHOLE], **values},
     )
     assert answer.status_code == 201, answer.text
@@ -63,10 +62,8 @@ def every_request():
     for route in ON_LEASES:
         methods = ('GET', 'HEAD') if route.method == 'GET' else (route.method,)
         yield from itertools.product(
-            methods,
-            (route.path, f'{route.path}.json'),
-            BODIES.get((route.method, route.path), [None]),
-            ({}, V1_1),
+            methods, (route.path, f'{route.path}.json'),
+            BODIES.get((route.method, route.path), [None]), ({}, V1_1),
         )
 
 
@@ -76,9 +73,7 @@ def test_a_foreign_lease_is_like_one_that_never_was(api, theirs):
     for method, path, body, version in every_request():
         foreign, unknown = (
             api.simulate_request(
-                method,
-                path.format(lease_id=id_),
-                json=body,
+                method, path.format(lease_id=id_), json=body,
                 headers={**BOB, **version},
             )
             for id_ in (theirs['id'], UNKNOWN)
@@ -132,8 +127,7 @@ def test_a_foreign_reservation_is_not_ones_own(api, theirs):
     for version in ({}, V1_1):
         foreign, unknown = (
             api.simulate_put(
-                f'/v1/leases/{mine["id"]}',
-                headers={**BOB, **version},
+                f'/v1/leases/{mine["id"]}', headers={**BOB, **version},
                 json={'reservations': [{'id': id_, 'max': 2}]},
             )
             for id_ in (reservation['id'], UNKNOWN)
@@ -146,8 +140,7 @@ def test_a_foreign_reservation_is_not_ones_own(api, theirs):
 def test_a_foreign_idempotency_key_is_free(api):
     def ask(headers):
         return api.simulate_post(
-            '/v1/leases',
-            headers={**headers, 'Idempotency-Key': 'k'},
+            '/v1/leases', headers={**headers, 'Idempotency-Key': 'k'},
             json={'name': 'run', **WINDOW, 'reservations': [WHOLE]},
         )
 
@@ -169,8 +162,7 @@ def test_refusals_name_no_foreign_lease(api, theirs):
     create(api, ALICE, name='secret')
     create(api, ALICE, name='secret')
     answer = api.simulate_post(
-        '/v1/leases',
-        headers=BOB,
+        '/v1/leases', headers=BOB,
         json={'name': 'run', **WINDOW, 'reservations': [WHOLE]},
     )
     assert answer.json['error_name'] == 'NotEnoughHostsAvailable'

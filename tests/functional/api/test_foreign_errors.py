@@ -52,9 +52,7 @@ ENTRY_POINTS = """
 @pytest.fixture
 def options(tmp_path, monkeypatch):
     """An installed package with a filter and with a resource type."""
-    foreign.install(
-        tmp_path, monkeypatch, 'acme_parts', PARTS, ENTRY_POINTS
-    )
+    foreign.install(tmp_path, monkeypatch, 'acme_parts', PARTS, ENTRY_POINTS)
     return (
         '[enforcement]\nenabled_filters = AcmeFilter,MaxSizeFilter\n'
         'approval_filters = AcmeFilter\n'
@@ -80,9 +78,7 @@ def ask(service, monkeypatch, request):
         reply(message, answer, failure)
 
     if request.param == 'bus':
-        monkeypatch.setattr(
-            impl_fake.FakeIncomingMessage, 'reply', serialized
-        )
+        monkeypatch.setattr(impl_fake.FakeIncomingMessage, 'reply', serialized)
     else:
         local = rpc.Local(service.manager.endpoint)
         monkeypatch.setattr(service.bus, 'call', local.call)

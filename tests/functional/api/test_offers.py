@@ -228,9 +228,7 @@ def test_each_project_is_offered_what_it_could_reserve(api):
     assert ask(api, HOSTS, headers=BOB)['offers'] == []
 
 
-def test_a_commit_meanwhile_begins_the_search_anew(
-    api, service, monkeypatch
-):
+def test_a_commit_meanwhile_begins_the_search_anew(api, service, monkeypatch):
     """The offers are those of one revision, which nobody else may count."""
     read = service.manager.ledger.read_replica
     busy = [1]
@@ -249,9 +247,7 @@ def test_a_commit_meanwhile_begins_the_search_anew(
     assert offered.keys() == {'offers', 'searched_until'}
 
 
-def test_commits_without_end_do_not_stop_the_search(
-    api, service, monkeypatch
-):
+def test_commits_without_end_do_not_stop_the_search(api, service, monkeypatch):
     read = service.manager.ledger.read_replica
     hours = iter(range(0, 1000, 2))
 
@@ -628,9 +624,7 @@ def test_a_commit_between_search_and_booking(api, between, commits):
 
 
 def test_control_without_a_look_at_the_revision(api, between, monkeypatch):
-    monkeypatch.setattr(
-        at_one_revision, 'confirm', lambda *_: None
-    )
+    monkeypatch.setattr(at_one_revision, 'confirm', lambda *_: None)
     between([0])
 
     assert create(api, HOSTS).status_code == 409
@@ -807,9 +801,7 @@ class TestHold:
     def test_control_without_a_look_at_the_revision(
         self, api, between, monkeypatch
     ):
-        monkeypatch.setattr(
-            at_one_revision, 'confirm', lambda *_: None
-        )
+        monkeypatch.setattr(at_one_revision, 'confirm', lambda *_: None)
         between([0])
         assert 'error_message' in ask(api, HOSTS, hold='10m', status=409)
 

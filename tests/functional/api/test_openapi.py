@@ -86,14 +86,11 @@ def test_any_request_is_answered_as_the_document_says(service, there, version):
         'Accept-Encoding': 'identity',
     }
     document = schemathesis.openapi.from_wsgi(
-        '/openapi.json',
-        deploy.deploy(service.conf, service.bus),
+        '/openapi.json', deploy.deploy(service.conf, service.bus),
         headers=headers,
     )
     settings = hypothesis.settings(
-        max_examples=EXAMPLES[version],
-        deadline=None,
-        derandomize=True,
+        max_examples=EXAMPLES[version], deadline=None, derandomize=True,
         suppress_health_check=list(hypothesis.HealthCheck),
     )
     operations = [result.ok() for result in document.get_all_operations()]

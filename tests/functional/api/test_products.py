@@ -115,9 +115,7 @@ def test_an_invalid_query_is_refused_by_field(api, query, field):
 
 
 def reserve(api, product, amount=1, headers=ALICE, day=DAY, **more):
-    return book(
-        api, headers, day, product=product, amount=amount, **more
-    )
+    return book(api, headers, day, product=product, amount=amount, **more)
 
 
 def refused(answer, status, name, message):
@@ -183,9 +181,7 @@ def test_a_wrong_product_is_refused_by_field(
 ):
     answer = book(api, headers, **reservation)
     refused(answer, 400, 'InvalidInput', message)
-    assert api.simulate_get(
-        '/v1/leases', headers=ADMIN
-    ).json['leases'] == []
+    assert api.simulate_get('/v1/leases', headers=ADMIN).json['leases'] == []
 
 
 @pytest.mark.row('F76')
@@ -227,9 +223,7 @@ def test_all_projects_share_the_units_of_a_time(api):
     # At another time they are free.
     after = {'start_date': '2030-01-02 00:00', 'end_date': '2030-01-03 00:00'}
     assert reserve(api, 'small', 4, BOB, after).status_code == 201
-    refused(
-        change(api, lease, {'amount': 4}), 400, 'MaxUnits', '1 are taken'
-    )
+    refused(change(api, lease, {'amount': 4}), 400, 'MaxUnits', '1 are taken')
     refused(
         change(api, lease, end_date='2030-01-02 01:00'), 400, 'MaxUnits',
         '4 are taken',

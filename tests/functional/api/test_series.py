@@ -21,9 +21,7 @@ def create(api, headers=ALICE, query='', **values):
         'time_zone': 'Europe/Berlin', 'start': f'{FIRST}T09:00',
         'duration': '8h', 'reservations': [HOST], **values,
     }
-    return api.simulate_post(
-        f'/v1/series{query}', headers=headers, json=body
-    )
+    return api.simulate_post(f'/v1/series{query}', headers=headers, json=body)
 
 
 @pytest.fixture

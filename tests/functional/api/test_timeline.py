@@ -39,9 +39,7 @@ REFUSED = (
 
 
 def ask(api, headers=ALICE, path='/v1/timeline', **query):
-    return api.simulate_get(
-        path, params={**WINDOW, **query}, headers=headers
-    )
+    return api.simulate_get(path, params={**WINDOW, **query}, headers=headers)
 
 
 def rows(api, headers=ALICE, **query):
@@ -53,8 +51,7 @@ def rows(api, headers=ALICE, **query):
 def book(api, headers=ALICE, name='night-run', **reservation):
     """Create a lease from one to two hours after the start of the window."""
     answer = api.simulate_post(
-        '/v1/leases',
-        headers=headers,
+        '/v1/leases', headers=headers,
         json={
             'name': name,
             'start_date': '2030-01-01T01:00:00Z',
@@ -76,9 +73,7 @@ def leases(api):
 
 
 @pytest.mark.row('F89')
-def test_a_member_sees_the_own_leases_by_name_and_others_as_taken(
-    api, leases
-):
+def test_a_member_sees_the_own_leases_by_name_and_others_as_taken(api, leases):
     mine, other = leases
     # Host compute-2 is open to alice's project alone.
     assert len(rows(api)) == 2

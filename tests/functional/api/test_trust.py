@@ -58,10 +58,7 @@ def token(cloud, tokens):
     """A token of alice's, which the API's middleware accepts."""
     token = cloud.issue('alice', 'p1')
     tokens.add_token_data(
-        token,
-        user_id='alice',
-        project_id='p1',
-        role_list=['member', 'reader'],
+        token, user_id='alice', project_id='p1', role_list=['member', 'reader']
     )
     return token
 
@@ -198,9 +195,7 @@ def test_a_dry_run_asks_for_no_trust(api, cloud, token, service):
         ('DELETE', f'/{lease.id}', None),
     ):
         answer = api.simulate_request(
-            method,
-            f'/v1/leases{path}',
-            json=body,
+            method, f'/v1/leases{path}', json=body,
             query_string='dry_run=true',
             headers={
                 'X-Auth-Token': token,
@@ -223,9 +218,7 @@ def test_a_token_that_cannot_be_lent_makes_a_lease_all_the_same(
     assert answer.json['lease']['trust_id'] is None
 
 
-def test_a_token_that_was_revoked_meanwhile_is_401(
-    api, cloud, token, service
-):
+def test_a_token_that_was_revoked_meanwhile_is_401(api, cloud, token, service):
     """The middleware may accept the token for some minutes more."""
     cloud.revoke('alice')
     answer = create(api, token)

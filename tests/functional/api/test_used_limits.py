@@ -106,9 +106,7 @@ def test_the_next_is_refused_once_the_limit_is_used(
             use == 0 for (_, unit), (_, use) in limits(api, BOB).items()
             if unit == path
         )
-        answer = api.simulate_post(
-            f'/v1/{path}', headers=ALICE, json=body
-        )
+        answer = api.simulate_post(f'/v1/{path}', headers=ALICE, json=body)
         assert (answer.status_code < 300) == (number < most), answer.text
     assert answer.json['error_name'] == refusal
 

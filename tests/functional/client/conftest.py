@@ -40,8 +40,7 @@ OPERATIONS = {f'{route.method} {route.path}' for route in routes.ROUTES}
 DOC = pathlib.Path(__file__).parents[3] / 'doc' / 'source'
 # The operations that need no method and no command: the guide has the reasons.
 NEEDLESS = set(re.findall(
-    r'\* - ``([A-Z]+ /.*)``\n',
-    (DOC / 'user' / 'client.rst').read_text(),
+    r'\* - ``([A-Z]+ /.*)``\n', (DOC / 'user' / 'client.rst').read_text()
 ))
 
 
@@ -102,9 +101,7 @@ def connect(endpoint):
 class Shell:
     """One of the two programs, run by the user of a token."""
 
-    def __init__(
-        self, program, endpoint, home, run=programs.run, **environ
-    ):
+    def __init__(self, program, endpoint, home, run=programs.run, **environ):
         self.program = program
         self._run = run
         self._program = PROGRAMS[program]

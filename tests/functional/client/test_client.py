@@ -167,15 +167,14 @@ def test_an_afternoon_with_the_programs(shell):
     assert (host['gpu'], host['rack']) == ('a100', '7')
 
     lease = shell.read(
-        'lease', 'create', 'night-run',
-        '--start-date', '2030-01-01 00:00', '--end-date', '2030-01-01 01:00',
-        '--reservation', HOST_ARGUMENT, '--reservation', INSTANCE_ARGUMENT,
+        'lease', 'create', 'night-run', '--start-date', '2030-01-01 00:00',
+        '--end-date', '2030-01-01 01:00', '--reservation', HOST_ARGUMENT,
+        '--reservation', INSTANCE_ARGUMENT,
     )
     assert lease['status'] == 'PENDING'
     refused = shell.run(
-        'lease', 'create', 'late-run',
-        '--start-date', '2030-01-01 00:30', '--end-date', '2030-01-01 02:00',
-        '--reservation', HOST_ARGUMENT,
+        'lease', 'create', 'late-run', '--start-date', '2030-01-01 00:30',
+        '--end-date', '2030-01-01 02:00', '--reservation', HOST_ARGUMENT,
     )
     assert refused.returncode != 0
     assert 'ERROR: ' in refused.stderr
@@ -191,9 +190,8 @@ def test_an_afternoon_with_the_programs(shell):
     [reservation] = json.loads(f'[{held["reservations"]}]')
     assert reservation['lease_id'] == lease['id']
     shell.do(
-        'lease', 'set', 'night-run', '--name', 'day-run',
-        '--prolong-for', '8h',
-        '--reservation', f'id={reservation["id"]},max=1',
+        'lease', 'set', 'night-run', '--name', 'day-run', '--prolong-for',
+        '8h', '--reservation', f'id={reservation["id"]},max=1',
     )
     shown = shell.read('lease', 'show', 'day-run')
     assert shown['end_date'] == '2030-01-01T09:00:00.000000'
@@ -233,11 +231,10 @@ def test_allocations_with_the_programs(shell):
     shell.do('host', 'create', 'compute-1', '--extra', 'gpu=a100')
     leases = [
         shell.read(
-            'lease', 'create', f'run-{day}',
-            '--start-date', f'2030-01-0{day} 00:00',
-            '--end-date', f'2030-01-0{day} 12:00',
-            '--before-end-date', f'2030-01-0{day} 11:00',
-            '--reservation', HOST_ARGUMENT,
+            'lease', 'create', f'run-{day}', '--start-date',
+            f'2030-01-0{day} 00:00', '--end-date', f'2030-01-0{day} 12:00',
+            '--before-end-date', f'2030-01-0{day} 11:00', '--reservation',
+            HOST_ARGUMENT,
         )
         for day in (1, 2)
     ]
@@ -261,9 +258,7 @@ def test_allocations_with_the_programs(shell):
 def test_lists_are_sorted_with_the_programs(shell):
     for n in (2, 1):
         shell.do('host', 'create', f'compute-{n}', '--extra', f'rack-{n}=7')
-        shell.do(
-            'floatingip', 'create', NETWORK, f'203.0.113.{n + 6}'
-        )
+        shell.do('floatingip', 'create', NETWORK, f'203.0.113.{n + 6}')
     for words, column, values in [
         (('host', 'list'), 'hypervisor_hostname', ['compute-1', 'compute-2']),
         (('host property', 'list'), 'property', ['rack-1', 'rack-2']),
@@ -286,8 +281,8 @@ def test_a_flavor_is_reserved_with_the_programs(shell):
     [reservation] = json.loads(f'[{lease["reservations"]}]')
     assert (reservation['vcpus'], reservation['affinity']) == (2, None)
     shell.do(
-        'lease', 'set', 'run',
-        '--reservation', f'id={reservation["id"]},amount=3',
+        'lease', 'set', 'run', '--reservation',
+        f'id={reservation["id"]},amount=3',
     )
     shown = shell.read('lease', 'show', 'run')
     [reservation] = json.loads(f'[{shown["reservations"]}]')
@@ -297,9 +292,8 @@ def test_a_flavor_is_reserved_with_the_programs(shell):
 def test_events_of_ones_own_are_refused(shell):
     shell.do('host', 'create', 'compute-1')
     refused = shell.run(
-        'lease', 'create', 'run',
-        '--start-date', '2030-01-01 00:00', '--end-date', '2030-01-01 01:00',
-        '--reservation', FLAVOR_ARGUMENT,
+        'lease', 'create', 'run', '--start-date', '2030-01-01 00:00',
+        '--end-date', '2030-01-01 01:00', '--reservation', FLAVOR_ARGUMENT,
         '--event', 'event_type=notification,event_date=2030-01-01 00:30',
     )
     assert refused.returncode != 0
@@ -327,9 +321,9 @@ def test_physical_reservation_option_of_the_blazar_command(endpoint, tmp_path):
     shell = conftest.Shell('blazar', endpoint, tmp_path)
     shell.do('host', 'create', 'compute-1')
     lease = shell.read(
-        'lease', 'create', 'run',
-        '--start-date', '2030-01-01 00:00', '--end-date', '2030-01-01 01:00',
-        '--physical-reservation', 'min=1,max=2,before_end=snapshot',
+        'lease', 'create', 'run', '--start-date', '2030-01-01 00:00',
+        '--end-date', '2030-01-01 01:00', '--physical-reservation',
+        'min=1,max=2,before_end=snapshot',
     )
     [reservation] = json.loads(f'[{lease["reservations"]}]')
     assert reservation['resource_type'] == 'physical:host'
@@ -341,9 +335,8 @@ def test_physical_reservation_option_of_the_blazar_command(endpoint, tmp_path):
 def test_a_lease_is_moved_with_the_programs(shell):
     shell.do('host', 'create', 'compute-1', '--extra', 'gpu=a100')
     shell.do(
-        'lease', 'create', 'run',
-        '--start-date', '2030-01-02 00:00', '--end-date', '2030-01-03 00:00',
-        '--reservation', HOST_ARGUMENT,
+        'lease', 'create', 'run', '--start-date', '2030-01-02 00:00',
+        '--end-date', '2030-01-03 00:00', '--reservation', HOST_ARGUMENT,
     )
     for options, start, end in [
         (('--prolong-for', '1d', '--advance-by', '2h'),
@@ -375,9 +368,7 @@ def test_a_lease_is_moved_with_the_programs(shell):
 )
 def test_a_lease_is_moved_by_the_library(login, options, start, end):
     leases = login('alice:p1').lease
-    made = leases.create(
-        'run', '2030-01-02 00:00', '2030-01-03 00:00', [], []
-    )
+    made = leases.create('run', '2030-01-02 00:00', '2030-01-03 00:00', [], [])
     changed = leases.update(made['id'], **options)
     assert changed['start_date'] == f'2030-01-{start}:00.000000'
     assert changed['end_date'] == f'2030-01-{end}:00.000000'
@@ -441,9 +432,7 @@ def test_floating_ips_by_the_library(login):
 
 def test_floating_ips_by_the_programs(shell):
     made = [
-        shell.read(
-            'floatingip', 'create', NETWORK, f'203.0.113.{n}'
-        )
+        shell.read('floatingip', 'create', NETWORK, f'203.0.113.{n}')
         for n in (7, 8)
     ]
     refused = shell.run('floatingip', 'create', NETWORK, '203.0.113.1')
@@ -456,9 +445,9 @@ def test_floating_ips_by_the_programs(shell):
     assert shown['floating_network_id'] == NETWORK
 
     lease = shell.read(
-        'lease', 'create', 'addresses',
-        '--start-date', '2030-01-01 00:00', '--end-date', '2030-01-01 01:00',
-        '--reservation', FLOATING_IP_ARGUMENT,
+        'lease', 'create', 'addresses', '--start-date', '2030-01-01 00:00',
+        '--end-date', '2030-01-01 01:00', '--reservation',
+        FLOATING_IP_ARGUMENT,
     )
     [reservation] = json.loads(f'[{lease["reservations"]}]')
     assert reservation['amount'] == 2

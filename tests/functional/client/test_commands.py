@@ -284,8 +284,7 @@ def test_a_lease_that_starts_is_waited_for(program, client):
     done = openstack.run(f'lease book now {HOST} --duration 1h --wait')
     assert '| status       | ACTIVE' in done.stdout
     assert re.fullmatch(
-        r'(now: (PENDING|STARTING), \d+ s\n)+now: ACTIVE, \d+ s\n',
-        done.stderr,
+        r'(now: (PENDING|STARTING), \d+ s\n)+now: ACTIVE, \d+ s\n', done.stderr
     )
 
 

@@ -85,9 +85,8 @@ def test_by_the_programs(shell, service):
     service.manager.flavors.sync()
     shell.do('host', 'create', 'compute-1')
     shell.do(
-        'lease', 'create', 'n',
-        '--start-date', DATES[0], '--end-date', DATES[1],
-        '--reservation',
+        'lease', 'create', 'n', '--start-date', DATES[0], '--end-date',
+        DATES[1], '--reservation',
         f'resource_type=flavor:instance,flavor_id={shared.FLAVOR["id"]},'
         'amount=1',
         '--reservation',

@@ -25,9 +25,9 @@ def lease_id(service, login, monkeypatch):
     now = int(time.time())
     server = nova.Server(
         uuid=SERVER, node='compute-1', project_id='p1', user_id='alice',
-        amounts={'VCPU': 1}, created=now, end=now + 7200,
-        reservation_id=None, preemptible=False, status='ACTIVE',
-        lease_name='night', on_end='shelve',
+        amounts={'VCPU': 1}, created=now, end=now + 7200, reservation_id=None,
+        preemptible=False, status='ACTIVE', lease_name='night',
+        on_end='shelve',
     )
     cloud = service.manager.services.nova
     monkeypatch.setattr(cloud, 'servers', lambda **filters: iter([server]))

@@ -37,9 +37,7 @@ def stack(alice, login, monkeypatch):
     from heat.engine.clients.os import blazar
     from heat.tests import utils
 
-    monkeypatch.setattr(
-        blazar.BlazarClientPlugin, '_create', lambda *_: alice
-    )
+    monkeypatch.setattr(blazar.BlazarClientPlugin, '_create', lambda *_: alice)
     # The user of a template is no administrator, who may list the hosts.
     monkeypatch.setattr(blazar.BlazarClientPlugin, 'has_host', lambda _: True)
 
@@ -75,9 +73,8 @@ def stack(alice, login, monkeypatch):
 ])
 def test_heat_has_a_lease(stack, alice, reservation):
     lease = stack(
-        'OS::Blazar::Lease', name='heat',
-        start_date='2030-01-01 00:00', end_date='2030-01-02 00:00',
-        reservations=[reservation],
+        'OS::Blazar::Lease', name='heat', start_date='2030-01-01 00:00',
+        end_date='2030-01-02 00:00', reservations=[reservation],
     )
     shown = {
         name: lease._resolve_attribute(name)

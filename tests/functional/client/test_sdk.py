@@ -243,16 +243,12 @@ def test_a_cloud_of_clouds_yaml_has_the_service(
         f'    auth: {{endpoint: "{endpoint}", token: admin}}\n'
         '    vendor_hook: blazar_sched_client:load\n'
     )
-    monkeypatch.setattr(
-        'openstack.config.loader.CONFIG_FILES', [str(clouds)]
-    )
+    monkeypatch.setattr('openstack.config.loader.CONFIG_FILES', [str(clouds)])
     conn = openstack.connect(cloud='ours', load_envvars=False)
     assert list(conn.reservation.leases()) == []
 
 
-def test_a_refusal_has_the_words_of_the_service_and_its_offer(
-    admin, connect
-):
+def test_a_refusal_has_the_words_of_the_service_and_its_offer(admin, connect):
     alice = connect('alice:p1').reservation
     lease = alice.create_lease(**NIGHT)
     with pytest.raises(
@@ -302,9 +298,7 @@ def test_leases_are_found_by_their_names(admin):
         (lambda c: c.create_series(rule='FREQ=DAILY'), 'rrule'),
     ],
 )
-def test_a_mistyped_name_is_refused_before_anything_is_sent(
-    admin, call, near
-):
+def test_a_mistyped_name_is_refused_before_anything_is_sent(admin, call, near):
     with pytest.raises(exceptions.InvalidRequest, match=f'mean {near}'):
         call(admin)
     assert list(admin.leases()) == list(admin.maintenances()) == []
@@ -345,9 +339,7 @@ def test_a_dry_run_changes_nothing(admin):
     admin.delete_lease(lease, dry_run=True)
     assert [each.name for each in admin.leases()] == ['night-run']
     with pytest.raises(exceptions.ConflictException):
-        admin.create_lease(
-            dry_run=True, **{**NIGHT, 'reservations': [BOTH]}
-        )
+        admin.create_lease(dry_run=True, **{**NIGHT, 'reservations': [BOTH]})
 
 
 def test_a_request_that_is_sent_again_makes_no_second_lease(admin):
@@ -358,9 +350,7 @@ def test_a_request_that_is_sent_again_makes_no_second_lease(admin):
 
 
 def test_a_lease_is_waited_for(admin):
-    lease = admin.create_lease(
-        name='now', duration='1h', reservations=[HOST]
-    )
+    lease = admin.create_lease(name='now', duration='1h', reservations=[HOST])
     told = []
     active = admin.wait_for_status(
         lease, 'ACTIVE', interval=0.1, wait=60, callback=told.append
@@ -389,9 +379,7 @@ def test_the_version_can_be_chosen(admin, connect):
     blazar = connect(reservation_default_microversion='1.0').reservation
     lease = blazar.create_lease(**NIGHT)
     assert lease.start_date == '2030-01-01T00:00:00.000000'
-    with pytest.raises(
-        exceptions.NotFoundException, match='reservation 1.1'
-    ):
+    with pytest.raises(exceptions.NotFoundException, match='reservation 1.1'):
         blazar.search_offers(reservations=[HOST], duration='1h')
 
 

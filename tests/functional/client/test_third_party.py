@@ -136,8 +136,7 @@ def test_heat_leases_instances(service):
 @pytest.mark.row('F93')
 def test_heat_registers_a_host(service):
     answer = service.api.simulate_post(
-        '/v1/os-hosts',
-        json={'name': 'compute-2', 'gpu': 'true'},
+        '/v1/os-hosts', json={'name': 'compute-2', 'gpu': 'true'},
         headers=serving.ADMIN,
     )
     assert answer.status_code == 201, answer.text
@@ -158,9 +157,7 @@ def test_the_dashboard_reads_what_a_host_is(login, host):
 
 
 @pytest.mark.row('F93')
-def test_the_dashboard_draws_a_calendar_with_an_endless_lease(
-    login, endless
-):
+def test_the_dashboard_draws_a_calendar_with_an_endless_lease(login, endless):
     [host] = login('admin').allocation.list('os-hosts')
     [reservation] = host['reservations']
     for name in ('start_date', 'end_date'):
@@ -170,9 +167,7 @@ def test_the_dashboard_draws_a_calendar_with_an_endless_lease(
 @pytest.mark.row('F93')
 def test_the_dashboard_changes_what_it_shows(client):
     lease = client.lease.create(
-        name='dash',
-        start='2030-01-01 01:00',
-        end='2030-01-01 02:00',
+        name='dash', start='2030-01-01 01:00', end='2030-01-01 02:00',
         reservations=[
             {
                 'resource_type': 'physical:host',
@@ -186,9 +181,7 @@ def test_the_dashboard_changes_what_it_shows(client):
     )
     [reservation] = lease['reservations']
     changed = client.lease.update(
-        lease_id=lease['id'],
-        name='dash-2',
-        prolong_for='1h',
+        lease_id=lease['id'], name='dash-2', prolong_for='1h',
         reservations=[
             {
                 'id': reservation['id'],
@@ -228,9 +221,7 @@ def test_chi_reads_the_list_with_an_endless_lease_and_prolongs_it(
 )
 def test_chi_leases_nodes(client, properties):
     lease = client.lease.create(
-        name='chi',
-        start='2030-01-01 01:00',
-        end='2030-01-01 02:00',
+        name='chi', start='2030-01-01 01:00', end='2030-01-01 02:00',
         reservations=[
             {
                 'resource_type': 'physical:host',
@@ -382,9 +373,7 @@ def test_a_whole_lease_that_is_sent_back_changes_nothing(service, active):
 @pytest.mark.row('F106')
 def test_warre_leases_instances_of_its_fork(client):
     lease = client.lease.create(
-        name='Reservation 1',
-        start='2030-01-01 01:00',
-        end='2030-01-01 02:00',
+        name='Reservation 1', start='2030-01-01 01:00', end='2030-01-01 02:00',
         reservations=[
             {
                 'resource_type': 'virtual:instance',

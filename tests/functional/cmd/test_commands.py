@@ -26,11 +26,8 @@ SCRIPT = pathlib.Path(sys.executable).with_name('blazar-sched')
 
 def run(*args, **environment):
     return subprocess.run(
-        [SCRIPT, *map(str, args)],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        env={**os.environ, **environment},
+        [SCRIPT, *map(str, args)], capture_output=True, text=True,
+        timeout=PATIENCE, env={**os.environ, **environment},
     )
 
 
@@ -42,10 +39,8 @@ def config(tmp_path, port):
 @contextlib.contextmanager
 def running(*args):
     process = subprocess.Popen(
-        [SCRIPT, *map(str, args)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
+        [SCRIPT, *map(str, args)], stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, text=True,
     )
     try:
         yield process
@@ -89,9 +84,7 @@ def test_db_upgrade_says_which_database_and_from_where_to_where(
     assert first[0] == f'Database {place}, configured in: {config}'
     assert re.fullmatch(r'Created the tables, at migration \w+', first[1])
     assert again[0] == first[0]
-    assert re.fullmatch(
-        r'The tables are already at migration \w+', again[1]
-    )
+    assert re.fullmatch(r'The tables are already at migration \w+', again[1])
 
 
 def test_db_upgrade_without_a_configuration_says_so(tmp_path, monkeypatch):
@@ -263,9 +256,7 @@ def test_a_bad_configuration_is_refused_by_name(text, config):
 )
 def test_a_configuration_that_is_not_there_is_named(command, tmp_path):
     name, *arguments = command
-    refused = run(
-        name, '--config-file', tmp_path / 'none.conf', *arguments
-    )
+    refused = run(name, '--config-file', tmp_path / 'none.conf', *arguments)
     assert refused.returncode == 1
     assert 'Traceback' not in refused.stderr
     assert 'none.conf' in refused.stderr
@@ -288,9 +279,7 @@ DATABASE = (
     ],
     ids=lambda each: each[0],
 )
-def test_a_url_that_names_nothing_is_said_to_be_wrong(
-    command, wrong, config
-):
+def test_a_url_that_names_nothing_is_said_to_be_wrong(command, wrong, config):
     """The error is one line without the URL, which has a password."""
     option, right, url = wrong
     config.write_text(config.read_text().replace(right, url))
@@ -368,8 +357,7 @@ def test_an_api_without_a_manager_says_so(config, port, tmp_path):
     with logging_to(log, 'api', '--config-file', config) as process:
         said(log, 'listens on')
         answer = requests.get(
-            f'http://127.0.0.1:{port}/v1/leases',
-            headers=serving.ADMIN,
+            f'http://127.0.0.1:{port}/v1/leases', headers=serving.ADMIN,
             timeout=PATIENCE,
         )
         assert answer.status_code == 503
@@ -427,8 +415,7 @@ def test_a_second_sigterm_ends_it_at_once(config, tmp_path):
     log = tmp_path / 'log'
     with log.open('w') as file:
         process = subprocess.Popen(
-            [SCRIPT, 'serve', '--config-file', config],
-            stdout=file,
+            [SCRIPT, 'serve', '--config-file', config], stdout=file,
             stderr=subprocess.STDOUT,
             env={**os.environ, 'PYTHONPATH': str(tmp_path)},
         )

@@ -46,10 +46,8 @@ def test_every_step_passes(service, monkeypatch):
     monkeypatch.setenv('OS_TOKEN', 'admin')
     [folder] = PLUGIN.submodule_search_locations
     suite = driver.build_tests(
-        pathlib.Path(folder) / 'tests/api/gabbits',
-        unittest.defaultTestLoader,
-        intercept=lambda: endpoints,
-        test_loader_name='blazar',
+        pathlib.Path(folder) / 'tests/api/gabbits', unittest.defaultTestLoader,
+        intercept=lambda: endpoints, test_loader_name='blazar',
     )
     result = unittest.TestResult()
     suite.run(result)

@@ -198,9 +198,7 @@ class Nouns:
         )
 
     def event(self, owner, event_type, time):
-        return Event(
-            str(uuid.uuid4()), owner.id, event_type, time, 'UNDONE'
-        )
+        return Event(str(uuid.uuid4()), owner.id, event_type, time, 'UNDONE')
 
     def allocation(self, owner, on, vcpus=1, **fields):
         """The first reservation's allocation, on the host `on`."""

@@ -56,9 +56,7 @@ def test_check_finds_an_overbooked_host(store, plant, host):
 
 def test_every_class_is_looked_at(store, plant, host):
     # The host has (65536 - 512) * 1.5 MB and 1000 GB.
-    plant(
-        {'amounts': {'MEMORY_MB': 97537, 'DISK_GB': 1001, 'CUSTOM_GPU': 1}}
-    )
+    plant({'amounts': {'MEMORY_MB': 97537, 'DISK_GB': 1001, 'CUSTOM_GPU': 1}})
     assert store.check() == [
         f'host {host.uuid}: 1 of 0 CUSTOM_GPU allocated at 100',
         f'host {host.uuid}: 1001 of 1000 DISK_GB allocated at 100',
@@ -239,11 +237,8 @@ def test_check_finds_each_broken_row(store, nouns, database, lease, name):
             connection.exec_driver_sql(statement)
     assert store.check() == [
         said.format(
-            lease=lease.id,
-            before_end=before_end.id,
-            end=end.id,
-            reservation=lease.reservations[0].id,
-            allocation=allocation.id,
+            lease=lease.id, before_end=before_end.id, end=end.id,
+            reservation=lease.reservations[0].id, allocation=allocation.id,
         )
     ]
 

@@ -55,9 +55,7 @@ CONFLICTS = {
     'postgresql serialization': wrapped(PostgresqlError('40001')),
     'postgresql deadlock': wrapped(PostgresqlError('40P01')),
     'postgresql lock wait': wrapped(PostgresqlError('55P03')),
-    'sqlite locked': wrapped(
-        sqlite3.OperationalError('database is locked')
-    ),
+    'sqlite locked': wrapped(sqlite3.OperationalError('database is locked')),
 }
 LOST = {
     'mysql gone away': wrapped(DriverError(2006, 'gone away')),
@@ -225,8 +223,7 @@ def hasty(store, open_ledger, database, monkeypatch):
     """Opens ledgers with a short lock timeout."""
     name = database.dialect.name
     monkeypatch.setitem(
-        engine._CONNECT_ARGS,
-        name,
+        engine._CONNECT_ARGS, name,
         {
             'sqlite': {'timeout': 0.01},
             'mysql': {
@@ -262,13 +259,11 @@ def test_a_row_that_another_holds(store, hasty, database):
 def short_idle_limit(server_url, monkeypatch):
     """Have a server soon close idle connections that are opened later."""
     monkeypatch.setitem(
-        engine._CONNECT_ARGS,
-        'mysql',
+        engine._CONNECT_ARGS, 'mysql',
         {'init_command': 'SET SESSION wait_timeout = 1'},
     )
     monkeypatch.setitem(
-        engine._CONNECT_ARGS,
-        'postgresql',
+        engine._CONNECT_ARGS, 'postgresql',
         {'options': '-c idle_in_transaction_session_timeout=500ms'},
     )
     monkeypatch.setattr(engine, 'IDLE_LIMIT', 0.5)
@@ -382,8 +377,7 @@ KILLED = (
 def test_a_manager_killed_in_its_commit(url, store, where, kept):
     killed = subprocess.run(
         [sys.executable, '-c', KILLED, url],
-        env={**os.environ, 'BLAZAR_SCHED_CRASH_AT': where},
-        timeout=60,
+        env={**os.environ, 'BLAZAR_SCHED_CRASH_AT': where}, timeout=60,
         check=False,
     )
     assert killed.returncode == -signal.SIGKILL
@@ -458,9 +452,7 @@ def test_failed_commit_leaves_no_rows(store, nouns, host):
         tx.put_host(nouns.host())
         tx.put_property('gpu', True)
         tx.delete_lease(kept.id)
-        tx.claim_event(
-            lease.events[0].id, Claim('me', 'token', 10), None
-        )
+        tx.claim_event(lease.events[0].id, Claim('me', 'token', 10), None)
         tx.put_key('project', 'key', lease.id, 'digest', 0)
         raise exception.NotEnoughHostsAvailable('no room')
 
@@ -584,9 +576,7 @@ class TestRehearse:
             tx.put_instance(nouns.instance(host))
             tx.put_host(nouns.host())
             tx.put_property('gpu', True)
-            tx.claim_event(
-                lease.events[0].id, Claim('me', 'token', 10), None
-            )
+            tx.claim_event(lease.events[0].id, Claim('me', 'token', 10), None)
             tx.put_key('project', 'key', lease.id, 'digest', 0)
             return tx.leases(), len(tx.hosts()), tx.replica.revision
 
@@ -721,8 +711,7 @@ class TestReplicaOfACommit:
         lease = nouns.lease(reservations=2)
         held = nouns.allocation(lease, host, vcpus=2)
         server = nouns.instance(
-            host, claim=held.reservation_id,
-            reservation_id=held.reservation_id,
+            host, claim=held.reservation_id, reservation_id=held.reservation_id
         )
 
         def work(tx):

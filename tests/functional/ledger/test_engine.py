@@ -31,9 +31,7 @@ def installed(monkeypatch):
     ('mariadb+mysqldb', ['pymysql'], 'mariadb+mysqldb'),
     ('sqlite', [], 'sqlite'),
 ])
-def test_the_driver_that_is_installed_is_used(
-    installed, url, modules, driver
-):
+def test_the_driver_that_is_installed_is_used(installed, url, modules, driver):
     installed(*modules)
     found = engine.with_driver(url + URL)
     assert found.render_as_string(hide_password=False) == driver + URL

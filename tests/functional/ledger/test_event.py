@@ -20,16 +20,12 @@ def lease(store, nouns):
 def claim(store, event, owner='me', until=160, seen=None):
     """Return the new claim, None if it was refused."""
     new = Claim(owner, str(uuid.uuid4()), until)
-    taken = store.write(
-        lambda tx: tx.claim_event(event.id, new, seen)
-    )
+    taken = store.write(lambda tx: tx.claim_event(event.id, new, seen))
     return new if taken else None
 
 
 def renew(store, tokens, until):
-    return store.write(
-        lambda tx: tx.renew_claims(tokens, until)
-    )
+    return store.write(lambda tx: tx.renew_claims(tokens, until))
 
 
 def finish(store, event, held, status='DONE'):
@@ -167,8 +163,7 @@ def test_an_update_of_the_lease_keeps_the_claim(store, lease):
         now = tx.lease(lease.id)
         tx.put_lease(
             dataclasses.replace(
-                now,
-                name='renamed',
+                now, name='renamed',
                 events=(
                     now.events[0],
                     dataclasses.replace(now.events[1], time=300),
@@ -215,8 +210,7 @@ def test_a_claim_and_an_update_do_not_undo_each_other(
             claimer.join(0.2)
         tx.put_lease(
             dataclasses.replace(
-                held,
-                start=150,
+                held, start=150,
                 events=(
                     dataclasses.replace(held.events[0], time=150),
                     held.events[1],

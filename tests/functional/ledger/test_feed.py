@@ -67,8 +67,7 @@ class Clients:
             host = self.random.choice(hosts)
             tx.put_host(
                 dataclasses.replace(
-                    host,
-                    reservable=not host.reservable,
+                    host, reservable=not host.reservable,
                     inventory=self._host().inventory,
                 )
             )
@@ -95,8 +94,7 @@ class Clients:
             added = [self.nouns.reservation(lease)]
             tx.put_lease(
                 dataclasses.replace(
-                    lease,
-                    start=lease.start // 2,
+                    lease, start=lease.start // 2,
                     reservations=(*kept, *added[len(kept) :]),
                 )
             )
@@ -136,10 +134,7 @@ class Clients:
             held.id,
             [
                 self.nouns.allocation(
-                    lease,
-                    host,
-                    reservation_id=held.id,
-                    whole=whole,
+                    lease, host, reservation_id=held.id, whole=whole,
                     amounts={} if whole else self._amounts(1 + number),
                     **({'id': known[number]} if number < len(known) else {}),
                 )

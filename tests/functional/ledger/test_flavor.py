@@ -8,13 +8,8 @@ import pytest
 from blazar_sched.domain.flavor import Flavor
 
 WHOLE = Flavor(
-    id='m1 huge.',
-    name='ein großer',
-    vcpus=2**31 - 1,
-    memory_mb=2**31 - 1,
-    disk_gb=2**31 - 1,
-    ephemeral_gb=5,
-    swap_mb=6,
+    id='m1 huge.', name='ein großer', vcpus=2**31 - 1, memory_mb=2**31 - 1,
+    disk_gb=2**31 - 1, ephemeral_gb=5, swap_mb=6,
     extra_specs={'hw:cpu_policy': 'dedicated', 'x': 'y' * 10_000},
     projects=('a', 'b'),
 )

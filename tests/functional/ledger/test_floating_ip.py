@@ -74,8 +74,7 @@ def book(store, nouns):
 
 def put(tx, lease, ips, start=None, end=None):
     tx.put_floating_ip_allocations(
-        lease.reservations[0].id,
-        [ip.id for ip in ips],
+        lease.reservations[0].id, [ip.id for ip in ips],
         Window(start or lease.start, end or lease.end),
     )
 
@@ -101,9 +100,7 @@ def test_unknown_floating_ip_is_not_found(store, pair, unknown):
     with pytest.raises(exception.FloatingIPNotFound):
         store.floating_ip(unknown)
     with pytest.raises(exception.FloatingIPNotFound):
-        store.write(
-            lambda tx: tx.delete_floating_ip(unknown)
-        )
+        store.write(lambda tx: tx.delete_floating_ip(unknown))
 
 
 def test_an_address_is_one_network_s_once(store, pair):
@@ -182,9 +179,7 @@ def test_leases_with_floating_ips_are_listed_by_start(
     )
     other = nouns.lease(100, 200)
     store.commit(lambda tx: tx.add_lease(other, ()))
-    store.write(
-        lambda tx: tx.set_lease_status(over.id, 'TERMINATED', 1)
-    )
+    store.write(lambda tx: tx.set_lease_status(over.id, 'TERMINATED', 1))
     found = store.leases_with(FLOATING_IP)
     assert [lease.id for lease in found] == [first.id, later.id]
     assert found[0] == store.lease(first.id)
@@ -227,9 +222,7 @@ def test_another_window_of_the_same(store, pair, book, database):
 def test_allocations_of_floating_ips_go_with_the_lease(store, pair, book):
     lease = book(*pair)
     with pytest.raises(exception.CantDeleteFloatingIP):
-        store.write(
-            lambda tx: tx.delete_floating_ip(pair[0].id)
-        )
+        store.write(lambda tx: tx.delete_floating_ip(pair[0].id))
     store.commit(lambda tx: tx.delete_lease(lease.id))
     assert free(store) == pair
     store.write(lambda tx: tx.delete_floating_ip(pair[0].id))

@@ -12,15 +12,10 @@ from blazar_sched.domain.host import DEDICATED
 
 def test_a_host_comes_back_whole(store, nouns):
     host = nouns.host(
-        service_name='compute',
-        hypervisor_type='QEMU',
-        hypervisor_version=4_002_001,
-        cpu_info='{"model": "…"}' * 10_000,
-        availability_zone='nova',
-        hold=DEDICATED,
-        unbounded='assume:1d',
-        cleaning_time=90,
-        reservable=False,
+        service_name='compute', hypervisor_type='QEMU',
+        hypervisor_version=4_002_001, cpu_info='{"model": "…"}' * 10_000,
+        availability_zone='nova', hold=DEDICATED, unbounded='assume:1d',
+        cleaning_time=90, reservable=False,
         capabilities={'gpu': 'yes', 'GPU': 'no', 'gpu ': '', 'čpu': '\0'},
         updated_at=2,
     )

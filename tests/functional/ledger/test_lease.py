@@ -21,20 +21,16 @@ def put(store, *leases):
 
 def test_a_lease_comes_back_whole(store, nouns):
     lease = nouns.lease(
-        end=window.FOREVER,
-        reservations=3,
-        name='späť 租 🙂 "; DROP TABLE lease; --',
-        degraded=True,
-        trust_id='trust',
-        updated_at=window.TIME_LIMIT,
+        end=window.FOREVER, reservations=3,
+        name='späť 租 🙂 "; DROP TABLE lease; --', degraded=True,
+        trust_id='trust', updated_at=window.TIME_LIMIT,
     )
     whole = nouns.reservation(
         lease,
         demand=Hosts(
             1, 2, resource_properties='["=", …]', before_end='snapshot'
         ),
-        missing_resources=True,
-        created_at=5,
+        missing_resources=True, created_at=5,
     )
     lease = dataclasses.replace(
         lease, reservations=(whole, *lease.reservations)
@@ -63,8 +59,7 @@ def test_a_lease_that_is_split_shares_what_it_had(store, nouns, host):
     store.commit(occupy)
     other = nouns.lease()
     other = dataclasses.replace(
-        other,
-        reservations=(dataclasses.replace(gone, lease_id=other.id),),
+        other, reservations=(dataclasses.replace(gone, lease_id=other.id),)
     )
     rest = dataclasses.replace(old, reservations=(kept,))
 
@@ -101,10 +96,7 @@ def test_an_update_leaves_exactly_what_was_put(store, nouns, host):
 
     store.commit(occupy)
     new = dataclasses.replace(
-        old,
-        name='renamed',
-        end=300,
-        status='ACTIVE',
+        old, name='renamed', end=300, status='ACTIVE',
         reservations=(
             nouns.reservation(old),
             dataclasses.replace(kept, status='active'),

@@ -33,10 +33,8 @@ def leases(store, nouns):
     chance = random.Random(1)
     made = [
         nouns.lease(
-            start=100 + chance.randrange(3),
-            end=200 + chance.randrange(3),
-            name=name,
-            status=chance.choice(['PENDING', 'ACTIVE', 'ERROR']),
+            start=100 + chance.randrange(3), end=200 + chance.randrange(3),
+            name=name, status=chance.choice(['PENDING', 'ACTIVE', 'ERROR']),
             created_at=chance.choice([None, 0, 7, 8]),
             updated_at=chance.choice([None, 9, 10]),
         )
@@ -180,8 +178,7 @@ def world(store, nouns):
             made = nouns.lease(
                 start, chance.randrange(start + 1, 10),
                 project_id=chance.choice(['p1', 'p2']),
-                degraded=chance.random() < .3,
-                labels=labels(chance),
+                degraded=chance.random() < .3, labels=labels(chance),
             )
             [slots] = made.reservations
             made = dataclasses.replace(made, reservations=(

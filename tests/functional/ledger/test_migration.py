@@ -166,10 +166,8 @@ def test_an_occurrence_has_one_lease(store, database, nouns):
 def test_two_processes_upgrade_at_once(url):
     processes = [
         subprocess.Popen(
-            [sys.executable, '-c', UPGRADE, url],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
+            [sys.executable, '-c', UPGRADE, url], stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, text=True,
         )
         for _ in range(2)
     ]

@@ -58,9 +58,7 @@ def test_leases(store, endpoint, nouns):
     for lease in leases:
         store.commit(lambda tx, new=lease: tx.put_lease(new))
 
-    items, lengths = pages(
-        lambda **page: endpoint.list_leases(None, **page)
-    )
+    items, lengths = pages(lambda **page: endpoint.list_leases(None, **page))
 
     assert [each['id'] for each in items] == [each.id for each in leases]
     assert len(lengths) > 5
@@ -136,9 +134,7 @@ def test_changes_and_snapshots(store, nouns):
     scheduler.pull(1)
     assert scheduler.copy.replica.revision == 6
 
-    store.commit(
-        lambda tx: [tx.put_host(long_host(nouns)) for _ in range(9)]
-    )
+    store.commit(lambda tx: [tx.put_host(long_host(nouns)) for _ in range(9)])
     assert store.changes(6)['revision'] is None
     scheduler.pull(1)
     assert scheduler.copy.replica.revision == 7

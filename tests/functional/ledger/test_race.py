@@ -94,9 +94,7 @@ def test_the_last_slot_is_won_once(store, open_ledger, nouns, host):
 
         def work(tx):
             index = tx.replica.indexes.main
-            fits = index.fits(
-                index.rows([host.uuid]), START, END, (1, 0, 0)
-            )
+            fits = index.fits(index.rows([host.uuid]), START, END, (1, 0, 0))
             overlap.wait()
             if not fits[0]:
                 raise exception.NotEnoughHostsAvailable('full')
@@ -207,8 +205,7 @@ def test_the_last_floating_ip_is_won_once(
     def client():
         lease = nouns.lease(START, END)
         reservation = nouns.reservation(
-            lease,
-            demand=Addresses(floating_ip.network_id, 1),
+            lease, demand=Addresses(floating_ip.network_id, 1)
         )
         lease = dataclasses.replace(lease, reservations=(reservation,))
 

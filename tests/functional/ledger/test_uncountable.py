@@ -106,8 +106,7 @@ class Absurd:
             return
         bound = [r.id for lease in tx.leases() for r in lease.reservations]
         tx.put_instance(self.nouns.instance(
-            self.random.choice(tx.hosts()),
-            amounts=self._amounts(),
+            self.random.choice(tx.hosts()), amounts=self._amounts(),
             end=self.random.choice(TIMES),
             preemptible=self.random.random() < 0.3,
             reservation_id=self.random.choice([None, *bound]),

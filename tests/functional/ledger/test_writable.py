@@ -61,9 +61,7 @@ def test_a_failed_write_tells_and_the_next_one_tells_again(store, read_only):
     assert store.is_writable
 
 
-def test_a_ledger_that_writes_nothing_finds_out(
-    store, read_only, monkeypatch
-):
+def test_a_ledger_that_writes_nothing_finds_out(store, read_only, monkeypatch):
     store.commit(put)
     read_only(True)
     # The last write shows for a while that the database writes.
@@ -99,9 +97,7 @@ def test_finding_out_waits_for_no_commit_and_changes_nothing(
     assert content() == before
 
 
-def test_who_has_no_right_to_write_is_told_as_well(
-    store, monkeypatch
-):
+def test_who_has_no_right_to_write_is_told_as_well(store, monkeypatch):
     denied = sa.exc.OperationalError('INSERT', {}, Exception(1142, 'denied'))
 
     def refuse(connection):

@@ -96,9 +96,7 @@ def finish(lease, event_type):
     statuses = {'start_lease': 'ACTIVE', 'end_lease': 'TERMINATED'}
     return (
         dataclasses.replace(
-            lease,
-            doing=None,
-            status=statuses[event_type],
+            lease, doing=None, status=statuses[event_type],
             due=lease.due - {event_type},
         ),
         None,

@@ -28,8 +28,8 @@ class ManagedCloud:
     def another(self):
         """Return another manager of the same cloud."""
         return Manager(
-            self.conf, Nova(self.cloud), Placement(self.cloud),
-            self.clock, self.clock.monotonic, **self._options,
+            self.conf, Nova(self.cloud), Placement(self.cloud), self.clock,
+            self.clock.monotonic, **self._options,
         )
 
     def register_all(self):

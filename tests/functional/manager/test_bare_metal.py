@@ -171,9 +171,7 @@ class TestNodeInUse:
         world.run()
         [name] = places(world, lease)
         [reservation] = lease.reservations
-        ironic.boot(
-            name, project_id='project', reservation_id=reservation.id
-        )
+        ironic.boot(name, project_id='project', reservation_id=reservation.id)
         now = world.lease(lease)
         assert not now.degraded
         assert not now.reservations[0].missing_resources
@@ -254,9 +252,7 @@ class TestCleaning:
     ):
         ironic.add('n1', cleaning_time='30')
         ironic.add('n2')
-        lease = world.create(
-            golds() | on_node('n1'), start='now', end=6000
-        )
+        lease = world.create(golds() | on_node('n1'), start='now', end=6000)
         world.run()
         [reservation] = lease.reservations
         own = {'project_id': 'project', 'reservation_id': reservation.id}
@@ -278,9 +274,7 @@ class TestCleaning:
         self.wait(world, ironic, 1)
         assert not world.host('n1').reservable
 
-    def test_server_that_has_no_record_yet_is_in_the_node(
-        self, world, ironic
-    ):
+    def test_server_that_has_no_record_yet_is_in_the_node(self, world, ironic):
         ironic.add('n1')
         ironic.report('n1', reserved=True)
         world.add_server('n1', amounts={GOLD: 1})
@@ -376,9 +370,7 @@ class TestVacating:
         assert world.nova.stored == {}
         assert not lease.degraded
 
-    def test_server_of_another_node_is_left_alone(
-        self, world, ironic, vacate
-    ):
+    def test_server_of_another_node_is_left_alone(self, world, ironic, vacate):
         ironic.add('n2')
         other = ironic.boot('n2')
         vacate()

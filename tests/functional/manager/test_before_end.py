@@ -126,10 +126,8 @@ class TestEmail:
         self, world, mail, whole, slots
     ):
         lease = active(
-            world,
-            whole(before_end='email', on_end='shelve'),
-            slots(2, before_end='email'),
-            name='nächtlicher Lauf',
+            world, whole(before_end='email', on_end='shelve'),
+            slots(2, before_end='email'), name='nächtlicher Lauf',
         )
         world.run(50)
         world.run(10)
@@ -249,9 +247,7 @@ class TestEmail:
     @pytest.mark.parametrize(
         'name', ['x\r\nBcc: eve@example.org\r\n\r\nPay', 'x\u2028y\x00\x85z']
     )
-    def test_no_name_of_a_lease_adds_a_header(
-        self, world, mail, slots, name
-    ):
+    def test_no_name_of_a_lease_adds_a_header(self, world, mail, slots, name):
         active(world, slots(before_end='email'), name=name)
         world.run(50)
         [(recipients, message)] = mail.messages
@@ -274,8 +270,7 @@ class TestEmail:
                 '-subj', '/CN=mail', '-addext', 'subjectAltName=IP:127.0.0.1',
                 '-keyout', key, '-out', certificate,
             ],
-            check=True,
-            capture_output=True,
+            check=True, capture_output=True,
         )
         context = told.tls(certificate, key)
         known = []
@@ -426,9 +421,7 @@ class TestOnStart:
         assert hook.requests() == []
 
     def test_it_is_told_of_the_start_and_of_the_end(self, world, hook, slots):
-        lease = active(
-            world, slots(on_start='webhook', before_end='webhook')
-        )
+        lease = active(world, slots(on_start='webhook', before_end='webhook'))
         world.run(50)
         keys = [h['Idempotency-Key'] for _, h, _ in hook.requests()]
         assert len(keys) == len(set(keys)) == 2
@@ -533,8 +526,7 @@ class TestOnce:
         """A lease whose webhook has failed, after its e-mail was sent."""
         hook.answers = [500]
         lease = active(
-            world,
-            whole(before_end='webhook'), slots(before_end='email'),
+            world, whole(before_end='webhook'), slots(before_end='email')
         )
         world.run(50)
         assert status(world, lease) == 'UNDONE'
@@ -546,9 +538,7 @@ class TestOnce:
         assert status(world, failing) == 'DONE'
         assert (len(mail.messages), len(hook.requests())) == (1, 2)
 
-    def test_by_the_next_manager(
-        self, told_conf, world, failing, mail, hook
-    ):
+    def test_by_the_next_manager(self, told_conf, world, failing, mail, hook):
         world.begin(told_conf)
         world.run(10)
         assert status(world, failing) == 'DONE'
@@ -557,9 +547,7 @@ class TestOnce:
     def test_email_is_sent_once_although_the_start_is_done_again(
         self, world, failing, mail, hook, slots
     ):
-        world.leases.update(
-            failing.id, None, {'reservations': [slots(1)]}
-        )
+        world.leases.update(failing.id, None, {'reservations': [slots(1)]})
         assert status(world, failing, 'start_lease') == 'UNDONE'
         world.run(10)
         assert status(world, failing) == 'DONE'
@@ -567,9 +555,7 @@ class TestOnce:
 
 
 class TestSnapshot:
-    def test_each_server_of_any_reservation_on_hosts(
-        self, world, ask
-    ):
+    def test_each_server_of_any_reservation_on_hosts(self, world, ask):
         lease = active(world, ask(before_end='snapshot'))
         id_ = lease.reservations[0].id
         mine = world.add_server(
@@ -690,8 +676,7 @@ class TestSnapshot:
 
     def test_each_end_of_a_lease_has_one_snapshot(self, world, whole):
         lease = active(
-            world, whole(before_end='snapshot'), end=7200,
-            before_end='default',
+            world, whole(before_end='snapshot'), end=7200, before_end='default'
         )
         server = self.bound(world, lease)
         for _ in range(2):
@@ -739,8 +724,8 @@ class TestSnapshot:
         """The image of an end that was moved does not count for the next end.
         """
         server = world.add_server(
-            'a', end=world.now + 1000, created=world.now,
-            on_end='snapshot', name='box',
+            'a', end=world.now + 1000, created=world.now, on_end='snapshot',
+            name='box',
         )
         world.manager.instances.sync()
         [lease] = world.ledger.leases()
@@ -841,8 +826,7 @@ class TestLate:
         self, world, whole
     ):
         lease = active(
-            world, whole(before_end='snapshot'), end=7200,
-            before_end='default',
+            world, whole(before_end='snapshot'), end=7200, before_end='default'
         )
         old = lease.reservations[0].id
         first = world.add_server('a', 'project', reservation_id=old)
@@ -903,9 +887,7 @@ class TestLate:
     def test_a_start_that_never_succeeds_is_reported(
         self, world, conf, hook, slots
     ):
-        lease = active(
-            world, slots(), end=5000, before_end=world.now + 100,
-        )
+        lease = active(world, slots(), end=5000, before_end=world.now + 100)
         conf.set_override('event_max_retries', 0, 'manager')
         late = self.add(world, lease, slots(before_end='webhook'))
         world.nova.failures, world.nova.refuses = 10**6, True
@@ -973,7 +955,7 @@ class TestDefault:
     ):
         told_conf.set_override('before_end', 'email', 'manager')
         lease = active(
-            world, whole(before_end=''), slots(), slots(before_end='email'),
+            world, whole(before_end=''), slots(), slots(before_end='email')
         )
         world.run(50)
         assert status(world, lease) == 'DONE'
@@ -1010,9 +992,7 @@ class TestDefault:
         lease = active(world, slots())
         written = 'before_end'
         with sa.create_engine(told_conf.database.connection).begin() as sql:
-            [text] = sql.scalars(
-                sa.text('SELECT parameters FROM reservation')
-            )
+            [text] = sql.scalars(sa.text('SELECT parameters FROM reservation'))
             parameters = json.loads(text)
             assert parameters.pop(written) == 'default'
             sql.execute(
@@ -1063,9 +1043,7 @@ class TestAsked:
     @pytest.mark.parametrize(
         'action', ['migrate', 'Email', 'email ', None, 1, ['email'], {}]
     )
-    def test_unknown_action_is_refused(
-        self, world, whole, slots, action
-    ):
+    def test_unknown_action_is_refused(self, world, whole, slots, action):
         for ask in (whole, slots):
             with pytest.raises(exception.InvalidInput) as refusal:
                 world.create(ask(before_end=action))
@@ -1082,9 +1060,7 @@ class TestAsked:
         world.run(50)
         assert '[email] smtp_host is not set' in caplog.text
 
-    def test_action_can_be_changed_until_it_is_done(
-        self, world, mail, ask
-    ):
+    def test_action_can_be_changed_until_it_is_done(self, world, mail, ask):
         lease = active(world, ask())
         new = self.change(world, lease, before_end='email')
         assert new.reservations[0].demand.before_end == 'email'

@@ -85,8 +85,7 @@ class TestCapacity:
         [on] = [h for h in world.ledger.hosts() if h.uuid == uuid]
         free = {'a': 'b', 'b': 'a'}[on.hypervisor_hostname]
         world.add_server(
-            on.hypervisor_hostname, 'project', 2,
-            reservation_id=reservation.id,
+            on.hypervisor_hostname, 'project', 2, reservation_id=reservation.id
         )
         world.add_server(free, vcpus=3, end=world.now + 150)
         world.add_server(free, vcpus=4, preemptible=True)
@@ -109,9 +108,7 @@ class TestCapacity:
         [part] = get(flavor_id=flavor(vcpus=2))['parts']
         assert part['instances'] == 2
 
-    def test_hosts_are_those_that_the_project_could_reserve(
-        self, world, get
-    ):
+    def test_hosts_are_those_that_the_project_could_reserve(self, world, get):
         world.add_host('a')
         world.add_host('b', disabled=True)
         world.add_host('c', projects=['project'])
@@ -138,9 +135,7 @@ class TestCapacity:
         assert asking('["==", "$availability_zone", "nova"]') == (2, 2, 12)
         assert asking('["==", "$availability_zone", "mars"]') == (0, 0, 0)
 
-    def test_what_the_flavor_asks_for_chooses_hosts(
-        self, world, get, flavor
-    ):
+    def test_what_the_flavor_asks_for_chooses_hosts(self, world, get, flavor):
         world.placement.traits_.update(
             {world.add_host(name, register=False): traits
              for name, traits in {'a': ('CUSTOM_X',), 'b': ()}.items()}
@@ -148,9 +143,7 @@ class TestCapacity:
         for name in 'ab':
             world.hosts.create(name, {'rack': '7'})
         id_ = flavor(extra_specs={'trait:CUSTOM_X': 'required'})
-        answer = get(
-            flavor_id=id_, resource_properties='["==", "$rack", "7"]'
-        )
+        answer = get(flavor_id=id_, resource_properties='["==", "$rack", "7"]')
         assert answer['hosts'] == 1
         [part] = answer['parts']
         assert (part['instances'], self.figures(part)) == (2, (8, 0, 0, 8))
@@ -189,9 +182,7 @@ class TestCapacity:
             ),
         ],
     )
-    def test_a_bad_value_is_refused_by_name(
-        self, get, flavor, wanted, field
-    ):
+    def test_a_bad_value_is_refused_by_name(self, get, flavor, wanted, field):
         flavor()
         with pytest.raises(exception.InvalidInput) as caught:
             get(**wanted)

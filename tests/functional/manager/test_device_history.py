@@ -269,8 +269,7 @@ class History:
         asked = [self._asked() for _ in range(self.rng.choice((1, 1, 2)))]
         try:
             self.leases.append(self.world.create(
-                *asked, start=start - self.world.now,
-                end=end - self.world.now,
+                *asked, start=start - self.world.now, end=end - self.world.now
             ))
         except exception.NotEnoughHostsAvailable:
             if len(asked) == 1:
@@ -435,9 +434,9 @@ class History:
             return False
         server = self.world.add_server(
             self._host(host).hypervisor_hostname,
-            'other' if reservation is None else 'project',
-            amounts=amounts, end=end, preemptible=preemptible,
-            reservation_id=reservation, created=self.world.now,
+            'other' if reservation is None else 'project', amounts=amounts,
+            end=end, preemptible=preemptible, reservation_id=reservation,
+            created=self.world.now,
         )
         self.running[server.uuid] = Running(
             server.uuid, host, self.rng.choice(ways), amounts, end,
@@ -561,8 +560,7 @@ class History:
             times = sorted({max(now, a.start) for a in allocations})
             for at in times:
                 broken = self._broken(
-                    host, [a for a in allocations if a.start <= at < a.end],
-                    at,
+                    host, [a for a in allocations if a.start <= at < a.end], at
                 )
                 if broken:
                     self.check_broken(host, at, broken)

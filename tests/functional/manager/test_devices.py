@@ -72,9 +72,7 @@ def add(world):
     def make(name, count, traits=()):
         id_ = world.add_host(name, register=False)
         for n in range(count):
-            world.placement.put_below(
-                id_, f'{name}-{n}', {GPU: ONE}, traits
-            )
+            world.placement.put_below(id_, f'{name}-{n}', {GPU: ONE}, traits)
         return world.hosts.create(name, {})
 
     return make
@@ -335,9 +333,7 @@ class TestReservation:
         hosts = {name: add(name, 3) for name in ('a', 'b')}
         lease = world.create(gpus(6), start=start, end=200)
         world.run()
-        world.placement.put_below(
-            hosts[fails].uuid, f'{fails}-0', {GPU: DEAD}
-        )
+        world.placement.put_below(hosts[fails].uuid, f'{fails}-0', {GPU: DEAD})
         world.hosts.sync()
         world.monitor.step()
         change = {'id': lease.reservations[0].id, 'amount': amount}
@@ -358,9 +354,7 @@ class TestReservation:
         host = add('a', 4)
         lease = world.create(gpus(4))
         for n in range(2):
-            world.placement.put_below(
-                host.uuid, f'a-{n}', {GPU: DEAD}
-            )
+            world.placement.put_below(host.uuid, f'a-{n}', {GPU: DEAD})
         world.hosts.sync()
         world.monitor.step()
 
@@ -381,8 +375,8 @@ class TestReservation:
         self, world, add, flavors, monkeypatch
     ):
         told = notified(
-            world.manager, monkeypatch,
-            lambda kind, payload: (kind, payload['lease_id']),
+            world.manager, monkeypatch, lambda kind,
+            payload: (kind, payload['lease_id']),
         )
         flavors(
             any={f'resources:{GPU}': '1'},
@@ -410,14 +404,14 @@ class TestReservation:
     ):
         told = []
         flavors(
-            fast={f'resources:{GPU}': '1', 'trait:CUSTOM_FAST': 'required'},
+            fast={f'resources:{GPU}': '1', 'trait:CUSTOM_FAST': 'required'}
         )
         host = add('a', 2, ('CUSTOM_FAST',))
         lease = world.create(gpus(1, 'fast'), start='now', end=900)
         world.run()
         told = notified(
-            world.manager, monkeypatch,
-            lambda kind, payload: (kind, payload['lease_id']),
+            world.manager, monkeypatch, lambda kind,
+            payload: (kind, payload['lease_id']),
         )
         world.placement.put_below(host.uuid, 'a-0', {GPU: ONE})
         add('b', 2, ('CUSTOM_FAST',))
@@ -472,8 +466,8 @@ class TestReservation:
         )
         world.run()
         told = notified(
-            world.manager, monkeypatch,
-            lambda kind, payload: (kind, payload['lease_id']),
+            world.manager, monkeypatch, lambda kind,
+            payload: (kind, payload['lease_id']),
         )
         if place == 'host':
             world.placement.traits_[host.uuid] = ()
@@ -683,8 +677,8 @@ class TestSeveralReasons:
         lease = world.create(gpus(2), start='now', end=300)
         world.run()
         told = notified(
-            world.manager, monkeypatch,
-            lambda kind, payload: (kind, payload['lease_id']),
+            world.manager, monkeypatch, lambda kind,
+            payload: (kind, payload['lease_id']),
         )
         for minutes, times in ((2, 1), (3, 1), (20, 1), (2, 2)):
             until = datetime.datetime.fromtimestamp(
@@ -824,9 +818,7 @@ class TestCapacity:
             assert refusal.value.field == name
 
     def test_the_timeline_of_a_class(self, world, add, flavors):
-        flavors(
-            one={'pci_passthrough:alias': 'a100:1'}, plain={},
-        )
+        flavors(one={'pci_passthrough:alias': 'a100:1'}, plain={})
         add('a', 2)
         world.add_host('c')
         gpu = world.create(gpus(1))
@@ -841,7 +833,7 @@ class TestCapacity:
         def rows(resource_class=None, **values):
             return world.manager.timeline.get(timeline.Query(
                 'project', True, start=world.now, end=world.now + 600,
-                resource_class=resource_class, **values
+                resource_class=resource_class, **values,
             ))['timeline']['rows']
 
         [row] = rows(GPU, parts=3)
@@ -867,8 +859,8 @@ def test_the_owner_of_an_offer_is_notified_of_a_lost_gpu_as_of_a_lease(
 ):
     host = add('a', 2)
     told = notified(
-        world.manager, monkeypatch,
-        lambda kind, payload: (kind, payload['status']),
+        world.manager, monkeypatch, lambda kind,
+        payload: (kind, payload['status']),
     )
     [offer] = world.manager.offers.hold({
         'project_id': 'project', 'user_id': 'user',

@@ -38,9 +38,7 @@ ENTRY_POINT = """
 @pytest.fixture
 def package(tmp_path, monkeypatch):
     """An installed package with another resource type."""
-    foreign.install(
-        tmp_path, monkeypatch, 'acme_licence', DRIVER, ENTRY_POINT
-    )
+    foreign.install(tmp_path, monkeypatch, 'acme_licence', DRIVER, ENTRY_POINT)
 
 
 @pytest.mark.row('C8', 'C9')

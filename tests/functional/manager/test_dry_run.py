@@ -128,8 +128,7 @@ class CloudWithApi(NotifyingCloud):
 
     def resize(self, lease, amount, **values):
         return self.ask_and_do(
-            'PUT',
-            f'/v1/leases/{lease.id}',
+            'PUT', f'/v1/leases/{lease.id}',
             {
                 'reservations': [
                     {'id': lease.reservations[0].id, 'amount': amount}
@@ -156,8 +155,7 @@ class CloudWithApi(NotifyingCloud):
             host, 'project', reservation=reservation.id
         )
         self.cloud.servers[id_]['flavor'].update(
-            vcpus=SLOT['vcpus'] // part,
-            ram=SLOT['memory_mb'] // part,
+            vcpus=SLOT['vcpus'] // part, ram=SLOT['memory_mb'] // part,
             disk=SLOT['disk_gb'] // part,
         )
         if part == 1 and not self.cloud.take_slot(
@@ -171,8 +169,8 @@ def _register_addresses(tx):
     for n in (100, 101, 102):
         tx.add_floating_ip(
             FloatingIP(
-                f'00000000-0000-4000-8000-000000000{n}',
-                NETWORK, SUBNET, f'203.0.113.{n}',
+                f'00000000-0000-4000-8000-000000000{n}', NETWORK, SUBNET,
+                f'203.0.113.{n}',
             )
         )
 
@@ -441,9 +439,7 @@ def test_a_key_that_has_made_a_lease_is_answered_with_that(site):
 
 def test_a_lease_in_the_midst_of_an_event(site):
     lease = site.lease_of(hosts())
-    site.ledger.commit(
-        lambda tx: site.manager.runner.claim_start(tx, lease)
-    )
+    site.ledger.commit(lambda tx: site.manager.runner.claim_start(tx, lease))
     for method, body in (('PUT', {'name': 'other'}), ('DELETE', None)):
         status, refusal = site.ask_and_do(
             method, f'/v1/leases/{lease.id}', body

@@ -227,11 +227,8 @@ class TestUpdate:
         self, world, limit, lease, smaller
     ):
         limit(
-            max_lease_duration=1,
-            max_start_horizon=1,
-            max_end_horizon=1,
-            max_leases_per_project=0,
-            max_hosts_per_lease=1,
+            max_lease_duration=1, max_start_horizon=1, max_end_horizon=1,
+            max_leases_per_project=0, max_hosts_per_lease=1,
             max_hosts_per_project=1,
         )
         values = self.values(world, lease, **smaller)
@@ -275,9 +272,7 @@ def test_a_filter_that_is_not_there_is_named(conf):
         enforcement.Enforcement(conf, None)
 
 
-def test_a_filter_of_another_package_is_found(
-    conf, tmp_path, monkeypatch
-):
+def test_a_filter_of_another_package_is_found(conf, tmp_path, monkeypatch):
     (tmp_path / 'stranger.py').write_text(
         'from blazar_sched.service.enforcement import base\n'
         'class Filter(base.Filter):\n'

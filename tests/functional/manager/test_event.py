@@ -418,9 +418,7 @@ class TestGivenUp:
 
     def test_at_that_pace_and_told_of_once(self, world, conf, lease):
         _impl_test.reset()
-        conf.set_override(
-            'driver', ['test'], 'oslo_messaging_notifications'
-        )
+        conf.set_override('driver', ['test'], 'oslo_messaging_notifications')
         world.begin(conf)
         before, failures = world.lease(lease), world.nova.failures
         for _ in range(4 * self.PACE // 10):
@@ -457,9 +455,7 @@ class TestGivenUp:
 
     def test_healing_is_told_of(self, world, conf, lease):
         _impl_test.reset()
-        conf.set_override(
-            'driver', ['test'], 'oslo_messaging_notifications'
-        )
+        conf.set_override('driver', ['test'], 'oslo_messaging_notifications')
         world.begin(conf)
         world.nova.failures = 0
         world.run(self.PACE)
@@ -737,9 +733,7 @@ class TestTrust:
         assert gone == ['trust']
 
     def test_stays_with_the_lease_that_goes_on(self, world, gone, slots):
-        lease = world.create(
-            slots(), slots(), start='now', trust_id='trust'
-        )
+        lease = world.create(slots(), slots(), start='now', trust_id='trust')
         world.run()
         change = {'id': lease.reservations[0].id, 'remove': True}
         world.leases.update(lease.id, None, {'reservations': [change]})
@@ -770,9 +764,7 @@ class TestClaims:
     def claim(self, world, event, seen=None):
         """Another manager's claim, just written."""
         new = Claim('another', str(uuid.uuid4()), world.now + 30)
-        world.ledger.write(
-            lambda tx: tx.claim_event(event.id, new, seen)
-        )
+        world.ledger.write(lambda tx: tx.claim_event(event.id, new, seen))
         return new
 
     def renew(self, world, claim):
@@ -869,9 +861,7 @@ class TestClaims:
         assert world.lease(lease).status == 'ACTIVE'
         assert len(set(seen)) == 10
 
-    def test_a_renewal_is_seen_while_the_clock_is_set_back(
-        self, world, slots
-    ):
+    def test_a_renewal_is_seen_while_the_clock_is_set_back(self, world, slots):
         world.add_host('a')
         lease = world.create(slots(), start='now')
         seen = []

@@ -246,9 +246,7 @@ def test_the_lifetime_of_a_server(world, whole):
 
     found = world.manager.extensions.get(lease.id, None, FOREVER)
     assert (found['end'], found['limited_by']) == (rival.start, 'capacity')
-    longer = world.manager.extensions.update(
-        lease.id, None, {'end': FOREVER}
-    )
+    longer = world.manager.extensions.update(lease.id, None, {'end': FOREVER})
     assert longer.end == rival.start
     assert world.ledger.instance(server.uuid).end == rival.start
 

@@ -224,8 +224,7 @@ def test_check_update_has_the_current_lease(world, service, whole):
     lease = world.create(whole(1, 1))
     service.questions()
     world.leases.update(
-        lease.id,
-        None,
+        lease.id, None,
         {
             'end': world.now + 900,
             'reservations': [
@@ -426,9 +425,7 @@ def test_a_lease_that_changed_meanwhile_is_asked_about_again(world, service):
     assert names == ['lease', 'other']
 
 
-def test_no_alternative_is_approved_in_place_of_another(
-    world, service, whole
-):
+def test_no_alternative_is_approved_in_place_of_another(world, service, whole):
     world.add_host('compute-2')
     gpu = whole(resource_properties='["==", "$gpu", "a100"]')
     first = world.create(gpu)
@@ -565,9 +562,7 @@ class TestOnEnd:
         assert service.questions() == []
 
     @pytest.mark.parametrize('started', [False, True])
-    def test_a_lease_that_is_deleted_has_ended(
-        self, world, service, started
-    ):
+    def test_a_lease_that_is_deleted_has_ended(self, world, service, started):
         lease = world.create(start='now' if started else 50, end=100)
         service.next()
         if started:
@@ -609,9 +604,7 @@ class TestEndpoints:
         conf.clear_override('external_service_base_endpoint', 'enforcement')
 
         def set_(name, value):
-            conf.set_override(
-                f'external_service_{name}', value, 'enforcement'
-            )
+            conf.set_override(f'external_service_{name}', value, 'enforcement')
             return external.ExternalServiceFilter(conf)
 
         return set_

@@ -9,9 +9,7 @@ from blazar_sched.domain import exception
 from blazar_sched.domain.flavor import Flavor
 
 SMALL = Flavor('1', 'small', 1, 512, 1)
-LARGE = Flavor(
-    '2', 'large', 8, 8192, 80, 10, 512, {'hw:x': 'y'}, ('a', 'b')
-)
+LARGE = Flavor('2', 'large', 8, 8192, 80, 10, 512, {'hw:x': 'y'}, ('a', 'b'))
 HIDDEN = Flavor('3', 'hidden', 1, 1, 0, projects=())
 
 

@@ -146,8 +146,8 @@ class TestBooking:
             world, world.create(addresses(3), start=200, end=300)
         ) == [ONE, TWO, THREE]
         refused(
-            exception.NotEnoughFloatingIPAvailable, 'amount',
-            world.create, addresses(), start=199, end=201,
+            exception.NotEnoughFloatingIPAvailable, 'amount', world.create,
+            addresses(), start=199, end=201,
         )
         world.check()
 
@@ -163,8 +163,8 @@ class TestBooking:
         world.add_host('a')
         whole = {'resource_type': 'physical:host', 'min': 1, 'max': 1}
         refused(
-            exception.NotEnoughFloatingIPAvailable, field,
-            world.create, whole, asked,
+            exception.NotEnoughFloatingIPAvailable, field, world.create, whole,
+            asked,
         )
         assert world.ledger.leases() == []
         assert world.ledger.allocations() == []
@@ -238,8 +238,8 @@ class TestUpdating:
         lease = world.create(addresses(2))
         world.create(addresses(1))
         refused(
-            exception.NotEnoughFloatingIPAvailable, 'amount',
-            self.change, world, lease, amount=3,
+            exception.NotEnoughFloatingIPAvailable, 'amount', self.change,
+            world, lease, amount=3,
         )
         assert world.lease(lease).reservations == lease.reservations
         assert allocated(world, lease) == [ONE, TWO]
@@ -247,16 +247,16 @@ class TestUpdating:
     def test_the_network_never(self, world, registered):
         lease = world.create(addresses())
         refused(
-            exception.CantUpdateParameter, 'network_id',
-            self.change, world, lease, network_id=INTERNAL,
+            exception.CantUpdateParameter, 'network_id', self.change, world,
+            lease, network_id=INTERNAL,
         )
         self.change(world, lease, network_id=NETWORK)
 
     def test_required_addresses_can_only_be_given_up(self, world, registered):
         lease = world.create(addresses(1, THREE))
         refused(
-            exception.CantUpdateParameter, 'required_floatingips',
-            self.change, world, lease, required_floatingips=[ONE],
+            exception.CantUpdateParameter, 'required_floatingips', self.change,
+            world, lease, required_floatingips=[ONE],
         )
         self.change(world, lease, required_floatingips=[THREE])
         updated = self.change(world, lease, required_floatingips=[])
@@ -268,8 +268,8 @@ class TestUpdating:
     ):
         lease = world.create(addresses(2, ONE, TWO))
         refused(
-            exception.InvalidInput, 'required_floatingips',
-            self.change, world, lease, amount=1,
+            exception.InvalidInput, 'required_floatingips', self.change, world,
+            lease, amount=1,
         )
         self.change(world, lease, amount=1, required_floatingips=[])
 
@@ -279,8 +279,8 @@ class TestUpdating:
         world.create(addresses(3), start=100, end=300)
         world.create(addresses(3), start=400, end=500)
         refused(
-            exception.NotEnoughFloatingIPAvailable, 'amount',
-            self.move, world, lease, end=401,
+            exception.NotEnoughFloatingIPAvailable, 'amount', self.move, world,
+            lease, end=401,
         )
         world.check()
 
@@ -299,8 +299,8 @@ class TestUpdating:
         world.create(addresses(1, ONE), start=200, end=300)
         world.run(100)
         refused(
-            exception.NotEnoughFloatingIPAvailable, 'reservations',
-            self.move, world, lease, end=101,
+            exception.NotEnoughFloatingIPAvailable, 'reservations', self.move,
+            world, lease, end=101,
         )
         world.run()
         assert world.neutron.owned('project') == [ONE]
@@ -313,8 +313,8 @@ class TestUpdating:
         assert world.neutron.owned('project') == [ONE, TWO, THREE]
         assert world.lease(lease).status == 'ACTIVE'
         refused(
-            exception.CantUpdateParameter, 'amount',
-            self.change, world, lease, amount=2,
+            exception.CantUpdateParameter, 'amount', self.change, world, lease,
+            amount=2,
         )
         world.run(200)
         assert world.neutron.owned('project') == []
@@ -330,9 +330,7 @@ class TestUpdating:
         assert world.neutron.owned('project') == [ONE, THREE]
         first = lease.reservations[0].id
         world.leases.update(
-            lease.id,
-            None,
-            {'reservations': [{'id': first, 'remove': True}]},
+            lease.id, None, {'reservations': [{'id': first, 'remove': True}]}
         )
         world.run()
         assert world.neutron.owned('project') == [THREE]
@@ -661,8 +659,8 @@ class TestLook:
             world.create, addresses(1, ONE),
         )
         refused(
-            exception.NotEnoughFloatingIPAvailable, 'amount',
-            world.create, addresses(3),
+            exception.NotEnoughFloatingIPAvailable, 'amount', world.create,
+            addresses(3),
         )
         world.neutron.subnets = subnets
         world.neutron.stored.clear()
@@ -886,8 +884,8 @@ class TestHealingPending:
         spoil(world, 'taken', ONE)
         world.monitor.step()
         refused(
-            exception.NotEnoughFloatingIPAvailable, 'amount',
-            world.create, addresses(1),
+            exception.NotEnoughFloatingIPAvailable, 'amount', world.create,
+            addresses(1),
         )
         world.neutron.stored.clear()
         world.monitor.step()
@@ -994,8 +992,8 @@ class TestHealingPending:
         self, world, registered, monkeypatch
     ):
         told = notified(
-            world.manager, monkeypatch,
-            lambda type_, payload: (type_, payload['degraded']),
+            world.manager, monkeypatch, lambda type_,
+            payload: (type_, payload['degraded']),
         )
         world.create(addresses(2))
         for address in (ONE, TWO):
@@ -1020,8 +1018,8 @@ class TestHealingPending:
         move = TestUpdating().move
         move(world, lease, end=190)
         refused(
-            exception.NotEnoughFloatingIPAvailable, 'amount',
-            move, world, lease, end=191,
+            exception.NotEnoughFloatingIPAvailable, 'amount', move, world,
+            lease, end=191,
         )
         TestUpdating().change(world, lease, amount=2)
         move(world, lease, end=191)
@@ -1203,9 +1201,7 @@ class TestHealingActive:
             assert allocated(world, lease) == [ONE]
         world.check()
 
-    def test_starting_lease_is_not_healed(
-        self, world, registered
-    ):
+    def test_starting_lease_is_not_healed(self, world, registered):
         lease = world.create(addresses(1))
         world.neutron.meddle = lambda method, path: (
             Trouble(False) if method == 'POST' else None

@@ -562,8 +562,7 @@ def _lease(world, whole, slots, draw):
     start = draw.choice(['now', 20, 40])
     asked = [
         whole(1, draw.randint(1, 2)) if draw.random() < 0.5 else slots(
-            draw.randint(1, 4),
-            vcpus=draw.choice([1, 2]),
+            draw.randint(1, 4), vcpus=draw.choice([1, 2]),
             affinity=draw.choice([None, True, False]),
         )
         for _ in range(draw.randint(1, 2))
@@ -628,9 +627,7 @@ def _has_room(world, host, start, end, demand):
         return not there
     used = {
         at: {
-            c: sum(
-                a.amounts.get(c, 0) for a in there if a.start <= at < a.end
-            )
+            c: sum(a.amounts.get(c, 0) for a in there if a.start <= at < a.end)
             for c in inventory.RESOURCE_CLASSES
         }
         for at in {start, *(max(start, a.start) for a in there)}

@@ -41,9 +41,7 @@ class Crowd:
         with futures.ThreadPoolExecutor(len(acts)) as pool:
             begun = [
                 pool.submit(
-                    begin,
-                    act,
-                    self._rng.choice(self._managers),
+                    begin, act, self._rng.choice(self._managers),
                     random.Random(self._rng.random()),
                 )
                 for act in acts
@@ -79,9 +77,7 @@ class Crowd:
         """Record only the beginning: `work` does the end of the lease."""
         manager.leases._finish_delete = lambda *args: None
         self.recorder.record(
-            'delete',
-            None,
-            lambda: manager.leases.delete(self._lease.id, None),
+            'delete', None, lambda: manager.leases.delete(self._lease.id, None)
         )
 
     def work(self, manager):
@@ -106,9 +102,7 @@ def other(conf, world):
 
 @pytest.mark.parametrize('first', [PENDING, ACTIVE], ids=lambda x: x.status)
 @pytest.mark.parametrize('seed', range(8))
-def test_every_answer_is_that_of_some_order(
-    world, other, slots, seed, first
-):
+def test_every_answer_is_that_of_some_order(world, other, slots, seed, first):
     rng = random.Random(seed)
     world.add_host('a')
     lease = world.create(slots(), start='now', end=1000)

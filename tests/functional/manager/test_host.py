@@ -407,13 +407,8 @@ class TestSync:
         uuid = world.add_host('a', gpu='yes', disabled='true')
         before = world.host('a')
         world.nova.nodes['a'] = dataclasses.replace(
-            world.nova.nodes['a'],
-            host='c1',
-            version=9000,
-            availability_zone='west',
-            movable='cold',
-            type='X',
-            cpu_info='new',
+            world.nova.nodes['a'], host='c1', version=9000,
+            availability_zone='west', movable='cold', type='X', cpu_info='new',
         )
         world.placement.change(
             uuid, {inventory.VCPU: Inventory(16, 2, 4.0)}, ('T',)
@@ -421,16 +416,10 @@ class TestSync:
         world.clock.now += 7
         world.hosts.sync()
         assert world.host('a') == dataclasses.replace(
-            before,
-            service_name='c1',
-            hypervisor_version=9000,
-            availability_zone='west',
-            movable='cold',
-            hypervisor_type='X',
-            cpu_info='new',
-            inventory={inventory.VCPU: Inventory(16, 2, 4.0)},
-            traits=('T',),
-            updated_at=world.now,
+            before, service_name='c1', hypervisor_version=9000,
+            availability_zone='west', movable='cold', hypervisor_type='X',
+            cpu_info='new', inventory={inventory.VCPU: Inventory(16, 2, 4.0)},
+            traits=('T',), updated_at=world.now,
         )
         world.check()
 
@@ -503,8 +492,7 @@ class TestSync:
         world.placement.change(uuid, with_gpus)
         world.hosts.sync()
         flavor = Flavor(
-            'gpu', 'gpu', 1, 512, 1,
-            extra_specs={'resources:CUSTOM_GPU': '4'},
+            'gpu', 'gpu', 1, 512, 1, extra_specs={'resources:CUSTOM_GPU': '4'}
         )
         world.ledger.commit(lambda tx: tx.put_flavors([flavor]))
         world.create({
@@ -634,9 +622,7 @@ class TestAllocations:
                 for of in page for each in of['reservations']
             )
             # The timeline shows the same.
-            uses = world.ledger.uses(
-                window.Window(start, start + 1000), 100
-            )
+            uses = world.ledger.uses(window.Window(start, start + 1000), 100)
             assert [(use.allocation.start - start) for use in uses] == [
                 since for since, _, _ in found
             ]
@@ -712,9 +698,7 @@ class TestCleaning:
             world.run()
             next_ = world.create(start=2000, end=3000)
             with pytest.raises(exception.NotEnoughHostsAvailable):
-                world.leases.update(
-                    lease.id, None, {'end': world.now + 1401}
-                )
+                world.leases.update(lease.id, None, {'end': world.now + 1401})
             world.leases.update(lease.id, None, {'end': world.now + 1400})
             for each in (lease, next_):
                 world.leases.delete(each.id, None)

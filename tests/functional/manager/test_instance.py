@@ -155,9 +155,7 @@ class TestSync:
             sync(world)
         assert records(world).keys() == {s.uuid for s in soft}
 
-    def test_a_long_list_is_written_in_pieces(
-        self, world, host, monkeypatch
-    ):
+    def test_a_long_list_is_written_in_pieces(self, world, host, monkeypatch):
         monkeypatch.setattr(instance_sync, 'PAGE', 2)
         servers = {world.add_server('a').uuid for _ in range(5)}
         before = world.ledger.changes(0)['newest']
@@ -222,9 +220,7 @@ class TestLook:
         assert look(world, server) == {}
         assert world.ledger.leases() == []
 
-    def test_only_noticed_servers_are_queried_once(
-        self, world, host, asked
-    ):
+    def test_only_noticed_servers_are_queried_once(self, world, host, asked):
         server = world.add_server('a')
         world.add_server('a')
         look(world, server, server)
@@ -639,8 +635,8 @@ class TestMisplaced:
         world.ledger.commit(lambda tx: tx.put_allocations(
             lease.reservations[0].id,
             [dataclasses.replace(
-                tx.allocations(lease_id=lease.id)[0][0],
-                whole=False, amounts={'CUSTOM_GPU': 2},
+                tx.allocations(lease_id=lease.id)[0][0], whole=False,
+                amounts={'CUSTOM_GPU': 2},
             )],
         ))
         world.add_server('a', amounts={'VCPU': 1})

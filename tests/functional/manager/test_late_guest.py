@@ -84,9 +84,7 @@ def waited_for(world, lease):
 
 
 @pytest.mark.parametrize('announced', [True, False])
-def test_a_server_on_its_way_when_a_lease_starts_goes(
-    world, asked, announced
-):
+def test_a_server_on_its_way_when_a_lease_starts_goes(world, asked, announced):
     guest = place(world, announced)
     lease = start(world, asked)
     assert waited_for(world, lease) == announced
@@ -243,8 +241,8 @@ def test_many_announcements_are_one_commit(world, monkeypatch):
     book = world.manager.instances.book
     for n in range(instance_sync.FLOOD + 10):
         book(Instance(
-            f'i{n}', world.host('a').uuid, 'p', {'VCPU': 1},
-            preemptible=True, building=True,
+            f'i{n}', world.host('a').uuid, 'p', {'VCPU': 1}, preemptible=True,
+            building=True,
         ), world.now)
     assert commits == []
     monkeypatch.setattr(world.manager.instances, '_take', dict)
@@ -253,9 +251,7 @@ def test_many_announcements_are_one_commit(world, monkeypatch):
     assert len(world.ledger.instances()) == instance_sync.FLOOD
 
 
-def test_nova_that_is_away_is_reported_by_the_loop_alone(
-    world, asked, caplog
-):
+def test_nova_that_is_away_is_reported_by_the_loop_alone(world, asked, caplog):
     guest = world.add_server('a', vcpus=VCPUS, preemptible=True)
     world.manager.instances.sync()
     world.nova.slowness = 1

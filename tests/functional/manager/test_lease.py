@@ -404,9 +404,7 @@ class TestKey:
         values = self.values(world)
         with futures.ThreadPoolExecutor(8) as pool:
             made = list(
-                pool.map(
-                    lambda _: world.leases.create(values, 'k'), range(8)
-                )
+                pool.map(lambda _: world.leases.create(values, 'k'), range(8))
             )
         assert {lease.id for lease in made} == {made[0].id}
         assert len(world.ledger.leases()) == 1
@@ -506,9 +504,7 @@ class TestUpdate:
     def test_a_lease_that_is_over_is_only_renamed(self, world, lease):
         world.run(100)
         world.run(100)
-        self.refuse(
-            world, lease, exception.InvalidStatus, end=world.now + 100
-        )
+        self.refuse(world, lease, exception.InvalidStatus, end=world.now + 100)
 
     @pytest.mark.row('F64')
     def test_lease_is_moved_to_a_later_window(self, world, lease):
@@ -530,9 +526,7 @@ class TestUpdate:
     ):
         world.create(start=200, end=300)
         self.refuse(
-            world,
-            lease,
-            exception.NotEnoughHostsAvailable,
+            world, lease, exception.NotEnoughHostsAvailable,
             end=world.now + 201,
         )
 
@@ -564,21 +558,14 @@ class TestUpdate:
         lease = world.create(whole(), whole())
         first, second = lease.reservations
         self.refuse(
-            world,
-            lease,
-            exception.InvalidInput,
-            'min',
-            name='new',
+            world, lease, exception.InvalidInput, 'min', name='new',
             reservations=[
                 {'id': first.id, 'resource_properties': '["==","$a","b"]'},
                 {'id': second.id, 'min': 0},
             ],
         )
         self.refuse(
-            world,
-            lease,
-            exception.NotEnoughHostsAvailable,
-            name='new',
+            world, lease, exception.NotEnoughHostsAvailable, name='new',
             reservations=[
                 {'id': first.id, 'min': 1, 'max': 2},
                 {'id': second.id, 'min': 2, 'max': 2},
@@ -597,10 +584,7 @@ class TestUpdate:
     def test_unknown_reservation(self, world, lease):
         for change in ({'id': 'x'}, {'max': 2}):
             self.refuse(
-                world,
-                lease,
-                exception.InvalidInput,
-                'reservations',
+                world, lease, exception.InvalidInput, 'reservations',
                 reservations=[change],
             )
 
@@ -610,10 +594,7 @@ class TestUpdate:
             'resource_type': 'virtual:instance',
         }
         self.refuse(
-            world,
-            lease,
-            exception.CantUpdateParameter,
-            'resource_type',
+            world, lease, exception.CantUpdateParameter, 'resource_type',
             reservations=[change],
         )
 
@@ -632,9 +613,7 @@ class TestUpdate:
         assert world.held(lease) == [(lease.reservations[0].id, host, 8)]
         change['amount'] = 2
         self.refuse(
-            world,
-            lease,
-            exception.NotEnoughHostsAvailable,
+            world, lease, exception.NotEnoughHostsAvailable,
             reservations=[change],
         )
 
@@ -649,9 +628,7 @@ class TestUpdateBeforeEnd:
     @pytest.mark.parametrize('length', [1800, 3600, 7200])
     def test_by_default_it_is_the_operators_time_again(self, world, length):
         world.add_host('a')
-        lease = world.create(
-            start='now', end=length, before_end='default'
-        )
+        lease = world.create(start='now', end=length, before_end='default')
         for end in (86_400, 4000, 1000):
             new = world.leases.update(
                 lease.id, None, {'end': lease.start + end}
@@ -903,8 +880,7 @@ class TestGiveBackHosts:
         change = {'id': reservation.id, 'min': 1, 'max': 1}
 
         world.leases.update(
-            lease.id, None,
-            {'reservations': [change], 'end': lease.end + 50},
+            lease.id, None, {'reservations': [change], 'end': lease.end + 50}
         )
 
         [(_, _, amount)] = world.held(lease)
@@ -1043,9 +1019,7 @@ class TestNothingNew:
         self, world, slots, at
     ):
         world.add_host('a')
-        lease = world.create(
-            slots(2), slots(1), before_end=world.now + 140
-        )
+        lease = world.create(slots(2), slots(1), before_end=world.now + 140)
         world.run(at)
         world.run()
         before = world.lease(lease)
@@ -1090,9 +1064,7 @@ class TestUse:
         assert record.is_open_to('x')
         assert not record.is_open_to('z')
 
-    def test_lease_is_shared_with_fifty_projects_at_most(
-        self, world, slots
-    ):
+    def test_lease_is_shared_with_fifty_projects_at_most(self, world, slots):
         """The servers of each project have to be listed."""
         world.add_host('a')
         many = [[f'p{n}' for n in range(at, at + 26)] for at in (0, 25)]
@@ -1457,8 +1429,7 @@ class TestAllOrNothing:
 
         def update(amount, number, **values):
             world.leases.update(
-                lease.id,
-                None,
+                lease.id, None,
                 {
                     'reservations': [
                         {'id': first, 'amount': amount},
@@ -1564,8 +1535,7 @@ class TestUpdateActiveSlots:
         change = {'id': lease.reservations[0].id, 'amount': 4}
         with pytest.raises(exception.NotEnoughHostsAvailable):
             world.leases.update(
-                lease.id,
-                None,
+                lease.id, None,
                 {'end': lease.end + 50, 'reservations': [change]},
             )
         change['amount'] = 3
@@ -1672,9 +1642,7 @@ class TestDelete:
         lease = world.create(start='now')
         start = lease.events[0]
         claim = Claim('x', 'token', world.now + 9)
-        world.ledger.write(
-            lambda tx: tx.claim_event(start.id, claim, None)
-        )
+        world.ledger.write(lambda tx: tx.claim_event(start.id, claim, None))
         for change in (
             lambda: world.leases.delete(lease.id, None),
             lambda: world.leases.update(lease.id, None, {'name': 'b'}),

@@ -43,12 +43,9 @@ def loud(conf):
 def boot(world, node='a', start=None, end=None, **values):
     """Boot a server in Nova; times are in seconds from now."""
     return world.add_server(
-        node,
-        created=world.now,
-        user_id='alice',
+        node, created=world.now, user_id='alice',
         start=None if start is None else world.now + start,
-        end=window.FOREVER if end is None else world.now + end,
-        **values,
+        end=window.FOREVER if end is None else world.now + end, **values,
     )
 
 
@@ -161,9 +158,7 @@ class TestMade:
         other.ledger.close()
         world.check()
 
-    def test_many_are_not_made_in_one_commit(
-        self, world, host, monkeypatch
-    ):
+    def test_many_are_not_made_in_one_commit(self, world, host, monkeypatch):
         monkeypatch.setattr(lifetimes, 'MAX_LEASES', 2)
         for _ in range(5):
             boot(world, end=HOUR, vcpus=0)
@@ -284,9 +279,7 @@ class TestLater:
         world.check()
 
     @pytest.mark.row('C32')
-    def test_without_room_neither_lease_nor_server(
-        self, conf, loud, request
-    ):
+    def test_without_room_neither_lease_nor_server(self, conf, loud, request):
         world = request.getfixturevalue('world')
         world.add_host('a')
         servers = [
@@ -390,9 +383,7 @@ class TestLater:
         )
         world.run(500)
         assert world.lease(lease).status == 'STARTING'
-        change(
-            world, server, node=None, status='SHELVED_OFFLOADED', task=None
-        )
+        change(world, server, node=None, status='SHELVED_OFFLOADED', task=None)
         world.nova.lands_on = 'a'
         world.run(5)
         world.run(5)
@@ -524,9 +515,7 @@ class TestEnd:
         self, world, host, monkeypatch
     ):
         server, lease = made(world, end=HOUR, on_end='snapshot')
-        monkeypatch.setattr(
-            world.nova, 'create_image', lambda *args: False
-        )
+        monkeypatch.setattr(world.nova, 'create_image', lambda *args: False)
         for seconds in (HOUR, 10, 10):
             world.run(seconds)
             assert shown(world, server) is not None
@@ -541,9 +530,7 @@ class TestEnd:
         other = world.create(
             whole(), start=HOUR, end=2 * HOUR, project_id='other'
         )
-        monkeypatch.setattr(
-            world.nova, 'create_image', lambda *args: False
-        )
+        monkeypatch.setattr(world.nova, 'create_image', lambda *args: False)
         for seconds in (HOUR, 10, 10):
             world.run(seconds)
         assert shown(world, server).status == 'SHELVED_OFFLOADED'
@@ -606,9 +593,7 @@ class TestEnd:
         assert sync(world)[server.uuid].status == 'TERMINATED'
         assert record_of(world, server).end == window.FOREVER
 
-    def test_nor_of_one_that_is_deleted_softly(
-        self, world, host, monkeypatch
-    ):
+    def test_nor_of_one_that_is_deleted_softly(self, world, host, monkeypatch):
         """Lists do not show the server any more, but it still uses its host.
         """
         server, lease = made(world, end=HOUR)
@@ -704,9 +689,7 @@ class TestExtend:
         world.run()
         assert shown(world, server) is None
 
-    def test_on_a_host_that_is_over_full_already(
-        self, world, host, whole
-    ):
+    def test_on_a_host_that_is_over_full_already(self, world, host, whole):
         """The lease is not responsible for overcommitment before its old end.
         """
         server, lease = made(world, end=HOUR)

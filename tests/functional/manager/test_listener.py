@@ -36,9 +36,7 @@ def listen(conf, topic):
     started = []
 
     def listen(heard):
-        each = Listener(
-            conf, lambda: heard('services'), heard
-        )
+        each = Listener(conf, lambda: heard('services'), heard)
         each.start()
         started.append(each)
 
@@ -145,9 +143,7 @@ class TestManager:
         notify('service.update', {})
         manager.stop()
         conf.set_override('enable_notification_monitor', True, 'manager')
-        each = Listener(
-            conf, lambda: heard('services'), heard
-        )
+        each = Listener(conf, lambda: heard('services'), heard)
         each.start()
         assert heard.wait(1) == [('services',)]
         each.stop()

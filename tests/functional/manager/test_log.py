@@ -15,8 +15,8 @@ from tests.functional.manager.conftest import hosts
 from tests.functional.manager.managed_cloud import NotifyingCloud
 
 USER = context.RequestContext(
-    user_id='ann', project_id='project', request_id='req-1',
-    roles=['member'], auth_token='secret', overwrite=False,
+    user_id='ann', project_id='project', request_id='req-1', roles=['member'],
+    auth_token='secret', overwrite=False,
 ).to_dict()
 
 

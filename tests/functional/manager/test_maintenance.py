@@ -78,9 +78,7 @@ class TestClosedHost:
             assert on(world.create(start=start, end=end)) == ['a']
         world.check()
 
-    def test_hosts_by_a_requirement_that_is_evaluated_once(
-        self, world, close
-    ):
+    def test_hosts_by_a_requirement_that_is_evaluated_once(self, world, close):
         made = close(requirement='["==", "$rack", "7"]')
         world.add_host('b', rack='7')
         assert made['hosts'] == ['a']
@@ -92,9 +90,7 @@ class TestClosedHost:
         made = close('a', end=FOREVER)
         with pytest.raises(exception.NotEnoughHostsAvailable):
             world.create(start=10**6, end=2 * 10**6)
-        world.manager.maintenances.update(
-            made['id'], {'end': world.now + 200}
-        )
+        world.manager.maintenances.update(made['id'], {'end': world.now + 200})
         world.create(start=10**6, end=2 * 10**6)
         world.check()
 
@@ -234,9 +230,7 @@ class TestHostThatComesOrGoes:
         assert on(lease) == ['b']
         world.check()
 
-    def test_a_host_that_is_registered_again_is_closed(
-        self, world, close, on
-    ):
+    def test_a_host_that_is_registered_again_is_closed(self, world, close, on):
         for name in 'ab':
             world.add_host(name)
         close('a', start=100, end=200)
@@ -358,9 +352,7 @@ class TestLeasesOnTheHosts:
     def test_so_does_another_window(self, world, close):
         lease = world.create(start=150, end=300)
         made = close('a', force=True)
-        world.manager.maintenances.update(
-            made['id'], {'end': world.now + 150}
-        )
+        world.manager.maintenances.update(made['id'], {'end': world.now + 150})
         assert not world.lease(lease).degraded
         world.check()
 
@@ -369,9 +361,7 @@ class TestLeasesOnTheHosts:
         lease = world.create(start=250, end=300)
         assert on(lease) == ['a']
         world.add_host('b')
-        world.manager.maintenances.update(
-            made['id'], {'end': world.now + 260}
-        )
+        world.manager.maintenances.update(made['id'], {'end': world.now + 260})
         assert on(lease) == ['b']
         world.check()
 
@@ -427,9 +417,7 @@ class TestLeasesOnTheHosts:
         lease = world.create(start='now', end=300)
         world.run()
         [reservation] = lease.reservations
-        world.add_server(
-            'a', 'project', reservation_id=reservation.id,
-        )
+        world.add_server('a', 'project', reservation_id=reservation.id)
         world.manager.instances.sync()
         world.add_host('b')
         with pytest.raises(exception.InTheWay, match='servers'):
@@ -459,9 +447,7 @@ class TestLeasesOnTheHosts:
         assert world.lease(lease).status == 'ACTIVE'
         assert world.lease(lease).degraded
 
-    def test_a_lease_with_an_event_in_progress_stays(
-        self, world, close, on
-    ):
+    def test_a_lease_with_an_event_in_progress_stays(self, world, close, on):
         lease = world.create(start='now', end=300)
         world.add_host('b')
         [(start, _)] = world.ledger.due_events(world.now)

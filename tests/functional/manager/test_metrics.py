@@ -137,9 +137,7 @@ def test_a_scrape_never_waits_for_the_database(world, monkeypatch):
     assert shown == 0
 
 
-def test_the_log_has_what_another_service_answered(
-    world, monkeypatch, caplog
-):
+def test_the_log_has_what_another_service_answered(world, monkeypatch, caplog):
     def fail(*args):
         raise exception.Unavailable('Nova is away', detail='at 10.20.30.40')
 
@@ -397,9 +395,7 @@ def test_repeated_start_of_a_manager_leaves_no_metrics(
 
     for tries in 1, 2, 3:
         with pytest.raises(exception.Unavailable):
-            assembly.start_manager(
-                conf, world.nova, world.placement, counted
-            )
+            assembly.start_manager(conf, world.nova, world.placement, counted)
         assert told(counted) == names
         assert len(set(closed)) == tries
     manager = assembly.start_manager(
@@ -414,9 +410,7 @@ def test_repeated_start_of_a_manager_leaves_no_metrics(
     assert closed[-1] is manager.ledger
 
 
-def test_what_was_started_in_part_is_stopped(
-    world, conf, closed, monkeypatch
-):
+def test_what_was_started_in_part_is_stopped(world, conf, closed, monkeypatch):
     monkeypatch.setattr(
         monitor.Monitor, 'start', mock.Mock(side_effect=RuntimeError)
     )

@@ -195,8 +195,7 @@ class TestSending:
         notifier = world.manager.notifier
         listener = oslo_messaging.get_notification_listener(
             notifier._notifier.transport,
-            [oslo_messaging.Target(topic='notifications')],
-            [Listener()],
+            [oslo_messaging.Target(topic='notifications')], [Listener()],
             executor='threading',
         )
         listener.start()
@@ -228,8 +227,7 @@ class TestSending:
 
         listener = oslo_messaging.get_notification_listener(
             world.manager.notifier._notifier.transport,
-            [oslo_messaging.Target(topic='notifications')],
-            [Listener()],
+            [oslo_messaging.Target(topic='notifications')], [Listener()],
             executor='threading',
         )
         listener.start()

@@ -104,9 +104,7 @@ class TestProlongation:
     def prolong(self, world, lease, seconds, **values):
         with pytest.raises(exception.NotEnoughHostsAvailable) as refusal:
             world.leases.update(
-                lease.id,
-                None,
-                {'end': lease.end + seconds, **values},
+                lease.id, None, {'end': lease.end + seconds, **values},
                 offering=True,
             )
         return refusal.value

@@ -88,14 +88,12 @@ class TestManager:
         assert less.end == world.now + 150
         [reservation] = world.lease(other).reservations
         world.leases.update(
-            other.id,
-            None,
+            other.id, None,
             {'reservations': [{'id': reservation.id, 'amount': 4}]},
         )
         with pytest.raises(exception.NotEnoughHostsAvailable):
             world.leases.update(
-                other.id,
-                None,
+                other.id, None,
                 {'reservations': [{'id': reservation.id, 'amount': 5}]},
             )
         world.check()

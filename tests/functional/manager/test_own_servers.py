@@ -32,11 +32,8 @@ def opened(world, *reservations, **values):
 def own(world, lease, node='a', **values):
     """Boot a server that names a lease's first reservation."""
     return world.add_server(
-        node,
-        'project',
-        reservation_id=lease.reservations[0].id,
-        created=world.now,
-        **values,
+        node, 'project', reservation_id=lease.reservations[0].id,
+        created=world.now, **values,
     )
 
 
@@ -142,9 +139,7 @@ class TestKept:
             world.create(whole(), start=10, end=7200)
         world.check()
 
-    def test_count_once_the_reservation_is_removed(
-        self, world, slots, host
-    ):
+    def test_count_once_the_reservation_is_removed(self, world, slots, host):
         lease = opened(world, slots(1, 2, on_end='keep'), slots(1, 2))
         server = own(world, lease)
         sync(world)
@@ -169,9 +164,7 @@ class TestKept:
         [lifetime] = [e for e in world.ledger.leases() if e.is_lifetime]
         assert lifetime.end == server.end
 
-    def test_last_on_end_of_the_reservation_decides(
-        self, world, slots, host
-    ):
+    def test_last_on_end_of_the_reservation_decides(self, world, slots, host):
         lease = opened(world, slots(1, 2), end=1000)
         server = own(world, lease)
         assert sync(world)[server.uuid].end == lease.end
@@ -313,8 +306,8 @@ class TestEndedLate:
 class TestMagnetic:
     def test_servers_are_copied_before_the_end(self, world, whole, host):
         lease = world.create(
-            whole(before_end='snapshot', magnetic=True),
-            start='now', end=7200, before_end=world.now + 3600,
+            whole(before_end='snapshot', magnetic=True), start='now', end=7200,
+            before_end=world.now + 3600,
         )
         world.run()
         server = world.add_server('a', 'project', name='mine')

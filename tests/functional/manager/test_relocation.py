@@ -196,7 +196,7 @@ def test_a_server_that_never_moves_is_told_of_when_the_window_opens(world):
 def test_the_path_of_a_server_ends_when_its_own_lease_does(world):
     end = world.now + 9 * NOTICE
     server = world.add_server(
-        'a', vcpus=VCPUS, features=FEATURES, created=world.now, end=end,
+        'a', vcpus=VCPUS, features=FEATURES, created=world.now, end=end
     )
     world.look()
     [own] = [each for each in world.ledger.leases() if each.is_lifetime]

@@ -298,9 +298,7 @@ LOSSES = {
 
 @pytest.mark.parametrize('early', [True, False])
 @pytest.mark.parametrize('loss', LOSSES)
-def test_a_path_leads_around_a_host_that_is_lost(
-    world, planned, loss, early
-):
+def test_a_path_leads_around_a_host_that_is_lost(world, planned, loss, early):
     server, lease, target = planned
     if not early:
         # The move is being made, and fails.
@@ -430,8 +428,8 @@ def test_the_only_path_is_tried_until_the_window_opens(
         world.fail(name)
     asked = []
     monkeypatch.setattr(
-        world.nova, 'migrate_server',
-        lambda server, service_name, way: asked.append(service_name) or True,
+        world.nova, 'migrate_server', lambda server, service_name,
+        way: asked.append(service_name) or True,
     )
 
     until_start(world, lease)
@@ -502,9 +500,7 @@ def changed(world, server, **values):
     world.look()
 
 
-def test_server_moved_by_an_operator_frees_its_booked_place(
-    world, planned
-):
+def test_server_moved_by_an_operator_frees_its_booked_place(world, planned):
     server, lease, target = planned
     [other, *_] = sorted(set(NAMES) - {'a', target})
 
@@ -743,13 +739,9 @@ def test_a_manager_that_is_killed_at_any_point_leaves_nothing_half_done(
     }
 
 
-def test_a_lease_without_the_paths_would_be_seen(
-    world, conf, monkeypatch
-):
+def test_a_lease_without_the_paths_would_be_seen(world, conf, monkeypatch):
     """The control: as if the manager were killed between two commits."""
-    monkeypatch.setattr(
-        PlacingTx, 'put_instances', lambda tx, displaced: None
-    )
+    monkeypatch.setattr(PlacingTx, 'put_instances', lambda tx, displaced: None)
 
     with pytest.raises(AssertionError):
         Course(world, conf, Points(world, monkeypatch)).play()

@@ -353,8 +353,7 @@ class TestRaced:
         world.add_host('b')
         world.run()
         server = force(
-            'a', project_id='project',
-            reservation_id=first.reservations[0].id,
+            'a', project_id='project', reservation_id=first.reservations[0].id
         )
         world.nova.slowness = 5
         world.run(200)
@@ -489,9 +488,7 @@ class TestOthers:
         step(world)
         assert on(lease) == ['a']
 
-    def test_a_failed_host_is_healed_instead(
-        self, world, on, force, revision
-    ):
+    def test_a_failed_host_is_healed_instead(self, world, on, force, revision):
         world.add_host('a')
         lease = world.create(start=2 * HOUR, end=3 * HOUR)
         world.add_host('b')

@@ -173,9 +173,7 @@ class TestAmounts:
         assert len(world.held(lease)) == 1
         world.leases.delete(other.id, None)
 
-    def test_amounts_count_with_the_allocation_ratio(
-        self, world, limit, on
-    ):
+    def test_amounts_count_with_the_allocation_ratio(self, world, limit, on):
         vcpus = world.host('c').capacity('VCPU')
         limit(max_resources_per_lease={'VCPU': vcpus - 1})
         with refused(exception.MaxResources, 'VCPU'):
@@ -264,9 +262,7 @@ class TestWeight:
             world.create(gpus(1), start=20 * HOUR, end=20 * HOUR + 1)
         world.create(gpus(1), start=20 * HOUR, end=21 * HOUR, project_id='x')
 
-    def test_without_an_end_there_is_no_limit_of_it(
-        self, world, limit, slots
-    ):
+    def test_without_an_end_there_is_no_limit_of_it(self, world, limit, slots):
         limit(max_weight_hours_per_project=100, resource_weights={GPU: 10})
         with pytest.raises(exception.MaxWeightHours):
             world.create(gpus(1), end=FOREVER)
@@ -376,9 +372,7 @@ class TestElsewhere:
         change = world.manager.series.update
         change(made['id'], 'project', {'duration': 2 * HOUR})
         with pytest.raises(exception.MaxResources):
-            change(
-                made['id'], 'project', {'reservations': [on('a', 'b')]}
-            )
+            change(made['id'], 'project', {'reservations': [on('a', 'b')]})
         world.check()
 
     def test_the_loop_books_a_series_up_to_the_limit(
@@ -466,9 +460,7 @@ class TestAtOnce:
         assert self.race(world, conf) == ['MaxResources', 'PENDING']
         assert len(world.ledger.leases()) == 1
 
-    def test_without_the_commit_they_do(
-        self, world, conf, limit, monkeypatch
-    ):
+    def test_without_the_commit_they_do(self, world, conf, limit, monkeypatch):
         """The control: what a project has is read ahead of the commit."""
         limit(max_resources_per_project={GPU: 3})
         both = threading.Barrier(2)
@@ -480,9 +472,7 @@ class TestAtOnce:
             ahead.project.others(Lease('', '', '', '', 0, 1, 'PENDING'))
             both.wait(30)
 
-        monkeypatch.setattr(
-            base, 'Project', lambda *args: ahead.project
-        )
+        monkeypatch.setattr(base, 'Project', lambda *args: ahead.project)
         assert self.race(world, conf, read_ahead) == ['PENDING', 'PENDING']
         assert len(world.ledger.leases()) == 2
 

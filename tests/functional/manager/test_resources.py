@@ -123,9 +123,7 @@ class TestHost:
         world.run(1)
         assert set(world.nova.stored) == kept
 
-    def test_an_aggregate_has_the_hosts_in_the_window_only(
-        self, world, whole
-    ):
+    def test_an_aggregate_has_the_hosts_in_the_window_only(self, world, whole):
         for name in 'abc':
             world.add_host(name)
         lease = world.create(whole(2, 2, projects=['friend']))
@@ -311,9 +309,7 @@ class TestImage:
             )
         )
 
-    def test_of_a_server_on_a_volume_there_is_one(
-        self, world, nova, images
-    ):
+    def test_of_a_server_on_a_volume_there_is_one(self, world, nova, images):
         for server in (world.add_server('a'), world.add_server('a')):
             made = [
                 nova.create_image(server, 'name', {'by': 'us'})
@@ -349,12 +345,8 @@ class TestInstance:
         world.run(100)
         assert world.nova.made_flavors == {
             id_: Flavor(
-                id=id_,
-                name=f'reservation:{id_}',
-                vcpus=2,
-                memory_mb=512,
-                disk_gb=1,
-                ephemeral_gb=3,
+                id=id_, name=f'reservation:{id_}', vcpus=2, memory_mb=512,
+                disk_gb=1, ephemeral_gb=3,
                 extra_specs={
                     'blazar:reservation': id_, f'resources:{class_}': '1',
                     'hw:rng': 'x',
@@ -440,9 +432,7 @@ class TestInstance:
         world.run()
         id_ = lease.reservations[0].id
         failed, other = (
-            world.add_server(
-                'a', 'project', reservation_id=id_, status=status
-            )
+            world.add_server('a', 'project', reservation_id=id_, status=status)
             for status in ('ERROR', 'ACTIVE')
         )
         world.placement.used['a', resource_class(id_)] = 1
@@ -488,9 +478,7 @@ class TestInstance:
             tx.put_allocations(id_, [moved])
             old = tx.lease(lease.id)
             tx.put_lease(
-                dataclasses.replace(
-                    old, events=event.start_again(old.events)
-                )
+                dataclasses.replace(old, events=event.start_again(old.events))
             )
 
         world.ledger.commit(move)
@@ -556,8 +544,7 @@ class TestInstance:
         remove = world.placement.remove_inventory
         answers = [False, False]
         monkeypatch.setattr(
-            world.placement,
-            'remove_inventory',
+            world.placement, 'remove_inventory',
             lambda *args: answers.pop() if answers else remove(*args),
         )
         world.run(200)
@@ -578,9 +565,8 @@ class TestInstance:
         used = {in_use}
         remove = world.placement.remove_inventory
         monkeypatch.setattr(
-            world.placement,
-            'remove_inventory',
-            lambda name, class_: name not in used and remove(name, class_),
+            world.placement, 'remove_inventory', lambda name,
+            class_: name not in used and remove(name, class_),
         )
         world.run(200)
         assert world.placement.classes
@@ -593,13 +579,8 @@ class TestInstance:
 
 
 SOURCE = Flavor(
-    id='gold',
-    name='Gold',
-    vcpus=2,
-    memory_mb=1024,
-    disk_gb=10,
-    ephemeral_gb=5,
-    swap_mb=1025,
+    id='gold', name='Gold', vcpus=2, memory_mb=1024, disk_gb=10,
+    ephemeral_gb=5, swap_mb=1025,
     extra_specs={
         'hw:numa_nodes': '1',
         'trait:HW_CPU_X86_AVX2': 'required',
@@ -643,9 +624,7 @@ class TestFlavor:
         id_ = lease.reservations[0].id
         class_ = resource_class(id_)
         assert world.nova.made_flavors[id_] == dataclasses.replace(
-            SOURCE,
-            id=id_,
-            name=f'reservation:{id_}',
+            SOURCE, id=id_, name=f'reservation:{id_}',
             extra_specs={
                 'hw:numa_nodes': '1',
                 'trait:HW_CPU_X86_AVX2': 'required',

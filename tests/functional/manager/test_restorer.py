@@ -33,9 +33,7 @@ def lease(site, whole):
 def shelved(site, **values):
     """Boot a server that the service has shelved to vacate its host."""
     server = site.server(None, **values)
-    site.ledger.write(
-        lambda tx: tx.add_shelved_server(server['id'])
-    )
+    site.ledger.write(lambda tx: tx.add_shelved_server(server['id']))
     server['status'] = 'SHELVED_OFFLOADED'
     server['metadata'] = {
         'blazar_restore': 'true', 'blazar_vacate_at': '2026-01-01T00:00:00Z',
@@ -49,9 +47,7 @@ def steps(site, count, place=lambda server: None):
     for _ in range(count):
         site.asked()
         site.manager.restorer.step()
-        asked.append(
-            sum(path.endswith('/action') for _, path in site.asked())
-        )
+        asked.append(sum(path.endswith('/action') for _, path in site.asked()))
         site.cloud.settle(place)
         site.clock.now += INTERVAL
     return asked
@@ -151,13 +147,9 @@ def test_another_end_of_its_lease_is_what_holds(site):
     site.sync()
     [lease] = site.ledger.leases()
     site.run()
-    site.manager.leases.update(
-        lease.id, 'other', {'end': site.now + 7200}
-    )
+    site.manager.leases.update(lease.id, 'other', {'end': site.now + 7200})
     server['OS-EXT-SRV-ATTR:hypervisor_hostname'] = None
-    site.ledger.write(
-        lambda tx: tx.add_shelved_server(server['id'])
-    )
+    site.ledger.write(lambda tx: tx.add_shelved_server(server['id']))
     server['status'] = 'SHELVED_OFFLOADED'
     site.clock.now += 3700
     assert steps(site, 1) == [1]

@@ -314,8 +314,7 @@ def listener(conf):
         oslo_messaging.Target(
             exchange=wire.EXCHANGE, topic=wire.NEWS_TOPIC, server='worker'
         ),
-        [listener],
-        executor='threading',
+        [listener], executor='threading',
         access_policy=oslo_messaging.DefaultRPCAccessPolicy,
     )
     server.start()
@@ -426,9 +425,7 @@ def test_old_leases_are_deleted_by_default(world, whole):
         ('snapshot', {'after': 1, 'limit': -1}),
     ],
 )
-def test_unreadable_call_is_refused_without_harm(
-    world, call, method, kwargs
-):
+def test_unreadable_call_is_refused_without_harm(world, call, method, kwargs):
     with pytest.raises(Exception) as failure:
         call(method, **kwargs)
     assert not isinstance(failure.value, exception.Unavailable)
@@ -484,9 +481,7 @@ def test_a_call_under_way_is_answered_when_the_manager_stops(
     monkeypatch.setattr(world.ledger, 'leases', slow)
     client = rpc.Client(rpc.transport(conf), timeout=20)
     with futures.ThreadPoolExecutor(2) as pool:
-        answer = pool.submit(
-            client.call, {}, 'list_leases', project_id=None
-        )
+        answer = pool.submit(client.call, {}, 'list_leases', project_id=None)
         assert asked.wait(20)
         stopping = pool.submit(world.manager.stop)
         until(lambda: world.runner.stopping)

@@ -192,9 +192,7 @@ def test_a_dry_run_is_answered_as_the_request(world, whole, create):
 def test_occurrences_leave_room_for_cleaning(world, whole, conf, create):
     """Each occurrence is placed beside those before it."""
     conf.set_override('cleaning_time', 60, 'manager')
-    made = create(
-        whole(), rrule='FREQ=HOURLY;COUNT=4', duration=HOUR,
-    )
+    made = create(whole(), rrule='FREQ=HOURLY;COUNT=4', duration=HOUR)
     hosts = [
         host for lease in world.ledger.leases_of_series(made['id'])
         for _, host, _ in world.held(lease)
@@ -215,9 +213,7 @@ def test_a_repeated_request_is_answered_however_late(world, create, wanted):
     }
 
 
-def test_a_repeated_request_is_answered_after_a_change(
-    world, create, wanted
-):
+def test_a_repeated_request_is_answered_after_a_change(world, create, wanted):
     asked = {'rrule': 'FREQ=DAILY;COUNT=3', 'start': HOUR}
     values = wanted(**asked)
     made = create(key='k', **asked)
@@ -337,9 +333,7 @@ class TestSlices:
         booked.append(len(windows(world, made)))
         assert booked == [*range(3 // count, 10, 3 // count), 10]
 
-    def test_later_steps_replace_the_others(
-        self, world, create, few_at_once
-    ):
+    def test_later_steps_replace_the_others(self, world, create, few_at_once):
         """Each occurrence has a lease at any time."""
         made = create()
         while world.manager.series.step() == loop.PAUSE:
@@ -403,9 +397,7 @@ def test_missing_occurrences_are_tried_again_at_a_pace(
     for _ in range(60):
         world.clock.now += 60
         # Something was committed.
-        monkeypatch.setattr(
-            world.ledger, 'newest', lambda: (None, world.now)
-        )
+        monkeypatch.setattr(world.ledger, 'newest', lambda: (None, world.now))
         world.manager.series.step()
         another.series.step()
     another.ledger.close()
@@ -501,9 +493,7 @@ def test_a_changed_lease_stays_as_it_is(world, create):
     assert shown['leases'][0]['end'] == first['end'] - HOUR
 
 
-def test_a_lease_that_loses_a_reservation_is_shown_once(
-    world, create, slots
-):
+def test_a_lease_that_loses_a_reservation_is_shown_once(world, create, slots):
     """The removed reservation is ended in a lease apart from the series."""
     made = create(slots(1), slots(2), start=60)
     world.run(61)
@@ -714,9 +704,7 @@ class TestUpdate:
             for lease in world.ledger.leases()
         } == {'new'}
 
-    def test_leases_as_the_rule_says_stay(
-        self, world, create, update
-    ):
+    def test_leases_as_the_rule_says_stay(self, world, create, update):
         made = create(rrule='FREQ=DAILY;COUNT=4')
         first, altered, skipped, last = made['leases']
         world.manager.leases.update(

@@ -282,9 +282,7 @@ class TestWhichGo:
         )
         first, added = new.reservations
         site.manager.leases.update(
-            lease.id,
-            None,
-            {'reservations': [{'id': added.id, 'amount': 1}]},
+            lease.id, None, {'reservations': [{'id': added.id, 'amount': 1}]}
         )
         site.settle(lease)
         [(held, _)] = site.ledger.allocations(reservation_id=added.id)
@@ -321,8 +319,7 @@ class TestTogether:
         lease = site.active(slots(10), slots(2))
         first, second = lease.reservations
         site.manager.leases.update(
-            lease.id,
-            None,
+            lease.id, None,
             {
                 'reservations': [
                     {'id': second.id, 'amount': 5},
@@ -344,8 +341,7 @@ class TestTogether:
         before = site.held(lease)
         with pytest.raises(exception.NotEnoughHostsAvailable):
             site.manager.leases.update(
-                lease.id,
-                None,
+                lease.id, None,
                 {
                     'reservations': [
                         {'id': first.id, 'amount': 7},
@@ -450,9 +446,7 @@ class TestBoot:
                 return None
             site.cloud.meddle = lambda method, path: None
             assert site.boot(lease, fewest)
-            return Trouble(
-                False, conflict('placement.inventory.inuse')
-            )
+            return Trouble(False, conflict('placement.inventory.inuse'))
 
         site.cloud.meddle = meddle
         site.resize(lease, 4)

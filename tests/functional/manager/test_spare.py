@@ -176,9 +176,7 @@ def test_small_worlds_by_brute_force(world, whole):
         draw = random.Random(seed)
         spares = set(draw.sample(sorted(HOSTS), draw.randrange(0, 4)))
         for name in HOSTS:
-            world.hosts.update(
-                world.host(name).id, {'spare': name in spares}
-            )
+            world.hosts.update(world.host(name).id, {'spare': name in spares})
         leases = random_leases(world, whole, draw)
         before = held_by(world, leases)
         assert spares.isdisjoint(set().union(*before.values()))

@@ -53,9 +53,7 @@ def test_systemd_is_told_until_the_process_stands_still(
     assert told == [b'READY=1', b'WATCHDOG=1', b'WATCHDOG=1']
 
 
-def test_a_manager_with_a_loop_that_hangs_misses_the_watchdog(
-    systemd, world
-):
+def test_a_manager_with_a_loop_that_hangs_misses_the_watchdog(systemd, world):
     entered, leave = threading.Event(), threading.Event()
 
     def step():
@@ -82,9 +80,7 @@ def test_a_manager_with_a_loop_that_hangs_misses_the_watchdog(
     stuck.stop()
 
 
-def test_nothing_listens_where_systemd_did_not_start_it(
-    monkeypatch, tmp_path
-):
+def test_nothing_listens_where_systemd_did_not_start_it(monkeypatch, tmp_path):
     monkeypatch.delenv('NOTIFY_SOCKET', raising=False)
     service.tell_systemd('READY=1')
     monkeypatch.setenv('NOTIFY_SOCKET', str(tmp_path / 'gone'))

@@ -104,9 +104,7 @@ def by_brute_force(world, host):
         for i in world.ledger.instances()
         if i.host == host.uuid and i.reservation_id is None
     ]
-    return sorted(
-        each for each in found if each[1] < last and first < each[2]
-    )
+    return sorted(each for each in found if each[1] < last and first < each[2])
 
 
 @pytest.mark.parametrize('seed', seeds(6))

@@ -143,9 +143,7 @@ class Play:
         project_id = self.random.choice(PROJECTS)
         many = 1 if whole else self.random.randint(1, 2)
         lease = self.world.create(
-            *[asked] * many,
-            start=start or 'now',
-            end=start + length,
+            *[asked] * many, start=start or 'now', end=start + length,
             project_id=project_id,
         )
         for noun in lease.reservations:
@@ -176,9 +174,7 @@ class Play:
             # reservation.
             self.boot(node, self.random.choice(sorted(booking.had)))
         else:
-            self.boot(
-                self.random.choice(HOSTS), self.random.choice(PROJECTS)
-            )
+            self.boot(self.random.choice(HOSTS), self.random.choice(PROJECTS))
 
     def boot(self, node, project_id, **values):
         server = self.world.add_server(

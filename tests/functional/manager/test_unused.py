@@ -106,9 +106,7 @@ def test_unused_hosts_are_given_back(world, whole, notified):
     assert notified == [lease.id]
 
 
-def test_unused_reservations_and_instances_are_given_back(
-    world, whole, slots
-):
+def test_unused_reservations_and_instances_are_given_back(world, whole, slots):
     lease = started(world, slots(3, 1, affinity=None), whole(1, 1))
     [shared] = {
         host for reservation, host, _ in world.held(lease)

@@ -252,9 +252,7 @@ class TestWholeHost:
         assert (server['id'] in site.cloud.servers) is (leaves is not None)
         assert server['OS-EXT-STS:task_state'] == leaves
 
-    def test_shelved_server_is_offloaded_from_its_host(
-        self, site, lease
-    ):
+    def test_shelved_server_is_offloaded_from_its_host(self, site, lease):
         site.cloud.offloads = False
         site.conf.set_override('vacate_order', ['shelve', 'delete'], 'manager')
         server = site.server('a')
@@ -343,9 +341,7 @@ class TestWholeHost:
             'migrating', None, 'migrating',
         ]
 
-    def test_while_nova_is_away_it_is_tried_until_the_start(
-        self, site, lease
-    ):
+    def test_while_nova_is_away_it_is_tried_until_the_start(self, site, lease):
         server = site.server('a')
         site.run(1000 - LEAD)
         site.cloud.meddle = lambda method, path: Trouble(False)
@@ -385,9 +381,7 @@ class TestWholeHost:
         assert 4 <= len(site.asked()) <= 6
 
     @pytest.mark.row('F56')
-    def test_no_server_is_deleted_because_a_request_failed(
-        self, site, lease
-    ):
+    def test_no_server_is_deleted_because_a_request_failed(self, site, lease):
         server = site.server('a')
         site.run(1000 - LEAD)
 
@@ -435,9 +429,7 @@ class TestWholeHost:
         site.run(10)
         assert site.lease(lease).status == 'ACTIVE'
 
-    def test_a_lease_that_is_booked_late_leaves_time_to_act(
-        self, site, whole
-    ):
+    def test_a_lease_that_is_booked_late_leaves_time_to_act(self, site, whole):
         lease = site.create(whole(), start=60)
         server = site.server('a')
         site.run()
@@ -610,9 +602,7 @@ class TestWholeHost:
         site.run(NOTICE)
         assert server['OS-EXT-STS:task_state'] == 'migrating'
 
-    def test_a_lease_that_starts_degraded_says_why(
-        self, site, lease, caplog
-    ):
+    def test_a_lease_that_starts_degraded_says_why(self, site, lease, caplog):
         site.conf.set_override('vacate_order', [], 'manager')
         server = site.server('a')
         site.run(1000)
@@ -681,14 +671,11 @@ class TestWholeHost:
         assert site.lease(lease).status == 'ACTIVE'
         assert not site.lease(lease).degraded
 
-    def test_a_lease_that_gets_more_vacates_that_too(
-        self, site, lease, whole
-    ):
+    def test_a_lease_that_gets_more_vacates_that_too(self, site, lease, whole):
         site.run(1000 - LEAD)
         [reservation] = lease.reservations
         site.manager.leases.update(
-            lease.id,
-            'project',
+            lease.id, 'project',
             {
                 'reservations': [{'id': reservation.id, 'min': 2, 'max': 2}],
             },
@@ -783,9 +770,7 @@ class TestSlots:
         site.run(1000 - LEAD)
         assert [s for s in (other, bounded, last) if told(s)] == [other]
 
-    def test_server_of_another_reservation_is_counted_once(
-        self, site, slots
-    ):
+    def test_server_of_another_reservation_is_counted_once(self, site, slots):
         first = site.create(slots(amount=1, vcpus=4), start=1)
         site.run(1)
         [reservation] = first.reservations

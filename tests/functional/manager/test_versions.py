@@ -84,8 +84,7 @@ def old_manager(conf):
         oslo_messaging.Target(
             exchange=rpc.EXCHANGE, topic=rpc.TOPIC, server='old'
         ),
-        [OldEndpoint()],
-        executor='threading',
+        [OldEndpoint()], executor='threading',
         access_policy=oslo_messaging.DefaultRPCAccessPolicy,
     )
     server.start()
@@ -143,8 +142,7 @@ def test_workers_are_not_refused(running, conf, method):
     client = oslo_messaging.get_rpc_client(
         rpc.transport(conf),
         oslo_messaging.Target(
-            exchange=wire.EXCHANGE, topic=wire.TOPIC,
-            version=wire.RPC_VERSION,
+            exchange=wire.EXCHANGE, topic=wire.TOPIC, version=wire.RPC_VERSION
         ),
         timeout=20,
     )
@@ -216,9 +214,7 @@ class TestTables:
 
 
 @tables.EVERY
-def test_replicas_name_managers_and_apis(
-    running, conf, monkeypatch, capsys
-):
+def test_replicas_name_managers_and_apis(running, conf, monkeypatch, capsys):
     bus = rpc.transport(conf)
     rpc.Client(bus, timeout=20).connect()
     answers = schedulers.query(bus, 3, wire.REPORT_METHOD)
@@ -228,9 +224,7 @@ def test_replicas_name_managers_and_apis(
         assert body['wire'] == wire.WIRE_VERSION
         assert body['version']
 
-    monkeypatch.setattr(
-        worker_query, 'query', lambda args, method: answers
-    )
+    monkeypatch.setattr(worker_query, 'query', lambda args, method: answers)
     monkeypatch.setenv('COLUMNS', '200')
     # No worker of nova-scheduler has answered.
     assert main.main(['replicas']) == 1

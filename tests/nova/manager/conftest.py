@@ -29,9 +29,7 @@ def cloud(bare_cloud):
 
 @pytest.fixture(scope='module')
 def nova(cloud):
-    return Nova(
-        adapter.Adapter(cloud.session(), service_type='compute')
-    )
+    return Nova(adapter.Adapter(cloud.session(), service_type='compute'))
 
 
 @pytest.fixture(scope='module')

@@ -85,9 +85,7 @@ def ironic(bare_cloud):
     """Three nodes of one nova-compute."""
     ironic = Ironic(3)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            ironic_driver.IronicDriver, 'ironic_connection', ironic
-        )
+        patch.setattr(ironic_driver.IronicDriver, 'ironic_connection', ironic)
         bare_cloud.configure('DEFAULT', compute_driver='ironic.IronicDriver')
         bare_cloud.configure('ironic', api_retry_interval=0)
         bare_cloud.add_computes(COMPUTE)
@@ -280,8 +278,7 @@ class TestCleaning:
         assert boot(hint, project_id=OWNER) == node
 
     def test_node_that_does_not_become_ready_is_replaced(
-        self, manager, cloud, ironic, nodes, lease, boot, look,
-        monkeypatch,
+        self, manager, cloud, ironic, nodes, lease, boot, look, monkeypatch
     ):
         mine = lease(whole())
         hint = {'reservation': mine.reservations[0].id}
@@ -289,9 +286,7 @@ class TestCleaning:
         cloud.delete(*cloud.servers())
         look()
         clock = manager.monitor._clock
-        monkeypatch.setattr(
-            manager.monitor, '_clock', lambda: clock() + 3600
-        )
+        monkeypatch.setattr(manager.monitor, '_clock', lambda: clock() + 3600)
         look()
         assert not manager.ledger.hosts([node])[0].reservable
         assert node_of(manager, mine) != node

@@ -33,12 +33,7 @@ pytestmark = pytest.mark.more
 HOST = 'compute-1'
 SLOT = {'VCPU': 2, 'MEMORY_MB': 256, 'DISK_GB': 3}
 FLAVOR = Flavor(
-    id='',
-    name='mine',
-    vcpus=2,
-    memory_mb=256,
-    disk_gb=3,
-    ephemeral_gb=1,
+    id='', name='mine', vcpus=2, memory_mb=256, disk_gb=3, ephemeral_gb=1,
     swap_mb=64,
 )
 
@@ -193,9 +188,7 @@ class TestNova:
         assert len(known) == len(others) + 2
         assert found == {
             'of mine': dataclasses.replace(
-                FLAVOR,
-                id='of mine',
-                name='of mine',
+                FLAVOR, id='of mine', name='of mine',
                 extra_specs={'hw:cpu_policy': 'dedicated'},
                 projects=('a', 'b'),
             ),
@@ -255,10 +248,8 @@ class TestNova:
         )
         plain = cloud.boot(cloud.flavor())
         hinted = cloud.boot(
-            flavor,
-            {'lifetime': '2h', 'reservation': 'no-such'},
-            project_id='another',
-            host=HOST,
+            flavor, {'lifetime': '2h', 'reservation': 'no-such'},
+            project_id='another', host=HOST,
         )
         found = {s.uuid: s for s in nova.servers()}
         assert set(found) == {plain['id'], hinted['id']}
@@ -488,9 +479,7 @@ class TestPlacement:
         }
         hopeless = Meddler(placement_api, meddle, 1000)
         with pytest.raises(exception.Unavailable):
-            Placement(hopeless).set_inventory(
-                provider, HOST, class_, 8
-            )
+            Placement(hopeless).set_inventory(provider, HOST, class_, 8)
         assert 1000 - hopeless.times == MAX_TRIES
         assert placement.remove_inventory(HOST, other)
         placement.delete_resource_class(other)

@@ -140,9 +140,7 @@ def test_a_lease_leaves_the_host_that_fails(
     finally:
         cloud.start_compute(failed)
     manager.monitor.notice()
-    wait_for(
-        'back', lambda: all(h.reservable for h in manager.ledger.hosts())
-    )
+    wait_for('back', lambda: all(h.reservable for h in manager.ledger.hosts()))
     ended(mine)
     assert manager.ledger.check() == []
 

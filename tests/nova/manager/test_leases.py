@@ -140,9 +140,7 @@ class TestInstances:
         cloud.configure('DEFAULT', reclaim_instance_interval=3600)
         mine = lease(slots(2, vcpus=8))
         fed(cloud, manager, wait_for)
-        booted = cloud.boot_many(
-            2, mine.reservations[0].id, project_id=OWNER
-        )
+        booted = cloud.boot_many(2, mine.reservations[0].id, project_id=OWNER)
         ended(mine)
         for server in booted:
             held = placement_api.get(f'/allocations/{server["id"]}').json()
@@ -182,8 +180,8 @@ class TestInstances:
         assert reserved(placement_api, cloud) == {}
 
     def test_active_slots_shrink_to_the_slots_in_use(
-        self, manager, cloud, placement_api, both,
-        lease, wait_for, delete, settle,
+        self, manager, cloud, placement_api, both, lease, wait_for, delete,
+        settle,
     ):
         mine = lease(slots(4, vcpus=4))
         id_ = mine.reservations[0].id
@@ -210,8 +208,8 @@ class TestInstances:
         assert reserved(placement_api, cloud) == {}
 
     def test_a_reservation_comes_and_goes_in_an_active_lease(
-        self, manager, cloud, placement_api, both,
-        lease, wait_for, delete, settle,
+        self, manager, cloud, placement_api, both, lease, wait_for, delete,
+        settle,
     ):
         mine = lease(slots(1))
         kept = mine.reservations[0].id
@@ -480,8 +478,7 @@ class TestRegister:
         for host in both:
             manager.hosts.delete(host.id)
             found = placement_api.get(
-                f'/resource_providers?in_tree={host.uuid}',
-                microversion='1.29',
+                f'/resource_providers?in_tree={host.uuid}', microversion='1.29'
             ).json()['resource_providers']
             (child,) = {p['uuid'] for p in found} - {host.uuid}
             assert placement.inventories(child) == {}

@@ -98,8 +98,7 @@ class Outlived:
         leases, id_ = self.manager.leases, self.lease.id
         leases.update(id_, None, {'end': 'now'})
         self.wait_for(
-            'lease TERMINATED',
-            lambda: having(self.manager, id_, 'TERMINATED'),
+            'lease TERMINATED', lambda: having(self.manager, id_, 'TERMINATED')
         )
 
     def told(self):

@@ -50,9 +50,7 @@ def ids(monkeypatch):
 
     def create_context(env, **kwargs):
         ids = nova_context.RequestContext.from_environ(env)
-        return create(
-            env, global_request_id=ids.global_request_id, **kwargs
-        )
+        return create(env, global_request_id=ids.global_request_id, **kwargs)
 
     def send_and_restore(session, *args, **kwargs):
         caller = context.get_current()

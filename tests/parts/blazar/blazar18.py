@@ -79,16 +79,15 @@ class Nova:
     def __init__(self, **kwargs):
         self.nova = self
         self.hypervisors = SimpleNamespace(
-            get=self._hypervisor,
-            search=lambda name, servers=False: [self._hypervisor(name)],
+            get=self._hypervisor, search=lambda name,
+            servers=False: [self._hypervisor(name)],
         )
         self.aggregates = SimpleNamespace(
             list=lambda: list(self.made.values()),
-            get=lambda id_: self.made[id_],
-            create=self._create_aggregate,
-            set_metadata=lambda aggregate, metadata: None,
-            add_host=lambda id_, host: self.made[id_].hosts.append(host),
-            remove_host=lambda id_, host: self.made[id_].hosts.remove(host),
+            get=lambda id_: self.made[id_], create=self._create_aggregate,
+            set_metadata=lambda aggregate, metadata: None, add_host=lambda id_,
+            host: self.made[id_].hosts.append(host), remove_host=lambda id_,
+            host: self.made[id_].hosts.remove(host),
             delete=lambda id_: self.made.pop(id_),
         )
         self.flavors = SimpleNamespace(
@@ -117,14 +116,10 @@ class Nova:
             if name in (known, host['number']):
                 totals = host['inventory']
                 return SimpleNamespace(
-                    id=host['number'],
-                    hypervisor_hostname=known,
-                    service={'host': known},
-                    vcpus=totals['VCPU'],
-                    memory_mb=totals['MEMORY_MB'],
-                    local_gb=totals['DISK_GB'],
-                    cpu_info='{}',
-                    hypervisor_type='QEMU',
+                    id=host['number'], hypervisor_hostname=known,
+                    service={'host': known}, vcpus=totals['VCPU'],
+                    memory_mb=totals['MEMORY_MB'], local_gb=totals['DISK_GB'],
+                    cpu_info='{}', hypervisor_type='QEMU',
                     hypervisor_version=8002000,
                 )
         raise nova.nova_exception.NotFound(404)
@@ -179,8 +174,7 @@ def _authenticated(app):
         admin = 'admin,' if user == 'admin' else ''
         environ.update(
             HTTP_X_ROLES=f'{admin}member,reader',
-            HTTP_X_PROJECT_ID=project or user,
-            HTTP_X_USER_ID=user,
+            HTTP_X_PROJECT_ID=project or user, HTTP_X_USER_ID=user,
             HTTP_X_SERVICE_CATALOG=json.dumps(CATALOG),
         )
         return app(environ, start_response)

@@ -40,8 +40,7 @@ def client(url, token='admin'):
     """Return python-blazarclient's library, as a user."""
     auth = token_endpoint.Token(url, token)
     return blazarclient.Client(
-        '1',
-        session=keystone_session.Session(auth=auth),
+        '1', session=keystone_session.Session(auth=auth),
         service_type='reservation',
     )
 
@@ -67,10 +66,7 @@ def site(tmp_path, ledger_url):
 
     def manager():
         return Manager(
-            conf,
-            Nova(cloud),
-            Placement(cloud),
-            neutron=Neutron(neutron),
+            conf, Nova(cloud), Placement(cloud), neutron=Neutron(neutron)
         )
 
     manager().ledger.upgrade()
@@ -125,9 +121,7 @@ def _running(python, url, hosts):
             python, pathlib.Path(__file__).with_name('blazar18.py'),
             url, json.dumps(known),
         ],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:
         port = process.stdout.readline().strip()
@@ -155,8 +149,7 @@ def real_blazar(request, blazars_python):
         servers.made(request.param) as ledger,
     ):
         yield SimpleNamespace(
-            url=url,
-            ledger=ledger,
+            url=url, ledger=ledger,
             running=lambda *hosts: _running(
                 blazars_python, url, hosts or HOSTS[:-1]
             ),

@@ -48,8 +48,7 @@ class Database:
         self._metadata = sa.MetaData()
         for name, columns in blazar.COLUMNS.items():
             sa.Table(
-                name,
-                self._metadata,
+                name, self._metadata,
                 *(
                     sa.Column(c, _type(c), primary_key=c == 'id')
                     for c in dict.fromkeys(
@@ -60,8 +59,8 @@ class Database:
         self._engine = sa.create_engine(url)
         if self._engine.dialect.name == 'sqlite':
             sa.event.listen(
-                self._engine, 'connect',
-                lambda c, _: c.execute('PRAGMA synchronous = OFF'),
+                self._engine, 'connect', lambda c,
+                _: c.execute('PRAGMA synchronous = OFF'),
             )
         self._metadata.create_all(self._engine)
         self._seconds = itertools.count()

@@ -58,11 +58,8 @@ def at(**ahead):
 
 def book(owner, name, *reservations, start='now', end=None):
     return owner.lease.create(
-        name,
-        start,
-        at(days=3) if end is None else end,
-        [dict(r) for r in reservations],
-        [],
+        name, start, at(days=3) if end is None else end,
+        [dict(r) for r in reservations], [],
     )
 
 
@@ -136,9 +133,7 @@ def test_lease_that_blazar_has_overbooked_is_refused(real_blazar, importer):
         # Blazar's times are whole seconds on MySQL; the older lease stays the
         # older.
         time.sleep(1)
-        second = book(
-            admin, 'second', {**INSTANCES, 'vcpus': 5, 'amount': 1}
-        )
+        second = book(admin, 'second', {**INSTANCES, 'vcpus': 5, 'amount': 1})
         become(admin, second, 'ACTIVE')
     plan = importer.plan(real_blazar.url)
     assert [kept.lease.id for kept in plan.leases] == [first['id']]

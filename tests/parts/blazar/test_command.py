@@ -156,8 +156,7 @@ def test_an_export_is_refused_while_a_manager_answers(
     run('import-blazar', blazar.url)
     blazar.set('leases', lease, name='stale')
     monkeypatch.setattr(
-        worker_query, 'ask',
-        lambda *_: [('controller:1', {'part': 'manager'})],
+        worker_query, 'ask', lambda *_: [('controller:1', {'part': 'manager'})]
     )  # fmt: skip
     status, printed = run('export-blazar', blazar.url)
     assert status == 1

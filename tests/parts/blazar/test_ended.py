@@ -73,9 +73,7 @@ def test_an_active_lease_leaves_nothing(blazar, made, manager, site):
     whole = blazar.hosts(lease, one, status='active')
     slots = blazar.instances(lease, two, status='active')
     address = blazar.floating_ip(NETWORK, ADDRESS)
-    floating = blazar.floating_ips(
-        lease, NETWORK, address, status='active'
-    )
+    floating = blazar.floating_ips(lease, NETWORK, address, status='active')
     made.aggregate('freepool', 'compute-2')
     made.aggregate(whole, 'compute-1')
     made.slots(slots, 'compute-2')
@@ -91,9 +89,7 @@ def test_an_active_lease_leaves_nothing(blazar, made, manager, site):
     assert site.neutron.stored == {}
 
 
-def test_tidied_leases_to_come_have_nothing_ahead(
-    blazar, made, manager, site
-):
+def test_tidied_leases_to_come_have_nothing_ahead(blazar, made, manager, site):
     one, two = blazar.host('compute-1'), blazar.host('compute-2', '2')
     lease = blazar.lease()
     whole, slots = blazar.hosts(lease, one), blazar.instances(lease, two)
@@ -156,9 +152,7 @@ def test_lease_that_changed_since_the_list_keeps_its_objects(
 
 def test_an_open_lease_is_not_tidied(blazar, made, manager, site):
     lease = blazar.lease('ACTIVE', -HOUR)
-    slots = blazar.instances(
-        lease, blazar.host('compute-1'), status='active'
-    )
+    slots = blazar.instances(lease, blazar.host('compute-1'), status='active')
     made.slots(slots, 'compute-1')
     running = manager()
     assert cleanup.clean_up(running.services, 0).count == 0

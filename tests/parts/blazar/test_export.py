@@ -135,9 +135,7 @@ def test_lease_that_was_made_moved_or_deleted_here(
     before = blazar.all_rows()
     name = 'für später 🚀'
     new = book(name, INSTANCES, HOST)
-    amy.lease.update(
-        imported['to come'], prolong_for='2h', defer_by='1h'
-    )
+    amy.lease.update(imported['to come'], prolong_for='2h', defer_by='1h')
     amy.lease.delete(imported['gone'])
     plan, _ = export(exporter, blazar.url)
     assert [k.lease.id for k in plan.deleted] == [imported['gone']]

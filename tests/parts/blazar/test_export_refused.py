@@ -25,8 +25,7 @@ def change(site):
         lease = ledger.lease(lease_id)
         fields['reservations'] = tuple(
             dataclasses.replace(
-                each,
-                **(of_reservations or {}),
+                each, **(of_reservations or {}),
                 demand=dataclasses.replace(each.demand, **(demand or {})),
             )
             for each in lease.reservations
@@ -81,9 +80,7 @@ def test_a_lease_that_blazar_cannot_have(
     assert {e.id for e in exporter.compare(blazar.url)} == {lease}
 
 
-def test_what_is_lost_of_a_lease_is_noted(
-    blazar, exporter, imported, change
-):
+def test_what_is_lost_of_a_lease_is_noted(blazar, exporter, imported, change):
     change(
         imported['to come'], {'projects': ('other',), 'magnetic': True},
         labels={'team': 'a'},
@@ -94,9 +91,7 @@ def test_what_is_lost_of_a_lease_is_noted(
     assert note.endswith('lost are projects, magnetic, labels')
 
 
-def test_lease_that_the_import_has_refused_is_left(
-    blazar, importer, exporter
-):
+def test_lease_that_the_import_has_refused_is_left(blazar, importer, exporter):
     number = blazar.host('compute-1')
     blazar.lease(name='taken')
     left = blazar.lease('STARTING', name='half')
@@ -127,7 +122,7 @@ def test_a_newer_lease_of_blazar_is_not_deleted(
 
 def test_an_older_ledger_is_not_exported(blazar, exporter, imported):
     blazar.set(
-        'leases', imported['active'], updated_at=database.NOW,
+        'leases', imported['active'], updated_at=database.NOW
     )  # fmt: skip
     with pytest.raises(exception.Conflict, match='active'):
         exporter.plan(blazar.url)

@@ -115,9 +115,7 @@ def test_a_lease_to_come_is_vacated_ahead_as_ours_are(blazar, site):
     number = blazar.host('compute-1')
     lease = blazar.lease()
     blazar.hosts(lease, number)
-    importer = Importer(
-        site.conf, site.manager().services, clock=lambda: NOW
-    )
+    importer = Importer(site.conf, site.manager().services, clock=lambda: NOW)
     importer.write(importer.plan(blazar.url))
     kept = site.manager().ledger.lease(lease)
     lead_time = site.conf.manager.vacate_lead_time

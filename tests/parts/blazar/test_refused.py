@@ -71,9 +71,7 @@ def test_parameters_that_cannot_be_read(blazar, importer):
     assert told[other]
 
 
-def test_a_host_that_nova_does_not_know_goes_with_its_leases(
-    blazar, importer
-):
+def test_a_host_that_nova_does_not_know_goes_with_its_leases(blazar, importer):
     gone = blazar.host('compute-9', '9')
     lease, free = blazar.lease(), blazar.lease()
     blazar.hosts(lease, gone)

@@ -191,9 +191,7 @@ def test_what_is_unchanged_is_not_sent_again(make, read, world):
     assert (changed.status_code, 'other' in changed.text) == (200, True)
 
 
-def test_what_is_unchanged_is_not_made_again(
-    make, read, world, monkeypatch
-):
+def test_what_is_unchanged_is_not_made_again(make, read, world, monkeypatch):
     """Nor are the reservations of the leases read."""
     calendar = make()
     lease = world.create()
@@ -245,9 +243,7 @@ def test_one_link_does_not_keep_the_turns_of_others(
         assert other.result(30).status_code == 200
 
 
-def test_the_window_and_the_number_are_bounded(
-    make, read, world, monkeypatch
-):
+def test_the_window_and_the_number_are_bounded(make, read, world, monkeypatch):
     day = 86400
     calendar = make()
     for name, start in ('far', 367), ('second', 300), ('third', 365):

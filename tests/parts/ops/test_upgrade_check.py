@@ -220,9 +220,7 @@ def report(wire_version, rpc_version=None, part=None):
     return found
 
 
-def test_processes_that_work_beside_this_version_are_all_right(
-    check, reports
-):
+def test_processes_that_work_beside_this_version_are_all_right(check, reports):
     major = rpc.VERSION.split('.')[0]
     reports += [
         ('a', report(wire.OLDEST_WIRE_VERSION)),
@@ -284,8 +282,7 @@ def test_nova_need_not_be_installed(config, nova):
             sys.executable, '-c', script,
             *command(config, '--nova-config-file', nova),
         ],
-        capture_output=True,
-        text=True,
+        capture_output=True, text=True,
         env={**os.environ, 'BLAZAR_SCHED_PURE_PYTHON': '1'},
     )
     # The plain index causes a warning.
@@ -457,8 +454,7 @@ def test_what_is_in_the_folder_beside_nova_conf_counts(check, nova):
 
 def test_filters_may_be_named_one_by_one(check, nova):
     replace(
-        nova,
-        'blazar_sched.filters.all_filters',
+        nova, 'blazar_sched.filters.all_filters',
         'blazar_sched.filters.lifetime_filter.LifetimeFilter\n'
         'available_filters = '
         'blazar_sched.filters.reservation_filter.ReservationFilter',
@@ -481,10 +477,8 @@ def test_placement_must_return_every_registered_host(check, books):
         books.commit(
             lambda tx: tx.put_host(
                 Host(
-                    uuid=f'b1f5d6c4-0000-4000-8000-{number:012}',
-                    id='',
-                    hypervisor_hostname=f'compute-{number}',
-                    inventory={},
+                    uuid=f'b1f5d6c4-0000-4000-8000-{number:012}', id='',
+                    hypervisor_hostname=f'compute-{number}', inventory={},
                     created_at=1,
                 )
             )
@@ -516,9 +510,7 @@ def test_old_tables_are_a_failure(check, config, tmp_path):
         ('oracle://root:hush@127.0.0.1:9/x', 'oracle'),
     ],
 )
-def test_a_database_that_cannot_be_used_is_a_failure(
-    check, config, url, said
-):
+def test_a_database_that_cannot_be_used_is_a_failure(check, config, url, said):
     config.write_text(
         re.sub('connection = .*', f'connection = {url}', config.read_text())
     )

@@ -39,8 +39,7 @@ def answered(monkeypatch):
     """answered(*answers) sets the responses on the bus."""
     def answered(*answers):
         monkeypatch.setattr(
-            worker_query, 'query',
-            lambda args, method, **what: list(answers),
+            worker_query, 'query', lambda args, method, **what: list(answers)
         )
 
     return answered

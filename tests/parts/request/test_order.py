@@ -66,7 +66,7 @@ def test_the_oldest_is_first_otherwise():
 
 
 @given(st.lists(
-    st.sampled_from(PROJECTS) | st.none() | st.sampled_from('AB'), max_size=60,
+    st.sampled_from(PROJECTS) | st.none() | st.sampled_from('AB'), max_size=60
 ))
 def test_no_project_gets_two_turns_more_than_another_that_waits(steps):
     """Upper case is a request of a higher priority; None books the first."""

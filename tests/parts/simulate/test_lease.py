@@ -55,12 +55,8 @@ def test_their_kind_can_be_chosen(whole, kinds):
 
 def test_half_of_the_leases_of_instances_have_gpus_if_there_are_any():
     hosts = [trace.Host(f'h{n}', 32, 65536, gpus=4) for n in range(20)]
-    found = lease.draw(
-        lease.Load(whole=0.5), hosts, SPAN, random.Random(1)
-    )
-    kinds = Counter(
-        each.lease.reservations[0].resource_type for each in found
-    )
+    found = lease.draw(lease.Load(whole=0.5), hosts, SPAN, random.Random(1))
+    kinds = Counter(each.lease.reservations[0].resource_type for each in found)
     assert kinds['physical:host'] and kinds['virtual:instance']
     share = kinds['flavor:instance'] / (
         kinds['flavor:instance'] + kinds['virtual:instance']

@@ -62,7 +62,7 @@ def test_the_host_is_that_of_novas_handlers(by):
             assert found is (best[0].obj if best else None)
             chosen.append(found)
             there.boot(f'{number:032x}', trace.Instance(
-                there.now, HOUR, vcpus, vcpus * 1024, kind, lifetime,
+                there.now, HOUR, vcpus, vcpus * 1024, kind, lifetime
             ))
     # A control: the choice is not always the same.
     assert len(set(map(id, chosen))) > 3

@@ -40,9 +40,7 @@ def instance(
 
 
 def whole(start=START, end=END, at=0, number=0):
-    return lease.Booking(
-        at, lease._lease(number, start, end, lease._hosts(1))
-    )
+    return lease.Booking(at, lease._lease(number, start, end, lease._hosts(1)))
 
 
 def slots(count, start=START, end=END):
@@ -165,9 +163,7 @@ def test_without_leases_only_capacity_refuses_instances():
 
 @pytest.mark.parametrize('by', policy.compared(policy.PARTS))
 def test_windows_may_follow_each_other_at_once(by):
-    found = played(
-        by=by, bookings=[whole(), whole(END, END + HOUR, number=1)]
-    )
+    found = played(by=by, bookings=[whole(), whole(END, END + HOUR, number=1)])
     assert (found.late, found.refused_leases) == (0, [])
 
 
@@ -374,7 +370,7 @@ class TestRelocation:
 
     def test_instances_move_before_the_window_opens(self):
         found = self.played(
-            *self.between(SPAN), bookings=[whole()], hosts=self.HOSTS[:2],
+            *self.between(SPAN), bookings=[whole()], hosts=self.HOSTS[:2]
         )
 
         assert (found.refused.total(), found.refused_leases) == (0, [])
@@ -385,7 +381,7 @@ class TestRelocation:
 
     def test_instances_that_end_before_are_not_moved(self):
         found = self.played(
-            *self.between(DAY), bookings=[whole()], hosts=self.HOSTS[:2],
+            *self.between(DAY), bookings=[whole()], hosts=self.HOSTS[:2]
         )
 
         assert (found.refused.total(), found.moves) == (0, 0)
@@ -425,7 +421,7 @@ class TestRelocation:
 
     def test_who_has_no_place_later_is_refused(self):
         found = self.played(
-            *self.unbounded(3, 8), bookings=[whole(), whole(number=1)],
+            *self.unbounded(3, 8), bookings=[whole(), whole(number=1)]
         )
 
         assert found.refused == {trace.UNBOUNDED: 2}

@@ -127,9 +127,7 @@ def test_no_promise_is_broken(unbounded, instances, drawn):
     assert found.late == 0
     assert found.unplanned == 0
     assert not {trace.UNBOUNDED, trace.BOUNDED} & set(found.evicted)
-    counted = Counter(
-        kind for kind, *_ in lived.elements()
-    )
+    counted = Counter(kind for kind, *_ in lived.elements())
     for kind in (trace.UNBOUNDED, trace.BOUNDED):
         assert counted[kind] == found.instances[kind] - found.refused[kind]
 

@@ -211,9 +211,7 @@ def move_own_end(world):
     })
     if own:
         end = world.time + world.random.choice((60, 1000, 2 * HOUR))
-        world.change(
-            world.random.choice(own), {'end_date': looks.date(end)}
-        )
+        world.change(world.random.choice(own), {'end_date': looks.date(end)})
 
 
 def ask(world, body, project=None):

@@ -63,8 +63,7 @@ def follow_lifetime(world):
     world.start_all()
     end = world.time + 300
     there = servers.request(
-        world, end=end,
-        on_end=world.random.choice(reservation.LIFETIME_ON_END),
+        world, end=end, on_end=world.random.choice(reservation.LIFETIME_ON_END)
     )
     node = world.boot(there)
     if node is None:

@@ -16,9 +16,7 @@ def a_new_lease_finds_its_place_free(world):
             s for s in world.cloud.on(node)
             if world.recorded.get(s.uuid) == (a.host, s.amounts)
         ]
-        for _, taken in occupancy.levels(
-            world, node, known, a.start, a.end
-        ):
+        for _, taken in occupancy.levels(world, node, known, a.start, a.end):
             size = world.cloud.sizes[node]
             if any(n > size[c].capacity for c, n in taken.items()):
                 yield f'{a} was placed on {node}, where {taken} are in use'

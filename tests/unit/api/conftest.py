@@ -316,7 +316,7 @@ def maintenance():
 
 @pytest.fixture
 def answers(
-    lease, host, floating_ip, capacity, offer, series, timeline, maintenance,
+    lease, host, floating_ip, capacity, offer, series, timeline, maintenance
 ):
     """The responses of a manager without faults, by method."""
     return {

@@ -102,9 +102,7 @@ def test_the_role_matrix(
     for route in routes.ROUTES:
         path, body = requests[route]
         answer = keystone_api.simulate_request(
-            route.method,
-            path,
-            json=body,
+            route.method, path, json=body,
             headers={'X-Auth-Token': 't1', **version_of(route)},
         )
         may = route.rule is None or route.rule.name in allowed
@@ -353,8 +351,7 @@ def test_an_operator_can_forbid_sharing(conf, manager, tmp_path, projects):
             'OpenStack-API-Version': 'reservation 1.1',
         }
         created = api.simulate_post(
-            '/v1/leases',
-            headers=headers,
+            '/v1/leases', headers=headers,
             json={
                 'name': 'x',
                 'start_date': 'now',
@@ -363,8 +360,7 @@ def test_an_operator_can_forbid_sharing(conf, manager, tmp_path, projects):
             },
         )
         changed = api.simulate_put(
-            '/v1/leases/l1',
-            headers=headers,
+            '/v1/leases/l1', headers=headers,
             json={'reservations': [{'id': 'r1', **asked}]},
         )
         held = api.simulate_post(

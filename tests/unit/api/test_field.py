@@ -22,8 +22,7 @@ CAR = Object(
     Field('colour', 'Colour', 'red', Type({'enum': ['red']})),
     Field('colour', 'Any colour', 'blue', since=V1_1),
     Field('sold', 'Whether the car is sold', type=BOOLEAN, required=False),
-    Field('wheels', 'Wheels of the car', type=Many(WHEEL)),
-    meaning='A car',
+    Field('wheels', 'Wheels of the car', type=Many(WHEEL)), meaning='A car',
 )
 ITEM = {'title': 'mini', 'colour': 'red', 'sold': None, 'wheels': []}
 

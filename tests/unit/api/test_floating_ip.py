@@ -95,8 +95,7 @@ def test_refusals_keep_their_name(api, manager, method, path, refusal):
 def test_a_member_may_look_only(api, manager, answers, method, path):
     manager.answers = answers
     answer = api.simulate_request(
-        method,
-        f'/v1/floatingips{path}',
+        method, f'/v1/floatingips{path}',
         json=NEW if method == 'POST' else None,
         headers={'X-Auth-Token': 'alice:p1'},
     )

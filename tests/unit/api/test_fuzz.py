@@ -14,8 +14,7 @@ from blazar_sched.service.api import routes
 
 ENVELOPE = {'error_code', 'error_message', 'error_name'}
 SETTINGS = hypothesis.settings(
-    max_examples=300,
-    deadline=None,
+    max_examples=300, deadline=None,
     suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture],
 )
 
@@ -173,10 +172,7 @@ def test_what_reaches_the_manager_is_what_it_was_promised(
 ):
     manager.calls.clear()
     status, _ = send(
-        application,
-        'POST',
-        '/v1/leases',
-        json.dumps(body).encode(),
+        application, 'POST', '/v1/leases', json.dumps(body).encode(),
         {'HTTP_OPENSTACK_API_VERSION': version},
     )
     for _, sent in manager.calls:

@@ -37,9 +37,7 @@ def test_a_host_is_shown_as_blazar_does(api, manager, host):
     }
 
 
-def test_what_blazars_hosts_have_not_is_shown_from_1_1_on(
-    api, manager, host
-):
+def test_what_blazars_hosts_have_not_is_shown_from_1_1_on(api, manager, host):
     manager.answers['get_host'] = host
     manager.answers['list_hosts'] = [host]
     ours = {
@@ -79,9 +77,7 @@ def test_cleaning_time(api, manager, host, minutes, version, shown):
 
 
 @pytest.mark.parametrize('value', [90, '90'])
-def test_cleaning_time_is_sent_as_the_settings_are(
-    api, manager, host, value
-):
+def test_cleaning_time_is_sent_as_the_settings_are(api, manager, host, value):
     manager.answers |= {'create_host': host, 'update_host': host}
     body = {'name': 'a', 'cleaning_time': value}
     api.simulate_post('/v1/os-hosts', json=body)
@@ -330,8 +326,7 @@ def test_private_properties_are_an_admins(conf, manager, tmp_path):
 
     def shown(token):
         answer = api.simulate_get(
-            '/v1/os-hosts/properties?all=True',
-            headers={'X-Auth-Token': token},
+            '/v1/os-hosts/properties?all=True', headers={'X-Auth-Token': token}
         )
         return [p['property'] for p in answer.json['resource_properties']]
 

@@ -58,8 +58,7 @@ def with_instance(**parameters):
 def create(api, manager, lease, body, headers=None):
     manager.answers['create_lease'] = lease
     answer = api.simulate_post(
-        '/v1/leases',
-        json=body,
+        '/v1/leases', json=body,
         headers={'X-Auth-Token': 'alice:p1', **(headers or {})},
     )
     assert answer.status_code == 201, answer.text
@@ -179,8 +178,7 @@ def test_far_end_of_1_0_is_an_endless_lease(api, manager, lease, date, end):
 
 
 @pytest.mark.parametrize(
-    'headers, date',
-    [({}, '2999-12-30 23:59'), (V1_1, '2999-12-31 00:00')],
+    'headers, date', [({}, '2999-12-30 23:59'), (V1_1, '2999-12-31 00:00')]
 )
 def test_an_end_that_is_out_of_range_is_refused(api, manager, headers, date):
     body = {**BODY, 'end_date': date}
@@ -201,9 +199,7 @@ def test_an_end_that_is_out_of_range_is_refused(api, manager, headers, date):
     ],
     ids=lambda r: r['resource_type'],
 )
-def test_no_requirement_may_be_null(
-    api, manager, lease, reservation, name
-):
+def test_no_requirement_may_be_null(api, manager, lease, reservation, name):
     if name == 'hypervisor_properties' and reservation is not HOST_RESERVATION:
         pytest.skip('it has none')
     asked = {**reservation, name: None}
@@ -212,9 +208,7 @@ def test_no_requirement_may_be_null(
     assert sent[name] == ''
     manager.answers['update_lease'] = lease
     change = {'id': lease['reservations'][0]['id'], name: None}
-    answer = api.simulate_put(
-        '/v1/leases/l1', json={'reservations': [change]}
-    )
+    answer = api.simulate_put('/v1/leases/l1', json={'reservations': [change]})
     assert answer.status_code == 200
     [sent] = manager.calls[-1][1]['values']['reservations']
     assert sent[name] == ''
@@ -294,9 +288,7 @@ def test_affinity_is_read_as_the_client_sends_it(
     assert values['reservations'][0]['affinity'] is meant
 
 
-@pytest.mark.parametrize(
-    'name', ['vcpus', 'memory_mb', 'disk_gb', 'amount']
-)
+@pytest.mark.parametrize('name', ['vcpus', 'memory_mb', 'disk_gb', 'amount'])
 def test_numbers_may_be_sent_as_text(api, manager, lease, name):
     values = create(api, manager, lease, with_instance(**{name: '12'}))
     assert values['reservations'][0][name] == 12
@@ -638,9 +630,7 @@ def test_from_1_1_on_hosts_may_be_magnetic(api, manager, lease):
     for refused, headers in (
         (with_instance(magnetic=True), V1_1), (body, {}),
     ):
-        answer = api.simulate_post(
-            '/v1/leases', json=refused, headers=headers
-        )
+        answer = api.simulate_post('/v1/leases', json=refused, headers=headers)
         assert answer.status_code == 400
         assert 'magnetic' in answer.json['error_message']
 
@@ -713,8 +703,7 @@ def test_reservations_that_cannot_come_or_go(
     api, manager, change, version, field
 ):
     answer = api.simulate_put(
-        '/v1/leases/l1',
-        json={'reservations': [change]},
+        '/v1/leases/l1', json={'reservations': [change]},
         headers={'OpenStack-API-Version': f'reservation {version}'},
     )
     assert answer.status_code == 400
@@ -876,8 +865,7 @@ def test_a_list_may_be_of_some_fields(api, manager, lease):
 def test_another_project_cannot_be_asked_for(api, manager):
     manager.answers['list_leases'] = []
     api.simulate_get(
-        '/v1/leases',
-        query_string='project_id=p2',
+        '/v1/leases', query_string='project_id=p2',
         headers={'X-Auth-Token': 'alice:p1'},
     )
     [(_, sent)] = manager.calls
@@ -970,9 +958,7 @@ def test_a_bad_idempotency_key_is_refused_by_name(api, manager, key):
     assert manager.calls == []
 
 
-def test_the_type_of_another_package_goes_to_its_driver(
-    api, manager, lease
-):
+def test_the_type_of_another_package_goes_to_its_driver(api, manager, lease):
     """The API neither validates nor completes parameters of its type."""
     asked = {'resource_type': 'acme:licence', 'seats': 3}
     create(api, manager, lease, {**BODY, 'reservations': [asked]})
@@ -1032,10 +1018,7 @@ CHANGES = pytest.mark.parametrize(
 
 def change(api, http_method, path, body, query, version):
     return api.simulate_request(
-        http_method,
-        path,
-        json=body,
-        query_string=query,
+        http_method, path, json=body, query_string=query,
         headers={'OpenStack-API-Version': f'reservation {version}'},
     )
 

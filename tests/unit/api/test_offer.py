@@ -101,8 +101,7 @@ def test_a_change_is_offered_something_from_1_1_on(api, manager, version):
         'no room', field='reservations', offer=WHOLE
     )
     answer = api.simulate_put(
-        '/v1/leases/l1',
-        json={'end_date': '2031-01-01 00:00'},
+        '/v1/leases/l1', json={'end_date': '2031-01-01 00:00'},
         headers={'OpenStack-API-Version': f'reservation {version}'},
     )
     assert answer.status_code == (400 if version == '1.0' else 409)
@@ -149,9 +148,7 @@ def test_alternatives_are_read_as_reservations_are(
 @pytest.mark.parametrize(
     'alternatives', [None, {}, 'x', [None], ['x'], [{}], [['x']], [[]]]
 )
-def test_alternatives_in_another_form_are_refused(
-    api, manager, alternatives
-):
+def test_alternatives_in_another_form_are_refused(api, manager, alternatives):
     answer = api.simulate_post(
         '/v1/offers',
         json={

@@ -146,9 +146,7 @@ def test_every_route_answers_with_its_status(
     manager.answers = answers
     path, body = requests[route]
     answer = api.simulate_request(
-        route.method,
-        path + suffix,
-        json=body,
+        route.method, path + suffix, json=body,
         headers={'OpenStack-API-Version': f'reservation {route.since}'},
     )
     assert answer.status_code == route.status

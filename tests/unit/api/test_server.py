@@ -48,9 +48,7 @@ def raw(port, request):
 def test_server_listens_on_a_free_port(running):
     assert running.port != 0
     connection = http.client.HTTPConnection('127.0.0.1', running.port)
-    connection.request(
-        'GET', '/v1/leases', headers={'X-Auth-Token': 'admin'}
-    )
+    connection.request('GET', '/v1/leases', headers={'X-Auth-Token': 'admin'})
     answer = connection.getresponse()
     assert answer.status == 200
     assert json.loads(answer.read()) == {'leases': []}
@@ -83,9 +81,7 @@ def test_stop_lets_a_request_finish(conf, manager):
     api = server.serve(conf, Slow())
     answers = []
     client = threading.Thread(
-        target=lambda: answers.append(
-            raw(api.port, LIST)
-        )
+        target=lambda: answers.append(raw(api.port, LIST))
     )
     client.start()
     assert asked.wait(10)
@@ -162,9 +158,7 @@ def test_a_port_that_is_taken_is_said_so(conf, manager, running):
               b'Transfer-Encoding: chunked\r\n\r\n4\r\nabcd\r\n0\r\n\r\n'),
     ],
 )
-def test_what_the_server_refuses_is_in_the_envelope(
-    running, status, request_
-):
+def test_what_the_server_refuses_is_in_the_envelope(running, status, request_):
     said, body = raw(running.port, request_)
     assert said == status
     assert set(json.loads(body)) == {
@@ -294,8 +288,8 @@ def test_connections_are_as_many_as_files(monkeypatch, limits, left):
     limited = list(limits)
     monkeypatch.setattr(resource, 'getrlimit', lambda what: tuple(limited))
     monkeypatch.setattr(
-        resource, 'setrlimit',
-        lambda what, limits: limited.__setitem__(slice(None), limits),
+        resource, 'setrlimit', lambda what,
+        limits: limited.__setitem__(slice(None), limits),
     )
     assert server._connections(2000) == left
     assert limited[1] == limits[1]

@@ -19,14 +19,12 @@ from tests.unit.placing import placements
 from tests.unit.placing.placements import Placements
 
 OTHERS = st.lists(
-    st.tuples(placements.WINDOWS, placements.RESERVATIONS),
-    min_size=1,
+    st.tuples(placements.WINDOWS, placements.RESERVATIONS), min_size=1,
     max_size=4,
 )
 # There is no offer if the lease finds room, which is often.
 CROWDED = settings(
-    max_examples=300,
-    deadline=None,
+    max_examples=300, deadline=None,
     suppress_health_check=[HealthCheck.filter_too_much],
 )
 # A lease with one reservation, on which its main index alone decides.
@@ -79,12 +77,7 @@ def crowded(hosts, others):
 
 
 @CROWDED
-@given(
-    placements.HOSTS,
-    OTHERS,
-    placements.WINDOWS,
-    placements.RESERVATIONS,
-)
+@given(placements.HOSTS, OTHERS, placements.WINDOWS, placements.RESERVATIONS)
 def test_the_window_has_room_and_nothing_is_held_for_it(
     hosts, others, window, wanted
 ):
@@ -104,12 +97,7 @@ def test_the_window_has_room_and_nothing_is_held_for_it(
 
 
 @CROWDED
-@given(
-    placements.HOSTS,
-    OTHERS,
-    placements.WINDOWS,
-    SIMPLE,
-)
+@given(placements.HOSTS, OTHERS, placements.WINDOWS, SIMPLE)
 def test_of_a_plain_reservation_it_is_the_first(hosts, others, window, wanted):
     # The use of GPUs alone does not matter to the main index.
     others = [

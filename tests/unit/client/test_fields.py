@@ -66,9 +66,7 @@ def test_every_object_of_the_document_has_a_resource():
     } - {resource.__name__ for resource in RESOURCES} == {'Error', 'Version'}
 
 
-@pytest.mark.parametrize(
-    'name', ['Allocation', 'Lease', 'Property'],
-)
+@pytest.mark.parametrize('name', ['Allocation', 'Lease', 'Property'])
 def test_a_list_can_be_asked_for_what_the_api_has(name):
     [resource] = [each for each in RESOURCES if each.__name__ == name]
     path = {'Allocation': '/os-hosts/allocations'}.get(

@@ -54,6 +54,5 @@ def _read(shown, ways=None):
             },
             loaded=True,
         ),
-        {},
-        ways or {},
+        {}, ways or {},
     )

@@ -158,9 +158,7 @@ def test_a_dead_trust_costs_one_call_a_minute(cloud, conf, trust, kill):
 
 
 @pytest.mark.parametrize('kill', KILLS)
-def test_a_dead_trust_is_deleted_by_our_own_user(
-    cloud, keystone, trust, kill
-):
+def test_a_dead_trust_is_deleted_by_our_own_user(cloud, keystone, trust, kill):
     kill(cloud)
     keystone.delete_trust(trust)
     assert cloud.trusts == {}

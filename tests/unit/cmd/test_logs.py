@@ -44,8 +44,7 @@ def log(tmp_path, port):
     log = tmp_path / 'log'
     with log.open('w') as file:
         process = subprocess.Popen(
-            [SCRIPT, 'serve', '--config-file', config],
-            stdout=file,
+            [SCRIPT, 'serve', '--config-file', config], stdout=file,
             stderr=subprocess.STDOUT,
         )
     try:
@@ -59,14 +58,12 @@ def log(tmp_path, port):
 def test_each_request_can_be_found_by_its_id_and_its_lease(log, port):
     def ask(method, path, **kwargs):
         return requests.request(
-            method,
-            f'http://127.0.0.1:{port}{path}',
+            method, f'http://127.0.0.1:{port}{path}',
             headers={
                 'X-Auth-Token': 'alice:p1',
                 'X-OpenStack-Request-ID': GLOBAL,
             },
-            timeout=PATIENCE,
-            **kwargs,
+            timeout=PATIENCE, **kwargs,
         )
 
     created = ask('POST', '/v1/leases', json=LEASE)
@@ -75,8 +72,7 @@ def test_each_request_can_be_found_by_its_id_and_its_lease(log, port):
     shown = ask('GET', f'/v1/leases/{lease}')
     refused = ask('GET', '/v1/os-hosts')
     nowhere = requests.get(
-        f'http://127.0.0.1:{port}/v1/leases',
-        headers={'X-Auth-Token': '?'},
+        f'http://127.0.0.1:{port}/v1/leases', headers={'X-Auth-Token': '?'},
         timeout=PATIENCE,
     )
     # The whole log, not these lines alone, is parsed by programs.
@@ -144,8 +140,7 @@ def test_a_manager_elsewhere_logs_whose_request_it_is(tmp_path):
                     'user': 'alice',
                     'project_id': 'p1',
                 },
-                'work',
-                number=number,
+                'work', number=number,
             )
         # A replica that pulls makes no user's request.
         client.call({}, 'work', number=3)
@@ -197,8 +192,7 @@ def test_no_path_forges_a_log_line(written, path, text):
     forged = parse.quote(f']{text}FORGED')
     for method in ('GET', 'PATCH', 'DELETE'):
         api.simulate_request(
-            method,
-            path.format(forged),
+            method, path.format(forged),
             json={'private': True} if method == 'PATCH' else None,
         )
     said = read()

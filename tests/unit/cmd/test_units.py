@@ -75,7 +75,6 @@ def test_systemd_understands_it(name, tmp_path):
     unit.write_text(text.replace('/usr/local/bin/blazar-sched', str(SCRIPT)))
     done = subprocess.run(
         [analyze, 'verify', '--man=no', '--recursive-errors=no', unit],
-        capture_output=True,
-        text=True,
+        capture_output=True, text=True,
     )
     assert (done.returncode, done.stderr) == (0, '')

@@ -107,9 +107,7 @@ def test_wsgi_application_is_the_api_of_a_manager(write, load, tokens):
         manager.stop()
 
 
-def test_there_is_nothing_yet_that_a_fork_would_lose(
-    write, load, monkeypatch
-):
+def test_there_is_nothing_yet_that_a_fork_would_lose(write, load, monkeypatch):
     opened = []
     monkeypatch.setattr(
         oslo_messaging, 'get_rpc_transport', lambda *_, **__: opened.append(1)
@@ -354,8 +352,7 @@ def test_each_worker_has_its_own_way_to_the_manager(
             assert time.monotonic() < deadline, api.log.read_text()
             asking = [
                 threading.Thread(
-                    target=api.get,
-                    args=('/v1/leases',),
+                    target=api.get, args=('/v1/leases',),
                     kwargs={'headers': TOKEN},
                 )
                 for _ in range(8)

@@ -160,9 +160,7 @@ def test_a_smaller_amount_alone_shrinks_a_demand(old, new, shrinks):
     (Addresses('n', 1), Addresses('n', 1), None, True),
     (Addresses('n', 1), Addresses('n', 2), None, False),
 ])
-def test_a_demand_that_asks_for_no_more_needs_no_room(
-    old, new, left, no_more
-):
+def test_a_demand_that_asks_for_no_more_needs_no_room(old, new, left, no_more):
     held = left and [Allocation('a', 'r', 'a', 0, 1)] * left
     assert new.asks_no_more(old, held) is no_more
 

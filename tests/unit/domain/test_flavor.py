@@ -30,17 +30,14 @@ class TestResources:
 
     def test_groups_are_added_up(self):
         assert resources(
-            resources__CUSTOM_GPU='1',
-            resources1__CUSTOM_GPU='2',
+            resources__CUSTOM_GPU='1', resources1__CUSTOM_GPU='2',
             resources_NIC__CUSTOM_GPU='4',
         ) == {**PLAIN, 'CUSTOM_GPU': 7}
 
     def test_a_figure_is_overridden_even_by_nothing(self):
         assert resources(
-            resources__VCPU='0',
-            resources__MEMORY_MB='0',
-            resources1__DISK_GB='3',
-            resources__CUSTOM_BAREMETAL='1',
+            resources__VCPU='0', resources__MEMORY_MB='0',
+            resources1__DISK_GB='3', resources__CUSTOM_BAREMETAL='1',
         ) == {'DISK_GB': 3, 'CUSTOM_BAREMETAL': 1}
 
     @pytest.mark.row('F3')
@@ -73,9 +70,7 @@ class TestResources:
         ],
     )
     def test_a_mixed_flavor_pins_those_of_its_mask(self, mask, pinned):
-        asked = resources(
-            hw__cpu_policy='mixed', hw__cpu_dedicated_mask=mask
-        )
+        asked = resources(hw__cpu_policy='mixed', hw__cpu_dedicated_mask=mask)
         assert asked.get('VCPU', 0) == 4 - pinned
         assert asked.get('PCPU', 0) == pinned
 

@@ -129,8 +129,7 @@ def test_the_example_in_the_refusal_of_a_time_is_a_time():
 
 @hypothesis.given(
     st.datetimes(
-        datetime.datetime(1970, 1, 2),
-        datetime.datetime(2106, 2, 6),
+        datetime.datetime(1970, 1, 2), datetime.datetime(2106, 2, 6),
         timezones=st.integers(-14 * 60, 14 * 60).map(
             lambda m: datetime.timezone(datetime.timedelta(minutes=m))
         ),

@@ -51,10 +51,7 @@ class TestWindow:
 
 class TestHost:
     HOST = Host(
-        uuid='u',
-        id='1',
-        hypervisor_hostname='h',
-        availability_zone='az1',
+        uuid='u', id='1', hypervisor_hostname='h', availability_zone='az1',
         inventory={
             'VCPU': Inventory(16, 2, 4.0),
             'MEMORY_MB': Inventory(1024, 512, 1.5),

@@ -122,9 +122,7 @@ def test_the_owner_has_time_to_choose_when_a_cold_move_begins():
 
 
 def test_the_flavor_overrides_the_hint():
-    assert not movable(
-        hint='true', extra_specs={'blazar:movable': 'false'}
-    )
+    assert not movable(hint='true', extra_specs={'blazar:movable': 'false'})
     assert movable(hint='false', extra_specs=SAID)
     assert not movable(hint='false')
     assert movable(hint='true')
@@ -151,9 +149,7 @@ def test_large_instances_leave_more_free(vcpus, headroom):
     (95, []),
     (400, []),
 ])
-def test_an_instance_with_another_end_keeps_its_path_until_then(
-    end, expected
-):
+def test_an_instance_with_another_end_keeps_its_path_until_then(end, expected):
     path = (Stay('a', 0, 100), Stay('b', 90, 200), Stay('c', 190, 300))
     instance = Instance('i', 'a', 'p', {'VCPU': 1}, end=300, path=path)
 

@@ -49,8 +49,7 @@ def gpus(*capacities, traits=()):
 
 class TestSuits:
     @pytest.mark.parametrize(
-        'children',
-        [gpus(1), gpus(1, 1, 1), gpus(4, 2), gpus(1, 0)],
+        'children', [gpus(1), gpus(1, 1, 1), gpus(4, 2), gpus(1, 0)]
     )
     def test_single_units_are_of_any_provider(self, children):
         for specs in (
@@ -212,8 +211,8 @@ class Tree:
 def random_tree(rng):
     def some_units():
         return units(
-            rng.choice((1, 1, 1, 2, 3)),
-            max_unit=rng.choice((1, 2, 99)), step_size=rng.choice((1, 1, 2)),
+            rng.choice((1, 1, 1, 2, 3)), max_unit=rng.choice((1, 2, 99)),
+            step_size=rng.choice((1, 1, 2)),
         )
 
     def some_traits():
@@ -239,8 +238,7 @@ def random_groups(rng):
     for suffix in rng.sample(('', '1', '2'), rng.randint(1, 2)):
         names = rng.choice(((GPU,), (GPU,), (NIC,), (GPU, NIC)))
         found.append(RequestGroup(
-            suffix,
-            tuple((name, rng.choice((1, 1, 1, 2))) for name in names),
+            suffix, tuple((name, rng.choice((1, 1, 1, 2))) for name in names),
             (FAST,) if rng.random() < 0.2 else (),
             (OLD,) if rng.random() < 0.2 else (),
         ))

@@ -332,9 +332,7 @@ def naive(tree, properties):
     if name not in properties:
         return False
     if operator == 'in':
-        return any(
-            naive_pair('==', properties[name], v) for v in tree[2:]
-        )
+        return any(naive_pair('==', properties[name], v) for v in tree[2:])
     return naive_pair(operator, properties[name], tree[2])
 
 
@@ -357,12 +355,9 @@ TEXTS = st.sampled_from(
 VALUES = TEXTS | st.integers(-20, 20) | st.sampled_from([0.1, 7.5, -3.0])
 COMPARISONS = st.builds(
     lambda operator, name, value: [operator, '$' + name, value],
-    st.sampled_from(['==', '=', '!=', '>=', '<=', '>', '<']),
-    NAMES,
-    VALUES,
+    st.sampled_from(['==', '=', '!=', '>=', '<=', '>', '<']), NAMES, VALUES,
 ) | st.builds(
-    lambda name, values: ['in', '$' + name, *values],
-    NAMES,
+    lambda name, values: ['in', '$' + name, *values], NAMES,
     st.lists(VALUES, min_size=1, max_size=3),
 )
 TREES = st.recursive(
@@ -375,9 +370,7 @@ TREES = st.recursive(
     | parts.map(lambda part: ['not', part]),
     max_leaves=12,
 )
-PROPERTIES = st.dictionaries(
-    st.sampled_from(['a', 'b', 'other:a']), TEXTS
-)
+PROPERTIES = st.dictionaries(st.sampled_from(['a', 'b', 'other:a']), TEXTS)
 
 
 @hypothesis.settings(max_examples=500, deadline=None)

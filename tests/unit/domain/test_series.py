@@ -82,9 +82,7 @@ def test_a_start_in_the_gap_is_at_its_end(zone, day, start):
 ])
 def test_first_of_two_starts_at_one_local_time_counts(zone, day, start):
     hour = 2 if zone == BERLIN else 1
-    found = recurrence(
-        'FREQ=DAILY;COUNT=1', f'{day}T0{hour}:30', zone, HOUR
-    )
+    found = recurrence('FREQ=DAILY;COUNT=1', f'{day}T0{hour}:30', zone, HOUR)
     if zone == NEW_YORK:
         start = '11-03 05:30'
     assert utc(found) == [start]
@@ -102,9 +100,7 @@ def test_rule_with_count_until_and_excepted_dates():
     rule = 'FREQ=DAILY;COUNT=4'
     found = recurrence(rule, '2030-01-07T09:00', excepted=['2030-01-08'])
     assert utc(found) == ['01-07 08:00', '01-09 08:00', '01-10 08:00']
-    found = recurrence(
-        rule, '2030-01-07T09:00', excepted=['2030-01-09T09:00']
-    )
+    found = recurrence(rule, '2030-01-07T09:00', excepted=['2030-01-09T09:00'])
     assert utc(found) == ['01-07 08:00', '01-08 08:00', '01-10 08:00']
     # UNTIL is included, in local time or in UTC.
     for until in ('20300108', '20300108T090000', '20300108T080000Z'):

@@ -148,9 +148,7 @@ def test_control_with_a_comparison_that_leaves_something_out(
 
 
 def test_control_with_a_window_that_may_move(monkeypatch):
-    monkeypatch.setattr(
-        Lease, 'window', property(lambda lease: ANYWHERE)
-    )
+    monkeypatch.setattr(Lease, 'window', property(lambda lease: ANYWHERE))
     assert differing(0)
 
 

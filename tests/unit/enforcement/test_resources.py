@@ -93,10 +93,8 @@ def test_resources_are_summed_up_as_by_hand(
         max_resources_per_lease=limits(*single[:2]),
         max_resources_per_project=limits(*all_[:2]),
         resource_weights={GPU: 10.0, 'VCPU': 0.1},
-        max_weight_per_lease=single[2],
-        max_weight_per_project=all_[2],
-        max_weight_hours_per_project=all_[3],
-        max_percent_per_project=-1,
+        max_weight_per_lease=single[2], max_weight_per_project=all_[2],
+        max_weight_hours_per_project=all_[3], max_percent_per_project=-1,
         max_weight_hours_days=0,
     )
     lease = build('mine', asked)
@@ -130,9 +128,7 @@ def test_resources_are_summed_up_as_by_hand(
 
     beyond = is_beyond((*single, None), ()) or is_beyond(all_, others)
     filter_ = resources.MaxResourcesFilter({'enforcement': group})
-    change = base.LeaseChange(
-        lease, current, 0, placed('mine', asked), held
-    )
+    change = base.LeaseChange(lease, current, 0, placed('mine', asked), held)
     if change.is_within:
         new, old = (
             base.amounts(each, project.hosts_of(hosts))

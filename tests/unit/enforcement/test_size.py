@@ -15,8 +15,7 @@ from blazar_sched.service.enforcement import base
 from blazar_sched.service.enforcement import size
 
 RESERVATIONS = st.lists(
-    st.tuples(st.booleans(), st.integers(1, 5)),
-    max_size=4,
+    st.tuples(st.booleans(), st.integers(1, 5)), max_size=4
 )
 LIMIT = st.integers(-1, 12)
 
@@ -35,8 +34,8 @@ def build(id_, asked):
 
 
 @hypothesis.given(
-    st.lists(RESERVATIONS, max_size=4), RESERVATIONS,
-    st.none() | RESERVATIONS, st.tuples(LIMIT, LIMIT, LIMIT, LIMIT),
+    st.lists(RESERVATIONS, max_size=4), RESERVATIONS, st.none() | RESERVATIONS,
+    st.tuples(LIMIT, LIMIT, LIMIT, LIMIT),
 )
 def test_sizes_are_summed_up_as_by_hand(others, asked, before, most):
     names = (
@@ -44,8 +43,7 @@ def test_sizes_are_summed_up_as_by_hand(others, asked, before, most):
         'max_hosts_per_project', 'max_instances_per_project',
     )
     group = types.SimpleNamespace(
-        max_size_exempt_project_ids=[],
-        **dict(zip(names, most, strict=True)),
+        max_size_exempt_project_ids=[], **dict(zip(names, most, strict=True))
     )
     lease = build('mine', asked)
     current = None if before is None else build('mine', before)

@@ -10,9 +10,9 @@ import os
 import hypothesis
 
 hypothesis.settings.register_profile(
-    'short', max_examples=100, stateful_step_count=25, deadline=None,
+    'short', max_examples=100, stateful_step_count=25, deadline=None
 )
 hypothesis.settings.register_profile(
-    'long', max_examples=3000, stateful_step_count=50, deadline=None,
+    'long', max_examples=3000, stateful_step_count=50, deadline=None
 )
 hypothesis.settings.load_profile(os.environ.get('HYPOTHESIS_PROFILE', 'short'))

@@ -174,8 +174,7 @@ class TestForged:
 
     @pytest.mark.parametrize('at', range(9))
     @pytest.mark.parametrize(
-        'other',
-        [b'\0', b'\xff' * 7, bytes(16), b'\xff' * 400],
+        'other', [b'\0', b'\xff' * 7, bytes(16), b'\xff' * 400],
         ids=['one', 'odd', 'sixteen', 'many'],
     )
     def test_other_section(self, at, other):

@@ -609,8 +609,8 @@ class TimelineIndexTests:
 
     def test_load_sums_pass_no_limit_on_the_way(self, index_class):
         index = self.loaded(
-            index_class, rows=[0, 1, 0],
-            ends=[10, 20, FOREVER], amounts=[LIMIT, 0, 0, 0, -LIMIT, 1],
+            index_class, rows=[0, 1, 0], ends=[10, 20, FOREVER],
+            amounts=[LIMIT, 0, 0, 0, -LIMIT, 1],
         )
         assert steps(index, 'h')[5] == (0, 1, 2, 0)
 
@@ -1119,8 +1119,8 @@ class TimelineIndexTests:
         """Their sums do not wrap either."""
         most = 2**48
         least = self.host_state(
-            'u1', vcpus_used=most, total_usable_ram_mb=most,
-            free_ram_mb=-most, disk_mb_used=most, free_disk_mb=most,
+            'u1', vcpus_used=most, total_usable_ram_mb=most, free_ram_mb=-most,
+            disk_mb_used=most, free_disk_mb=most,
         )
         assert cloud.headroom([least])[1][:3] == array.array('q', [
             16 - most, 4096 - 2 * most, 100 - most // 1024
@@ -1183,7 +1183,7 @@ class TimelineIndexTests:
         )
         spec = objects.RequestSpec(
             flavor=objects.Flavor(
-                vcpus=2, memory_mb=512, root_gb=20, ephemeral_gb=5,
+                vcpus=2, memory_mb=512, root_gb=20, ephemeral_gb=5
             ),
             pci_requests=None, numa_topology=None,
         )

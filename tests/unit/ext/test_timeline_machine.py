@@ -86,9 +86,7 @@ class NaiveIndex:
     def remove(self, worse, key):
         self.there(key)
         _, host, start, end, amounts, whole = self.entries[key]
-        self.note(
-            worse, host, instants(start, end), delta(amounts, whole, -1)
-        )
+        self.note(worse, host, instants(start, end), delta(amounts, whole, -1))
         del self.entries[key]
         return True
 
@@ -343,8 +341,7 @@ class NaiveIndex:
             for amount, use, limit in zip(
                 question.amounts,
                 self.sums(host, at, question.ignore)[:len(CLASSES)],
-                self.capacity[host],
-                strict=True,
+                self.capacity[host], strict=True,
             )
             if amount > 0
         ), default=FOREVER)
@@ -534,15 +531,13 @@ def entries(draw):
 
 
 capacities = st.tuples(st.integers(3, 15), st.integers(3, 15))
-additions = st.builds(
-    lambda key, entry: ('add', key, *entry), ids, entries()
-)
+additions = st.builds(lambda key, entry: ('add', key, *entry), ids, entries())
 # Return the n-th of the entries at the beginning of the batch.
 present = st.integers(0, 99)
 removals = st.builds(lambda key: ('remove', key), present | ids)
 moves = st.builds(
-    lambda key, host, window: ('move', key, host, *window),
-    present, st.none() | hosts, windows(),
+    lambda key, host, window: ('move', key, host, *window), present,
+    st.none() | hosts, windows(),
 )
 resizes = st.builds(lambda host, c: ('capacity', host, c), hosts, capacities)
 drops = st.builds(lambda host: ('drop', host), hosts)
@@ -560,14 +555,10 @@ def questions(draw):
     small = st.integers(-2, 9)
     some_owner = st.sampled_from((*OWNERS, 'nobody'))
     return Question(
-        hosts=draw(st.none() | some),
-        start=start,
-        end=end,
+        hosts=draw(st.none() | some), start=start, end=end,
         amounts=(draw(st.integers(0, 4)), draw(st.integers(0, 4))),
         whole=draw(st.booleans()),
-        ignore=draw(
-            st.none() | some_owner | st.lists(some_owner).map(tuple)
-        ),
+        ignore=draw(st.none() | some_owner | st.lists(some_owner).map(tuple)),
         room=draw(st.none() | st.lists(small, min_size=10, max_size=10)),
         duration=draw(st.integers(1, TAIL) | st.just(FOREVER)),
         not_after=draw(st.integers(0, TAIL - 1) | st.just(TAIL)),

@@ -223,9 +223,7 @@ def said(draw):
     return found
 
 
-@given(
-    said(), st.sampled_from(['', '45m', '30d']), st.integers(0, 20 * DAY)
-)
+@given(said(), st.sampled_from(['', '45m', '30d']), st.integers(0, 20 * DAY))
 def test_what_is_added_says_the_same_whenever_it_is_read(
     found, default, later
 ):

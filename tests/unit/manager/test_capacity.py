@@ -86,13 +86,10 @@ def sites(draw):
     """Generate hosts, allocations and instances of a small site."""
     hosts = [
         Host(
-            uuid=f'h{n}',
-            id=str(n),
-            hypervisor_hostname=f'h{n}',
+            uuid=f'h{n}', id=str(n), hypervisor_hostname=f'h{n}',
             inventory={
                 name: Inventory(
-                    total,
-                    reserved=draw(st.integers(0, min(total, 2))),
+                    total, reserved=draw(st.integers(0, min(total, 2))),
                     allocation_ratio=draw(st.sampled_from((0.5, 1.0, 2.0))),
                 )
                 for name, total in draw(amounts(8)).items()
@@ -111,22 +108,15 @@ def sites(draw):
         whole = draw(st.booleans())
         allocations.append(
             Allocation(
-                id=f'a{n}',
-                reservation_id=f'r{n}',
-                host=draw(on),
-                start=start,
+                id=f'a{n}', reservation_id=f'r{n}', host=draw(on), start=start,
                 end=draw(ENDS.filter(lambda end, start=start: end > start)),
-                amounts={} if whole else draw(amounts(4)),
-                whole=whole,
+                amounts={} if whole else draw(amounts(4)), whole=whole,
             )
         )
     instances = [
         Instance(
-            uuid=f'i{n}',
-            host=draw(on),
-            project_id='any',
-            amounts=draw(amounts(4)),
-            end=draw(ENDS),
+            uuid=f'i{n}', host=draw(on), project_id='any',
+            amounts=draw(amounts(4)), end=draw(ENDS),
             reservation_id=draw(st.sampled_from((None, None, 'r0'))),
             preemptible=draw(st.sampled_from((False, False, True))),
         )
@@ -271,12 +261,7 @@ class Brute:
 
 @pytest.mark.row('F28')
 @hypothesis.settings(deadline=None, max_examples=200)
-@hypothesis.given(
-    sites(),
-    PARTS,
-    st.integers(1, 5),
-    st.booleans(),
-)
+@hypothesis.given(sites(), PARTS, st.integers(1, 5), st.booleans())
 def test_each_part_is_what_each_second_of_it_says(
     site, ends, count, overcommit
 ):
@@ -311,9 +296,7 @@ def test_a_lease_gets_what_is_there_and_no_more(site, ends, overcommit):
     assert part['hosts'] == len(host_selection.place_hosts(*asked, 0, 9))
 
     def place(count):
-        host_selection.place_instances(
-            *asked, Instances(SLOT, count)
-        )
+        host_selection.place_instances(*asked, Instances(SLOT, count))
 
     if part['instances']:
         place(part['instances'])

@@ -34,24 +34,17 @@ GPU = 'CUSTOM_GPU'
 def make_host(name, vcpus, gpus, disabled, projects, kind):
     held = {'VCPU': vcpus, 'MEMORY_MB': 100, 'DISK_GB': 100, GPU: gpus}
     return Host(
-        uuid=name,
-        id=name,
-        hypervisor_hostname=name,
+        uuid=name, id=name, hypervisor_hostname=name,
         inventory={
             c: Inventory(total) for c, total in held.items() if total
         },
-        disabled=disabled,
-        projects=projects,
-        capabilities={'kind': kind},
+        disabled=disabled, projects=projects, capabilities={'kind': kind},
     )
 
 
 HOSTS = st.tuples(*(
     st.builds(
-        make_host,
-        st.just(name),
-        st.integers(1, 6),
-        st.integers(0, 3),
+        make_host, st.just(name), st.integers(1, 6), st.integers(0, 3),
         st.sampled_from([False, False, True]),
         st.sampled_from([(), (), ('mine',), ('theirs',)]),
         st.sampled_from(['cheap', 'dear']),
@@ -60,8 +53,7 @@ HOSTS = st.tuples(*(
 ))
 WINDOWS = st.builds(
     lambda start, length: Window(start, start + length),
-    st.integers(0, TIMES - 1),
-    st.integers(1, TIMES),
+    st.integers(0, TIMES - 1), st.integers(1, TIMES),
 )
 PHYSICAL = st.builds(
     lambda n: ('physical:host', {'min': 1, 'max': n}), st.integers(1, 2)
@@ -102,9 +94,8 @@ def demand_of(resource_type, parameters):
             f'["not", ["==", "$note", "{note}"]]' if note else '', asked,
         )
     return Slots(
-        parameters['resources'], parameters['amount'],
-        parameters['affinity'], asked,
-        flavor=Flavor(str(note), 'any', 0, 0, 0),
+        parameters['resources'], parameters['amount'], parameters['affinity'],
+        asked, flavor=Flavor(str(note), 'any', 0, 0, 0),
         asked_properties=parameters.get('asked_properties', ''),
     )
 

@@ -31,11 +31,8 @@ pytestmark = pytest.mark.row('F25')
 NAMES = 'ab'
 MINUTE = 60
 MINUTES = st.builds(
-    lambda start, length: Window(
-        MINUTE * start, MINUTE * (start + length)
-    ),
-    st.integers(1, 4),
-    st.integers(1, 2),
+    lambda start, length: Window(MINUTE * start, MINUTE * (start + length)),
+    st.integers(1, 4), st.integers(1, 2),
 )
 # Small slots, so that some of a lease share a host with others.
 SLOTS = st.builds(
@@ -77,8 +74,7 @@ class Cleaning:
 
 
 CLEANING = st.builds(
-    Cleaning,
-    st.integers(1, 3),
+    Cleaning, st.integers(1, 3),
     st.sampled_from([{}, {}, {'physical:host': 3}, {'flavor:instance': 1}]),
     st.tuples(*[st.sampled_from([None, None, 0, 2])] * 2),
 )
@@ -178,7 +174,7 @@ def test_a_lease_that_leaves_a_host_is_apart_from_others(
 
 @settings(max_examples=300, deadline=None)
 @given(
-    CLEANING, st.lists(st.tuples(MINUTES, RESERVATIONS), max_size=3), BOOKED,
+    CLEANING, st.lists(st.tuples(MINUTES, RESERVATIONS), max_size=3), BOOKED
 )
 def test_leases_of_one_commit_are_apart(cleaning, asked, others):
     world = make_world(cleaning)

@@ -94,9 +94,7 @@ class World:
         try:
             placed, displaced = displacement.place(
                 self.replica, lease, lease.window, 0, rules,
-                lambda: lease_placing.place(
-                    self.replica, lease, lease.window
-                ),
+                lambda: lease_placing.place(self.replica, lease, lease.window),
             )
         finally:
             assert self.look() == before

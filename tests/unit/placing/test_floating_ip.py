@@ -101,9 +101,7 @@ def test_room_is_found_exactly_where_an_assignment_is(uses, wanted, window):
     lacking = floating_ip.lacking(uses, make(wanted), window)
     assert (lacking is None) == has_room(uses, wanted, window)
     if lacking is not None:
-        assert not has_room(
-            uses, wanted[:lacking['reservation'] + 1], window
-        )
+        assert not has_room(uses, wanted[:lacking['reservation'] + 1], window)
 
 
 def test_the_reservation_that_lacks_addresses_is_the_first():
@@ -170,9 +168,7 @@ def test_the_search_finds_the_first_and_the_longest_window(
 
     search = Search(
         bounds, attempt, lambda: Edges(*floating_ip.edges(uses)),
-        first_start=lambda at: floating_ip.first_start(
-            uses, lease, at, least
-        ),
+        first_start=lambda at: floating_ip.first_start(uses, lease, at, least),
     )
     windows = [
         Window(start, start + length)

@@ -221,8 +221,8 @@ def test_no_lease_exceeds_a_limit(made, limits, steps):
 @given(
     st.lists(st.sampled_from(RACKS), min_size=5, max_size=5),
     st.lists(st.integers(0, 4), min_size=2, max_size=2),
-    st.lists(st.tuples(WINDOWS, st.integers(1, 3)), max_size=4),
-    WINDOWS, st.integers(1, 5),
+    st.lists(st.tuples(WINDOWS, st.integers(1, 3)), max_size=4), WINDOWS,
+    st.integers(1, 5),
 )
 def test_as_many_hosts_as_the_limits_leave_are_found(
     racks, most, booked, window, least
@@ -244,9 +244,7 @@ def test_as_many_hosts_as_the_limits_leave_are_found(
     )
     counted = Counted(world, limits)
     there = sum(
-        max(0, min(
-            free[name], limit.max - counted.peak(limit, window)
-        ))
+        max(0, min(free[name], limit.max - counted.peak(limit, window)))
         for name, limit in zip(RACKS, limits, strict=True)
     )
     placed = place(world, 'mine', window, hosts(least))
@@ -366,9 +364,7 @@ def test_an_active_lease_is_extended_within_the_limit_only():
     )
     place(world, 'one', Window(0, 10), hosts(1))
     place(world, 'two', Window(10, 20), hosts(1))
-    assert place(
-        world, 'one', Window(0, 11), hosts(1), active=True
-    ) is None
+    assert place(world, 'one', Window(0, 11), hosts(1), active=True) is None
     assert place(world, 'two', Window(10, 30), hosts(1), active=True)
 
 
@@ -566,7 +562,5 @@ def test_memory_is_counted_in_gib():
     )
     window = Window(0, 1)
     assert place(world, 'one', window, hosts(1))
-    assert place(
-        world, 'two', window, slots(8, MEMORY_MB=1024)
-    )
+    assert place(world, 'two', window, slots(8, MEMORY_MB=1024))
     assert place(world, 'three', window, slots(1, MEMORY_MB=1)) is None

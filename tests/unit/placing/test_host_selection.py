@@ -99,8 +99,7 @@ class TestHosts:
 
     def test_host_is_selected_between_adjacent_leases(self):
         index = make_index(
-            HOSTS,
-            *(('other', name, 0, 10, None) for name in HOSTS),
+            HOSTS, *(('other', name, 0, 10, None) for name in HOSTS),
             *(('other', name, 20, 30, None) for name in HOSTS),
         )
         assert len(place_hosts(index, HOSTS, WINDOW, 4, 4)) == 4
@@ -112,9 +111,7 @@ class TestHosts:
 
     def test_the_tightest_gap_is_taken(self):
         index = make_index(
-            HOSTS,
-            ('other', 'a', 40, 50, None),
-            ('other', 'c', 0, 5, None),
+            HOSTS, ('other', 'a', 40, 50, None), ('other', 'c', 0, 5, None),
             ('other', 'c', 25, 30, None),
         )
         names = place_hosts(index, HOSTS, WINDOW, 2, 2)
@@ -122,9 +119,7 @@ class TestHosts:
 
     def test_kept_hosts_come_first_if_they_still_fit(self):
         index = make_index(
-            HOSTS,
-            ('mine', 'd', 10, 15, None),
-            ('mine', 'b', 10, 15, None),
+            HOSTS, ('mine', 'd', 10, 15, None), ('mine', 'b', 10, 15, None),
             ('other', 'b', 15, 30, None),
         )
         names = place_hosts(
@@ -149,9 +144,7 @@ class TestHosts:
 
     def test_a_host_that_the_index_does_not_know_is_not_used(self):
         index = make_index(by_uuid(HOSTS['a']))
-        names = place_hosts(
-            index, HOSTS, WINDOW, 1, 4, kept=['b', 'gone']
-        )
+        names = place_hosts(index, HOSTS, WINDOW, 1, 4, kept=['b', 'gone'])
         assert names == ['a']
 
     def test_no_candidate_at_all(self):
@@ -169,16 +162,12 @@ class TestInstances:
     def test_one_host_for_all(self):
         # Room: a 2, b 4, c 3, d none.
         index = make_index(
-            HOSTS,
-            ('other', 'a', 0, 15, (4, 0, 0)),
-            ('other', 'c', 0, 15, (0, 4, 0)),
-            ('other', 'd', 0, 15, (7, 0, 0)),
+            HOSTS, ('other', 'a', 0, 15, (4, 0, 0)),
+            ('other', 'c', 0, 15, (0, 4, 0)), ('other', 'd', 0, 15, (7, 0, 0)),
         )
 
         def on_one(amount):
-            return place_instances(
-                index, HOSTS, WINDOW, SLOT, amount, True
-            )
+            return place_instances(index, HOSTS, WINDOW, SLOT, amount, True)
 
         assert on_one(2) == {'a': 2}
         assert on_one(3) == {'c': 3}
@@ -192,9 +181,7 @@ class TestInstances:
     @pytest.mark.row('C46', 'F15')
     def test_one_host_each(self):
         index = make_index(HOSTS, ('other', 'd', 0, 15, (7, 0, 0)))
-        placed = place_instances(
-            index, HOSTS, WINDOW, SLOT, 3, False
-        )
+        placed = place_instances(index, HOSTS, WINDOW, SLOT, 3, False)
         assert placed == {'a': 1, 'b': 1, 'c': 1}
         with pytest.raises(
             exception.NotEnoughHostsAvailable, match='4 .* room for 3'
@@ -203,8 +190,7 @@ class TestInstances:
 
     def test_packed_on_the_hosts_with_least_room(self):
         index = make_index(
-            HOSTS,
-            ('other', 'b', 0, 15, (4, 0, 0)),
+            HOSTS, ('other', 'b', 0, 15, (4, 0, 0)),
             ('other', 'd', 12, 13, (2, 0, 0)),
         )
         placed = place_instances(index, HOSTS, WINDOW, SLOT, 6, None)
@@ -227,8 +213,7 @@ class TestInstances:
     def test_peaks_of_different_instants_do_not_add_up(self):
         few = by_uuid(HOSTS['a'])
         index = make_index(
-            few,
-            ('one', 'a', 0, 15, (6, 0, 0)),
+            few, ('one', 'a', 0, 15, (6, 0, 0)),
             ('two', 'a', 15, 30, (6, 0, 0)),
         )
         placed = place_instances(index, few, WINDOW, SLOT, 1, None)
@@ -239,16 +224,12 @@ class TestInstances:
         index = make_index(
             HOSTS, *(('other', name, 19, 25, None) for name in 'abc')
         )
-        placed = place_instances(
-            index, HOSTS, WINDOW, SLOT, 1, affinity
-        )
+        placed = place_instances(index, HOSTS, WINDOW, SLOT, 1, affinity)
         assert placed == {'d': 1}
 
     def test_allocation_ratio_and_reserved_as_in_placement(self):
         big = Host(
-            uuid='a',
-            id='1',
-            hypervisor_hostname='a',
+            uuid='a', id='1', hypervisor_hostname='a',
             inventory={
                 'VCPU': Inventory(8, 2, 4.0),
                 'MEMORY_MB': Inventory(100),
@@ -283,8 +264,7 @@ class TestInstances:
 
     def test_growing_takes_no_slot_away(self):
         index = make_index(
-            HOSTS,
-            ('mine', 'a', 10, 20, (4, 8, 0)),
+            HOSTS, ('mine', 'a', 10, 20, (4, 8, 0)),
             ('mine', 'b', 10, 20, (2, 4, 0)),
         )
         placed = place_instances(
@@ -306,9 +286,7 @@ class TestInstances:
 
 
 class TestPlace:
-    def place(
-        self, index, demand, kept=(), hosts=HOSTS, extra=NONE
-    ):
+    def place(self, index, demand, kept=(), hosts=HOSTS, extra=NONE):
         ids = map('new-{}'.format, itertools.count())
         wanted = Reservation('mine', 'lease', 'pending', demand)
         candidates = Catalog(index, hosts).candidates(
@@ -330,9 +308,7 @@ class TestPlace:
             ),
         )
         assert placed == [
-            Allocation(
-                f'new-{n}', 'mine', name, 10, 20, {}, whole=True
-            )
+            Allocation(f'new-{n}', 'mine', name, 10, 20, {}, whole=True)
             for n, name in enumerate('bc')
         ]
 
@@ -341,9 +317,7 @@ class TestPlace:
     )
     def test_either_field_chooses_hosts(self, field):
         wanted = '["==", "$hypervisor_hostname", "c.example.org"]'
-        placed = self.place(
-            make_index(HOSTS), Hosts(1, 4, **{field: wanted})
-        )
+        placed = self.place(make_index(HOSTS), Hosts(1, 4, **{field: wanted}))
         assert [a.host for a in placed] == ['c']
 
     def test_instances(self):
@@ -381,8 +355,7 @@ class TestPlace:
             ),
         ]
         index = make_index(
-            HOSTS,
-            ('mine', 'd', 10, 20, (2, 4, 0)),
+            HOSTS, ('mine', 'd', 10, 20, (2, 4, 0)),
             ('mine', 'b', 10, 20, (4, 8, 0)),
         )
         placed = self.place(
@@ -440,10 +413,8 @@ class TestPlace:
         gpus.apply([('capacity', 'b', [2]), ('capacity', 'c', [8])])
         gpus.apply([('add', 'x', 'other', 'c', 19, 30, [5], False)])
         placed = self.place(
-            make_index(hosts),
-            Slots({'VCPU': 1, 'CUSTOM_GPU': 2}, 2),
-            hosts=hosts,
-            extra={'CUSTOM_GPU': gpus},
+            make_index(hosts), Slots({'VCPU': 1, 'CUSTOM_GPU': 2}, 2),
+            hosts=hosts, extra={'CUSTOM_GPU': gpus},
         )
         assert {a.host: a.amounts for a in placed} == {
             'b': {'VCPU': 1, 'CUSTOM_GPU': 2},
@@ -478,10 +449,8 @@ CLASSES = (*inventory.RESOURCE_CLASSES, 'CUSTOM_GPU')
 NAMES = 'abc'
 ENTRIES = st.lists(
     st.tuples(
-        st.sampled_from(['mine', 'other']),
-        st.sampled_from(NAMES),
-        st.integers(0, TIMES - 1),
-        st.integers(1, TIMES),
+        st.sampled_from(['mine', 'other']), st.sampled_from(NAMES),
+        st.integers(0, TIMES - 1), st.integers(1, TIMES),
         st.none()
         | st.tuples(
             st.integers(0, 4), st.integers(0, 4), st.integers(0, 1),
@@ -523,9 +492,7 @@ class IndexAndLists:
         self.cleaning_time = otherwise * MINUTE
         self.hosts = by_uuid(
             *(
-                make_host(
-                    name, *room, gpus=gpus, cleaning_time=own.get(name)
-                )
+                make_host(name, *room, gpus=gpus, cleaning_time=own.get(name))
                 for name, (*room, gpus) in rooms.items()
             )
         )
@@ -648,12 +615,7 @@ class IndexAndLists:
 @pytest.mark.row('F25')
 @SETTINGS
 @hypothesis.given(
-    ROOMS,
-    ENTRIES,
-    CLEANING,
-    WINDOWS,
-    st.integers(1, 4),
-    st.integers(0, 2),
+    ROOMS, ENTRIES, CLEANING, WINDOWS, st.integers(1, 4), st.integers(0, 2),
     st.lists(st.sampled_from(NAMES), unique=True),
 )
 def test_hosts_as_brute_force(
@@ -687,10 +649,7 @@ def test_hosts_as_brute_force(
 @pytest.mark.row('F19', 'F25')
 @SETTINGS
 @hypothesis.given(
-    ROOMS,
-    ENTRIES,
-    CLEANING,
-    WINDOWS,
+    ROOMS, ENTRIES, CLEANING, WINDOWS,
     st.fixed_dictionaries(
         {
             'VCPU': st.integers(0, 3),
@@ -699,8 +658,7 @@ def test_hosts_as_brute_force(
             'CUSTOM_GPU': st.integers(0, 2),
         }
     ).filter(lambda slot: any(slot.values())),
-    st.integers(1, 8),
-    st.sampled_from([True, False, None]),
+    st.integers(1, 8), st.sampled_from([True, False, None]),
     st.dictionaries(st.sampled_from(NAMES), st.integers(1, 3)),
 )
 def test_instances_as_brute_force(
@@ -724,9 +682,7 @@ def test_instances_as_brute_force(
 
     possible = any(
         spread(counts)
-        for counts in itertools.product(
-            *(range(r + 1) for r in room.values())
-        )
+        for counts in itertools.product(*(range(r + 1) for r in room.values()))
     )
 
     def place():

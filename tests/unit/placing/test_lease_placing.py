@@ -46,20 +46,14 @@ def ask(wanted, text):
 # More hosts, restricted by nothing but their kind.
 OPEN_HOSTS = st.tuples(*(
     st.builds(
-        make_host,
-        st.just(name),
-        st.integers(2, 6),
-        st.integers(1, 3),
-        st.just(False),
-        st.just(()),
-        st.sampled_from(['cheap', 'dear']),
+        make_host, st.just(name), st.integers(2, 6), st.integers(1, 3),
+        st.just(False), st.just(()), st.sampled_from(['cheap', 'dear']),
     )
     for name in 'abcde'
 ))
 CHOOSY = st.lists(
     st.builds(ask, PHYSICAL | FLAVOR, st.sampled_from(['', '', DEAR])),
-    min_size=1,
-    max_size=3,
+    min_size=1, max_size=3,
 )
 TERMS = st.builds(
     lambda retry: Options(0, requirements.parse(CHEAP, 'x'), retry),
@@ -74,13 +68,8 @@ def amounts(allocations):
 
 @settings(max_examples=150, deadline=None)
 @given(
-    HOSTS,
-    st.lists(st.tuples(WINDOWS, RESERVATIONS), max_size=3),
-    WINDOWS,
-    RESERVATIONS,
-    WINDOWS,
-    st.integers(0, 2),
-    st.booleans(),
+    HOSTS, st.lists(st.tuples(WINDOWS, RESERVATIONS), max_size=3), WINDOWS,
+    RESERVATIONS, WINDOWS, st.integers(0, 2), st.booleans(),
 )
 def test_a_lease_finds_room_and_grows(
     hosts, others, window, wanted, later, more, active
@@ -130,9 +119,7 @@ def test_a_look_ahead_changes_no_choice(
     def answers():
         world = Placements(hosts)
         for n, (when, theirs) in enumerate(others):
-            world.place(
-                make_lease(f'other-{n}', 'theirs', when, theirs), when
-            )
+            world.place(make_lease(f'other-{n}', 'theirs', when, theirs), when)
         mine = make_lease('mine', 'mine', window, 3 * wanted)
         yield names(world.place(mine, window, options=options))
         yield names(world.place(mine, later, active, options))
@@ -210,11 +197,8 @@ def test_what_is_held_stays_on_a_host_that_was_disabled(hosts, window, wanted):
 
 @settings(max_examples=150, deadline=None)
 @given(
-    HOSTS,
-    st.lists(st.tuples(WINDOWS, RESERVATIONS), max_size=3),
-    WINDOWS,
-    CHOOSY,
-    TERMS,
+    HOSTS, st.lists(st.tuples(WINDOWS, RESERVATIONS), max_size=3), WINDOWS,
+    CHOOSY, TERMS,
 )
 def test_a_default_is_as_if_it_were_asked_for(
     hosts, others, window, wanted, options
@@ -250,10 +234,7 @@ def test_what_is_held_stays_whatever_the_default(
 
 @settings(max_examples=150, deadline=None)
 @given(
-    OPEN_HOSTS,
-    WINDOWS,
-    CHOOSY.map(lambda wanted: wanted[:1]),
-    TERMS,
+    OPEN_HOSTS, WINDOWS, CHOOSY.map(lambda wanted: wanted[:1]), TERMS,
     st.integers(1, 2),
 )
 def test_who_leaves_hosts_goes_by_the_default_while_that_is_enough(
@@ -335,8 +316,7 @@ def assert_kept(old, new):
 
 PAIRS = st.lists(
     st.builds(ask, PHYSICAL | FLAVOR, st.sampled_from(['', CHEAP, DEAR])),
-    min_size=2,
-    max_size=2,
+    min_size=2, max_size=2,
 )
 
 

@@ -20,22 +20,16 @@ RATIO = 4.0
 def make_host(name, vcpus, reserved):
     held = {'VCPU': vcpus + reserved, 'MEMORY_MB': 100, 'DISK_GB': 100}
     return Host(
-        uuid=name,
-        id=name,
-        hypervisor_hostname=name,
+        uuid=name, id=name, hypervisor_hostname=name,
         inventory={
-            c: Inventory(
-                total, reserved if c == 'VCPU' else 0, RATIO
-            )
+            c: Inventory(total, reserved if c == 'VCPU' else 0, RATIO)
             for c, total in held.items()
         },
     )
 
 
 HOSTS = st.tuples(*(
-    st.builds(
-        make_host, st.just(name), st.integers(0, 4), st.integers(0, 2)
-    )
+    st.builds(make_host, st.just(name), st.integers(0, 4), st.integers(0, 2))
     for name in 'ab'
 ))
 # A reservation of instances, anywhere: brute force can decide on room.
@@ -92,8 +86,7 @@ def slots(world, wanted, window, overcommit):
     hosts=HOSTS,
     leases=st.lists(
         st.tuples(placements.WINDOWS, INSTANCES | INSTANCES | WHOLE),
-        min_size=1,
-        max_size=6,
+        min_size=1, max_size=6,
     ),
 )
 def test_room_is_found_where_brute_force_finds_room(overcommit, hosts, leases):
@@ -113,15 +106,11 @@ def test_room_is_found_where_brute_force_finds_room(overcommit, hosts, leases):
     hosts=HOSTS,
     steps=st.lists(
         st.tuples(
-            st.sampled_from('abc'),
-            placements.WINDOWS,
-            st.lists(
-                placements.FLAVOR | WHOLE, min_size=1, max_size=2
-            ),
+            st.sampled_from('abc'), placements.WINDOWS,
+            st.lists(placements.FLAVOR | WHOLE, min_size=1, max_size=2),
             st.booleans(),
         ),
-        min_size=2,
-        max_size=8,
+        min_size=2, max_size=8,
     ),
 )
 def test_no_change_of_a_lease_leads_beyond_it(hosts, steps):
@@ -132,9 +121,7 @@ def test_no_change_of_a_lease_leads_beyond_it(hosts, steps):
             # Its types stay what they are.
             old = made[id_]
             lease = dataclasses.replace(
-                old,
-                start=window.start,
-                end=window.end,
+                old, start=window.start, end=window.end,
                 reservations=tuple(
                     placements.grow(r, 1) for r in old.reservations
                 ),

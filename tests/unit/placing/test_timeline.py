@@ -134,12 +134,10 @@ def random_world(chance):
             and chance.random() < 0.6
         } if chance.random() < 0.8 else {}
         new = Allocation(
-            f'a{n}', f'r{n}', on.uuid, start,
-            start + chance.randint(1, 10), amounts, not amounts,
+            f'a{n}', f'r{n}', on.uuid, start, start + chance.randint(1, 10),
+            amounts, not amounts,
         )
-        if all(
-            fits(on, [*allocations, new], at) for at in range(40)
-        ):
+        if all(fits(on, [*allocations, new], at) for at in range(40)):
             allocations.append(new)
     return hosts, allocations
 
@@ -185,8 +183,8 @@ def test_free_shares_are_those_of_each_class(seed):
         *hosts,
         *(
             record.Reservation(
-                a.reservation_id, f'l{a.id}', 'p', 'virtual:instance',
-                a.start, a.end, a.amounts,
+                a.reservation_id, f'l{a.id}', 'p', 'virtual:instance', a.start,
+                a.end, a.amounts,
             )
             for a in allocations
         ),

@@ -42,17 +42,14 @@ def aligned(step):
 
 BOUNDS = st.builds(
     lambda first, span, least, more, latest, step: Bounds(
-        first, first + span, least,
-        FOREVER if more is None else least + more,
+        first, first + span, least, FOREVER if more is None else least + more,
         FOREVER if latest is None else first + latest, aligned(step),
     ),
     st.integers(0, 6), st.integers(0, 14), st.integers(1, 5),
     st.sampled_from([0, 0, 1, 4, None]),
     st.sampled_from([None, None, 3, 9, 14]), st.sampled_from([1, 1, 2, 5]),
 )
-BOOKED = st.lists(
-    st.tuples(WINDOWS, RESERVATIONS), min_size=1, max_size=5
-)
+BOOKED = st.lists(st.tuples(WINDOWS, RESERVATIONS), min_size=1, max_size=5)
 OPTIONS = st.builds(Options, st.sampled_from([0, 0, 1, 2]))
 
 
@@ -121,8 +118,7 @@ class Asked:
             lambda: edges(
                 self._world.replica, self.lease, self._bounds, self._options
             ),
-            **limits[self._limits],
-            budget=budget,
+            **limits[self._limits], budget=budget,
         )
 
     def first_start_by_index(self, at):
@@ -173,9 +169,7 @@ class Asked:
         last = self._bounds.last_end(start)
         ends = [FOREVER] if last == FOREVER else []
         finite = min(last, LAST + 20)
-        return ends + list(
-            range(finite, start + self._bounds.least - 1, -1)
-        )
+        return ends + list(range(finite, start + self._bounds.least - 1, -1))
 
     def longest_end(self, start):
         return next(
@@ -187,9 +181,7 @@ def booked(hosts, leases, overcommit, most=None):
     limits = () if most is None else [GroupLimit('all hosts', max=most)]
     world = Placements(hosts, overcommit, limits)
     for number, (window, wanted) in enumerate(leases):
-        world.place(
-            make_lease(f'l{number}', 'mine', window, wanted), window
-        )
+        world.place(make_lease(f'l{number}', 'mine', window, wanted), window)
     return world
 
 
@@ -238,9 +230,7 @@ def test_windows_have_the_earliest_start_and_the_latest_end(
 @settings(max_examples=200, deadline=None)
 @SEARCHES
 @LIMITS
-def test_no_window_is_longer(
-    limits, world, wanted, bounds, options, distance
-):
+def test_no_window_is_longer(limits, world, wanted, bounds, options, distance):
     asked = Asked(world, wanted, bounds, options, limits)
 
     found = asked.search().longest(3, distance)
@@ -262,9 +252,7 @@ def test_no_window_is_longer(
 @settings(max_examples=200, deadline=None)
 @SEARCHES
 @LIMITS
-def test_no_window_has_more(
-    limits, world, wanted, bounds, options, distance
-):
+def test_no_window_has_more(limits, world, wanted, bounds, options, distance):
     asked = Asked(world, wanted, bounds, options, limits)
 
     found = asked.search().most(3, distance)
@@ -359,9 +347,7 @@ def test_what_a_search_finds_in_time_is_what_is_first(
     assert until is not None or found == every
     starts = [each.start for each in found]
     assert starts == [each.start for each in every[:len(found)]]
-    assert all(
-        each.start >= until for each in every[len(found):]
-    )
+    assert all(each.start >= until for each in every[len(found):])
 
 
 def test_a_search_that_waits_for_its_edges_keeps_no_search_waiting():

@@ -79,8 +79,7 @@ class TestCandidates:
 
     def test_a_host_that_is_held_stays_until_a_monitor_says_no(self):
         hosts = by_uuid(
-            make_host('a', disabled=True),
-            make_host('b', projects=('q',)),
+            make_host('a', disabled=True), make_host('b', projects=('q',)),
             make_host('c', reservable=False),
             make_host('d', capabilities={'gpu': 'no'}, disabled=True),
             make_host('e'),
@@ -169,8 +168,7 @@ class TestParts:
 DEFAULT = requirements.parse('["==", "$kind", "cheap"]', 'x')
 KINDS = by_uuid(
     make_host('a', capabilities={'kind': 'cheap'}),
-    make_host('b', capabilities={'kind': 'dear'}),
-    make_host('c'),
+    make_host('b', capabilities={'kind': 'dear'}), make_host('c'),
 )
 
 

@@ -50,8 +50,7 @@ def replica(request):
 
 def test_a_cloud_without_such_classes_has_no_such_index(replica, make):
     replica.apply(1, encoded(
-        make.host('h1'),
-        make.allocation('a1', 'h1', vcpus=3),
+        make.host('h1'), make.allocation('a1', 'h1', vcpus=3),
         make.instance('i1', 'h1'),
     ))
 
@@ -73,9 +72,7 @@ def test_only_hosts_with_inventory_are_in_the_index(replica, make):
 
 def test_more_than_the_index_can_count(replica, make):
     host = make.host('h1')
-    host.inventory[GPU] = Inventory(
-        ext.AMOUNT_LIMIT, allocation_ratio=16.0
-    )
+    host.inventory[GPU] = Inventory(ext.AMOUNT_LIMIT, allocation_ratio=16.0)
 
     replica.apply(1, encoded(host))
 
@@ -117,8 +114,7 @@ def test_an_overdue_instance_stays_for_ever(replica, make):
 def test_what_takes_only_of_another_class(replica, make):
     """A flavor of bare metal does this."""
     replica.apply(1, encoded(
-        make.host('h1', gpus=4),
-        make.reservation('r1'),
+        make.host('h1', gpus=4), make.reservation('r1'),
         make.allocation('a1', 'h1', gpus=1),
         make.instance('i1', 'h1', vcpus=0, gpus=2),
     ))
@@ -189,12 +185,12 @@ def test_a_host_gets_and_loses_what_its_servers_have(replica, make):
     assert gpus_used(replica, 'h1', 150) == 3
 
     replica.apply(3, encoded(
-        make.instance('i1', 'h1', gpus=3), make.host('h1', gpus=8),
+        make.instance('i1', 'h1', gpus=3), make.host('h1', gpus=8)
     ))
     assert gpus_used(replica, 'h1', 150) == 4
 
     replica.apply(4, encoded(
-        make.instance('i1', 'h1', gpus=2), make.host('h1'),
+        make.instance('i1', 'h1', gpus=2), make.host('h1')
     ))
     assert replica.indexes.extra == {}
 
@@ -254,10 +250,8 @@ def test_a_bad_record_changes_nothing(replica, make, bad):
 
     with pytest.raises(ValueError):
         replica.apply(2, encoded(
-            make.host('h1', gpus=8),
-            make.host('h3', gpus=1),
-            make.allocation('a1', 'h3', vcpus=1, gpus=1),
-            bad(make),
+            make.host('h1', gpus=8), make.host('h3', gpus=1),
+            make.allocation('a1', 'h3', vcpus=1, gpus=1), bad(make),
         ))
 
     assert (sorted(replica.items(), key=str), levels(replica)) == before

@@ -23,7 +23,7 @@ class TestEnd:
     def replica(self):
         replica = state.Replica(accounting.LedgerAccounting)
         replica.apply(1, [record.encode(Host(
-            'h', '', 'a', inventory={'VCPU': Inventory(8)},
+            'h', '', 'a', inventory={'VCPU': Inventory(8)}
         ))])
         return replica
 
@@ -38,8 +38,7 @@ class TestEnd:
     def own(self, replica, start, end):
         """Give the server a lease of its own."""
         replica.apply(2, [record.encode(record.Reservation(
-            lifetime_id('x'), 'lease', 'p',
-            INSTANCE_LIFETIME, start, end,
+            lifetime_id('x'), 'lease', 'p', INSTANCE_LIFETIME, start, end
         ))])
 
     def test_record_has_the_declared_end(self, replica):

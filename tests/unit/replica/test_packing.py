@@ -22,14 +22,10 @@ amounts = st.dictionaries(
     st.integers(1, ext.AMOUNT_LIMIT),
 )
 allocations = st.builds(
-    Allocation,
-    id=names,
-    reservation_id=names,
-    host=names,
+    Allocation, id=names, reservation_id=names, host=names,
     start=st.integers(0, window.TIME_LIMIT - 1),
     end=st.integers(0, window.TIME_LIMIT - 1) | st.just(window.FOREVER),
-    amounts=amounts,
-    whole=st.booleans(),
+    amounts=amounts, whole=st.booleans(),
 )
 
 ENTRY = ('a1', 'r1', 'h1', 5, 9, (3, 0, 0), False)

@@ -33,16 +33,14 @@ class HostState(types.SimpleNamespace):
 
 def host_state(instances=(), vcpus_used=0, uuid='h'):
     return HostState(
-        uuid=uuid, nodename=uuid, vcpus_used=vcpus_used,
-        total_usable_ram_mb=0, free_ram_mb=0, disk_mb_used=0, free_disk_mb=0,
+        uuid=uuid, nodename=uuid, vcpus_used=vcpus_used, total_usable_ram_mb=0,
+        free_ram_mb=0, disk_mb_used=0, free_disk_mb=0,
         instances=dict.fromkeys(instances), num_instances=len(instances),
     )
 
 
 def a_host(uuid='h', vcpus=VCPUS):
-    return Host(
-        uuid, uuid, uuid, inventory={'VCPU': Inventory(vcpus)}
-    )
+    return Host(uuid, uuid, uuid, inventory={'VCPU': Inventory(vcpus)})
 
 
 def a_server(uuid, vcpus, end=window.FOREVER, on='h', **fields):
@@ -50,9 +48,7 @@ def a_server(uuid, vcpus, end=window.FOREVER, on='h', **fields):
 
 
 def an_allocation(vcpus, start, end, of='r'):
-    return Allocation(
-        f'{of} {start}', of, 'h', start, end, {'VCPU': vcpus}
-    )
+    return Allocation(f'{of} {start}', of, 'h', start, end, {'VCPU': vcpus})
 
 
 def a_replica(*nouns):
@@ -330,9 +326,7 @@ class TestReservedDisk:
     host = Host('h', 'h', 'h', inventory={
         'DISK_GB': Inventory(100, reserved=30),
     })
-    lease = Allocation(
-        'a', 'r', 'h', NOW + 10, TAIL, {'DISK_GB': 60}
-    )
+    lease = Allocation('a', 'r', 'h', NOW + 10, TAIL, {'DISK_GB': 60})
 
     def has_room(self, gb, used_gb, *servers, named=None):
         replica = a_replica(self.host, self.lease, *servers)
@@ -568,9 +562,7 @@ two_hosts = st.lists(st.tuples(
 def test_hosts_are_judged_together_as_each_alone(known, left, vcpus):
     """A server that has left one host is ignored on that host alone."""
     records, there = [], {'g': [], 'h': []}
-    for uuid, (on, moves, leaves, fields) in zip(
-        SERVERS, known, strict=False
-    ):
+    for uuid, (on, moves, leaves, fields) in zip(SERVERS, known, strict=False):
         end = fields['end']
         if (
             moves and fields['vcpus'] and not fields['preemptible']

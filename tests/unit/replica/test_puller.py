@@ -61,9 +61,7 @@ def pulled(wire, clock):
     (0, 100, 0), (0, 90.5, 9.5), (0, 3700, -3600),
     (8, 104, 0), (8, 90, 10), (8, 110, -2), (0, None, 0),
 ])
-def test_learns_by_how_much_its_clock_is_wrong(
-    ledger, took, manager, ahead
-):
+def test_learns_by_how_much_its_clock_is_wrong(ledger, took, manager, ahead):
     """As far as the duration of the call does not explain the difference."""
     at = [100.0]
 
@@ -72,9 +70,7 @@ def test_learns_by_how_much_its_clock_is_wrong(
         at[0] += took
         return page if method == 'snapshot' else {**page, 'now': manager}
 
-    pulled = puller.Puller(
-        call, Clock(), lambda: MAX_AGE, clock=lambda: at[0]
-    )
+    pulled = puller.Puller(call, Clock(), lambda: MAX_AGE, clock=lambda: at[0])
     pulled.pull(0)
     at[0] = 100.0
     pulled.pull(0)
@@ -111,9 +107,7 @@ def test_follows_the_settings_that_managers_tell(pulled, ledger, wire, make):
     )
 
 
-def test_what_no_manager_tells_lets_nobody_in_wrongly(
-    pulled, ledger, make
-):
+def test_what_no_manager_tells_lets_nobody_in_wrongly(pulled, ledger, make):
     """Managers of the last release tell nothing."""
     fill(ledger, make)
     pulled.pull(0)
@@ -219,8 +213,7 @@ def test_commits_between_the_pages_of_a_snapshot(
             # The page with the allocation comes before that with its host, and
             # a host of a page is deleted.
             ledger.commit(
-                make.host(f'h{n}'),
-                make.reservation(f'r{n}'),
+                make.host(f'h{n}'), make.reservation(f'r{n}'),
                 make.allocation(f'a{n}', f'h{n}', reservation_id=f'r{n}'),
             )
             ledger.commit(gone=[
@@ -250,9 +243,7 @@ def test_forgotten_revision_needs_a_snapshot(pulled, ledger, wire, make):
     assert wire.asked == ['changes', 'snapshot', 'changes']
 
 
-def test_a_fresh_replica_is_never_set_back(
-    pulled, ledger, wire, clock, make
-):
+def test_a_fresh_replica_is_never_set_back(pulled, ledger, wire, clock, make):
     """An old response only lets it age, whatever the reason."""
     fill(ledger, make)
     pulled.pull(0)
@@ -483,9 +474,7 @@ def test_garbage_makes_it_stale_until_a_snapshot(
 
 
 @pytest.mark.parametrize('failure', [TimeoutError, ValueError, KeyError])
-def test_silence_only_lets_it_age(
-    pulled, ledger, wire, clock, make, failure
-):
+def test_silence_only_lets_it_age(pulled, ledger, wire, clock, make, failure):
     fill(ledger, make)
     pulled.pull(0)
 

@@ -22,8 +22,8 @@ from blazar_sched.service.clients import nova
 START, END = 100, 200
 
 WHOLE = record.Reservation(
-    'r', 'l', 'mine', PHYSICAL_HOST, START, END,
-    projects=('friend',), former_projects=('former',),
+    'r', 'l', 'mine', PHYSICAL_HOST, START, END, projects=('friend',),
+    former_projects=('former',),
 )
 MAGNETIC = dataclasses.replace(WHOLE, magnetic=True)
 SLOTS = dataclasses.replace(
@@ -109,9 +109,7 @@ class TestClaim:
         replica.apply(1, [
             *(record.encode(Host(u, u, u)) for u in ('h1', 'h2')),
             record.encode(MAGNETIC),
-            record.encode(
-                Allocation('a', 'r', 'h1', START, END, whole=True)
-            ),
+            record.encode(Allocation('a', 'r', 'h1', START, END, whole=True)),
         ])
         return replica
 

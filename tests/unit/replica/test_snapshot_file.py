@@ -151,9 +151,7 @@ def test_two_do_not_write_at_once(path, items):
     assert read(path)[1] == 7
 
 
-def test_who_is_killed_while_writing_leaves_no_more_than_one_file(
-    path, items
-):
+def test_who_is_killed_while_writing_leaves_no_more_than_one_file(path, items):
     def killed():
         yield items[0]
         os.kill(os.getpid(), signal.SIGKILL)
@@ -185,9 +183,7 @@ class TestRefresh:
         assert read(path) == (LEDGER, 5, WRITTEN_AT + 60, items)
         assert os.stat(path).st_ino == inode
 
-    @pytest.mark.parametrize(
-        'ledger, revision', [(LEDGER, 6), ('another', 5)]
-    )
+    @pytest.mark.parametrize('ledger, revision', [(LEDGER, 6), ('another', 5)])
     def test_another_revision_is_left_alone(self, path, ledger, revision):
         assert not snapshot_file.refresh(
             path, ledger, revision, WRITTEN_AT + 60

@@ -48,8 +48,7 @@ def test_applies_a_batch_in_any_order(scheduler, make):
         1,
         encoded(
             make.allocation('a1', 'h1', vcpus=3),
-            make.instance('i1', 'h1', end=150),
-            make.host('h1'),
+            make.instance('i1', 'h1', end=150), make.host('h1'),
             make.reservation('r1'),
         ),
     )
@@ -129,18 +128,14 @@ def newer(value):
 FIELDS = {'uuid', 'id', 'total', 'start', 'capacity'}
 
 
-def test_what_the_next_version_adds_changes_nothing(
-    scheduler, make, as_items
-):
+def test_what_the_next_version_adds_changes_nothing(scheduler, make, as_items):
     host = make.host('h1')
     host = dataclasses.replace(
         host, maintenances=(ClosedWindow(50, 60),),
         providers=(Providers(2, ('T',), {'VGPU': Units(4, 1, 4, 1)}),),
     )
     records = encoded(
-        host,
-        make.reservation('r1'),
-        make.instance('i1', 'h1', end=5),
+        host, make.reservation('r1'), make.instance('i1', 'h1', end=5),
         make.allocation('a1', 'h1', vcpus=3),
     )
     of_next = [
@@ -164,10 +159,8 @@ def test_what_is_on_an_unknown_host_is_left_out_of_a_full_copy(
 ):
     """The host's record may be among the changes that follow."""
     records, allocations = packing.split(as_items(encoded(
-        make.host('h1'),
-        make.reservation('r1'),
-        make.instance('i1', 'h2', end=5),
-        make.allocation('a1', 'h1', vcpus=3),
+        make.host('h1'), make.reservation('r1'),
+        make.instance('i1', 'h2', end=5), make.allocation('a1', 'h1', vcpus=3),
         make.allocation('a2', 'h2', vcpus=3),
     )))
 
@@ -176,8 +169,7 @@ def test_what_is_on_an_unknown_host_is_left_out_of_a_full_copy(
     assert left_out == {'i1', 'a2'}
     assert list(scheduler.indexes.allocations('r1')) == ['h1']
     scheduler.apply(2, encoded(
-        make.host('h2'),
-        make.allocation('a2', 'h2', vcpus=4),
+        make.host('h2'), make.allocation('a2', 'h2', vcpus=4),
         make.instance('i1', 'h2', end=7),
     ))
     assert scheduler.indexes.allocations('r1')['h2'].amounts == {'VCPU': 4}
@@ -186,10 +178,8 @@ def test_what_is_on_an_unknown_host_is_left_out_of_a_full_copy(
 
 def test_its_items_make_it_anew(scheduler, make):
     scheduler.apply(1, encoded(
-        make.host('h1'),
-        make.host('h2', hold='dedicated'),
-        make.reservation('r1'),
-        make.reservation('r2'),
+        make.host('h1'), make.host('h2', hold='dedicated'),
+        make.reservation('r1'), make.reservation('r2'),
         make.allocation('a1', 'h1', vcpus=3),
         make.allocation('a2', 'h2', reservation_id='r2'),
         make.instance('i1', 'h2', end=5),
@@ -234,9 +224,7 @@ def test_an_empty_copy(scheduler):
     assert list(scheduler.items()) == []
 
 
-def test_tells_hosts_with_a_hold_a_policy_or_closed_windows(
-    scheduler, make
-):
+def test_tells_hosts_with_a_hold_a_policy_or_closed_windows(scheduler, make):
     scheduler.load(
         1,
         encoded(
@@ -296,8 +284,7 @@ class TestScheduler:
         scheduler.apply(
             1,
             encoded(
-                make.host('h1'),
-                make.allocation('a1', 'h1', vcpus=3),
+                make.host('h1'), make.allocation('a1', 'h1', vcpus=3),
                 make.instance('i1', 'h1', 2, reservation_id='r1', end=200),
             ),
         )
@@ -382,9 +369,7 @@ class TestScheduler:
         assert vcpus_used(scheduler, 'h1', 170) == 0
 
     def test_unbounded_instance_changes_nothing(self, scheduler, make):
-        scheduler.apply(
-            1, encoded(make.host('h1'), make.instance('i1', 'h1'))
-        )
+        scheduler.apply(1, encoded(make.host('h1'), make.instance('i1', 'h1')))
 
         assert len(scheduler.indexes.main) == 0
 
@@ -459,8 +444,7 @@ def histories(draw, make):
                         [
                             *encoded(
                                 make.allocation(
-                                    f'a{key}', host, start, end, 2,
-                                    f'r{key}',
+                                    f'a{key}', host, start, end, 2, f'r{key}'
                                 ),
                                 make.instance(f'i{key}', host, end=end),
                                 make.instance(
@@ -499,9 +483,7 @@ def test_history_equals_a_rebuild(make, accounting_, data):
 
     lived.indexes.main.check()
     rebuilt.indexes.main.check()
-    assert sorted(lived.items(), key=str) == sorted(
-        rebuilt.items(), key=str
-    )
+    assert sorted(lived.items(), key=str) == sorted(rebuilt.items(), key=str)
     for host in HOSTS:
         levels = [
             each.indexes.main.levels(host, 0, 200, 200)

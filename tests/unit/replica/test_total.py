@@ -23,8 +23,8 @@ BOTH = pytest.mark.parametrize('accounting_', [
 
 HOSTS = st.tuples(*(st.integers(0, 8) for _ in 'ab'))
 INSTANCES = st.lists(st.tuples(
-    st.sampled_from('ab'), st.integers(1, 4),
-    st.sampled_from([FOREVER, 4, 9]), st.booleans(), st.booleans(),
+    st.sampled_from('ab'), st.integers(1, 4), st.sampled_from([FOREVER, 4, 9]),
+    st.booleans(), st.booleans(),
 ), max_size=5)
 ALLOCATIONS = st.lists(st.tuples(
     st.sampled_from('ab'), st.integers(0, 8), st.integers(1, 4),
@@ -68,7 +68,7 @@ class World:
     def put_allocations(self, drawn):
         for number, (host, start, length, vcpus) in enumerate(drawn):
             self.allocations[str(number)] = self.make.allocation(
-                str(number), host, start, start + length, vcpus,
+                str(number), host, start, start + length, vcpus
             )
         self.write(*self.allocations.values())
 

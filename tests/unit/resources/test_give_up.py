@@ -44,8 +44,7 @@ def give_up(cloud, placement, names, id_, held, amount, failing=()):
         'nova': Nova(cloud),
         'placement': placement,
         'ledger': types.SimpleNamespace(
-            claiming=lambda ids: [],
-            read_replica=lambda query: query(replica),
+            claiming=lambda ids: [], read_replica=lambda query: query(replica)
         ),
     }
     driver = instance.InstanceResource(base.Services(**services))
@@ -54,10 +53,7 @@ def give_up(cloud, placement, names, id_, held, amount, failing=()):
     )
     lease = Lease('lease', 'x', 'project', 'user', 0, 1, 'ACTIVE')
     allocations = [
-        Allocation(
-            name, id_, name, 0, 1,
-            reservation.demand.times(count),
-        )
+        Allocation(name, id_, name, 0, 1, reservation.demand.times(count))
         for name, count in zip(names, held, strict=True)
     ]
     hosts = {name: Host(name, '1', name) for name in names}

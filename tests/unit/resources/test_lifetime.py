@@ -34,18 +34,14 @@ class Tx:
 
 NOW = 1000
 CLASSES = {'VCPU': 4, 'MEMORY_MB': 4, 'DISK_GB': 4, 'CUSTOM_GPU': 4}
-amounts = st.fixed_dictionaries(
-    {c: st.integers(0, 3) for c in CLASSES}
-)
+amounts = st.fixed_dictionaries({c: st.integers(0, 3) for c in CLASSES})
 spans = st.tuples(st.integers(0, 30), st.integers(1, 10))
 
 
 @pytest.mark.row('F69')
 @hypothesis.given(
     held=st.lists(st.tuples(spans, st.booleans(), amounts), max_size=6),
-    takes=amounts,
-    lasts=st.integers(1, 10),
-    asks=st.integers(1, 40),
+    takes=amounts, lasts=st.integers(1, 10), asks=st.integers(1, 40),
 )
 def test_the_furthest_end_is_the_furthest(held, takes, lasts, asks):
     """The reference is a plain check of every second."""
@@ -81,9 +77,7 @@ def test_the_furthest_end_is_the_furthest(held, takes, lasts, asks):
         )
 
     end = known.end + asks
-    furthest = next(
-        (at for at in range(known.end, end) if not fits(at)), end
-    )
+    furthest = next((at for at in range(known.end, end) if not fits(at)), end)
     own = Reservation(
         'x', 'l', 'active', Lifetime({}, instance_id='i', on_end='delete')
     )

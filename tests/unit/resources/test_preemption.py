@@ -19,13 +19,9 @@ def _servers(draw):
     )
     return [
         Server(
-            uuid=str(n),
-            node='a',
-            project_id='project',
-            amounts=draw(classes),
+            uuid=str(n), node='a', project_id='project', amounts=draw(classes),
             end=draw(st.sampled_from([50, 200, 300, window.FOREVER])),
-            reservation_id=None,
-            preemptible=draw(st.booleans()),
+            reservation_id=None, preemptible=draw(st.booleans()),
             created=draw(st.integers(0, 3)),
         )
         for n in range(draw(st.integers(0, 6)))

@@ -30,12 +30,10 @@ WINDOWS = strategies.tuples(TIMES, TIMES).filter(lambda w: w[0] < w[1])
 @pytest.mark.row('F44')
 @hypothesis.given(
     leases=strategies.lists(
-        strategies.tuples(WINDOWS, AMOUNTS, strategies.booleans()),
-        max_size=4,
+        strategies.tuples(WINDOWS, AMOUNTS, strategies.booleans()), max_size=4
     ),
     others=strategies.lists(strategies.tuples(TIMES, AMOUNTS), max_size=2),
-    own=strategies.tuples(TIMES, AMOUNTS),
-    now=strategies.integers(0, 4),
+    own=strategies.tuples(TIMES, AMOUNTS), now=strategies.integers(0, 4),
 )
 def test_in_the_way_of_is_found_second_by_second(leases, others, own, now):
     held, nouns = [], []

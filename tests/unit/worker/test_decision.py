@@ -72,21 +72,16 @@ class HostState(types.SimpleNamespace):
 
 def a_host_state(number, vcpus_used=0, here=()):
     return HostState(
-        uuid=id_of('host', number),
-        nodename=f'c{number}',
-        vcpus_used=vcpus_used,
-        total_usable_ram_mb=8192,
-        free_ram_mb=8192 - 512,
-        free_disk_mb=100 * 1024,
-        disk_mb_used=0,
-        num_instances=len(here),
-        instances=dict.fromkeys(here),
+        uuid=id_of('host', number), nodename=f'c{number}',
+        vcpus_used=vcpus_used, total_usable_ram_mb=8192,
+        free_ram_mb=8192 - 512, free_disk_mb=100 * 1024, disk_mb_used=0,
+        num_instances=len(here), instances=dict.fromkeys(here),
     )
 
 
 def a_request(
     vcpus=1, gpus=0, preemptible=False, number=0, root_gb=1, movable=None,
-    **hints
+    **hints,
 ):
     extra_specs = {'blazar:preemptible': 'true'} if preemptible else {}
     if movable is not None:
@@ -94,8 +89,7 @@ def a_request(
     if gpus:
         extra_specs['resources:' + GPU] = str(gpus)
     return request_spec.RequestSpec(
-        instance_uuid=id_of('instance', number),
-        project_id=MINE,
+        instance_uuid=id_of('instance', number), project_id=MINE,
         flavor=flavor.Flavor(
             vcpus=vcpus, memory_mb=512, root_gb=root_gb, ephemeral_gb=0,
             swap=0, extra_specs=extra_specs,
@@ -277,9 +271,7 @@ def test_another_resource_class():
 
 def test_nobody_is_kept_off_what_only_a_provider_below_the_host_has():
     """The number and the use of such providers do not matter."""
-    there = Instance(
-        id_of('instance', 1), id_of('host', 0), MINE, {GPU: 1}
-    )
+    there = Instance(id_of('instance', 1), id_of('host', 0), MINE, {GPU: 1})
     replica = a_replica(a_host(0), a_host(1, gpus=1), there)
 
     host_states = [a_host_state(n) for n in range(2)]
@@ -335,8 +327,8 @@ def test_a_reservation_with_too_little_left():
     replica = a_replica(
         a_host(0), mine, an_allocation(0, 0, mine, vcpus=4),
         Instance(
-            id_of('instance', 9), id_of('host', 0), MINE,
-            {inventory.VCPU: 3}, end=NOW + HOUR, reservation_id=mine.id,
+            id_of('instance', 9), id_of('host', 0), MINE, {inventory.VCPU: 3},
+            end=NOW + HOUR, reservation_id=mine.id,
         ),
     )
 

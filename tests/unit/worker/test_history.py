@@ -392,13 +392,12 @@ class History:
                     lifetime._needs_lease(self.ledger, shown, self.now)
                 ):
                     self.put(record.Reservation(
-                        id_, 'lease', server.project_id,
-                        INSTANCE_LIFETIME, shown.created,
-                        shown.end,
+                        id_, 'lease', server.project_id, INSTANCE_LIFETIME,
+                        shown.created, shown.end,
                     ))
                 new = relocation.with_path(
                     self.ledger, old, instance_record.make(
-                        self.ledger, server.host, shown, self.now, rules,
+                        self.ledger, server.host, shown, self.now, rules
                     ), self.now, rules,
                 )
                 if new != old:

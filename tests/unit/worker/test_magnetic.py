@@ -26,9 +26,9 @@ def asked(project_id, reservation_id=None, created=150):
             'i1', project_id, {}, None, window.FOREVER, reservation_id,
             preemptible=False, created=created, features=None,
         ),
-        instance_uuid='i1', project_id=project_id, amounts=(1, 1, 1),
-        extra={}, reservation_id=reservation_id, preemptible=False,
-        end=window.FOREVER, own=None,
+        instance_uuid='i1', project_id=project_id, amounts=(1, 1, 1), extra={},
+        reservation_id=reservation_id, preemptible=False, end=window.FOREVER,
+        own=None,
     )
 
 
@@ -39,9 +39,7 @@ def replica():
     replica.apply(1, [
         *(record.encode(Host(h.uuid, h.uuid, h.uuid)) for h in HOSTS),
         reservation(magnetic=True),
-        record.encode(
-            Allocation('a', 'r', 'h1', 100, 200, whole=True)
-        ),
+        record.encode(Allocation('a', 'r', 'h1', 100, 200, whole=True)),
     ])
     return replica
 

@@ -146,9 +146,7 @@ def test_a_host_of_its_own_policy(options):
 def test_an_instance_that_cannot_be_moved_has_a_rule_of_its_own(
     options, cloud, own, fixed, expected
 ):
-    options(
-        unbounded=cloud, unbounded_fixed=fixed, relocation_ways={},
-    )
+    options(unbounded=cloud, unbounded_fixed=fixed, relocation_ways={})
     hosts = [a_host(n, unbounded=own) for n in range(2)]
     replica = a_replica(*hosts, *leased(0))
 
@@ -570,9 +568,7 @@ def passing_beside(pending, replica, host_states, spec):
 
 
 @pytest.mark.parametrize('vcpus, room', [(7, True), (8, False)])
-def test_the_later_place_of_a_server_placed_a_moment_ago_is_taken(
-    vcpus, room
-):
+def test_the_later_place_of_a_server_placed_a_moment_ago_is_taken(vcpus, room):
     """The replica does not have the server yet."""
     replica = a_replica(a_host(0), a_host(1), *leased(0))
     # HostState has counted the server on c0 already.
@@ -668,6 +664,4 @@ def test_no_path_is_missed_after_two_hosts_without_one(leases, moves, vcpus):
     ):
         found = passing(replica, states(*range(5)), a_request(vcpus))
         patch.setattr(paths, 'ALIKE', 99)
-        assert found == passing(
-            replica, states(*range(5)), a_request(vcpus)
-        )
+        assert found == passing(replica, states(*range(5)), a_request(vcpus))

@@ -10,9 +10,7 @@ from blazar_sched.replica import record
 from blazar_sched.replica import state
 from blazar_sched.worker.pending import Pending
 
-PLACED = Instance(
-    'i1', 'h1', 'p', {'VCPU': 1}, movable='live', building=True
-)
+PLACED = Instance('i1', 'h1', 'p', {'VCPU': 1}, movable='live', building=True)
 
 
 class Clock:
@@ -138,9 +136,7 @@ def test_preemptible_memory_follows_the_instances():
     }
 
     def tell(revision, **fields):
-        noun = Instance(
-            'i1', 'h1', 'p', {'MEMORY_MB': 512}, **fields
-        )
+        noun = Instance('i1', 'h1', 'p', {'MEMORY_MB': 512}, **fields)
         replica.apply(revision, [record.encode(noun)])
 
     replica.apply(1, [(record.HOST, 'h1', host)])

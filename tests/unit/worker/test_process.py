@@ -256,9 +256,7 @@ class TestNews:
         )
 
         def tell(ledger, revision):
-            client.cast(
-                {}, wire.NEWS_METHOD, revision=revision, ledger=ledger
-            )
+            client.cast({}, wire.NEWS_METHOD, revision=revision, ledger=ledger)
 
         return tell
 
@@ -292,9 +290,7 @@ class TestNews:
     @pytest.mark.parametrize(
         'revision', [1, 1.0], ids=['known', 'known, as a float']
     )
-    def test_what_it_has_is_no_news(
-        self, asked, ledger, make, tell, revision
-    ):
+    def test_what_it_has_is_no_news(self, asked, ledger, make, tell, revision):
         self.test_pulls_at_once(asked, ledger, make, tell)
         asked.clear()
         for _ in range(20):
@@ -503,8 +499,7 @@ class TestPlacedInstance:
         for name in 'scheduler-1', 'scheduler-2':
             with monkeypatch.context() as patched:
                 patched.setattr(
-                    threads.socket, 'gethostname',
-                    functools.partial(str, name),
+                    threads.socket, 'gethostname', functools.partial(str, name)
                 )
                 workers.append(threads.Worker())
         for each in workers:
@@ -559,9 +554,7 @@ class TestPlacedInstance:
         worker.add_placed(self.PLACED, 1000, 60)
         ledger.commit(self.PLACED)
         ledger.commit(gone=[(record.INSTANCE, self.PLACED.uuid)])
-        assert eventually(
-            lambda: worker._replica().revision == ledger.newest
-        )
+        assert eventually(lambda: worker._replica().revision == ledger.newest)
         assert self.counted(worker) == {}
 
     def test_its_own_announcement_is_ignored(self, workers):
@@ -603,8 +596,7 @@ class TestPlacedInstance:
         mine, other = workers
         with monkeypatch.context() as patched:
             patched.setattr(
-                mine._announcer._workers, 'cast',
-                lambda *args, **kwargs: 1 / 0,
+                mine._announcer._workers, 'cast', lambda *args, **kwargs: 1 / 0
             )
             mine.add_placed(self.PLACED, 1000, 60)
             assert eventually(lambda: mine._announcer._failure.count)
@@ -621,11 +613,8 @@ class TestSnapshotFile:
             configure(max_age=max_age)
             ledger.commit(make.host('h1'))
             snapshot_file.write(
-                process.CONF.blazar_sched.snapshot_path,
-                ledger.id,
-                ledger.newest,
-                process.now() - age,
-                ledger.items(),
+                process.CONF.blazar_sched.snapshot_path, ledger.id,
+                ledger.newest, process.now() - age, ledger.items(),
             )
 
         return kept
@@ -934,8 +923,8 @@ def test_each_forked_process_has_its_own_live_puller():
     script = pathlib.Path(__file__).parent / 'forking.py'
 
     done = subprocess.run(
-        [sys.executable, '-W', 'ignore', str(script)],
-        capture_output=True, text=True, timeout=60,
+        [sys.executable, '-W', 'ignore', str(script)], capture_output=True,
+        text=True, timeout=60,
     )
 
     assert done.returncode == 0, done.stderr

@@ -71,9 +71,7 @@ def draw_world(rng):
         on = rng.sample(range(count), rng.randint(1, min(2, count)))
         of = a_reservation(
             n, start, start + rng.choice(LENGTHS[2:]),
-            leavable=tuple(
-                id_of('host', h) for h in on if rng.random() < 0.3
-            ),
+            leavable=tuple(id_of('host', h) for h in on if rng.random() < 0.3),
         )
         nouns.append(of)
         nouns += [
@@ -155,9 +153,7 @@ def broken(seed, pairs):
         chosen = draw_options(rng)
         replica, states = draw_world(rng)
         with (
-            mock.patch.object(
-                relocation, 'LARGE_VCPUS', rng.choice((1, 4))
-            ),
+            mock.patch.object(relocation, 'LARGE_VCPUS', rng.choice((1, 4))),
             overriding.options(**chosen),
             process.following(replica, lambda: NOW),
         ):

@@ -27,16 +27,12 @@ WAIT = 3.0
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     importing.add_database(parser)
     parser.add_argument(
-        '--dry-run',
-        action='store_true',
-        default=False,
+        '--dry-run', action='store_true', default=False,
         help='print what would be exported and what would be refused, '
         'without writing',
     )
     parser.add_argument(
-        '--skip-refused',
-        action='store_true',
-        default=False,
+        '--skip-refused', action='store_true', default=False,
         help='export everything else if some leases are refused; the refused '
         'leases of the ledger are deleted in Blazar',
     )
@@ -81,9 +77,7 @@ def compare(args: argparse.Namespace) -> int:
     return 1 if found else 0
 
 
-def _exporter(
-    conf: cfg.ConfigOpts, tell: Callable[[str], None]
-) -> 'Exporter':
+def _exporter(conf: cfg.ConfigOpts, tell: Callable[[str], None]) -> 'Exporter':
     from blazar_sched.parts.blazar.exporting import exporter
     from blazar_sched.service.manager import manager
 

@@ -39,9 +39,7 @@ class Exporter:
     """
 
     def __init__(
-        self,
-        conf: cfg.ConfigOpts,
-        services: base.Services,
+        self, conf: cfg.ConfigOpts, services: base.Services,
         tell: Callable[[str], object] = lambda text: None,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -67,9 +65,7 @@ class Exporter:
         known = blazar.read(url)
         self._tell('Asking Nova, Placement and Neutron')
         plan = Planner(ledger, known, self._as_import).plan()
-        return dataclasses.replace(
-            plan, notes=[*plan.notes, *self._skipped()]
-        )
+        return dataclasses.replace(plan, notes=[*plan.notes, *self._skipped()])
 
     def write(self, url: str, plan: ExportPlan) -> list[str]:
         """Write the whole plan, or nothing to Blazar's database.
@@ -133,10 +129,8 @@ class Exporter:
     def _as_import(self, tables: blazar.Tables) -> Plan:
         """Return what an import of Blazar's tables would create."""
         return ImportPlanner(
-            tables,
-            Lookup(self._services, self._conf.nova.region_name or ''),
-            self._drivers,
-            int(self._clock()),
+            tables, Lookup(self._services, self._conf.nova.region_name or ''),
+            self._drivers, int(self._clock()),
             self._conf.manager.vacate_lead_time,
         ).plan()
 

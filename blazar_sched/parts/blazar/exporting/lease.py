@@ -57,9 +57,7 @@ def check(lease: Lease, capabilities: frozenset[str]) -> None:
     if lease.status == states.LEASE_TERMINATED:
         return
     if lease.end == FOREVER:
-        raise exception.InvalidInput(
-            'the lease has no end', field='end_date'
-        )
+        raise exception.InvalidInput('the lease has no end', field='end_date')
     for reservation in lease.reservations:
         _check(lease, reservation, capabilities | _PROPERTIES)
 

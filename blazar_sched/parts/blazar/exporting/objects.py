@@ -84,15 +84,10 @@ class Objects:
         return made
 
     def _make(
-        self,
-        lease: Lease,
-        reservation: Reservation,
-        is_open: bool,
+        self, lease: Lease, reservation: Reservation, is_open: bool,
         known: Aggregate | None,
     ) -> Made:
-        aggregate = aggregates.make(
-            self._nova, lease, reservation, (), known
-        )
+        aggregate = aggregates.make(self._nova, lease, reservation, (), known)
         if not is_open:
             # Blazar's start adds the hosts, and accepts none that are there.
             for name in aggregate.hosts:

@@ -83,9 +83,7 @@ class Planner:
     """
 
     def __init__(
-        self,
-        ledger: Plan,
-        known: blazar.Tables,
+        self, ledger: Plan, known: blazar.Tables,
         read: Callable[[blazar.Tables], Plan],
     ) -> None:
         self._ledger = ledger
@@ -153,16 +151,12 @@ class Planner:
         self._notes += self._removed(wanted)
         ours = {k.lease.id for k in self._ledger.leases}
         return ExportPlan(
-            self._ledger,
-            self._known,
-            wanted,
-            leases,
+            self._ledger, self._known, wanted, leases,
             [
                 k for k in self._there.leases
                 if k.lease.id not in ours and k.lease.id not in left
             ],
-            self._refused,
-            self._notes,
+            self._refused, self._notes,
         )
 
     def _removed(self, wanted: blazar.Tables) -> Iterator[str]:
@@ -408,9 +402,7 @@ class Planner:
                 yield kept.lease.id, list(self._rows_of_lease(kept))
             except (exception.Conflict, exception.InvalidInput) as e:
                 self._refused.append(
-                    RefusedRow(
-                        'lease', kept.lease.id, kept.lease.name, str(e)
-                    )
+                    RefusedRow('lease', kept.lease.id, kept.lease.name, str(e))
                 )
 
     def _rows_of_lease(
@@ -472,10 +464,7 @@ class Planner:
             }
 
     def _allocation_rows(
-        self,
-        table: str,
-        column: str,
-        each: Reservation,
+        self, table: str, column: str, each: Reservation,
         resource_ids: Sequence[str],
     ) -> Iterator[tuple[str, blazar.Row]]:
         """Yield a row for each host of a slot, or for each floating IP.

@@ -35,8 +35,7 @@ class Cleanup:
 
 
 def clean_up(
-    services: base.Services,
-    now: int,
+    services: base.Services, now: int,
     monotonic: Callable[[], float] = time.monotonic,
 ) -> Cleanup:
     """Remove the objects; repeatable, also while managers run.

@@ -26,17 +26,14 @@ VARIABLE = 'BLAZAR_DATABASE_CONNECTION'
 def add_database(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that name the database of Blazar."""
     parser.add_argument(
-        'url',
-        metavar='URL',
-        nargs='?',
+        'url', metavar='URL', nargs='?',
         help='value of [database] connection of Blazar. Other users of this '
         'machine can see the URL while the command runs: pass a URL with a '
         'password in a file or in the environment variable '
         f'{VARIABLE}',
     )
     parser.add_argument(
-        '--blazar-config-file',
-        metavar='FILE',
+        '--blazar-config-file', metavar='FILE',
         help='read [database] connection from this file, such as '
         '/etc/blazar/blazar.conf of Blazar',
     )
@@ -45,16 +42,12 @@ def add_database(parser: argparse.ArgumentParser) -> None:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_database(parser)
     parser.add_argument(
-        '--dry-run',
-        action='store_true',
-        default=False,
+        '--dry-run', action='store_true', default=False,
         help='print what would be imported and what would be refused, '
         'without writing',
     )
     parser.add_argument(
-        '--skip-refused',
-        action='store_true',
-        default=False,
+        '--skip-refused', action='store_true', default=False,
         help='import everything else if some items are refused',
     )
 

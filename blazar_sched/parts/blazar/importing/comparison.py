@@ -40,13 +40,11 @@ def contents(source: Reader) -> Plan:
     for allocation, lease_id in source.allocations():
         allocations[lease_id].append(allocation)
     return Plan(
-        hosts=source.hosts(),
-        properties=source.properties(),
+        hosts=source.hosts(), properties=source.properties(),
         floating_ips=source.floating_ips(),
         leases=[
             ImportedLease(
-                lease,
-                allocations[lease.id],
+                lease, allocations[lease.id],
                 {
                     r.id: [f.id for f in source.floating_ips(r.id)]
                     for r in lease.reservations
@@ -80,9 +78,7 @@ def differences(ours: Plan, blazars: Plan) -> list[RefusedRow]:
                 reason = f'it cannot be imported from Blazar: {why}'
             found.append(RefusedRow(*key, here[key][0], reason))
         elif key not in here:
-            found.append(
-                RefusedRow(*key, there[key][0], 'only Blazar has it')
-            )
+            found.append(RefusedRow(*key, there[key][0], 'only Blazar has it'))
         else:
             name, mine = here[key]
             found += [
@@ -102,7 +98,7 @@ def _unequal(
 
 
 def _entities(
-    plan: Plan,
+    plan: Plan
 ) -> Iterator[tuple[tuple[str, str], tuple[str, Mapping[str, object]]]]:
     for host in plan.hosts:
         yield ('host', host.uuid), (host.hypervisor_hostname, _host(host))

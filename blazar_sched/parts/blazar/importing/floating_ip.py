@@ -21,11 +21,9 @@ def from_row(row: blazar.Row) -> FloatingIP:
                 f'{row[name]!r} is not an id', field=name
             )
     return FloatingIP(
-        id=row['id'],
-        network_id=row['floating_network_id'],
+        id=row['id'], network_id=row['floating_network_id'],
         subnet_id=row['subnet_id'],
         address=floating_ip.parse(row['floating_ip_address']),
-        reservable=row['reservable'],
-        created_at=row['created_at'],
+        reservable=row['reservable'], created_at=row['created_at'],
         updated_at=row['updated_at'],
     )

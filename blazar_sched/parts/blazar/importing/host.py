@@ -19,9 +19,7 @@ _FIELDS = {field.name for field in dataclasses.fields(Host)}
 
 
 def from_row(
-    row: blazar.Row,
-    capabilities: Iterable[tuple[str, str]],
-    lookup: Lookup,
+    row: blazar.Row, capabilities: Iterable[tuple[str, str]], lookup: Lookup
 ) -> Host:
     """Return a Blazar host as a host to be registered.
 
@@ -46,21 +44,14 @@ def from_row(
     return Host(
         uuid=hypervisor.uuid,
         id=row['id'] if _NUMBER.fullmatch(row['id']) else '',
-        hypervisor_hostname=hypervisor.hostname,
-        service_name=hypervisor.host,
-        hypervisor_type=hypervisor.type,
-        hypervisor_version=hypervisor.version,
+        hypervisor_hostname=hypervisor.hostname, service_name=hypervisor.host,
+        hypervisor_type=hypervisor.type, hypervisor_version=hypervisor.version,
         cpu_info=hypervisor.cpu_info,
         availability_zone=hypervisor.availability_zone,
-        movable=hypervisor.movable,
-        inventory=lookup.inventory(hypervisor),
-        traits=lookup.traits(hypervisor),
-        region=lookup.region,
-        hold=host.DEDICATED,
-        reservable=row['reservable'],
-        capabilities=named,
-        created_at=row['created_at'],
-        updated_at=row['updated_at'],
+        movable=hypervisor.movable, inventory=lookup.inventory(hypervisor),
+        traits=lookup.traits(hypervisor), region=lookup.region,
+        hold=host.DEDICATED, reservable=row['reservable'], capabilities=named,
+        created_at=row['created_at'], updated_at=row['updated_at'],
     )
 
 

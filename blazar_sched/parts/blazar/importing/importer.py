@@ -31,9 +31,7 @@ class Importer:
     """
 
     def __init__(
-        self,
-        conf: cfg.ConfigOpts,
-        services: base.Services,
+        self, conf: cfg.ConfigOpts, services: base.Services,
         tell: Callable[[str], object] = lambda text: None,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -61,10 +59,7 @@ class Importer:
         tables = blazar.read(url)
         self._tell('Asking Nova, Placement and Neutron')
         return Planner(
-            tables,
-            self._lookup,
-            self._drivers,
-            int(self._clock()),
+            tables, self._lookup, self._drivers, int(self._clock()),
             self._conf.manager.vacate_lead_time,
         ).plan()
 
@@ -100,9 +95,7 @@ def _require_empty(source: Reader, revision: int) -> None:
         )
 
 
-def _write(
-    tx: PlacingTx, plan: Plan, servers: list[Server], now: int
-) -> None:
+def _write(tx: PlacingTx, plan: Plan, servers: list[Server], now: int) -> None:
     _require_empty(tx, tx.replica.revision)
     # Hosts without an id are inserted after all hosts with an id, so that new
     # ids do not collide with existing ids.

@@ -33,8 +33,7 @@ _KNOWN = (START_LEASE, BEFORE_END_LEASE, END_LEASE)
 
 
 def check(
-    row: blazar.Row,
-    reservations: Iterable[blazar.Row],
+    row: blazar.Row, reservations: Iterable[blazar.Row],
     events: Iterable[blazar.Row],
 ) -> None:
     """Refuse a lease that is in a transition, or that is inconsistent.
@@ -75,11 +74,8 @@ def unknown_events(events: Iterable[blazar.Row]) -> list[blazar.Row]:
 
 
 def from_row(
-    row: blazar.Row,
-    reservations: Sequence[Reservation],
-    events: Iterable[blazar.Row],
-    now: int,
-    lead_time: int,
+    row: blazar.Row, reservations: Sequence[Reservation],
+    events: Iterable[blazar.Row], now: int, lead_time: int,
 ) -> Lease:
     """Return a Blazar lease that `check` accepts as a lease of this service.
 
@@ -91,19 +87,12 @@ def from_row(
     # A lease that ended in the minute of its start has no length in Blazar.
     window = Window(start, max(row['end_date'], start + 1))
     return Lease(
-        id=row['id'],
-        name=row['name'],
-        project_id=row['project_id'],
-        user_id=row['user_id'] or '',
-        start=window.start,
-        end=window.end,
-        status=row['status'],
-        degraded=row['degraded'],
-        trust_id=row['trust_id'],
-        reservations=tuple(reservations),
+        id=row['id'], name=row['name'], project_id=row['project_id'],
+        user_id=row['user_id'] or '', start=window.start, end=window.end,
+        status=row['status'], degraded=row['degraded'],
+        trust_id=row['trust_id'], reservations=tuple(reservations),
         events=_events(row, events, window, now, lead_time),
-        created_at=row['created_at'],
-        updated_at=row['updated_at'],
+        created_at=row['created_at'], updated_at=row['updated_at'],
     )
 
 
@@ -117,10 +106,7 @@ def _first(events: Iterable[blazar.Row]) -> dict[str, blazar.Row]:
 
 
 def _events(
-    row: blazar.Row,
-    rows: Iterable[blazar.Row],
-    window: Window,
-    now: int,
+    row: blazar.Row, rows: Iterable[blazar.Row], window: Window, now: int,
     lead_time: int,
 ) -> tuple[Event, ...]:
     first = _first(rows)
@@ -136,10 +122,7 @@ def _events(
         and window.start > now
     )
     return event_rules.plan(
-        row['id'],
-        window,
-        before_end,
-        now,
+        row['id'], window, before_end, now,
         [_event(e, times[type_], row) for type_, e in first.items()],
         max(now, window.start - lead_time) if vacates else None,
     )
@@ -155,11 +138,7 @@ def _event(event: blazar.Row, at: int, lease: blazar.Row) -> Event:
         # Blazar no longer starts such a lease.
         status = states.EVENT_ERROR
     return Event(
-        id=event['id'],
-        lease_id=event['lease_id'],
-        event_type=event['event_type'],
-        time=at,
-        status=status,
-        created_at=event['created_at'],
-        updated_at=event['updated_at'],
+        id=event['id'], lease_id=event['lease_id'],
+        event_type=event['event_type'], time=at, status=status,
+        created_at=event['created_at'], updated_at=event['updated_at'],
     )

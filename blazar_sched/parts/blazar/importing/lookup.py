@@ -60,9 +60,7 @@ class Lookup:
             )
         return found[0]
 
-    def inventory(
-        self, hypervisor: Hypervisor
-    ) -> dict[str, Inventory]:
+    def inventory(self, hypervisor: Hypervisor) -> dict[str, Inventory]:
         """Return the inventory of a hypervisor.
 
         :raises Conflict: if Placement does not know the hypervisor

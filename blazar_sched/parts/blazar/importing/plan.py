@@ -72,9 +72,7 @@ class Plan:
 
     hosts: list[Host] = dataclasses.field(default_factory=list)
     properties: dict[str, bool] = dataclasses.field(default_factory=dict)
-    floating_ips: list[FloatingIP] = dataclasses.field(
-        default_factory=list
-    )
+    floating_ips: list[FloatingIP] = dataclasses.field(default_factory=list)
     leases: list[ImportedLease] = dataclasses.field(default_factory=list)
     refused: list[RefusedRow] = dataclasses.field(default_factory=list)
     notes: list[str] = dataclasses.field(default_factory=list)
@@ -88,12 +86,8 @@ class Planner:
     """
 
     def __init__(
-        self,
-        tables: blazar.Tables,
-        lookup: Lookup,
-        drivers: resources.Drivers,
-        now: int,
-        lead_time: int,
+        self, tables: blazar.Tables, lookup: Lookup,
+        drivers: resources.Drivers, now: int, lead_time: int,
     ) -> None:
         self._tables = tables
         self._lookup = lookup
@@ -199,19 +193,13 @@ class Planner:
             self._plan.floating_ips.append(imported)
 
     def _lease(
-        self,
-        row: blazar.Row,
-        reservations: Collection[blazar.Row],
+        self, row: blazar.Row, reservations: Collection[blazar.Row],
         events: Collection[blazar.Row],
     ) -> ImportedLease:
         lease.check(row, reservations, events)
         mine = [
             reservation.from_row(
-                r,
-                self._own_row(r),
-                row,
-                self._drivers,
-                self._lookup,
+                r, self._own_row(r), row, self._drivers, self._lookup,
                 self._addresses(r),
             )
             for r in reservations
@@ -272,10 +260,8 @@ class Planner:
                 raise exception.Conflict(f'host {host_id} is skipped')
             slot = reservation.demand.slot
             yield Allocation(
-                id=ids[host_id],
-                reservation_id=reservation.id,
-                host=self._hosts[host_id].uuid,
-                start=window.start,
+                id=ids[host_id], reservation_id=reservation.id,
+                host=self._hosts[host_id].uuid, start=window.start,
                 end=window.end,
                 amounts={name: count * n for name, n in slot.items()},
                 whole=reservation.demand.whole,
@@ -310,9 +296,7 @@ class _Capacity:
             self._windows[id_].append(window)
 
     def _take(
-        self,
-        allocation: Allocation,
-        taken: Sequence[Allocation],
+        self, allocation: Allocation, taken: Sequence[Allocation]
     ) -> None:
         try:
             self._replica.indexes.add([allocation])

@@ -32,12 +32,8 @@ _OPENED = (states.RESERVATION_ACTIVE, states.RESERVATION_ERROR)
 
 
 def from_row(
-    row: blazar.Row,
-    own: blazar.Row,
-    lease: blazar.Row,
-    drivers: resources.Drivers,
-    lookup: Lookup,
-    addresses: Collection[str],
+    row: blazar.Row, own: blazar.Row, lease: blazar.Row,
+    drivers: resources.Drivers, lookup: Lookup, addresses: Collection[str],
 ) -> Reservation:
     """Return a Blazar reservation as a reservation of this service.
 
@@ -55,15 +51,10 @@ def from_row(
     if row['status'] in _OPENED:
         made |= _opened(row, lease['project_id'], demand, lookup, addresses)
     return Reservation(
-        id=row['id'],
-        lease_id=row['lease_id'],
-        status=row['status'],
-        demand=demand,
-        missing_resources=row['missing_resources'],
-        resources_changed=row['resources_changed'],
-        made=made,
-        created_at=row['created_at'],
-        updated_at=row['updated_at'],
+        id=row['id'], lease_id=row['lease_id'], status=row['status'],
+        demand=demand, missing_resources=row['missing_resources'],
+        resources_changed=row['resources_changed'], made=made,
+        created_at=row['created_at'], updated_at=row['updated_at'],
     )
 
 
@@ -97,11 +88,8 @@ def _demand(resource_type: str, own: blazar.Row) -> Demand:
 def _host(own: blazar.Row) -> Hosts:
     least, _, most = own['count_range'].partition('-')
     return Hosts(
-        int(least),
-        int(most),
-        own['hypervisor_properties'] or '',
-        own['resource_properties'] or '',
-        own['before_end'] or '',
+        int(least), int(most), own['hypervisor_properties'] or '',
+        own['resource_properties'] or '', own['before_end'] or '',
     )
 
 
@@ -138,9 +126,7 @@ def _flavor(own: blazar.Row) -> Slots:
 
 
 def _floating_ip(own: blazar.Row) -> Addresses:
-    return Addresses(
-        own['network_id'], own['amount'], tuple(own['required'])
-    )
+    return Addresses(own['network_id'], own['amount'], tuple(own['required']))
 
 
 _READ: Mapping[str, Callable[[blazar.Row], Demand]] = {
@@ -163,10 +149,7 @@ def _made(row: blazar.Row, own: blazar.Row) -> dict[str, Any]:
 
 
 def _opened(
-    row: blazar.Row,
-    project_id: str,
-    demand: Demand,
-    lookup: Lookup,
+    row: blazar.Row, project_id: str, demand: Demand, lookup: Lookup,
     addresses: Collection[str],
 ) -> dict[str, Any]:
     """Return what this service's start records and its end relies on."""

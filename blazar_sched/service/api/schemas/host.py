@@ -59,12 +59,12 @@ FIELDS = (
     Field('vcpus', 'VCPUs in Placement', 16, INTEGER, _total('VCPU')),
     Field('cpu_info', 'CPU information from Nova', '{}'),
     Field(
-        'memory_mb', 'Memory in Placement, in MB',
-        65536, INTEGER, _total('MEMORY_MB'),
+        'memory_mb', 'Memory in Placement, in MB', 65536, INTEGER,
+        _total('MEMORY_MB'),
     ),
     Field(
-        'local_gb', 'Disk in Placement, in GB',
-        1000, INTEGER, _total('DISK_GB'),
+        'local_gb', 'Disk in Placement, in GB', 1000, INTEGER,
+        _total('DISK_GB'),
     ),
     Field('availability_zone', 'Availability zone in Nova', 'nova'),
     Field('service_name', 'Name of the nova-compute service', 'compute-1'),
@@ -78,12 +78,12 @@ FIELDS = (
     Field('projects', meaning.PROJECTS, ['p7'], Many(TEXT), since=V1_1),
     Field('region', 'Region of the host', 'west', since=V1_1),
     Field(
-        'traits', 'Traits of the host in Placement',
-        ['HW_CPU_X86_AVX2'], Many(TEXT), since=V1_1,
+        'traits', 'Traits of the host in Placement', ['HW_CPU_X86_AVX2'],
+        Many(TEXT), since=V1_1,
     ),
     Field(
-        'cleaning_time', meaning.CLEANING_TIME,
-        None, INTEGER_OR_NULL, since=V1_1,
+        'cleaning_time', meaning.CLEANING_TIME, None, INTEGER_OR_NULL,
+        since=V1_1,
     ),
     Field(
         'available_from', meaning.AVAILABLE_FROM, None, DATE,

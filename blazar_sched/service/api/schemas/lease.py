@@ -269,8 +269,7 @@ CHANGING_QUERY = (
         DRY_RUN,
         'Whether to respond as the service would respond now, without any '
         'change',
-        type=BOOLEAN,
-        since=microversion.V1_1,
+        type=BOOLEAN, since=microversion.V1_1,
     ),
 )
 
@@ -289,9 +288,7 @@ def plain(document: Any) -> Any:
     return plain
 
 
-def read(
-    document: Any, schema: validation.ByVersion, version: Version
-) -> Any:
+def read(document: Any, schema: validation.ByVersion, version: Version) -> Any:
     """Return `document` as `plain` does, in 1.0 without what Blazar ignores.
 
     :param schema: CREATE or UPDATE

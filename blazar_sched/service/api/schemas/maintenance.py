@@ -15,9 +15,7 @@ from blazar_sched.service.api.schemas.lease import date_or_null
 # The most hosts that a request names.
 MAX_HOSTS = 10_000
 
-_NAME = Field(
-    'name', meaning.MAINTENANCE_NAME, type=Type(text.line(MAX_NAME))
-)
+_NAME = Field('name', meaning.MAINTENANCE_NAME, type=Type(text.line(MAX_NAME)))
 _FORCE = Field(
     'force',
     'Whether to go on although reservations cannot leave the hosts; their '
@@ -25,16 +23,13 @@ _FORCE = Field(
     type=BOOLEAN, required=False,
 )
 _REASON = Field(
-    'reason', meaning.REASON, type=Type(text.line(MAX_REASON)),
-    required=False,
+    'reason', meaning.REASON, type=Type(text.line(MAX_REASON)), required=False
 )
 _END = Field(
-    'end_date', meaning.END, type=date_or_null('not known yet'),
-    required=False,
+    'end_date', meaning.END, type=date_or_null('not known yet'), required=False
 )
 _CREATE = Object(
-    _NAME,
-    _REASON,
+    _NAME, _REASON,
     Field(
         'start_date', meaning.START, type=date_or_null('now'), required=False
     ),
@@ -63,8 +58,7 @@ _UPDATE = Object(
     Field(
         'start_date', meaning.START, type=date_or_null('now'), required=False
     ),
-    _END,
-    _FORCE,
+    _END, _FORCE,
 )
 CREATE = validation.by_version(_CREATE.schema)
 UPDATE = validation.by_version(_UPDATE.schema)

@@ -72,8 +72,7 @@ _EPHEMERAL = Field(
     type=Type({
         'type': 'integer', 'minimum': 0, 'maximum': _MAX_COUNT, 'default': 0,
     }),
-    get=lambda r: r['parameters'].get('ephemeral_gb', 0),
-    since=V1_1,
+    get=lambda r: r['parameters'].get('ephemeral_gb', 0), since=V1_1,
 )
 EXTRA_SPECS = Field(
     'extra_specs',
@@ -91,8 +90,7 @@ EXTRA_SPECS = Field(
             'Value of the extra spec', text.line(255)
         ),
     }),
-    get=lambda r: r['parameters'].get('extra_specs', {}),
-    since=V1_1,
+    get=lambda r: r['parameters'].get('extra_specs', {}), since=V1_1,
 )
 
 BEFORE_END = 'before_end'
@@ -109,8 +107,7 @@ _BLAZARS_BEFORE_END = Field(
     BEFORE_END,
     'Action before the end of the reservation; `snapshot` creates an image of '
     'each server',
-    _DEFAULT,
-    Type({'enum': list(BLAZARS_BEFORE_END), 'default': _DEFAULT}),
+    _DEFAULT, Type({'enum': list(BLAZARS_BEFORE_END), 'default': _DEFAULT}),
 )
 _BEFORE_END = Field(
     BEFORE_END,
@@ -119,10 +116,8 @@ _BEFORE_END = Field(
     'image of each server; `email` sends an e-mail to the creator of the '
     'lease; `webhook` sends a request to a service of the operator; the '
     'operator may have further actions',
-    _DEFAULT,
-    Type({'type': 'string', 'maxLength': 64, 'default': _DEFAULT}),
-    _action,
-    V1_1,
+    _DEFAULT, Type({'type': 'string', 'maxLength': 64, 'default': _DEFAULT}),
+    _action, V1_1,
 )
 
 _ON_START = Field(
@@ -130,10 +125,8 @@ _ON_START = Field(
     'Action once the lease has started: no action, if empty; `webhook` sends '
     'a request to a service of the operator; the operator may have further '
     'actions',
-    '',
-    Type({'type': 'string', 'maxLength': 64, 'default': ''}),
-    lambda r: r['parameters'].get(ON_START, ''),
-    V1_1,
+    '', Type({'type': 'string', 'maxLength': 64, 'default': ''}),
+    lambda r: r['parameters'].get(ON_START, ''), V1_1,
 )
 
 # The parameters of this package's own resource types. The manager checks
@@ -144,9 +137,7 @@ PARAMETERS: Mapping[str, tuple[Field, ...]] = {
         Field('min', 'Minimum number of hosts', 1, _COUNT),
         Field('max', 'Maximum number of hosts', 2, _COUNT),
         Field(
-            'hypervisor_properties',
-            meaning.REQUIREMENT,
-            '',
+            'hypervisor_properties', meaning.REQUIREMENT, '',
             _REQUIREMENT_OR_NULL,
         ),
         RESOURCE_PROPERTIES,
@@ -160,9 +151,7 @@ PARAMETERS: Mapping[str, tuple[Field, ...]] = {
     ),
     FLAVOR_INSTANCE: (
         # The id of a flavor in Nova, which may be any text.
-        Field(
-            'flavor_id', meaning.RESERVED_FLAVOR, type=Type(text.line(255))
-        ),
+        Field('flavor_id', meaning.RESERVED_FLAVOR, type=Type(text.line(255))),
         _AMOUNT,
         _AFFINITY,
         RESOURCE_PROPERTIES,
@@ -195,8 +184,7 @@ SHOWN: Mapping[str, tuple[Field, ...]] = {
     **PARAMETERS,
     LIFETIME: (
         Field(
-            'instance_id',
-            'ID of the server',
+            'instance_id', 'ID of the server',
             type=Type({'type': 'string', 'format': 'uuid'}),
         ),
         Field(
@@ -237,14 +225,11 @@ _SHARED = (
         'on_end',
         'What happens to the servers when the reservation ends; `delete` if '
         'absent',
-        'shelve',
-        Type({'enum': _ENDS}),
-        since=V1_1,
+        'shelve', Type({'enum': _ENDS}), since=V1_1,
     ),
 )
 LABELS = Field(
-    'labels',
-    'Texts by key, by which the lease or the reservation is found',
+    'labels', 'Texts by key, by which the lease or the reservation is found',
     {'team': 'vision'},
     Type({
         'type': 'object',
@@ -257,15 +242,12 @@ LABELS = Field(
             'Value of the label', text.line(label.MAX_VALUE)
         ),
     }),
-    since=V1_1,
-    required=False,
+    since=V1_1, required=False,
 )
 _MAGNETIC = Field(
     'magnetic',
     'Whether servers use the reservation without a hint; `false` if absent',
-    True,
-    BOOLEAN,
-    since=V1_1,
+    True, BOOLEAN, since=V1_1,
 )
 USE: Mapping[str, tuple[Field, ...]] = {
     HOST: (*_SHARED, LABELS, _MAGNETIC),
@@ -307,16 +289,12 @@ _CHANGED_USE = (
     *USE[HOST],
     *_HOSTS,
     Field(
-        'on_end',
-        'What happens to the servers when the reservation ends',
-        type=Type({'enum': sorted({*_ENDS, *_LIFETIME_ENDS})}),
-        since=V1_1,
+        'on_end', 'What happens to the servers when the reservation ends',
+        type=Type({'enum': sorted({*_ENDS, *_LIFETIME_ENDS})}), since=V1_1,
     ),
     Field(
-        'remove',
-        'Removes the reservation from the lease',
-        type=Type({'const': True}),
-        since=V1_1,
+        'remove', 'Removes the reservation from the lease',
+        type=Type({'const': True}), since=V1_1,
     ),
 )
 

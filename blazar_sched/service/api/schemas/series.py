@@ -34,8 +34,7 @@ _FIELDS = (
     ),
     Field(
         'if_no_room', meaning.IF_NO_ROOM,
-        type=Type({'enum': [REFUSE, SKIP], 'default': REFUSE}),
-        required=False,
+        type=Type({'enum': [REFUSE, SKIP], 'default': REFUSE}), required=False,
     ),
 )
 _UPDATE = Object(

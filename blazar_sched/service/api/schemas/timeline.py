@@ -37,8 +37,7 @@ QUERY = (
         'Resource class, such as `VCPU` or `CUSTOM_GPU`, of which shares are '
         'shown, on the hosts that have the class; if absent, on all hosts, of '
         'the class of which the most is taken',
-        type=text.up_to(MAX_TEXT),
-        since=V1_1,
+        type=text.up_to(MAX_TEXT), since=V1_1,
     ),
     Field(
         'parts',

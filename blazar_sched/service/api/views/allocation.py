@@ -25,6 +25,5 @@ ALLOCATION = Object(
         'reservations', 'Reservations that have allocations on the host',
         type=Many(_RESERVATION),
     ),
-    name='Allocation',
-    meaning='The allocations of a host',
+    name='Allocation', meaning='The allocations of a host',
 )

@@ -12,8 +12,8 @@ _RESOURCE = Object(
     Field('resource_class', 'Resource class in Placement', 'VCPU'),
     Field('total', 'Total amount on the hosts', 32, INTEGER),
     Field(
-        'reserved', 'Amount reserved at the start of the part, used or not',
-        8, INTEGER,
+        'reserved', 'Amount reserved at the start of the part, used or not', 8,
+        INTEGER,
     ),
     Field(
         'used',
@@ -26,8 +26,8 @@ _RESOURCE = Object(
 _PART = Object(
     *WINDOW,
     Field(
-        'hosts', 'Number of hosts that are free throughout the part',
-        1, INTEGER,
+        'hosts', 'Number of hosts that are free throughout the part', 1,
+        INTEGER,
     ),
     Field(
         'instances',
@@ -48,6 +48,5 @@ CAPACITY = Object(
         2, INTEGER,
     ),
     Field('parts', 'Consecutive parts of the window', type=Many(_PART)),
-    name='Capacity',
-    meaning='The capacity of hosts over a window',
+    name='Capacity', meaning='The capacity of hosts over a window',
 )

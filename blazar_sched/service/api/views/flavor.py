@@ -13,7 +13,6 @@ FLAVOR = Object(
     Field('memory_mb', 'Memory in MB', 2048, INTEGER),
     Field('disk_gb', 'Size of the root disk in GB', 20, INTEGER),
     Field('ephemeral_gb', 'Size of the ephemeral disk in GB', 0, INTEGER),
-    Field('swap_mb', 'Size of the swap disk in MB', 0, INTEGER),
-    name='Flavor',
+    Field('swap_mb', 'Size of the swap disk in MB', 0, INTEGER), name='Flavor',
     meaning='A flavor of Nova that a reservation can name',
 )

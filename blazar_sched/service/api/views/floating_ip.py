@@ -16,19 +16,15 @@ FLOATING_IP = Object(
     ),
     Field(
         'floating_network_id', meaning.NETWORK,
-        'b1f5d6c4-0000-4000-8000-000000000005', TEXT,
-        itemgetter('network_id'),
+        'b1f5d6c4-0000-4000-8000-000000000005', TEXT, itemgetter('network_id'),
     ),
     Field(
-        'subnet_id', 'ID of the subnet',
-        'b1f5d6c4-0000-4000-8000-000000000006',
+        'subnet_id', 'ID of the subnet', 'b1f5d6c4-0000-4000-8000-000000000006'
     ),
     Field(
         'floating_ip_address', meaning.ADDRESS, '192.0.2.7', TEXT,
         itemgetter('address'),
     ),
-    Field('reservable', meaning.RESERVABLE, True, BOOLEAN),
-    *STAMPS,
-    name='FloatingIP',
-    meaning='A floating IP registered as reservable',
+    Field('reservable', meaning.RESERVABLE, True, BOOLEAN), *STAMPS,
+    name='FloatingIP', meaning='A floating IP registered as reservable',
 )

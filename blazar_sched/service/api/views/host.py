@@ -23,8 +23,6 @@ class _Host(Object):
 
 
 HOST = _Host(
-    *FIELDS,
-    name='Host',
-    meaning='A compute host registered as reservable',
+    *FIELDS, name='Host', meaning='A compute host registered as reservable',
     more=described(meaning.CAPABILITY, {'type': 'string'}),
 )

@@ -91,8 +91,8 @@ LEASE = Object(
     Field(
         'approved_by',
         'ID of the user who has approved the held offer that the lease was; '
-        'null if the lease needed no approval', None,
-        TEXT_OR_NULL, since=V1_2,
+        'null if the lease needed no approval',
+        None, TEXT_OR_NULL, since=V1_2,
     ),
     Field(
         'alternative',
@@ -108,10 +108,8 @@ LEASE = Object(
         get=_blazars_events,
     ),
     Field('events', meaning.EVENTS, type=_events(event.OF_LEASE), since=V1_1),
-    CREATED_AT,
-    dataclasses.replace(UPDATED_AT, example=1767225661),
-    name='Lease',
-    meaning="A project's contract over one window",
+    CREATED_AT, dataclasses.replace(UPDATED_AT, example=1767225661),
+    name='Lease', meaning="A project's contract over one window",
 )
 # The fields that a request for a list may select.
 FIELDS = list(LEASE.schema(V1_0)['properties'])

@@ -26,6 +26,5 @@ LIMIT = Object(
         'limit is for each lease',
         3, Type({'type': ['number', 'null']}),
     ),
-    name='Limit',
-    meaning='A limit of a project',
+    name='Limit', meaning='A limit of a project',
 )

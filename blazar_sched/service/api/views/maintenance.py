@@ -21,8 +21,7 @@ _MOVED = (
     Field('lease_id', meaning.LEASE_ID, _LEASE_ID),
     Field('reservation_id', 'ID of the reservation', _RESERVATION_ID),
     Field(
-        'hosts', 'Hypervisor hostnames of the hosts', ['compute-1'],
-        Many(TEXT),
+        'hosts', 'Hypervisor hostnames of the hosts', ['compute-1'], Many(TEXT)
     ),
 )
 _WHY = Field(
@@ -45,14 +44,12 @@ _FIELDS = (
         Type({'enum': list(states.MAINTENANCE_STATUSES)}),
     ),
     Field(
-        'hosts', 'Hypervisor hostnames of the hosts', ['compute-1'],
-        Many(TEXT),
+        'hosts', 'Hypervisor hostnames of the hosts', ['compute-1'], Many(TEXT)
     ),
     *STAMPS,
 )
 LISTED_MAINTENANCE = Object(
-    *_FIELDS,
-    name='ListedMaintenance',
+    *_FIELDS, name='ListedMaintenance',
     meaning='A window in which nothing may be on some hosts',
 )
 MAINTENANCE = Object(

@@ -129,9 +129,7 @@ _NEEDS_APPROVAL = Field(
 _RESERVATIONS = Field(
     'reservations', 'The reservations, in the order of the request',
     type=Many(Object(
-        Field(
-            'resource_type', meaning.RESOURCE_TYPE, 'physical:host', TEXT
-        ),
+        Field('resource_type', meaning.RESOURCE_TYPE, 'physical:host', TEXT),
         Field(
             'available', 'Number of hosts, instances or floating IPs', 1,
             INTEGER,
@@ -140,8 +138,7 @@ _RESERVATIONS = Field(
 )
 HELD_OFFER = Object(
     Field('id', 'Id of the offer, and of the lease once accepted', _ID, TEXT),
-    *WINDOW,
-    Field('held_until', _HELD_UNTIL, 1767226200, DATE),
+    *WINDOW, Field('held_until', _HELD_UNTIL, 1767226200, DATE),
     Field(
         'project_id', 'ID of the project for which the offer is held', 'p1',
         since=microversion.V1_1,
@@ -152,8 +149,7 @@ HELD_OFFER = Object(
         f'{meaning.APPROVED_BY}; null if the offer is not approved', None,
         TEXT_OR_NULL, since=microversion.V1_2,
     ),
-    _RESERVATIONS,
-    name='Offer',
+    _RESERVATIONS, name='Offer',
     meaning='A window whose room is held for a project',
 )
 WINDOW_OFFER = Object(
@@ -179,8 +175,7 @@ WINDOW_OFFER = Object(
         '`policy` if a limit of the project forbids the lease; null if not',
         None, Type({'enum': ['policy', None]}),
     ),
-    _NEEDS_APPROVAL,
-    _RESERVATIONS,
+    _NEEDS_APPROVAL, _RESERVATIONS,
 )
 OFFERS = Object(
     Field(
@@ -197,6 +192,5 @@ OFFERS = Object(
         'What there is room for at the first start, if there is no offer',
         type=_NEAREST, required=False,
     ),
-    name='Offers',
-    meaning='Windows in which a lease would find room',
+    name='Offers', meaning='Windows in which a lease would find room',
 )

@@ -30,8 +30,8 @@ PRODUCT = Object(
     _size('memory_mb', 'Memory of each instance in MB, likewise'),
     _size('disk_gb', 'Disk of each instance in GB, likewise'),
     Field(
-        'flavor_id', 'ID of the flavor of each instance, null for none',
-        None, TEXT_OR_NULL, _parameter('flavor_id'),
+        'flavor_id', 'ID of the flavor of each instance, null for none', None,
+        TEXT_OR_NULL, _parameter('flavor_id'),
     ),
     Field(
         'max_duration', 'Longest lease in seconds, null for any', 604800,
@@ -45,9 +45,8 @@ PRODUCT = Object(
     ),
     Field(
         'free',
-        'Number of hosts or instances that are free throughout the window',
-        3, INTEGER,
+        'Number of hosts or instances that are free throughout the window', 3,
+        INTEGER,
     ),
-    name='Product',
-    meaning='What the operator publishes for reservations',
+    name='Product', meaning='What the operator publishes for reservations',
 )

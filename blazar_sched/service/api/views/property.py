@@ -14,9 +14,7 @@ _CHANGED = 'only in the answer to a change, as Blazar has it'
 PROPERTY = Object(
     Field('property', meaning.PROPERTY_NAME, 'gpu'),
     *(
-        Field(
-            name, f'{means}; {_CHANGED}', get=lambda _: None, required=False
-        )
+        Field(name, f'{means}; {_CHANGED}', get=lambda _: None, required=False)
         for name, means in (
             ('id', 'Name of the property'),
             ('property_name', 'Name of the property'),

@@ -55,8 +55,7 @@ def _common(resource_type: Schema) -> tuple[Field, ...]:
         ),
         Field(
             'resource_id',
-            'ID of the server of a lifetime, else of the reservation',
-            _ID,
+            'ID of the server of a lifetime, else of the reservation', _ID,
         ),
         Field(
             'resource_type', meaning.RESOURCE_TYPE, schemas.HOST,
@@ -68,8 +67,7 @@ def _common(resource_type: Schema) -> tuple[Field, ...]:
         ),
         Field(
             'missing_resources',
-            'Whether the reservation has less than requested',
-            False, BOOLEAN,
+            'Whether the reservation has less than requested', False, BOOLEAN,
         ),
         Field(
             'resources_changed',
@@ -96,8 +94,8 @@ _FAILED = (
     ),
 )
 _PRODUCT = Field(
-    'product', 'Name of the product that was reserved, null for none',
-    None, TEXT_OR_NULL, lambda r: r['product'] or None, V1_1,
+    'product', 'Name of the product that was reserved, null for none', None,
+    TEXT_OR_NULL, lambda r: r['product'] or None, V1_1,
 )
 _WAITED_FOR = Field(
     'hosts_waited_for',
@@ -171,10 +169,8 @@ _FURTHER: Mapping[str, tuple[Field, ...]] = {
 
 def _of_type(resource_type: str, parameters: Iterable[Field]) -> Object:
     return Object(
-        *_common({'const': resource_type}),
-        *parameters,
-        *_FURTHER.get(resource_type, ()),
-        *schemas.USE.get(resource_type, ()),
+        *_common({'const': resource_type}), *parameters,
+        *_FURTHER.get(resource_type, ()), *schemas.USE.get(resource_type, ()),
     )
 
 

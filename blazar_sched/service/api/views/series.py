@@ -18,8 +18,7 @@ from blazar_sched.service.api.times import WINDOW
 _ID = 'e4a7c2d8-0000-4000-8000-000000000007'
 _TEXTS = Type({'type': 'array', 'items': {'type': 'string'}})
 _OCCURRENCE = Object(
-    Field('occurrence', meaning.OCCURRENCE, '2030-01-07T09:00', TEXT),
-    *WINDOW,
+    Field('occurrence', meaning.OCCURRENCE, '2030-01-07T09:00', TEXT), *WINDOW,
     Field(
         'lease_id', 'ID of the lease; null if there is no room', None,
         TEXT_OR_NULL,

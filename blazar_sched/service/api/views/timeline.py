@@ -35,11 +35,9 @@ _BAR = Object(
         'lease), `relocation` (the place booked for a server that has to '
         'move), `preemptible` (a server that yields to leases), '
         '`maintenance`, or `closed` (the host has not come yet, or is gone)',
-        timeline.LEASE,
-        Type({'type': 'string', 'enum': list(timeline.KINDS)}),
+        timeline.LEASE, Type({'type': 'string', 'enum': list(timeline.KINDS)}),
     ),
-    *WINDOW,
-    Field('share', 'Share of the row, of 1', 0.5, _SHARE),
+    *WINDOW, Field('share', 'Share of the row, of 1', 0.5, _SHARE),
     Field(
         'track',
         'Track of the bar in its row, from 0; bars of one track do not '
@@ -63,9 +61,7 @@ _BAR = Object(
         'degraded', 'Whether the lease lacks something' + _NOT_SHOWN, False,
         Type({'type': ['boolean', 'null']}),
     ),
-    Field(
-        'project_id', 'ID of the project' + _NOT_SHOWN, 'p1', TEXT_OR_NULL
-    ),
+    Field('project_id', 'ID of the project' + _NOT_SHOWN, 'p1', TEXT_OR_NULL),
     Field('server_id', 'ID of the server' + _NOT_SHOWN, None, TEXT_OR_NULL),
 )
 _ROW = Object(
@@ -82,8 +78,7 @@ _ROW = Object(
         'compute-7', TEXT_OR_NULL,
     ),
     Field(
-        'zone', 'Zone of the host; null for other rows', 'west-1',
-        TEXT_OR_NULL,
+        'zone', 'Zone of the host; null for other rows', 'west-1', TEXT_OR_NULL
     ),
     Field('hosts', 'Number of hosts that are in service', 1, INTEGER),
     Field(
@@ -111,19 +106,15 @@ _ROW = Object(
         'or a property those of the leases of the project of the caller',
         type=Many(_BAR),
     ),
-    Field(
-        'bars_left_out', 'Number of bars that are not shown', 0, INTEGER
-    ),
+    Field('bars_left_out', 'Number of bars that are not shown', 0, INTEGER),
 )
 TIMELINE = Object(
-    *WINDOW,
-    Field('group_by', 'What a row stands for', 'host', TEXT),
+    *WINDOW, Field('group_by', 'What a row stands for', 'host', TEXT),
     Field('parts', 'Parts of the window', type=Many(Object(*WINDOW))),
     Field('rows', 'Rows of the page', type=Many(_ROW)),
     Field(
         'marker', '`marker` of the next page; null for the last page', None,
         TEXT_OR_NULL,
     ),
-    name='Timeline',
-    meaning='What takes the hosts in a window',
+    name='Timeline', meaning='What takes the hosts in a window',
 )

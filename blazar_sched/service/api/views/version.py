@@ -11,9 +11,7 @@ from blazar_sched.service.api.field import Object
 LINKS = Many(
     Object(
         Field('rel', 'Relation of the link', 'self'),
-        Field(
-            'href', 'URL of the link', 'https://reservation.example.org/v1'
-        ),
+        Field('href', 'URL of the link', 'https://reservation.example.org/v1'),
     )
 )
 # There is only one major version.
@@ -21,14 +19,9 @@ VERSION = Object(
     Field('id', 'ID of the version', 'v1.0'),
     Field('status', 'Status of the version', 'CURRENT'),
     Field('links', 'Links to the version', type=LINKS),
-    Field(
-        'min_version', 'Oldest microversion', microversion.VERSIONS[0]
-    ),
-    Field(
-        'max_version', 'Newest microversion', microversion.VERSIONS[-1]
-    ),
-    name='Version',
-    meaning='A version of the API',
+    Field('min_version', 'Oldest microversion', microversion.VERSIONS[0]),
+    Field('max_version', 'Newest microversion', microversion.VERSIONS[-1]),
+    name='Version', meaning='A version of the API',
 )
 
 

@@ -26,11 +26,8 @@ image_mark = server.image_mark
 
 
 class Nova(
-    hypervisor.Hypervisors,
-    server.Servers,
-    flavor.Flavors,
-    aggregate.Aggregates,
-    server_group.ServerGroups,
+    hypervisor.Hypervisors, server.Servers, flavor.Flavors,
+    aggregate.Aggregates, server_group.ServerGroups,
 ):
     """A client of the compute API.
 
@@ -42,9 +39,7 @@ class Nova(
     """
 
     def __init__(
-        self,
-        api: adapter.Adapter | None,
-        glance: Glance | None = None,
+        self, api: adapter.Adapter | None, glance: Glance | None = None,
         aliases: Aliases = NO_ALIASES,
     ) -> None:
         super().__init__(api)

@@ -42,9 +42,7 @@ class Aggregates(Compute):
         return next(found, None)
 
     def create_aggregate(
-        self,
-        name: str,
-        metadata: Mapping[str, str],
+        self, name: str, metadata: Mapping[str, str],
         known: Aggregate | None = None,
     ) -> Aggregate:
         """Ensure that a host aggregate with given metadata exists.

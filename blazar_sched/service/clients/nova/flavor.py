@@ -51,13 +51,9 @@ class Flavors(Compute):
         """Ensure that a flavor exists, at first without access of projects."""
         with rest.tolerating(409):
             self._nova.flavors.create(
-                flavorid=flavor.id,
-                name=flavor.name,
-                vcpus=flavor.vcpus,
-                ram=flavor.memory_mb,
-                disk=flavor.disk_gb,
-                ephemeral=flavor.ephemeral_gb,
-                swap=flavor.swap_mb,
+                flavorid=flavor.id, name=flavor.name, vcpus=flavor.vcpus,
+                ram=flavor.memory_mb, disk=flavor.disk_gb,
+                ephemeral=flavor.ephemeral_gb, swap=flavor.swap_mb,
                 is_public=False,
             )
         # The flavor need not be read first.
@@ -89,17 +85,9 @@ def _quoted(flavor_id: str) -> str:
     return parse.quote(flavor_id, safe='')
 
 
-def _flavor(
-    shown: 'Shown', projects: tuple[str, ...] | None
-) -> Flavor:
+def _flavor(shown: 'Shown', projects: tuple[str, ...] | None) -> Flavor:
     return Flavor(
-        id=shown.id,
-        name=shown.name,
-        vcpus=shown.vcpus,
-        memory_mb=shown.ram,
-        disk_gb=shown.disk,
-        ephemeral_gb=shown.ephemeral,
-        swap_mb=shown.swap,
-        extra_specs=shown.extra_specs,
-        projects=projects,
+        id=shown.id, name=shown.name, vcpus=shown.vcpus, memory_mb=shown.ram,
+        disk_gb=shown.disk, ephemeral_gb=shown.ephemeral, swap_mb=shown.swap,
+        extra_specs=shown.extra_specs, projects=projects,
     )

@@ -103,24 +103,17 @@ class Hypervisors(Aggregates):
             said = read_way(each.metadata.get(flavor.MOVABLE))
             if said is not None:
                 for host in each.hosts:
-                    found[host] = weakest(
-                        (said, found.get(host, LIVE))
-                    )
+                    found[host] = weakest((said, found.get(host, LIVE)))
         return found
 
 
 def _hypervisor(
-    shown: 'Shown',
-    zones: Mapping[str, str],
-    ways: Mapping[str, str],
+    shown: 'Shown', zones: Mapping[str, str], ways: Mapping[str, str]
 ) -> Hypervisor:
     host = shown.service['host']
     return Hypervisor(
-        uuid=shown.id,
-        hostname=shown.hypervisor_hostname,
-        host=host,
-        type=shown.hypervisor_type,
-        version=shown.hypervisor_version,
+        uuid=shown.id, hostname=shown.hypervisor_hostname, host=host,
+        type=shown.hypervisor_type, version=shown.hypervisor_version,
         cpu_info=_cpu_info(getattr(shown, 'cpu_info', None)),
         availability_zone=zones.get(host, ''),
         up=(shown.state, shown.status) == ('up', 'enabled'),

@@ -240,10 +240,7 @@ class Servers(Compute):
             _request(server, self._nova.servers.unshelve)
 
     def migrate_server(
-        self,
-        server: Server,
-        service_name: str | None = None,
-        way: str = LIVE,
+        self, server: Server, service_name: str | None = None, way: str = LIVE
     ) -> bool:
         """Ask Nova to migrate a server to another host.
 
@@ -306,8 +303,7 @@ class Servers(Compute):
         # is on a volume.
         mark = {**metadata, 'instance_uuid': server.uuid}
         images = self._compute.get(
-            '/images/detail',
-            params={'server': server.uuid, 'name': name},
+            '/images/detail', params={'server': server.uuid, 'name': name},
             microversion=IMAGE_MICROVERSION,
         )
         known = {
@@ -328,14 +324,12 @@ class Servers(Compute):
 
 
 def _request(
-    server: Server,
-    action: Callable[Concatenate[str, P], object],
-    *args: P.args,
-    **kwargs: P.kwargs,
+    server: Server, action: Callable[Concatenate[str, P], object],
+    *args: P.args, **kwargs: P.kwargs,
 ) -> None:
     LOG.info(
-        'Requesting %s of server %s of project %s on host %s',
-        action.__name__, server.uuid, server.project_id, server.node,
+        'Requesting %s of server %s of project %s on host %s', action.__name__,
+        server.uuid, server.project_id, server.node,
     )
     action(server.uuid, *args, **kwargs)
 
@@ -369,30 +363,21 @@ def _server(shown: _Shown, aliases: Aliases) -> Server:
     return Server(
         uuid=shown['id'],
         node=shown.get('OS-EXT-SRV-ATTR:hypervisor_hostname'),
-        project_id=shown['tenant_id'],
-        amounts=amounts,
-        used=used,
+        project_id=shown['tenant_id'], amounts=amounts, used=used,
         end=declared.end,
         reservation_id=claim if isinstance(claim, str) else None,
         preemptible=flavor_rules.is_preemptible(specs),
         preempt_policy=flavor_rules.preempt_policy(specs),
-        name=shown.get('name', ''),
-        status=shown.get('status', ''),
+        name=shown.get('name', ''), status=shown.get('status', ''),
         task=shown.get('OS-EXT-STS:task_state'),
-        locked=bool(shown.get('locked')),
-        user_id=shown.get('user_id', ''),
-        created=created,
-        start=declared.start,
-        lease_name=declared.name,
-        on_end=declared.on_end,
-        metadata=shown.get('metadata') or {},
+        locked=bool(shown.get('locked')), user_id=shown.get('user_id', ''),
+        created=created, start=declared.start, lease_name=declared.name,
+        on_end=declared.on_end, metadata=shown.get('metadata') or {},
         features=_features(shown, hints),
     )
 
 
-def _features(
-    shown: _Shown, hints: Mapping[str, object]
-) -> Features:
+def _features(shown: _Shown, hints: Mapping[str, object]) -> Features:
     flavor = shown['flavor']
     image = shown.get('image') or _Image()
     properties = image.get('properties') or {}
@@ -403,8 +388,7 @@ def _features(
             name: properties[name] for name in relocation.IMAGE_PROPERTIES
             if name in properties
         },
-        hint=None if hint is None else str(hint),
-        memory_mb=flavor['ram'],
+        hint=None if hint is None else str(hint), memory_mb=flavor['ram'],
         local_disk=bool(
             image and flavor['disk'] or flavor['ephemeral'] or flavor['swap']
         ),

@@ -43,9 +43,7 @@ class ServerGroups(Compute):
         with rest.tolerating(404):
             self._nova.server_groups.delete(shown.id)
 
-    def _server_groups(
-        self, all_projects: bool = False
-    ) -> Iterator['Shown']:
+    def _server_groups(self, all_projects: bool = False) -> Iterator['Shown']:
         # Nova has no marker here, and may return fewer server groups than
         # requested.
         offset = 0

@@ -121,9 +121,7 @@ def upgrade(
             before = _revision(connection)
             if not _is_newer(before, _known()):
                 command.upgrade(settings, 'head')
-            models.Base.metadata.create_all(
-                connection, list(_tables(running))
-            )
+            models.Base.metadata.create_all(connection, list(_tables(running)))
             after = _revision(connection)
             connection.commit()
         finally:

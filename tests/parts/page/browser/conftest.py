@@ -149,9 +149,7 @@ def browse(chromium):
 @pytest.fixture
 def keystone():
     server = KeystoneServer()
-    server.add_user(
-        'alice', p1=['member', 'reader'], p2=['member', 'reader']
-    )
+    server.add_user('alice', p1=['member', 'reader'], p2=['member', 'reader'])
     server.credentials['c1'] = 'alice', 'p1', 'hidden'
     yield server
     server.stop()

@@ -111,9 +111,7 @@ class Person:
         mouse = self.page.mouse
         mouse.move(*start)
         mouse.down()
-        mouse.move(
-            (start[0] + end[0]) / 2, (start[1] + end[1]) / 2, steps=3
-        )
+        mouse.move((start[0] + end[0]) / 2, (start[1] + end[1]) / 2, steps=3)
         mouse.move(*end, steps=3)
         if release:
             mouse.up()

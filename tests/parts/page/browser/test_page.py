@@ -263,9 +263,7 @@ def test_another_window_of_the_finder_is_held(world, browse):
     page.evaluate('document.activeElement.blur()')
     page.locator('.bar.offer').first.click()
     alice.until(lambda: focused(page) == '1 host')
-    start = page.evaluate(
-        'document.querySelector(".card.held time").dateTime'
-    )
+    start = page.evaluate('document.querySelector(".card.held time").dateTime')
     assert start == offer['start_date']
 
 
@@ -553,8 +551,7 @@ def test_a_lease_is_prolonged_and_ended_by_its_buttons(world, browse):
     old = world.leases('alice:physics')['training-run']['end_date']
     # A dry run may take longer than a pointer rests.
     page.route(
-        '**/*dry_run=true',
-        lambda route: (time.sleep(0.4), route.continue_()),
+        '**/*dry_run=true', lambda route: (time.sleep(0.4), route.continue_())
     )
     # With the keyboard.
     page.focus('[aria-label="+1 h: prolong training-run"]')

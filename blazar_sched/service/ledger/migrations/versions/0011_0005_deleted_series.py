@@ -46,9 +46,7 @@ def _create(name: str, *columns: Any, **options: Any) -> sa.Table:
 
 
 def _count(name: str) -> sa.Column[Any]:
-    return sa.Column(
-        name, sa.BigInteger, nullable=False, server_default='0'
-    )
+    return sa.Column(name, sa.BigInteger, nullable=False, server_default='0')
 
 
 def _part_of_key(name: str, type_: Any, **options: Any) -> sa.Column[Any]:
@@ -64,27 +62,20 @@ def upgrade() -> None:
         sa.Column(
             'position', sa.Integer, primary_key=True, autoincrement=False
         ),
-        *_columns(NAME, 'kind', 'key'),
-        *_nullable(TEXT, 'data'),
+        *_columns(NAME, 'kind', 'key'), *_nullable(TEXT, 'data'),
     )
+    _create('discarded_trust', sa.Column('id', NAME, primary_key=True))
     _create(
-        'discarded_trust',
-        sa.Column('id', NAME, primary_key=True),
-    )
-    _create(
-        'flavor',
-        sa.Column('id', NAME, primary_key=True),
+        'flavor', sa.Column('id', NAME, primary_key=True),
         *_columns(NAME, 'name'),
         *_columns(
             sa.BigInteger, 'vcpus', 'memory_mb', 'disk_gb', 'ephemeral_gb',
-            'swap_mb'
+            'swap_mb',
         ),
-        *_columns(TEXT, 'extra_specs'),
-        *_nullable(TEXT, 'projects'),
+        *_columns(TEXT, 'extra_specs'), *_nullable(TEXT, 'projects'),
     )
     _create(
-        'floating_ip',
-        sa.Column('id', ID, primary_key=True),
+        'floating_ip', sa.Column('id', ID, primary_key=True),
         *_columns(ID, 'network_id', 'subnet_id'),
         *_columns(sa.String(45), 'address'),
         *_columns(sa.Boolean, 'reservable'),
@@ -92,42 +83,37 @@ def upgrade() -> None:
         sa.UniqueConstraint('network_id', 'address'),
     )
     _create(
-        'host',
-        sa.Column('id', sa.Integer, primary_key=True),
+        'host', sa.Column('id', sa.Integer, primary_key=True),
         sa.Column('uuid', ID, unique=True, nullable=False),
         *_columns(
             NAME, 'hypervisor_hostname', 'service_name', 'hypervisor_type',
-            'availability_zone', 'hold', 'movable', 'region'
+            'availability_zone', 'hold', 'movable', 'region',
         ),
         *_columns(sa.BigInteger, 'hypervisor_version'),
         *_columns(
             TEXT, 'cpu_info', 'inventory', 'projects', 'traits', 'providers',
-            'capabilities', 'maintenances'
+            'capabilities', 'maintenances',
         ),
         *_columns(sa.Boolean, 'reservable', 'disabled', 'spare'),
         *_nullable(NAME, 'unbounded'),
         *_nullable(
             sa.BigInteger, 'cleaning_time', 'available_from',
-            'available_until', 'created_at', 'updated_at'
+            'available_until', 'created_at', 'updated_at',
         ),
         sqlite_autoincrement=True,
     )
     _create(
-        'host_property',
-        sa.Column('name', NAME, primary_key=True),
+        'host_property', sa.Column('name', NAME, primary_key=True),
         *_columns(sa.Boolean, 'private'),
     )
     _create(
-        'lease',
-        sa.Column('id', ID, primary_key=True),
+        'lease', sa.Column('id', ID, primary_key=True),
         *_columns(NAME, 'name', 'project_id', 'user_id', 'status'),
         *_columns(sa.BigInteger, 'start', 'end', 'created_at'),
-        *_columns(sa.Boolean, 'degraded'),
-        _count('changes'),
+        *_columns(sa.Boolean, 'degraded'), _count('changes'),
         *_nullable(NAME, 'trust_id', 'occurrence', 'approved_by'),
         *_nullable(TEXT, 'labels', 'needs_approval'),
-        *_nullable(ID, 'series_id'),
-        *_nullable(sa.BigInteger, 'updated_at'),
+        *_nullable(ID, 'series_id'), *_nullable(sa.BigInteger, 'updated_at'),
         sa.Index(None, 'created_at', 'id'),
         sa.Index(None, 'project_id', 'created_at', 'id'),
         sa.Index(None, 'project_id', 'status'),
@@ -137,8 +123,7 @@ def upgrade() -> None:
     ledger = _create(
         'ledger',
         sa.Column('id', sa.Integer, primary_key=True, autoincrement=False),
-        *_columns(ID, 'uuid'),
-        *_columns(sa.BigInteger, 'revision', 'commits'),
+        *_columns(ID, 'uuid'), *_columns(sa.BigInteger, 'revision', 'commits'),
         *_nullable(sa.BigInteger, 'measured_at', 'measuring_until'),
         *_nullable(ID, 'measured_by'),
     )
@@ -146,63 +131,51 @@ def upgrade() -> None:
         {'id': 1, 'uuid': str(uuid.uuid4()), 'revision': 0, 'commits': 0},
     ])
     _create(
-        'maintenance',
-        sa.Column('id', ID, primary_key=True),
+        'maintenance', sa.Column('id', ID, primary_key=True),
         *_columns(NAME, 'name', 'reason'),
-        *_columns(sa.BigInteger, 'start', 'end'),
-        *_columns(TEXT, 'hosts'),
+        *_columns(sa.BigInteger, 'start', 'end'), *_columns(TEXT, 'hosts'),
         *_nullable(sa.BigInteger, 'created_at', 'updated_at'),
     )
     _create(
-        'series',
-        sa.Column('id', ID, primary_key=True),
+        'series', sa.Column('id', ID, primary_key=True),
         sa.Column('project_id', NAME, index=True, nullable=False),
         *_columns(
             NAME, 'name', 'user_id', 'rrule', 'time_zone', 'start',
-            'if_no_room', 'digest'
+            'if_no_room', 'digest',
         ),
         *_columns(sa.BigInteger, 'duration', 'booked_until', 'retry_at'),
         *_columns(TEXT, 'reservations', 'except_dates', 'missing'),
         *_nullable(sa.BigInteger, 'created_at', 'updated_at', 'deleted_at'),
     )
+    _create('shelved_server', sa.Column('uuid', ID, primary_key=True))
     _create(
-        'shelved_server',
-        sa.Column('uuid', ID, primary_key=True),
-    )
-    _create(
-        'writer',
-        sa.Column('id', ID, primary_key=True),
+        'writer', sa.Column('id', ID, primary_key=True),
         *_columns(sa.BigInteger, 'commits', 'revision'),
     )
     _create(
-        'event',
-        sa.Column('id', ID, primary_key=True),
+        'event', sa.Column('id', ID, primary_key=True),
         sa.Column(
             'lease_id', ID, sa.ForeignKey('lease.id'), index=True,
-            nullable=False
+            nullable=False,
         ),
         *_columns(sa.Integer, 'position'),
         *_columns(NAME, 'event_type', 'status'),
-        *_columns(sa.BigInteger, 'time'),
-        *_nullable(NAME, 'owner'),
+        *_columns(sa.BigInteger, 'time'), *_nullable(NAME, 'owner'),
         *_nullable(ID, 'token'),
         *_nullable(sa.BigInteger, 'until', 'created_at', 'updated_at'),
         sa.Index(None, 'status', 'time'),
     )
     _create(
-        'idempotency_key',
-        sa.Column('project_id', NAME, primary_key=True),
+        'idempotency_key', sa.Column('project_id', NAME, primary_key=True),
         sa.Column('key', NAME, primary_key=True),
         sa.Column('lease_id', ID, sa.ForeignKey('lease.id'), index=True),
-        *_columns(NAME, 'digest'),
-        *_columns(sa.BigInteger, 'created_at'),
+        *_columns(NAME, 'digest'), *_columns(sa.BigInteger, 'created_at'),
     )
     _create(
-        'reservation',
-        sa.Column('id', ID, primary_key=True),
+        'reservation', sa.Column('id', ID, primary_key=True),
         sa.Column(
             'lease_id', ID, sa.ForeignKey('lease.id'), index=True,
-            nullable=False
+            nullable=False,
         ),
         *_columns(sa.Integer, 'position'),
         *_columns(NAME, 'resource_type', 'status', 'on_end'),
@@ -211,44 +184,39 @@ def upgrade() -> None:
             sa.Boolean, 'missing_resources', 'resources_changed', 'magnetic',
             'lend',
         ),
-        *_nullable(TEXT, 'labels'),
-        sa.Column('product', NAME, index=True),
+        *_nullable(TEXT, 'labels'), sa.Column('product', NAME, index=True),
         *_nullable(sa.BigInteger, 'created_at', 'updated_at'),
         sa.Index(None, 'status', 'id'),
     )
     _create(
-        'allocation',
-        sa.Column('id', ID, primary_key=True),
+        'allocation', sa.Column('id', ID, primary_key=True),
         sa.Column(
             'reservation_id', ID, sa.ForeignKey('reservation.id'),
-            nullable=False
+            nullable=False,
         ),
         sa.Column('host', ID, sa.ForeignKey('host.uuid'), nullable=False),
         sa.Column('end', sa.BigInteger, index=True, nullable=False),
-        *_columns(sa.BigInteger, 'start'),
-        *_columns(TEXT, 'amounts'),
+        *_columns(sa.BigInteger, 'start'), *_columns(TEXT, 'amounts'),
         *_columns(sa.Boolean, 'whole'),
         sa.UniqueConstraint('reservation_id', 'host'),
         sa.Index(None, 'host', 'end'),
     )
     _create(
-        'floating_ip_allocation',
-        sa.Column('id', ID, primary_key=True),
+        'floating_ip_allocation', sa.Column('id', ID, primary_key=True),
         sa.Column(
             'reservation_id', ID, sa.ForeignKey('reservation.id'),
-            nullable=False
+            nullable=False,
         ),
         sa.Column(
             'floating_ip_id', ID, sa.ForeignKey('floating_ip.id'),
-            nullable=False
+            nullable=False,
         ),
         *_columns(sa.BigInteger, 'start', 'end'),
         sa.UniqueConstraint('reservation_id', 'floating_ip_id'),
         sa.Index(None, 'floating_ip_id', 'end'),
     )
     _create(
-        'instance',
-        sa.Column('uuid', ID, primary_key=True),
+        'instance', sa.Column('uuid', ID, primary_key=True),
         sa.Column(
             'host', ID, sa.ForeignKey('host.uuid'), index=True, nullable=False
         ),
@@ -256,22 +224,18 @@ def upgrade() -> None:
             'reservation_id', ID, sa.ForeignKey('reservation.id'), index=True
         ),
         sa.Column('claim', ID, index=True),
-        *_columns(NAME, 'project_id', 'movable'),
-        *_columns(TEXT, 'amounts'),
+        *_columns(NAME, 'project_id', 'movable'), *_columns(TEXT, 'amounts'),
         *_columns(sa.BigInteger, 'end', 'created'),
         *_columns(sa.Boolean, 'preemptible', 'building'),
         *_nullable(TEXT, 'used', 'path'),
     )
     _create(
-        'past_allocation',
-        sa.Column('id', ID, primary_key=True),
+        'past_allocation', sa.Column('id', ID, primary_key=True),
         sa.Column(
             'reservation_id', ID, sa.ForeignKey('reservation.id'), index=True,
-            nullable=False
+            nullable=False,
         ),
-        *_columns(ID, 'host'),
-        *_columns(sa.BigInteger, 'start', 'end'),
-        *_columns(TEXT, 'amounts'),
-        *_columns(sa.Boolean, 'whole'),
+        *_columns(ID, 'host'), *_columns(sa.BigInteger, 'start', 'end'),
+        *_columns(TEXT, 'amounts'), *_columns(sa.Boolean, 'whole'),
         sa.Index(None, 'host', 'end'),
     )
