@@ -7,9 +7,6 @@ import random
 import threading
 
 import pytest
-from tests.functional.manager.test_usage import HOUR
-from tests.functional.manager.test_usage import measure
-from tests.functional.manager.test_usage import report
 
 from blazar_sched.domain import exception
 from blazar_sched.domain.usage import DAY
@@ -25,6 +22,9 @@ from blazar_sched.parts.request.manager import MaxWaitingRequests
 from blazar_sched.parts.request.manager import REST
 from blazar_sched.service.booking.search import SECONDS
 from tests import looped
+from tests.parts.report.test_usage import HOUR
+from tests.parts.report.test_usage import measure
+from tests.parts.report.test_usage import report
 from tests.seeds import seeds
 from tests.told import notified
 
@@ -233,9 +233,7 @@ def test_a_request_about_to_be_booked_keeps_its_last_window_too(
     assert starts == [world.now + 100, world.now + 220]
 
 
-def test_a_request_without_an_estimate_keeps_nobody_waiting(
-    world, whole, ask
-):
+def test_a_request_without_an_estimate_keeps_nobody_waiting(world, whole, ask):
     """No room is in sight beside a lease without an end."""
     world.create(whole(), start=900, end=FOREVER)
     wall = ask(duration=1000, latest=800)
@@ -307,9 +305,7 @@ class TestPace:
 def test_other_hosts_are_no_delay(world, requests, whole, full, ask):
     """A request behind may have a host that the first one cannot use."""
     world.add_host('c', vcpus=16)
-    first = ask(whole(
-        2, 2, hypervisor_properties='["==", "$vcpus", "8"]'
-    ))
+    first = ask(whole(2, 2, hypervisor_properties='["==", "$vcpus", "8"]'))
     assert first['status'] == 'WAITING'
     behind = ask(whole(1, 1, hypervisor_properties='["==", "$vcpus", "16"]'))
     assert behind['status'] == 'BOOKED'
@@ -340,9 +336,7 @@ def test_a_request_lapses(world, requests, full, ask):
     assert world.ledger.leases() == []
 
 
-def test_a_cancelled_request_lets_others_by(
-    world, requests, whole, full, ask
-):
+def test_a_cancelled_request_lets_others_by(world, requests, whole, full, ask):
     first, behind = ask(latest=100), ask(whole(1, 1), latest=150)
     end(world, full[0])
     requests.step()
@@ -414,7 +408,7 @@ class TestLimits:
     @pytest.fixture
     def full(self, world, whole):
         return [world.create(
-            whole(2, 2), start=50, end=1000, project_id='another',
+            whole(2, 2), start=50, end=1000, project_id='another'
         )]
 
     def test_a_project_with_too_much_keeps_nobody_waiting(
@@ -445,9 +439,7 @@ class TestLimits:
         assert refusal.value.field == 'latest_start_date'
 
 
-def test_the_order_is_kept_over_a_restart(
-    world, conf, requests, full, ask
-):
+def test_the_order_is_kept_over_a_restart(world, conf, requests, full, ask):
     made = [ask(priority=each) for each in (NORMAL, HIGH, NORMAL)]
     before = requests.list(None)
     requests = looped.of(world.begin(conf), manager.LeaseRequests)
@@ -563,9 +555,7 @@ class TestFlexible:
         assert world.ledger.lease(low['lease_id']).status == 'ACTIVE'
         assert world.ledger.lease(high['lease_id']).status == 'TERMINATED'
 
-    def test_a_lease_that_is_deleted_meanwhile(
-        self, world, ask, monkeypatch
-    ):
+    def test_a_lease_that_is_deleted_meanwhile(self, world, ask, monkeypatch):
         low = ask(flexible=True, priority=LOW)
         run = world.ledger.run
 
@@ -603,9 +593,7 @@ class TestFlexible:
 
     def test_a_lease_of_which_the_window_was_changed(self, world, ask):
         low = ask(flexible=True, priority=LOW)
-        world.leases.update(
-            low['lease_id'], None, {'end': world.now + 190}
-        )
+        world.leases.update(low['lease_id'], None, {'end': world.now + 190})
         assert ask(latest=100, priority=HIGH)['status'] == 'WAITING'
 
     def test_a_lease_whose_hosts_are_being_vacated(self, world, conf, ask):
@@ -728,9 +716,7 @@ class TestFlexible:
 
 
 @pytest.mark.parametrize('seed', seeds(15))
-def test_small_worlds_against_every_start(
-    world, requests, whole, ask, seed
-):
+def test_small_worlds_against_every_start(world, requests, whole, ask, seed):
     """Room goes to the first request that can use it, as by brute force."""
     draw = random.Random(seed)
     leases, estimates = [], {}
@@ -791,9 +777,7 @@ def _step_as_expected(world, requests):
         )
         expected[each.id] = start if start <= each.latest_start else None
         if start > each.latest_start:
-            kept.append(
-                (each.latest_start, each.latest_start + each.duration)
-            )
+            kept.append((each.latest_start, each.latest_start + each.duration))
         else:
             used.append((start, start + each.duration, size))
     requests.step()
@@ -820,9 +804,7 @@ def test_starts_outside_of_windows(seed):
     ]
 
 
-def test_requests_that_wait_no_more_are_purged(
-    world, requests, full, ask
-):
+def test_requests_that_wait_no_more_are_purged(world, requests, full, ask):
     gone, kept = ask(), ask()
     requests.cancel(gone['id'], None)
     world.clock.now += 10
@@ -866,9 +848,7 @@ def test_each_change_of_a_lease_request_is_notified(
     ]
 
 
-def test_a_request_that_waits_in_vain_is_refused_once(
-    world, ask, whole, conf
-):
+def test_a_request_that_waits_in_vain_is_refused_once(world, ask, whole, conf):
     world.create(whole(2, 2), start=0, end=DAY)
     ask(whole(2, 3), start=0, latest=HOUR, duration=2 * HOUR)
     world.clock.now += 2 * HOUR
