@@ -9,10 +9,10 @@ import threading
 import pytest
 
 from blazar_sched.domain import exception
-from blazar_sched.domain.usage import DAY
-from blazar_sched.domain.usage import HOST
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.domain.window import Window
+from blazar_sched.parts.report.usage import DAY
+from blazar_sched.parts.report.usage import HOST
 from blazar_sched.parts.request import manager
 from blazar_sched.parts.request import models
 from blazar_sched.parts.request.lease_request import PRIORITIES
