@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Clouds that run without a part, and what is refused about parts."""
 
+import pathlib
+import re
+
 from oslo_config import cfg
 import pytest
 import sqlalchemy as sa
@@ -17,6 +20,7 @@ V1_1 = {
     'OpenStack-API-Version': 'reservation 1.1', 'X-Auth-Token': 'alice:p1',
 }
 PARTS = sorted(parts.installed())
+PAGE = pathlib.Path(__file__).parents[3] / 'doc/source/admin/operate.rst'
 
 # The parts that do something in a manager.
 WORKING = [p for p in PARTS if any(parts.each('manager', 'start', [p]))]
@@ -113,3 +117,10 @@ def test_a_part_that_is_not_installed_is_refused(conf):
     conf.set_override('parts', ['calender'])
     with pytest.raises(cfg.Error, match='parts: calender is not installed'):
         database.open_ledger(conf)
+
+
+@tables.EVERY
+def test_the_guide_says_what_each_part_brings():
+    section = PAGE.read_text().split('\nParts\n', 1)[1].split('\nClocks\n')[0]
+    named = re.findall(r'^   \* - ``([a-z]+)``$', section, re.M)
+    assert named == PARTS
