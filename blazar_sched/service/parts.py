@@ -10,6 +10,8 @@ read by one place of the core:
     paths of their own: see `service.api.deploy`.
 ``calls``
     `Calls`, the calls of the API to the manager: see `service.bus.calls`.
+``exception``
+    `EXCEPTIONS`, the refusals, which the document of the API names.
 ``manager``
     `start(manager)`, which returns a `service.manager.running.Running`, and
     may add to `manager.bookings.on_refusal` and `manager.ledger.on_deletion`;

@@ -5,12 +5,12 @@ from collections.abc import Callable
 from typing import Any
 import uuid
 
-from blazar_sched.domain import exception
 from blazar_sched.domain import plural
 from blazar_sched.domain.lease import Lease
 from blazar_sched.parts.calendar import FUTURE
 from blazar_sched.parts.calendar import models
 from blazar_sched.parts.calendar import PAST
+from blazar_sched.parts.calendar.exception import MaxCalendars
 from blazar_sched.service.bus.calls import Values
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.tx import Tx
@@ -20,10 +20,6 @@ from blazar_sched.service.manager.running import Running
 
 # The most leases of a calendar; of more leases, the first are shown.
 MAX_LEASES = 1000
-
-
-class MaxCalendars(exception.LimitExceeded):
-    """The project would have too many calendars."""
 
 
 class Calendars:

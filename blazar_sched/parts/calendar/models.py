@@ -6,17 +6,13 @@ from collections.abc import Sequence
 import sqlalchemy as sa
 from sqlalchemy import orm
 
-from blazar_sched.domain import exception
+from blazar_sched.parts.calendar.exception import CalendarNotFound
 from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger import rows
 from blazar_sched.service.ledger.statistics import Number
 
 # The most calendars of a project.
 MAX_CALENDARS = 10
-
-
-class CalendarNotFound(exception.NotFound):
-    """There is no such calendar, or it belongs to another project."""
 
 
 class Calendar(models.Base):

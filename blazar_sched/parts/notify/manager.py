@@ -31,6 +31,7 @@ from blazar_sched.domain import plural
 from blazar_sched.parts.notify import address
 from blazar_sched.parts.notify import models
 from blazar_sched.parts.notify import webhook
+from blazar_sched.parts.notify.exception import MaxWebhooks
 from blazar_sched.parts.notify.webhook import Delivery
 from blazar_sched.parts.notify.webhook import Webhook
 from blazar_sched.service import faults
@@ -77,10 +78,6 @@ _SAID = {
 }
 
 _Shown = dict[str, Any]
-
-
-class MaxWebhooks(exception.LimitExceeded):
-    """The project would have too many webhooks."""
 
 
 class Webhooks(loop.Looped):

@@ -18,17 +18,13 @@ import uuid
 import sqlalchemy as sa
 from sqlalchemy import orm
 
-from blazar_sched.domain import exception
 from blazar_sched.domain.notification import Notification
 from blazar_sched.parts.notify import webhook as rules
+from blazar_sched.parts.notify.exception import WebhookNotFound
 from blazar_sched.service.bus.payload import IN_THE_WAY
 from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger import rows
 from blazar_sched.service.ledger.statistics import Number
-
-
-class WebhookNotFound(exception.NotFound):
-    """There is no such webhook, or it belongs to another project."""
 
 
 class Webhook(models.Base):

@@ -36,6 +36,8 @@ from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.notification import Notification
 from blazar_sched.parts.request import models
 from blazar_sched.parts.request import placing
+from blazar_sched.parts.request.exception import LeaseRequestNotFound
+from blazar_sched.parts.request.exception import MaxWaitingRequests
 from blazar_sched.parts.request.lease_request import BOOKED
 from blazar_sched.parts.request.lease_request import CANCELLED
 from blazar_sched.parts.request.lease_request import LAPSED
@@ -86,10 +88,6 @@ NOTIFICATIONS = CREATE, BOOK, MOVE, LAPSE, DELETE = (
 )
 # The notification that a request waits no more, by its status.
 _ENDED = {BOOKED: BOOK, LAPSED: LAPSE, CANCELLED: DELETE}
-
-
-class MaxWaitingRequests(exception.LimitExceeded):
-    """The project would have too many waiting lease requests."""
 
 
 class LeaseRequests(loop.Looped):
@@ -618,7 +616,7 @@ def _made(source: Reader, new: LeaseRequest) -> LeaseRequest | None:
     """
     try:
         made = source.run(models.get, new.id, None)
-    except models.LeaseRequestNotFound:
+    except LeaseRequestNotFound:
         return None
     idempotency.require_same(made.digest, new.digest)
     return made

@@ -9,18 +9,14 @@ import prometheus_client
 import sqlalchemy as sa
 from sqlalchemy import orm
 
-from blazar_sched.domain import exception
 from blazar_sched.domain import states
+from blazar_sched.parts.request.exception import LeaseRequestNotFound
 from blazar_sched.parts.request.lease_request import LeaseRequest
 from blazar_sched.parts.request.lease_request import WAITING
 from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger import rows
 from blazar_sched.service.ledger.statistics import Number
 from blazar_sched.service.metrics import Metric
-
-
-class LeaseRequestNotFound(exception.NotFound):
-    """There is no such lease request, or it belongs to another project."""
 
 
 class Row(models.Base):

@@ -9,11 +9,13 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 import http
 import inspect
+import itertools
 from typing import Any
 
 from microversion_parse import Version
 
 from blazar_sched.domain import exception
+from blazar_sched.service import parts
 from blazar_sched.service.api import errors
 from blazar_sched.service.api import microversion
 from blazar_sched.service.api.field import Field
@@ -40,7 +42,11 @@ def _error_names() -> list[Schema]:
     }
     named = {
         c.__name__: (c.status, (inspect.getdoc(c) or '').partition('\n\n')[0])
-        for c in vars(exception).values()
+        for c in (
+            *vars(exception).values(), *itertools.chain.from_iterable(
+                parts.each('exception', 'EXCEPTIONS')
+            ),
+        )
         if isinstance(c, type)
         and issubclass(c, exception.BlazarSchedError)
         and c is not exception.BlazarSchedError

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What calendars add to the tables of the tests: see `tests.tables`."""
 
-from blazar_sched.parts.calendar import manager
-from blazar_sched.parts.calendar import models
+from blazar_sched.parts.calendar import exception
 
 ROUTES = {
     ('GET', '/v1/calendars'): (200, None),
@@ -29,5 +28,5 @@ ANSWERS = {
 LIMITS = {
     ('calendars', 'max_calendars', 10): ('MaxCalendars', {'name': 'team'}),
 }
-REFUSALS = {manager.MaxCalendars: 400, models.CalendarNotFound: 404}
+REFUSALS = {exception.MaxCalendars: 400, exception.CalendarNotFound: 404}
 BOUNDS = {'calendar': 'parts.calendar.models.MAX_CALENDARS of a project'}

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What webhooks add to the tables of the tests: see `tests.tables`."""
 
-from blazar_sched.parts.notify import manager
-from blazar_sched.parts.notify import models
+from blazar_sched.parts.notify import exception
 
 _BODY = {'url': 'https://example.org/leases', 'events': ['lease.*']}
 ROUTES = {
@@ -35,7 +34,7 @@ ANSWERS = {
 }
 LIMITS = {('webhooks', 'max_webhooks', 5): ('MaxWebhooks', _BODY)}
 LOOPS = {'webhooks'}
-REFUSALS = {manager.MaxWebhooks: 400, models.WebhookNotFound: 404}
+REFUSALS = {exception.MaxWebhooks: 400, exception.WebhookNotFound: 404}
 BOUNDS = {
     'webhook': 'parts.notify.webhook.MAX_WEBHOOKS of a project',
     'webhook_delivery': 'parts.notify.webhook.MAX_BYTES of a project',

@@ -18,6 +18,7 @@ from blazar_sched.domain import exception
 from blazar_sched.parts.notify import manager as notify
 from blazar_sched.parts.notify import models
 from blazar_sched.parts.notify import webhook as rules
+from blazar_sched.parts.notify.exception import WebhookNotFound
 from blazar_sched.service import faults
 from tests import told
 from tests import waiting
@@ -287,7 +288,7 @@ def test_only_the_project_is_told(near, hook):
     send(near)
     assert told_to(hook) == [('lease.update', lease.id)]
     for call in (webhooks(near.manager).get, webhooks(near.manager).delete):
-        with pytest.raises(models.WebhookNotFound):
+        with pytest.raises(WebhookNotFound):
             call(other['id'], 'project')
     assert [w['id'] for w in webhooks(near.manager).list('project')] == [
         mine['id']

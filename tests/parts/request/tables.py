@@ -3,8 +3,8 @@
 
 import dataclasses
 
+from blazar_sched.parts.request import exception
 from blazar_sched.parts.request import manager
-from blazar_sched.parts.request import models
 
 HOST = {'resource_type': 'physical:host', 'min': 1, 'max': 1}
 ROUTES = {
@@ -65,7 +65,7 @@ LIMITS = {
     }),
 }
 REFUSALS = {
-    manager.MaxWaitingRequests: 400, models.LeaseRequestNotFound: 404,
+    exception.MaxWaitingRequests: 400, exception.LeaseRequestNotFound: 404,
 }
 PURGED = {'lease_request'}
 LOOPS = {'lease requests'}

@@ -15,6 +15,7 @@ from blazar_sched.parts.report.usage import DAY
 from blazar_sched.parts.report.usage import HOST
 from blazar_sched.parts.request import manager
 from blazar_sched.parts.request import models
+from blazar_sched.parts.request.exception import LeaseRequestNotFound
 from blazar_sched.parts.request.lease_request import PRIORITIES
 from blazar_sched.parts.request.lease_request import starts_outside
 from blazar_sched.parts.request.manager import MAX_MOVED_LEASES
@@ -341,7 +342,7 @@ def test_a_cancelled_request_lets_others_by(world, requests, whole, full, ask):
     end(world, full[0])
     requests.step()
     assert status(requests, behind) == 'WAITING'
-    with pytest.raises(models.LeaseRequestNotFound):
+    with pytest.raises(LeaseRequestNotFound):
         requests.cancel(first['id'], 'another')
     requests.cancel(first['id'], 'project')
     requests.step()
