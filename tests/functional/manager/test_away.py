@@ -8,7 +8,7 @@ import re
 from keystoneauth1 import exceptions
 import pytest
 
-from blazar_sched.service import loop
+from blazar_sched.replica import limited_log
 from blazar_sched.service.clients.neutron import Neutron
 from blazar_sched.service.events.runner import Runner
 from tests.functional.manager.conftest import Clock
@@ -216,7 +216,7 @@ def test_a_counted_failure_fails_leases(cloud, many, monkeypatch):
 
 def test_a_line_for_each_failure_floods_the_log(cloud, monkeypatch, caplog):
     """The control: no service is told of once a minute."""
-    monkeypatch.setattr(loop, 'QUIET', 0.0)
+    monkeypatch.setattr(limited_log, 'PERIOD', 0.0)
     be_away_for_an_hour(cloud, only('compute'))
     assert len(caplog.records) > HOUR / 60
 

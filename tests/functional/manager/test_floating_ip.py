@@ -14,8 +14,8 @@ import pytest
 from blazar_sched.domain import event
 from blazar_sched.domain import exception
 from blazar_sched.domain.event import Claim
+from blazar_sched.replica import limited_log
 from blazar_sched.service import faults
-from blazar_sched.service import loop
 from blazar_sched.service.clients.neutron import Neutron
 from blazar_sched.service.ledger.tx import Tx
 from blazar_sched.service.upkeep import floating_ip_healing
@@ -733,7 +733,7 @@ class TestLook:
     def test_while_neutron_is_away_all_stays(
         self, world, registered, caplog, commits, monkeypatch
     ):
-        monkeypatch.setattr(loop, 'QUIET', 0.0)
+        monkeypatch.setattr(limited_log, 'PERIOD', 0.0)
         lease = world.create(addresses(1))
         world.neutron.asked.clear()
         world.monitor.step()
