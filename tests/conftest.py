@@ -79,8 +79,8 @@ def fast_ledgers():
         patch.setattr(engine, 'create', sharing)
         # The dialect is a part of the cache's key.
         patch.setattr(
-            SQLiteDialect_pysqlite, '__eq__', lambda self,
-            other: type(self) is type(other), raising=False,
+            SQLiteDialect_pysqlite, '__eq__',
+            lambda self, other: type(self) is type(other), raising=False,
         )
         patch.setattr(
             SQLiteDialect_pysqlite, '__hash__', lambda self: hash(type(self)),

@@ -46,8 +46,8 @@ def options(**values):
                 names.add(name)
 
     kept = property(
-        lambda replica: relocation.settings(managers), lambda replica,
-        settings: None,
+        lambda replica: relocation.settings(managers),
+        lambda replica, settings: None,
     )
     with mock.patch.object(state.Replica, 'settings', kept, create=True):
         try:

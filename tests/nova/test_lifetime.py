@@ -174,6 +174,7 @@ def site(cloud, clock, tmp_path_factory):
     conf.set_override('transport_url', 'fake://')
     conf.set_override('port', 0, 'api')
     conf.set_override('auth_strategy', 'noauth', 'api')
+    conf.set_override('enabled_filters', [], 'enforcement')
     for name, value in {
         'sync_interval': 1.0,
         'unbounded': 'forever',

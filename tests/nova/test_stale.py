@@ -270,7 +270,7 @@ def test_error_of_our_own_fails_no_request(
     lab.cloud.configure(on_stale=on_stale)
     replica, _ = process.current()
     monkeypatch.setattr(replica.indexes, 'main', Broken())
-    monkeypatch.setattr(filtering.failure, '_logged_at', float('-inf'))
+    monkeypatch.setattr(filtering.failure, '_logged_at', {})
     told = _warnings(monkeypatch)
     before = filtering.failure.count
 
@@ -302,7 +302,7 @@ def test_stale_is_told_of_once_a_minute(lab, setting, monkeypatch):
     lab.cloud.configure(max_age=1)
     lab.end_point.answer = other_version
     cloud.wait_for('stale', is_stale)
-    monkeypatch.setattr(filtering.stale_replica, '_logged_at', float('-inf'))
+    monkeypatch.setattr(filtering.stale_replica, '_logged_at', {})
     told = _warnings(monkeypatch)
 
     for _ in range(3):

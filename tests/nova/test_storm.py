@@ -79,6 +79,7 @@ def manager(cloud, nova_notifies, tmp_path):
     conf.set_override('polling_interval', 36000.0, 'manager')
     conf.set_override('enable_notification_monitor', True, 'manager')
     conf.set_override('relocate_instances', False, 'manager')
+    conf.set_override('enabled_filters', [], 'enforcement')
     conf.set_override('unbounded', 'forever', 'manager')
     conf.set_override('notification_exchange', nova_notifies, 'manager')
     session = cloud.session()

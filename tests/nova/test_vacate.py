@@ -13,6 +13,7 @@ import pytest
 
 from blazar_sched.conf import service as service_conf
 from blazar_sched.domain import duration
+from blazar_sched.domain.settings import Settings
 from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.placement import Placement
 from blazar_sched.service.ledger.ledger import Ledger
@@ -146,9 +147,9 @@ def end_point(url):
     ledger = Ledger(url)
     ledger.upgrade()
     yield types.SimpleNamespace(
-        ledger=ledger, answer=None, changes=lambda ctxt, since,
-        limit: ledger.changes(since, limit), snapshot=lambda ctxt, after,
-        limit: ledger.snapshot(after, limit),
+        ledger=ledger, answer=None, settings=Settings(),
+        changes=lambda ctxt, since, limit: ledger.changes(since, limit),
+        snapshot=lambda ctxt, after, limit: ledger.snapshot(after, limit),
     )
     ledger.close()
 

@@ -118,8 +118,8 @@ def _no_room_beside_preemptible():
 def _groups_not_limited():
     """Hosts are selected without regard to the group limits."""
     return mock.patch.object(
-        group_limit, 'pick', lambda room, candidates, slot, select,
-        *others: select(candidates),
+        group_limit, 'pick',
+        lambda room, candidates, slot, select, *others: select(candidates),
     )
 
 
@@ -171,8 +171,8 @@ def _given_up_for_good():
     """A start that was given up in an active lease is never due again."""
     real = reader.Reader.due_events
     return mock.patch.object(
-        reader.Reader, 'due_events', lambda self, now,
-        given_up=None: real(self, now),
+        reader.Reader, 'due_events',
+        lambda self, now, given_up=None: real(self, now),
     )
 
 
@@ -522,8 +522,8 @@ def _booked_twice():
 def _requests_out_of_turn():
     """A lease request takes room that a request ahead of it could use."""
     return mock.patch.object(
-        placing, 'starts', lambda replica, asked, ahead, within,
-        options: [within],
+        placing, 'starts',
+        lambda replica, asked, ahead, within, options: [within],
     )
 
 
@@ -585,8 +585,8 @@ def _spares_for_all():
 def _cleaned_alone():
     """The cleaning time is checked for each reservation of a lease alone."""
     return mock.patch.object(
-        lease_placing.Placer, 'with_cleaning_time', lambda self, reservation,
-        many: list(many),
+        lease_placing.Placer, 'with_cleaning_time',
+        lambda self, reservation, many: list(many),
     )
 
 

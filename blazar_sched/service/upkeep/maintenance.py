@@ -427,8 +427,8 @@ class Maintenances(loop.Looped):
         :returns: what was moved, and what is in the way
         """
         self._in_slices(
-            self._open_hosts(new), HOSTS_IN_COMMIT, lambda hosts,
-            tx: _set_hosts(tx, new, hosts, now),
+            self._open_hosts(new), HOSTS_IN_COMMIT,
+            lambda hosts, tx: _set_hosts(tx, new, hosts, now),
         )
         all_ = list(dict.fromkeys((*ids, *self._unmoved(new, now))))
         for id_ in all_ if moves else ():

@@ -159,8 +159,8 @@ def test_an_offer_within_the_limits_needs_no_approval(world, hold, sent):
 def test_a_search_tells_what_needs_approval(world, hold, whole, monkeypatch):
     """An offer that no approval would help is limited without words."""
     monkeypatch.setattr(
-        world.manager.offers, 'hold', lambda values,
-        *_: world.manager.offers.search(values),
+        world.manager.offers, 'hold',
+        lambda values, *_: world.manager.offers.search(values),
     )
     for values, limits in (
         ({'hosts': 1}, (None, None)),

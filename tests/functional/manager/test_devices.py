@@ -375,8 +375,8 @@ class TestReservation:
         self, world, add, flavors, monkeypatch
     ):
         told = notified(
-            world.manager, monkeypatch, lambda kind,
-            payload: (kind, payload['lease_id']),
+            world.manager, monkeypatch,
+            lambda kind, payload: (kind, payload['lease_id']),
         )
         flavors(
             any={f'resources:{GPU}': '1'},
@@ -410,8 +410,8 @@ class TestReservation:
         lease = world.create(gpus(1, 'fast'), start='now', end=900)
         world.run()
         told = notified(
-            world.manager, monkeypatch, lambda kind,
-            payload: (kind, payload['lease_id']),
+            world.manager, monkeypatch,
+            lambda kind, payload: (kind, payload['lease_id']),
         )
         world.placement.put_below(host.uuid, 'a-0', {GPU: ONE})
         add('b', 2, ('CUSTOM_FAST',))
@@ -466,8 +466,8 @@ class TestReservation:
         )
         world.run()
         told = notified(
-            world.manager, monkeypatch, lambda kind,
-            payload: (kind, payload['lease_id']),
+            world.manager, monkeypatch,
+            lambda kind, payload: (kind, payload['lease_id']),
         )
         if place == 'host':
             world.placement.traits_[host.uuid] = ()
@@ -677,8 +677,8 @@ class TestSeveralReasons:
         lease = world.create(gpus(2), start='now', end=300)
         world.run()
         told = notified(
-            world.manager, monkeypatch, lambda kind,
-            payload: (kind, payload['lease_id']),
+            world.manager, monkeypatch,
+            lambda kind, payload: (kind, payload['lease_id']),
         )
         for minutes, times in ((2, 1), (3, 1), (20, 1), (2, 2)):
             until = datetime.datetime.fromtimestamp(
@@ -859,8 +859,8 @@ def test_the_owner_of_an_offer_is_notified_of_a_lost_gpu_as_of_a_lease(
 ):
     host = add('a', 2)
     told = notified(
-        world.manager, monkeypatch, lambda kind,
-        payload: (kind, payload['status']),
+        world.manager, monkeypatch,
+        lambda kind, payload: (kind, payload['status']),
     )
     [offer] = world.manager.offers.hold({
         'project_id': 'project', 'user_id': 'user',

@@ -992,8 +992,8 @@ class TestHealingPending:
         self, world, registered, monkeypatch
     ):
         told = notified(
-            world.manager, monkeypatch, lambda type_,
-            payload: (type_, payload['degraded']),
+            world.manager, monkeypatch,
+            lambda type_, payload: (type_, payload['degraded']),
         )
         world.create(addresses(2))
         for address in (ONE, TWO):

@@ -593,11 +593,11 @@ class TestRace:
         ledger = ledgers[first]
         finish = ledger._finish
 
-        def late(connection, revision):
+        def late(*args):
             # The work of this commit is done; the other one begins.
             inside.set()
             go.wait(10)
-            finish(connection, revision)
+            finish(*args)
 
         ledger._finish = late
 

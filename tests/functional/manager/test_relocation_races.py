@@ -428,8 +428,8 @@ def test_the_only_path_is_tried_until_the_window_opens(
         world.fail(name)
     asked = []
     monkeypatch.setattr(
-        world.nova, 'migrate_server', lambda server, service_name,
-        way: asked.append(service_name) or True,
+        world.nova, 'migrate_server',
+        lambda server, service_name, way: asked.append(service_name) or True,
     )
 
     until_start(world, lease)

@@ -565,8 +565,8 @@ class TestInstance:
         used = {in_use}
         remove = world.placement.remove_inventory
         monkeypatch.setattr(
-            world.placement, 'remove_inventory', lambda name,
-            class_: name not in used and remove(name, class_),
+            world.placement, 'remove_inventory',
+            lambda name, class_: name not in used and remove(name, class_),
         )
         world.run(200)
         assert world.placement.classes

@@ -186,8 +186,8 @@ class TestRefusal:
     def test_control_without_the_search(self, change, monkeypatch):
         real = AllSeries._searched
         monkeypatch.setattr(
-            AllSeries, '_searched', lambda self, series, _,
-            *rest: real(self, series, [], *rest),
+            AllSeries, '_searched',
+            lambda self, series, _, *rest: real(self, series, [], *rest),
         )
         with pytest.raises((AssertionError, pytest.fail.Exception)):
             change()

@@ -79,15 +79,15 @@ class Nova:
     def __init__(self, **kwargs):
         self.nova = self
         self.hypervisors = SimpleNamespace(
-            get=self._hypervisor, search=lambda name,
-            servers=False: [self._hypervisor(name)],
+            get=self._hypervisor,
+            search=lambda name, servers=False: [self._hypervisor(name)],
         )
         self.aggregates = SimpleNamespace(
             list=lambda: list(self.made.values()),
             get=lambda id_: self.made[id_], create=self._create_aggregate,
-            set_metadata=lambda aggregate, metadata: None, add_host=lambda id_,
-            host: self.made[id_].hosts.append(host), remove_host=lambda id_,
-            host: self.made[id_].hosts.remove(host),
+            set_metadata=lambda aggregate, metadata: None,
+            add_host=lambda id_, host: self.made[id_].hosts.append(host),
+            remove_host=lambda id_, host: self.made[id_].hosts.remove(host),
             delete=lambda id_: self.made.pop(id_),
         )
         self.flavors = SimpleNamespace(

@@ -59,8 +59,8 @@ class Database:
         self._engine = sa.create_engine(url)
         if self._engine.dialect.name == 'sqlite':
             sa.event.listen(
-                self._engine, 'connect', lambda c,
-                _: c.execute('PRAGMA synchronous = OFF'),
+                self._engine, 'connect',
+                lambda c, _: c.execute('PRAGMA synchronous = OFF'),
             )
         self._metadata.create_all(self._engine)
         self._seconds = itertools.count()

@@ -288,8 +288,8 @@ def test_connections_are_as_many_as_files(monkeypatch, limits, left):
     limited = list(limits)
     monkeypatch.setattr(resource, 'getrlimit', lambda what: tuple(limited))
     monkeypatch.setattr(
-        resource, 'setrlimit', lambda what,
-        limits: limited.__setitem__(slice(None), limits),
+        resource, 'setrlimit',
+        lambda what, limits: limited.__setitem__(slice(None), limits),
     )
     assert server._connections(2000) == left
     assert limited[1] == limits[1]

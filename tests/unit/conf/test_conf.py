@@ -100,8 +100,8 @@ def test_every_registered_option_is_read(monkeypatch):
     assert ('nova', 'timeout') in options
     read = []
     monkeypatch.setattr(
-        cfg.ConfigOpts.GroupAttr, '__getitem__', lambda self,
-        name: read.append((self._group.name, name)),
+        cfg.ConfigOpts.GroupAttr, '__getitem__',
+        lambda self, name: read.append((self._group.name, name)),
     )
     service.require_values(conf)
     assert read == options
