@@ -70,6 +70,7 @@ class Reservation(service.Service):
                 'enabled_filters': (
                     'MaxLeaseDurationFilter,MaxLeasesFilter,MaxResourcesFilter'
                 ),
+                'max_percent_per_project': -1,
                 'unified_limits_interval': 1,
                 'max_lease_duration': MAX_LEASE_DURATION,
             },
