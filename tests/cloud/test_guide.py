@@ -42,8 +42,7 @@ def installed(tmp_path_factory):
     tree = source.copy(folder / 'blazar-sched')
     subprocess.run(
         [folder / 'venv/bin/pip', '-q', *(
-            word.replace('blazar-sched', f'{tree}')
-            if word.startswith('blazar-sched') else word
+            word.replace('blazar-sched-client', f'{tree}/client')
             for word in shlex.split(install)
         )],
         check=True, env=source.environment(BLAZAR_SCHED_NO_EXTENSION='1'),
