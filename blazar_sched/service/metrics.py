@@ -232,8 +232,8 @@ LOOKED_UP = (
     *itertools.chain.from_iterable(parts.each('metrics', 'LOOKED_UP')),
 )
 
-#: Every metric of the service and of nova-scheduler's workers, but for those
-#: of parts.
+#: Every metric of the service and of nova-scheduler's workers, but for the
+#: `GAUGES` of parts.
 ALL = (*COUNTED, *LOOKED_UP, *metrics.ALL)
 
 

@@ -47,6 +47,7 @@ import functools
 import importlib
 import importlib.metadata
 import importlib.util
+import types
 from typing import Any
 
 from oslo_config import cfg
@@ -86,8 +87,17 @@ def each(
     :param among: the names of the parts, by default all that are installed
     """
     for part in installed() if among is None else among:
-        path = f'{installed()[part]}.{module}'
-        if importlib.util.find_spec(path) is not None:
-            found = importlib.import_module(path)
-            if hasattr(found, name):
-                yield getattr(found, name)
+        found = _module(f'{installed()[part]}.{module}')
+        if hasattr(found, name):
+            yield getattr(found, name)
+
+
+@functools.cache
+def _module(path: str) -> types.ModuleType | None:
+    """Return a module, None if there is no such module.
+
+    The file system is asked once: loops ask for the modules again and again.
+    """
+    if importlib.util.find_spec(path) is None:
+        return None
+    return importlib.import_module(path)
