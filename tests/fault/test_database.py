@@ -303,7 +303,7 @@ def goes_on(traffic):
 
 
 def lasts(name, traffic, fleet, watched):
-    """Wait until it shows that nothing is written, or for some seconds."""
+    """Wait until a request shows the trouble, or for some seconds."""
     if name in ('is_read_only', 'has_no_connections'):
         wait_for(f'{name}: down', lambda: watched.ups() == [0, 0])
     if name in ('is_read_only', 'has_no_connections', 'does_not_answer'):
@@ -311,8 +311,10 @@ def lasts(name, traffic, fleet, watched):
             f'{name}: unhealthy', lambda: not watched.is_healthy(fleet)
         )
     if name == 'is_full':
-        refused = traffic.statuses['post 503']
+        # Pages that deletions free may have room for the next leases, but the
+        # deletions themselves then need new pages.
+        refused = traffic.total(503)
         return wait_for(
-            f'{name}: refused', lambda: traffic.statuses['post 503'] > refused
+            f'{name}: refused', lambda: traffic.total(503) > refused
         )
     time.sleep(DURING)

@@ -85,6 +85,13 @@ class Traffic:
         for thread in self._threads:
             thread.join(PATIENCE)
 
+    def total(self, status: int) -> int:
+        """Return the number of answers with `status`, to any request."""
+        return sum(
+            count for answer, count in self.statuses.copy().items()
+            if answer.endswith(f' {status}')
+        )
+
     def left(self) -> set[str]:
         return set(self.made) - self.deleted
 
