@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The search for the latest end of a lease.
 
-An end is tried by a dry run of the update, so that hosts, floating IPs and
-limits count as they do in the update. The last end that is accepted is found
+An end is tried by placing the lease in a dry run, and by the limits, so that
+hosts, floating IPs and limits count as they do in the update. The last end that is accepted is found
 by bisection: a longer lease never finds room more easily, except where
 reservations of one lease compete for hosts, or instances are relocated for the
 lease. Each try has a transaction of its own, so that no commit waits for the
@@ -83,13 +83,14 @@ class EndSearch:
     """The search for the latest end of one lease.
 
     :param end: the latest end to consider
-    :param change: writes the lease with another end, and asks no filter
+    :param change: returns the change of a lease to another end, with the
+        allocations that the lease would get, and asks no filter
     """
 
     def __init__(
         self, bookings: Bookings, windows: WindowSearch, lease_id: str,
         project_id: str | None, end: int,
-        change: Callable[[PlacingTx, int], LeaseChange],
+        change: Callable[[PlacingTx, Lease, int], LeaseChange],
     ) -> None:
         self._ledger = bookings.ledger
         self._enforcement = bookings.enforcement
@@ -113,7 +114,9 @@ class EndSearch:
         lease = self._read(self._ledger)
         with self._windows.turn(lease.project_id):
             self._budget = self._windows.budget()
-            return self._latest(lease, self._ledger.dry_run)
+            return self._latest(
+                lease, self._tries(self._ledger, lease, self._ledger.dry_run)
+            )
 
     @property
     def is_given_up(self) -> bool:
@@ -127,31 +130,32 @@ class EndSearch:
         :raises Outdated: if `end` is not the latest end any more
         """
         old = self._read(tx)
-        dry_run = functools.partial(self._ledger.dry_run, within=tx)
+        refusal = self._tries(
+            tx, old, functools.partial(self._ledger.dry_run, within=tx)
+        )
         if end is None:
             self._budget = self._windows.budget(SECONDS_IN_COMMIT)
-            end = self._latest(old, dry_run)
-        if end != old.end and self._refusal(dry_run, end):
+            end = self._latest(old, refusal)
+        if end != old.end and refusal(end):
             raise Outdated
         if end == self._asked(old):
             return Extension(old.end, end, None)
         later = self._next(end)
-        refusal = self._refusal(dry_run, later)
-        if refusal is None and not self.is_given_up:
+        refused = refusal(later)
+        if refused is None and not self.is_given_up:
             raise Outdated
-        return Extension(old.end, end, refusal, None if refusal else later)
+        return Extension(old.end, end, refused, None if refused else later)
 
     def _read(self, source: Reader) -> Lease:
         return source.owned_lease(self._lease_id, self._project_id)
 
-    def _latest(self, old: Lease, dry_run: _DryRun) -> int:
+    def _latest(
+        self, old: Lease, refusal: Callable[[int], Refusal | None]
+    ) -> int:
         asked = self._asked(old)
 
         def fits(end: int) -> bool:
-            return (
-                not self.is_given_up
-                and self._refusal(dry_run, end) is None
-            )
+            return not self.is_given_up and refusal(end) is None
 
         if asked == old.end or fits(asked):
             return asked
@@ -171,21 +175,31 @@ class EndSearch:
         later = end + 1 if end + 1 < TIME_LIMIT else FOREVER
         return max(later, self._now)
 
-    def _refusal(self, dry_run: _DryRun, end: int) -> Refusal | None:
-        """Return the refusal of an update with an end; None if accepted."""
-        def work(tx: PlacingTx) -> Refusal | None:
-            change = self._change(tx, end)
+    def _tries(
+        self, source: Reader, old: Lease, dry_run: _DryRun
+    ) -> Callable[[int], Refusal | None]:
+        """Return a function that returns the refusal of an end, if any.
+
+        :param source: where the leases of the project are read from, once
+        """
+        project = self._enforcement.project(source, old.project_id)
+
+        def work(end: int, tx: PlacingTx) -> Refusal | None:
+            change = self._change(tx, old, end)
             try:
-                self._enforcement.check_limits(tx, change)
+                self._enforcement.check_limits(tx, change, project)
             except exception.BlazarSchedError:
                 return Refusal(POLICY)
             return None
 
-        try:
-            return dry_run(work)
-        except _NO_ROOM as e:
-            offer = getattr(e, 'offer', None)
-            return Refusal(CAPACITY, offer or {})
+        def refusal(end: int) -> Refusal | None:
+            try:
+                return dry_run(functools.partial(work, end))
+            except _NO_ROOM as e:
+                offer = getattr(e, 'offer', None)
+                return Refusal(CAPACITY, offer or {})
+
+        return refusal
 
 
 def last(fits: Callable[[int], bool], end: int, latest: int) -> int:

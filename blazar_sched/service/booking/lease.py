@@ -301,13 +301,12 @@ class Leases:
         now = self._bookings.now()
         self._match(self._ledger.owned_lease(lease_id, project_id))
 
-        def change(tx: PlacingTx, end: int) -> LeaseChange:
+        def change(tx: PlacingTx, old: Lease, end: int) -> LeaseChange:
             changes = {**values, 'end': end}
-            old = tx.owned_lease(lease_id, project_id)
             _check_changeable(old, changes)
             new = self._bookings.drafts.changed(old, changes, now)
             left = self._shrinker.remaining(tx.replica, old, new, now)
-            return self._bookings.writer.change(tx, old, new, now, left)
+            return self._bookings.writer.planned(tx, old, new, now, left)
 
         return EndSearch(
             self._bookings, self._search, lease_id, project_id, end, change

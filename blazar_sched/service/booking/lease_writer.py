@@ -169,6 +169,22 @@ class LeaseWriter:
         notifier.lease(tx, LEASE_UPDATE, new)
         return LeaseChange(new, old, now, placed, held)
 
+    def planned(
+        self, tx: PlacingTx, old: Lease, new: Lease, now: int,
+        left: lease_placing.Allocations,
+    ) -> LeaseChange:
+        """Place a changed lease as `change` does, but do not write the lease.
+
+        What is not on hosts is booked in the transaction, which is to be
+        undone.
+
+        :raises Conflict: if a reservation finds no room
+        """
+        held = lease_placing.allocations_of(tx.replica, old)
+        placed, _ = self.place_changed(tx.replica, old, new, now, left)
+        self._book(tx, new, new.left(now), _settled(old, new, left))
+        return LeaseChange(new, old, now, placed, held)
+
     def place_changed(
         self, replica: state.Replica, old: Lease, new: Lease, now: int,
         left: lease_placing.Allocations,

@@ -213,10 +213,10 @@ def test_the_last_time_that_there_is(world, lease, whole, monkeypatch):
     """An end of its own is allowed, and none is not."""
     check = world.manager.enforcement.check_limits
 
-    def refuse(tx, change):
+    def refuse(tx, change, project):
         if change.lease.end == FOREVER:
             raise exception.MaxLeaseDuration('for ever')
-        check(tx, change)
+        check(tx, change, project)
 
     monkeypatch.setattr(world.manager.enforcement, 'check_limits', refuse)
     found = extension(world, lease)
