@@ -2,7 +2,10 @@
 """Who says more about an instance never gets less, under any options.
 
 Pairs of requests for the same hosts at the same moment: the second one is
-smaller, can be moved, has an end or an earlier one, or is preemptible.
+smaller, can be moved, has an end or an earlier one, or is preemptible. Both
+are for a new instance, or both move an instance from its host. Of some
+instances only the worker knows, which has placed them a moment ago. As each
+host alone is asked, the order in which weighers put the hosts does not matter.
 """
 
 import os
@@ -38,6 +41,8 @@ PAIRS = int(os.environ.get('BLAZAR_SCHED_PAIRS', 0))
 PER_WORLD = 25
 POLICIES = 'forever', 'never', 'assume:10m', 'assume:1d', 'relocate'
 FIXED = 'forever', 'never', 'assume:10m', 'assume:3d', 'share:0', 'share:0.4'
+# The number of the first instance of which only the worker knows.
+PLACED = 100
 LENGTHS = 60, 400, HOUR, 5 * HOUR, DAY, 2 * DAY, 9 * DAY
 TIMES = 0, 200, 900, HOUR, 8 * HOUR, DAY, 3 * DAY, 5 * DAY
 
@@ -138,12 +143,23 @@ def draw_more(rng, less):
     return more
 
 
-def admitted(states, asked):
+def spec_of(asked, number=0):
     asked = dict(asked)
     lifetime = asked.pop('lifetime')
     hints = {} if lifetime is None else {'lifetime': str(lifetime)}
-    spec = a_request(**asked, **hints)
+    return a_request(**asked, **hints, number=number)
+
+
+def admitted(states, spec):
     return lifetime_filter.LifetimeFilter().filter_all(states, spec)
+
+
+def place_some(rng, states):
+    """Place instances on hosts; Nova and the ledger do not know them yet."""
+    for number in range(PLACED, PLACED + rng.choice((0, 0, 1, 3))):
+        spec = spec_of(draw_less(rng), number)
+        if passing := admitted(states(), spec):
+            rng.choice(passing).consume_from_request(spec)
 
 
 def broken(seed, pairs):
@@ -157,17 +173,22 @@ def broken(seed, pairs):
             overriding.options(**chosen),
             process.following(replica, lambda: NOW),
         ):
+            place_some(rng, states)
+            every = range(len(states()))
             for _ in range(PER_WORLD):
                 less = draw_less(rng)
                 more = draw_more(rng, less)
+                # A new instance, or one that may be on a host.
+                which = rng.choice((0, 0, 1, 2))
                 # Each host alone: of many, not all paths are looked for.
-                for n in range(len(states())):
-                    if admitted(states()[n:n + 1], less) and not admitted(
-                        states()[n:n + 1], more
+                for hosts in *([n] for n in every), every:
+                    if (
+                        admitted([states()[n] for n in hosts],
+                                 spec_of(less, which))
+                        and not admitted([states()[n] for n in hosts],
+                                         spec_of(more, which))
                     ):
-                        return seed, number, n, chosen, less, more
-                if admitted(states(), less) and not admitted(states(), more):
-                    return seed, number, None, chosen, less, more
+                        return seed, number, hosts, chosen, which, less, more
     return None
 
 
