@@ -12,6 +12,7 @@ import time
 
 from rich import progress
 
+from blazar_sched.domain import duration
 from blazar_sched.domain import exception
 from blazar_sched.domain import way
 from blazar_sched.parts.simulate import lease
@@ -183,8 +184,8 @@ def _add_policies(parser: argparse.ArgumentParser) -> None:
         'which every lease finds room and the fewest VCPU-hours are refused',
     )
     parser.add_argument(
-        '--unbounded', default='never', metavar='POLICY',
-        help='value of [manager] unbounded (default: never)',
+        '--unbounded', default=duration.RELOCATE, metavar='POLICY',
+        help='value of [manager] unbounded (default: relocate)',
     )
     parser.add_argument(
         '--lease-gap-weight-multiplier', type=float, default=1.0,
