@@ -25,7 +25,6 @@ from blazar_sched.placing.relocation import Targets
 from blazar_sched.replica import packing
 from blazar_sched.replica import present
 from blazar_sched.replica import state
-from blazar_sched.replica.fixed import is_fixed
 from blazar_sched.worker import reasons
 from blazar_sched.worker.request import Request
 
@@ -101,7 +100,7 @@ class Paths:
             return True
         amounts = Counter(self._request.by_class)
         for placed in itertools.chain.from_iterable(self._placed.values()):
-            if self._is_unrecorded(placed) and is_fixed(placed):
+            if self._is_unrecorded(placed) and not placed.movable:
                 amounts.update(placed.countable())
         return total.fixed.has_room(
             start, end, amounts, share, ignore=self._ignore
