@@ -98,10 +98,16 @@ class Paths:
         start = self._now + self._rules.notice
         if total is None or end <= start:
             return True
-        amounts = Counter(self._request.by_class)
-        for placed in itertools.chain.from_iterable(self._placed.values()):
-            if self._is_unrecorded(placed) and not placed.movable:
-                amounts.update(placed.countable())
+        others = [
+            placed.countable()
+            for placed in itertools.chain.from_iterable(self._placed.values())
+            if self._is_unrecorded(placed) and not placed.movable
+        ]
+        # What is not asked for may be beyond the share.
+        amounts = {
+            name: own and own + sum(each.get(name, 0) for each in others)
+            for name, own in self._request.by_class.items()
+        }
         return total.fixed.has_room(
             start, end, amounts, share, ignore=self._ignore
         )
