@@ -148,10 +148,12 @@ def resources(
     understand are left out. ``hw:cpu_policy`` dedicated or mixed turns VCPU
     into PCPU, by ``hw:cpu_dedicated_mask`` or ``hw:cpu_realtime_mask`` if the
     policy is mixed, and ``hw:emulator_threads_policy`` isolate adds one PCPU.
+    ``hw:pmem`` asks for a namespace by each label, ``hw:mem_encryption`` for
+    one context.
 
     Left out are the resource class of the slots of a reservation, which no
     host has of its own, and the other amounts that Nova adds: by the image, by
-    ports and devices, by ``hw:pmem`` and ``hw:mem_encryption``.
+    ports and devices.
 
     :param disk_gb: DISK_GB of all disks, as returned by `disk_gb`
     """
@@ -300,10 +302,23 @@ def _specs(
     prefix: str, extra_specs: Mapping[str, str]
 ) -> Iterator[tuple[str, str, str]]:
     """Yield (group, name, value) of the extra specs with a prefix."""
-    for key, value in extra_specs.items():
+    for key, value in (*extra_specs.items(), *_translated(extra_specs)):
         match = _KEY.fullmatch(key)
         if match is not None and match[1] == prefix:
             yield match[2] or '', match[3], value
+
+
+def _translated(extra_specs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield the extra specs into which Nova translates ``hw:`` ones."""
+    labels = map(str.strip, extra_specs.get('hw:pmem', '').split(','))
+    for label, count in Counter(filter(None, labels)).items():
+        name = orc.normalize_name(f'PMEM_NAMESPACE_{label}')
+        yield f'{_RESOURCES}:{name}', str(count)
+    if strutils.bool_from_string(extra_specs.get('hw:mem_encryption', '')):
+        yield f'{_RESOURCES}:{orc.MEM_ENCRYPTION_CONTEXT}', '1'
+        model = extra_specs.get('hw:mem_encryption_model', 'amd-sev')
+        trait = f'HW_CPU_X86_{model.upper().replace("-", "_")}'
+        yield f'{_TRAIT}:{trait}', 'required'
 
 
 def _is_class(name: str) -> bool:

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
 
+import os_resource_classes as orc
+
 from blazar_sched.domain import flavor
 from blazar_sched.domain import inventory
 from blazar_sched.domain.flavor import MOVABLE
@@ -163,6 +165,6 @@ def _kinds(features: Features) -> Iterator[str]:
         if str(nova.get(name)).lower() in values:
             yield kind
     # Other classes are those of dedicated CPUs and of devices.
-    yield from inventory.others(
-        flavor.resources(0, 0, 0, features.extra_specs)
-    )
+    asked = flavor.resources(0, 0, 0, features.extra_specs)
+    for name in inventory.others(asked):
+        yield ENCRYPTION if name == orc.MEM_ENCRYPTION_CONTEXT else name

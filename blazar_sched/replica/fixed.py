@@ -17,7 +17,6 @@ import contextlib
 from blazar_sched import ext
 from blazar_sched.domain import inventory
 from blazar_sched.domain.host import Host
-from blazar_sched.domain.instance import Instance
 from blazar_sched.replica.batch import Change
 from blazar_sched.replica.batch import Lifetime
 
@@ -70,7 +69,10 @@ class FixedDemand:
         self, removes: Iterable[str], lifetimes: Iterable[Lifetime],
         hosts: Mapping[str, Host | None],
     ) -> None:
-        """Apply the changes of a batch that the main index has taken."""
+        """Apply the changes of a batch that the main index has taken.
+
+        :param lifetimes: the instances that count for themselves
+        """
         self._remove([uuid for uuid in removes if uuid in self._host_of])
         for uuid, host in hosts.items():
             self._capacities.pop(uuid, None)
@@ -78,7 +80,7 @@ class FixedDemand:
                 self._capacities[uuid] = _capacity(host)
         if hosts:
             self._capacity = self._summed()
-        self._add([each for each in lifetimes if is_fixed(each[0])])
+        self._add([each for each in lifetimes if not each[0].movable])
 
     def _add(self, lifetimes: Iterable[Lifetime]) -> None:
         by_class: dict[str, list[Change]] = defaultdict(list)
@@ -135,14 +137,6 @@ class FixedDemand:
         for capacity in self._capacities.values():
             total.update(capacity)
         return total
-
-
-def is_fixed(instance: Instance) -> bool:
-    """Tell whether an instance counts for itself and cannot be moved."""
-    return not (
-        instance.movable or instance.preemptible
-        or instance.reservation_id is not None
-    )
 
 
 def _put(index: ext.TimelineIndex, changes: list[Change]) -> None:

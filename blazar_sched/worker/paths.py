@@ -25,7 +25,6 @@ from blazar_sched.placing.relocation import Targets
 from blazar_sched.replica import packing
 from blazar_sched.replica import present
 from blazar_sched.replica import state
-from blazar_sched.replica.fixed import is_fixed
 from blazar_sched.worker import reasons
 from blazar_sched.worker.request import Request
 
@@ -99,10 +98,16 @@ class Paths:
         start = self._now + self._rules.notice
         if total is None or end <= start:
             return True
-        amounts = Counter(self._request.by_class)
-        for placed in itertools.chain.from_iterable(self._placed.values()):
-            if self._is_unrecorded(placed) and is_fixed(placed):
-                amounts.update(placed.countable())
+        others = [
+            placed.countable()
+            for placed in itertools.chain.from_iterable(self._placed.values())
+            if self._is_unrecorded(placed) and not placed.movable
+        ]
+        # What is not asked for may be beyond the share.
+        amounts = {
+            name: own and own + sum(each.get(name, 0) for each in others)
+            for name, own in self._request.by_class.items()
+        }
         return total.fixed.has_room(
             start, end, amounts, share, ignore=self._ignore
         )

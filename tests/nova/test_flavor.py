@@ -43,10 +43,18 @@ POLICIES = st.sampled_from([
     },
 ])
 
+# What Nova translates into groups, and an image that has what that needs.
+TRANSLATED = st.sampled_from([
+    {}, {'hw:pmem': '4GB'}, {'hw:pmem': '4GB, fast-1 ,4GB,'},
+    {'hw:mem_encryption': 'true'}, {'hw:mem_encryption': 'no'},
+    {'hw:mem_encryption': '1', 'hw:mem_encryption_model': 'amd-sev-es'},
+])
+IMAGE = {'hw_firmware_type': 'uefi', 'hw_machine_type': 'q35'}
+
 
 @st.composite
 def extra_specs(draw):
-    specs = draw(POLICIES).copy()
+    specs = draw(POLICIES) | draw(TRANSLATED)
     for group, name, amount in draw(
         st.lists(st.tuples(GROUPS, CLASSES, AMOUNTS), max_size=5)
     ):
@@ -106,8 +114,10 @@ def test_asks_what_nova_asks(specs, ephemeral_gb, swap_mb):
         flavor=objects.Flavor(
             vcpus=VCPUS, memory_mb=MEMORY_MB, root_gb=10,
             ephemeral_gb=ephemeral_gb, swap=swap_mb, extra_specs=specs,
+            name='f',
         ),
         is_bfv=False, request_level_params=objects.RequestLevelParams(),
+        image=objects.ImageMeta(properties=objects.ImageMetaProps(**IMAGE)),
     )
     asked = utils.ResourceRequest.from_request_spec(spec)
     disk_gb = 10 + ephemeral_gb + -(-swap_mb // 1024)

@@ -9,22 +9,35 @@ request that fits even if each server that is not both named and recorded
 stays for ever, at the larger of its amounts, must be let in. No filter may
 fail meanwhile.
 
-A host may lack the device that is asked for: the device is then that of a
-provider that cannot be reserved, and the host passes. One host has no leases,
-and leaves the ledger.
+A host may lack a resource class that is asked for: what is asked for is then
+that of a provider that cannot be reserved, and the host passes. Hosts leave
+the ledger and come back.
+
+What a server asks for is what Nova asks of Placement for its flavor, whose
+extra specs are drawn: among others `resources:`, CPU policies, devices by PCI
+aliases, persistent memory and memory encryption. No server can be moved.
 
 BLAZAR_SCHED_SEEDS sets how many worlds are played: 600 of them have about
-20,000 decisions.
+36,000 decisions.
 """
 
 import dataclasses
+import json
 import os
 import random
 import uuid
 
+from nova import conf as nova_conf
+from nova import objects
+from nova.pci import request as pci_request
+from nova.scheduler import utils
+from oslo_config import fixture
 import pytest
 
 from blazar_sched import ext
+from blazar_sched.domain import duration
+from blazar_sched.domain import flavor
+from blazar_sched.domain import inventory
 from blazar_sched.domain import window
 from blazar_sched.domain.allocation import Allocation
 from blazar_sched.domain.host import Host
@@ -32,10 +45,16 @@ from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.inventory import Inventory
 from blazar_sched.ext import host_state as plain_host_state
 from blazar_sched.ext import timeline_index as plain_timeline
+from blazar_sched.replica import accounting
+from blazar_sched.replica import fixed
 from blazar_sched.replica import record
+from blazar_sched.worker import admission
 from blazar_sched.worker import consumption
 from blazar_sched.worker import filtering
 from blazar_sched.worker import process
+from blazar_sched.worker import request
+from blazar_sched.worker.paths import Paths
+from tests import overriding
 from tests.nova import test_placed
 from tests.nova.test_placed import GPU
 from tests.nova.test_placed import NOW
@@ -45,25 +64,44 @@ SEEDS = int(os.environ.get('BLAZAR_SCHED_SEEDS', '15'))
 TAIL = NOW + 9000
 ROUNDS = 12
 RUNTIME = 300
-PCPU, VGPU = 'PCPU', 'VGPU'
-DEVICES = 4
+VCPU, MEMORY_MB, DISK_GB = MAIN = inventory.RESOURCE_CLASSES
+PCPU, VGPU, NIC = 'PCPU', 'VGPU', 'CUSTOM_PCI_8086_1521'
+PMEM, ENCRYPTION = 'CUSTOM_PMEM_NAMESPACE_4GB', 'MEM_ENCRYPTION_CONTEXT'
+# Of these classes a HostState has no figures.
+DEVICES = GPU, PCPU, VGPU, NIC, PMEM, ENCRYPTION
+TOTALS = {MEMORY_MB: 8192, DISK_GB: 80, **dict.fromkeys(DEVICES, 4)}
+ALIASES = [
+    {'name': 'gpu', 'resource_class': GPU},
+    {'name': 'nic', 'vendor_id': '8086', 'product_id': '1521'},
+]
+IMAGE = {'hw_firmware_type': 'uefi', 'hw_machine_type': 'q35'}
 # What an allocation of the whole host needs.
 WHOLE = 10**6
-POLICIES = {
-    None: window.FOREVER, 'never': None, 'assume:10m': NOW + 600,
-    'forever': window.FOREVER,
-}
+POLICIES = 'never', 'assume:10m', 'forever', 'relocate'
+FIXED = (
+    'never', 'assume:10m', 'forever', 'share:0', 'share:0.2', 'share:0.4',
+    'share:1',
+)
+# The seconds from now on for which no headroom is kept: a day, as by default.
+NOTICE = 86400
+
+
+def asked_of_placement(spec):
+    """Return what Nova asks of Placement for a request, by class."""
+    asked = utils.ResourceRequest.from_request_spec(spec)
+    return {
+        name: int(n) for name, n in asked.merged_resources().items() if int(n)
+    }
 
 
 @dataclasses.dataclass
 class Server:
-    """A server; `nova` are its VCPUs in the figures of a HostState."""
+    """A server; `nova` are its amounts in the figures of a HostState."""
 
     host: str
     vcpus: int
-    nova: int
-    device: str
-    count: int
+    extra_specs: dict
+    amounts: dict = dataclasses.field(default_factory=dict)
     end: int = window.FOREVER
     reservation: str | None = None
     preemptible: bool = False
@@ -72,57 +110,73 @@ class Server:
     gone: bool = False
     uuid: str = dataclasses.field(default_factory=lambda: str(uuid.uuid4()))
 
+    @property
+    def nova(self):
+        return {VCPU: self.vcpus, MEMORY_MB: 1, DISK_GB: 1}
+
     def record(self):
-        amounts = {
-            'VCPU': self.vcpus, 'MEMORY_MB': 1, 'DISK_GB': 1,
-            self.device: self.count,
-        }
         return record.encode(Instance(
-            self.uuid, self.host, PROJECT,
-            {name: n for name, n in amounts.items() if n}, self.end,
+            self.uuid, self.host, PROJECT, self.amounts, self.end,
             self.reservation, self.preemptible, self.reservation,
-            used={'VCPU': self.nova, 'MEMORY_MB': 1, 'DISK_GB': 1},
-            building=not self.named,
+            used=self.nova, building=not self.named,
         ))
+
+    @property
+    def overdue(self):
+        return self.end <= NOW
 
     def stays(self, at, most):
         """Return until when it counts for itself: at a time, or never."""
-        overdue = self.end <= NOW
         if most and not (self.named and self.recorded):
             return True
         if self.preemptible:
             # It yields when a window opens, but not at once.
             return at < NOW + RUNTIME
-        if self.reservation and not overdue:
+        if self.reservation and not self.overdue:
             return False
-        return overdue or at < self.end
+        return self.overdue or at < self.end
 
-    def vcpus_at(self, at, most):
-        """Return its VCPUs in the need at a time, at least or at most."""
+    def need(self, name, at, most):
+        """Return its amount of a class at a time, at least or at most."""
+        if name not in MAIN:
+            return self.device_need(name, at, most)
+        amount, nova = self.amounts.get(name, 0), self.nova[name]
         if not most:
-            return 0 if self.gone or not self.stays(at, most) else self.vcpus
-        larger = max(self.vcpus, self.nova)
+            return 0 if self.gone or not self.stays(at, most) else amount
+        larger = max(amount, nova)
         # A server that is gone may be pending, a copy may yield.
         if not (self.named or self.gone) and self.reservation:
-            return larger - self.nova if self.recorded else 0
+            return larger - nova if self.recorded else 0
         if self.named and self.recorded:
-            return self.vcpus if self.stays(at, most) else 0
+            return amount if self.stays(at, most) else 0
         return larger
 
-    def devices_at(self, device, at, most):
-        if device != self.device or self.gone and not most:
+    def device_need(self, name, at, most):
+        amount = self.amounts.get(name, 0)
+        if self.gone and not most:
             return 0
         if self.preemptible:
-            return self.count if at < NOW + RUNTIME else 0
+            return amount if at < NOW + RUNTIME else 0
         if self.reservation and self.end > NOW:
             return 0
-        if most and not self.recorded or self.end <= NOW or at < self.end:
-            return self.count
+        if most and not self.recorded or self.overdue or at < self.end:
+            return amount
         return 0
+
+    def is_for_ever(self, most):
+        """Tell whether it counts for itself, and has no end to come."""
+        if self.preemptible:
+            return False
+        return self.overdue or not self.reservation and (
+            self.end == window.FOREVER or most and not self.recorded
+        )
 
 
 class World:
-    """Three hosts, leases on two of them, and the servers that there are."""
+    """Three hosts, leases on two of them, and the servers that there are.
+
+    Hosts that have left the ledger are in `left`.
+    """
 
     def __init__(self, seed):
         self.draw = draw = random.Random(seed)
@@ -133,21 +187,29 @@ class World:
         )
         self.servers, self.held, self.hosts = [], [], {}
         self.left = set()
+        self.settings = overriding.settings(
+            unbounded=draw.choice([*POLICIES, 'forever', 'relocate']),
+            unbounded_fixed=draw.choice(FIXED),
+            relocation_headroom=draw.choice([0, 0, 0.3]),
+        )
+        self.site.replica.use(self.settings)
         for name in 'abc':
-            held = Inventory(
+            vcpus = Inventory(
                 draw.randint(4, 8), draw.randint(0, 2),
                 float(draw.randint(1, 2)),
             )
+            held = {VCPU: vcpus} | {
+                name: Inventory(total) for name, total in TOTALS.items()
+            }
+            for lacking, odds in {
+                VCPU: 0.1, DISK_GB: 0.2, **dict.fromkeys(DEVICES, 0.3)
+            }.items():
+                if draw.random() < odds:
+                    del held[lacking]
             host = Host(
-                str(uuid.uuid4()), name, name, inventory={
-                    'VCPU': held, 'MEMORY_MB': Inventory(8192),
-                    'DISK_GB': Inventory(80),
-                } | {
-                    device: Inventory(DEVICES) for device in (GPU, PCPU, VGPU)
-                    if draw.random() < 0.7
-                },
+                str(uuid.uuid4()), name, name, inventory=held,
                 hold=draw.choice(['shared', 'shared', 'shared', 'dedicated']),
-                unbounded=draw.choice([*POLICIES, None, None]),
+                unbounded=draw.choice([*POLICIES, None, None, None]),
             )
             self.hosts[host.uuid] = host
         self.site.tell(*map(record.encode, self.hosts.values()))
@@ -169,62 +231,104 @@ class World:
         draw = self.draw
         whole = name == 'q' and draw.random() < 0.2
         amounts = {} if whole else {
-            'VCPU': draw.randint(1, 4), 'MEMORY_MB': 9, 'DISK_GB': 9,
-        } | {
-            device: draw.randint(0, 2) for device in (GPU, PCPU, VGPU)
-            if device in self.hosts[host].inventory
-        }
+            VCPU: draw.randint(1, 4), MEMORY_MB: draw.choice([9, 4000]),
+            DISK_GB: draw.choice([9, 30]),
+        } | {name: draw.randint(0, 2) for name in DEVICES}
         end = start + draw.randint(300, 3600)
         held = Allocation(
             f'{name} {host}', name, host, start, end,
-            {c: n for c, n in amounts.items() if n}, whole,
+            {
+                name: n for name, n in amounts.items()
+                if n and name in self.hosts[host].inventory
+            },
+            whole,
         )
         self.held.append(held)
         self.site.tell(
             record.encode(record.Reservation(
                 name, 'l', PROJECT, 'flavor:instance', start, TAIL,
-                {'VCPU': 1, GPU: 1},
+                dict.fromkeys((VCPU, *DEVICES), 1),
             )),
             record.encode(held),
         )
 
     def server(self, host=''):
         draw = self.draw
-        vcpus = nova = draw.randint(1, 3)
-        device, count = draw.choice([GPU, PCPU, VGPU]), draw.choice([0, 0, 1])
-        if device == PCPU and count:
-            # Dedicated processors take the place of the others.
-            vcpus, count = 0, vcpus
-        elif draw.random() < 0.3:
-            nova = draw.randint(0, 4)
-        made = Server(host, vcpus, nova, device, count)
+        vcpus = draw.randint(1, 3)
+        made = Server(host, vcpus, self.extra_specs(vcpus))
         kind = draw.choice(['', '', 'bounded', 'bound', 'preemptible'])
         if kind == 'bounded':
             made.end = NOW + draw.randint(60, 3600)
         elif kind == 'bound':
             made.reservation = 'r'
         made.preemptible = kind == 'preemptible'
+        made.amounts = asked_of_placement(self.spec(made))
         return made
 
+    def extra_specs(self, vcpus):
+        """Draw what a flavor asks for beside its size."""
+        draw, found = self.draw, {}
+        group = draw.choice(('', '1', '_device'))
+        found |= draw.choice([
+            {}, {}, {'resources:VCPU': str(draw.randint(0, 4))},
+            {'hw:cpu_policy': 'shared', 'hw:mem_page_size': 'large'},
+            {'hw:cpu_policy': 'dedicated', 'hw:cpu_thread_policy': 'require'},
+            {
+                'hw:cpu_policy': 'dedicated',
+                'hw:emulator_threads_policy': 'isolate',
+            },
+            {'resources:PCPU': '1', 'resources:VCPU': '1'},
+            {'resources:PCPU': '2'},
+        ] + (vcpus > 1) * [
+            {'hw:cpu_policy': 'mixed', 'hw:cpu_dedicated_mask': '^0'},
+            {'hw:cpu_policy': 'mixed', 'hw:cpu_dedicated_mask': '0'},
+            {
+                'hw:cpu_policy': 'mixed', 'hw:cpu_realtime': 'yes',
+                'hw:cpu_realtime_mask': '^0',
+            },
+        ])
+        found |= draw.choice([
+            {}, {}, {'hw:mem_page_size': '2048'},
+            {'resources:MEMORY_MB': str(draw.choice([1, 3000]))},
+            {'resources:DISK_GB': str(draw.choice([0, 1, 30]))},
+        ])
+        found |= draw.choice([
+            {}, {}, {f'resources{group}:VGPU': '1'},
+            {f'resources{group}:{GPU}': '1'},
+            {'resources1:VGPU': '1', 'resources2:VGPU': '1'},
+            {
+                f'resources{group}:{GPU}': '1', f'trait{group}:{GPU}':
+                'required', 'group_policy': 'none',
+            },
+            {'pci_passthrough:alias': 'gpu:1'},
+            {'pci_passthrough:alias': 'nic:2, gpu:1'},
+            {'pci_passthrough:alias': 'nic:1', f'resources:{GPU}': '1'},
+            {'hw:pmem': '4GB'}, {'hw:pmem': '4GB,4GB'},
+            {'hw:mem_encryption': 'true'},
+        ])
+        if draw.random() < 0.3:
+            found |= {f'trait:{VGPU}': 'required', f'trait1:{GPU}': 'required'}
+        return found
+
     def spec(self, server, copies=1):
-        extra_specs = {f'trait:{VGPU}': 'required'}
-        if not server.vcpus:
-            extra_specs['hw:cpu_policy'] = 'dedicated'
-        else:
-            extra_specs['resources:VCPU'] = str(server.vcpus)
-            if server.count:
-                group = self.draw.choice(('', '1', '_device'))
-                extra_specs[f'resources{group}:{server.device}'] = str(
-                    server.count
-                )
         hints = {}
         if server.reservation:
             hints['reservation'] = server.reservation
         if server.end != window.FOREVER:
             hints['lifetime'] = f'{server.end - NOW}s'
         made = test_placed.spec(
-            server.preemptible, extra_specs, server.nova, **hints
+            server.preemptible, server.extra_specs, server.vcpus, **hints
         )
+        made.flavor.name = 'drawn'
+        made.image = objects.ImageMeta(
+            properties=objects.ImageMetaProps(**IMAGE)
+        )
+        made.request_level_params = objects.RequestLevelParams()
+        made.requested_resources = []
+        made.pci_requests = pci_request.get_pci_requests_from_flavor(
+            made.flavor
+        )
+        made.generate_request_groups_from_pci_requests()
         made.instance_uuid, made.num_instances = server.uuid, copies
         return made
 
@@ -236,9 +340,10 @@ class World:
                 s for s in self.servers if s.named and s.host == host.uuid
             ]
             made = self.site.host_state(
-                host.inventory['VCPU'].reserved + sum(s.nova for s in here),
-                [s.uuid for s in here],
+                sum(s.vcpus for s in here), [s.uuid for s in here]
             )
+            if VCPU in host.inventory:
+                made.vcpus_used += host.inventory[VCPU].reserved
             made.uuid = host.uuid
             # As far as the servers are counted.
             made.free_ram_mb -= len(here)
@@ -246,23 +351,22 @@ class World:
             found.append(made)
         return found
 
-    def needs(self, host, device, at, most):
-        """Return the VCPUs and devices needed at a time, least or most."""
+    def need(self, host, name, at, most):
+        """Return how much of a class is needed at a time, least or most."""
         here = [s for s in self.servers if s.host == host]
-        vcpus = sum(s.vcpus_at(at, most) for s in here)
-        devices = sum(s.devices_at(device, at, most) for s in here)
+        need = sum(s.need(name, at, most) for s in here)
         for each in self.held:
             if each.host == host and each.start <= at < each.end:
                 if each.whole:
-                    return WHOLE, WHOLE
-                used = sum(
-                    s.vcpus for s in here
+                    return WHOLE
+                reserved = each.amounts.get(name, 0)
+                used = name in MAIN and sum(
+                    s.amounts.get(name, 0) for s in here
                     if s.reservation == each.reservation_id and s.end > NOW
                     and (most or s.recorded and not s.gone)
                 )
-                vcpus += max(each.amounts['VCPU'], used)
-                devices += each.amounts.get(device, 0)
-        return vcpus, devices
+                need += max(reserved, used)
+        return need
 
     def fits(self, asked, uuid_, most):
         """Tell whether a request fits on a host beside all others."""
@@ -271,29 +375,96 @@ class World:
             return self.fits_inside(asked, uuid_, most)
         if uuid_ in self.left:
             return True
-        end = asked.end
-        if asked.preemptible:
-            end = NOW + RUNTIME
-        elif host.hold == 'dedicated':
+        if not asked.preemptible and host.hold == 'dedicated':
             return False
-        elif end == window.FOREVER:
-            end = POLICIES[host.unbounded]
-            if end is None:
-                return False
+        end = self.end(asked, host, most)
+        if end is None:
+            return False
         times = {NOW, *(a.start for a in self.held), *(
             a.end for a in self.held
         ), *(s.end for s in self.servers)}
-        for at in times:
-            if not NOW <= at < end:
-                continue
-            vcpus, devices = self.needs(uuid_, asked.device, at, most)
-            if vcpus >= WHOLE or asked.vcpus and (
-                vcpus + asked.vcpus > host.inventory['VCPU'].capacity
-            ) or asked.count and asked.device in host.inventory and (
-                devices + asked.count > DEVICES
-            ):
-                return False
-        return True
+        return not any(
+            self.need(uuid_, name, at, most) + amount > (
+                host.capacity(name) if name in host.inventory else WHOLE - 1
+            )
+            for at in times if NOW <= at < end
+            for name, amount in asked.amounts.items()
+        )
+
+    def end(self, asked, host, most):
+        """Return until when a request needs room; None if it is refused."""
+        if asked.preemptible:
+            return NOW + RUNTIME
+        policy = host.unbounded or self.settings.unbounded
+        if policy == duration.RELOCATE:
+            policy = self.settings.unbounded_fixed
+        end = asked.end
+        if policy.startswith('assume'):
+            end = min(end, NOW + 600)
+        if end == window.FOREVER and policy == 'never':
+            return None
+        if end <= NOW + NOTICE or self.is_among(asked):
+            return end
+        if self.with_relocation and not self.keeps_headroom(asked, most):
+            return None
+        _, _, share = policy.partition('share:')
+        if share and not self.has_share(asked, float(share), most):
+            return None
+        return end
+
+    @property
+    def with_relocation(self):
+        """Whether any server may be relocated: it stays so."""
+        return self.site.replica.indexes.total is not None
+
+    def is_among(self, asked):
+        """Tell whether a server that moves is counted already."""
+        return asked in self.servers and asked.host not in self.left
+
+    def keeps_headroom(self, asked, most):
+        """Tell whether all hosts keep headroom for ever, beside a request."""
+        kept = self.settings.rules.headroom
+        return all(
+            self.for_ever(name, asked, most, pending=most)
+            + int(kept * self.capacity(name)) <= self.capacity(name)
+            for name in (VCPU, MEMORY_MB)
+        )
+
+    def has_share(self, asked, share, most):
+        """Tell whether a request is within the share of fixed servers."""
+        return all(
+            self.for_ever(name, asked, most, pending=True)
+            <= int(share * self.capacity(name))
+            for name in asked.amounts
+            if any(name in h.inventory for h in self.there())
+        )
+
+    def there(self):
+        return [h for h in self.hosts.values() if h.uuid not in self.left]
+
+    def for_ever(self, name, asked, most, pending):
+        """Return how much is held without an end to come, with a request.
+
+        Memory is counted in GiB, at most rounded up for each server.
+        """
+        amounts = [
+            s.amounts.get(name, 0) for s in [asked, *(
+                s for s in self.servers
+                if s.host not in self.left and s.is_for_ever(most)
+                and (most or not s.gone) and (pending or s.recorded)
+            )]
+        ]
+        if name == MEMORY_MB:
+            amounts = [
+                -(-n // 1024) for n in (amounts if most else [sum(amounts)])
+            ]
+        return sum(amounts)
+
+    def capacity(self, name):
+        return sum(
+            h.capacity(name) // (1024 if name == MEMORY_MB else 1)
+            for h in self.there() if name in h.inventory
+        )
 
     def fits_inside(self, asked, uuid_, most):
         held = next((
@@ -307,12 +478,10 @@ class World:
             if s.host == uuid_ and s.reservation == asked.reservation
             and (most or not s.gone)
         ]
-        vcpus = sum(s.vcpus for s in used)
-        devices = sum(s.count for s in used if s.device == asked.device)
-        return not (
-            asked.vcpus and vcpus + asked.vcpus > held.amounts['VCPU']
-            or asked.count
-            and devices + asked.count > held.amounts.get(asked.device, 0)
+        return not any(
+            sum(s.amounts.get(name, 0) for s in used) + amount
+            > held.amounts.get(name, 0)
+            for name, amount in asked.amounts.items()
         )
 
     def faults(self):
@@ -333,8 +502,7 @@ class World:
                 if self.draw.random() < 0.2:
                     self.tell(asked)
             self.move()
-            if not self.left and self.draw.random() < 0.1:
-                self.leave(list(self.hosts)[2])
+            self.come_or_go(self.draw.choice(list(self.hosts)))
             yield from self.moved()
 
     def decide(self, asked, states, copies=1):
@@ -361,13 +529,33 @@ class World:
                 ])
                 yield from wrong
 
-    def leave(self, host):
-        """Let a host leave the ledger, with the records of its servers."""
-        self.left.add(host)
-        self.site.tell(*(
-            (record.INSTANCE, s.uuid, None)
-            for s in self.servers if s.host == host and s.recorded
-        ), (record.HOST, host, None))
+    def come_or_go(self, host):
+        """Let a host leave the ledger, or come back, now and then.
+
+        A host that is leased leaves only after its leases have left it, which
+        they do while no server is in them.
+        """
+        here = [s for s in self.servers if s.host == host]
+        if host in self.left:
+            if self.draw.random() < 0.5:
+                self.left.remove(host)
+                self.site.tell(record.encode(self.hosts[host]))
+                for each in here:
+                    each.named = not each.gone
+                    if not each.reservation:
+                        self.tell(each)
+        elif self.draw.random() < 0.1 and not any(
+            s.reservation for s in here
+        ):
+            held = [each for each in self.held if each.host == host]
+            self.held = [each for each in self.held if each not in held]
+            self.left.add(host)
+            self.site.tell(*(
+                (record.ALLOCATION, each.id, None) for each in held
+            ))
+            self.site.tell(*(
+                (record.INSTANCE, s.uuid, None) for s in here if s.recorded
+            ), (record.HOST, host, None))
 
     def tell(self, server):
         if server.host in self.left:
@@ -380,10 +568,9 @@ class World:
         draw = self.draw
         for each in tuple(self.servers):
             if each.gone:
-                if draw.random() < 0.3:
+                # What was pending on a host that leaves may stay pending.
+                if each.host not in self.left and draw.random() < 0.3:
                     self.servers.remove(each)
-                    if each.host in self.left:
-                        continue
                     self.site.tell(each.record())
                     process.ensure_started().pending.by_host(self.site.replica)
                     self.site.tell((record.INSTANCE, each.uuid, None))
@@ -393,6 +580,18 @@ class World:
                 each.named = each.named or draw.random() < 0.4
                 if draw.random() < 0.4:
                     self.tell(each)
+
+
+@pytest.fixture(scope='module', autouse=True)
+def aliases():
+    used = fixture.Config(nova_conf.CONF)
+    used.setUp()
+    used.config(alias=list(map(json.dumps, ALIASES)), group='pci')
+    used.config(pci_in_placement=True, group='filter_scheduler')
+    pci_request.get_alias_from_config.cache_clear()
+    yield
+    used.cleanUp()
+    pci_request.get_alias_from_config.cache_clear()
 
 
 @pytest.fixture(params=['compiled', 'plain'])
@@ -433,4 +632,37 @@ def test_control_a_server_that_is_not_counted_is_found(monkeypatch):
         return real(replica, host_state, placed, figures)
 
     monkeypatch.setattr(consumption, '_uncounted', uncounted)
+    assert any(play(range(30)))
+
+
+def only_known(admissions, host_states, look):
+    found = SELECT(admissions, host_states, look)
+    return [h for h in found if h.uuid in admissions._replica.hosts]
+
+
+SELECT = admission.Admissions.select
+CONTROLS = {
+    'rule for fixed servers': (
+        admission, '_fixed_policy',
+        lambda text, field: duration.Unbounded(window.FOREVER),
+    ),
+    'share of fixed servers': (
+        fixed.FixedDemand, 'has_room', lambda *args, **kwargs: True
+    ),
+    'headroom': (Paths, 'has_headroom', lambda self, end: True),
+    'PCI alias': (request, '_devices', lambda spec: {}),
+    'PCPU': (flavor, '_cpus', lambda vcpus, extra_specs: {}),
+    'pmem and encryption': (flavor, '_translated', lambda extra_specs: ()),
+    'class that a host lacks': (
+        accounting.SchedulerAccounting, 'capacity',
+        staticmethod(lambda host, reserved=True: host.amounts(reserved)),
+    ),
+    'host that has left': (admission.Admissions, 'select', only_known),
+}
+
+
+@pytest.mark.parametrize('what', CONTROLS)
+def test_control_a_filter_that_is_wrong_is_found(monkeypatch, what):
+    """Each control leaves out one of the things that are drawn."""
+    monkeypatch.setattr(*CONTROLS[what])
     assert any(play(range(30)))

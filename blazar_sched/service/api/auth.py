@@ -156,6 +156,9 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
+_LATER = [('Retry-After', str(exception.Unavailable.retry_after))]
+
+
 class Keystone(auth_token.AuthProtocol):
     """The layer of keystonemiddleware, with errors in the API's envelope."""
 
@@ -200,6 +203,8 @@ class Keystone(auth_token.AuthProtocol):
             return super().process_request(request)
         except webob.exc.HTTPError as e:
             headers = [h for h in e.headerlist if h[0] == 'WWW-Authenticate']
+            if e.status_int == 503:
+                headers += _LATER
             refusal = errors.answer(e.status_int, e.title, headers)
         except keystone_exceptions.ClientException as e:
             self._failure_log.report(
@@ -207,8 +212,7 @@ class Keystone(auth_token.AuthProtocol):
                 f'[keystone_authtoken]: {e}'
             )
             refusal = errors.answer(
-                503, 'Keystone cannot validate the token now',
-                [('Retry-After', str(exception.Unavailable.retry_after))],
+                503, 'Keystone cannot validate the token now', _LATER
             )
         return request.get_response(refusal)
 

@@ -3,9 +3,11 @@
 
 from falcon import testing
 from keystoneauth1 import fixture as keystone_tokens
+from keystonemiddleware import auth_token
 from keystonemiddleware import fixture as keystone_fixture
 from oslo_context import context
 import pytest
+import webob.exc
 
 from blazar_sched.domain import exception
 from blazar_sched.service.api import deploy
@@ -197,6 +199,20 @@ def test_keystone_down_is_503(conf, manager):
     answer = api.simulate_get('/v1/leases', headers={'X-Auth-Token': 't1'})
     assert answer.status_code == 503
     assert answer.json['error_name'] == 'Unavailable'
+    assert answer.headers['Retry-After'] == '5'
+
+
+def test_keystone_that_cannot_be_reached_is_503(conf, manager, monkeypatch):
+    def unreachable(self, request):
+        raise webob.exc.HTTPServiceUnavailable('Keystone is away')
+
+    monkeypatch.setattr(
+        auth_token.AuthProtocol, 'process_request', unreachable
+    )
+    conf.set_override('auth_strategy', 'keystone', 'api')
+    api = testing.TestClient(deploy.deploy(conf, manager))
+    answer = api.simulate_get('/v1/leases', headers={'X-Auth-Token': 't1'})
+    assert answer.status_code == 503
     assert answer.headers['Retry-After'] == '5'
 
 

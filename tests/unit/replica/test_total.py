@@ -271,6 +271,20 @@ def test_each_class_has_its_share_of_fixed_instances(make):
     assert not fits(CUSTOM_GPU=3)
 
 
+def test_an_instance_that_outlives_its_reservation_is_fixed(make):
+    replica = state.Replica(accounting.SchedulerAccounting, relocating=True)
+    bound = make.instance('i', 'h', 2, end=4, reservation_id='r', claim='r')
+    replica.load(0, map(record.encode, (make.host('h', 8), bound)))
+    fixed = replica.indexes.total.fixed
+    assert fixed.has_room(9, FOREVER, {'VCPU': 4}, 0.5)
+
+    replica.advance(9)
+
+    assert not fixed.has_room(9, FOREVER, {'VCPU': 4}, 0.5)
+    assert fixed.has_room(9, FOREVER, {'VCPU': 2}, 0.5)
+    assert fixed.latest == {'h': FOREVER}
+
+
 def test_amounts_that_cannot_be_added_up_leave_no_room(make):
     replica = state.Replica(accounting.SchedulerAccounting, relocating=True)
     large = 2**20

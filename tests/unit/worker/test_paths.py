@@ -231,6 +231,21 @@ def test_fixed_instances_placed_just_now_count_in_the_share(options):
             assert [each.nodename for each in found] == expected
 
 
+def test_what_is_not_asked_for_may_be_beyond_the_share(options):
+    options(unbounded_fixed='share:0.5')
+    replica = a_replica(a_host(0, gpus=2), a_host(1, gpus=2))
+    placed = Instance(
+        id_of('instance', 7), id_of('host', 1), 'p', {'VCPU': 1, GPU: 4}
+    )
+    with process.following(replica, lambda: NOW):
+        process.ensure_started().pending.add(placed, 60)
+        for gpus, expected in (0, ['c0', 'c1']), (1, []):
+            found = lifetime_filter.LifetimeFilter().filter_all(
+                states(0, 1), a_request(**FIXED, gpus=gpus)
+            )
+            assert [each.nodename for each in found] == expected
+
+
 def test_a_cloud_without_leases_keeps_no_headroom(options):
     options(relocation_headroom=1.0)
     alone = Instance(
