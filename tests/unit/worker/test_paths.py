@@ -246,6 +246,19 @@ def test_what_is_not_asked_for_may_be_beyond_the_share(options):
             assert [each.nodename for each in found] == expected
 
 
+def test_what_was_placed_on_a_host_that_has_left_holds_no_share(options):
+    options(unbounded_fixed='share:0.5')
+    replica = a_replica(a_host(0))
+    placed = Instance(
+        id_of('instance', 7), id_of('host', 1), 'p', {'VCPU': 4}
+    )
+    with process.following(replica, lambda: NOW):
+        process.ensure_started().pending.add(placed, 60)
+        assert lifetime_filter.LifetimeFilter().filter_all(
+            states(0), a_request(**FIXED)
+        )
+
+
 def test_a_cloud_without_leases_keeps_no_headroom(options):
     options(relocation_headroom=1.0)
     alone = Instance(
