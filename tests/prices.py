@@ -24,13 +24,14 @@ SOURCES = {'.py', '.pyi', '.js', '.css', '.html'}
 # The most lines of the product and of the tests, blank lines and comments
 # included.
 BUDGETS = {
-    'kernel': (29_400, 0),
-    'core': (62_200, 105_200),
+    'kernel': (29_300, 0),
+    'core': (61_600, 104_800),
     'blazar': (3_100, 2_200),
     'calendar': (500, 400),
     'notify': (1_200, 1_200),
     'ops': (1_200, 1_100),
     'page': (5_000, 2_500),
+    'product': (700, 500),
     'report': (1_300, 1_000),
     'request': (1_700, 1_500),
     'simulate': (3_400, 1_600),

@@ -8,6 +8,8 @@ of its own, and each optional:
 - `VARIABLES`: a value for each variable of a path
 - `READ`, `WRITE` and `ADMIN`: the rules that a reader, that only a member and
   that only an administrator passes
+- `OF_ONE_PROJECT`: the calls that are about the project of the caller, whoever
+  calls
 - `ANSWERS`: the answers of a manager without faults, by call
 - `RESERVING`: what a body that reserves has besides, by path
 - `LIMITS`: the refusal and the body of what is one too many, by path and

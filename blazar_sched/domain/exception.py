@@ -98,10 +98,6 @@ class MaxWeightHours(LimitExceeded):
     """Resources of more weight x hours than the project's limit."""
 
 
-class MaxUnits(LimitExceeded):
-    """More units of a product at the same time than its limit."""
-
-
 class MaxHeldOffers(LimitExceeded):
     """The project would hold too many offers."""
 

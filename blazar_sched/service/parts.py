@@ -6,16 +6,25 @@ the part brings is in modules of the package, each of which is optional and is
 read by one place of the core:
 
 ``api``
-    `ROUTES`, the routes of the part, and `LAYERS`, WSGI layers that answer at
-    paths of their own: see `service.api.deploy`.
+    `ROUTES`, the routes of the part; `LAYERS`, WSGI layers that answer at
+    paths of their own: see `service.api.deploy`; and `opened(conf)`, which
+    returns the paths that are answered without a token, each with what its
+    handler finds in the WSGI environ under `service.api.auth.PUBLIC`.
+``schemas``
+    `RESERVATIONS`, the schemas of new reservations that have a field of the
+    part in place of a resource type, by that field: functions of the version.
 ``calls``
     `Calls`, the calls of the API to the manager: see `service.bus.calls`.
 ``exception``
     `EXCEPTIONS`, the refusals, which the document of the API names.
 ``manager``
     `start(manager)`, which returns a `service.manager.running.Running`, and
-    may add to `manager.bookings.on_refusal` and `manager.ledger.on_deletion`;
-    and `NOTIFICATIONS`, the types of the notifications of projects.
+    may add to `manager.bookings.on_refusal`, `manager.bookings.drafts.fill_in`
+    and `manager.ledger.on_deletion`; and `NOTIFICATIONS`, the types of the
+    notifications of projects.
+``enforcement``
+    `FILTERS`, the filters that are always enabled: see
+    `service.enforcement.base.Filter`.
 ``conf``
     `OPTIONS`, options of the part by group, which may be a group of the core.
 ``metrics``

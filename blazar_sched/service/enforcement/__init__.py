@@ -37,7 +37,6 @@ from blazar_sched.service import entry_points
 from blazar_sched.service import parts
 from blazar_sched.service.clients import keystone
 from blazar_sched.service.enforcement import base
-from blazar_sched.service.enforcement import product
 from blazar_sched.service.enforcement.base import LeaseChange
 from blazar_sched.service.ledger import reader
 from blazar_sched.service.ledger import statistics
@@ -396,7 +395,14 @@ def load(conf: cfg.ConfigOpts) -> _Filters:
                 'enabled_filters, or queries another service'
             )
         approval.append(filters.pop(name))
-    return _Filters([product.ProductFilter(conf), *filters.values()], approval)
+    always = parts.each('enforcement', 'FILTERS', parts.running(conf))
+    return _Filters(
+        [
+            *(each(conf) for each in itertools.chain.from_iterable(always)),
+            *filters.values(),
+        ],
+        approval,
+    )
 
 
 def _refuse_missing(names: Iterable[str]) -> None:

@@ -22,9 +22,7 @@ from blazar_sched.domain.demand import Addresses
 from blazar_sched.domain.floating_ip import FloatingIP
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.lease import Lease
-from blazar_sched.domain.product import units
 from blazar_sched.domain.window import FOREVER
-from blazar_sched.domain.window import Window
 from blazar_sched.placing.lease_placing import Allocations
 from blazar_sched.service.ledger import reader
 
@@ -109,11 +107,12 @@ class Project:
     Held offers are leases, also while they wait for approval.
     They and the past are read from the ledger at most once, on the first use.
 
-    :param source: the ledger or a commit
+    :ivar source: the ledger or a commit
     :param now: the time in epoch seconds
     :ivar limits: the limits that Keystone has for the project, by the names of
         the options in whose place they apply
-    :param leaving: the ids of leases that do not count
+    :ivar leaving: the ids of leases that do not count
+    :ivar new: the leases that the commit has placed and is yet to write
     :param reserved: reads what the project has reserved; see `past_seconds`
     """
 
@@ -122,14 +121,14 @@ class Project:
         limits: Mapping[str, int] | None = None, now: int = 0,
         leaving: Collection[str] = (), reserved: Reserved | None = None,
     ) -> None:
-        self._source = source
+        self.source = source
         self._now = now
-        self._leaving = frozenset(leaving)
+        self.leaving = frozenset(leaving)
         self._reserved = reserved
         self.id = project_id
         self.limits = limits or {}
-        # The leases that the commit has placed since, and their hosts.
-        self._new: dict[str, Lease] = {}
+        self.new: dict[str, Lease] = {}
+        # The hosts of these leases.
         self._added: dict[str, Sequence[str]] = {}
         self._known_hosts: dict[str, Host] = {}
         self._amounts: dict[str, Counter[str]] = {}
@@ -138,7 +137,7 @@ class Project:
 
     def add(self, lease: Lease, placed: Allocations) -> None:
         """Count a lease that the commit is yet to write."""
-        self._new[lease.id] = lease
+        self.new[lease.id] = lease
         # The leases of the project are read once they are asked for only.
         if '_leases' in vars(self):
             self._leases[lease.id] = lease
@@ -170,24 +169,6 @@ class Project:
             found.subtract(counted(self, own))
         return found
 
-    def booked(self, product: str, lease: Lease) -> list[tuple[Window, int]]:
-        """Return the units of a product in the window of a lease.
-
-        The units of the other leases of all projects are returned.
-        """
-        booked = self._source.units(product, lease.window)
-        booked += [
-            (each.id, each.window, units(each)[product])
-            for each in self._new.values()
-            if each.start < lease.end and lease.start < each.end
-        ]
-        return [
-            (window, count)
-            for id_, window, count in booked
-            if id_ != lease.id and id_ not in self._leaving
-            and window.overlaps(lease.window)
-        ]
-
     def past_seconds(self, days: int) -> tuple[int, Counter[str]]:
         """Return the amounts x seconds that were reserved, by class.
 
@@ -198,14 +179,14 @@ class Project:
             self._past = 0, Counter()
             if days and self._reserved is not None:
                 first = max(0, self._now - days * _DAY)
-                self._past = self._now, self._source.run(
+                self._past = self._now, self.source.run(
                     self._reserved, self.id, first, self._now
                 )
         return self._past
 
     def capacities(self) -> Mapping[str, tuple[int, int]]:
         """Return what all hosts have, see `ledger.host.capacities`."""
-        return self._source.capacities()
+        return self.source.capacities()
 
     def most_at_once(self, lease: Lease) -> Counter[str]:
         """Return the most that the others reserve at once beside a lease."""
@@ -245,14 +226,14 @@ class Project:
     @functools.cached_property
     def _leases(self) -> dict[str, Lease]:
         return {
-            lease.id: lease for lease in self._source.open_leases(self.id)
-            if lease.id not in self._leaving
-        } | self._new
+            lease.id: lease for lease in self.source.open_leases(self.id)
+            if lease.id not in self.leaving
+        } | self.new
 
     @functools.cached_property
     def _whole_hosts(self) -> dict[str, list[str]]:
         found = defaultdict(list)
-        for lease_id, host in self._source.whole_hosts(self.id):
+        for lease_id, host in self.source.whole_hosts(self.id):
             found[lease_id].append(host)
         # All at once, rather than the hosts of each lease.
         self._hosts([host for hosts in found.values() for host in hosts])
@@ -262,7 +243,7 @@ class Project:
         known = self._known_hosts
         unknown = set(uuids) - known.keys()
         if unknown:
-            known |= {h.uuid: h for h in self._source.hosts(unknown)}
+            known |= {h.uuid: h for h in self.source.hosts(unknown)}
         # Outside a commit, a host may have been removed meanwhile.
         return [known[uuid] for uuid in uuids if uuid in known]
 

@@ -32,7 +32,6 @@ from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.manager import capacity
 from blazar_sched.service.manager import feed
 from blazar_sched.service.manager import paging
-from blazar_sched.service.manager import product
 from blazar_sched.service.manager import timeline
 from blazar_sched.service.manager.running import Running
 from blazar_sched.service.upkeep import flavor_sync
@@ -63,7 +62,7 @@ class Endpoint:
         maintenances: maintenance.Maintenances,
         instances: instance_sync.Instances, timeline: timeline.Timeline,
         flavors: flavor_sync.Flavors, enforcement: enforcement.Enforcement,
-        products: product.Products, clock: clock.Clock, told: Settings,
+        clock: clock.Clock, told: Settings,
         parts: Iterable[Running],
     ) -> None:
         self._ledger = ledger
@@ -78,7 +77,6 @@ class Endpoint:
         self._floating_ips = floating_ips
         self._timeline = timeline
         self._enforcement = enforcement
-        self._products = products
         self._clock, self._told = clock, told.encode()
 
         self.delete_lease = leases.delete
@@ -174,9 +172,6 @@ class Endpoint:
 
     def list_limits(self, project_id: str) -> Page:
         return {'items': self._enforcement.limits(project_id), 'next': None}
-
-    def list_products(self, **wanted: Any) -> Page:
-        return {'items': self._products.list(**wanted), 'next': None}
 
     def get_timeline(self, known: list[str], **wanted: Any) -> Values:
         """Return a page of the timeline; see `timeline.Query` for the rest."""

@@ -50,7 +50,6 @@ from blazar_sched.service.events.runner import Runner
 from blazar_sched.service.manager import capacity
 from blazar_sched.service.manager import endpoint
 from blazar_sched.service.manager import gauges
-from blazar_sched.service.manager import product
 from blazar_sched.service.manager import timeline
 from blazar_sched.service.manager.running import Running
 from blazar_sched.service.metrics import Metrics
@@ -205,9 +204,6 @@ class Manager:
             self.ledger, self.services.neutron, self.clock
         )
         self.capacity = capacity.Capacity(self.ledger, drivers, self.clock)
-        self.products = product.Products(
-            conf, self.ledger, drivers, self.capacity, self.clock
-        )
         self.timeline = timeline.Timeline(
             conf, self.ledger, self.capacity, self.clock
         )
@@ -215,7 +211,7 @@ class Manager:
             self.ledger, self.leases, self.hosts, self.healer,
             self.floating_ips, self.capacity, self.offers, self.series,
             self.extensions, self.maintenances, self.instances, self.timeline,
-            self.flavors, self.enforcement, self.products, self.clock,
+            self.flavors, self.enforcement, self.clock,
             relocation_conf.settings(conf.manager), self._parts,
         )
         self.endpoint = rpc.Counted(

@@ -36,7 +36,6 @@ PUBLISHED = {
     'MaxResources': 400,
     'MaxWeight': 400,
     'MaxWeightHours': 400,
-    'MaxUnits': 400,
     'ExternalServiceFilter': 400,
     'Unauthorized': 401,
     'NotAuthorized': 403,
