@@ -20,13 +20,13 @@ from blazar_sched.domain.lease import NOW
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.settings import Settings
 from blazar_sched.replica import wire
-from blazar_sched.service import enforcement
 from blazar_sched.service.booking import extension
 from blazar_sched.service.booking import lease
 from blazar_sched.service.booking import offer
 from blazar_sched.service.booking import series
 from blazar_sched.service.bus.calls import Page
 from blazar_sched.service.bus.calls import Values
+from blazar_sched.service.enforcement.admission import Enforcement
 from blazar_sched.service.events import clock
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.manager import capacity
@@ -61,7 +61,7 @@ class Endpoint:
         all_series: series.AllSeries, extensions: extension.Extensions,
         maintenances: maintenance.Maintenances,
         instances: instance_sync.Instances, timeline: timeline.Timeline,
-        flavors: flavor_sync.Flavors, enforcement: enforcement.Enforcement,
+        flavors: flavor_sync.Flavors, enforcement: Enforcement,
         clock: clock.Clock, told: Settings,
         parts: Iterable[Running],
     ) -> None:

@@ -19,7 +19,6 @@ from blazar_sched.domain.duration import RELOCATE
 from blazar_sched.replica import wire
 from blazar_sched.service import before_end
 from blazar_sched.service import database
-from blazar_sched.service import enforcement
 from blazar_sched.service import loop
 from blazar_sched.service import metrics as service_metrics
 from blazar_sched.service import parts
@@ -43,6 +42,7 @@ from blazar_sched.service.clients.keystone import Keystone
 from blazar_sched.service.clients.neutron import Neutron
 from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.placement import Placement
+from blazar_sched.service.enforcement.admission import Enforcement
 from blazar_sched.service.events import transition
 from blazar_sched.service.events import trust
 from blazar_sched.service.events.clock import Clock
@@ -133,7 +133,7 @@ class Manager:
         self.services = self._make_services(nova, placement, neutron, keystone)
         nova = self.services.nova
         drivers = resources.Drivers(self.services)
-        self.enforcement = enforcement.Enforcement(
+        self.enforcement = Enforcement(
             conf, self.ledger, pool, self.services.keystone.limits, self.clock
         )
         self.trusts = trust.Trusts(

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from blazar_sched.service.enforcement import Enforcement
+from blazar_sched.service.enforcement.admission import Enforcement
 
 P1 = {'X-Auth-Token': 'alice:p1', 'OpenStack-API-Version': 'reservation 1.1'}
 HOST = {'resource_type': 'physical:host', 'min': 1, 'max': 1}

@@ -8,9 +8,9 @@ import pytest
 
 from blazar_sched.domain import exception
 from blazar_sched.domain.lease import Lease
-from blazar_sched.service import enforcement
 from blazar_sched.service import faults
 from blazar_sched.service.booking import offer as offers
+from blazar_sched.service.enforcement.admission import Enforcement
 from tests.seeds import seeds
 
 HOLD = 60
@@ -513,7 +513,7 @@ def test_a_filter_that_cannot_be_lifted_is_refused(world, conf, limit, names):
         approval_filters=names,
     )
     with pytest.raises(ValueError, match=f'approval_filters: {names[0]}'):
-        enforcement.Enforcement(conf, world.ledger)
+        Enforcement(conf, world.ledger)
 
 
 class History:

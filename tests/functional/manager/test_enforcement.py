@@ -10,8 +10,8 @@ import stevedore
 from blazar_sched.domain import exception
 from blazar_sched.domain import window
 from blazar_sched.domain.lease import Lease
-from blazar_sched.service import enforcement
 from blazar_sched.service.enforcement import base
+from blazar_sched.service.enforcement.admission import Enforcement
 
 LIMITS = (
     'MaxLeaseDurationFilter',
@@ -269,7 +269,7 @@ def test_limits_can_change_while_the_manager_runs(world, limit):
 def test_a_filter_that_is_not_there_is_named(conf):
     conf.set_override('enabled_filters', ['NoFilter'], 'enforcement')
     with pytest.raises(ValueError, match='NoFilter'):
-        enforcement.Enforcement(conf, None)
+        Enforcement(conf, None)
 
 
 def test_a_filter_of_another_package_is_found(conf, tmp_path, monkeypatch):
@@ -289,7 +289,7 @@ def test_a_filter_of_another_package_is_found(conf, tmp_path, monkeypatch):
     # The filters that this process has found before.
     monkeypatch.setattr(stevedore.ExtensionManager, 'ENTRY_POINT_CACHE', {})
     conf.set_override('enabled_filters', ['StrangerFilter'], 'enforcement')
-    admission = enforcement.Enforcement(conf, None).admission()
+    admission = Enforcement(conf, None).admission()
     lease = Lease('l1', 'lease', 'p1', 'u1', 0, 1, 'PENDING')
     with pytest.raises(RuntimeError, match='p1'):
         admission.check(None, base.LeaseChange(lease, None, 0))

@@ -16,9 +16,10 @@ from blazar_sched.domain import exception
 from blazar_sched.domain import window
 from blazar_sched.domain.floating_ip import FloatingIP
 from blazar_sched.domain.lease import Lease
-from blazar_sched.service import enforcement
 from blazar_sched.service.enforcement import base
 from blazar_sched.service.enforcement import external
+from blazar_sched.service.enforcement.admission import Enforcement
+from blazar_sched.service.enforcement.admission import TRIES
 
 ENDED = 5
 ADDRESS_ID = '00000000-0000-4000-8000-000000000000'
@@ -456,7 +457,7 @@ def test_a_lease_that_never_rests_is_given_up(world, service):
     with pytest.raises(exception.Unavailable, match='changed during each'):
         world.leases.update(lease.id, None, {'end': world.now + 900})
     assert world.lease(lease).end == lease.end
-    assert len(service.questions()) == 1 + enforcement.TRIES
+    assert len(service.questions()) == 1 + TRIES
 
 
 def test_a_dry_run_is_a_question_and_tells_of_no_end(world, service):
@@ -611,7 +612,7 @@ class TestEndpoints:
 
     def test_without_any_the_manager_does_not_start(self, conf, set_):
         with pytest.raises(ValueError, match='base_endpoint'):
-            enforcement.Enforcement(conf, None)
+            Enforcement(conf, None)
 
     @pytest.mark.parametrize('url', ['example.com', 'ftp://example.com/'])
     def test_another_scheme_is_refused(self, conf, url):
