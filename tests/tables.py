@@ -17,6 +17,7 @@ of its own, and each optional:
 - `REFUSALS`: the status of each exception, by class
 - `BOUNDS`: what bounds the rows of a table, by table
 - `LOOPS`: the names of the loops
+- `BUSY`: the options by which every loop runs, by group and name
 - `PURGED`: the tables that a purge deletes from
 - `BODY_RULES`: the rules that the body of a request needs besides, each with
   the method and the path

@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The limits of the operator's products."""
 
-import functools
-
-from oslo_config import cfg
-
 from blazar_sched.domain import exception
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.window import Window
@@ -19,10 +15,6 @@ from blazar_sched.service.enforcement import base
 class ProductFilter(base.Filter):
     """A filter that limits leases of products, and is always enabled."""
 
-    def __init__(self, conf: cfg.ConfigOpts) -> None:
-        super().__init__(conf)
-        self._products = functools.partial(product_conf.products, conf)
-
     def check(self, request: base.LeaseChange, project: base.Project) -> None:
         """Refuse a lease that is too long, or has too many units.
 
@@ -36,7 +28,7 @@ class ProductFilter(base.Filter):
         wanted = units(lease)
         if current is not None and lease.is_within(current):
             return
-        products = self._products() if wanted else {}
+        products = product_conf.products(self._all) if wanted else {}
         for name in wanted.keys() & products.keys():
             product = products[name]
             base.limit(
@@ -82,4 +74,4 @@ def _booked(
     ]
 
 
-FILTERS = (ProductFilter,)
+FILTERS = {'ProductFilter': ProductFilter}

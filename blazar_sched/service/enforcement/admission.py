@@ -9,6 +9,7 @@ and the commit is made.
 
 from collections.abc import Callable
 from collections.abc import Collection
+from collections.abc import Mapping
 from concurrent import futures
 import dataclasses
 import functools
@@ -23,13 +24,11 @@ from oslo_config import cfg
 from oslo_context import context
 from oslo_log import log
 
-from blazar_sched.conf import enforcement as enforcement_conf
 from blazar_sched.domain import exception
 from blazar_sched.domain import states
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.service import parts
-from blazar_sched.service.clients import keystone
 from blazar_sched.service.enforcement import base
 from blazar_sched.service.enforcement import filters
 from blazar_sched.service.enforcement.base import LeaseChange
@@ -67,8 +66,9 @@ class Enforcement:
 
     :param pool: the executor of the notifications after a commit and after the
         end of a lease; by default a thread
-    :param read_limits: returns the limits of Keystone, if they apply
     :param clock: returns the time in epoch seconds
+    :ivar limits_of: returns limits of a project, by the names of the options
+        in whose place they apply
     :raises ValueError: if a filter is not installed, or lacks an option or a
         part
     """
@@ -76,24 +76,14 @@ class Enforcement:
     def __init__(
         self, conf: cfg.ConfigOpts, ledger: Ledger,
         pool: futures.Executor | None = None,
-        read_limits: Callable[[], keystone.Limits] = dict,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._conf = conf
         self._clock = clock
-        self._read_limits = read_limits
-        options = conf[enforcement_conf.GROUP]
-        unified = options.unified_limits_interval
-        self._unified: keystone.Limits | None = None if unified else {}
+        self.limits_of: Callable[[str], Mapping[str, int]]
+        self.limits_of = lambda project_id: {}
         self._ledger = ledger
         self._checks = filters.load(conf)
-        reserved = parts.each('models', 'reserved', parts.running(conf))
-        self._reserved: base.Reserved | None = next(reserved, None)
-        if options.max_weight_hours_days and self._reserved is None:
-            raise ValueError(
-                '[enforcement] max_weight_hours_days: no part that runs '
-                'knows what was reserved, as the part report does'
-            )
         self._filters = [*self._checks.strict, *self._checks.approval]
         self._pool = pool or futurist.ThreadPoolExecutor(
             _WORKERS, rejection.reject_when_reached(_MAX_WAITING)
@@ -121,24 +111,12 @@ class Enforcement:
 
         :param source: the ledger or a commit
         :param leaving: the ids of leases that do not count
-        :raises Unavailable: if the limits of Keystone are not known yet
+        :raises Unavailable: if the limits of the project are not known yet
         """
-        limits = self._unified
-        if limits is None:
-            raise exception.Unavailable(
-                'the limits of projects were not read from Keystone yet'
-            )
         return base.Project(
-            source, project_id, limits.get(project_id) or limits.get(None, {}),
-            int(self._clock()), leaving, self._reserved,
+            source, project_id, self.limits_of(project_id),
+            int(self._clock()), leaving,
         )
-
-    def sync(self) -> None:
-        """Read the limits of Keystone.
-
-        :raises Unavailable: if Keystone does not answer
-        """
-        self._unified = self._read_limits()
 
     def check_limits(
         self, source: reader.Reader, change: LeaseChange,

@@ -31,12 +31,9 @@ from blazar_sched.service.ledger import reader
 Resources = Mapping[str, Sequence[Host | FloatingIP]]
 
 NO_LIMIT = -1
-_DAY = 86400
 
 # Returns the numbers of a lease of a project, by name.
 Counted = Callable[['Project', Lease], Mapping[str, int]]
-# Reads the amounts x seconds that a project has reserved between two times.
-Reserved = Callable[[Any, str, int, int], Counter[str]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -105,26 +102,26 @@ class Project:
     """The leases of a project that are not over, with their whole hosts.
 
     Held offers are leases, also while they wait for approval.
-    They and the past are read from the ledger at most once, on the first use.
+    They are read from the ledger at most once, on the first use.
 
     :ivar source: the ledger or a commit
-    :param now: the time in epoch seconds
-    :ivar limits: the limits that Keystone has for the project, by the names of
-        the options in whose place they apply
+    :ivar now: the time in epoch seconds
+    :ivar limits: the limits of the project, by the names of the options in
+        whose place they apply
     :ivar leaving: the ids of leases that do not count
     :ivar new: the leases that the commit has placed and is yet to write
-    :param reserved: reads what the project has reserved; see `past_seconds`
+    :ivar kept: what filters have read of the project
     """
 
     def __init__(
         self, source: reader.Reader, project_id: str,
         limits: Mapping[str, int] | None = None, now: int = 0,
-        leaving: Collection[str] = (), reserved: Reserved | None = None,
+        leaving: Collection[str] = (),
     ) -> None:
         self.source = source
-        self._now = now
+        self.now = now
         self.leaving = frozenset(leaving)
-        self._reserved = reserved
+        self.kept: dict[str, Any] = {}
         self.id = project_id
         self.limits = limits or {}
         self.new: dict[str, Lease] = {}
@@ -133,7 +130,6 @@ class Project:
         self._known_hosts: dict[str, Host] = {}
         self._amounts: dict[str, Counter[str]] = {}
         self._sums: dict[Counted, Counter[str]] = {}
-        self._past: tuple[int, Counter[str]] | None = None
 
     def add(self, lease: Lease, placed: Allocations) -> None:
         """Count a lease that the commit is yet to write."""
@@ -168,25 +164,6 @@ class Project:
         if own:
             found.subtract(counted(self, own))
         return found
-
-    def past_seconds(self, days: int) -> tuple[int, Counter[str]]:
-        """Return the amounts x seconds that were reserved, by class.
-
-        :param days: the last days, up to now
-        :returns: now, 0 for no days, and the seconds
-        """
-        if self._past is None:
-            self._past = 0, Counter()
-            if days and self._reserved is not None:
-                first = max(0, self._now - days * _DAY)
-                self._past = self._now, self.source.run(
-                    self._reserved, self.id, first, self._now
-                )
-        return self._past
-
-    def capacities(self) -> Mapping[str, tuple[int, int]]:
-        """Return what all hosts have, see `ledger.host.capacities`."""
-        return self.source.capacities()
 
     def most_at_once(self, lease: Lease) -> Counter[str]:
         """Return the most that the others reserve at once beside a lease."""
@@ -263,6 +240,7 @@ class Filter:
     exempt = ''
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
+        self._all = conf
         self._conf = conf[enforcement_conf.GROUP]
 
     def check(self, request: LeaseChange, project: Project) -> None:

@@ -3,7 +3,6 @@
 
 from collections.abc import Iterable
 import dataclasses
-import itertools
 from typing import Any
 
 from oslo_config import cfg
@@ -67,7 +66,22 @@ def load(conf: cfg.ConfigOpts) -> Filters:
         on_load_failure_callback=entry_points.refuse,
         on_missing_entrypoints_callback=_refuse_missing,
     )
-    filters = {each.name: each.plugin(conf) for each in found}
+    running = parts.running(conf)
+    if away := [
+        each.name for each in found
+        if not parts.runs(each.entry_point.value, running)
+    ]:
+        _refuse_missing(away)
+    own: dict[str, type[base.Filter]] = {}
+    for of_part in parts.each('enforcement', 'FILTERS', running):
+        own |= of_part
+    known = {each.name for each in found.list_entry_points()}
+    always = [
+        filter_(conf) for name, filter_ in own.items() if name not in known
+    ]
+    filters = {
+        each.name: own.get(each.name, each.plugin)(conf) for each in found
+    }
     approval = []
     for name in dict.fromkeys(options.approval_filters):
         if name not in filters or filters[name].is_external:
@@ -76,14 +90,7 @@ def load(conf: cfg.ConfigOpts) -> Filters:
                 'enabled_filters, or queries another service'
             )
         approval.append(filters.pop(name))
-    always = parts.each('enforcement', 'FILTERS', parts.running(conf))
-    return Filters(
-        [
-            *(each(conf) for each in itertools.chain.from_iterable(always)),
-            *filters.values(),
-        ],
-        approval,
-    )
+    return Filters([*always, *filters.values()], approval)
 
 
 def _refuse_missing(names: Iterable[str]) -> None:

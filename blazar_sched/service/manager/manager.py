@@ -73,8 +73,6 @@ from blazar_sched.service.upkeep import restorer
 
 LOG = log.getLogger(__name__)
 
-# Seconds that a start waits for the limits of Keystone.
-FIRST_LIMITS = 10.0
 # The number of commits with deleted leases in one step of the pruner.
 PURGE_SLICES = 200
 # Seconds for which an idempotency key is kept whose lease was deleted: far
@@ -133,9 +131,7 @@ class Manager:
         self.services = self._make_services(nova, placement, neutron, keystone)
         nova = self.services.nova
         drivers = resources.Drivers(self.services)
-        self.enforcement = Enforcement(
-            conf, self.ledger, pool, self.services.keystone.limits, self.clock
-        )
+        self.enforcement = Enforcement(conf, self.ledger, pool, self.clock)
         self.trusts = trust.Trusts(
             self.ledger, self.services.keystone, self.clock, self.metrics
         )
@@ -281,7 +277,6 @@ class Manager:
             self.restorer,
             self.trusts,
             *(each for part in self._parts for each in part.threads),
-            *self._limit_sync,
             *self._listeners(),
         )
 
@@ -290,21 +285,11 @@ class Manager:
         starts = parts.each('manager', 'start', parts.running(self.conf))
         return [start(self) for start in starts]
 
-    @functools.cached_property
-    def _limit_sync(self) -> list[loop.Loop]:
-        interval = self.conf.enforcement.unified_limits_interval
-        if not interval:
-            return []
-        return [
-            loop.Loop('limit sync', self.enforcement.sync, lambda: interval)
-        ]
-
     def start(self) -> None:
         """Answer RPC calls and execute due events, in threads.
 
         While the broker is away, due events are still executed. RPC calls are
-        answered once the servers of Nova were looked at and the limits of
-        Keystone were read, or Nova and Keystone have failed.
+        answered once the servers of Nova were looked at, or Nova has failed.
 
         :raises NotUpgraded: if the ledger's tables are not those of this
             version
@@ -324,9 +309,6 @@ class Manager:
         # Servers may have been placed while no manager was there: the first
         # lease must not be placed over these servers.
         self.instances.await_sync()
-        # Requests for leases would be answered 503.
-        for syncing in self._limit_sync:
-            syncing.await_step(FIRST_LIMITS)
         self._server = rpc.Server(
             self._bus,
             [

@@ -503,15 +503,9 @@ class TestAtOnce:
         assert [lease.id for lease in world.ledger.leases()] == [offer['id']]
 
 
-@pytest.mark.parametrize('names', [
-    ['MaxLeasesFilter'], ['none'], ['ExternalServiceFilter'],
-])
+@pytest.mark.parametrize('names', [['MaxLeasesFilter'], ['none']])
 def test_a_filter_that_cannot_be_lifted_is_refused(world, conf, limit, names):
-    limit(
-        enabled_filters=['MaxSizeFilter', 'ExternalServiceFilter'],
-        external_service_base_endpoint='http://127.0.0.1:1',
-        approval_filters=names,
-    )
+    limit(enabled_filters=['MaxSizeFilter'], approval_filters=names)
     with pytest.raises(ValueError, match=f'approval_filters: {names[0]}'):
         Enforcement(conf, world.ledger)
 
