@@ -24,18 +24,20 @@ SOURCES = {'.py', '.pyi', '.js', '.css', '.html'}
 # The most lines of the product and of the tests, blank lines and comments
 # included.
 BUDGETS = {
-    'kernel': (27_700, 0),
-    'core': (60_100, 103_100),
+    'kernel': (27_600, 0),
+    'core': (58_900, 101_300),
     'blazar': (3_100, 2_200),
     'calendar': (500, 400),
+    'limit': (900, 2_000),
     'notify': (1_200, 1_200),
     'ops': (1_200, 1_100),
     'page': (5_000, 2_500),
+    'product': (700, 500),
     'report': (1_300, 1_000),
     'request': (1_700, 1_500),
     'series': (2_000, 2_200),
     'simulate': (3_400, 1_600),
-    'all': (79_100, 116_500),
+    'all': (79_300, 117_100),
 }
 
 

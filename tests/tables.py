@@ -8,6 +8,8 @@ of its own, and each optional:
 - `VARIABLES`: a value for each variable of a path
 - `READ`, `WRITE` and `ADMIN`: the rules that a reader, that only a member and
   that only an administrator passes
+- `OF_ONE_PROJECT`: the calls that are about the project of the caller, whoever
+  calls
 - `ANSWERS`: the answers of a manager without faults, by call
 - `DRY_RUNS`: the requests that can be dry runs, each by method and path
 - `RESERVING`: what a body that reserves has besides, by path
@@ -16,6 +18,7 @@ of its own, and each optional:
 - `REFUSALS`: the status of each exception, by class
 - `BOUNDS`: what bounds the rows of a table, by table
 - `LOOPS`: the names of the loops
+- `BUSY`: the options by which every loop runs, by group and name
 - `PURGED`: the tables that a purge deletes from
 - `BODY_RULES`: the rules that the body of a request needs besides, each with
   the method and the path

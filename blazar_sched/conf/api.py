@@ -57,14 +57,6 @@ opts = [
         'URL, as browsers see it, must be a [federation] trusted_dashboard '
         'of keystone.conf.',
     ),
-    cfg.BoolOpt(
-        'public_products', default=False,
-        help='Whether ``/v1/products`` is also answered without a token, with '
-        'the products that every project may reserve, and how much of them is '
-        'free. Such an answer is kept for 5 seconds, and each API makes at '
-        'most one new answer a second; other requests without a token are '
-        'refused until then.',
-    ),
     cfg.IntOpt(
         'threads', default=16, min=1,
         help='Maximum number of requests that the API processes at the same '

@@ -5,7 +5,6 @@ from oslo_config import cfg
 from oslo_config import types
 
 from blazar_sched.conf import group_limit
-from blazar_sched.conf import product
 from blazar_sched.conf import relocation
 from blazar_sched.domain import host
 from blazar_sched.domain import reservation
@@ -315,7 +314,6 @@ opts = [
         'active leases hold: for those that were on their way when the lease '
         'started, or whose removal has failed.',
     ),
-    product.opt,
     group_limit.opt,
     cfg.IntOpt(
         'max_held_offers', default=5, min=0, mutable=True,

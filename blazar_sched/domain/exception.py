@@ -74,10 +74,6 @@ class MaxEndHorizon(LimitExceeded):
     """An end that is further ahead than the project's limit."""
 
 
-class MaxLeases(LimitExceeded):
-    """More leases at a time than the project's limit."""
-
-
 class MaxHosts(LimitExceeded):
     """More hosts than the project's limit."""
 
@@ -90,26 +86,8 @@ class MaxResources(LimitExceeded):
     """More of a resource class than the project's limit."""
 
 
-class MaxWeight(LimitExceeded):
-    """Resources of more weight than the project's limit."""
-
-
-class MaxWeightHours(LimitExceeded):
-    """Resources of more weight x hours than the project's limit."""
-
-
-class MaxUnits(LimitExceeded):
-    """More units of a product at the same time than its limit."""
-
-
 class MaxHeldOffers(LimitExceeded):
     """The project would hold too many offers."""
-
-
-class ExternalServiceFilter(BlazarSchedError):
-    """A refusal by a service that the operator leaves the decision to."""
-
-    status = 400
 
 
 class NotFound(BlazarSchedError):

@@ -6,16 +6,25 @@ the part brings is in modules of the package, each of which is optional and is
 read by one place of the core:
 
 ``api``
-    `ROUTES`, the routes of the part, and `LAYERS`, WSGI layers that answer at
-    paths of their own: see `service.api.deploy`.
+    `ROUTES`, the routes of the part; `LAYERS`, WSGI layers that answer at
+    paths of their own: see `service.api.deploy`; and `opened(conf)`, which
+    returns the paths that are answered without a token, each with what its
+    handler finds in the WSGI environ under `service.api.auth.PUBLIC`.
+``schemas``
+    `RESERVATIONS`, the schemas of new reservations that have a field of the
+    part in place of a resource type, by that field: functions of the version.
 ``calls``
     `Calls`, the calls of the API to the manager: see `service.bus.calls`.
 ``exception``
     `EXCEPTIONS`, the refusals, which the document of the API names.
 ``manager``
     `start(manager)`, which returns a `service.manager.running.Running`, and
-    may add to `manager.bookings.on_refusal` and `manager.ledger.on_deletion`;
+    may add to `manager.bookings.on_refusal`, `manager.bookings.drafts.fill_in`
+    and `manager.ledger.on_deletion`, and set `manager.enforcement.limits_of`;
     and `NOTIFICATIONS`, the types of the notifications of projects.
+``enforcement``
+    `FILTERS`, enforcement filters by name: each is enabled in place of the
+    filter with an entry point of that name, or always if there is none.
 ``conf``
     `OPTIONS`, options of the part by group, which may be a group of the core.
 ``metrics``
@@ -35,10 +44,11 @@ read by one place of the core:
     and the objects of the part that are not over; `in_commit(connection,
     notifications, now)`, which is called at the end of each commit, under the
     lock on the ledger's row, with what the commit notifies of; and, of one
-    part, `reserved`, which reads what a project has reserved: see
-    `service.enforcement.base.Reserved`.
+    part, `reserved`, which reads the amounts x seconds that a project has
+    reserved between two times, by resource class, for another part.
 
-The core imports no part, and a part imports no other part.
+An enforcement filter with an entry point in a part can be enabled where the
+part runs. The core imports no part, and a part imports no other part.
 """
 
 from collections.abc import Iterator
@@ -77,6 +87,15 @@ def running(conf: cfg.ConfigOpts) -> tuple[str, ...]:
             f'installed are {", ".join(installed())}'
         )
     return tuple(sorted(set(wanted)))
+
+
+def runs(path: str, running: Sequence[str]) -> bool:
+    """Tell whether a module is of no part, or of a part that runs.
+
+    :param running: the names of the parts that run
+    """
+    packages = (installed()[name] for name in installed().keys() - {*running})
+    return not path.startswith(tuple(f'{package}.' for package in packages))
 
 
 def each(

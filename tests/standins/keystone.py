@@ -14,6 +14,8 @@ import uuid
 from keystoneauth1 import fixture
 
 SERVICE = 'blazar-sched'
+# The scope of a token that is for no project.
+SYSTEM = 'system'
 
 
 class KeystoneServer:
@@ -31,6 +33,8 @@ class KeystoneServer:
         self.emails = {}
         # Application credentials: the user, the project and the secret.
         self.credentials = {}
+        # Unified limits, for users with a token of the system scope.
+        self.limits = {'services': [], 'registered_limits': [], 'limits': []}
         # How long tokens last.
         self.lifetime = datetime.timedelta(hours=1)
         self.disabled = set()
@@ -115,7 +119,14 @@ class KeystoneServer:
                 return show(token, name)
             case 'GET', ['compute', 'whoami']:
                 return self._say_who(token)
-        return 404, {}, {}
+        return self._list_limits(path.removeprefix('/v3/'), token)
+
+    def _list_limits(self, noun, token):
+        if noun not in self.limits:
+            return 404, {}, {}
+        if self.tokens[token][1] != SYSTEM:
+            return 403, {}, {}
+        return 200, {noun: self.limits[noun]}, {}
 
     def _answer_tokens(self, method, token, body, subject):
         if method == 'POST':
@@ -141,8 +152,10 @@ class KeystoneServer:
                 name = user['name'] if user['password'] == 'secret' else None
         if name not in self.roles:
             return 401, {}, {}
-        if scope == 'unscoped':
-            return self._grant(name, None, False)
+        if scope == 'unscoped' or 'system' in scope:
+            return self._grant(
+                name, SYSTEM if 'system' in scope else None, False
+            )
         if 'project' in scope:
             [project] = {'id', 'name'} & scope['project'].keys()
             project = scope['project'][project]

@@ -33,6 +33,7 @@ import pytest
 from blazar_sched.cmd import main
 from blazar_sched.conf import scheduler
 from blazar_sched.conf import service
+from tests import tables
 from tests.waiting import PATIENCE
 from tests.waiting import response
 
@@ -109,6 +110,7 @@ def reads(parser, words):
     return True
 
 
+@tables.EVERY
 @pytest.mark.parametrize('words', of('blazar-sched'), ids=name)
 def test_our_commands_are_read(words):
     assert reads(main.parser(), words)
@@ -318,6 +320,7 @@ def is_paste(text):
 INI = [b for b in ALL if b.language == 'ini']
 
 
+@tables.EVERY
 @pytest.mark.parametrize(
     'block', [b for b in INI if not is_paste(b.text)],
     ids=lambda b: f'{b.page.name}-{b.text[:40]!r}',

@@ -37,9 +37,9 @@ from blazar_sched.parts.ops import server_check
 from blazar_sched.replica import wire
 from blazar_sched.service import before_end
 from blazar_sched.service import database
-from blazar_sched.service import enforcement
 from blazar_sched.service import resources
 from blazar_sched.service.bus import rpc
+from blazar_sched.service.enforcement import filters
 from blazar_sched.service.ledger import ledger
 
 NOVA_CONFIG_FILE = '/etc/nova/nova.conf'
@@ -211,7 +211,7 @@ class Checks(upgradecheck.UpgradeCommands):
     def _plugins(self) -> upgradecheck.Result:
         """Check that a manager can load its filters, actions and drivers."""
         for check in (
-            enforcement.load, before_end.check_default,
+            filters.load, before_end.check_default,
             lambda _: resources.check_drivers(),
         ):
             try:

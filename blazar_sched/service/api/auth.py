@@ -21,8 +21,8 @@ import webob.exc
 
 from blazar_sched.domain import exception
 from blazar_sched.replica import limited_log
+from blazar_sched.service import parts
 from blazar_sched.service.api import errors
-from blazar_sched.service.api import public
 from blazar_sched.service.api import request_id
 from blazar_sched.service.api import trust
 from blazar_sched.service.api.microversion import SERVICE_TYPE
@@ -31,6 +31,8 @@ from blazar_sched.service.clients import keystone as keystone_client
 LOG = logging.getLogger(__name__)
 
 CONTEXT = 'blazar_sched.context'
+# The key of what a part has for requests without a token.
+PUBLIC = 'blazar_sched.public'
 # The key of a function in the environ that tells whether a project exists.
 HAS_PROJECT = 'blazar_sched.has_project'
 # The roles that Keystone's admin has by implication.
@@ -47,18 +49,19 @@ _NAME = re.compile(r'[A-Za-z0-9._@-]{1,64}')
 class _Open:
     """Tells which requests need no token.
 
-    A request of public.PATHS, where the operator permits this, gets a context
-    without a project and without roles.
+    A request of a path that a part opens gets a context without a project and
+    without roles.
     """
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
-        self._paths = public.PATHS if conf.api.public_products else ()
-        self._public = public.Public()
+        self._opened: dict[str, object] = {}
+        for opened in parts.each('api', 'opened', parts.running(conf)):
+            self._opened |= opened(conf)
 
     def __call__(self, environ: wsgi.WSGIEnvironment) -> bool:
         path = environ['PATH_INFO']
-        if path in self._paths and 'HTTP_X_AUTH_TOKEN' not in environ:
-            environ[public.PUBLIC] = self._public
+        if path in self._opened and 'HTTP_X_AUTH_TOKEN' not in environ:
+            environ[PUBLIC] = self._opened[path]
             environ[CONTEXT] = context.RequestContext(
                 user_id='', project_id='',
                 request_id=environ[request_id.LOCAL],

@@ -34,9 +34,7 @@ from blazar_sched.service.api import microversion
 from blazar_sched.service.api import offer
 from blazar_sched.service.api import openapi
 from blazar_sched.service.api import policy
-from blazar_sched.service.api import product
 from blazar_sched.service.api import property
-from blazar_sched.service.api import public
 from blazar_sched.service.api import timeline
 from blazar_sched.service.api import validation
 from blazar_sched.service.api import version
@@ -70,7 +68,6 @@ _CORE = (
     *floating_ip.ROUTES,
     *capacity.ROUTES,
     *limit.ROUTES,
-    *product.ROUTES,
     *timeline.ROUTES,
     *flavor.ROUTES,
     *offer.ROUTES,
@@ -178,7 +175,7 @@ def _authorize(
 
     :raises NotAuthorized: if the policy does not allow the request
     """
-    if public.PUBLIC not in req.env:
+    if auth.PUBLIC not in req.env:
         enforcer.authorize(ctxt, rule.name)
 
 

@@ -21,8 +21,8 @@ from blazar_sched.service.booking.idempotency import Key
 from blazar_sched.service.booking.lease_writer import LeaseWriter
 from blazar_sched.service.bus import notifier
 from blazar_sched.service.bus.notifier import LEASE_DELETE
-from blazar_sched.service.enforcement import Admission
-from blazar_sched.service.enforcement import Enforcement
+from blazar_sched.service.enforcement.admission import Admission
+from blazar_sched.service.enforcement.admission import Enforcement
 from blazar_sched.service.enforcement.base import LeaseChange
 from blazar_sched.service.events.runner import Runner
 from blazar_sched.service.events.trust import Trusts

@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Drafts of new and changed leases, before the leases are placed."""
 
+from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
-import functools
 from typing import Any
 import uuid
 
 from oslo_config import cfg
 
-from blazar_sched.conf import product as product_conf
 from blazar_sched.domain import demand
 from blazar_sched.domain import event
 from blazar_sched.domain import exception
@@ -36,9 +35,12 @@ from blazar_sched.service import resources
 
 DEFAULT = 'default'
 MAX_RESERVATIONS = 100
+# The name in place of which a part fills in the resource type and the size.
 PRODUCT = 'product'
 # A new reservation has one of these.
 NEW = {'resource_type', PRODUCT}
+
+FillIn = Callable[[Mapping[str, Any], str], Mapping[str, Any]]
 
 
 class Drafts:
@@ -48,8 +50,10 @@ class Drafts:
         self, conf: cfg.ConfigOpts, drivers: resources.Drivers
     ) -> None:
         self._conf = conf.manager
-        self._products = functools.partial(product_conf.products, conf)
         self._drivers = drivers
+        #: Called with the values of a reservation and the id of its project;
+        #: each returns the values, with those that the request leaves out.
+        self.fill_in: list[FillIn] = []
 
     def new(self, values: Mapping[str, Any], now: int) -> Lease:
         """Return a lease with new ids.
@@ -170,7 +174,7 @@ class Drafts:
         self, lease_id: str, project_id: str, values: Mapping[str, Any],
         now: int,
     ) -> Reservation:
-        parameters = self._sized(values, project_id)
+        parameters = self._filled_in(values, project_id)
         product = parameters.pop(PRODUCT, '')
         resource_type = parameters.pop('resource_type', None)
         driver = self._drivers[resource_type]
@@ -182,26 +186,22 @@ class Drafts:
             created_at=now, **use,
         )
 
-    def _sized(
+    def _filled_in(
         self, values: Mapping[str, Any], project_id: str
     ) -> dict[str, Any]:
-        """Return the values of a reservation, with those of its product.
+        """Return the values of a reservation, with what is filled in.
 
         :raises InvalidInput: if the project has no such product
         """
+        filled = values
+        for fill_in in self.fill_in:
+            filled = fill_in(filled, project_id)
         name = values.get(PRODUCT)
-        if name is None:
-            return dict(values)
-        product = self._products().get(name)
-        if product is None or not product.is_open_to(project_id):
+        if name is not None and 'resource_type' not in filled:
             raise exception.InvalidInput(
                 f'product {name[:64]!r} not found', field=PRODUCT
             )
-        return {
-            **{k: v for k, v in values.items() if k != 'amount'},
-            'resource_type': product.resource_type,
-            **product.asked(values['amount']),
-        }
+        return dict(filled)
 
     def _changed_before_end(
         self, old: Lease, values: Mapping[str, Any], window: Window
@@ -283,7 +283,7 @@ class Drafts:
         now: int,
     ) -> Reservation:
         changes = {
-            k: v for k, v in self._sized(values, lease.project_id).items()
+            k: v for k, v in self._filled_in(values, lease.project_id).items()
             if k not in ('id', 'remove')
         }
         is_sized = changes.pop(PRODUCT, None) == old.product

@@ -2,11 +2,12 @@
 """The search for the latest end of a lease.
 
 An end is tried by placing the lease in a dry run, and by the limits, so that
-hosts, floating IPs and limits count as they do in the update. The last end that is accepted is found
-by bisection: a longer lease never finds room more easily, except where
-reservations of one lease compete for hosts, or instances are relocated for the
-lease. Each try has a transaction of its own, so that no commit waits for the
-whole search. A search that has taken too long is given up, and says so.
+hosts, floating IPs and limits count as they do in the update. The last end
+that is accepted is found by bisection: a longer lease never finds room more
+easily, except where reservations of one lease compete for hosts, or instances
+are relocated for the lease. Each try has a transaction of its own, so that no
+commit waits for the whole search. A search that has taken too long is given
+up, and says so.
 """
 
 from collections.abc import Callable

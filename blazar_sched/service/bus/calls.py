@@ -130,11 +130,6 @@ class Calls(Protocol):
     ) -> Values: ...
 
     @reading
-    def list_products(
-        self, *, project_id: str, start: int | str, end: int | None
-    ) -> Page: ...
-
-    @reading
     def list_limits(self, *, project_id: str) -> Page: ...
 
     @reading

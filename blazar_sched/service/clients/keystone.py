@@ -36,7 +36,7 @@ LOG = log.getLogger(__name__)
 MEMORY = 60.0
 _MAX_CACHED = 10_000
 # A trust is a scope of its own, beside which no other scope is allowed.
-_OTHER_SCOPES = dict.fromkeys(
+OTHER_SCOPES = dict.fromkeys(
     (
         'system_scope',
         'domain_id',
@@ -50,8 +50,6 @@ _OTHER_SCOPES = dict.fromkeys(
 # The seconds for which Keystone may be silent during a request of a user: an
 # anonymous caller may have sent it, and it takes a thread of the API.
 USER_TIMEOUT = 10.0
-# The type of the service whose limits apply.
-RESERVATION = 'reservation'
 _TRUSTS = '/OS-TRUST/trusts'
 _TOKENS = '/auth/tokens'
 _BAD_REQUEST = 400
@@ -76,9 +74,6 @@ _REFUSALS: Mapping[int, tuple[type[exception.BlazarSchedError], str]] = {
 # Returns the credentials of the service's user in the scope of a trust.
 Impersonate = Callable[[str], plugin.BaseAuthPlugin]
 Known = tuple[plugin.BaseAuthPlugin | None]
-# Limits by project and by name. Those of the key None apply to projects that
-# have no limit of their own.
-Limits = Mapping[str | None, Mapping[str, int]]
 
 
 class Keystone:
@@ -88,7 +83,6 @@ class Keystone:
         who is the trustee; None where no identity service is configured
     :param impersonate: returns the trustee's credentials under a trust
     :param trust_roles: the names of the roles that a trust may delegate
-    :param in_system: returns the user's credentials in the system scope
     """
 
     def __init__(
@@ -96,12 +90,10 @@ class Keystone:
         impersonate: Impersonate | None = None,
         monotonic: Callable[[], float] = time.monotonic,
         trust_roles: Collection[str] = (),
-        in_system: Callable[[], plugin.BaseAuthPlugin] | None = None,
     ) -> None:
         self._api = api
         self._impersonate = impersonate
         self._trust_roles = frozenset(trust_roles)
-        self._in_system = in_system
         # The credentials of each trust, None for an invalid trust.
         self._known: cachetools.TTLCache[str, Known] = cachetools.TTLCache(
             _MAX_CACHED, MEMORY, monotonic
@@ -248,39 +240,6 @@ class Keystone:
             return None
         return rest.beside(self._api, service_type, auth)
 
-    def limits(self) -> Limits:
-        """Return the unified limits of the service of type ``reservation``.
-
-        The limits of a project include the registered limits that the project
-        does not change.
-
-        :raises Unavailable: if Keystone cannot be reached, refuses the user,
-            or has not exactly one such service
-        """
-        if self._api is None:
-            return {}
-        assert self._in_system is not None
-        system = self._as(self._in_system())
-        services = _listed(system, 'services', type=RESERVATION)
-        if len(services) != 1:
-            raise exception.Unavailable(
-                f'Keystone has {len(services)} services of type {RESERVATION}'
-            )
-        asked = {'service_id': services[0]['id']}
-        region = self._api.region_name
-        registered = {
-            each['resource_name']: each['default_limit']
-            for each in _in_region(
-                _listed(system, 'registered_limits', **asked), region
-            )
-        }
-        found: dict[str | None, dict[str, int]] = {None: registered}
-        for each in _in_region(_listed(system, 'limits', **asked), region):
-            if each['project_id']:
-                own = found.setdefault(each['project_id'], {**registered})
-                own[each['resource_name']] = each['resource_limit']
-        return found
-
     def issue_token(
         self, identity: Mapping[str, Any], project_id: str | None = None
     ) -> dict[str, Any]:
@@ -422,24 +381,6 @@ class Keystone:
         )
 
 
-def _listed(
-    api: adapter.Adapter, plural: str, **asked: str
-) -> list[dict[str, Any]]:
-    answer = api.get(f'/{plural}?{parse.urlencode(asked)}')
-    found: list[dict[str, Any]] = answer.json()[plural]
-    return found
-
-
-def _in_region(
-    limits: Collection[Mapping[str, Any]], region: str | None
-) -> list[Mapping[str, Any]]:
-    """Return the limits of all regions, and then those of one region."""
-    return [
-        each for where in dict.fromkeys((None, region)) for each in limits
-        if each['region_id'] == where
-    ]
-
-
 def _named(noun: Mapping[str, Any]) -> dict[str, str]:
     return {'id': noun['id'], 'name': noun['name']}
 
@@ -451,21 +392,12 @@ def load(
 
     def impersonate(trust_id: str) -> plugin.BaseAuthPlugin:
         auth = loading.load_auth_from_conf_options(
-            conf, keystone_conf.GROUP, trust_id=trust_id, **_OTHER_SCOPES
+            conf, keystone_conf.GROUP, trust_id=trust_id, **OTHER_SCOPES
         )
         # The group names an authentication type, so a cloud is configured.
         assert auth is not None
         return auth
 
-    @functools.cache
-    def in_system() -> plugin.BaseAuthPlugin:
-        scopes = {**_OTHER_SCOPES, 'system_scope': 'all'}
-        auth = loading.load_auth_from_conf_options(
-            conf, keystone_conf.GROUP, **scopes
-        )
-        assert auth is not None
-        return auth
-
     api = rest.load_adapter(conf, keystone_conf.GROUP)
     trust_roles = conf[keystone_conf.GROUP].trust_roles
-    return Keystone(api, impersonate, monotonic, trust_roles, in_system)
+    return Keystone(api, impersonate, monotonic, trust_roles)

@@ -22,9 +22,7 @@ from blazar_sched.domain.demand import Addresses
 from blazar_sched.domain.floating_ip import FloatingIP
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.lease import Lease
-from blazar_sched.domain.product import units
 from blazar_sched.domain.window import FOREVER
-from blazar_sched.domain.window import Window
 from blazar_sched.placing.lease_placing import Allocations
 from blazar_sched.service.ledger import reader
 
@@ -33,12 +31,9 @@ from blazar_sched.service.ledger import reader
 Resources = Mapping[str, Sequence[Host | FloatingIP]]
 
 NO_LIMIT = -1
-_DAY = 86400
 
 # Returns the numbers of a lease of a project, by name.
 Counted = Callable[['Project', Lease], Mapping[str, int]]
-# Reads the amounts x seconds that a project has reserved between two times.
-Reserved = Callable[[Any, str, int, int], Counter[str]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -107,38 +102,38 @@ class Project:
     """The leases of a project that are not over, with their whole hosts.
 
     Held offers are leases, also while they wait for approval.
-    They and the past are read from the ledger at most once, on the first use.
+    They are read from the ledger at most once, on the first use.
 
-    :param source: the ledger or a commit
-    :param now: the time in epoch seconds
-    :ivar limits: the limits that Keystone has for the project, by the names of
-        the options in whose place they apply
-    :param leaving: the ids of leases that do not count
-    :param reserved: reads what the project has reserved; see `past_seconds`
+    :ivar source: the ledger or a commit
+    :ivar now: the time in epoch seconds
+    :ivar limits: the limits of the project, by the names of the options in
+        whose place they apply
+    :ivar leaving: the ids of leases that do not count
+    :ivar new: the leases that the commit has placed and is yet to write
+    :ivar kept: what filters have read of the project
     """
 
     def __init__(
         self, source: reader.Reader, project_id: str,
         limits: Mapping[str, int] | None = None, now: int = 0,
-        leaving: Collection[str] = (), reserved: Reserved | None = None,
+        leaving: Collection[str] = (),
     ) -> None:
-        self._source = source
-        self._now = now
-        self._leaving = frozenset(leaving)
-        self._reserved = reserved
+        self.source = source
+        self.now = now
+        self.leaving = frozenset(leaving)
+        self.kept: dict[str, Any] = {}
         self.id = project_id
         self.limits = limits or {}
-        # The leases that the commit has placed since, and their hosts.
-        self._new: dict[str, Lease] = {}
+        self.new: dict[str, Lease] = {}
+        # The hosts of these leases.
         self._added: dict[str, Sequence[str]] = {}
         self._known_hosts: dict[str, Host] = {}
         self._amounts: dict[str, Counter[str]] = {}
         self._sums: dict[Counted, Counter[str]] = {}
-        self._past: tuple[int, Counter[str]] | None = None
 
     def add(self, lease: Lease, placed: Allocations) -> None:
         """Count a lease that the commit is yet to write."""
-        self._new[lease.id] = lease
+        self.new[lease.id] = lease
         # The leases of the project are read once they are asked for only.
         if '_leases' in vars(self):
             self._leases[lease.id] = lease
@@ -169,43 +164,6 @@ class Project:
         if own:
             found.subtract(counted(self, own))
         return found
-
-    def booked(self, product: str, lease: Lease) -> list[tuple[Window, int]]:
-        """Return the units of a product in the window of a lease.
-
-        The units of the other leases of all projects are returned.
-        """
-        booked = self._source.units(product, lease.window)
-        booked += [
-            (each.id, each.window, units(each)[product])
-            for each in self._new.values()
-            if each.start < lease.end and lease.start < each.end
-        ]
-        return [
-            (window, count)
-            for id_, window, count in booked
-            if id_ != lease.id and id_ not in self._leaving
-            and window.overlaps(lease.window)
-        ]
-
-    def past_seconds(self, days: int) -> tuple[int, Counter[str]]:
-        """Return the amounts x seconds that were reserved, by class.
-
-        :param days: the last days, up to now
-        :returns: now, 0 for no days, and the seconds
-        """
-        if self._past is None:
-            self._past = 0, Counter()
-            if days and self._reserved is not None:
-                first = max(0, self._now - days * _DAY)
-                self._past = self._now, self._source.run(
-                    self._reserved, self.id, first, self._now
-                )
-        return self._past
-
-    def capacities(self) -> Mapping[str, tuple[int, int]]:
-        """Return what all hosts have, see `ledger.host.capacities`."""
-        return self._source.capacities()
 
     def most_at_once(self, lease: Lease) -> Counter[str]:
         """Return the most that the others reserve at once beside a lease."""
@@ -245,14 +203,14 @@ class Project:
     @functools.cached_property
     def _leases(self) -> dict[str, Lease]:
         return {
-            lease.id: lease for lease in self._source.open_leases(self.id)
-            if lease.id not in self._leaving
-        } | self._new
+            lease.id: lease for lease in self.source.open_leases(self.id)
+            if lease.id not in self.leaving
+        } | self.new
 
     @functools.cached_property
     def _whole_hosts(self) -> dict[str, list[str]]:
         found = defaultdict(list)
-        for lease_id, host in self._source.whole_hosts(self.id):
+        for lease_id, host in self.source.whole_hosts(self.id):
             found[lease_id].append(host)
         # All at once, rather than the hosts of each lease.
         self._hosts([host for hosts in found.values() for host in hosts])
@@ -262,7 +220,7 @@ class Project:
         known = self._known_hosts
         unknown = set(uuids) - known.keys()
         if unknown:
-            known |= {h.uuid: h for h in self._source.hosts(unknown)}
+            known |= {h.uuid: h for h in self.source.hosts(unknown)}
         # Outside a commit, a host may have been removed meanwhile.
         return [known[uuid] for uuid in uuids if uuid in known]
 
@@ -282,6 +240,7 @@ class Filter:
     exempt = ''
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
+        self._all = conf
         self._conf = conf[enforcement_conf.GROUP]
 
     def check(self, request: LeaseChange, project: Project) -> None:

@@ -39,7 +39,7 @@ from blazar_sched.service.bus.notifier import LEASE_DEGRADED
 from blazar_sched.service.bus.notifier import LEASE_DELETE
 from blazar_sched.service.bus.notifier import LEASE_EVENT
 from blazar_sched.service.bus.notifier import LEASE_HEALED
-from blazar_sched.service.enforcement import Enforcement
+from blazar_sched.service.enforcement.admission import Enforcement
 from blazar_sched.service.events import trust
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.reader import Reader

@@ -21,7 +21,6 @@ from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import LEAVABLE
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.reservation import WAITED_FOR
-from blazar_sched.domain.window import Window
 from blazar_sched.replica import record
 from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import allocation
@@ -81,33 +80,6 @@ def list_lacking(connection: sa.Connection) -> list[str]:
         .order_by(models.Lease.created_at, models.Lease.id)
     )
     return list(connection.scalars(query))
-
-
-def list_units(
-    connection: sa.Connection, product: str, window: Window
-) -> list[tuple[str, Window, int]]:
-    """Return the units of a product that are reserved in a window.
-
-    :returns: the id and the window of each lease, and its units
-    """
-    query = (
-        sa.select(
-            models.Lease.id, models.Lease.start, models.Lease.end,
-            models.Reservation.resource_type, models.Reservation.parameters,
-        )
-        .join(models.Lease)
-        .where(
-            models.Reservation.product == product, IS_OPEN,
-            models.Lease.start < window.end, models.Lease.end > window.start,
-        )
-    )
-    return [
-        (
-            row.id, Window(row.start, row.end),
-            decode(row.resource_type, row.parameters).most,
-        )
-        for row in connection.execute(query)
-    ]
 
 
 def to_record(
@@ -377,7 +349,6 @@ class Reads(access.Reads):
 
     lacking = access.read(list_lacking)
     reservation_records = access.read(records)
-    units = access.read(list_units)
 
 
 class Writes(access.Writes):

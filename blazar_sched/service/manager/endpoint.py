@@ -20,18 +20,17 @@ from blazar_sched.domain.lease import NOW
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.settings import Settings
 from blazar_sched.replica import wire
-from blazar_sched.service import enforcement
 from blazar_sched.service.booking import extension
 from blazar_sched.service.booking import lease
 from blazar_sched.service.booking import offer
 from blazar_sched.service.bus.calls import Page
 from blazar_sched.service.bus.calls import Values
+from blazar_sched.service.enforcement.admission import Enforcement
 from blazar_sched.service.events import clock
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.manager import capacity
 from blazar_sched.service.manager import feed
 from blazar_sched.service.manager import paging
-from blazar_sched.service.manager import product
 from blazar_sched.service.manager import timeline
 from blazar_sched.service.manager.running import Running
 from blazar_sched.service.upkeep import flavor_sync
@@ -61,8 +60,8 @@ class Endpoint:
         extensions: extension.Extensions,
         maintenances: maintenance.Maintenances,
         instances: instance_sync.Instances, timeline: timeline.Timeline,
-        flavors: flavor_sync.Flavors, enforcement: enforcement.Enforcement,
-        products: product.Products, clock: clock.Clock, told: Settings,
+        flavors: flavor_sync.Flavors, enforcement: Enforcement,
+        clock: clock.Clock, told: Settings,
         parts: Iterable[Running],
     ) -> None:
         self._ledger = ledger
@@ -76,7 +75,6 @@ class Endpoint:
         self._floating_ips = floating_ips
         self._timeline = timeline
         self._enforcement = enforcement
-        self._products = products
         self._clock, self._told = clock, told.encode()
 
         self.delete_lease = leases.delete
@@ -170,9 +168,6 @@ class Endpoint:
 
     def list_limits(self, project_id: str) -> Page:
         return {'items': self._enforcement.limits(project_id), 'next': None}
-
-    def list_products(self, **wanted: Any) -> Page:
-        return {'items': self._products.list(**wanted), 'next': None}
 
     def get_timeline(self, known: list[str], **wanted: Any) -> Values:
         """Return a page of the timeline; see `timeline.Query` for the rest."""

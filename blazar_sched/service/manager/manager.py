@@ -19,7 +19,6 @@ from blazar_sched.domain.duration import RELOCATE
 from blazar_sched.replica import wire
 from blazar_sched.service import before_end
 from blazar_sched.service import database
-from blazar_sched.service import enforcement
 from blazar_sched.service import loop
 from blazar_sched.service import metrics as service_metrics
 from blazar_sched.service import parts
@@ -42,6 +41,7 @@ from blazar_sched.service.clients.keystone import Keystone
 from blazar_sched.service.clients.neutron import Neutron
 from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.placement import Placement
+from blazar_sched.service.enforcement.admission import Enforcement
 from blazar_sched.service.events import transition
 from blazar_sched.service.events import trust
 from blazar_sched.service.events.clock import Clock
@@ -49,7 +49,6 @@ from blazar_sched.service.events.runner import Runner
 from blazar_sched.service.manager import capacity
 from blazar_sched.service.manager import endpoint
 from blazar_sched.service.manager import gauges
-from blazar_sched.service.manager import product
 from blazar_sched.service.manager import timeline
 from blazar_sched.service.manager.running import Running
 from blazar_sched.service.metrics import Metrics
@@ -73,8 +72,6 @@ from blazar_sched.service.upkeep import restorer
 
 LOG = log.getLogger(__name__)
 
-# Seconds that a start waits for the limits of Keystone.
-FIRST_LIMITS = 10.0
 # The number of commits with deleted leases in one step of the pruner.
 PURGE_SLICES = 200
 # Seconds for which an idempotency key is kept whose lease was deleted: far
@@ -133,9 +130,7 @@ class Manager:
         self.services = self._make_services(nova, placement, neutron, keystone)
         nova = self.services.nova
         drivers = resources.Drivers(self.services)
-        self.enforcement = enforcement.Enforcement(
-            conf, self.ledger, pool, self.services.keystone.limits, self.clock
-        )
+        self.enforcement = Enforcement(conf, self.ledger, pool, self.clock)
         self.trusts = trust.Trusts(
             self.ledger, self.services.keystone, self.clock, self.metrics
         )
@@ -203,9 +198,6 @@ class Manager:
             self.ledger, self.services.neutron, self.clock
         )
         self.capacity = capacity.Capacity(self.ledger, drivers, self.clock)
-        self.products = product.Products(
-            conf, self.ledger, drivers, self.capacity, self.clock
-        )
         self.timeline = timeline.Timeline(
             conf, self.ledger, self.capacity, self.clock
         )
@@ -213,7 +205,7 @@ class Manager:
             self.ledger, self.leases, self.hosts, self.healer,
             self.floating_ips, self.capacity, self.offers, self.extensions,
             self.maintenances, self.instances, self.timeline, self.flavors,
-            self.enforcement, self.products, self.clock,
+            self.enforcement, self.clock,
             relocation_conf.settings(conf.manager), self._parts,
         )
         self.endpoint = rpc.Counted(
@@ -282,7 +274,6 @@ class Manager:
             self.restorer,
             self.trusts,
             *(each for part in self._parts for each in part.threads),
-            *self._limit_sync,
             *self._listeners(),
         )
 
@@ -291,21 +282,11 @@ class Manager:
         starts = parts.each('manager', 'start', parts.running(self.conf))
         return [start(self) for start in starts]
 
-    @functools.cached_property
-    def _limit_sync(self) -> list[loop.Loop]:
-        interval = self.conf.enforcement.unified_limits_interval
-        if not interval:
-            return []
-        return [
-            loop.Loop('limit sync', self.enforcement.sync, lambda: interval)
-        ]
-
     def start(self) -> None:
         """Answer RPC calls and execute due events, in threads.
 
         While the broker is away, due events are still executed. RPC calls are
-        answered once the servers of Nova were looked at and the limits of
-        Keystone were read, or Nova and Keystone have failed.
+        answered once the servers of Nova were looked at, or Nova has failed.
 
         :raises NotUpgraded: if the ledger's tables are not those of this
             version
@@ -325,9 +306,6 @@ class Manager:
         # Servers may have been placed while no manager was there: the first
         # lease must not be placed over these servers.
         self.instances.await_sync()
-        # Requests for leases would be answered 503.
-        for syncing in self._limit_sync:
-            syncing.await_step(FIRST_LIMITS)
         self._server = rpc.Server(
             self._bus,
             [

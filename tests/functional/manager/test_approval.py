@@ -8,9 +8,9 @@ import pytest
 
 from blazar_sched.domain import exception
 from blazar_sched.domain.lease import Lease
-from blazar_sched.service import enforcement
 from blazar_sched.service import faults
 from blazar_sched.service.booking import offer as offers
+from blazar_sched.service.enforcement.admission import Enforcement
 from tests.seeds import seeds
 
 HOLD = 60
@@ -503,17 +503,11 @@ class TestAtOnce:
         assert [lease.id for lease in world.ledger.leases()] == [offer['id']]
 
 
-@pytest.mark.parametrize('names', [
-    ['MaxLeasesFilter'], ['none'], ['ExternalServiceFilter'],
-])
+@pytest.mark.parametrize('names', [['MaxLeasesFilter'], ['none']])
 def test_a_filter_that_cannot_be_lifted_is_refused(world, conf, limit, names):
-    limit(
-        enabled_filters=['MaxSizeFilter', 'ExternalServiceFilter'],
-        external_service_base_endpoint='http://127.0.0.1:1',
-        approval_filters=names,
-    )
+    limit(enabled_filters=['MaxSizeFilter'], approval_filters=names)
     with pytest.raises(ValueError, match=f'approval_filters: {names[0]}'):
-        enforcement.Enforcement(conf, world.ledger)
+        Enforcement(conf, world.ledger)
 
 
 class History:

@@ -10,13 +10,12 @@ import stevedore
 from blazar_sched.domain import exception
 from blazar_sched.domain import window
 from blazar_sched.domain.lease import Lease
-from blazar_sched.service import enforcement
 from blazar_sched.service.enforcement import base
+from blazar_sched.service.enforcement.admission import Enforcement
 
 LIMITS = (
     'MaxLeaseDurationFilter',
     'MaxHorizonFilter',
-    'MaxLeasesFilter',
     'MaxSizeFilter',
 )
 
@@ -130,24 +129,11 @@ def test_a_project_has_a_limit_over_all_its_leases(world, limit, whole):
     world.create(whole(2, 2), start=300, end=400, project_id='other')
 
 
-@pytest.mark.row('F76')
-def test_the_count_of_leases_has_a_limit(world, limit):
-    limit(max_leases_per_project=2)
-    first, second = world.create(), world.create()
-    with pytest.raises(exception.MaxLeases, match='2') as e:
-        world.create()
-    assert e.value.status == 400
-    world.create(project_id='other')
-    world.leases.delete(first.id, None)
-    world.create()
-    assert world.lease(second).status == 'PENDING'
-
-
 def test_a_lease_that_is_over_does_not_count(world, limit):
-    limit(max_leases_per_project=1, max_hosts_per_project=1)
+    limit(max_hosts_per_project=1)
     lease = world.create(start='now', end=100)
     world.run()
-    with pytest.raises(exception.MaxLeases):
+    with pytest.raises(exception.MaxHosts):
         world.create(start=300, end=400)
     world.run(101)
     assert world.lease(lease).status == 'TERMINATED'
@@ -155,12 +141,12 @@ def test_a_lease_that_is_over_does_not_count(world, limit):
 
 
 def test_concurrent_leases_do_not_exceed_a_limit_together(world, limit):
-    limit(max_leases_per_project=3)
+    limit(max_hosts_per_project=3)
 
     def create(number):
         try:
             return world.create(start=1000 * number, end=1000 * number + 1)
-        except exception.MaxLeases:
+        except exception.MaxHosts:
             return None
 
     with futures.ThreadPoolExecutor(8) as pool:
@@ -176,7 +162,6 @@ def test_concurrent_leases_do_not_exceed_a_limit_together(world, limit):
         ('max_lease_duration', 'max_lease_duration', {'end': 500}),
         ('max_start_horizon', 'max_horizon', {}),
         ('max_end_horizon', 'max_horizon', {}),
-        ('max_leases_per_project', 'max_leases', {}),
         ('max_hosts_per_lease', 'max_size', {}),
         ('max_hosts_per_project', 'max_size', {}),
     ],
@@ -228,8 +213,7 @@ class TestUpdate:
     ):
         limit(
             max_lease_duration=1, max_start_horizon=1, max_end_horizon=1,
-            max_leases_per_project=0, max_hosts_per_lease=1,
-            max_hosts_per_project=1,
+            max_hosts_per_lease=1, max_hosts_per_project=1,
         )
         values = self.values(world, lease, **smaller)
         changed = world.leases.update(lease.id, None, values)
@@ -259,17 +243,17 @@ class TestUpdate:
 
 
 def test_limits_can_change_while_the_manager_runs(world, limit):
-    limit(max_leases_per_project=0)
-    with pytest.raises(exception.MaxLeases):
+    limit(max_hosts_per_project=0)
+    with pytest.raises(exception.MaxHosts):
         world.create()
-    limit(max_leases_per_project=1)
+    limit(max_hosts_per_project=1)
     world.create()
 
 
 def test_a_filter_that_is_not_there_is_named(conf):
     conf.set_override('enabled_filters', ['NoFilter'], 'enforcement')
     with pytest.raises(ValueError, match='NoFilter'):
-        enforcement.Enforcement(conf, None)
+        Enforcement(conf, None)
 
 
 def test_a_filter_of_another_package_is_found(conf, tmp_path, monkeypatch):
@@ -289,75 +273,10 @@ def test_a_filter_of_another_package_is_found(conf, tmp_path, monkeypatch):
     # The filters that this process has found before.
     monkeypatch.setattr(stevedore.ExtensionManager, 'ENTRY_POINT_CACHE', {})
     conf.set_override('enabled_filters', ['StrangerFilter'], 'enforcement')
-    admission = enforcement.Enforcement(conf, None).admission()
+    admission = Enforcement(conf, None).admission()
     lease = Lease('l1', 'lease', 'p1', 'u1', 0, 1, 'PENDING')
     with pytest.raises(RuntimeError, match='p1'):
         admission.check(None, base.LeaseChange(lease, None, 0))
-
-
-class TestLimitsOfKeystone:
-    """Limits by project, in place of the options."""
-
-    @pytest.fixture
-    def conf(self, conf):
-        conf.set_override('unified_limits_interval', 60, 'enforcement')
-        conf.set_override('max_leases_per_project', 0, 'enforcement')
-        conf.set_override(
-            'enabled_filters', [*LIMITS, 'MaxResourcesFilter'], 'enforcement'
-        )
-        return conf
-
-    @pytest.fixture
-    def read(self, world, monkeypatch):
-        """read(limits) -> what a look at Keystone finds."""
-
-        def read(limits):
-            monkeypatch.setattr(
-                world.manager.enforcement, '_read_limits', lambda: limits
-            )
-            world.manager.enforcement.sync()
-
-        return read
-
-    def test_nothing_is_booked_before_the_limits_are_known(self, world, read):
-        with pytest.raises(exception.Unavailable, match='Keystone'):
-            world.create()
-        read({None: {'max_leases_per_project': 1}})
-        world.create()
-
-    def test_an_option_applies_where_keystone_has_no_limit(self, world, read):
-        read({})
-        with pytest.raises(exception.MaxLeases, match='0 leases'):
-            world.create()
-
-    def test_each_project_has_its_own_limit(self, world, read):
-        read({
-            None: {'max_leases_per_project': 1},
-            'p2': {'max_leases_per_project': 2},
-            'p3': {'max_leases_per_project': base.NO_LIMIT},
-        })
-        for project, most in ('p1', 1), ('p2', 2), ('p3', 3):
-            for n in range(1, most + 1):
-                world.create(
-                    start=1000 * n, end=1000 * n + 500, project_id=project
-                )
-            [shown] = (
-                each for each in world.manager.enforcement.limits(project)
-                if each['name'] == 'max_leases_per_project'
-            )
-            assert shown['used'] == most
-        for project in 'p1', 'p2':
-            with pytest.raises(exception.MaxLeases):
-                world.create(project_id=project)
-
-    def test_a_class_has_a_limit_of_its_own(self, world, slots, read):
-        read({None: {
-            'max_leases_per_project': base.NO_LIMIT,
-            'max_resources_per_lease:VCPU': 4,
-        }})
-        world.create(slots(4, 1))
-        with pytest.raises(exception.MaxResources, match='4 of VCPU'):
-            world.create(slots(5, 1))
 
 
 class TestLeadOfStart:

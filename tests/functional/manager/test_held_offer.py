@@ -244,35 +244,6 @@ def test_no_room_holds_nothing(world, whole, hold):
     assert world.ledger.replica.revision == revision
 
 
-class TestLimits:
-    """The operator's limits apply to held offers as they do to leases."""
-
-    @pytest.fixture
-    def conf(self, conf):
-        for name, value in (
-            ('enabled_filters', ['MaxLeasesFilter']),
-            ('max_leases_per_project', 1),
-        ):
-            conf.set_override(name, value, 'enforcement')
-        return conf
-
-    def test_the_search_says_so(self, world, hold, search):
-        [offer, *_] = search()
-        assert offer['limited_by'] is None
-        hold()
-        assert {each['limited_by'] for each in search()} == {'policy'}
-
-    def test_a_held_offer_counts(self, world, whole, hold):
-        offer = hold()[0]
-        with pytest.raises(exception.MaxLeases):
-            world.create(whole(), start=500, end=600)
-        with pytest.raises(exception.MaxLeases):
-            hold(start=world.now + 500)
-        accept(world, offer['id'])
-        with pytest.raises(exception.MaxLeases):
-            hold(start=world.now + 500)
-
-
 def test_an_acceptance_while_the_offer_lapses(world, whole, hold):
     """The acceptance wins: nothing of the lease is deleted."""
     offer = hold()[0]

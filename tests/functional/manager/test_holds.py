@@ -15,6 +15,7 @@ def test_each_route_is_measured():
 
 @tables.EVERY
 def test_each_loop_is_measured(world, conf):
-    conf.set_override('unified_limits_interval', 60, 'enforcement')
+    for (group, name), value in tables.of('BUSY').items():
+        conf.set_override(name, value, group)
     world.begin(conf)
     assert set(holds.LOOPS) == {each.name for each in world.manager._loops}

@@ -847,10 +847,8 @@ class TestEnforcement:
     def conf(self, conf):
         for name, value in {
             'enabled_filters': [
-                'MaxLeasesFilter', 'MaxLeaseDurationFilter',
-                'MaxHorizonFilter', 'MaxSizeFilter',
+                'MaxLeaseDurationFilter', 'MaxHorizonFilter', 'MaxSizeFilter',
             ],
-            'max_leases_per_project': 1,
             'max_lease_duration': HOUR,
         }.items():
             conf.set_override(name, value, 'enforcement')
@@ -879,24 +877,6 @@ class TestEnforcement:
         assert sync(world).keys() == {server.uuid}
         world.check()
 
-    def test_lifetime_leases_that_start_later_count(self, world, host, slots):
-        servers = [
-            boot(world, start=500, end=900, project_id='project')
-            for _ in range(3)
-        ]
-        [stays] = sync(world)
-        assert world.nova.stored.keys() == {stays}
-        with pytest.raises(exception.MaxLeases):
-            world.create(slots(), end=HOUR)
-        # After its start the server is an ordinary one.
-        world.nova.lands_on = 'a'
-        for _ in range(3):
-            world.run(250)
-        [server] = [s for s in servers if s.uuid == stays]
-        assert shown(world, server).status == 'ACTIVE'
-        world.create(slots(), end=HOUR)
-        world.check()
-
     def test_limits_hold_for_changes_of_lifetime_leases_that_start_later(
         self, world, host
     ):
@@ -906,14 +886,3 @@ class TestEnforcement:
                 lease.id, None, {'end': lease.start + HOUR + 1}
             )
         world.leases.update(lease.id, None, {'end': lease.start + HOUR})
-
-    def test_started_lifetimes_are_not_enforced(self, world, host, slots):
-        """Started servers are subject to the cloud's policy."""
-        for _ in range(2):
-            server, lease = made(world, end=3 * HOUR, project_id='project')
-        world.leases.update(lease.id, None, {'end': lease.end + HOUR})
-        with pytest.raises(exception.MaxLeaseDuration):
-            world.create(slots(), end=9 * HOUR)
-        world.create(slots(), end=HOUR)
-        with pytest.raises(exception.MaxLeases):
-            world.create(slots(), end=HOUR)

@@ -67,8 +67,11 @@ def test_a_part_that_does_not_run_has_no_routes_and_no_limits(without, part):
 
 @pytest.mark.parametrize('part', WORKING)
 def test_a_part_that_does_not_run_has_no_loops_and_no_calls(
-    without, world, part
+    without, conf, world, part
 ):
+    for (group, name), value in tables.of('BUSY').items():
+        conf.set_override(name, value, group)
+    world.begin(conf)
     everything = {each.name for each in world.manager._loops}
     answered = vars(world.manager.endpoint._endpoint).keys()
     without(part)

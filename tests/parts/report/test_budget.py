@@ -3,14 +3,14 @@
 
 import pytest
 
-from blazar_sched.domain import exception
+from blazar_sched.parts.limit.exception import MaxWeightHours
 from blazar_sched.service import parts
-from tests.functional.manager import test_resource_limits
-from tests.functional.manager.test_resource_limits import DAY
-from tests.functional.manager.test_resource_limits import GPU
-from tests.functional.manager.test_resource_limits import gpus
-from tests.functional.manager.test_resource_limits import HOUR
-from tests.functional.manager.test_resource_limits import refused
+from tests.parts.limit import test_resource_limits
+from tests.parts.limit.test_resource_limits import DAY
+from tests.parts.limit.test_resource_limits import GPU
+from tests.parts.limit.test_resource_limits import gpus
+from tests.parts.limit.test_resource_limits import HOUR
+from tests.parts.limit.test_resource_limits import refused
 from tests.parts.report import usages
 
 conf, world = test_resource_limits.conf, test_resource_limits.world
@@ -35,7 +35,7 @@ def test_a_budget_counts_the_last_days(world, limit, conf, gone):
     if gone:
         world.leases.delete(lease.id, None)
         world.run()
-    with refused(exception.MaxWeightHours, '10'):
+    with refused(MaxWeightHours, '10'):
         world.create(gpus(1), end=100 + 4 * HOUR + 1)
     [used] = (
         each['used'] for each in world.manager.enforcement.limits(
@@ -69,7 +69,7 @@ def test_a_smaller_lease_has_had_what_was_measured(world, limit, how):
     world.run()
     # 3 hours of 4 GPUs, and an hour of 1 or 2.
     left = 20 - 12 - {'remove': 1, 'shrink': 2}[how]
-    with refused(exception.MaxWeightHours, '20'):
+    with refused(MaxWeightHours, '20'):
         world.create(gpus(1), end=100 + left * HOUR + 60)
     world.create(gpus(1), end=100 + left * HOUR - 60)
 
@@ -97,7 +97,7 @@ def test_what_is_over_and_not_measured_counts(world, limit, how):
     used = 10 * {'end': 58, 'delete': 40, 'shrink': 49}[how]
     for _ in range(3):
         limit(max_weight_hours_per_project=used + 10)
-        with refused(exception.MaxWeightHours, str(used + 10)):
+        with refused(MaxWeightHours, str(used + 10)):
             world.create(gpus(1), end=111)
         [told] = (
             each['used'] for each in world.manager.enforcement.limits(

@@ -8,8 +8,8 @@ import pytest
 from blazar_sched.parts.request.manager import LeaseRequests
 from tests import looped
 from tests.functional.api import test_group_limit
-from tests.functional.api import test_limits
-from tests.functional.api import test_products
+from tests.parts.limit import test_api as test_limits
+from tests.parts.product import test_api as test_products
 
 
 def ask(api, headers, reservation, **values):

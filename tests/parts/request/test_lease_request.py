@@ -11,6 +11,7 @@ import pytest
 from blazar_sched.domain import exception
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.domain.window import Window
+from blazar_sched.parts.limit.exception import MaxLeases
 from blazar_sched.parts.report.usage import DAY
 from blazar_sched.parts.report.usage import HOST
 from blazar_sched.parts.request import manager
@@ -430,7 +431,7 @@ class TestLimits:
         self, world, whole, ask
     ):
         world.create(whole(), start=2000, end=3000)
-        with pytest.raises(exception.MaxLeases):
+        with pytest.raises(MaxLeases):
             ask()
 
     def test_the_last_window_counts_in_the_horizon(self, full, ask):

@@ -5,14 +5,14 @@ import pytest
 
 from blazar_sched.domain import exception
 from blazar_sched.parts.request.lease_request import PRIORITIES
-from tests.functional.manager.test_resource_limits import conf  # noqa: F401
-from tests.functional.manager.test_resource_limits import DAY
-from tests.functional.manager.test_resource_limits import GPU
-from tests.functional.manager.test_resource_limits import gpus
-from tests.functional.manager.test_resource_limits import HOUR
-from tests.functional.manager.test_resource_limits import on  # noqa: F401
-from tests.functional.manager.test_resource_limits import refused
-from tests.functional.manager.test_resource_limits import world  # noqa: F401
+from tests.parts.limit.test_resource_limits import conf  # noqa: F401
+from tests.parts.limit.test_resource_limits import DAY
+from tests.parts.limit.test_resource_limits import GPU
+from tests.parts.limit.test_resource_limits import gpus
+from tests.parts.limit.test_resource_limits import HOUR
+from tests.parts.limit.test_resource_limits import on  # noqa: F401
+from tests.parts.limit.test_resource_limits import refused
+from tests.parts.limit.test_resource_limits import world  # noqa: F401
 
 LOW, NORMAL, HIGH = range(len(PRIORITIES))
 

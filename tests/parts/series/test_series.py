@@ -599,34 +599,6 @@ def test_two_managers_roll_on_at_once(
     assert len(set(found)) == len(found) == 12
 
 
-class TestLimits:
-    """The limits of a project count the leases of a series."""
-
-    @pytest.fixture
-    def conf(self, conf):
-        for name, value in (
-            ('enabled_filters', ['MaxLeasesFilter']),
-            ('max_leases_per_project', 11),
-        ):
-            conf.set_override(name, value, 'enforcement')
-        return conf
-
-    def test_a_series_is_refused(self, world, create):
-        create()
-        with pytest.raises(exception.MaxLeases) as refusal:
-            create()
-        assert 'occurrence' in str(refusal.value)
-        assert len(world.ledger.leases()) == 10
-
-    def test_an_occurrence_waits(self, world, create):
-        made = create()
-        world.clock.now += 5 * DAY
-        series_of(world.manager).step()
-        assert len(windows(world, made)) == 11
-        shown = series_of(world.manager).get(made['id'], None)
-        assert len(missing(shown)) == 4
-
-
 def test_many_occurrences(world, conf, create):
     conf.set_override('series_horizon', 300 * DAY, 'manager')
     made = create(rrule='FREQ=DAILY;COUNT=200')

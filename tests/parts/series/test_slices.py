@@ -199,16 +199,6 @@ class TestRefusal:
         with pytest.raises((AssertionError, pytest.fail.Exception)):
             change()
 
-    def test_a_limit_that_a_later_slice_exceeds(
-        self, world, conf, create, limit
-    ):
-        limit(enabled_filters=['MaxLeasesFilter'], max_leases_per_project=15)
-        world.begin(conf)
-        with pytest.raises(exception.MaxLeases):
-            create()
-        assert windows(world) == []
-        assert world.ledger.run(models.list_) == []
-
     def test_an_occurrence_whose_room_is_taken_meanwhile_waits(
         self, world, create, whole
     ):

@@ -10,6 +10,7 @@ from blazar_sched.conf import api as api_conf
 from blazar_sched.conf import audit as audit_conf
 from blazar_sched.conf import keystone as keystone_conf
 from blazar_sched.domain.window import FOREVER
+from blazar_sched.service import parts
 from blazar_sched.service.api import deploy
 from blazar_sched.service.api import routes
 from tests import loopback
@@ -54,6 +55,8 @@ def conf():
     api_conf.register(service)
     audit_conf.register(service)
     keystone_conf.register(service)
+    for options in parts.each('conf', 'OPTIONS'):
+        service.register_opts(options.get(api_conf.GROUP, ()), api_conf.GROUP)
     service([], default_config_files=[], default_config_dirs=[])
     service.set_override('auth_strategy', 'noauth', 'api')
     return service
@@ -314,11 +317,6 @@ def answers(
         'create_floating_ip': floating_ip,
         'delete_floating_ip': None,
         'get_capacity': capacity,
-        'list_products': [{
-            'name': 'a100', 'description': '', 'free': 3,
-            'resource_type': 'physical:host', 'parameters': {},
-            'max_duration': 604800, 'max_units': None,
-        }],
         'list_limits': [{
             'name': 'max_leases_per_project', 'unit': 'leases', 'limit': 5,
             'used': 3,

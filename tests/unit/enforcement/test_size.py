@@ -71,3 +71,23 @@ def test_sizes_are_summed_up_as_by_hand(others, asked, before, most):
     except exception.LimitExceeded:
         refused = True
     assert refused == beyond
+
+
+def test_each_lease_of_a_project_is_counted_once():
+    """Else a series of a thousand leases would count each a thousand times."""
+    counted = []
+
+    def one(project, lease):
+        counted.append(lease.id)
+        return {'leases': 1}
+
+    a, b, c = (build(id_, [(False, 1)]) for id_ in 'abc')
+    project = base.Project(
+        types.SimpleNamespace(open_leases=lambda p: [a, b]), 'p1'
+    )
+    assert project.sums(one) == {'leases': 2}
+    assert project.sums(one, c) == {'leases': 2}
+    project.add(c, {})
+    assert project.sums(one) == {'leases': 3}
+    assert counted == ['a', 'b', 'c']
+    assert project.sums(one, a) == {'leases': 2}

@@ -11,6 +11,7 @@ from microversion_parse import Version
 from blazar_sched.domain import flavor
 from blazar_sched.domain import label
 from blazar_sched.domain.reservation import BLAZARS_BEFORE_END
+from blazar_sched.service import parts
 from blazar_sched.service.api import meaning
 from blazar_sched.service.api.field import BOOLEAN
 from blazar_sched.service.api.field import described
@@ -38,7 +39,7 @@ _MAX_PARAMETERS = 100
 
 _ID = described(meaning.RESERVATION_ID, {'type': 'string', 'maxLength': 36})
 _TYPE = described(meaning.RESOURCE_TYPE, text.line(64))
-_COUNT = Type({'type': 'integer', 'minimum': 1, 'maximum': _MAX_COUNT})
+COUNT = Type({'type': 'integer', 'minimum': 1, 'maximum': _MAX_COUNT})
 _COUNT_OR_NONE = Type({'type': 'integer', 'minimum': 0, 'maximum': _MAX_COUNT})
 # The format informs readers of the OpenAPI document: the domain parses
 # a requirement.
@@ -53,7 +54,7 @@ _REQUIREMENT_OR_NULL = Type({**_REQUIREMENT, 'type': ['string', 'null']})
 RESOURCE_PROPERTIES = Field(
     'resource_properties', meaning.REQUIREMENT, '', _REQUIREMENT_OR_NULL
 )
-_AMOUNT = Field('amount', 'Number of instances or floating IPs', type=_COUNT)
+_AMOUNT = Field('amount', 'Number of instances or floating IPs', type=COUNT)
 _AFFINITY = Field(
     'affinity',
     'Whether all instances are on one host (`true`), each instance on another '
@@ -62,8 +63,8 @@ _AFFINITY = Field(
 )
 # The size of a server.
 SIZE = (
-    Field('vcpus', 'VCPUs of each instance', type=_COUNT),
-    Field('memory_mb', 'Memory of each instance, in MB', type=_COUNT),
+    Field('vcpus', 'VCPUs of each instance', type=COUNT),
+    Field('memory_mb', 'Memory of each instance, in MB', type=COUNT),
     Field('disk_gb', 'Disk of each instance, in GB', type=_COUNT_OR_NONE),
 )
 _EPHEMERAL = Field(
@@ -134,8 +135,8 @@ _ON_START = Field(
 # checks its parameters.
 PARAMETERS: Mapping[str, tuple[Field, ...]] = {
     HOST: (
-        Field('min', 'Minimum number of hosts', 1, _COUNT),
-        Field('max', 'Maximum number of hosts', 2, _COUNT),
+        Field('min', 'Minimum number of hosts', 1, COUNT),
+        Field('max', 'Maximum number of hosts', 2, COUNT),
         Field(
             'hypervisor_properties', meaning.REQUIREMENT, '',
             _REQUIREMENT_OR_NULL,
@@ -255,19 +256,8 @@ USE: Mapping[str, tuple[Field, ...]] = {
     FLAVOR_INSTANCE: (*_SHARED, LABELS),
     FLOATING_IP: (LABELS,),
 }
-# The fields of a new reservation of a product, those required first.
-_OF_PRODUCT = (
-    Field(
-        'product',
-        'Name of a product that the operator publishes, in place of the '
-        'resource type and its size',
-        'a100', Type(text.line(255)),
-    ),
-    Field('amount', 'Number of hosts or instances', 2, _COUNT),
-    _BEFORE_END,
-    _ON_START,
-    *USE[HOST],
-)
+# The fields of a new reservation, from 1.1 on, beside its type and its size.
+BESIDE_SIZE = (_BEFORE_END, _ON_START, *USE[HOST])
 # The fields of requests alone: in a response, `hosts` are the chosen hosts.
 _HOSTS = (
     Field(
@@ -300,19 +290,17 @@ _CHANGED_USE = (
 
 
 def new(version: Version) -> Schema:
-    """Describe a new reservation; from 1.1 on, possibly of a product."""
+    """Describe a new reservation; from 1.1 on, possibly by what a part has."""
+    schema = _of_any_type(version)
     if version < V1_1:
-        return _of_any_type(version)
-    return {
-        'if': {'required': ['product']},
-        'then': {
-            'type': 'object',
-            'required': [field.name for field in _OF_PRODUCT[:2]],
-            'properties': properties(_OF_PRODUCT, version),
-            'additionalProperties': False,
-        },
-        'else': _of_any_type(version),
-    }
+        return schema
+    for of_part in parts.each('schemas', 'RESERVATIONS'):
+        for field, describe in of_part.items():
+            schema = {
+                'if': {'required': [field]}, 'then': describe(version),
+                'else': schema,
+            }
+    return schema
 
 
 def _of_any_type(version: Version) -> Schema:

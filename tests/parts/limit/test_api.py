@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from blazar_sched.service.enforcement import Enforcement
+from blazar_sched.parts.limit.manager import UnifiedLimits
 
 P1 = {'X-Auth-Token': 'alice:p1', 'OpenStack-API-Version': 'reservation 1.1'}
 HOST = {'resource_type': 'physical:host', 'min': 1, 'max': 1}
@@ -76,9 +76,9 @@ class TestStart:
     def options(self, monkeypatch):
         def read(self):
             time.sleep(0.5)
-            self._unified = {}
+            self._limits = {}
 
-        monkeypatch.setattr(Enforcement, 'sync', read)
+        monkeypatch.setattr(UnifiedLimits, 'step', read)
         return f'{OPTIONS}unified_limits_interval = 60\n'
 
     def test_a_manager_that_answers_knows_the_limits_of_keystone(self, api):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A limit on the number of leases of a project."""
 
-from blazar_sched.domain import exception
 from blazar_sched.domain.lease import Lease
+from blazar_sched.parts.limit.exception import MaxLeases
 from blazar_sched.service.enforcement import base
 
 _LEASES = 'leases'
@@ -34,7 +34,7 @@ class MaxLeasesFilter(base.Filter):
         ):
             return
         base.limit(
-            exception.MaxLeases, most,
+            MaxLeases, most,
             1 + project.sums(_count, request.lease)[_LEASES],
             'a project may have {most} leases at most', 'project_id',
         )

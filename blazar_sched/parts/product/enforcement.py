@@ -1,23 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """The limits of the operator's products."""
 
-import functools
-
-from oslo_config import cfg
-
-from blazar_sched.conf import product as product_conf
 from blazar_sched.domain import exception
-from blazar_sched.domain.product import peak
-from blazar_sched.domain.product import units
+from blazar_sched.domain.lease import Lease
+from blazar_sched.domain.window import Window
+from blazar_sched.parts.product import conf as product_conf
+from blazar_sched.parts.product import models
+from blazar_sched.parts.product.exception import MaxUnits
+from blazar_sched.parts.product.product import peak
+from blazar_sched.parts.product.product import units
 from blazar_sched.service.enforcement import base
 
 
 class ProductFilter(base.Filter):
     """A filter that limits leases of products, and is always enabled."""
-
-    def __init__(self, conf: cfg.ConfigOpts) -> None:
-        super().__init__(conf)
-        self._products = functools.partial(product_conf.products, conf)
 
     def check(self, request: base.LeaseChange, project: base.Project) -> None:
         """Refuse a lease that is too long, or has too many units.
@@ -32,7 +28,7 @@ class ProductFilter(base.Filter):
         wanted = units(lease)
         if current is not None and lease.is_within(current):
             return
-        products = self._products() if wanted else {}
+        products = product_conf.products(self._all) if wanted else {}
         for name in wanted.keys() & products.keys():
             product = products[name]
             base.limit(
@@ -47,11 +43,35 @@ class ProductFilter(base.Filter):
                 'end_date',
             )
             if product.max_units and request.placed:
-                others = peak(project.booked(name, lease))
+                others = peak(_booked(project, name, lease))
                 base.limit(
-                    exception.MaxUnits, product.max_units,
+                    MaxUnits, product.max_units,
                     others + wanted[name],
                     f'there are at most {{most}} of {name} at a time, '
                     f'{others} are taken',
                     'reservations',
                 )
+
+
+def _booked(
+    project: base.Project, product: str, lease: Lease
+) -> list[tuple[Window, int]]:
+    """Return the units of a product in the window of a lease.
+
+    The units of the other leases of all projects are returned.
+    """
+    booked = project.source.run(models.list_units, product, lease.window)
+    booked += [
+        (each.id, each.window, units(each)[product])
+        for each in project.new.values()
+        if each.start < lease.end and lease.start < each.end
+    ]
+    return [
+        (window, count)
+        for id_, window, count in booked
+        if id_ != lease.id and id_ not in project.leaving
+        and window.overlaps(lease.window)
+    ]
+
+
+FILTERS = {'ProductFilter': ProductFilter}

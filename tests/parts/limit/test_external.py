@@ -16,9 +16,11 @@ from blazar_sched.domain import exception
 from blazar_sched.domain import window
 from blazar_sched.domain.floating_ip import FloatingIP
 from blazar_sched.domain.lease import Lease
-from blazar_sched.service import enforcement
+from blazar_sched.parts.limit import exception as refusals
+from blazar_sched.parts.limit import external
 from blazar_sched.service.enforcement import base
-from blazar_sched.service.enforcement import external
+from blazar_sched.service.enforcement.admission import Enforcement
+from blazar_sched.service.enforcement.admission import TRIES
 
 ENDED = 5
 ADDRESS_ID = '00000000-0000-4000-8000-000000000000'
@@ -296,7 +298,7 @@ class TestCommits:
         values = request(world)
         world.leases.create(values, dry_run=True)
         service.answers.append((403, '{"message": "no"}'))
-        with pytest.raises(exception.ExternalServiceFilter):
+        with pytest.raises(refusals.ExternalServiceFilter):
             world.create()
         first = world.leases.create(values, 'k')
         assert world.leases.create(values, 'k') == first
@@ -346,7 +348,7 @@ def test_another_name_is_no_question(world, service):
 )
 def test_only_status_204_allows_a_lease(world, service, status, text, message):
     service.answers.append((status, text))
-    with pytest.raises(exception.ExternalServiceFilter) as e:
+    with pytest.raises(refusals.ExternalServiceFilter) as e:
         world.create()
     assert (e.value.status, str(e.value)) == (400, message)
     assert world.ledger.leases() == []
@@ -356,7 +358,7 @@ def test_only_status_204_allows_a_lease(world, service, status, text, message):
 def test_refused_update_leaves_the_lease_as_it_was(world, service):
     lease = world.create()
     service.answers.append((403, '{"message": "no"}'))
-    with pytest.raises(exception.ExternalServiceFilter):
+    with pytest.raises(refusals.ExternalServiceFilter):
         world.leases.update(lease.id, None, {'end': world.now + 900})
     assert world.lease(lease) == lease
     world.check()
@@ -456,12 +458,12 @@ def test_a_lease_that_never_rests_is_given_up(world, service):
     with pytest.raises(exception.Unavailable, match='changed during each'):
         world.leases.update(lease.id, None, {'end': world.now + 900})
     assert world.lease(lease).end == lease.end
-    assert len(service.questions()) == 1 + enforcement.TRIES
+    assert len(service.questions()) == 1 + TRIES
 
 
 def test_a_dry_run_is_a_question_and_tells_of_no_end(world, service):
     service.answers.append((403, '{"message": "Not on Sundays."}'))
-    with pytest.raises(exception.ExternalServiceFilter, match='Sundays'):
+    with pytest.raises(refusals.ExternalServiceFilter, match='Sundays'):
         world.leases.create(request(world), dry_run=True)
     asked = world.leases.create(request(world), dry_run=True)
     assert asked.status == 'PENDING'
@@ -485,7 +487,7 @@ def test_an_extension_is_no_question_until_it_is_made(world, service, whole):
     found = extensions.get(lease.id, None, window.FOREVER)
     assert (found['end'], service.questions()) == (rival.start, [])
     service.answers.append((403, '{"message": "no"}'))
-    with pytest.raises(exception.ExternalServiceFilter):
+    with pytest.raises(refusals.ExternalServiceFilter):
         extensions.update(lease.id, None, asked)
     assert world.lease(lease) == lease
     assert extensions.update(lease.id, None, asked).end == rival.start
@@ -611,7 +613,7 @@ class TestEndpoints:
 
     def test_without_any_the_manager_does_not_start(self, conf, set_):
         with pytest.raises(ValueError, match='base_endpoint'):
-            enforcement.Enforcement(conf, None)
+            Enforcement(conf, None)
 
     @pytest.mark.parametrize('url', ['example.com', 'ftp://example.com/'])
     def test_another_scheme_is_refused(self, conf, url):
@@ -667,7 +669,7 @@ def test_the_end_of_a_large_answer_is_not_read(world, service, whole):
             sent.put(number)
 
     service.answers = [(403, send)]
-    with pytest.raises(exception.ExternalServiceFilter) as refused:
+    with pytest.raises(refusals.ExternalServiceFilter) as refused:
         world.create(whole())
     assert str(refused.value) == external.DENIED
     assert sent.qsize() < 1000
@@ -675,6 +677,22 @@ def test_the_end_of_a_large_answer_is_not_read(world, service, whole):
 
 def test_a_long_reason_is_cut(world, service, whole):
     service.answers = [(403, json.dumps({'message': 'x' * 60_000}))]
-    with pytest.raises(exception.ExternalServiceFilter) as refused:
+    with pytest.raises(refusals.ExternalServiceFilter) as refused:
         world.create(whole())
     assert str(refused.value) == 'x' * 500
+
+
+def test_the_service_is_no_filter_that_an_administrator_lifts(conf, world):
+    conf.set_override(
+        'approval_filters', ['ExternalServiceFilter'], 'enforcement'
+    )
+    with pytest.raises(
+        ValueError, match='approval_filters: ExternalServiceFilter'
+    ):
+        Enforcement(conf, world.ledger)
+
+
+def test_without_the_part_there_is_no_such_filter(conf):
+    conf.set_override('parts', [], None)
+    with pytest.raises(ValueError, match='no filter ExternalServiceFilter'):
+        Enforcement(conf, None)

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The option of products, whose values are JSON objects."""
+"""The options of products."""
 
 from typing import Any
 
 from oslo_config import cfg
 
+from blazar_sched.conf import api
+from blazar_sched.conf import manager
 from blazar_sched.conf.json_objects import JsonObjects
 from blazar_sched.conf.json_objects import LINE
 from blazar_sched.conf.json_objects import MAX_INT
@@ -12,7 +14,7 @@ from blazar_sched.conf.json_objects import requirement
 from blazar_sched.domain.demand import FLAVOR_INSTANCE
 from blazar_sched.domain.demand import PHYSICAL_HOST
 from blazar_sched.domain.demand import VIRTUAL_INSTANCE
-from blazar_sched.domain.product import Product
+from blazar_sched.parts.product.product import Product
 
 _COUNT = {'type': 'integer', 'minimum': 1, 'maximum': MAX_INT}
 # The fields of each resource type.
@@ -58,7 +60,15 @@ def _read(fields: dict[str, Any]) -> Product:
     return Product(resource_type=type_, parameters=parameters, **fields)
 
 
-opt = cfg.MultiOpt(
+_public = cfg.BoolOpt(
+    'public_products', default=False,
+    help='Whether ``/v1/products`` is also answered without a token, with '
+    'the products that every project may reserve, and how much of them is '
+    'free. Such an answer is kept for 5 seconds, and each API makes at '
+    'most one new answer a second; other requests without a token are '
+    'refused until then.',
+)
+_product = cfg.MultiOpt(
     'product', item_type=JsonObjects('product', _SCHEMA, _read), default=[],
     mutable=True,
     help='Product that users see in the list of products: a JSON object such '
@@ -74,6 +84,8 @@ opt = cfg.MultiOpt(
     'by default all. The option may be repeated; of two products of one name '
     'the last one counts. Set the same values for all managers.',
 )
+
+OPTIONS = {api.GROUP: [_public], manager.GROUP: [_product]}
 
 
 def products(conf: cfg.ConfigOpts) -> dict[str, Product]:

@@ -3,7 +3,7 @@
 
 import pytest
 
-from blazar_sched.conf import product
+from blazar_sched.parts.product import conf as product
 
 HOSTS = (
     '{"name": "a100", "resource_type": "physical:host", "max_units": 4, '

@@ -22,6 +22,7 @@ from blazar_sched.domain.floating_ip import FloatingIP
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import Reservation
+from blazar_sched.parts.limit import exception as refusals
 from blazar_sched.service.clients import receiver
 from blazar_sched.service.clients import rest
 from blazar_sched.service.enforcement import base
@@ -126,7 +127,7 @@ class ExternalServiceFilter(base.Filter):
                 'the external service is unreachable', detail=e.detail
             ) from e
         if answer.status != _YES:
-            raise exception.ExternalServiceFilter(_reason(answer))
+            raise refusals.ExternalServiceFilter(_reason(answer))
 
     def _headers(self) -> dict[str, str]:
         if token := self._conf.external_service_token:

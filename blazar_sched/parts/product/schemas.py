@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The schema of a new reservation of a product."""
+
+from microversion_parse import Version
+
+from blazar_sched.service.api.field import Field
+from blazar_sched.service.api.field import properties
+from blazar_sched.service.api.field import Type
+from blazar_sched.service.api.schemas import reservation
+from blazar_sched.service.api.schemas import text
+from blazar_sched.service.api.validation import Schema
+from blazar_sched.service.booking.draft import PRODUCT
+
+# The fields, those required first.
+_FIELDS = (
+    Field(
+        PRODUCT,
+        'Name of a product that the operator publishes, in place of the '
+        'resource type and its size',
+        'a100', Type(text.line(255)),
+    ),
+    Field('amount', 'Number of hosts or instances', 2, reservation.COUNT),
+    *reservation.BESIDE_SIZE,
+)
+
+
+def _new(version: Version) -> Schema:
+    return {
+        'type': 'object',
+        'required': [field.name for field in _FIELDS[:2]],
+        'properties': properties(_FIELDS, version),
+        'additionalProperties': False,
+    }
+
+
+RESERVATIONS = {PRODUCT: _new}

@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the limits add to the tables of the tests: see `tests.tables`."""
+
+from blazar_sched.parts.limit import exception
+
+REFUSALS = {
+    exception.MaxLeases: 400, exception.MaxWeight: 400,
+    exception.MaxWeightHours: 400, exception.ExternalServiceFilter: 400,
+}
+BUSY = {('enforcement', 'unified_limits_interval'): 60}
