@@ -24,10 +24,11 @@ SOURCES = {'.py', '.pyi', '.js', '.css', '.html'}
 # The most lines of the product and of the tests, blank lines and comments
 # included.
 BUDGETS = {
-    'kernel': (29_400, 0),
-    'core': (62_200, 105_200),
+    'kernel': (28_900, 0),
+    'core': (60_700, 102_400),
     'blazar': (3_100, 2_200),
     'calendar': (500, 400),
+    'floating_ip': (1_800, 3_200),
     'notify': (1_200, 1_200),
     'ops': (1_200, 1_100),
     'page': (5_000, 2_500),
@@ -84,10 +85,10 @@ def prices() -> list[Price]:
 
 def main() -> int:
     excess = []
-    print(f'{"":10}{"lines":>8}{"files":>8}{"tests":>8}{"options":>8}')
+    print(f'{"":12}{"lines":>8}{"files":>8}{"tests":>8}{"options":>8}')
     for each in prices():
         print(
-            f'{each.name:10}{each.lines:8}{each.files:8}{each.test_lines:8}'
+            f'{each.name:12}{each.lines:8}{each.files:8}{each.test_lines:8}'
             f'{"" if each.options is None else each.options:>8}'
         )
         lines, tests = BUDGETS.get(each.name, (0, 0))

@@ -17,7 +17,16 @@ read by one place of the core:
     may add to `manager.bookings.on_refusal` and `manager.ledger.on_deletion`;
     and `NOTIFICATIONS`, the types of the notifications of projects.
 ``conf``
-    `OPTIONS`, options of the part by group, which may be a group of the core.
+    `OPTIONS`, options of the part by group, which may be a group of the core;
+    and `CLIENTS`, those of these groups that describe the client of another
+    service by the options of keystoneauth: see `conf.client`.
+``resources``
+    `DRIVERS`, the drivers of the resource types of the part, by resource type:
+    see `service.resources`.
+``schemas``
+    `RESERVATIONS`, the parameters of the reservations of these types in
+    requests and answers, by resource type: see
+    `service.api.schemas.reservation`.
 ``metrics``
     `LOOKED_UP`, the metrics of the part: see `service.metrics`.
 ``commands``
@@ -34,9 +43,11 @@ read by one place of the core:
     `service.ledger.retention`; `pending(connection)`, which returns a noun,
     and the objects of the part that are not over; `in_commit(connection,
     notifications, now)`, which is called at the end of each commit, under the
-    lock on the ledger's row, with what the commit notifies of; and, of one
-    part, `reserved`, which reads what a project has reserved: see
-    `service.enforcement.base.Reserved`.
+    lock on the ledger's row, with what the commit notifies of; `OFF_HOSTS`,
+    the resources of one type that are not on hosts, and their allocations,
+    which end, and are deleted, with their reservations: see
+    `service.ledger.off_hosts`; and, of one part, `reserved`, which reads what
+    a project has reserved: see `service.enforcement.base.Reserved`.
 
 The core imports no part, and a part imports no other part.
 """

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The search for the latest end of a lease.
 
-An end is tried by a dry run of the update, so that hosts, floating IPs and
-limits count as they do in the update. The last end that is accepted is found
-by bisection: a longer lease never finds room more easily, except where
+An end is tried by a dry run of the update, so that all resources and limits
+count as they do in the update. The last end that is accepted is found by
+bisection: a longer lease never finds room more easily, except where
 reservations of one lease compete for hosts, or instances are relocated for the
 lease. Each try has a transaction of its own, so that no commit waits for the
 whole search. A search that has taken too long is given up, and says so.
@@ -35,11 +35,7 @@ T = TypeVar('T')
 # Why a later end is refused.
 CAPACITY = 'capacity'
 POLICY = 'policy'
-_NO_ROOM = (
-    exception.NotEnoughHostsAvailable,
-    exception.NotEnoughFloatingIPAvailable,
-    exception.Uncountable,
-)
+_NO_ROOM = (exception.NoRoom, exception.Uncountable)
 
 
 class _DryRun(Protocol):

@@ -8,10 +8,10 @@ import functools
 import itertools
 import time
 
+from keystoneauth1.adapter import Adapter
 from oslo_config import cfg
 from oslo_log import log
 
-from blazar_sched.conf import neutron as neutron_conf
 from blazar_sched.conf import nova as nova_conf
 from blazar_sched.conf import placement as placement_conf
 from blazar_sched.conf import relocation as relocation_conf
@@ -40,7 +40,6 @@ from blazar_sched.service.clients import keystone as keystone_client
 from blazar_sched.service.clients import rest
 from blazar_sched.service.clients.glance import Glance
 from blazar_sched.service.clients.keystone import Keystone
-from blazar_sched.service.clients.neutron import Neutron
 from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.placement import Placement
 from blazar_sched.service.events import transition
@@ -59,8 +58,6 @@ from blazar_sched.service.resources import freepool
 from blazar_sched.service.resources import vacating
 from blazar_sched.service.upkeep import clearing
 from blazar_sched.service.upkeep import flavor_sync
-from blazar_sched.service.upkeep import floating_ip
-from blazar_sched.service.upkeep import floating_ip_healing
 from blazar_sched.service.upkeep import healing
 from blazar_sched.service.upkeep import host
 from blazar_sched.service.upkeep import instance_sync
@@ -95,6 +92,8 @@ class Manager:
     :param monotonic: returns monotonic seconds
     :param wait: sleeps for a number of seconds
     :param pool: the executor of the tries of events; by default threads
+    :param adapter: returns the adapter for the service that a group of options
+        in `conf` describes, for the services that only parts call
     :param metrics: the metrics that count what the manager does
     :param thread_time: returns the processor time of a thread in seconds
     :raises ValueError: if an option cannot be used
@@ -106,7 +105,8 @@ class Manager:
         clock: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
         wait: Callable[[float], object] = time.sleep,
-        pool: futures.Executor | None = None, neutron: Neutron | None = None,
+        pool: futures.Executor | None = None,
+        adapter: Callable[[str], Adapter | None] | None = None,
         keystone: Keystone | None = None, metrics: Metrics | None = None,
         thread_time: Callable[[], float] = time.thread_time,
     ) -> None:
@@ -131,9 +131,9 @@ class Manager:
             lambda: self._loops, lambda: self._parts,
         )
         self.metrics.registry.register(self.gauges)
-        self.services = self._make_services(nova, placement, neutron, keystone)
+        self.services = self._make_services(nova, placement, adapter, keystone)
         nova = self.services.nova
-        drivers = resources.Drivers(self.services)
+        drivers = resources.Drivers(self.services, parts.running(conf))
         self.enforcement = enforcement.Enforcement(
             conf, self.ledger, pool, self.services.keystone.limits, self.clock
         )
@@ -185,12 +185,7 @@ class Manager:
         )
         self.monitor = monitor.Monitor(
             conf, self.ledger, nova, self.hosts, self.healer, self.replanner,
-            self.notifier,
-            floating_ip_healing.Healer(
-                self.ledger, self.services.neutron, self.healer, self.clock,
-                self.metrics,
-            ),
-            self.clock,
+            self.notifier, self.clock,
         )
         self.leavable_hosts = leavable.LeavableHosts(
             conf, self.ledger, self.monitor.wake, self.clock
@@ -201,9 +196,6 @@ class Manager:
         self.clearing = clearing.Clearing(
             conf, self.ledger, self.services.vacater, self.clock, self.metrics
         )
-        self.floating_ips = floating_ip.FloatingIPs(
-            self.ledger, self.services.neutron, self.clock
-        )
         self.capacity = capacity.Capacity(self.ledger, drivers, self.clock)
         self.products = product.Products(
             conf, self.ledger, drivers, self.capacity, self.clock
@@ -212,10 +204,10 @@ class Manager:
             conf, self.ledger, self.capacity, self.clock
         )
         end_point = endpoint.Endpoint(
-            self.ledger, self.leases, self.hosts, self.healer,
-            self.floating_ips, self.capacity, self.offers, self.series,
-            self.extensions, self.maintenances, self.instances, self.timeline,
-            self.flavors, self.enforcement, self.products, self.clock,
+            self.ledger, self.leases, self.hosts, self.healer, self.capacity,
+            self.offers, self.series, self.extensions, self.maintenances,
+            self.instances, self.timeline, self.flavors, self.enforcement,
+            self.products, self.clock,
             relocation_conf.settings(conf.manager), self._parts,
         )
         self.endpoint = rpc.Counted(
@@ -232,7 +224,8 @@ class Manager:
 
     def _make_services(
         self, nova: Nova | None, placement: Placement | None,
-        neutron: Neutron | None, keystone: Keystone | None,
+        adapter: Callable[[str], Adapter | None] | None,
+        keystone: Keystone | None,
     ) -> base.Services:
         conf = self.conf
         aliases = nova_conf.pci_aliases(conf)
@@ -246,12 +239,11 @@ class Manager:
             ledger=self.ledger, nova=nova,
             placement=placement
             or Placement(rest.load_adapter(conf, placement_conf.GROUP)),
-            neutron=neutron
-            or Neutron(rest.load_adapter(conf, neutron_conf.GROUP)),
             keystone=keystone, freepool=freepool.Freepool(conf, nova),
             vacater=vacating.Vacater(conf, self.ledger, nova, self.notifier),
             before_end=before_end.Actions(conf, self.ledger, nova, keystone),
             aliases=aliases,
+            adapter=adapter or functools.partial(rest.load_adapter, conf),
         )
 
     def _ordered_threads(self) -> tuple[loop.Threads, ...]:

@@ -17,10 +17,10 @@ from tests import loopback
 from tests import tables
 
 READ = {
-    'blazar:leases:get', 'blazar:floatingips:get', 'blazar:capacity:get',
-    'blazar:offers:get', 'blazar:series:get', 'blazar:timeline:get',
-    'blazar:properties:get', 'blazar:flavors:get', 'blazar:limits:get',
-    'blazar:products:get', *tables.names('READ'),
+    'blazar:leases:get', 'blazar:capacity:get', 'blazar:offers:get',
+    'blazar:series:get', 'blazar:timeline:get', 'blazar:properties:get',
+    'blazar:flavors:get', 'blazar:limits:get', 'blazar:products:get',
+    *tables.names('READ'),
 }
 WRITE = READ | {
     'blazar:leases:post', 'blazar:leases:put', 'blazar:leases:delete',

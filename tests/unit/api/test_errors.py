@@ -47,8 +47,8 @@ PUBLISHED = {
     'SeriesNotFound': 404,
     'HostNotFound': 404,
     'PropertyNotFound': 404,
-    'FloatingIPNotFound': 404,
     'Conflict': 409,
+    'NoRoom': 409,
     'NotEnoughHostsAvailable': 409,
     'Uncountable': 409,
     'DatabaseAccessDenied': 503,
@@ -59,9 +59,6 @@ PUBLISHED = {
     'CantDeleteHost': 409,
     'InTheWay': 409,
     'CantAddExtraCapability': 409,
-    'FloatingIPExists': 409,
-    'CantDeleteFloatingIP': 409,
-    'NotEnoughFloatingIPAvailable': 409,
     'IdempotencyKeyReused': 409,
     'OfferLapsed': 409,
     'TooManyRequests': 429,
@@ -69,7 +66,7 @@ PUBLISHED = {
     'NotUpgraded': 503,
 }
 # 1.0 answers these with 400, which Blazar's clients take for final.
-NO_ROOM = ('NotEnoughHostsAvailable', 'NotEnoughFloatingIPAvailable')
+NO_ROOM = {'NoRoom', 'NotEnoughHostsAvailable', *tables.names('NO_ROOM')}
 PUBLISHED_BY_API = {
     400: 'InvalidInput',
     401: 'Unauthorized',
@@ -269,7 +266,6 @@ def test_a_manager_that_answers_nonsense_is_our_fault(api, manager):
         ('PUT', '/v1/os-hosts/7'),
         ('PUT', '/v1/os-hosts/7/allocation'),
         ('PATCH', '/v1/os-hosts/properties/gpu'),
-        ('POST', '/v1/floatingips'),
     ],
 )
 def test_body_that_is_no_strict_json_is_refused(
