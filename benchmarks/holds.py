@@ -39,7 +39,6 @@ from blazar_sched.domain.window import FOREVER
 from blazar_sched.parts.request.manager import LeaseRequests
 from blazar_sched.parts.series import models as series_models
 from blazar_sched.service.api import deploy
-from blazar_sched.service.clients.neutron import Neutron
 from blazar_sched.service.clients.nova import Server
 from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger.ledger import Ledger
@@ -106,7 +105,7 @@ class World:
         _fill(url, list(zip(names, uuids, strict=True)), leases)
         self.manager = Manager(
             conf, self.nova, placement, lambda: self.now,
-            neutron=Neutron(neutron.NeutronApi()),
+            adapter={'neutron': neutron.NeutronApi()}.get,
             pool=futurist.SynchronousExecutor(),
         )
         self.ids: Ids = {'host': str(leases), 'free': names[-1]}

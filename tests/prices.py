@@ -24,10 +24,11 @@ SOURCES = {'.py', '.pyi', '.js', '.css', '.html'}
 # The most lines of the product and of the tests, blank lines and comments
 # included.
 BUDGETS = {
-    'kernel': (27_600, 0),
-    'core': (58_900, 101_300),
+    'kernel': (27_100, 0),
+    'core': (57_400, 98_600),
     'blazar': (3_100, 2_200),
     'calendar': (500, 400),
+    'floating_ip': (1_800, 3_200),
     'limit': (900, 2_000),
     'notify': (1_200, 1_200),
     'ops': (1_200, 1_100),
@@ -37,7 +38,7 @@ BUDGETS = {
     'request': (1_700, 1_500),
     'series': (2_000, 2_200),
     'simulate': (3_400, 1_600),
-    'all': (79_300, 117_100),
+    'all': (79_500, 117_400),
 }
 
 
@@ -87,10 +88,10 @@ def prices() -> list[Price]:
 
 def main() -> int:
     excess = []
-    print(f'{"":10}{"lines":>8}{"files":>8}{"tests":>8}{"options":>8}')
+    print(f'{"":12}{"lines":>8}{"files":>8}{"tests":>8}{"options":>8}')
     for each in prices():
         print(
-            f'{each.name:10}{each.lines:8}{each.files:8}{each.test_lines:8}'
+            f'{each.name:12}{each.lines:8}{each.files:8}{each.test_lines:8}'
             f'{"" if each.options is None else each.options:>8}'
         )
         lines, tests = BUDGETS.get(each.name, (0, 0))

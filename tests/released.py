@@ -17,7 +17,6 @@ from typing import Any
 from alembic import script
 
 from blazar_sched.domain.event import Event
-from blazar_sched.domain.floating_ip import FloatingIP
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import Reservation
@@ -25,6 +24,7 @@ from blazar_sched.service import parts
 from blazar_sched.service.bus import rpc
 from blazar_sched.service.bus.calls import Calls
 from blazar_sched.service.ledger import migrations
+from tests import tables
 
 FILE = pathlib.Path(__file__).with_suffix('.json')
 RELEASE: dict[str, Any] = json.loads(FILE.read_text())
@@ -44,7 +44,9 @@ def answers() -> dict[str, list[str]]:
     """Return the names of the fields of answers, by class."""
     return {
         each.__name__: [field.name for field in dataclasses.fields(each)]
-        for each in (Lease, Reservation, Event, Host, FloatingIP)
+        for each in (
+            Lease, Reservation, Event, Host, *tables.names('ANSWERED')
+        )
     }
 
 

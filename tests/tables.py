@@ -6,17 +6,24 @@ of its own, and each optional:
 
 - `ROUTES`: the status and the body of a valid request, by method and path
 - `VARIABLES`: a value for each variable of a path
+- `MADE`: functions that create an object in a service and return its id, by
+  variable of a path
 - `READ`, `WRITE` and `ADMIN`: the rules that a reader, that only a member and
   that only an administrator passes
 - `OF_ONE_PROJECT`: the calls that are about the project of the caller, whoever
   calls
 - `ANSWERS`: the answers of a manager without faults, by call
 - `DRY_RUNS`: the requests that can be dry runs, each by method and path
+- `ANSWERED`: the classes of the objects in these answers
 - `RESERVING`: what a body that reserves has besides, by path
 - `LIMITS`: the refusal and the body of what is one too many, by path and
   limit
 - `REFUSALS`: the status of each exception, by class
+- `NO_ROOM`: the names of the exceptions that 1.0 of the API answers with 400
+- `RESERVED`: parameters of a reservation, by resource type
 - `BOUNDS`: what bounds the rows of a table, by table
+- `OF_LEASES`: the tables whose rows go with the rows of a lease
+- `CLIENTS`: the type of a service, by the group of options of its client
 - `LOOPS`: the names of the loops
 - `BUSY`: the options by which every loop runs, by group and name
 - `PURGED`: the tables that a purge deletes from

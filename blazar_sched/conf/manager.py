@@ -246,14 +246,14 @@ opts = [
     cfg.BoolOpt(
         'enable_polling_monitor', default=True, mutable=True,
         help='Whether the manager regularly queries Nova for failed hosts, '
-        'and Neutron for floating IPs that can no longer be reserved. See '
-        'also ``polling_interval``.',
+        'and other services for other resources that can no longer be '
+        'reserved. See also ``polling_interval``.',
     ),
     cfg.FloatOpt(
         'polling_interval', default=60.0, min=1.0, mutable=True,
-        help='Seconds between two queries for failed hosts and floating IPs, '
-        'and between two attempts to replace the lost allocations of '
-        'reservations.',
+        help='Seconds between two queries for failed hosts and other '
+        'resources, and between two attempts to replace the lost allocations '
+        'of reservations.',
     ),
     cfg.BoolOpt(
         'enable_notification_monitor', default=False,

@@ -34,17 +34,16 @@ from blazar_sched.conf import enforcement
 from blazar_sched.conf import keystone
 from blazar_sched.conf import manager
 from blazar_sched.conf import metrics
-from blazar_sched.conf import neutron
 from blazar_sched.conf import nova
 from blazar_sched.conf import placement
 from blazar_sched.conf import webhook
 from blazar_sched.service import parts
 
-# The groups with the options of keystoneauth.
-CLIENTS = (keystone, neutron, nova, placement)
+# The groups of the core with the options of keystoneauth.
+CLIENTS = (keystone, nova, placement)
 GROUPS = (
     api, audit, database, default, email, enforcement, keystone, manager,
-    metrics, neutron, nova, placement, webhook,
+    metrics, nova, placement, webhook,
 )
 
 # oslo.messaging reads these groups from the configuration that it is given,
@@ -69,6 +68,7 @@ _BAD_VALUE = re.compile(r"detail='(?P<file>.*?)'\) is not valid: (?P<why>.*)")
 
 def list_opts() -> list[tuple[str, list[cfg.Opt]]]:
     """Return the service's own options by group, for oslo-config-generator."""
+    of_parts = clients()
     return [
         *(
             (
@@ -77,8 +77,19 @@ def list_opts() -> list[tuple[str, list[cfg.Opt]]]:
             )
             for each in GROUPS
         ),
-        *_of_parts(),
+        *(
+            (name, client.listed(opts) if name in of_parts else opts)
+            for name, opts in _of_parts()
+        ),
     ]
+
+
+def clients(among: Sequence[str] | None = None) -> set[str]:
+    """Return the groups of parts with the options of keystoneauth.
+
+    :param among: the names of the parts, by default all that are installed
+    """
+    return set().union(*parts.each('conf', 'CLIENTS', among))
 
 
 def _of_parts() -> Iterator[tuple[str, list[cfg.Opt]]]:
@@ -178,7 +189,9 @@ def _known(conf: cfg.ConfigOpts) -> dict[str, set[str]]:
         for name in (opt.dest, *(old.name for old in opt.deprecated_opts))
         if name
     }
-    groups = {'keystone_authtoken', *(each.GROUP for each in CLIENTS)}
+    groups = {
+        'keystone_authtoken', *(each.GROUP for each in CLIENTS), *clients()
+    }
     shared = {
         conf[name].auth_section for name in groups
         if name in conf and 'auth_section' in conf[name]

@@ -25,7 +25,6 @@ from blazar_sched.domain.requirements import Requirement
 PHYSICAL_HOST = 'physical:host'
 VIRTUAL_INSTANCE = 'virtual:instance'
 FLAVOR_INSTANCE = 'flavor:instance'
-FLOATING_IP = 'virtual:floatingip'
 INSTANCE_LIFETIME = 'instance:lifetime'
 # Resource types that take slots of one size on hosts.
 INSTANCES = (VIRTUAL_INSTANCE, FLAVOR_INSTANCE)
@@ -80,12 +79,12 @@ class Demand:
 
     @property
     def least(self) -> int:
-        """How many hosts, instances or floating IPs are promised."""
+        """How many hosts, instances or other resources are promised."""
         return self.amount
 
     @property
     def most(self) -> int:
-        """How many hosts, instances or floating IPs there can be."""
+        """How many hosts, instances or other resources there can be."""
         return self.least
 
     def of_kind(self, kind: type[D]) -> D:
@@ -163,7 +162,7 @@ class Demand:
         return 1
 
     def count(self, allocations: Collection[Allocation]) -> int:
-        """Return how many hosts, slots or floating IPs a reservation has.
+        """Return how many hosts, slots or other resources a reservation has.
 
         :param allocations: the allocations on hosts
         """
@@ -391,29 +390,8 @@ class Lifetime(Instances):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Addresses(Demand):
-    """Floating IPs of an external network, among them those required."""
-
-    resource_type = FLOATING_IP
-
-    network_id: str
-    amount: int
-    required: tuple[str, ...] = ()
-
-    def count(self, allocations: Collection[Allocation]) -> int:
-        return self.amount
-
-    def encode(self) -> dict[str, Any]:
-        return {
-            'network_id': self.network_id,
-            'amount': self.amount,
-            'required_floatingips': list(self.required),
-        }
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
 class Other(Demand):
-    """A demand of a resource type that another package has the driver of."""
+    """A demand of a resource type that a part or another package has."""
 
     resource_type: str = dataclasses.field()
     parameters: Mapping[str, Any] = dataclasses.field()
@@ -421,6 +399,9 @@ class Other(Demand):
     @property
     def least(self) -> int:
         return int(self.parameters.get('amount', 0))
+
+    def count(self, allocations: Collection[Allocation]) -> int:
+        return self.least
 
     def encode(self) -> dict[str, Any]:
         return dict(self.parameters)
@@ -442,11 +423,6 @@ def decode(resource_type: str, parameters: Mapping[str, Any]) -> Demand:
             parameters['resources'], parameters['amount'], get('affinity'),
             get('resource_properties', ''), _decoded_groups(parameters),
             instance_id=parameters['instance_id'], on_end=parameters['on_end'],
-        )
-    if resource_type == FLOATING_IP:
-        return Addresses(
-            parameters['network_id'], parameters['amount'],
-            tuple(get('required_floatingips', ())),
         )
     return Other(resource_type, parameters)
 

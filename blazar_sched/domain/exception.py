@@ -116,17 +116,17 @@ class PropertyNotFound(NotFound):
     """A name for which there is no property that the caller may see."""
 
 
-class FloatingIPNotFound(NotFound):
-    """An id for which there is no floating IP."""
-
-
 class Conflict(BlazarSchedError):
     """A valid request that conflicts with the present state."""
 
     status = 409
 
 
-class NotEnoughHostsAvailable(Conflict):
+class NoRoom(Conflict):
+    """A window without room for a reservation of another package's type."""
+
+
+class NotEnoughHostsAvailable(NoRoom):
     """A window that has no room for a reservation of hosts or instances.
 
     :param offer: the room that there is: `available` is the number of hosts or
@@ -181,18 +181,6 @@ class InTheWay(Conflict):
 
 class CantDeleteHost(Conflict):
     """A host to delete that still has allocations."""
-
-
-class FloatingIPExists(Conflict):
-    """A floating IP that is registered already."""
-
-
-class CantDeleteFloatingIP(Conflict):
-    """A floating IP to delete that is allocated."""
-
-
-class NotEnoughFloatingIPAvailable(Conflict):
-    """A window that has no room for a reservation of floating IPs."""
 
 
 class CantAddExtraCapability(Conflict):

@@ -14,7 +14,6 @@ from blazar_sched.domain.demand import BEFORE_END
 from blazar_sched.domain.demand import DEFAULT_BEFORE_END
 from blazar_sched.domain.demand import Demand
 from blazar_sched.domain.demand import FLAVOR_INSTANCE
-from blazar_sched.domain.demand import FLOATING_IP
 from blazar_sched.domain.demand import INSTANCE_LIFETIME
 from blazar_sched.domain.demand import INSTANCES
 from blazar_sched.domain.demand import ON_HOSTS
@@ -145,15 +144,14 @@ _SLOTS = (
     'vcpus', 'memory_mb', 'disk_gb', 'amount', 'affinity',
     'resource_properties',
 )  # fmt: skip
-# The parameters that Blazar shows as they are; all of them if another package
-# has the driver of the resource type.
+# The parameters that Blazar shows as they are; all of them of a resource type
+# that a part or another package has.
 _OWN = {
     PHYSICAL_HOST: (
         'min', 'max', 'hypervisor_properties', 'resource_properties'
     ),
     VIRTUAL_INSTANCE: _SLOTS,
     FLAVOR_INSTANCE: _SLOTS,
-    FLOATING_IP: ('network_id', 'amount', 'required_floatingips'),
     INSTANCE_LIFETIME: ('instance_id', 'on_end'),
 }
 
@@ -175,7 +173,8 @@ def take_use(
         if name not in values:
             continue
         taken[name] = read(values.pop(name))
-        if resource_type not in _FOR[name]:
+        # Reservations of any type may have labels.
+        if resource_type not in _FOR.get(name, (resource_type,)):
             raise exception.InvalidInput(
                 f'{name} is not allowed for {resource_type}', field=name
             )
@@ -227,7 +226,6 @@ _FOR = {
     'on_end': ON_HOSTS,
     # Slots have a flavor of their own, which names the reservation.
     'magnetic': (PHYSICAL_HOST,),
-    'labels': (*ON_HOSTS, FLOATING_IP),
 }
 _USE: dict[str, Callable[[object], object]] = {
     'projects': _read_projects,

@@ -25,12 +25,10 @@ import heapq
 import itertools
 
 from blazar_sched.domain import exception
-from blazar_sched.domain.floating_ip import Use
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.domain.window import TIME_LIMIT
 from blazar_sched.domain.window import Window
-from blazar_sched.placing import floating_ip
 from blazar_sched.placing.lease_placing import Allocations
 from blazar_sched.placing.options import DEFAULT_OPTIONS
 from blazar_sched.placing.options import Options
@@ -120,7 +118,7 @@ class Found:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Edges:
-    """The openings and the closings of the hosts of a lease, in order."""
+    """The openings and the closings of what a lease may use, in order."""
 
     openings: Sequence[int]
     closings: Sequence[int]
@@ -128,23 +126,21 @@ class Edges:
 
 def edges(
     replica: state.Replica, lease: Lease, bounds: Bounds,
-    options: Options = DEFAULT_OPTIONS, floating_ips: Sequence[Use] = (),
+    options: Options = DEFAULT_OPTIONS, others: Sequence[Edges] = (),
 ) -> Edges:
-    """Return the openings and closings of the hosts that a lease may use.
+    """Return the openings and closings of what a lease may use.
 
     Openings and closings that no window within the bounds can have are left
     out.
 
     O(number of all entries).
 
-    :param floating_ips: the floating IPs that the lease may use
+    :param others: the edges of what is not on hosts
     """
-    openings = []
-    closings = []
-    if floating_ips:
-        ends, starts = floating_ip.edges(floating_ips)
-        openings.append(ends)
-        closings.append(starts)
+    openings: list[Sequence[int]] = [each.openings for each in others]
+    closings: list[Sequence[int]] = [each.closings for each in others]
+    starts: Sequence[int]
+    ends: Sequence[int]
     for group in replica.indexes.groups:
         starts, ends = group.edges(bounds.around)
         openings.append(ends)

@@ -10,9 +10,6 @@ read by one place of the core:
     paths of their own: see `service.api.deploy`; and `opened(conf)`, which
     returns the paths that are answered without a token, each with what its
     handler finds in the WSGI environ under `service.api.auth.PUBLIC`.
-``schemas``
-    `RESERVATIONS`, the schemas of new reservations that have a field of the
-    part in place of a resource type, by that field: functions of the version.
 ``calls``
     `Calls`, the calls of the API to the manager: see `service.bus.calls`.
 ``exception``
@@ -26,7 +23,17 @@ read by one place of the core:
     `FILTERS`, enforcement filters by name: each is enabled in place of the
     filter with an entry point of that name, or always if there is none.
 ``conf``
-    `OPTIONS`, options of the part by group, which may be a group of the core.
+    `OPTIONS`, options of the part by group, which may be a group of the core;
+    and `CLIENTS`, those of these groups that describe the client of another
+    service by the options of keystoneauth: see `conf.client`.
+``resources``
+    `DRIVERS`, the drivers of the resource types of the part, by resource type:
+    see `service.resources`.
+``schemas``
+    `PARAMETERS`, the parameters of the reservations of these types in requests
+    and answers, by resource type: see `service.api.schemas.reservation`; and
+    `RESERVATIONS`, the schemas of new reservations that have a field of the
+    part in place of a resource type, by that field: functions of the version.
 ``metrics``
     `LOOKED_UP`, the metrics of the part: see `service.metrics`.
 ``commands``
@@ -43,9 +50,12 @@ read by one place of the core:
     `service.ledger.retention`; `pending(connection)`, which returns a noun,
     and the objects of the part that are not over; `in_commit(connection,
     notifications, now)`, which is called at the end of each commit, under the
-    lock on the ledger's row, with what the commit notifies of; and, of one
-    part, `reserved`, which reads the amounts x seconds that a project has
-    reserved between two times, by resource class, for another part.
+    lock on the ledger's row, with what the commit notifies of; `OFF_HOSTS`,
+    the resources of one type that are not on hosts, and their allocations,
+    which end, and are deleted, with their reservations: see
+    `service.ledger.off_hosts`; and, of one part, `reserved`, which reads the
+    amounts x seconds that a project has reserved between two times, by
+    resource class, for another part.
 
 An enforcement filter with an entry point in a part can be enabled where the
 part runs. The core imports no part, and a part imports no other part.

@@ -16,7 +16,6 @@ from blazar_sched.conf import service as service_conf
 from blazar_sched.domain.flavor import Flavor
 from blazar_sched.service.api import deploy
 from blazar_sched.service.bus import rpc
-from blazar_sched.service.clients.neutron import Neutron
 from blazar_sched.service.manager.manager import Manager
 from tests import loopback
 from tests.standins import processor
@@ -63,7 +62,7 @@ def service(empty_ledger, tmp_path, monkeypatch, options):
     for n in range(1, 5):
         add_compute_node(nova, placement, f'compute-{n}', 16, 65536, 1000)
     manager = Manager(
-        conf, nova, placement, neutron=Neutron(NeutronApi()),
+        conf, nova, placement, adapter={'neutron': NeutronApi()}.get,
         thread_time=processor.ticking(),
     )
     manager.start()

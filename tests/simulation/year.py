@@ -22,7 +22,6 @@ from blazar_sched.domain import window
 from blazar_sched.service import metrics
 from blazar_sched.service.api import deploy
 from blazar_sched.service.clients import receiver
-from blazar_sched.service.clients.neutron import Neutron
 from blazar_sched.service.clients.nova import Server
 from blazar_sched.service.ledger import clock
 from blazar_sched.service.manager.manager import Manager
@@ -108,7 +107,7 @@ class Year:
         self.manager = Manager(
             self.conf, self.nova, self.placement, lambda: float(self.time),
             lambda: float(self.time - EPOCH), self._wait, members.Inline(),
-            Neutron(NeutronApi()), outside.Keystone(),
+            {'neutron': NeutronApi()}.get, outside.Keystone(),
             thread_time=processor.ticking(),
         )
         self.api = loopback.client(

@@ -18,7 +18,6 @@ from oslo_log import log
 from blazar_sched.conf import keystone as keystone_conf
 from blazar_sched.domain import exception
 from blazar_sched.domain import window
-from blazar_sched.domain.floating_ip import FloatingIP
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import Reservation
@@ -26,6 +25,7 @@ from blazar_sched.parts.limit import exception as refusals
 from blazar_sched.service.clients import receiver
 from blazar_sched.service.clients import rest
 from blazar_sched.service.enforcement import base
+from blazar_sched.service.ledger import off_hosts
 
 LOG = log.getLogger(__name__)
 
@@ -199,7 +199,7 @@ def _reservation(reservation: Reservation, held: base.Resources) -> Document:
         'resource_type': reservation.resource_type,
         **reservation.demand.encode(),
         'allocations': [
-            _host(x) if isinstance(x, Host) else _floating_ip(x)
+            _host(x) if isinstance(x, Host) else _without_stamps(x)
             for x in held.get(reservation.id, ())
         ],
     }
@@ -221,14 +221,10 @@ def _host(host: Host) -> Document:
     }
 
 
-def _floating_ip(floating_ip: FloatingIP) -> Document:
-    return {
-        'id': floating_ip.id,
-        'floating_network_id': floating_ip.network_id,
-        'subnet_id': floating_ip.subnet_id,
-        'floating_ip_address': floating_ip.address,
-        'reservable': floating_ip.reservable,
-    }
+def _without_stamps(resource: off_hosts.Resource) -> Document:
+    """Return a resource that is not on hosts, as Blazar shows it."""
+    stamps = 'created_at', 'updated_at'
+    return {k: v for k, v in resource.items() if k not in stamps}
 
 
 def _date(at: int | None) -> str | None:

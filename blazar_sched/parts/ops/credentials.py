@@ -14,16 +14,15 @@ from keystonemiddleware import opts as keystonemiddleware_opts
 from oslo_config import cfg
 
 from blazar_sched.conf import keystone as keystone_conf
-from blazar_sched.conf import neutron as neutron_conf
 from blazar_sched.conf import nova as nova_conf
 from blazar_sched.conf import placement as placement_conf
+from blazar_sched.conf import service as service_conf
+from blazar_sched.service import parts
 from blazar_sched.service.clients import rest
 
 TOKENS = 'keystone_authtoken'
 # The groups without which a manager can do nothing for a lease.
 NEEDED = (nova_conf.GROUP, placement_conf.GROUP)
-# The groups without which a manager has no floating IPs, or no trusts.
-OPTIONAL = (neutron_conf.GROUP, keystone_conf.GROUP)
 
 
 def register_tokens(conf: cfg.ConfigOpts) -> None:
@@ -52,7 +51,9 @@ def faults(conf: cfg.ConfigOpts) -> Iterator[str]:
     """
     if conf.api.auth_strategy == 'keystone':
         yield from _fault_of_tokens(conf)
-    for group in (*NEEDED, *OPTIONAL):
+    # Without the others, a manager has no trusts, or parts do nothing.
+    of_parts = sorted(service_conf.clients(parts.running(conf)))
+    for group in (*NEEDED, keystone_conf.GROUP, *of_parts):
         if conf[group].auth_type:
             yield from _fault_of(conf, group)
 

@@ -3,6 +3,7 @@
 
 from microversion_parse import Version
 
+from blazar_sched.service.api.field import COUNT
 from blazar_sched.service.api.field import Field
 from blazar_sched.service.api.field import properties
 from blazar_sched.service.api.field import Type
@@ -19,7 +20,7 @@ _FIELDS = (
         'resource type and its size',
         'a100', Type(text.line(255)),
     ),
-    Field('amount', 'Number of hosts or instances', 2, reservation.COUNT),
+    Field('amount', 'Number of hosts or instances', 2, COUNT),
     *reservation.BESIDE_SIZE,
 )
 

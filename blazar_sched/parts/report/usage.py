@@ -18,7 +18,6 @@ import uuid
 
 from blazar_sched.domain import states
 from blazar_sched.domain.allocation import Allocation
-from blazar_sched.domain.demand import Addresses
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import Reservation
@@ -26,6 +25,8 @@ from blazar_sched.domain.window import FOREVER
 
 HOST = 'HOST'
 FLOATING_IP = 'FLOATING_IP'
+# The resource type that another part has.
+_FLOATING_IPS = 'virtual:floatingip'
 DAY = 86400
 # The most days of a report, and the days of a report without a start.
 MAX_DAYS, DEFAULT_DAYS = 366, 30
@@ -147,8 +148,8 @@ class Held:
                     seconds,
                 )
         demand = self.reservation.demand
-        if isinstance(demand, Addresses) and start < end:
-            found[FLOATING_IP] = demand.amount * (end - start)
+        if demand.resource_type == _FLOATING_IPS and start < end:
+            found[FLOATING_IP] = demand.least * (end - start)
         return found
 
     def measure(
@@ -265,7 +266,7 @@ def refused(lease: Lease, now: int) -> Iterator[Usage]:
         demand = each.demand
         kind = _kind(lease.project_id, each)
         amounts = {HOST: 1} if demand.whole else demand.slot
-        if isinstance(demand, Addresses):
+        if demand.resource_type == _FLOATING_IPS:
             amounts = {FLOATING_IP: 1}
         id_ = str(uuid.uuid5(_REFUSED, '\n'.join(kind)))
         for name, amount in amounts.items():

@@ -48,6 +48,9 @@ TEXT = Type({'type': 'string'})
 TEXT_OR_NULL = Type({'type': ['string', 'null']})
 INTEGER = Type({'type': 'integer'})
 INTEGER_OR_NULL = Type({'type': ['integer', 'null']})
+# The greatest amount that fits the index, whose amounts have 32 bits.
+MAX_COUNT = 2**31 - 1
+COUNT = Type({'type': 'integer', 'minimum': 1, 'maximum': MAX_COUNT})
 BOOLEAN = Type({'type': 'boolean'})
 NULL = Type({'type': 'null'})
 

@@ -39,9 +39,6 @@ RESERVED_FLAVOR = 'ID of the reserved flavor'
 RESERVABLE = (
     'Whether the resource can be reserved; false while the resource has failed'
 )
-FLOATING_IP_ID = 'ID of the floating IP'
-NETWORK = 'ID of the external network'
-ADDRESS = 'IPv4 or IPv6 address'
 HOST_ID = 'ID of the host'
 CAPABILITY = 'Value of the capability of this name'
 HOLD = (

@@ -98,8 +98,7 @@ def update_offer(req: falcon.Request, caller: Caller, offer_id: str) -> Body:
 
 def register(app: errors.App) -> None:
     """Make `app` answer a lack of room as each version does."""
-    app.add_error_handler(exception.NotEnoughHostsAvailable, _refuse)
-    app.add_error_handler(exception.NotEnoughFloatingIPAvailable, _refuse)
+    app.add_error_handler(exception.NoRoom, _refuse)
 
 
 def _refuse(
@@ -107,8 +106,8 @@ def _refuse(
     error: exception.BlazarSchedError, params: Mapping[str, Any],
 ) -> None:
     version = req.env[microversion.VERSION]
-    # Blazar answers 500, and 400 where floating IPs are lacking: its clients
-    # take these two for final, and show the message to their users.
+    # Blazar answers 500, and 400 if resources beside hosts are lacking: its
+    # clients take these two for final, and show the message to their users.
     errors.refuse(
         req, resp, error, params, 400 if version < microversion.V1_1 else None
     )

@@ -25,7 +25,6 @@ from blazar_sched.service.api import capacity
 from blazar_sched.service.api import errors
 from blazar_sched.service.api import etag
 from blazar_sched.service.api import flavor
-from blazar_sched.service.api import floating_ip
 from blazar_sched.service.api import host
 from blazar_sched.service.api import lease
 from blazar_sched.service.api import limit
@@ -48,7 +47,7 @@ from blazar_sched.service.api.rule import Rule
 from blazar_sched.service.api.schemas import lease as schemas
 from blazar_sched.service.bus import calls
 
-# The id of a lease or a floating IP, or the id of a host.
+# The id of a lease and most other objects, or the id of a host.
 _ID = re.compile('[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9]{1,19}')
 
 # The number of characters kept of the name of an unknown parameter.
@@ -65,7 +64,6 @@ _CORE = (
     *host.ROUTES,
     *allocation.ROUTES,
     *property.ROUTES,
-    *floating_ip.ROUTES,
     *capacity.ROUTES,
     *limit.ROUTES,
     *timeline.ROUTES,

@@ -36,8 +36,8 @@ class Rule:
 _BASE = (
     Rule(
         ADMIN, 'role:admin',
-        'Access of administrators, who manage hosts, floating IPs, and the '
-        'leases of all projects.',
+        'Access of administrators, who manage hosts and the leases of all '
+        'projects.',
     ),
     # Kept only for policy files that were written for Blazar.
     Rule(

@@ -36,11 +36,7 @@ T = TypeVar('T')
 # Why a later end is refused.
 CAPACITY = 'capacity'
 POLICY = 'policy'
-_NO_ROOM = (
-    exception.NotEnoughHostsAvailable,
-    exception.NotEnoughFloatingIPAvailable,
-    exception.Uncountable,
-)
+_NO_ROOM = (exception.NoRoom, exception.Uncountable)
 
 
 class _DryRun(Protocol):

@@ -8,7 +8,6 @@ from blazar_sched.domain import exception
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.window import TIME_LIMIT
 from blazar_sched.domain.window import Window
-from blazar_sched.placing import floating_ip
 from blazar_sched.placing import window_limits
 from blazar_sched.placing import window_search
 from blazar_sched.placing.lease_placing import Allocations
@@ -36,7 +35,9 @@ class LeaseSearch:
         self._budget = reader.budget.part(left)
         self._options = writer.options
         self._rules = writer.rules
-        self._uses = reader.floating_ip_uses(lease, now)
+        self._others = reader.beside(
+            lambda source: writer.free_off_hosts(source, lease, now)
+        )
         self._search = self._searching(bounds)
 
     @property
@@ -82,7 +83,8 @@ class LeaseSearch:
             self._attempt,
             lambda: self._read(
                 lambda replica: window_search.edges(
-                    replica, self._lease, bounds, self._options, self._uses
+                    replica, self._lease, bounds, self._options,
+                    [each.edges() for each in self._others],
                 )
             ),
             budget=self._budget,
@@ -92,13 +94,12 @@ class LeaseSearch:
 
     def _attempt(self, window: Window) -> Allocations:
         # Commits wait for the query of the replica, and not for this.
-        lacking = floating_ip.lacking(self._uses, self._lease, window)
+        found = (each.lacking(window) for each in self._others)
+        refusal = next((each for each in found if each is not None), None)
 
         def place(replica: state.Replica) -> Allocations:
-            if lacking is not None:
-                raise exception.NotEnoughHostsAvailable(
-                    'there are too few floating IPs', offer=lacking
-                )
+            if refusal is not None:
+                raise refusal
             lease = dataclasses.replace(
                 self._lease, start=window.start, end=window.end
             )
@@ -114,11 +115,12 @@ class LeaseSearch:
         lease, options = self._lease, self._options
 
         def first_start(at: int) -> int | None:
-            first = floating_ip.first_start(
-                self._uses, lease, at, bounds.least
-            )
-            if first is None:
-                return None
+            first = at
+            for each in self._others:
+                later = each.first_start(at, bounds.least)
+                if later is None:
+                    return None
+                first = max(first, later)
             return self._read(
                 lambda replica: window_limits.first_start(
                     replica, lease, first, bounds.least, options

@@ -30,7 +30,9 @@ from blazar_sched.service.bus import notifier
 from blazar_sched.service.bus.notifier import LEASE_CREATE
 from blazar_sched.service.bus.notifier import LEASE_UPDATE
 from blazar_sched.service.enforcement.base import LeaseChange
+from blazar_sched.service.ledger.reader import Reader
 from blazar_sched.service.ledger.tx import PlacingTx
+from blazar_sched.service.resources.base import FreeOffHosts
 
 # A new lease, its allocations, and the instances that it displaces.
 Placed = tuple[Lease, lease_placing.Allocations, list[Instance]]
@@ -219,6 +221,17 @@ class LeaseWriter:
     def rules(self) -> Rules | None:
         """The rules of relocation, as configured now."""
         return placing_options.rules(self._conf)
+
+    def free_off_hosts(
+        self, source: Reader, lease: Lease, after: int
+    ) -> list[FreeOffHosts]:
+        """Return what is free for a new lease of what is not on hosts.
+
+        :param after: the time from which on that is asked for
+        """
+        types = dict.fromkeys(r.resource_type for r in lease.reservations)
+        found = (self._drivers[t].free(source, lease, after) for t in types)
+        return [each for each in found if each is not None]
 
     def _book(
         self, tx: PlacingTx, lease: Lease, window: Window,

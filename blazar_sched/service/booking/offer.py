@@ -18,7 +18,6 @@ from blazar_sched.domain import event
 from blazar_sched.domain import exception
 from blazar_sched.domain import plural
 from blazar_sched.domain import states
-from blazar_sched.domain.demand import Addresses
 from blazar_sched.domain.lease import Lease
 from blazar_sched.placing import lease_placing
 from blazar_sched.service.booking import idempotency
@@ -165,11 +164,9 @@ class Offers:
         return shown
 
     def _release(self, tx: PlacingTx, held: Lease, now: int) -> None:
-        """Take an offer off its hosts, and from its floating IPs."""
+        """Take an offer off its hosts, and from its other resources."""
         self._bookings.writer.release(tx, held, now)
-        for each in held.reservations:
-            if isinstance(each.demand, Addresses):
-                tx.put_floating_ip_allocations(each.id, (), held.window)
+        tx.drop_off_hosts([each.id for each in held.reservations])
 
     def delete(self, offer_id: str, project_id: str | None) -> None:
         """Delete a held offer, so that its room is free again.

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 import contextlib
 import dataclasses
 import time
+from types import MappingProxyType
 from typing import Any
 from typing import TypeVar
 
@@ -24,7 +25,6 @@ from blazar_sched.domain import alignment
 from blazar_sched.domain import duration
 from blazar_sched.domain import exception
 from blazar_sched.domain import lease as lease_rules
-from blazar_sched.domain.demand import Addresses
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.window import FOREVER
@@ -118,7 +118,7 @@ class WindowSearch:
             for reservations in values['alternatives']
         ]
         for lease in leases:
-            check_on_hosts(lease, or_floating_ips=True)
+            check_on_hosts(lease, self._bookings.drivers.searched)
         return lambda reader: self._windows(
             values, leases, bounds, now, reader
         )
@@ -136,7 +136,7 @@ class WindowSearch:
         :param lease: the lease at any start
         :raises InvalidInput: naming the field that is wrong
         """
-        check_on_hosts(lease, or_floating_ips=True)
+        check_on_hosts(lease, self._bookings.drivers.searched)
         bounds = _bounds(values, now)
         allowed = self._bookings.enforcement.first_start(lease.project_id, now)
         if bounds.first < allowed <= bounds.last:
@@ -303,7 +303,7 @@ class LeaseWindow:
         )
 
     def count(self, reservation: Reservation) -> int:
-        """Return the number of hosts, instances or floating IPs with room."""
+        """Return the number of hosts, or of other resources, with room."""
         return reservation.demand.count(self.found.placed[reservation.id])
 
 
@@ -368,21 +368,21 @@ def _bounds(values: Mapping[str, Any], now: int) -> window_search.Bounds:
     )
 
 
-def check_on_hosts(lease: Lease, or_floating_ips: bool = False) -> None:
+def check_on_hosts(
+    lease: Lease, others: Mapping[str, str] = MappingProxyType({})
+) -> None:
     """Refuse reservations of which no room is known ahead of time.
 
-    :param or_floating_ips: whether floating IPs are searched for, too
+    :param others: what is searched for beside what is on hosts: its name, by
+        resource type
     :raises InvalidInput: naming `reservations`
     """
     if not all(
-        r.demand.is_on_hosts(active=False)
-        or or_floating_ips and isinstance(r.demand, Addresses)
+        r.demand.is_on_hosts(active=False) or r.resource_type in others
         for r in lease.reservations
     ):
-        what = (
-            'hosts, instances and floating IPs' if or_floating_ips
-            else 'hosts and instances'
-        )
+        *names, last = 'hosts', 'instances', *others.values()
+        what = f'{", ".join(names)} and {last}'
         raise exception.InvalidInput(
             f'windows are searched for {what} only', field='reservations'
         )

@@ -235,18 +235,6 @@ class Calls(Protocol):
         self, *, project_id: str, marker: str | None = None
     ) -> Page: ...
 
-    def create_floating_ip(
-        self, *, network_id: str, address: str
-    ) -> Values: ...
-
-    @reading
-    def list_floating_ips(self, *, marker: str | None = None) -> Page: ...
-
-    @reading
-    def get_floating_ip(self, *, floating_ip_id: str) -> Values: ...
-
-    def delete_floating_ip(self, *, floating_ip_id: str) -> None: ...
-
 
 class _Sender:
     """Calls of any name, each of which is sent."""

@@ -18,17 +18,16 @@ from oslo_config import cfg
 
 from blazar_sched.conf import enforcement as enforcement_conf
 from blazar_sched.domain import exception
-from blazar_sched.domain.demand import Addresses
-from blazar_sched.domain.floating_ip import FloatingIP
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.placing.lease_placing import Allocations
+from blazar_sched.service.ledger import off_hosts
 from blazar_sched.service.ledger import reader
 
 # The resources of each reservation of a lease, by the reservation's id: a host
-# for each whole host and for each slot, or floating IPs.
-Resources = Mapping[str, Sequence[Host | FloatingIP]]
+# for each whole host and for each slot, or what is not on hosts.
+Resources = Mapping[str, Sequence[Host | off_hosts.Resource]]
 
 NO_LIMIT = -1
 
@@ -322,13 +321,14 @@ def resources_of(source: reader.Reader, lease: Lease) -> Resources:
     allocations = [a for a, _ in source.allocations(lease_id=lease.id)]
     hosts = {h.uuid: h for h in source.hosts({a.host for a in allocations})}
     return {
-        r.id: source.floating_ips(r.id)
-        if isinstance(r.demand, Addresses)
-        else [
-            hosts[a.host]
-            for a in allocations
-            if a.reservation_id == r.id
-            for _ in range(r.demand.slots_in(a.amounts))
+        r.id: [
+            *(
+                hosts[a.host]
+                for a in allocations
+                if a.reservation_id == r.id
+                for _ in range(r.demand.slots_in(a.amounts))
+            ),
+            *source.off_hosts(r.resource_type, r.id),
         ]
         for r in lease.reservations
     }

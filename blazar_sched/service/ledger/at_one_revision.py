@@ -8,9 +8,6 @@ again.
 from collections.abc import Callable
 from typing import TypeVar
 
-from blazar_sched.domain.floating_ip import Use
-from blazar_sched.domain.lease import Lease
-from blazar_sched.placing import floating_ip
 from blazar_sched.placing.window_search import Budget
 from blazar_sched.replica import state
 from blazar_sched.service.ledger.ledger import Ledger
@@ -28,11 +25,11 @@ class Outdated(Exception):
 
 
 class _Reads:
-    """The data that a query has read: revisions and uses of floating IPs.
+    """The data that a query has read: revisions, and what is beside them.
 
-    The replica has no floating IPs, and their changes make no revision.
+    The replica has only what is on hosts, and other changes make no revision.
 
-    :param source: where the uses of floating IPs are read
+    :param source: where the data beside the replica is read
     :param budget: the budget of the query
     """
 
@@ -40,27 +37,17 @@ class _Reads:
         self.budget = budget
         self.revisions: set[int] = set()
         self._source = source
-        self._uses: dict[tuple[tuple[str, ...], int], list[Use]] = {}
+        self._beside: list[tuple[Callable[[Reader], object], object]] = []
 
-    def floating_ip_uses(self, lease: Lease, after: int) -> list[Use]:
-        """Return the uses of the floating IPs that a lease may get.
-
-        :param after: the time by which the uses that are left out end
-        """
-        networks = floating_ip.networks(lease)
-        if not networks:
-            return []
-        key = tuple(networks), after
-        if key not in self._uses:
-            self._uses[key] = self._source.floating_ip_uses(*key)
-        return self._uses[key]
+    def beside(self, query: Callable[[Reader], T]) -> T:
+        """Return what a query of the ledger finds, beside the replica."""
+        found = query(self._source)
+        self._beside.append((query, found))
+        return found
 
     def is_unchanged(self, source: Reader) -> bool:
-        """Tell whether the uses of floating IPs are still the same."""
-        return all(
-            source.floating_ip_uses(*key) == uses
-            for key, uses in self._uses.items()
-        )
+        """Tell whether the data beside the replica is still the same."""
+        return all(query(source) == found for query, found in self._beside)
 
 
 class NewestReader(_Reads):

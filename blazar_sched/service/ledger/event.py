@@ -4,7 +4,9 @@
 from collections import defaultdict
 from collections.abc import Collection
 from collections.abc import Iterable
+from collections.abc import Sequence
 import dataclasses
+import functools
 import itertools
 from typing import Any
 
@@ -18,6 +20,7 @@ from blazar_sched.domain.lease import Lease
 from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import clock
 from blazar_sched.service.ledger import models
+from blazar_sched.service.ledger import off_hosts
 from blazar_sched.service.ledger import rows
 
 UNFINISHED = (states.EVENT_UNDONE, states.EVENT_IN_PROGRESS)
@@ -208,7 +211,7 @@ def _blocking(model: type[models.Base], what: str) -> sa.Exists:
     """Match unfinished leases that block the start of the lease `lease_id`.
 
     Such a lease is over when the lease `lease_id` starts, and has an
-    allocation of the same host or floating IP.
+    allocation of the same host or other resource.
 
     :param what: the column that names what is allocated, such as the host
     """
@@ -236,23 +239,28 @@ def _blocking(model: type[models.Base], what: str) -> sa.Exists:
     )
 
 
-# Built once, because building the query takes longer than running the query.
-_BLOCKING = sa.select(
-    sa.or_(
-        _blocking(models.Allocation, 'host'),
-        _blocking(models.FloatingIPAllocation, 'floating_ip_id'),
+@functools.cache
+def _any_blocking(kinds: Sequence[off_hosts.OffHosts]) -> sa.Select[Any]:
+    """Return the query for `_blocking` by any resource.
+
+    Building the query takes longer than running the query.
+    """
+    return sa.select(
+        sa.or_(
+            _blocking(models.Allocation, 'host'),
+            *(_blocking(each.allocation, each.resource) for each in kinds),
+        )
     )
-)
 
 
 def is_blocked(connection: sa.Connection, lease_id: str) -> bool:
     """Return whether an earlier lease still occupies a resource of a lease.
 
-    The resource is a host or a floating IP. Only leases that are over when
-    the lease starts are considered, so two leases never wait for each other,
-    however late both are.
+    Only leases that are over when the lease starts are considered, so two
+    leases never wait for each other, however late both are.
     """
-    return bool(connection.scalar(_BLOCKING, {'lease_id': lease_id}))
+    query = _any_blocking(off_hosts.kinds(connection))
+    return bool(connection.scalar(query, {'lease_id': lease_id}))
 
 
 class Reads(access.Reads):

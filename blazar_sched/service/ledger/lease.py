@@ -16,9 +16,9 @@ from blazar_sched.replica import record
 from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import allocation
 from blazar_sched.service.ledger import event
-from blazar_sched.service.ledger import floating_ip
 from blazar_sched.service.ledger import idempotency
 from blazar_sched.service.ledger import models
+from blazar_sched.service.ledger import off_hosts
 from blazar_sched.service.ledger import reservation
 from blazar_sched.service.ledger import rows
 
@@ -315,7 +315,7 @@ def set_status(
 def cut(connection: sa.Connection, ended: Lease) -> list[record.Record]:
     """Cut a lease's allocations to end with the lease; return the records."""
     ids = [reservation.id for reservation in ended.reservations]
-    floating_ip.cut_allocations(connection, ids, ended.end)
+    off_hosts.cut_allocations(connection, ids, ended.end)
     return allocation.cut(connection, ids, ended.end)
 
 

@@ -48,6 +48,7 @@ from blazar_sched.service import turns
 from blazar_sched.service.ledger import change
 from blazar_sched.service.ledger import engine
 from blazar_sched.service.ledger import idempotency
+from blazar_sched.service.ledger import off_hosts
 from blazar_sched.service.ledger import reader
 from blazar_sched.service.ledger import retention
 from blazar_sched.service.ledger import retry
@@ -111,7 +112,10 @@ class Ledger(reader.Reader):
     ) -> None:
         self.replica: state.Replica | None = None
         self._url = url
-        self._to_read, self._to_write = engine.create(url, pool=pool)
+        self._to_read, self._to_write = (
+            each.execution_options(**{off_hosts.RUNNING: running})
+            for each in engine.create(url, pool=pool)
+        )
         self._max_retries = max_retries
         self._sleep = sleep
         self._on_change = on_change

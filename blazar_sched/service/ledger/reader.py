@@ -6,12 +6,12 @@ from blazar_sched.service.ledger import change
 from blazar_sched.service.ledger import check
 from blazar_sched.service.ledger import event
 from blazar_sched.service.ledger import flavor
-from blazar_sched.service.ledger import floating_ip
 from blazar_sched.service.ledger import host
 from blazar_sched.service.ledger import idempotency
 from blazar_sched.service.ledger import instance
 from blazar_sched.service.ledger import listing
 from blazar_sched.service.ledger import maintenance
+from blazar_sched.service.ledger import off_hosts
 from blazar_sched.service.ledger import offer
 from blazar_sched.service.ledger import property
 from blazar_sched.service.ledger import reservation
@@ -26,8 +26,8 @@ from blazar_sched.service.ledger import use
 
 class Reader(
     allocation.Reads, statistics.Reads, change.Reads, check.Reads, event.Reads,
-    flavor.Reads, floating_ip.Reads, host.Reads, idempotency.Reads,
-    instance.Reads, listing.Reads, maintenance.Reads, offer.Reads,
+    flavor.Reads, host.Reads, idempotency.Reads, instance.Reads,
+    listing.Reads, maintenance.Reads, off_hosts.Reads, offer.Reads,
     property.Reads, reservation.Reads, retention.Reads, shelved_server.Reads,
     snapshot.Reads, timeline.Reads, trust.Reads, use.Reads,
 ):

@@ -24,9 +24,9 @@ from blazar_sched.domain.reservation import WAITED_FOR
 from blazar_sched.replica import record
 from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import allocation
-from blazar_sched.service.ledger import floating_ip
 from blazar_sched.service.ledger import instance
 from blazar_sched.service.ledger import models
+from blazar_sched.service.ledger import off_hosts
 from blazar_sched.service.ledger import rows
 
 # Not "is not deleted": only a list of statuses is looked up in the index.
@@ -201,7 +201,7 @@ def drop(
         connection, models.Allocation.reservation_id.in_(ids)
     )
     records += instance.release(connection, ids, window.FOREVER)
-    floating_ip.drop_allocations(connection, ids)
+    off_hosts.drop_allocations(connection, ids)
     connection.execute(
         sa.delete(models.PastAllocation)
         .where(models.PastAllocation.reservation_id.in_(ids))
@@ -303,7 +303,7 @@ def set_status(
     )
     if status != states.RESERVATION_DELETED:
         return []
-    floating_ip.drop_allocations(connection, ids)
+    off_hosts.drop_allocations(connection, ids)
     return [
         *allocation.put_all(connection, dict.fromkeys(ids, ()), now),
         *map(_gone, ids),

@@ -18,12 +18,12 @@ from blazar_sched.replica import state
 from blazar_sched.service.ledger import allocation
 from blazar_sched.service.ledger import event
 from blazar_sched.service.ledger import flavor
-from blazar_sched.service.ledger import floating_ip
 from blazar_sched.service.ledger import host
 from blazar_sched.service.ledger import idempotency
 from blazar_sched.service.ledger import instance
 from blazar_sched.service.ledger import lease
 from blazar_sched.service.ledger import maintenance
+from blazar_sched.service.ledger import off_hosts
 from blazar_sched.service.ledger import property
 from blazar_sched.service.ledger import reader
 from blazar_sched.service.ledger import reservation
@@ -35,9 +35,9 @@ _PROMISES = (record.RESERVATION, record.ALLOCATION)
 
 
 class Tx(
-    allocation.Writes, event.Writes, flavor.Writes, floating_ip.Writes,
-    host.Writes, idempotency.Writes, instance.Writes, lease.Writes,
-    maintenance.Writes, property.Writes, reservation.Writes,
+    allocation.Writes, event.Writes, flavor.Writes, host.Writes,
+    idempotency.Writes, instance.Writes, lease.Writes, maintenance.Writes,
+    off_hosts.Writes, property.Writes, reservation.Writes,
     shelved_server.Writes, trust.Writes, reader.Reader,
 ):
     """An attempt at a commit; reads see the attempt's earlier writes.

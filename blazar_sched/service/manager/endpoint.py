@@ -4,7 +4,6 @@
 from collections.abc import Callable
 from collections.abc import Iterable
 import dataclasses
-import ipaddress
 import itertools
 import operator
 from typing import Any
@@ -13,7 +12,6 @@ from oslo_log import log
 
 from blazar_sched.domain.event import Event
 from blazar_sched.domain.flavor import Flavor
-from blazar_sched.domain.floating_ip import FloatingIP
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.lease import NOW
@@ -34,7 +32,6 @@ from blazar_sched.service.manager import paging
 from blazar_sched.service.manager import timeline
 from blazar_sched.service.manager.running import Running
 from blazar_sched.service.upkeep import flavor_sync
-from blazar_sched.service.upkeep import floating_ip
 from blazar_sched.service.upkeep import healing
 from blazar_sched.service.upkeep import host
 from blazar_sched.service.upkeep import instance_sync
@@ -55,8 +52,8 @@ class Endpoint:
 
     def __init__(
         self, ledger: Ledger, leases: lease.Leases, hosts: host.Hosts,
-        healer: healing.Healer, floating_ips: floating_ip.FloatingIPs,
-        capacity: capacity.Capacity, offers: offer.Offers,
+        healer: healing.Healer, capacity: capacity.Capacity,
+        offers: offer.Offers,
         extensions: extension.Extensions,
         maintenances: maintenance.Maintenances,
         instances: instance_sync.Instances, timeline: timeline.Timeline,
@@ -72,7 +69,6 @@ class Endpoint:
         self._feed = feed.Feed(ledger)
         self._leases = leases
         self._hosts = hosts
-        self._floating_ips = floating_ips
         self._timeline = timeline
         self._enforcement = enforcement
         self._clock, self._told = clock, told.encode()
@@ -94,7 +90,6 @@ class Endpoint:
         self.list_unknown_properties = hosts.unknown_properties
         self.list_unknown_hosts = hosts.unknown_hosts
         self.update_property = hosts.update_property
-        self.delete_floating_ip = floating_ips.delete
         self.snapshot = ledger.snapshot
         for part in parts:
             vars(self).update(part.answers)
@@ -224,24 +219,6 @@ class Endpoint:
             'id', after=marker,
         )
 
-    def create_floating_ip(self, network_id: str, address: str) -> Values:
-        return dataclasses.asdict(
-            self._floating_ips.create(network_id, address)
-        )
-
-    def get_floating_ip(self, floating_ip_id: str) -> Values:
-        return dataclasses.asdict(self._ledger.floating_ip(floating_ip_id))
-
-    def list_floating_ips(self, marker: str | None = None) -> Page:
-        places = {_place(each): each for each in self._ledger.floating_ips()}
-        return paging.page(
-            (
-                {**dataclasses.asdict(places[place]), 'place': place}
-                for place in sorted(places)
-            ),
-            'place', after=marker,
-        )
-
     def book_instance(self, page: Any, placed_at: int) -> None:
         """Book an instance that nova-scheduler has placed; see wire."""
         try:
@@ -276,12 +253,6 @@ def _fields(entity: type) -> Callable[[Any], Values]:
     names = [field.name for field in dataclasses.fields(entity)]
     values = operator.attrgetter(*names)
     return lambda entity: dict(zip(names, values(entity), strict=True))
-
-
-def _place(floating_ip: FloatingIP) -> str:
-    """Return the sort key of a floating IP in a list: network, address."""
-    address = int(ipaddress.ip_address(floating_ip.address))
-    return f'{floating_ip.network_id}/{address:039}'
 
 
 _lease_fields = _fields(Lease)

@@ -8,10 +8,10 @@ import functools
 import itertools
 import time
 
+from keystoneauth1.adapter import Adapter
 from oslo_config import cfg
 from oslo_log import log
 
-from blazar_sched.conf import neutron as neutron_conf
 from blazar_sched.conf import nova as nova_conf
 from blazar_sched.conf import placement as placement_conf
 from blazar_sched.conf import relocation as relocation_conf
@@ -38,7 +38,6 @@ from blazar_sched.service.clients import keystone as keystone_client
 from blazar_sched.service.clients import rest
 from blazar_sched.service.clients.glance import Glance
 from blazar_sched.service.clients.keystone import Keystone
-from blazar_sched.service.clients.neutron import Neutron
 from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.placement import Placement
 from blazar_sched.service.enforcement.admission import Enforcement
@@ -57,8 +56,6 @@ from blazar_sched.service.resources import freepool
 from blazar_sched.service.resources import vacating
 from blazar_sched.service.upkeep import clearing
 from blazar_sched.service.upkeep import flavor_sync
-from blazar_sched.service.upkeep import floating_ip
-from blazar_sched.service.upkeep import floating_ip_healing
 from blazar_sched.service.upkeep import healing
 from blazar_sched.service.upkeep import host
 from blazar_sched.service.upkeep import instance_sync
@@ -91,6 +88,8 @@ class Manager:
     :param monotonic: returns monotonic seconds
     :param wait: sleeps for a number of seconds
     :param pool: the executor of the tries of events; by default threads
+    :param adapter: returns the adapter for the service that a group of options
+        in `conf` describes, for the services that only parts call
     :param metrics: the metrics that count what the manager does
     :param thread_time: returns the processor time of a thread in seconds
     :raises ValueError: if an option cannot be used
@@ -102,7 +101,8 @@ class Manager:
         clock: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
         wait: Callable[[float], object] = time.sleep,
-        pool: futures.Executor | None = None, neutron: Neutron | None = None,
+        pool: futures.Executor | None = None,
+        adapter: Callable[[str], Adapter | None] | None = None,
         keystone: Keystone | None = None, metrics: Metrics | None = None,
         thread_time: Callable[[], float] = time.thread_time,
     ) -> None:
@@ -127,9 +127,9 @@ class Manager:
             lambda: self._loops, lambda: self._parts,
         )
         self.metrics.registry.register(self.gauges)
-        self.services = self._make_services(nova, placement, neutron, keystone)
+        self.services = self._make_services(nova, placement, adapter, keystone)
         nova = self.services.nova
-        drivers = resources.Drivers(self.services)
+        drivers = resources.Drivers(self.services, parts.running(conf))
         self.enforcement = Enforcement(conf, self.ledger, pool, self.clock)
         self.trusts = trust.Trusts(
             self.ledger, self.services.keystone, self.clock, self.metrics
@@ -178,12 +178,7 @@ class Manager:
         )
         self.monitor = monitor.Monitor(
             conf, self.ledger, nova, self.hosts, self.healer, self.replanner,
-            self.notifier,
-            floating_ip_healing.Healer(
-                self.ledger, self.services.neutron, self.healer, self.clock,
-                self.metrics,
-            ),
-            self.clock,
+            self.notifier, self.clock,
         )
         self.leavable_hosts = leavable.LeavableHosts(
             conf, self.ledger, self.monitor.wake, self.clock
@@ -194,18 +189,14 @@ class Manager:
         self.clearing = clearing.Clearing(
             conf, self.ledger, self.services.vacater, self.clock, self.metrics
         )
-        self.floating_ips = floating_ip.FloatingIPs(
-            self.ledger, self.services.neutron, self.clock
-        )
         self.capacity = capacity.Capacity(self.ledger, drivers, self.clock)
         self.timeline = timeline.Timeline(
             conf, self.ledger, self.capacity, self.clock
         )
         end_point = endpoint.Endpoint(
-            self.ledger, self.leases, self.hosts, self.healer,
-            self.floating_ips, self.capacity, self.offers, self.extensions,
-            self.maintenances, self.instances, self.timeline, self.flavors,
-            self.enforcement, self.clock,
+            self.ledger, self.leases, self.hosts, self.healer, self.capacity,
+            self.offers, self.extensions, self.maintenances, self.instances,
+            self.timeline, self.flavors, self.enforcement, self.clock,
             relocation_conf.settings(conf.manager), self._parts,
         )
         self.endpoint = rpc.Counted(
@@ -222,7 +213,8 @@ class Manager:
 
     def _make_services(
         self, nova: Nova | None, placement: Placement | None,
-        neutron: Neutron | None, keystone: Keystone | None,
+        adapter: Callable[[str], Adapter | None] | None,
+        keystone: Keystone | None,
     ) -> base.Services:
         conf = self.conf
         aliases = nova_conf.pci_aliases(conf)
@@ -236,12 +228,11 @@ class Manager:
             ledger=self.ledger, nova=nova,
             placement=placement
             or Placement(rest.load_adapter(conf, placement_conf.GROUP)),
-            neutron=neutron
-            or Neutron(rest.load_adapter(conf, neutron_conf.GROUP)),
             keystone=keystone, freepool=freepool.Freepool(conf, nova),
             vacater=vacating.Vacater(conf, self.ledger, nova, self.notifier),
             before_end=before_end.Actions(conf, self.ledger, nova, keystone),
             aliases=aliases,
+            adapter=adapter or functools.partial(rest.load_adapter, conf),
         )
 
     def _ordered_threads(self) -> tuple[loop.Threads, ...]:

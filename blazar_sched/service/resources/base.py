@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """The interface of the drivers of resource types, and its arguments."""
 
+from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 from typing import Any
+from typing import Protocol
 
+from keystoneauth1.adapter import Adapter
+
+from blazar_sched.domain import exception
 from blazar_sched.domain.allocation import Allocation
 from blazar_sched.domain.demand import Demand
 from blazar_sched.domain.host import Host
@@ -15,13 +20,15 @@ from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.pci_alias import Aliases
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.window import Window
+from blazar_sched.placing.window_search import Edges
 from blazar_sched.service.before_end import Actions
 from blazar_sched.service.clients import creator
 from blazar_sched.service.clients.keystone import Keystone
-from blazar_sched.service.clients.neutron import Neutron
 from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.placement import Placement
+from blazar_sched.service.ledger import off_hosts
 from blazar_sched.service.ledger.ledger import Ledger
+from blazar_sched.service.ledger.reader import Reader
 from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.resources.freepool import Freepool
 from blazar_sched.service.resources.servers import Finder
@@ -30,17 +37,21 @@ from blazar_sched.service.resources.vacating import Vacater
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Services:
-    """The services that a driver may use, as an admin, and the ledger."""
+    """The services that a driver may use, as an admin, and the ledger.
+
+    :param adapter: returns the adapter for a further service, which a group of
+        options describes; None if the service is not configured
+    """
 
     ledger: Ledger
     nova: Nova
     placement: Placement
-    neutron: Neutron
     keystone: Keystone
     freepool: Freepool
     vacater: Vacater
     before_end: Actions
     aliases: Aliases
+    adapter: Callable[[str], Adapter | None]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -80,18 +91,44 @@ class Part:
         return [self.hosts[a.host] for a in self.allocations]
 
 
+class FreeOffHosts(Protocol):
+    """What is free over time for a new lease, of resources not on hosts.
+
+    Two answers are equal if nothing has changed in between.
+    """
+
+    def lacking(
+        self, window: Window
+    ) -> exception.NotEnoughHostsAvailable | None:
+        """Return the refusal of the lease in a window, None if it has room."""
+
+    def first_start(self, at: int, length: int) -> int | None:
+        """Return a start, at a time or later, before which there is no room.
+
+        :param length: the length of the window in seconds, or FOREVER
+        :returns: None if there is no room at all
+        """
+
+    def edges(self) -> Edges:
+        """Return the openings and closings of the resources."""
+
+
 class Resource:
     """The base class of the drivers of resource types, which does nothing.
 
     An end removes what a start has made. Both may be called twice, and an end
     may be called after a start that failed.
+
+    :cvar searched: what windows are searched for, if `free` knows what is free
+        of resources that are not on hosts, such as "floating IPs"
     """
+
+    searched = ''
 
     def __init__(self, services: Services) -> None:
         self._ledger = services.ledger
         self._nova = services.nova
         self._placement = services.placement
-        self._neutron = services.neutron
         self._keystone = services.keystone
         self._freepool = services.freepool
         self._aliases = services.aliases
@@ -165,6 +202,28 @@ class Resource:
             promised: it keeps its allocations, and is not refused
         :raises Conflict: if there is no room
         """
+
+    def free(
+        self, source: Reader, lease: Lease, after: int
+    ) -> FreeOffHosts | None:
+        """Return what is free for a new lease that has reservations of a type.
+
+        :param after: the time from which on that is asked for
+        :returns: None if all resources of this type are on hosts
+        """
+        return None
+
+    def adopt(
+        self, project_id: str, demand: Demand,
+        resources: Collection[off_hosts.Resource],
+    ) -> Mapping[str, Any]:
+        """Return as `made` the objects that Blazar has made at a start.
+
+        :param resources: the resources of the reservation, if they are not on
+            hosts
+        :raises Unavailable: if another service does not answer
+        """
+        return {}
 
     def vacate(self, part: Part, now: int) -> bool:
         """Clear the hosts of servers that are in the way, ahead of the start.

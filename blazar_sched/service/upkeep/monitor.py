@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Monitoring of hosts, and the healing of leases on failed hosts.
 
-Floating IPs are monitored likewise. Nova is queried regularly, and whenever a
-notification says that a nova-compute service was changed.
+Nova is queried regularly, and whenever a notification says that a nova-compute
+service was changed.
 """
 
 from collections.abc import Callable
@@ -27,7 +27,6 @@ from blazar_sched.service.bus.notifier import Notifier
 from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.tx import PlacingTx
-from blazar_sched.service.upkeep import floating_ip_healing
 from blazar_sched.service.upkeep import healing
 from blazar_sched.service.upkeep import host as host_upkeep
 from blazar_sched.service.upkeep import replanning
@@ -52,7 +51,7 @@ class Monitor(loop.Looped):
         self, conf: cfg.ConfigOpts, ledger: Ledger, nova: Nova,
         hosts: host_upkeep.Hosts, healer: healing.Healer,
         replanner: replanning.Replanner, notifier: Notifier,
-        floating_ips: floating_ip_healing.Healer, clock: Callable[[], float],
+        clock: Callable[[], float],
     ) -> None:
         self._conf = conf.manager
         self._ledger = ledger
@@ -61,7 +60,6 @@ class Monitor(loop.Looped):
         self._healer = healer
         self._replanner = replanner
         self._notifier = notifier
-        self._floating_ips = floating_ips
         self._clock = clock
         # When nodes of Ironic that are not ready have failed, by uuid.
         self._failing: dict[str, int] = {}
@@ -79,7 +77,7 @@ class Monitor(loop.Looped):
         self._loop.wake()
 
     def step(self) -> float:
-        """Look at the hosts and the floating IPs, if due; heal and replan."""
+        """Look at the hosts, if due; heal and replan."""
         noticed, self._noticed = self._noticed, False
         back: list[str] = []
         if noticed or self._conf.enable_polling_monitor:
@@ -97,8 +95,6 @@ class Monitor(loop.Looped):
                 self._ledger.commit(functools.partial(
                     PlacingTx.bind_instances, hosts=some
                 ))
-        if self._conf.enable_polling_monitor:
-            self._floating_ips.heal()
         interval: float = self._conf.polling_interval
         return interval
 

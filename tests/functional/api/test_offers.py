@@ -487,17 +487,6 @@ def test_the_greatest_numbers_are_answered(api, body, align):
     assert starts == sorted(set(starts))
 
 
-def test_floating_ips_of_an_unknown_network(api):
-    found = ask(api, {
-        'resource_type': 'virtual:floatingip', 'network_id': 'n', 'amount': 1,
-    })
-    assert found['offers'] == []
-    assert found['nearest'] == {
-        'reservation': 0, 'available': 0, 'duration': None,
-        'message': 'there are too few floating IPs',
-    }
-
-
 def test_version_1_0_has_no_offers(api):
     ask(api, status=404, headers={'X-Auth-Token': 'alice:p1'})
 
@@ -649,14 +638,6 @@ def test_a_range_that_cannot_be_is_refused_by_name(api, body, field):
 
     assert refused.status_code == 400
     assert field in refused.json['error_message']
-
-
-def test_a_range_of_starts_for_floating_ips_of_an_unknown_network(api):
-    refused = create(api, {
-        'resource_type': 'virtual:floatingip', 'network_id': 'n', 'amount': 1,
-    })
-    assert refused.status_code == 409
-    assert refused.json['error_name'] == 'NotEnoughFloatingIPAvailable'
 
 
 @pytest.mark.parametrize('body', [

@@ -7,7 +7,7 @@ import pytest
 
 from blazar_sched.service.api import deploy
 from blazar_sched.service.api import microversion
-from tests.standins.neutron import NETWORK
+from tests import tables
 
 schemathesis = pytest.importorskip(
     'schemathesis', reason='schemathesis is not installed'
@@ -59,18 +59,11 @@ def there(service):
             ],
         },
     ).json['lease']
-    floating_ip = service.api.simulate_post(
-        '/v1/floatingips',
-        json={
-            'floating_network_id': NETWORK,
-            'floating_ip_address': '203.0.113.7',
-        },
-    ).json['floatingip']
     return {
         'host_id': host['id'],
         'lease_id': lease['id'],
-        'floating_ip_id': floating_ip['id'],
         'name': 'gpu',
+        **{name: make(service) for name, make in tables.of('MADE').items()},
     }
 
 

@@ -11,15 +11,14 @@ PAGE = pathlib.Path(__file__).parents[3] / 'doc/source/admin/scale.rst'
 # The tables that a purge deletes from: those that the purge counts, and those
 # whose rows go with the rows of a lease.
 OF_LEASES = {
-    'allocation', 'event', 'floating_ip_allocation', 'idempotency_key',
-    'reservation',
+    'allocation', 'event', 'idempotency_key', 'reservation',
+    *tables.names('OF_LEASES'),
 }
 # What bounds the other tables: a constant, an option, the purge of another
 # table, or what an operator registers or another service has.
 OTHERWISE = {
     'discarded_trust': 'deleted in Keystone by the trust loop',
     'flavor': 'the flavors of Nova',
-    'floating_ip': 'registered by an operator',
     'host': 'registered by an operator',
     'host_property': 'the capabilities of hosts',
     'instance': 'the servers of Nova',

@@ -8,21 +8,16 @@ lock, so that only the database separates them.
 import dataclasses
 import json
 import threading
-from unittest import mock
-import uuid
 
 import pytest
 import sqlalchemy as sa
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import inventory
-from blazar_sched.domain.demand import Addresses
 from blazar_sched.domain.demand import Hosts
-from blazar_sched.domain.floating_ip import FloatingIP
 from blazar_sched.domain.group_limit import GroupLimit
 from blazar_sched.placing import lease_placing
 from blazar_sched.service.ledger import models
-from blazar_sched.service.resources import floating_ip as resource
 
 CLIENTS = 12
 START, END = 100, 200
@@ -183,46 +178,3 @@ def test_without_the_protocol_it_is_overbooked(
         f'host {host.uuid}: {CLIENTS + 1} of {capacity} VCPU allocated at '
         f'{START}'
     ]
-
-
-@pytest.fixture
-def floating_ip(store):
-    """The last floating IP of its network."""
-    last = FloatingIP(
-        str(uuid.uuid4()), str(uuid.uuid4()), 'subnet', '203.0.113.9'
-    )
-    store.write(lambda tx: tx.add_floating_ip(last))
-    return last
-
-
-def test_the_last_floating_ip_is_won_once(
-    store, open_ledger, nouns, floating_ip
-):
-    """The driver chooses the address inside the commit."""
-    overlap = Overlap(0.02)
-    driver = resource.FloatingIPResource(mock.Mock())
-
-    def client():
-        lease = nouns.lease(START, END)
-        reservation = nouns.reservation(
-            lease, demand=Addresses(floating_ip.network_id, 1)
-        )
-        lease = dataclasses.replace(lease, reservations=(reservation,))
-
-        def work(tx):
-            tx.add_lease(lease, ())
-            free = tx.free_floating_ips
-
-            def look(*args):
-                found = free(*args)
-                overlap.wait()
-                return found
-
-            tx.free_floating_ips = look
-            driver.book(tx, lease, reservation, lease.window)
-
-        open_ledger().commit(work)
-
-    assert run(client) == ['full'] * (CLIENTS - 1) + ['won']
-    assert len(store.leases()) == 1
-    assert store.check() == []

@@ -13,7 +13,6 @@ from blazar_sched.domain import window
 from blazar_sched.replica import accounting
 from blazar_sched.replica import packing
 from blazar_sched.service import faults
-from blazar_sched.service.clients.neutron import Neutron
 from blazar_sched.service.clients.nova import Server
 from blazar_sched.service.manager.manager import Manager
 from tests.standins import processor
@@ -63,7 +62,6 @@ class ManagerInMemory:
         self.ledger = self.manager.ledger
         self.leases = self.manager.leases
         self.hosts = self.manager.hosts
-        self.floating_ips = self.manager.floating_ips
         self.runner = self.manager.runner
         self.healer = self.manager.healer
         self.monitor = self.manager.monitor
@@ -73,7 +71,7 @@ class ManagerInMemory:
         """Return another manager with the same surroundings."""
         return Manager(
             conf, self.nova, self.placement, self.clock, self.monotonic,
-            self.wait, neutron=Neutron(self.neutron),
+            self.wait, adapter={'neutron': self.neutron}.get,
             thread_time=processor.ticking(),
         )
 

@@ -9,13 +9,10 @@ from keystoneauth1 import exceptions
 import pytest
 
 from blazar_sched.replica import limited_log
-from blazar_sched.service.clients.neutron import Neutron
 from blazar_sched.service.events.runner import Runner
 from tests.functional.manager.conftest import Clock
 from tests.functional.manager.conftest import instances
 from tests.functional.manager.managed_cloud import ManagedCloud
-from tests.standins.neutron import NETWORK
-from tests.standins.neutron import NeutronApi
 from tests.standins.rest import answer
 from tests.standins.rest import Trouble
 from tests.told import notified
@@ -58,7 +55,6 @@ AWAY = {
     'Placement is behind a proxy that is alone': only(
         'placement', answer(502, {})
     ),
-    'Neutron does not answer': only('network', answer(504, {})),
     'Keystone does not answer': lambda method, path: NoKeystone(
         exceptions.ConnectFailure('refused')
     ),
@@ -71,19 +67,13 @@ AWAY = {
 class Cloud(ManagedCloud):
     """Half of the leases are to start at `at`, the others to end."""
 
-    def __init__(self, conf, many):
-        self.neutron = NeutronApi()
-        self.neutron.quota = -1
+    def __init__(self, conf, many, **options):
         old = [f'old-{n}' for n in range(many // 8 + 1)]
         new = [f'new-{n}' for n in range(many // 8 + 1)]
-        super().__init__(
-            conf, Clock(), *old, *new, neutron=Neutron(self.neutron)
-        )
+        super().__init__(conf, Clock(), *old, *new, **options)
         for name in old + new:
             self.manager.hosts.create(name, {'side': name[:3]})
-        self.addresses = [f'203.0.113.{100 + n}' for n in range(2 * many)]
-        for address in self.addresses:
-            self.manager.floating_ips.create(NETWORK, address)
+        self.prepare(many)
         self.at = self.clock.now + 1000
         ends = [
             self.create('old', self.clock.now, self.at) for _ in range(many)
@@ -95,20 +85,22 @@ class Cloud(ManagedCloud):
         self.leases = [lease.id for lease in starts + ends]
         assert self.statuses() == {'PENDING': many, 'ACTIVE': many}
 
+    def prepare(self, many):
+        """Register what the leases have besides."""
+
+    def others(self):
+        """Return what a lease has besides."""
+        return []
+
     def create(self, side, start, end):
-        """Create a lease of a slot, on hosts of a side, and an address."""
-        free = self.addresses.pop()
+        """Create a lease of a slot, on hosts of a side, and of `others`."""
         slot = instances(
             1, 1, resource_properties=f'["==", "$side", "{side}"]'
         )
-        address = {
-            'resource_type': 'virtual:floatingip', 'network_id': NETWORK,
-            'amount': 1, 'required_floatingips': [free],
-        }
         return self.manager.leases.create({
             'name': 'lease', 'project_id': 'project', 'user_id': 'user',
             'start': start, 'end': end, 'before_end': None,
-            'reservations': [slot, address],
+            'reservations': [slot, *self.others()],
         })
 
     def run(self, seconds=0):
@@ -125,12 +117,23 @@ class Cloud(ManagedCloud):
         return Counter(self.ledger.lease(id_).status for id_ in self.leases)
 
     def be_away(self, meddle):
-        self.cloud.meddle = self.neutron.meddle = meddle
+        self.cloud.meddle = meddle
 
 
 @pytest.fixture
 def many():
     return 2
+
+
+@pytest.fixture
+def away():
+    """What is wrong with services, by name."""
+    return AWAY
+
+
+@pytest.fixture(params=AWAY)
+def trouble(request):
+    return request.param
 
 
 @pytest.fixture
@@ -159,15 +162,14 @@ def come_back(cloud):
         cloud.run(5)
 
 
-@pytest.mark.parametrize('trouble', AWAY)
 @pytest.mark.parametrize('many', [2, pytest.param(50, marks=pytest.mark.more)])
 class TestAnHour:
     def test_all_leases_are_late_and_none_fails(
-        self, cloud, trouble, many, monkeypatch, caplog
+        self, cloud, away, trouble, many, monkeypatch, caplog
     ):
         told = notified(cloud.manager, monkeypatch)
         caplog.set_level(logging.WARNING)
-        be_away_for_an_hour(cloud, AWAY[trouble])
+        be_away_for_an_hour(cloud, away[trouble])
         assert cloud.statuses() == {'STARTING': many, 'TERMINATING': many}
         # A line a minute at most, for each of the services.
         lines = [r for r in caplog.records if r.name.startswith('blazar')]
@@ -188,9 +190,9 @@ class TestAnHour:
         assert types['lease.event.end_lease'] == many
 
     def test_the_next_manager_goes_on(
-        self, cloud, trouble, many, killed, conf
+        self, cloud, away, trouble, many, killed, conf
     ):
-        be_away_for_an_hour(cloud, AWAY[trouble], HOUR / 2)
+        be_away_for_an_hour(cloud, away[trouble], HOUR / 2)
         cloud.clock.now += 60
         with killed('start_lease:claimed'):
             cloud.run()

@@ -18,18 +18,13 @@ import sqlalchemy as sa
 from blazar_sched.domain import duration
 from blazar_sched.domain import states
 from blazar_sched.domain.demand import INSTANCES
-from blazar_sched.domain.floating_ip import FloatingIP
 from blazar_sched.replica import packing
 from blazar_sched.service.api import deploy
 from blazar_sched.service.bus import rpc
 from blazar_sched.service.clients import placement
-from blazar_sched.service.clients.neutron import Neutron
 from tests import loopback
 from tests.functional.manager.managed_cloud import NotifyingCloud
 from tests.seeds import seeds
-from tests.standins.neutron import NETWORK
-from tests.standins.neutron import NeutronApi
-from tests.standins.neutron import SUBNET
 
 HOSTS = ('a', 'b', 'c')
 HEADERS = {
@@ -44,13 +39,10 @@ SLOT = {'vcpus': 2, 'memory_mb': 512, 'disk_gb': 2}
 class CloudWithApi(NotifyingCloud):
     """A cloud with an API; calls to other services are in `felt`."""
 
-    def __init__(self, conf, clock):
-        self.neutron = NeutronApi()
+    def __init__(self, conf, clock, **options):
         super().__init__(
-            conf, clock, *HOSTS, wait=lambda seconds: None,
-            neutron=Neutron(self.neutron),
+            conf, clock, *HOSTS, wait=lambda seconds: None, **options
         )
-        self.ledger.commit(_register_addresses)
         conf.set_override('auth_strategy', 'noauth', 'api')
         self.api = loopback.client(
             deploy.deploy(conf, rpc.Local(self.manager.endpoint))
@@ -86,10 +78,7 @@ class CloudWithApi(NotifyingCloud):
         return self.ledger.read_replica(see)
 
     def felt(self):
-        return (
-            len(self.cloud.asked), len(self.neutron.asked), self._pokes,
-            self.sent(),
-        )
+        return len(self.cloud.asked), self._pokes, self.sent()
 
     def ask(self, method, path, body=None, key=None, dry_run=True):
         """Send a request, as a dry run or not."""
@@ -165,16 +154,6 @@ class CloudWithApi(NotifyingCloud):
         self.sync()
 
 
-def _register_addresses(tx):
-    for n in (100, 101, 102):
-        tx.add_floating_ip(
-            FloatingIP(
-                f'00000000-0000-4000-8000-000000000{n}', NETWORK, SUBNET,
-                f'203.0.113.{n}',
-            )
-        )
-
-
 def _without_new_ids(body, known):
     """Replace new ids by numbers in the order of their occurrence."""
     text = json.dumps(body, sort_keys=True)
@@ -214,7 +193,7 @@ class Walk:
 
     def __init__(self, site, rng):
         self._site = site
-        self._rng = rng
+        self.rng = rng
         self._made = 0
 
     def step(self):
@@ -222,11 +201,11 @@ class Walk:
             self.create: 5, self.update: 12, self.delete: 1, self.boot: 4,
             self.pass_time: 4, self.again: 1,
         }
-        [act] = self._rng.choices([*acts], acts.values())
+        [act] = self.rng.choices([*acts], acts.values())
         return act()
 
     def create(self):
-        rng = self._rng
+        rng = self.rng
         start = rng.choice([*[None] * 9, 0, 300, 600, -500])
         body = {
             'name': 'lease',
@@ -249,7 +228,7 @@ class Walk:
         return self._site.ask_and_do('POST', '/v1/leases', body, key='again')
 
     def update(self):
-        rng, lease = self._rng, self._lease()
+        rng, lease = self.rng, self._lease()
         body = rng.choice([{}, {'name': 'other'}])
         if rng.random() < 0.15:
             body['end_date'] = rng.choice(
@@ -279,58 +258,64 @@ class Walk:
         ]
         for _ in range(4 if active else 0):
             self._site.boot(
-                self._rng.choice(active), self._rng.choice(HOSTS),
-                self._rng.choice([1, 1, 1, 2]),
+                self.rng.choice(active), self.rng.choice(HOSTS),
+                self.rng.choice([1, 1, 1, 2]),
             )
 
     def pass_time(self):
-        if self._rng.random() < 0.5:
-            self._site.run(self._rng.choice([1, 100, 400]))
+        if self.rng.random() < 0.5:
+            self._site.run(self.rng.choice([1, 100, 400]))
         self._site.settle()
 
     def _lease(self):
         """Return an existing lease, or now and then None."""
         leases = self._site.ledger.leases()
-        if not leases or self._rng.random() < 0.05:
+        if not leases or self.rng.random() < 0.05:
             return None
-        return self._rng.choice(leases)
+        return self.rng.choice(leases)
+
+    def _others(self):
+        """Return what may be reserved beside hosts and instances."""
+        return []
 
     def _reservation(self):
-        rng = self._rng
+        rng = self.rng
         affinity = rng.choice([None, None, True, False])
-        addresses = {
-            'resource_type': 'virtual:floatingip',
-            'network_id': NETWORK,
-            'amount': rng.randint(1, 2),
-        }
         return rng.choice(
             [
                 hosts(rng.randint(1, 2)),
                 *[slots(rng.randint(3, 9))] * 5,
                 *[slots(rng.randint(1, 3), affinity=affinity)] * 3,
-                addresses,
+                *self._others(),
                 slots(rng.choice([0, 20])),
             ]
         )
 
     def _change(self, reservation):
         """Change the largest amount of a reservation."""
-        rng = self._rng
+        rng = self.rng
         if rng.random() < 0.1:
             return {'id': reservation.id, 'remove': True}
         name = 'max' if reservation.demand.whole else 'amount'
         return {'id': reservation.id, name: rng.randint(1, 6)}
 
 
+@pytest.fixture
+def walk_of():
+    """The cloud and the walk of a test."""
+    return CloudWithApi, Walk
+
+
 @pytest.mark.row('F35')
 @pytest.mark.parametrize('seed', seeds(5))
 def test_dry_run_is_answered_as_the_request_right_after_and_changes_nothing(
-    conf, world, seed
+    conf, world, walk_of, seed
 ):
     conf.set_override('enabled_filters', ['MaxSizeFilter'], 'enforcement')
     conf.set_override('max_instances_per_lease', 10, 'enforcement')
-    site = CloudWithApi(conf, world.clock)
-    walk = Walk(site, random.Random(seed))
+    cloud, kind = walk_of
+    site = cloud(conf, world.clock)
+    walk = kind(site, random.Random(seed))
     answers = [walk.step() for _ in range(60)]
     statuses = {answer[0] for answer in answers if answer is not None}
     # Some requests have succeeded.

@@ -7,7 +7,6 @@ import random
 import pytest
 
 from blazar_sched.domain import exception
-from blazar_sched.domain.floating_ip import FloatingIP
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.domain.window import TIME_LIMIT
 from blazar_sched.service.booking.end_search import EndSearch
@@ -16,10 +15,6 @@ from tests.functional.manager.relocating import NOTICE
 from tests.functional.manager.relocating import RelocatingManager
 from tests.seeds import seeds
 
-NETWORK = 'net'
-ADDRESS = {
-    'resource_type': 'virtual:floatingip', 'network_id': NETWORK, 'amount': 1,
-}
 # The last end that the property test asks for, in seconds from now.
 LAST = 40
 
@@ -35,16 +30,9 @@ def conf(conf):
 
 @pytest.fixture
 def world(world):
-    """A cloud with two hosts of 8 VCPUs and two floating IPs."""
+    """A cloud with two hosts of 8 VCPUs."""
     for name in 'ab':
         world.add_host(name)
-    for n in (1, 2):
-        world.ledger.commit(
-            lambda tx, n=n: tx.add_floating_ip(FloatingIP(
-                f'00000000-0000-4000-8000-00000000000{n}', NETWORK, 'subnet',
-                f'203.0.113.{n}',
-            ))
-        )
     return world
 
 
@@ -66,15 +54,21 @@ def prolong(world, lease, end, **options):
     )
 
 
-def draw_lease(world, draw, whole, slots, start=None):
+@pytest.fixture
+def others():
+    """What a lease may reserve beside hosts and instances."""
+    return []
+
+
+def draw_lease(world, draw, whole, slots, others, start=None):
     """Create a lease at random; return None if there is no room."""
     seconds = 8 if start == 'now' else draw.randint(1, 4)
     # The creation of a lease with an affinity waits for its start.
     affinity = None if start == 'now' else draw.choice([True, False])
     wanted = draw.sample(
         [
-            whole(1, draw.choice([1, 2])), slots(draw.randint(1, 5)), ADDRESS,
-            slots(2, affinity=affinity),
+            whole(1, draw.choice([1, 2])), slots(draw.randint(1, 5)),
+            slots(2, affinity=affinity), *others,
         ],
         draw.choice([1, 1, 2]),
     )
@@ -98,7 +92,7 @@ def accepted(world, lease, end):
 
 @pytest.mark.parametrize('seed', seeds(30, few=6))
 def test_extension_is_the_last_end_that_an_update_accepts(
-    world, conf, whole, slots, seed
+    world, conf, whole, slots, others, seed
 ):
     draw = random.Random(seed)
     if draw.random() < 0.3:
@@ -107,14 +101,14 @@ def test_extension_is_the_last_end_that_an_update_accepts(
     lease = None
     while lease is None:
         lease = draw_lease(
-            world, draw, whole, slots, 'now' if started else None
+            world, draw, whole, slots, others, 'now' if started else None
         )
     if started:
         world.run()
         lease = world.lease(lease)
         assert lease.status == 'ACTIVE'
     for _ in range(draw.randint(1, 8)):
-        draw_lease(world, draw, whole, slots)
+        draw_lease(world, draw, whole, slots, others)
     asked = world.now + draw.randint(10, LAST)
 
     extension = world.manager.extensions.get(lease.id, 'project', asked)
@@ -221,18 +215,6 @@ def test_the_last_time_that_there_is(world, lease, whole, monkeypatch):
     monkeypatch.setattr(world.manager.enforcement, 'check_limits', refuse)
     found = extension(world, lease)
     assert (found['end'], found['limited_by']) == (TIME_LIMIT - 1, 'policy')
-
-
-def test_floating_ips_limit_it(world):
-    lease = world.create({**ADDRESS, 'amount': 2})
-    rival = world.create(ADDRESS, start=300, end=400)
-
-    found = extension(world, lease)
-
-    assert (found['end'], found['limited_by']) == (rival.start, 'capacity')
-    assert (found['reservation'], found['available']) == (None, None)
-    assert prolong(world, lease, FOREVER).end == rival.start
-    world.check()
 
 
 def test_the_lifetime_of_a_server(world, whole):

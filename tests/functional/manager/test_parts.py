@@ -125,5 +125,5 @@ def test_a_part_that_is_not_installed_is_refused(conf):
 @tables.EVERY
 def test_the_guide_says_what_each_part_brings():
     section = PAGE.read_text().split('\nParts\n', 1)[1].split('\nClocks\n')[0]
-    named = re.findall(r'^   \* - ``([a-z]+)``$', section, re.M)
+    named = re.findall(r'^   \* - ``([a-z_]+)``$', section, re.M)
     assert named == PARTS

@@ -21,7 +21,6 @@ from blazar_sched.parts.blazar.exporting.exporter import Exporter
 from blazar_sched.parts.blazar.importing.importer import Importer
 from blazar_sched.service.api import server
 from blazar_sched.service.bus import rpc
-from blazar_sched.service.clients.neutron import Neutron
 from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.placement import Placement
 from blazar_sched.service.manager.manager import Manager
@@ -66,7 +65,8 @@ def site(tmp_path, ledger_url):
 
     def manager():
         return Manager(
-            conf, Nova(cloud), Placement(cloud), neutron=Neutron(neutron)
+            conf, Nova(cloud), Placement(cloud),
+            adapter={'neutron': neutron}.get,
         )
 
     manager().ledger.upgrade()

@@ -135,8 +135,9 @@ def test_imported_lease_that_is_over_holds_no_resources(blazar, taken):
     )
     ledger = taken()
     assert ledger.lease(lease).status == 'TERMINATED'
-    assert ledger.floating_ips(reservation) == []
-    assert [f.id for f in ledger.floating_ips()] == [address]
+    assert ledger.off_hosts('virtual:floatingip', reservation) == []
+    kept = ledger.off_hosts('virtual:floatingip')
+    assert [each['id'] for each in kept] == [address]
 
 
 def test_lease_that_ended_in_its_first_minute_lasted_a_second(blazar, taken):

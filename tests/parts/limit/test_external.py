@@ -14,7 +14,6 @@ import pytest
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import window
-from blazar_sched.domain.floating_ip import FloatingIP
 from blazar_sched.domain.lease import Lease
 from blazar_sched.parts.limit import exception as refusals
 from blazar_sched.parts.limit import external
@@ -23,7 +22,6 @@ from blazar_sched.service.enforcement.admission import Enforcement
 from blazar_sched.service.enforcement.admission import TRIES
 
 ENDED = 5
-ADDRESS_ID = '00000000-0000-4000-8000-000000000000'
 
 
 class Service:
@@ -191,33 +189,6 @@ def test_a_slot_is_an_allocation(world, service, slots):
     hosts = [a['hypervisor_hostname'] for a in reservation['allocations']]
     assert len(hosts) == 5
     assert set(hosts) == {'compute-1', 'compute-2'}
-
-
-def test_a_floating_ip_is_an_allocation(world, service):
-    world.ledger.commit(
-        lambda tx: tx.add_floating_ip(
-            FloatingIP(ADDRESS_ID, 'net', 'subnet', '203.0.113.7')
-        )
-    )
-    world.create(
-        {
-            'resource_type': 'virtual:floatingip',
-            'network_id': 'net',
-            'amount': 1,
-        }
-    )
-    [(_, document, _)] = service.questions()
-    [reservation] = document['lease']['reservations']
-    assert reservation['allocations'] == [
-        {
-            'id': ADDRESS_ID,
-            'floating_network_id': 'net',
-            'subnet_id': 'subnet',
-            'floating_ip_address': '203.0.113.7',
-            'reservable': True,
-        }
-    ]
-    assert document['lease']['resource_requests'] == {}
 
 
 @pytest.mark.row('F78')

@@ -27,6 +27,7 @@ from blazar_sched.service.bus import rpc
 from blazar_sched.service.clients.nova import Nova
 from blazar_sched.service.clients.nova import Server
 from blazar_sched.service.ledger import ledger
+from tests import tables
 
 SUCCESS, WARNING, FAILURE = range(3)
 # The configuration of the guide, in short.
@@ -599,7 +600,9 @@ def test_the_api_needs_credentials_that_are_good_for_a_token(
     assert 'hush' not in details
 
 
-@pytest.mark.parametrize('group', ['nova', 'placement', 'neutron', 'keystone'])
+@pytest.mark.parametrize(
+    'group', ['nova', 'placement', 'keystone', *tables.of('CLIENTS')]
+)
 @pytest.mark.parametrize(
     ('credentials', 'said'),
     [

@@ -160,20 +160,6 @@ def host():
 
 
 @pytest.fixture
-def floating_ip():
-    """A floating IP as the manager returns it."""
-    return {
-        'id': 'b1f5d6c4-0000-4000-8000-000000000004',
-        'network_id': 'b1f5d6c4-0000-4000-8000-000000000005',
-        'subnet_id': 'b1f5d6c4-0000-4000-8000-000000000006',
-        'address': '192.0.2.7',
-        'reservable': True,
-        'created_at': 1767225600,
-        'updated_at': None,
-    }
-
-
-@pytest.fixture
 def capacity():
     """A capacity as the manager returns it."""
     return {
@@ -287,9 +273,7 @@ def maintenance():
 
 
 @pytest.fixture
-def answers(
-    lease, host, floating_ip, capacity, offer, timeline, maintenance
-):
+def answers(lease, host, capacity, offer, timeline, maintenance):
     """The responses of a manager without faults, by method."""
     return {
         'list_leases': [lease],
@@ -312,10 +296,6 @@ def answers(
         'list_unknown_hosts': [],
         'list_unknown_properties': [],
         'update_property': {'property': 'gpu', 'private': True},
-        'list_floating_ips': [floating_ip],
-        'get_floating_ip': floating_ip,
-        'create_floating_ip': floating_ip,
-        'delete_floating_ip': None,
         'get_capacity': capacity,
         'list_limits': [{
             'name': 'max_leases_per_project', 'unit': 'leases', 'limit': 5,
@@ -377,17 +357,13 @@ def requests():
         ('PUT', '/v1/os-hosts/{host_id}'): {'gpu': 'true'},
         ('PUT', '/v1/os-hosts/{host_id}/allocation'): {'lease_id': 'l1'},
         ('PATCH', '/v1/os-hosts/properties/{name}'): {'private': True},
-        ('POST', '/v1/floatingips'): {
-            'floating_network_id': 'n1',
-            'floating_ip_address': '192.0.2.7',
-        },
         **{route: body for route, (_, body) in tables.of('ROUTES').items()},
     }
     return {
         route: (
             route.path.format(
-                lease_id='l1', host_id='7', name='gpu', floating_ip_id='f1',
-                offer_id='o1', maintenance_id='m1', **tables.of('VARIABLES'),
+                lease_id='l1', host_id='7', name='gpu', offer_id='o1',
+                maintenance_id='m1', **tables.of('VARIABLES'),
             ),
             bodies.get((route.method, route.path)),
         )

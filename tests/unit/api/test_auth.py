@@ -19,10 +19,9 @@ from tests import loopback
 from tests import tables
 
 READ = {
-    'blazar:leases:get', 'blazar:floatingips:get', 'blazar:capacity:get',
-    'blazar:offers:get', 'blazar:timeline:get', 'blazar:properties:get',
-    'blazar:flavors:get', 'blazar:limits:get',
-    *tables.names('READ'),
+    'blazar:leases:get', 'blazar:capacity:get', 'blazar:offers:get',
+    'blazar:timeline:get', 'blazar:properties:get', 'blazar:flavors:get',
+    'blazar:limits:get', *tables.names('READ'),
 }
 WRITE = READ | {
     'blazar:leases:post', 'blazar:leases:put', 'blazar:leases:delete',

@@ -3,6 +3,8 @@
 
 import pytest
 
+from tests import tables
+
 pytestmark = pytest.mark.row('F58')
 
 OURS = '1.1'
@@ -20,10 +22,11 @@ FLAVOR = {
     'affinity': None, 'resource_properties': '',
 }
 ON_HOSTS = [HOST, INSTANCE, FLAVOR]
-FLOATING_IP = {
-    'resource_type': 'virtual:floatingip', 'network_id': 'n', 'amount': 1,
-    'required_floatingips': [],
-}
+# The resource types of parts.
+OTHERS = [
+    {'resource_type': name, **parameters}
+    for name, parameters in tables.of('RESERVED').items()
+]
 
 
 @pytest.fixture
@@ -89,7 +92,7 @@ def test_blazars_know_blazars_alone(ask, manager, asked, action):
     assert manager.calls == []
 
 
-@pytest.mark.parametrize('asked', [FLOATING_IP, *ON_HOSTS])
+@pytest.mark.parametrize('asked', [*OTHERS, *ON_HOSTS])
 @pytest.mark.parametrize('action', [None, 1, ['email'], 'x' * 65])
 def test_unknown_action_is_refused(ask, manager, asked, action):
     body = create(asked, before_end=action)
@@ -151,8 +154,9 @@ def test_only_the_newer_version_has_on_start(ask, manager, known, asked):
         assert reservation.get('on_start') == shown
 
 
-def test_no_other_reservation_shows_any(ask, known):
-    known(FLOATING_IP)
+@pytest.mark.parametrize('asked', OTHERS)
+def test_no_other_reservation_shows_any(ask, known, asked):
+    known(asked)
     [reservation] = ask('GET', OURS).json['lease']['reservations']
     assert not {'before_end', 'before_end_failed'} & set(reservation)
 
@@ -196,14 +200,14 @@ class TestBlazarsUpdate:
         assert 'before_end' in answer.json['error_message']
         assert [method for method, _ in manager.calls] == ['get_lease']
 
-    @pytest.mark.parametrize('asked', [FLOATING_IP, HOST])
+    @pytest.mark.parametrize('asked', [*OTHERS, HOST])
     def test_change_that_the_api_cannot_judge_reaches_the_manager(
         self, ask, manager, known, asked
     ):
         id_ = known(asked)
         changes = [
             {
-                'id': id_ if asked is FLOATING_IP else 'another',
+                'id': 'another' if asked is HOST else id_,
                 'before_end': 'snapshot',
             }
         ]

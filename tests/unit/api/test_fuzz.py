@@ -11,6 +11,7 @@ import pytest
 
 from blazar_sched.service.api import deploy
 from blazar_sched.service.api import routes
+from tests import tables
 
 ENVELOPE = {'error_code', 'error_message', 'error_name'}
 SETTINGS = hypothesis.settings(
@@ -155,7 +156,9 @@ def test_any_request(application, method, path, body, headers):
             ('POST', '/v1/os-hosts'),
             ('PUT', '/v1/os-hosts/7'),
             ('PATCH', '/v1/os-hosts/properties/gpu'),
-            ('POST', '/v1/floatingips'),
+        ]
+        + [
+            route for route, (_, body) in tables.of('ROUTES').items() if body
         ]
     ),
     BODIES,

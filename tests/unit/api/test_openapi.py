@@ -11,6 +11,7 @@ import pytest
 
 from blazar_sched.service.api import microversion
 from blazar_sched.service.api import routes
+from tests import tables
 
 REQUESTS = [r for r in routes.ROUTES if r.path != routes.DOCUMENT]
 
@@ -148,11 +149,7 @@ PARAMETERS = {
         'resource_properties': '',
         'asked_properties': '',
     },
-    'virtual:floatingip': {
-        'network_id': 'b1f5d6c4-0000-4000-8000-000000000005',
-        'amount': 2,
-        'required_floatingips': ['192.0.2.7'],
-    },
+    **tables.of('RESERVED'),
     'instance:lifetime': {
         'instance_id': 'b1f5d6c4-0000-4000-8000-000000000006',
         'resources': {'VCPU': 1},

@@ -12,7 +12,7 @@ from blazar_sched.service.api import policies
 from blazar_sched.service.api import routes
 from tests import tables
 
-# The routes of Blazar 18, as far as they exist here.
+# The routes of Blazar 18, as far as the core has them.
 BLAZAR = {
     ('GET', '/'): 300,
     ('GET', '/versions'): 300,
@@ -30,10 +30,6 @@ BLAZAR = {
     ('GET', '/v1/os-hosts/{host_id}/allocation'): 200,
     ('GET', '/v1/os-hosts/properties'): 200,
     ('PATCH', '/v1/os-hosts/properties/{name}'): 200,
-    ('GET', '/v1/floatingips'): 200,
-    ('POST', '/v1/floatingips'): 201,
-    ('GET', '/v1/floatingips/{floating_ip_id}'): 200,
-    ('DELETE', '/v1/floatingips/{floating_ip_id}'): 204,
 }
 OURS = {
     ('GET', '/v1'): 200,
@@ -120,9 +116,6 @@ def test_rules_have_blazars_names():
         'blazar:oshosts:reallocate',
         'blazar:oshosts:get_resource_properties',
         'blazar:oshosts:update_resource_properties',
-        'blazar:floatingips:get',
-        'blazar:floatingips:post',
-        'blazar:floatingips:delete',
     }
 
 

@@ -54,7 +54,8 @@ def refuse(world, lease):
                 read_replica=lambda query: query(world.replica)
             ),
             writer=types.SimpleNamespace(
-                options=options.DEFAULT_OPTIONS, rules=None
+                options=options.DEFAULT_OPTIONS, rules=None,
+                free_off_hosts=lambda *_: [],
             ),
         ),
         thread_time=processor.ticking(),

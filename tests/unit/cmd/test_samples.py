@@ -16,6 +16,7 @@ from blazar_sched.conf import scheduler as scheduler_conf
 from blazar_sched.conf import service as service_conf
 from blazar_sched.service.api import deploy
 from blazar_sched.service.api import policies
+from tests import tables
 
 ETC = pathlib.Path(__file__).parents[3] / 'etc'
 # These options are registered when the object is loaded.
@@ -117,9 +118,9 @@ def test_the_sample_says_what_is_so_by_default(sample, tmp_path):
     ('group', 'type_'),
     {
         'keystone': 'identity',
-        'neutron': 'network',
         'nova': 'compute',
         'placement': 'placement',
+        **tables.of('CLIENTS'),
     }.items(),
 )
 def test_the_sample_says_how_another_service_is_found(sample, group, type_):

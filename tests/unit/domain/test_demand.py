@@ -8,7 +8,6 @@ from blazar_sched.domain import demand
 from blazar_sched.domain import exception
 from blazar_sched.domain import requirements
 from blazar_sched.domain.allocation import Allocation
-from blazar_sched.domain.demand import Addresses
 from blazar_sched.domain.demand import Hosts
 from blazar_sched.domain.demand import Lifetime
 from blazar_sched.domain.demand import Other
@@ -38,9 +37,6 @@ LIFETIME = {
     'instance_id': 'i', 'resources': {'VCPU': 2}, 'amount': 1,
     'affinity': None, 'on_end': 'delete',
 }
-ADDRESSES = {
-    'network_id': 'n', 'amount': 2, 'required_floatingips': ['192.0.2.1'],
-}
 DEFAULT = requirements.parse('["==", "$kind", "cheap"]', 'x')
 
 
@@ -59,7 +55,6 @@ DEFAULT = requirements.parse('["==", "$kind", "cheap"]', 'x')
         'instance:lifetime',
         {**LIFETIME, 'resource_properties': '["x"]', 'groups': GROUPS},
     ),
-    ('virtual:floatingip', ADDRESSES),
     ('acme:licence', {'seats': 3}),
 ])
 def test_a_demand_is_written_as_it_was_read(resource_type, parameters):
@@ -84,7 +79,7 @@ def test_the_slot_of_a_demand_is_what_one_instance_takes():
     assert demand.decode('flavor:instance', FLAVOR).slot == {
         'VCPU': 2, 'CUSTOM_GPU': 1,
     }
-    assert Hosts(1, 1).slot == Addresses('n', 1).slot == {}
+    assert Hosts(1, 1).slot == Other('x', {}).slot == {}
 
 
 def test_allocations_count_as_hosts_or_as_slots():
@@ -94,8 +89,8 @@ def test_allocations_count_as_hosts_or_as_slots():
     ]
     assert Slots({'VCPU': 2, 'DISK_GB': 0}, 9).count(held) == 3
     assert Hosts(1, 9).count(held) == 2
-    # Floating IPs are not on hosts.
-    assert Addresses('n', 5).count([]) == 5
+    # What another package has is not on hosts.
+    assert Other('x', {'amount': 5}).count([]) == 5
 
 
 def test_a_lifetime_is_on_a_host_until_it_begins():
@@ -104,8 +99,7 @@ def test_a_lifetime_is_on_a_host_until_it_begins():
     assert not lifetime.is_on_hosts(active=True)
     for on_hosts in (Hosts(1, 1), Slots({})):
         assert on_hosts.is_on_hosts(active=True)
-    for elsewhere in (Addresses('n', 1), Other('x', {})):
-        assert not elsewhere.is_on_hosts(active=False)
+    assert not Other('x', {}).is_on_hosts(active=False)
 
 
 @pytest.mark.parametrize('asked, applies', [
@@ -115,7 +109,7 @@ def test_a_lifetime_is_on_a_host_until_it_begins():
     (demand.decode('virtual:instance', SLOTS), False),
     (demand.decode('flavor:instance', FLAVOR), True),
     (Lifetime({}, 1, None, '["x"]', instance_id='i', on_end=''), True),
-    (Addresses('n', 1), False),
+    (Other('x', {'amount': 1}), False),
 ])
 def test_a_default_requirement_applies_if_none_is_asked(asked, applies):
     found = asked.default_of(DEFAULT)
@@ -140,7 +134,7 @@ SLOT = {'VCPU': 2}
     (Slots(SLOT, 3), Slots(SLOT, 3), False),
     (Slots(SLOT, 3), Slots({'VCPU': 1}, 2), False),
     (Slots(SLOT, 3), Slots(SLOT, 2, True), False),
-    (Addresses('n', 3), Addresses('n', 2), False),
+    (Other('x', {'amount': 3}), Other('x', {'amount': 2}), False),
 ])
 def test_a_smaller_amount_alone_shrinks_a_demand(old, new, shrinks):
     assert new.shrinks(old) is shrinks
@@ -157,8 +151,8 @@ def test_a_smaller_amount_alone_shrinks_a_demand(old, new, shrinks):
     (Slots(SLOT, 3), Slots(SLOT, 3, before_end=''), None, True),
     (Slots(SLOT, 3), Slots(SLOT, 2), None, False),
     (Slots(SLOT, 3), Slots(SLOT, 2), 1, True),
-    (Addresses('n', 1), Addresses('n', 1), None, True),
-    (Addresses('n', 1), Addresses('n', 2), None, False),
+    (Other('x', {'amount': 1}), Other('x', {'amount': 1}), None, True),
+    (Other('x', {'amount': 1}), Other('x', {'amount': 2}), None, False),
 ])
 def test_a_demand_that_asks_for_no_more_needs_no_room(old, new, left, no_more):
     held = left and [Allocation('a', 'r', 'a', 0, 1)] * left

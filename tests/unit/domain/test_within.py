@@ -34,7 +34,10 @@ def draw_demand(draw):
             slot, draw.randint(1, 3), draw.choice([None, True]), properties,
             before_end=before_end,
         )
-    return demand.Addresses(draw.choice(NETWORKS), 2)
+    return demand.Other(
+        'virtual:floatingip',
+        {'network_id': draw.choice(NETWORKS), 'amount': 2},
+    )
 
 
 def draw_reservation(draw, id_):

@@ -7,8 +7,6 @@ import dataclasses
 from hypothesis import strategies as st
 
 from blazar_sched.domain import exception
-from blazar_sched.domain.demand import Addresses
-from blazar_sched.domain.demand import FLOATING_IP
 from blazar_sched.domain.demand import Hosts
 from blazar_sched.domain.demand import ON_HOSTS
 from blazar_sched.domain.demand import Other
@@ -79,11 +77,6 @@ RESERVATIONS = st.lists(PHYSICAL | FLAVOR, min_size=1, max_size=3)
 
 def demand_of(resource_type, parameters):
     """Return a demand; `note` tells equal demands apart."""
-    if resource_type == FLOATING_IP:
-        return Addresses(
-            parameters['network_id'], parameters['amount'],
-            tuple(parameters['required_floatingips']),
-        )
     if resource_type not in ON_HOSTS:
         return Other(resource_type, parameters)
     asked = parameters.get('resource_properties', '')

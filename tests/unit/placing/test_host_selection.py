@@ -12,9 +12,9 @@ from blazar_sched.domain import exception
 from blazar_sched.domain import inventory
 from blazar_sched.domain import window
 from blazar_sched.domain.allocation import Allocation
-from blazar_sched.domain.demand import Addresses
 from blazar_sched.domain.demand import Hosts
 from blazar_sched.domain.demand import Instances
+from blazar_sched.domain.demand import Other
 from blazar_sched.domain.demand import Slots
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.inventory import Inventory
@@ -437,7 +437,7 @@ class TestPlace:
 
     def test_an_unknown_resource_type_is_refused(self):
         with pytest.raises(exception.InvalidInput) as caught:
-            self.place(make_index(HOSTS), Addresses('network', 1))
+            self.place(make_index(HOSTS), Other('x', {'amount': 1}))
         assert caught.value.field == 'resource_type'
 
 

@@ -45,7 +45,7 @@ class Exporter:
     ) -> None:
         self._conf = conf
         self._services = services
-        self._drivers = resources.Drivers(services)
+        self._drivers = resources.Drivers(services, parts.running(conf))
         self._tell = tell
         self._clock = clock
 

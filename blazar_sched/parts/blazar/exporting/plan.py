@@ -11,36 +11,33 @@ import dataclasses
 import uuid
 
 from blazar_sched.domain import exception
-from blazar_sched.domain import floating_ip as floating_ip_rules
 from blazar_sched.domain import states
-from blazar_sched.domain.demand import Addresses
 from blazar_sched.domain.demand import PHYSICAL_HOST
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.parts.blazar import tables as blazar
-from blazar_sched.parts.blazar.exporting import floating_ip
 from blazar_sched.parts.blazar.exporting import host
 from blazar_sched.parts.blazar.exporting import lease
 from blazar_sched.parts.blazar.exporting import reservation
 from blazar_sched.parts.blazar.importing import comparison
+from blazar_sched.parts.blazar.importing import floating_ip
 from blazar_sched.parts.blazar.importing import lease as imported
 from blazar_sched.parts.blazar.importing.plan import group
 from blazar_sched.parts.blazar.importing.plan import ImportedLease
 from blazar_sched.parts.blazar.importing.plan import OWN
 from blazar_sched.parts.blazar.importing.plan import Plan
 from blazar_sched.parts.blazar.importing.plan import RefusedRow
+from blazar_sched.service.ledger.off_hosts import Resource
 
 # The tables whose rows belong to a reservation.
 _OF_RESERVATION = (
-    *dict.fromkeys(OWN.values()),
-    'computehost_allocations',
+    *dict.fromkeys(OWN.values()), 'computehost_allocations',
     'floatingip_allocations',
 )
 # The tables whose rows belong to a host.
 _OF_HOST = (
-    'computehost_extra_capabilities',
-    'computehost_resource_inventory',
+    'computehost_extra_capabilities', 'computehost_resource_inventory',
     'computehost_trait',
 )
 _NONE: blazar.Row = {}
@@ -108,15 +105,13 @@ class Planner:
         )
         self._reservations = group(known['reservations'], 'lease_id')
         # Blazar compares addresses as they were written.
-        self._addresses = {
-            each.address: row['floating_ip_address']
-            for each, row in (
-                (each, self._rows_of['floatingips'][each.id])
-                for each in self._there.floating_ips
-            )
+        self._addresses: dict[str, str] = {
+            each[floating_ip.ADDRESS]:
+                self._rows_of['floatingips'][each['id']][floating_ip.ADDRESS]
+            for each in self._there.floating_ips
         }
         self._host_ids = self._choose_host_ids()
-        self._floating_ips = {each.id for each in ledger.floating_ips}
+        self._floating_ips = {each['id'] for each in ledger.floating_ips}
 
     def plan(self) -> ExportPlan:
         """Return the plan.
@@ -373,12 +368,7 @@ class Planner:
 
     def _floating_ip_rows(self, left: Iterable[str]) -> _Rows:
         rows: _Rows = [
-            (
-                'floatingips',
-                floating_ip.to_row(
-                    each, self._addresses.get(each.address, each.address)
-                ),
-            )
+            ('floatingips', {**each, floating_ip.ADDRESS: self._written(each)})
             for each in self._ledger.floating_ips
         ]
         kept = {e.id for e in self._there.refused if e.kind == 'floating IP'}
@@ -390,6 +380,11 @@ class Planner:
         return rows + [
             ('floatingips', known[id_]) for id_ in kept - self._floating_ips
         ]
+
+    def _written(self, each: Resource) -> str:
+        """Return the address of a floating IP as Blazar writes it."""
+        address: str = each[floating_ip.ADDRESS]
+        return self._addresses.get(address, address)
 
     def _lease_rows(self) -> Iterator[tuple[str, _Rows]]:
         """Yield the rows of each lease that Blazar can have."""
@@ -426,8 +421,8 @@ class Planner:
         row, own = reservation.to_rows(each, old[0] if old else None)
         yield 'reservations', row
         yield OWN[each.resource_type], {'created_at': each.created_at, **own}
-        if isinstance(each.demand, Addresses):
-            yield from self._required_rows(each, each.demand, str(own['id']))
+        if each.resource_type == floating_ip.RESOURCE_TYPE:
+            yield from self._required_rows(each, str(own['id']))
         is_over = each.status == states.RESERVATION_DELETED
         yield from self._allocation_rows(
             'computehost_allocations', 'compute_host_id', each,
@@ -449,13 +444,13 @@ class Planner:
         )
 
     def _required_rows(
-        self, each: Reservation, demand: Addresses, own_id: str
+        self, each: Reservation, own_id: str
     ) -> Iterator[tuple[str, blazar.Row]]:
         known = {
-            floating_ip_rules.parse(row['address']): row
+            floating_ip.parse(row['address']): row
             for row in self._required[own_id]
         }
-        for address in demand.required:
+        for address in each.demand.encode()[floating_ip.REQUIRED]:
             yield 'required_floatingips', known.get(address) or {
                 'id': str(uuid.uuid4()),
                 'address': self._addresses.get(address, address),

@@ -17,12 +17,14 @@ from blazar_sched.domain.demand import BEFORE_END
 from blazar_sched.domain.demand import DEFAULT_BEFORE_END
 from blazar_sched.domain.demand import FLAVOR_INSTANCE
 from blazar_sched.domain.demand import INSTANCES
-from blazar_sched.domain.floating_ip import FloatingIP
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.reservation import Reservation
+from blazar_sched.parts.blazar.importing.floating_ip import ADDRESS
+from blazar_sched.parts.blazar.importing.floating_ip import RESOURCE_TYPE
 from blazar_sched.parts.blazar.importing.plan import ImportedLease
 from blazar_sched.parts.blazar.importing.plan import Plan
 from blazar_sched.parts.blazar.importing.plan import RefusedRow
+from blazar_sched.service.ledger.off_hosts import Resource
 from blazar_sched.service.ledger.reader import Reader
 
 _MINUTE = 60
@@ -41,14 +43,17 @@ def contents(source: Reader) -> Plan:
         allocations[lease_id].append(allocation)
     return Plan(
         hosts=source.hosts(), properties=source.properties(),
-        floating_ips=source.floating_ips(),
+        floating_ips=source.off_hosts(RESOURCE_TYPE),
         leases=[
             ImportedLease(
                 lease, allocations[lease.id],
                 {
-                    r.id: [f.id for f in source.floating_ips(r.id)]
+                    r.id: [
+                        each['id']
+                        for each in source.off_hosts(RESOURCE_TYPE, r.id)
+                    ]
                     for r in lease.reservations
-                    if not r.demand.is_on_hosts(active=False)
+                    if r.resource_type == RESOURCE_TYPE
                 },
             )
             for lease in (*source.leases(), *source.offers(None))
@@ -103,7 +108,7 @@ def _entities(
     for host in plan.hosts:
         yield ('host', host.uuid), (host.hypervisor_hostname, _host(host))
     for each in plan.floating_ips:
-        yield ('floating IP', each.id), (each.address, _floating_ip(each))
+        yield ('floating IP', each['id']), (each[ADDRESS], _compared(each))
     for kept in plan.leases:
         yield ('lease', kept.lease.id), (kept.lease.name, _lease(kept))
     named = {name for host in plan.hosts for name in host.capabilities}
@@ -120,13 +125,9 @@ def _host(host: Host) -> dict[str, object]:
     }
 
 
-def _floating_ip(each: FloatingIP) -> dict[str, object]:
-    return {
-        'floating_network_id': each.network_id,
-        'subnet_id': each.subnet_id,
-        'floating_ip_address': each.address,
-        'reservable': each.reservable,
-    }
+def _compared(floating_ip: Resource) -> dict[str, object]:
+    left_out = 'id', 'created_at', 'updated_at'
+    return {k: v for k, v in floating_ip.items() if k not in left_out}
 
 
 def _lease(kept: ImportedLease) -> dict[str, object]:

@@ -1,15 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conversion of Blazar's floating IPs to floating IPs of this service."""
+"""Conversion of Blazar's floating IPs to floating IPs of this service.
+
+Another part has the floating IPs: see `service.ledger.off_hosts`.
+"""
+
+import ipaddress
 
 from blazar_sched.domain import exception
-from blazar_sched.domain import floating_ip
-from blazar_sched.domain.floating_ip import FloatingIP
+from blazar_sched.domain.demand import Other
 from blazar_sched.parts.blazar import tables as blazar
+from blazar_sched.service.ledger.off_hosts import Resource
 
+RESOURCE_TYPE = 'virtual:floatingip'
+REQUIRED = 'required_floatingips'
+ADDRESS = 'floating_ip_address'
 _MAX_ID = 36
 
 
-def from_row(row: blazar.Row) -> FloatingIP:
+def from_row(row: blazar.Row) -> Resource:
     """Return a Blazar floating IP as a floating IP of this service.
 
     :raises InvalidInput: if the address is invalid, or if the network is not
@@ -20,10 +28,32 @@ def from_row(row: blazar.Row) -> FloatingIP:
             raise exception.InvalidInput(
                 f'{row[name]!r} is not an id', field=name
             )
-    return FloatingIP(
-        id=row['id'], network_id=row['floating_network_id'],
-        subnet_id=row['subnet_id'],
-        address=floating_ip.parse(row['floating_ip_address']),
-        reservable=row['reservable'], created_at=row['created_at'],
-        updated_at=row['updated_at'],
+    return {**row, ADDRESS: parse(row[ADDRESS])}
+
+
+def parse(address: str) -> str:
+    """Return an address in the form in which the ledger has addresses.
+
+    :raises InvalidInput: if the text is not an IP address
+    """
+    try:
+        if '%' not in address:
+            return ipaddress.ip_address(address).compressed
+    except ValueError:
+        pass
+    raise exception.InvalidInput(
+        f'{address[:64]!r} is not an IP address', field=ADDRESS
     )
+
+
+def demand(own: blazar.Row) -> Other:
+    """Return the demand of a reservation of floating IPs.
+
+    :param own: the row in the table of the reservation's resource type, also
+        with `required`, the addresses
+    """
+    return Other(RESOURCE_TYPE, {
+        'network_id': own['network_id'],
+        'amount': own['amount'],
+        REQUIRED: own['required'],
+    })

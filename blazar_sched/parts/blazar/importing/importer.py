@@ -9,12 +9,14 @@ from oslo_config import cfg
 
 from blazar_sched.domain import exception
 from blazar_sched.parts.blazar import tables as blazar
+from blazar_sched.parts.blazar.importing.floating_ip import RESOURCE_TYPE
 from blazar_sched.parts.blazar.importing.lookup import Lookup
 from blazar_sched.parts.blazar.importing.plan import Plan
 from blazar_sched.parts.blazar.importing.plan import Planner
 from blazar_sched.replica import accounting
 from blazar_sched.replica import instance_record
 from blazar_sched.replica import state
+from blazar_sched.service import parts
 from blazar_sched.service import resources
 from blazar_sched.service.clients.nova import Server
 from blazar_sched.service.ledger.reader import Reader
@@ -37,7 +39,7 @@ class Importer:
     ) -> None:
         self._conf = conf
         self._ledger = services.ledger
-        self._drivers = resources.Drivers(services)
+        self._drivers = resources.Drivers(services, parts.running(conf))
         self._lookup = Lookup(services, conf.nova.region_name or '')
         self._tell = tell
         self._clock = clock
@@ -88,7 +90,7 @@ def _require_empty(source: Reader, revision: int) -> None:
     :param source: the ledger, or a commit
     :param revision: the ledger's revision
     """
-    if revision or source.floating_ips():
+    if revision or source.off_hosts(RESOURCE_TYPE):
         raise exception.Conflict(
             'the ledger has, or had, leases, hosts or floating IPs: import '
             'into a new database, created by `blazar-sched db upgrade`'
@@ -107,12 +109,12 @@ def _write(tx: PlacingTx, plan: Plan, servers: list[Server], now: int) -> None:
     for name, private in plan.properties.items():
         tx.put_property(name, private)
     for floating_ip in plan.floating_ips:
-        tx.add_floating_ip(floating_ip)
+        tx.add_off_hosts(RESOURCE_TYPE, floating_ip)
     for kept in plan.leases:
         tx.add_lease(kept.lease, kept.allocations)
         for reservation_id, ids in kept.floating_ips.items():
-            tx.put_floating_ip_allocations(
-                reservation_id, ids, kept.lease.window
+            tx.put_off_hosts(
+                RESOURCE_TYPE, reservation_id, ids, kept.lease.window
             )
     _write_servers(tx, plan, servers, now)
     faults = tx.check()

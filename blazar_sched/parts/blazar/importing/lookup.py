@@ -12,7 +12,6 @@ from typing import TypeVar
 
 from blazar_sched.domain import exception
 from blazar_sched.domain.inventory import Inventory
-from blazar_sched.service.clients.neutron import FloatingIP
 from blazar_sched.service.clients.nova import Aggregate
 from blazar_sched.service.clients.nova import Hypervisor
 from blazar_sched.service.clients.nova import Server
@@ -33,8 +32,6 @@ class Lookup:
         self.region = region
         self._nova = services.nova
         self._placement = services.placement
-        self._neutron = services.neutron
-        self._of_networks: dict[str, list[FloatingIP]] = {}
 
     @functools.cached_property
     def _aggregates(self) -> dict[str, Aggregate]:
@@ -77,24 +74,6 @@ class Lookup:
     def aggregate(self, reservation_id: str) -> Aggregate | None:
         """Return the host aggregate of a reservation."""
         return self._aggregates.get(reservation_id)
-
-    def floating_ips(
-        self, network_id: str, project_id: str, addresses: Collection[str]
-    ) -> list[str]:
-        """Return the ids of a project's floating IPs with given addresses."""
-        return sorted(
-            floating_ip.id
-            for floating_ip in self._floating_ips(network_id)
-            if floating_ip.project_id == project_id
-            and floating_ip.address in addresses
-        )
-
-    def _floating_ips(self, network_id: str) -> list[FloatingIP]:
-        if network_id not in self._of_networks:
-            self._of_networks[network_id] = self._neutron.floating_ips(
-                floating_network_id=network_id
-            )
-        return self._of_networks[network_id]
 
     def servers(self, hostnames: Collection[str]) -> list[Server]:
         """Return the servers on hosts."""

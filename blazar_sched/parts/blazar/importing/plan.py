@@ -14,10 +14,8 @@ from blazar_sched.domain import exception
 from blazar_sched.domain import states
 from blazar_sched.domain.allocation import Allocation
 from blazar_sched.domain.demand import FLAVOR_INSTANCE
-from blazar_sched.domain.demand import FLOATING_IP
 from blazar_sched.domain.demand import PHYSICAL_HOST
 from blazar_sched.domain.demand import VIRTUAL_INSTANCE
-from blazar_sched.domain.floating_ip import FloatingIP
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import Reservation
@@ -32,6 +30,7 @@ from blazar_sched.replica import accounting
 from blazar_sched.replica import record
 from blazar_sched.replica import state
 from blazar_sched.service import resources
+from blazar_sched.service.ledger.off_hosts import Resource
 
 # Errors of a single entity, as opposed to the failure of a service.
 _WRONG = (exception.InvalidInput, exception.Conflict)
@@ -40,7 +39,7 @@ OWN = {
     PHYSICAL_HOST: 'computehost_reservations',
     VIRTUAL_INSTANCE: 'instance_reservations',
     FLAVOR_INSTANCE: 'instance_reservations',
-    FLOATING_IP: 'floatingip_reservations',
+    floating_ip.RESOURCE_TYPE: 'floatingip_reservations',
 }
 
 
@@ -72,7 +71,7 @@ class Plan:
 
     hosts: list[Host] = dataclasses.field(default_factory=list)
     properties: dict[str, bool] = dataclasses.field(default_factory=dict)
-    floating_ips: list[FloatingIP] = dataclasses.field(default_factory=list)
+    floating_ips: list[Resource] = dataclasses.field(default_factory=list)
     leases: list[ImportedLease] = dataclasses.field(default_factory=list)
     refused: list[RefusedRow] = dataclasses.field(default_factory=list)
     notes: list[str] = dataclasses.field(default_factory=list)
@@ -97,7 +96,7 @@ class Planner:
         self._plan = Plan()
         # The kept hosts and floating IPs, by the ids of Blazar.
         self._hosts: dict[str, Host] = {}
-        self._floating_ips: dict[str, FloatingIP] = {}
+        self._floating_ips: dict[str, Resource] = {}
         self._held = group(tables['computehost_allocations'])
         self._held_ips = group(tables['floatingip_allocations'])
         self._own = {
@@ -178,17 +177,23 @@ class Planner:
     def _plan_floating_ips(self) -> None:
         known: set[tuple[str, str]] = set()
         for row in self._tables['floatingips']:
-            address = row['floating_ip_address']
+            address = row[floating_ip.ADDRESS]
             try:
+                # Refuses a floating IP if no part has any.
+                self._drivers[floating_ip.RESOURCE_TYPE]
                 imported = floating_ip.from_row(row)
-                if (imported.network_id, imported.address) in known:
+                key = (
+                    imported['floating_network_id'],
+                    imported[floating_ip.ADDRESS],
+                )
+                if key in known:
                     raise exception.Conflict(
                         'Blazar has the address twice in the network'
                     )
             except _WRONG as e:
                 self._refuse('floating IP', row['id'], address, e)
                 continue
-            known.add((imported.network_id, imported.address))
+            known.add(key)
             self._floating_ips[row['id']] = imported
             self._plan.floating_ips.append(imported)
 
@@ -200,7 +205,7 @@ class Planner:
         mine = [
             reservation.from_row(
                 r, self._own_row(r), row, self._drivers, self._lookup,
-                self._addresses(r),
+                self._floating_ips_of(r),
             )
             for r in reservations
         ]
@@ -220,7 +225,7 @@ class Planner:
             {
                 r.id: [a['floatingip_id'] for a in self._held_ips[r.id]]
                 for r in held
-                if r.resource_type == FLOATING_IP
+                if r.resource_type == floating_ip.RESOURCE_TYPE
             },
         )
 
@@ -232,8 +237,8 @@ class Planner:
         required = [r['address'] for r in self._required[found['id']]]
         return {**found, 'required': required}
 
-    def _addresses(self, row: blazar.Row) -> list[str]:
-        """Return the addresses of the floating IPs of a reservation.
+    def _floating_ips_of(self, row: blazar.Row) -> list[Resource]:
+        """Return the floating IPs of a reservation.
 
         :raises Conflict: if a floating IP is not kept
         """
@@ -243,7 +248,7 @@ class Planner:
         for id_ in held:
             if id_ not in self._floating_ips:
                 raise exception.Conflict(f'floating IP {id_} is skipped')
-        return [self._floating_ips[id_].address for id_ in held]
+        return [self._floating_ips[id_] for id_ in held]
 
     def _allocations(
         self, reservation: Reservation, window: Window

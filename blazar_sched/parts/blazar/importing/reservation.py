@@ -8,13 +8,10 @@ import json
 from typing import Any
 
 from blazar_sched.domain import exception
-from blazar_sched.domain import floating_ip
 from blazar_sched.domain import inventory
 from blazar_sched.domain import states
-from blazar_sched.domain.demand import Addresses
 from blazar_sched.domain.demand import Demand
 from blazar_sched.domain.demand import FLAVOR_INSTANCE
-from blazar_sched.domain.demand import FLOATING_IP
 from blazar_sched.domain.demand import Hosts
 from blazar_sched.domain.demand import INSTANCES
 from blazar_sched.domain.demand import PHYSICAL_HOST
@@ -23,8 +20,10 @@ from blazar_sched.domain.demand import VIRTUAL_INSTANCE
 from blazar_sched.domain.flavor import Flavor
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.parts.blazar import tables as blazar
+from blazar_sched.parts.blazar.importing import floating_ip
 from blazar_sched.parts.blazar.importing.lookup import Lookup
 from blazar_sched.service import resources
+from blazar_sched.service.ledger.off_hosts import Resource
 
 # The statuses in which Blazar has created a reservation's objects in other
 # services, at least in part.
@@ -33,23 +32,27 @@ _OPENED = (states.RESERVATION_ACTIVE, states.RESERVATION_ERROR)
 
 def from_row(
     row: blazar.Row, own: blazar.Row, lease: blazar.Row,
-    drivers: resources.Drivers, lookup: Lookup, addresses: Collection[str],
+    drivers: resources.Drivers, lookup: Lookup,
+    floating_ips: Collection[Resource],
 ) -> Reservation:
     """Return a Blazar reservation as a reservation of this service.
 
     :param own: the row in the table of the reservation's resource type; for a
         floating IP reservation also with `required`, the addresses
-    :param addresses: the floating IPs that are allocated to the reservation
+    :param floating_ips: those that are allocated to the reservation
     :raises InvalidInput: naming the parameter that no reservation of this
         service has
     """
     resource_type = row['resource_type']
-    demand = drivers[resource_type].update(
-        _demand(resource_type, own), {}, False, lease['project_id']
+    driver, project_id = drivers[resource_type], lease['project_id']
+    demand = driver.update(
+        _demand(resource_type, own), {}, False, project_id
     )
     made = _made(row, own)
     if row['status'] in _OPENED:
-        made |= _opened(row, lease['project_id'], demand, lookup, addresses)
+        made |= driver.adopt(project_id, demand, floating_ips)
+        if demand.is_on_hosts(active=True):
+            made |= _opened(row, project_id, demand, lookup)
     return Reservation(
         id=row['id'], lease_id=row['lease_id'], status=row['status'],
         demand=demand, missing_resources=row['missing_resources'],
@@ -125,15 +128,11 @@ def _flavor(own: blazar.Row) -> Slots:
     return Slots({}, own['amount'], own['affinity'], flavor=flavor(own))
 
 
-def _floating_ip(own: blazar.Row) -> Addresses:
-    return Addresses(own['network_id'], own['amount'], tuple(own['required']))
-
-
 _READ: Mapping[str, Callable[[blazar.Row], Demand]] = {
     PHYSICAL_HOST: _host,
     VIRTUAL_INSTANCE: _instance,
     FLAVOR_INSTANCE: _flavor,
-    FLOATING_IP: _floating_ip,
+    floating_ip.RESOURCE_TYPE: floating_ip.demand,
 }
 
 
@@ -149,15 +148,9 @@ def _made(row: blazar.Row, own: blazar.Row) -> dict[str, Any]:
 
 
 def _opened(
-    row: blazar.Row, project_id: str, demand: Demand, lookup: Lookup,
-    addresses: Collection[str],
+    row: blazar.Row, project_id: str, demand: Demand, lookup: Lookup
 ) -> dict[str, Any]:
     """Return what this service's start records and its end relies on."""
-    if isinstance(demand, Addresses):
-        held = {floating_ip.parse(address) for address in addresses}
-        return {'floating_ips': lookup.floating_ips(
-            demand.network_id, project_id, held
-        )}
     made: dict[str, Any] = {'projects': [project_id], 'in_the_way': []}
     if demand.whole:
         aggregate = lookup.aggregate(row['id'])

@@ -14,33 +14,29 @@ from blazar_sched.domain.reservation import BLAZARS_BEFORE_END
 from blazar_sched.service import parts
 from blazar_sched.service.api import meaning
 from blazar_sched.service.api.field import BOOLEAN
+from blazar_sched.service.api.field import COUNT
 from blazar_sched.service.api.field import described
 from blazar_sched.service.api.field import Field
 from blazar_sched.service.api.field import Item
+from blazar_sched.service.api.field import MAX_COUNT
 from blazar_sched.service.api.field import properties
 from blazar_sched.service.api.field import Type
-from blazar_sched.service.api.microversion import V1_0
 from blazar_sched.service.api.microversion import V1_1
-from blazar_sched.service.api.schemas import floating_ip
 from blazar_sched.service.api.schemas import text
 from blazar_sched.service.api.validation import Schema
 
 HOST = 'physical:host'
 VIRTUAL_INSTANCE = 'virtual:instance'
 FLAVOR_INSTANCE = 'flavor:instance'
-FLOATING_IP = 'virtual:floatingip'
 LIFETIME = 'instance:lifetime'
 # The types whose reservations may be shared and may end before their servers.
 ON_HOSTS = (HOST, VIRTUAL_INSTANCE, FLAVOR_INSTANCE)
 
-# The greatest amount that fits the index, whose amounts have 32 bits.
-_MAX_COUNT = 2**31 - 1
 _MAX_PARAMETERS = 100
 
 _ID = described(meaning.RESERVATION_ID, {'type': 'string', 'maxLength': 36})
 _TYPE = described(meaning.RESOURCE_TYPE, text.line(64))
-COUNT = Type({'type': 'integer', 'minimum': 1, 'maximum': _MAX_COUNT})
-_COUNT_OR_NONE = Type({'type': 'integer', 'minimum': 0, 'maximum': _MAX_COUNT})
+_COUNT_OR_NONE = Type({'type': 'integer', 'minimum': 0, 'maximum': MAX_COUNT})
 # The format informs readers of the OpenAPI document: the domain parses
 # a requirement.
 _REQUIREMENT: Schema = {
@@ -54,7 +50,7 @@ _REQUIREMENT_OR_NULL = Type({**_REQUIREMENT, 'type': ['string', 'null']})
 RESOURCE_PROPERTIES = Field(
     'resource_properties', meaning.REQUIREMENT, '', _REQUIREMENT_OR_NULL
 )
-_AMOUNT = Field('amount', 'Number of instances or floating IPs', type=COUNT)
+_AMOUNT = Field('amount', 'Number of instances', type=COUNT)
 _AFFINITY = Field(
     'affinity',
     'Whether all instances are on one host (`true`), each instance on another '
@@ -71,7 +67,7 @@ _EPHEMERAL = Field(
     'ephemeral_gb',
     'Ephemeral disk of each instance, in GB, beside `disk_gb`; 0 if absent',
     type=Type({
-        'type': 'integer', 'minimum': 0, 'maximum': _MAX_COUNT, 'default': 0,
+        'type': 'integer', 'minimum': 0, 'maximum': MAX_COUNT, 'default': 0,
     }),
     get=lambda r: r['parameters'].get('ephemeral_gb', 0), since=V1_1,
 )
@@ -130,9 +126,13 @@ _ON_START = Field(
     lambda r: r['parameters'].get(ON_START, ''), V1_1,
 )
 
-# The parameters of this package's own resource types. The manager checks
-# whether another package has a driver for a resource type, and that driver
-# checks its parameters.
+_OF_PARTS: Mapping[str, tuple[Field, ...]] = {
+    name: fields for each in parts.each('schemas', 'PARAMETERS')
+    for name, fields in each.items()
+}
+# The parameters of the core's own resource types, and of those of parts. The
+# manager checks whether another package has a driver for a resource type, and
+# that driver checks its parameters.
 PARAMETERS: Mapping[str, tuple[Field, ...]] = {
     HOST: (
         Field('min', 'Minimum number of hosts', 1, COUNT),
@@ -159,24 +159,7 @@ PARAMETERS: Mapping[str, tuple[Field, ...]] = {
         _BEFORE_END,
         _ON_START,
     ),
-    FLOATING_IP: (
-        Field('network_id', meaning.NETWORK, type=floating_ip.NETWORK),
-        _AMOUNT,
-        Field(
-            'required_floatingips',
-            'Addresses that must be among the floating IPs',
-            type=Type(
-                {
-                    'type': 'array',
-                    'items': described(
-                        meaning.ADDRESS, floating_ip.ADDRESS.schema(V1_0)
-                    ),
-                    'maxItems': 1000,
-                    'default': [],
-                }
-            ),
-        ),
-    ),
+    **_OF_PARTS,
 }
 _LIFETIME_ENDS = ['delete', 'shelve', 'snapshot']
 # Adds the parameters shown of a server's own lifetime. No lease request can
@@ -254,7 +237,7 @@ USE: Mapping[str, tuple[Field, ...]] = {
     HOST: (*_SHARED, LABELS, _MAGNETIC),
     VIRTUAL_INSTANCE: (*_SHARED, LABELS),
     FLAVOR_INSTANCE: (*_SHARED, LABELS),
-    FLOATING_IP: (LABELS,),
+    **dict.fromkeys(_OF_PARTS, (LABELS,)),
 }
 # The fields of a new reservation, from 1.1 on, beside its type and its size.
 BESIDE_SIZE = (_BEFORE_END, _ON_START, *USE[HOST])

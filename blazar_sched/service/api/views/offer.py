@@ -101,7 +101,7 @@ _NEAREST = Object(
     ),
     Field(
         'available',
-        'Number of hosts, instances or floating IPs for which the first '
+        'Number of hosts, instances or other resources for which the first '
         'window has room',
         None, INTEGER_OR_NULL,
     ),
@@ -131,7 +131,7 @@ _RESERVATIONS = Field(
     type=Many(Object(
         Field('resource_type', meaning.RESOURCE_TYPE, 'physical:host', TEXT),
         Field(
-            'available', 'Number of hosts, instances or floating IPs', 1,
+            'available', 'Number of hosts, instances or other resources', 1,
             INTEGER,
         ),
     )),

@@ -75,14 +75,6 @@ def upgrade() -> None:
         *_columns(TEXT, 'extra_specs'), *_nullable(TEXT, 'projects'),
     )
     _create(
-        'floating_ip', sa.Column('id', ID, primary_key=True),
-        *_columns(ID, 'network_id', 'subnet_id'),
-        *_columns(sa.String(45), 'address'),
-        *_columns(sa.Boolean, 'reservable'),
-        *_nullable(sa.BigInteger, 'created_at', 'updated_at'),
-        sa.UniqueConstraint('network_id', 'address'),
-    )
-    _create(
         'host', sa.Column('id', sa.Integer, primary_key=True),
         sa.Column('uuid', ID, unique=True, nullable=False),
         *_columns(
@@ -189,20 +181,6 @@ def upgrade() -> None:
         *_columns(sa.Boolean, 'whole'),
         sa.UniqueConstraint('reservation_id', 'host'),
         sa.Index(None, 'host', 'end'),
-    )
-    _create(
-        'floating_ip_allocation', sa.Column('id', ID, primary_key=True),
-        sa.Column(
-            'reservation_id', ID, sa.ForeignKey('reservation.id'),
-            nullable=False,
-        ),
-        sa.Column(
-            'floating_ip_id', ID, sa.ForeignKey('floating_ip.id'),
-            nullable=False,
-        ),
-        *_columns(sa.BigInteger, 'start', 'end'),
-        sa.UniqueConstraint('reservation_id', 'floating_ip_id'),
-        sa.Index(None, 'floating_ip_id', 'end'),
     )
     _create(
         'instance', sa.Column('uuid', ID, primary_key=True),

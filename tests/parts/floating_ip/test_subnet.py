@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 import pytest
 
 from blazar_sched.domain import exception
-from blazar_sched.domain import floating_ip
-from blazar_sched.domain.floating_ip import FloatingIP
-from blazar_sched.domain.floating_ip import Subnet
+from blazar_sched.parts.floating_ip import floating_ip
+from blazar_sched.parts.floating_ip.floating_ip import FloatingIP
+from blazar_sched.parts.floating_ip.floating_ip import Subnet
 
 NET = Subnet(
     'net', 'n', '203.0.113.0/24', '203.0.113.1',

@@ -13,27 +13,29 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
 
+from oslo_config import cfg
 from oslo_log import log
 
 from blazar_sched.domain import event
 from blazar_sched.domain import exception
 from blazar_sched.domain import states
-from blazar_sched.domain.demand import Addresses
-from blazar_sched.domain.demand import FLOATING_IP
-from blazar_sched.domain.floating_ip import can_be_reserved
-from blazar_sched.domain.floating_ip import FloatingIP
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import Reservation
-from blazar_sched.placing import floating_ip as placing
+from blazar_sched.parts.floating_ip import demand as demands
+from blazar_sched.parts.floating_ip import models
+from blazar_sched.parts.floating_ip import neutron as neutron_client
+from blazar_sched.parts.floating_ip import placing
+from blazar_sched.parts.floating_ip import resources as driver
+from blazar_sched.parts.floating_ip.demand import RESOURCE_TYPE
+from blazar_sched.parts.floating_ip.floating_ip import can_be_reserved
+from blazar_sched.parts.floating_ip.floating_ip import FloatingIP
+from blazar_sched.parts.floating_ip.neutron import Neutron
 from blazar_sched.replica import limited_log
 from blazar_sched.service import loop
-from blazar_sched.service.clients import neutron as neutron_client
-from blazar_sched.service.clients.neutron import Neutron
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.reader import Reader
 from blazar_sched.service.ledger.tx import Tx
 from blazar_sched.service.metrics import Metrics
-from blazar_sched.service.resources import floating_ip as driver
 from blazar_sched.service.upkeep import healing
 
 LOG = log.getLogger(__name__)
@@ -41,8 +43,8 @@ LOG = log.getLogger(__name__)
 NAME = 'floating IP healing'
 
 
-class Healer:
-    """The healer of floating IPs.
+class Healer(loop.Looped):
+    """The healer of floating IPs, and its loop.
 
     The healer keeps `reservable` as Neutron requires, and replaces lost
     addresses.
@@ -55,15 +57,24 @@ class Healer:
     """
 
     def __init__(
-        self, ledger: Ledger, neutron: Neutron, healer: healing.Healer,
-        clock: Callable[[], float], metrics: Metrics,
+        self, conf: cfg.ConfigOpts, ledger: Ledger, neutron: Neutron,
+        healer: healing.Healer, clock: Callable[[], float], metrics: Metrics,
     ) -> None:
+        self._conf = conf.manager
         self._ledger = ledger
         self._neutron = neutron
         self._healer = healer
         self._clock = clock
         self._objects = loop.Objects[Lease](NAME, metrics)
         self._away = limited_log.LimitedLog(LOG)
+        self._loop = loop.Loop(NAME, self.step)
+
+    def step(self) -> float:
+        """Look at the floating IPs, unless the operator wants no polling."""
+        if self._conf.enable_polling_monitor:
+            self.heal()
+        interval: float = self._conf.polling_interval
+        return interval
 
     def heal(self) -> None:
         """Compare floating IPs with Neutron; replace or flag lost addresses.
@@ -71,12 +82,12 @@ class Healer:
         This covers all leases that are active, or start within
         `healing_interval`. While Neutron is away, everything stays as it is.
         """
-        registered = self._ledger.floating_ips()
+        registered = self._ledger.run(models.list_)
         if not registered or not self._neutron.is_configured:
             return
         # The leases are read first: floating IPs opened after that are left to
         # the next call.
-        leases = self._ledger.leases_with(FLOATING_IP)
+        leases = self._ledger.leases_with(RESOURCE_TYPE)
         try:
             view = _View(self._neutron, {f.network_id for f in registered})
         except exception.Unavailable as e:
@@ -105,13 +116,13 @@ class Healer:
 
         def work(tx: Tx) -> list[FloatingIP]:
             # A floating IP of a lease opened since then is not foreign.
-            known = leases + tx.leases_with(FLOATING_IP)
+            known = leases + tx.leases_with(RESOURCE_TYPE)
             changed = [
                 dataclasses.replace(f, updated_at=now)
-                for f in view.changed(tx.floating_ips(), known)
+                for f in view.changed(tx.run(models.list_), known)
             ]
             for floating_ip in changed:
-                tx.update_floating_ip(floating_ip)
+                tx.run(models.update, floating_ip)
             return changed
 
         for floating_ip in self._ledger.write(work):
@@ -138,7 +149,7 @@ class Healer:
         # Without this check the start would be repeated again and again, in
         # vain.
         refused = lease.status == states.LEASE_ACTIVE and any(
-            r.missing_resources for r in _reservations(lease)
+            r.missing_resources for r, _ in demands.of(lease)
         )
         return not refused or self._neutron.has_quota(lease.project_id)
 
@@ -162,8 +173,8 @@ class Healer:
             new = dataclasses.replace(new, updated_at=now)
             tx.put_lease(new)
             for reservation_id, ids in moved.items():
-                tx.put_floating_ip_allocations(
-                    reservation_id, ids, old.left(now)
+                tx.put_off_hosts(
+                    RESOURCE_TYPE, reservation_id, ids, old.left(now)
                 )
             healing.notify(tx, old, new)
             return new
@@ -179,9 +190,7 @@ class _View:
 
     def __init__(self, neutron: Neutron, network_ids: Collection[str]) -> None:
         self._subnets = {id_: neutron.subnets(id_) for id_ in network_ids}
-        self._ports = {
-            id_: neutron.port_addresses(id_) for id_ in network_ids
-        }
+        self._ports = {id_: neutron.port_addresses(id_) for id_ in network_ids}
         self._floating_ips = {
             id_: neutron.floating_ips(floating_network_id=id_)
             for id_ in network_ids
@@ -211,7 +220,7 @@ class _View:
         ours = {
             floating_ip.id
             for lease in leases
-            for reservation in _reservations(lease)
+            for reservation, _ in demands.of(lease)
             for floating_ip in self.made_for(lease, reservation)
         }
         taken = {
@@ -267,7 +276,7 @@ def _healed(
         reservations that are to have other floating IPs
     """
     parts: dict[str, _Part] = {}
-    for reservation in _reservations(old):
+    for reservation, _ in demands.of(old):
         # Nothing is written yet: the same floating IP must not be given twice.
         given = {id_ for part in parts.values() for id_ in part.ids}
         parts[reservation.id] = _part(
@@ -312,10 +321,10 @@ def _part(
     :param given: the ids of the floating IPs that the reservation cannot have
     """
     opened = {f.address for f in view.made_for(lease, reservation)}
-    held = source.floating_ips(reservation.id)
-    free = source.free_floating_ips(
-        reservation.demand.of_kind(Addresses).network_id, lease.left(now),
-        reservation.id,
+    held = source.run(models.list_, reservation.id)
+    free = source.run(
+        models.free, demands.read(reservation.demand).network_id,
+        lease.left(now), reservation.id,
     )
     chosen = placing.choose(
         lease, reservation,
@@ -341,12 +350,3 @@ def _is_short(lease: Lease, held: Mapping[str, Iterable[FloatingIP]]) -> bool:
         or (r.id in held and driver.lacks_required(r, held[r.id]))
         for r in lease.reservations
     )
-
-
-def _reservations(lease: Lease) -> list[Reservation]:
-    """Return the floating IP reservations of a lease."""
-    return [
-        r
-        for r in lease.reservations
-        if isinstance(r.demand, Addresses)
-    ]

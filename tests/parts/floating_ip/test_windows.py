@@ -6,12 +6,13 @@ import random
 import pytest
 
 from blazar_sched.domain import exception
+from blazar_sched.parts.floating_ip import exception as refusals
 from tests.seeds import seeds
 from tests.standins.neutron import NETWORK
 
 ONE, TWO, THREE = (f'203.0.113.{n}' for n in (101, 102, 103))
 NO_ROOM = (
-    exception.NotEnoughHostsAvailable, exception.NotEnoughFloatingIPAvailable
+    exception.NotEnoughHostsAvailable, refusals.NotEnoughFloatingIPAvailable
 )
 
 
@@ -68,7 +69,7 @@ def asap(world, wanted):
 def allocated(world, lease):
     return sorted(
         f.address for r in world.lease(lease).reservations
-        for f in world.ledger.floating_ips(r.id)
+        for f in world.registered(r.id)
     )
 
 
@@ -120,7 +121,7 @@ def test_the_first_start_with_a_required_address(world, asap):
 
 def test_no_start_has_room(world, asap):
     world.create(addresses(2), start=100, end=10**6)
-    with pytest.raises(exception.NotEnoughFloatingIPAvailable):
+    with pytest.raises(refusals.NotEnoughFloatingIPAvailable):
         asap(addresses(2))
     assert len(world.ledger.leases()) == 1
 
@@ -132,7 +133,7 @@ def test_a_held_offer_holds_addresses(world, wanted, whole):
         {'resource_type': 'virtual:floatingip', 'available': 2},
         {'resource_type': 'physical:host', 'available': 1},
     ]
-    with pytest.raises(exception.NotEnoughFloatingIPAvailable):
+    with pytest.raises(refusals.NotEnoughFloatingIPAvailable):
         world.create(addresses(2), start=150, end=250)
     lease = offers.accept({
         'offer': held['id'], 'name': 'lease', 'project_id': 'project',

@@ -12,7 +12,7 @@ import ipaddress
 from blazar_sched.domain import exception
 from blazar_sched.domain.window import Window
 
-_ADDRESS = 'floating_ip_address'
+ADDRESS = 'floating_ip_address'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Subnet:
     pools: tuple[tuple[str, str], ...] = ()
 
 
-def parse(text: object, field: str = _ADDRESS) -> str:
+def parse(text: object, field: str = ADDRESS) -> str:
     """Return an IPv4 or IPv6 address in the only form in which it is stored.
 
     :raises InvalidInput: naming `field`, if the text is not an IP address
@@ -89,7 +89,7 @@ def find_subnet(address: str, subnets: Iterable[Subnet]) -> Subnet:
             return subnet
     raise exception.NotFound(
         f'no subnet of the external network has the address {address}',
-        field=_ADDRESS,
+        field=ADDRESS,
     )
 
 
@@ -112,11 +112,11 @@ def _check(
     if ip in ends:
         raise exception.InvalidInput(
             f'{ip} is the network or broadcast address of the subnet {cidr}',
-            field=_ADDRESS,
+            field=ADDRESS,
         )
     if subnet.gateway and ip == ipaddress.ip_address(subnet.gateway):
         raise exception.InvalidInput(
-            f'{ip} is the gateway of the subnet {cidr}', field=_ADDRESS
+            f'{ip} is the gateway of the subnet {cidr}', field=ADDRESS
         )
     for first, last in subnet.pools:
         if int(ipaddress.ip_address(first)) <= int(ip) <= int(
@@ -125,5 +125,5 @@ def _check(
             raise exception.InvalidInput(
                 f'{ip} is in an allocation pool of the subnet {cidr}: '
                 'Neutron may give the address to any project',
-                field=_ADDRESS,
+                field=ADDRESS,
             )

@@ -8,13 +8,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from blazar_sched.domain import exception
-from blazar_sched.domain.floating_ip import FloatingIP
-from blazar_sched.domain.floating_ip import Use
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.domain.window import Window
-from blazar_sched.placing import floating_ip
+from blazar_sched.parts.floating_ip.floating_ip import FloatingIP
+from blazar_sched.parts.floating_ip.floating_ip import Use
+from blazar_sched.parts.floating_ip.placing import Free
 from blazar_sched.placing.window_search import Bounds
-from blazar_sched.placing.window_search import Edges
 from blazar_sched.placing.window_search import Search
 from tests.unit.placing.placements import make_lease
 
@@ -98,10 +97,11 @@ def make(wanted):
 @settings(deadline=None, max_examples=500)
 @given(uses(), SOME, WINDOWS)
 def test_room_is_found_exactly_where_an_assignment_is(uses, wanted, window):
-    lacking = floating_ip.lacking(uses, make(wanted), window)
-    assert (lacking is None) == has_room(uses, wanted, window)
-    if lacking is not None:
-        assert not has_room(uses, wanted[:lacking['reservation'] + 1], window)
+    refusal = Free(uses, make(wanted)).lacking(window)
+    assert (refusal is None) == has_room(uses, wanted, window)
+    if refusal is not None:
+        lacking = refusal.offer['reservation']
+        assert not has_room(uses, wanted[:lacking + 1], window)
 
 
 def test_the_reservation_that_lacks_addresses_is_the_first():
@@ -121,16 +121,16 @@ def test_the_reservation_that_lacks_addresses_is_the_first():
         [asked(), asked(2), asked(3)],
         [asked(), asked(2), asked(3, network='m')],
     ):
-        lacking = floating_ip.lacking(free, make(wanted), Window(0, 1))
-        assert lacking['reservation'] == 2
+        refusal = Free(free, make(wanted)).lacking(Window(0, 1))
+        assert refusal.offer['reservation'] == 2
 
 
 @settings(deadline=None, max_examples=500)
 @given(uses(), ANY, WINDOWS)
 def test_no_start_before_the_first_has_room(uses, wanted, window):
     """Of one network, the first start has room itself."""
-    found = floating_ip.first_start(
-        uses, make(wanted), window.start, window.duration
+    found = Free(uses, make(wanted)).first_start(
+        window.start, window.duration
     )
     expected = next(
         (
@@ -158,17 +158,17 @@ def moved(window, at):
 def test_the_search_finds_the_first_and_the_longest_window(
     uses, wanted, first, span, least, more
 ):
-    lease = make(wanted)
+    free = Free(uses, make(wanted))
     bounds = Bounds(first, first + span, least, least + more)
 
     def attempt(window):
-        if floating_ip.lacking(uses, lease, window) is not None:
+        if free.lacking(window) is not None:
             raise exception.NotEnoughHostsAvailable('none')
         return {}
 
     search = Search(
-        bounds, attempt, lambda: Edges(*floating_ip.edges(uses)),
-        first_start=lambda at: floating_ip.first_start(uses, lease, at, least),
+        bounds, attempt, free.edges,
+        first_start=lambda at: free.first_start(at, least),
     )
     windows = [
         Window(start, start + length)

@@ -20,7 +20,7 @@ from keystoneauth1 import adapter
 import requests
 
 from blazar_sched.domain import exception
-from blazar_sched.domain.floating_ip import Subnet
+from blazar_sched.parts.floating_ip.floating_ip import Subnet
 from blazar_sched.service.clients import rest
 
 if TYPE_CHECKING:
@@ -112,10 +112,8 @@ class Neutron:
         :raises Conflict: if the project's quota allows no other floating IP
         """
         asked = {
-            'floating_network_id': network_id,
-            'floating_ip_address': address,
-            'project_id': project_id,
-            'description': description,
+            'floating_network_id': network_id, 'floating_ip_address': address,
+            'project_id': project_id, 'description': description,
         }
         with rest.tolerating(400, 404, 409) as refusals:
             made = self._network.create_ip(**asked)

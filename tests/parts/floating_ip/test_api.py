@@ -4,6 +4,9 @@
 import pytest
 
 from blazar_sched.domain import exception
+from blazar_sched.parts.floating_ip import exception as refusals
+from tests.parts.floating_ip.tables import FLOATING_IP
+from tests.unit.api.conftest import *  # noqa: F401, F403
 
 SHOWN = {
     'id': 'b1f5d6c4-0000-4000-8000-000000000004',
@@ -21,6 +24,12 @@ ASKED = {
     'network_id': 'n1',
     'amount': 2,
 }
+
+
+@pytest.fixture
+def floating_ip():
+    """A floating IP as the manager returns it."""
+    return dict(FLOATING_IP)
 
 
 def test_floating_ip_is_shown_as_by_blazar(api, manager, floating_ip):
@@ -73,10 +82,10 @@ def test_a_bad_value_is_refused_by_name(api, manager, body, field):
 @pytest.mark.parametrize(
     'method, path, refusal',
     [
-        ('POST', '', exception.FloatingIPExists('x')),
+        ('POST', '', refusals.FloatingIPExists('x')),
         ('POST', '', exception.NotFound('x')),
-        ('DELETE', '/f1', exception.CantDeleteFloatingIP('x')),
-        ('DELETE', '/f1', exception.FloatingIPNotFound('x')),
+        ('DELETE', '/f1', refusals.CantDeleteFloatingIP('x')),
+        ('DELETE', '/f1', refusals.FloatingIPNotFound('x')),
     ],
 )
 def test_refusals_keep_their_name(api, manager, method, path, refusal):

@@ -15,17 +15,26 @@ from typing import Any
 from oslo_log import log
 
 from blazar_sched.domain import exception
-from blazar_sched.domain import floating_ip as floating_ip_rules
-from blazar_sched.domain.demand import Addresses
 from blazar_sched.domain.demand import Demand
-from blazar_sched.domain.floating_ip import find_subnet
-from blazar_sched.domain.floating_ip import FloatingIP
-from blazar_sched.domain.floating_ip import Subnet
+from blazar_sched.domain.demand import Other
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.window import Window
-from blazar_sched.placing import floating_ip as placing
-from blazar_sched.service.clients import neutron
+from blazar_sched.parts.floating_ip import conf
+from blazar_sched.parts.floating_ip import demand as demands
+from blazar_sched.parts.floating_ip import exception as refusals
+from blazar_sched.parts.floating_ip import floating_ip as floating_ip_rules
+from blazar_sched.parts.floating_ip import models
+from blazar_sched.parts.floating_ip import neutron
+from blazar_sched.parts.floating_ip import placing
+from blazar_sched.parts.floating_ip.demand import Addresses
+from blazar_sched.parts.floating_ip.demand import REQUIRED
+from blazar_sched.parts.floating_ip.demand import RESOURCE_TYPE
+from blazar_sched.parts.floating_ip.floating_ip import find_subnet
+from blazar_sched.parts.floating_ip.floating_ip import FloatingIP
+from blazar_sched.parts.floating_ip.floating_ip import Subnet
+from blazar_sched.service.ledger import off_hosts
+from blazar_sched.service.ledger.reader import Reader
 from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.ledger.tx import Tx
 from blazar_sched.service.resources import base
@@ -35,17 +44,22 @@ from blazar_sched.service.resources.parameters import check_names
 
 LOG = log.getLogger(__name__)
 
-_REQUIRED = 'required_floatingips'
-_DEFAULTS = {'network_id': None, 'amount': None, _REQUIRED: ()}
+_DEFAULTS = {'network_id': None, 'amount': None, REQUIRED: ()}
 _MAX_ID = 36
 
 
 class FloatingIPResource(base.Resource):
     """The driver of ``virtual:floatingip``."""
 
+    searched = 'floating IPs'
+
+    def __init__(self, services: base.Services) -> None:
+        super().__init__(services)
+        self._neutron = neutron.Neutron(services.adapter(conf.GROUP))
+
     def validate(
         self, parameters: Mapping[str, Any], project_id: str
-    ) -> Addresses:
+    ) -> Other:
         """Return the demand of a new reservation.
 
         :raises InvalidInput: naming the parameter that is wrong
@@ -60,12 +74,14 @@ class FloatingIPResource(base.Resource):
                 field='network_id',
             )
         check_integer(complete, 'amount', 1)
-        return Addresses(network_id, complete['amount'], _required(complete))
+        return Addresses(
+            network_id, complete['amount'], _required(complete)
+        ).demand
 
     def update(
         self, demand: Demand, changes: Mapping[str, Any], active: bool,
         project_id: str,
-    ) -> Addresses:
+    ) -> Other:
         """Return the changed demand.
 
         :raises CantUpdateParameter: for another network; for required
@@ -73,21 +89,22 @@ class FloatingIPResource(base.Resource):
             active lease
         :raises InvalidInput: naming the parameter that is wrong
         """
-        known = demand.encode()
-        new = self.validate({**known, **changes}, project_id)
-        if new.network_id != known['network_id']:
+        known = demands.read(demand)
+        changed = self.validate({**demand.encode(), **changes}, project_id)
+        new = demands.read(changed)
+        if new.network_id != known.network_id:
             raise exception.CantUpdateParameter(
                 'network_id cannot be changed', field='network_id'
             )
-        if new.required and list(new.required) != known[_REQUIRED]:
+        if new.required and new.required != known.required:
             raise exception.CantUpdateParameter(
-                f'{_REQUIRED} can only be changed to []', field=_REQUIRED
+                f'{REQUIRED} can only be changed to []', field=REQUIRED
             )
-        if active and new.amount < demand.least:
+        if active and new.amount < known.amount:
             raise exception.CantUpdateParameter(
                 'amount cannot be reduced in an active lease', field='amount'
             )
-        return new
+        return changed
 
     def book(
         self, tx: PlacingTx, lease: Lease, reservation: Reservation,
@@ -101,21 +118,41 @@ class FloatingIPResource(base.Resource):
 
         :raises NotEnoughFloatingIPAvailable: if there are too few addresses
         """
-        held = tx.floating_ips(reservation.id)
+        held = tx.run(models.list_, reservation.id)
         if settled:
             chosen = held
         else:
-            network = reservation.demand.of_kind(Addresses).network_id
-            free = tx.free_floating_ips(network, window, reservation.id)
-            if not free and not tx.floating_ip_uses([network], window.start):
-                raise exception.NotEnoughFloatingIPAvailable(
+            network = demands.read(reservation.demand).network_id
+            free = tx.run(models.free, network, window, reservation.id)
+            if not free and not tx.run(models.uses, [network], window.start):
+                raise refusals.NotEnoughFloatingIPAvailable(
                     f'no floating IP of network {network} is registered',
                     field='network_id',
                 )
             chosen = placing.place(lease, reservation, held, free)
-        tx.put_floating_ip_allocations(
-            reservation.id, [f.id for f in chosen], window
+        tx.put_off_hosts(
+            RESOURCE_TYPE, reservation.id, [f.id for f in chosen], window
         )
+
+    def free(
+        self, source: Reader, lease: Lease, after: int
+    ) -> placing.Free | None:
+        networks = placing.networks(lease)
+        return placing.Free(source.run(models.uses, networks, after), lease)
+
+    def adopt(
+        self, project_id: str, demand: Demand,
+        resources: Collection[off_hosts.Resource],
+    ) -> Mapping[str, Any]:
+        held = {each['floating_ip_address'] for each in resources}
+        network_id = demands.read(demand).network_id
+        return {'floating_ips': sorted(
+            made.id
+            for made in self._neutron.floating_ips(
+                floating_network_id=network_id, project_id=project_id
+            )
+            if made.address in held
+        )}
 
     def start(self, part: Part, now: int) -> base.Opened:
         """Make the floating IPs in the project of the lease.
@@ -127,13 +164,13 @@ class FloatingIPResource(base.Resource):
             address is missing
         """
         lease, reservation = part.lease, part.reservation
-        demand = reservation.demand.of_kind(Addresses)
+        demand = demands.read(reservation.demand)
         subnets = self._neutron.subnets(demand.network_id)
         found = {f.address: f for f in self._made(lease, reservation)}
         made = [
             found.get(wanted.address)
             or self._make(lease, reservation, wanted, subnets, now)
-            for wanted in self._ledger.floating_ips(reservation.id)
+            for wanted in self._ledger.run(models.list_, reservation.id)
         ]
         opened = [f for f in made if f is not None]
         for floating_ip in opened:
@@ -165,9 +202,7 @@ class FloatingIPResource(base.Resource):
             floating_ip
             for floating_ip in self._neutron.floating_ips(
                 project_id=lease.project_id,
-                floating_network_id=(
-                    reservation.demand.of_kind(Addresses).network_id
-                ),
+                floating_network_id=demands.read(reservation.demand).network_id,
             )
             if is_made_for(reservation, floating_ip)
         ]
@@ -186,18 +221,16 @@ class FloatingIPResource(base.Resource):
                     wanted.network_id, wanted.address, lease.project_id,
                     _description(reservation),
                 )
-            except (exception.InvalidInput, exception.NotFound) as e:
+            except (
+                exception.Conflict, exception.InvalidInput, exception.NotFound
+            ) as e:
                 LOG.warning(
                     'Could not create a floating IP for reservation %s: %s',
                     reservation.id, e,
                 )
+                if isinstance(e, exception.Conflict):
+                    return None
                 made = None
-            except exception.Conflict as e:
-                LOG.warning(
-                    'Could not create a floating IP for reservation %s: %s',
-                    reservation.id, e,
-                )
-                return None
             if made is not None:
                 return made
             refused.add(wanted.id)
@@ -216,19 +249,20 @@ class FloatingIPResource(base.Resource):
         window = lease.left(now)
 
         def work(tx: Tx) -> FloatingIP | None:
-            kept = {f.id for f in tx.floating_ips(reservation.id)}
+            kept = {f.id for f in tx.run(models.list_, reservation.id)}
             free = [
                 f
-                for f in tx.free_floating_ips(
-                    broken.network_id, window, reservation.id
+                for f in tx.run(
+                    models.free, broken.network_id, window, reservation.id
                 )
                 if f.id not in kept and f.id not in refused
             ]
             if broken.id not in kept or not free:
                 return None
             new: FloatingIP = free[0]
-            tx.put_floating_ip_allocations(
-                reservation.id, kept - {broken.id} | {new.id}, window
+            tx.put_off_hosts(
+                RESOURCE_TYPE, reservation.id, kept - {broken.id} | {new.id},
+                window,
             )
             return new
 
@@ -239,7 +273,7 @@ def lacks_required(
     reservation: Reservation, held: Iterable[FloatingIP | neutron.FloatingIP]
 ) -> bool:
     """Tell whether a required address of a reservation is not held."""
-    required = reservation.demand.of_kind(Addresses).required
+    required = demands.read(reservation.demand).required
     return not {f.address for f in held}.issuperset(required)
 
 
@@ -266,21 +300,22 @@ def _required(parameters: Mapping[str, Any]) -> tuple[str, ...]:
 
     :raises InvalidInput: if an entry is not an address, or there are too many
     """
-    asked = parameters[_REQUIRED]
+    asked = parameters[REQUIRED]
     if not isinstance(asked, list | tuple):
         raise exception.InvalidInput(
-            f'{_REQUIRED} must be a list', field=_REQUIRED
+            f'{REQUIRED} must be a list', field=REQUIRED
         )
-    required = tuple(
-        floating_ip_rules.parse(text, _REQUIRED) for text in asked
-    )
+    required = tuple(floating_ip_rules.parse(text, REQUIRED) for text in asked)
     if len(set(required)) < len(required):
         raise exception.InvalidInput(
-            f'{_REQUIRED} must be different addresses', field=_REQUIRED
+            f'{REQUIRED} must be different addresses', field=REQUIRED
         )
     if len(required) > parameters['amount']:
         raise exception.InvalidInput(
-            f'{_REQUIRED} must not have more addresses than amount',
-            field=_REQUIRED,
+            f'{REQUIRED} must not have more addresses than amount',
+            field=REQUIRED,
         )
     return required
+
+
+DRIVERS = {RESOURCE_TYPE: FloatingIPResource}

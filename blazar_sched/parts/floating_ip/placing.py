@@ -8,21 +8,21 @@ in comparison with hosts.
 from collections import Counter
 from collections.abc import Collection
 from collections.abc import Iterable
-from collections.abc import Mapping
 from collections.abc import Sequence
-import itertools
-from typing import Any
+import dataclasses
 
-from blazar_sched.domain import exception
 from blazar_sched.domain import plural
 from blazar_sched.domain import states
-from blazar_sched.domain.demand import Addresses
-from blazar_sched.domain.floating_ip import FloatingIP
-from blazar_sched.domain.floating_ip import Use
+from blazar_sched.domain.exception import NotEnoughHostsAvailable
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.domain.window import Window
+from blazar_sched.parts.floating_ip import demand as demands
+from blazar_sched.parts.floating_ip import exception
+from blazar_sched.parts.floating_ip.floating_ip import FloatingIP
+from blazar_sched.parts.floating_ip.floating_ip import Use
+from blazar_sched.placing.window_search import Edges
 
 
 def choose(
@@ -42,14 +42,12 @@ def choose(
     """
     ids = {f.id for f in kept}
     opened = reservation.status != states.RESERVATION_PENDING
-    demand = reservation.demand.of_kind(Addresses)
+    demand = demands.read(reservation.demand)
     # The position of the first other reservation that requires an address.
     wanted: dict[str, int] = {}
-    for position, other in enumerate(lease.reservations):
-        theirs = other.demand
+    for position, (other, theirs) in enumerate(demands.of(lease)):
         if (
             other.id != reservation.id
-            and isinstance(theirs, Addresses)
             and theirs.network_id == demand.network_id
         ):
             for address in theirs.required:
@@ -57,10 +55,8 @@ def choose(
     ordered = sorted(
         {f.id: f for f in (*kept, *free)}.values(),
         key=lambda f: (
-            opened and f.id not in ids,
-            f.address not in demand.required,
-            f.id not in ids,
-            -wanted.get(f.address, len(lease.reservations)),
+            opened and f.id not in ids, f.address not in demand.required,
+            f.id not in ids, -wanted.get(f.address, len(lease.reservations)),
         ),
     )
     return ordered[: demand.amount]
@@ -76,7 +72,7 @@ def place(
     :param free: the addresses that no other reservation has in the window
     :raises NotEnoughFloatingIPAvailable: if there are too few addresses
     """
-    demand = reservation.demand.of_kind(Addresses)
+    demand = demands.read(reservation.demand)
     opened = reservation.status != states.RESERVATION_PENDING
     # An address in use belongs to the project, even if the address stops being
     # reservable.
@@ -106,79 +102,69 @@ def place(
     return chosen
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Free:
+    """The floating IPs that a new lease may get, free over time.
+
+    :param uses: the reservable floating IPs of the networks of the lease
+    """
+
+    uses: Sequence[Use]
+    lease: Lease
+
+    def lacking(self, window: Window) -> NotEnoughHostsAvailable | None:
+        """Return the refusal of the first reservation that lacks any."""
+        free = [use.floating_ip for use in self.uses if use.is_free(window)]
+        for reservation, asked in demands.of(self.lease):
+            known = [f for f in free if f.network_id == asked.network_id]
+            try:
+                chosen = place(self.lease, reservation, (), known)
+            except exception.NotEnoughFloatingIPAvailable:
+                position = self.lease.reservations.index(reservation)
+                return NotEnoughHostsAvailable(
+                    'there are too few floating IPs',
+                    offer={'reservation': position, 'available': len(known)},
+                )
+            taken = {f.id for f in chosen}
+            free = [f for f in free if f.id not in taken]
+        return None
+
+    def first_start(self, at: int, length: int) -> int | None:
+        """Return a start before which the lease finds too few floating IPs.
+
+        Which addresses are required is not considered.
+
+        O(n log n) for n allocations.
+        """
+        wanted: Counter[str] = Counter()
+        for _, asked in demands.of(self.lease):
+            wanted[asked.network_id] += asked.amount
+        first = at
+        for network_id, amount in wanted.items():
+            uses = [
+                u for u in self.uses if u.floating_ip.network_id == network_id
+            ]
+            found = _first_start(uses, amount, at, length)
+            if found is None:
+                return None
+            first = max(first, found)
+        return first
+
+    def edges(self) -> Edges:
+        """Return the ends and the starts of allocations.
+
+        An allocation without an end has only a start.
+        """
+        windows = [w for use in self.uses for w in use.windows]
+        return Edges(
+            sorted({w.end for w in windows if w.end != FOREVER}),
+            sorted({w.start for w in windows}),
+        )
+
+
 def networks(lease: Lease) -> list[str]:
     """Return the ids of the networks whose floating IPs a lease reserves."""
-    return sorted({asked.network_id for _, asked in _demands(lease)})
-
-
-def lacking(
-    uses: Collection[Use], lease: Lease, window: Window
-) -> Mapping[str, Any] | None:
-    """Return the first reservation of a new lease that lacks floating IPs.
-
-    :param uses: the reservable floating IPs of the networks of the lease
-    :returns: the position of the reservation and the number of addresses that
-        are free for it; None if no reservation lacks any
-    """
-    free = [use.floating_ip for use in uses if use.is_free(window)]
-    for reservation, asked in _demands(lease):
-        known = [f for f in free if f.network_id == asked.network_id]
-        try:
-            chosen = place(lease, reservation, (), known)
-        except exception.NotEnoughFloatingIPAvailable:
-            position = lease.reservations.index(reservation)
-            return {'reservation': position, 'available': len(known)}
-        taken = {f.id for f in chosen}
-        free = [f for f in free if f.id not in taken]
-    return None
-
-
-def first_start(
-    uses: Iterable[Use], lease: Lease, at: int, length: int
-) -> int | None:
-    """Return a start before which a new lease finds too few floating IPs.
-
-    The start is at or after a time. Which addresses are required is not
-    considered.
-
-    O(n log n) for n allocations.
-
-    :param uses: the reservable floating IPs of the networks of the lease
-    :param length: the length of the window in seconds, or FOREVER
-    :returns: None if there is no such start
-    """
-    wanted: Counter[str] = Counter()
-    for _, asked in _demands(lease):
-        wanted[asked.network_id] += asked.amount
-    first = at
-    for network_id, amount in wanted.items():
-        found = _first_start(
-            [u for u in uses if u.floating_ip.network_id == network_id],
-            amount, at, length,
-        )
-        if found is None:
-            return None
-        first = max(first, found)
-    return first
-
-
-def edges(uses: Iterable[Use]) -> tuple[Sequence[int], Sequence[int]]:
-    """Return the ends and the starts of allocations, each in order.
-
-    An allocation without an end has only a start.
-    """
-    windows = list(itertools.chain.from_iterable(u.windows for u in uses))
-    return (
-        sorted({w.end for w in windows if w.end != FOREVER}),
-        sorted({w.start for w in windows}),
-    )
-
-
-def _demands(lease: Lease) -> list[tuple[Reservation, Addresses]]:
-    return [
-        (r, r.demand)
-        for r in lease.reservations if isinstance(r.demand, Addresses)
-    ]
+    return sorted({asked.network_id for _, asked in demands.of(lease)})
 
 
 def _first_start(

@@ -8,15 +8,16 @@ import pytest
 import sqlalchemy as sa
 
 from blazar_sched.domain import event
-from blazar_sched.domain import exception
 from blazar_sched.domain import window
-from blazar_sched.domain.demand import Addresses
-from blazar_sched.domain.demand import FLOATING_IP
 from blazar_sched.domain.event import Claim
-from blazar_sched.domain.floating_ip import FloatingIP
-from blazar_sched.domain.floating_ip import Use
 from blazar_sched.domain.window import Window
-from blazar_sched.service.ledger import models
+from blazar_sched.parts.floating_ip import exception as refusals
+from blazar_sched.parts.floating_ip import models as floating_ips
+from blazar_sched.parts.floating_ip.demand import Addresses
+from blazar_sched.parts.floating_ip.demand import RESOURCE_TYPE
+from blazar_sched.parts.floating_ip.floating_ip import FloatingIP
+from blazar_sched.parts.floating_ip.floating_ip import Use
+from tests.functional.ledger.conftest import *  # noqa: F401, F403
 
 NETWORK = str(uuid.uuid4())
 START, END = 100, 200
@@ -42,7 +43,7 @@ def pair(store):
 
     def work(tx):
         for each in reversed(both):
-            tx.add_floating_ip(each)
+            tx.run(floating_ips.add, each)
 
     store.write(work)
     return both
@@ -54,10 +55,11 @@ def book(store, nouns):
 
     def write(*ips, start=START, end=END):
         lease = nouns.lease(start, end)
+        demand = Addresses(NETWORK, len(ips)).demand
         lease = dataclasses.replace(
             lease,
             reservations=tuple(
-                dataclasses.replace(r, demand=Addresses(NETWORK, len(ips)))
+                dataclasses.replace(r, demand=demand)
                 for r in lease.reservations
             ),
         )
@@ -73,43 +75,43 @@ def book(store, nouns):
 
 
 def put(tx, lease, ips, start=None, end=None):
-    tx.put_floating_ip_allocations(
-        lease.reservations[0].id, [ip.id for ip in ips],
+    tx.put_off_hosts(
+        RESOURCE_TYPE, lease.reservations[0].id, [ip.id for ip in ips],
         Window(start or lease.start, end or lease.end),
     )
 
 
 def free(source, start=START, end=END, reservation_id='', network=NETWORK):
-    return source.free_floating_ips(
-        network, Window(start, end), reservation_id
+    return source.run(
+        floating_ips.free, network, Window(start, end), reservation_id
     )
 
 
 def held(source, lease):
-    return source.floating_ips(lease.reservations[0].id)
+    return source.run(floating_ips.list_, lease.reservations[0].id)
 
 
 def test_added_floating_ips_are_listed(store, pair):
-    assert store.floating_ips() == pair
+    assert store.run(floating_ips.list_) == pair
     for one in pair:
-        assert store.floating_ip(one.id) == one
+        assert store.run(floating_ips.get, one.id) == one
 
 
 @pytest.mark.parametrize('unknown', [str(uuid.UUID(int=1)), 'no id', '\0', ''])
 def test_unknown_floating_ip_is_not_found(store, pair, unknown):
-    with pytest.raises(exception.FloatingIPNotFound):
-        store.floating_ip(unknown)
-    with pytest.raises(exception.FloatingIPNotFound):
-        store.write(lambda tx: tx.delete_floating_ip(unknown))
+    with pytest.raises(refusals.FloatingIPNotFound):
+        store.run(floating_ips.get, unknown)
+    with pytest.raises(refusals.FloatingIPNotFound):
+        store.write(lambda tx: tx.run(floating_ips.delete, unknown))
 
 
 def test_an_address_is_one_network_s_once(store, pair):
     again = noun(pair[0].address)
-    with pytest.raises(exception.FloatingIPExists):
-        store.write(lambda tx: tx.add_floating_ip(again))
+    with pytest.raises(refusals.FloatingIPExists):
+        store.write(lambda tx: tx.run(floating_ips.add, again))
     elsewhere = dataclasses.replace(again, network_id=str(uuid.uuid4()))
-    store.write(lambda tx: tx.add_floating_ip(elsewhere))
-    assert len(store.floating_ips()) == 3
+    store.write(lambda tx: tx.run(floating_ips.add, elsewhere))
+    assert len(store.run(floating_ips.list_)) == 3
 
 
 def test_replicas_learn_nothing_of_it(store, pair):
@@ -134,7 +136,7 @@ def test_hidden_addresses_and_those_of_other_networks_are_never_free(
     store, pair
 ):
     hidden = noun('203.0.113.11', reservable=False)
-    store.write(lambda tx: tx.add_floating_ip(hidden))
+    store.write(lambda tx: tx.run(floating_ips.add, hidden))
     assert free(store) == pair
     for network in (str(uuid.uuid4()), '\0', 'no id'):
         assert free(store, network=network) == []
@@ -144,19 +146,19 @@ def test_uses_lists_the_allocations_of_a_network(store, pair, book):
     hidden = noun('203.0.113.11', reservable=False)
     elsewhere = noun('203.0.113.12', network_id=str(uuid.uuid4()))
     for each in (hidden, elsewhere):
-        store.write(lambda tx, each=each: tx.add_floating_ip(each))
+        store.write(lambda tx, each=each: tx.run(floating_ips.add, each))
     book(pair[0], start=300, end=window.FOREVER)
     book(*pair, start=100, end=200)
     book(elsewhere)
     known = [NETWORK, 'no id', '\0', str(uuid.uuid4())]
     both = Window(100, 200)
-    assert store.floating_ip_uses(known, 199) == [
+    assert store.run(floating_ips.uses, known, 199) == [
         Use(pair[0], (both, Window(300))), Use(pair[1], (both,)),
     ]
-    assert store.floating_ip_uses(known, 200) == [
+    assert store.run(floating_ips.uses, known, 200) == [
         Use(pair[0], (Window(300),)), Use(pair[1]),
     ]
-    assert store.floating_ip_uses([], 0) == []
+    assert store.run(floating_ips.uses, [], 0) == []
 
 
 def test_a_reservation_s_own_is_free_to_it_though_not_reservable(
@@ -164,8 +166,8 @@ def test_a_reservation_s_own_is_free_to_it_though_not_reservable(
 ):
     lease = book(pair[0])
     broken = dataclasses.replace(pair[0], reservable=False, updated_at=7)
-    store.write(lambda tx: tx.update_floating_ip(broken))
-    assert store.floating_ips() == [broken, pair[1]]
+    store.write(lambda tx: tx.run(floating_ips.update, broken))
+    assert store.run(floating_ips.list_) == [broken, pair[1]]
     own = lease.reservations[0].id
     assert free(store, reservation_id=own) == [broken, pair[1]]
     assert free(store, 300, 400) == pair[1:]
@@ -180,7 +182,7 @@ def test_leases_with_floating_ips_are_listed_by_start(
     other = nouns.lease(100, 200)
     store.commit(lambda tx: tx.add_lease(other, ()))
     store.write(lambda tx: tx.set_lease_status(over.id, 'TERMINATED', 1))
-    found = store.leases_with(FLOATING_IP)
+    found = store.leases_with(RESOURCE_TYPE)
     assert [lease.id for lease in found] == [first.id, later.id]
     assert found[0] == store.lease(first.id)
 
@@ -210,7 +212,9 @@ def test_another_window_of_the_same(store, pair, book, database):
 
     def rows():
         with database.connect() as connection:
-            found = connection.execute(sa.select(models.FloatingIPAllocation))
+            found = connection.execute(
+                sa.select(floating_ips.FloatingIPAllocation)
+            )
             return {row.id: (row.start, row.end) for row in found}
 
     before = rows()
@@ -221,12 +225,12 @@ def test_another_window_of_the_same(store, pair, book, database):
 
 def test_allocations_of_floating_ips_go_with_the_lease(store, pair, book):
     lease = book(*pair)
-    with pytest.raises(exception.CantDeleteFloatingIP):
-        store.write(lambda tx: tx.delete_floating_ip(pair[0].id))
+    with pytest.raises(refusals.CantDeleteFloatingIP):
+        store.write(lambda tx: tx.run(floating_ips.delete, pair[0].id))
     store.commit(lambda tx: tx.delete_lease(lease.id))
     assert free(store) == pair
-    store.write(lambda tx: tx.delete_floating_ip(pair[0].id))
-    assert store.floating_ips() == pair[1:]
+    store.write(lambda tx: tx.run(floating_ips.delete, pair[0].id))
+    assert store.run(floating_ips.list_) == pair[1:]
     assert store.check() == []
 
 

@@ -3,27 +3,56 @@
 
 from collections import defaultdict
 from collections.abc import Collection
-from typing import Any
-import uuid
 
 import sqlalchemy as sa
+from sqlalchemy import orm
 
-from blazar_sched.domain import exception
-from blazar_sched.domain import floating_ip
 from blazar_sched.domain.window import Window
-from blazar_sched.service.ledger import access
+from blazar_sched.parts.floating_ip import exception
+from blazar_sched.parts.floating_ip import floating_ip
+from blazar_sched.parts.floating_ip.demand import RESOURCE_TYPE
+from blazar_sched.parts.floating_ip.floating_ip import ADDRESS
 from blazar_sched.service.ledger import models
+from blazar_sched.service.ledger import off_hosts
 from blazar_sched.service.ledger import rows
-from blazar_sched.service.ledger.models import FloatingIP
-from blazar_sched.service.ledger.models import FloatingIPAllocation
 
 
-def from_row(row: Any) -> floating_ip.FloatingIP:
-    return floating_ip.FloatingIP(
-        id=row.id, network_id=row.network_id, subnet_id=row.subnet_id,
-        address=row.address, reservable=row.reservable,
-        created_at=row.created_at, updated_at=row.updated_at,
+class FloatingIP(models.Base):
+    __tablename__ = 'floating_ip'
+    __table_args__ = (
+        sa.UniqueConstraint('network_id', 'address'), models.OPTIONS
     )
+
+    id: orm.Mapped[str] = orm.mapped_column(models.Id, primary_key=True)
+    network_id: orm.Mapped[str] = orm.mapped_column(models.Id)
+    subnet_id: orm.Mapped[str] = orm.mapped_column(models.Id)
+    address: orm.Mapped[str] = orm.mapped_column(sa.String(45))
+    reservable: orm.Mapped[bool]
+    created_at: orm.Mapped[int | None]
+    updated_at: orm.Mapped[int | None]
+
+
+class FloatingIPAllocation(models.Base):
+    """A reservation's allocation of a floating IP, with its own window."""
+
+    __tablename__ = 'floating_ip_allocation'
+    __table_args__ = (
+        sa.UniqueConstraint('reservation_id', 'floating_ip_id'),
+        sa.Index(None, 'floating_ip_id', 'end'), models.OPTIONS,
+    )
+
+    id: orm.Mapped[str] = orm.mapped_column(models.Id, primary_key=True)
+    reservation_id: orm.Mapped[str] = orm.mapped_column(
+        sa.ForeignKey('reservation.id')
+    )
+    floating_ip_id: orm.Mapped[str] = orm.mapped_column(
+        sa.ForeignKey('floating_ip.id')
+    )
+    start: orm.Mapped[int]
+    end: orm.Mapped[int]
+
+
+TABLES = (FloatingIP, FloatingIPAllocation)
 
 
 def get(
@@ -82,11 +111,8 @@ def free(
         FloatingIPAllocation.reservation_id == reservation_id,
     )
     return _select(
-        connection,
-        sa.and_(
-            FloatingIP.network_id == network_id,
-            sa.or_(FloatingIP.reservable, own), ~taken,
-        ),
+        connection, FloatingIP.network_id == network_id,
+        sa.or_(FloatingIP.reservable, own), ~taken,
     )
 
 
@@ -100,29 +126,22 @@ def uses(
     :param after: the time by which the allocations that are left out end
     """
     found = _select(
-        connection,
-        sa.and_(
-            FloatingIP.network_id.in_(filter(models.is_id, network_ids)),
-            FloatingIP.reservable,
-        ),
+        connection, FloatingIP.reservable,
+        FloatingIP.network_id.in_(filter(models.is_id, network_ids)),
     )
     windows: dict[str, list[Window]] = defaultdict(list)
+    held = FloatingIPAllocation
     for row in connection.execute(
-        sa.select(
-            FloatingIPAllocation.floating_ip_id, FloatingIPAllocation.start,
-            FloatingIPAllocation.end,
-        )
-        .join(FloatingIP, FloatingIP.id == FloatingIPAllocation.floating_ip_id)
+        sa.select(held.floating_ip_id, held.start, held.end)
+        .join(FloatingIP, FloatingIP.id == held.floating_ip_id)
         .where(
             FloatingIP.network_id.in_(filter(models.is_id, network_ids)),
-            FloatingIPAllocation.end > after,
+            held.end > after,
         )
-        .order_by(FloatingIPAllocation.start, FloatingIPAllocation.id)
+        .order_by(held.start, held.id)
     ):
         windows[row.floating_ip_id].append(Window(row.start, row.end))
-    return [
-        floating_ip.Use(each, tuple(windows[each.id])) for each in found
-    ]
+    return [floating_ip.Use(each, tuple(windows[each.id])) for each in found]
 
 
 def add(connection: sa.Connection, new: floating_ip.FloatingIP) -> None:
@@ -131,15 +150,11 @@ def add(connection: sa.Connection, new: floating_ip.FloatingIP) -> None:
     :raises FloatingIPExists: if the address is registered in its network
     """
     if _select(
-        connection,
-        sa.and_(
-            FloatingIP.network_id == new.network_id,
-            FloatingIP.address == new.address,
-        ),
+        connection, FloatingIP.network_id == new.network_id,
+        FloatingIP.address == new.address,
     ):
         raise exception.FloatingIPExists(
-            f'floating IP {new.address} is already registered',
-            field='floating_ip_address',
+            f'floating IP {new.address} is already registered', field=ADDRESS,
         )
     rows.add(connection, FloatingIP, [rows.columns(new)])
 
@@ -172,80 +187,39 @@ def delete(connection: sa.Connection, floating_ip_id: str) -> None:
     connection.execute(sa.delete(FloatingIP).where(FloatingIP.id == gone.id))
 
 
-def put_allocations(
-    connection: sa.Connection, reservation_id: str,
-    floating_ip_ids: Collection[str], window: Window,
-) -> None:
-    """Allocate exactly the given floating IPs to a reservation in `window`.
-
-    None of the floating IPs may be allocated to another reservation in the
-    window; see `free`.
-    """
-    parent = FloatingIPAllocation.reservation_id == reservation_id
-    held = sa.select(
-        FloatingIPAllocation.floating_ip_id, FloatingIPAllocation.id
-    ).where(parent)
-    known = {row.floating_ip_id: row.id for row in connection.execute(held)}
-    rows.replace(
-        connection, FloatingIPAllocation, parent,
-        [
-            {
-                'id': known.get(floating_ip_id) or str(uuid.uuid4()),
-                'reservation_id': reservation_id,
-                'floating_ip_id': floating_ip_id,
-                'start': window.start,
-                'end': window.end,
-            }
-            for floating_ip_id in floating_ip_ids
-        ],
-    )
-
-
-def cut_allocations(
-    connection: sa.Connection, reservation_ids: Collection[str], end: int
-) -> None:
-    """Cut the reservations' allocations to end by `end`."""
-    connection.execute(
-        sa.update(models.FloatingIPAllocation)
-        .where(
-            models.FloatingIPAllocation.reservation_id.in_(reservation_ids),
-            models.FloatingIPAllocation.end > end,
-        )
-        .values(end=end)
-    )
-
-
-def drop_allocations(
-    connection: sa.Connection, reservation_ids: Collection[str]
-) -> None:
-    """Delete the allocations of reservations."""
-    connection.execute(
-        sa.delete(FloatingIPAllocation).where(
-            FloatingIPAllocation.reservation_id.in_(reservation_ids)
-        )
-    )
-
-
 def _select(
-    connection: sa.Connection, condition: sa.ColumnElement[bool]
+    connection: sa.Connection, *conditions: sa.ColumnExpressionArgument[bool]
 ) -> list[floating_ip.FloatingIP]:
-    found = connection.execute(sa.select(FloatingIP).where(condition))
-    return sorted(map(from_row, found), key=floating_ip.order)
+    found = rows.select(connection, FloatingIP, sa.and_(*conditions))
+    return sorted(
+        (floating_ip.FloatingIP(**row) for row in found), key=floating_ip.order
+    )
 
 
-class Reads(access.Reads):
-    """The queries for floating IPs."""
+# Neutron's names of the fields.
+_SHOWN = {
+    name: {'network_id': 'floating_network_id', 'address': ADDRESS}.get(
+        name, name
+    )
+    for name in floating_ip.FloatingIP.__slots__
+}
 
-    floating_ip = access.read(get)
-    floating_ips = access.read(list_)
-    free_floating_ips = access.read(free)
-    floating_ip_uses = access.read(uses)
+
+def _select_shown(
+    connection: sa.Connection, reservation_id: str | None
+) -> list[off_hosts.Resource]:
+    return [
+        {shown: getattr(each, name) for name, shown in _SHOWN.items()}
+        for each in list_(connection, reservation_id)
+    ]
 
 
-class Writes(access.Writes):
-    """The changes of floating IPs."""
+def _add_shown(connection: sa.Connection, new: off_hosts.Resource) -> None:
+    values = {name: new[shown] for name, shown in _SHOWN.items()}
+    add(connection, floating_ip.FloatingIP(**values))
 
-    add_floating_ip = access.write(add)
-    update_floating_ip = access.write(update)
-    delete_floating_ip = access.write(delete)
-    put_floating_ip_allocations = access.write(put_allocations)
+
+OFF_HOSTS = off_hosts.OffHosts(
+    RESOURCE_TYPE, FloatingIPAllocation, 'floating_ip_id', _select_shown,
+    _add_shown,
+)
