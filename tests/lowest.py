@@ -20,8 +20,7 @@ pathlib.Path(sys.argv[1]).write_text(
         re.sub(',.*', '', line).replace('>=', '==')
         for lines in (
             service['dependencies'],
-            *service['optional-dependencies'].values(),
-            client['dependencies'],
+            *service['optional-dependencies'].values(), client['dependencies'],
         )
         for line in lines
         if '>=' in line

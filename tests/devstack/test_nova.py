@@ -184,8 +184,7 @@ def test_options_of_others_stay_in_nova_conf(new_node):
         'ComputeFilter', 'SameHostFilter', *FILTERS,
     ]
     assert sorted(conf.filter_scheduler.available_filters) == [
-        AVAILABLE,
-        NOVAS,
+        AVAILABLE, NOVAS,
         'nova.scheduler.filters.compute_filter.ComputeFilter',
     ]
     assert conf.filter_scheduler.weight_classes == [

@@ -94,11 +94,8 @@ def bus(tmp_path_factory):
 
 # The end of DevStack's database_connection_url.
 @pytest.fixture(
-    params=[
-        ('mysql', 'charset=utf8'),
-        ('postgresql', 'client_encoding=utf8'),
-    ],
-    ids=lambda param: param[0],
+    params=[('mysql', 'charset=utf8'), ('postgresql', 'client_encoding=utf8')],
+    ids=lambda param: param[0]
 )
 def database_url(request):
     engine, query = request.param

@@ -338,9 +338,7 @@ def test_on_a_node_without_nova(new_node):
     node.stack()
 
     assert not node.nova_conf.exists()
-    assert set(node.commands()) == {
-        'blazar-sched-api', 'blazar-sched-manager',
-    }
+    assert set(node.commands()) == {'blazar-sched-api', 'blazar-sched-manager'}
     assert node.lines('databases') == ['blazar_sched']
 
 

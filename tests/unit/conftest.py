@@ -138,10 +138,9 @@ class Make:
             inventory={
                 inventory.VCPU: Inventory(vcpus),
                 inventory.MEMORY_MB: Inventory(1 << 20),
-                inventory.DISK_GB: Inventory(1 << 20),
-                **gpu,
+                inventory.DISK_GB: Inventory(1 << 20), **gpu,
             },
-            **fields,
+            **fields
         )
 
     @staticmethod
@@ -160,8 +159,7 @@ class Make:
         """
         return Allocation(
             id=id, reservation_id=reservation_id, host=host, start=start,
-            end=end, amounts=amounts(vcpus, gpus),
-            whole=not vcpus and not gpus,
+            end=end, amounts=amounts(vcpus, gpus), whole=not vcpus and not gpus
         )
 
     @staticmethod

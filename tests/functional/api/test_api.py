@@ -29,15 +29,10 @@ def lease(**values):
         'name': 'night-run',
         'start_date': '2030-01-01 00:00',
         'end_date': '2030-01-01 01:00',
-        'reservations': [
-            {
-                'resource_type': 'physical:host',
-                'min': 1,
-                'max': 1,
-                'hypervisor_properties': '',
-                'resource_properties': '',
-            }
-        ],
+        'reservations': [{
+            'resource_type': 'physical:host', 'min': 1, 'max': 1,
+            'hypervisor_properties': '', 'resource_properties': '',
+        }],
         'events': [],
         'before_end_date': None,
         **values,
@@ -49,14 +44,9 @@ HOST = {'resource_type': 'physical:host', 'min': 1, 'max': 1}
 
 def instances(**parameters):
     return {
-        'resource_type': 'virtual:instance',
-        'vcpus': 4,
-        'memory_mb': 1024,
-        'disk_gb': 10,
-        'amount': 1,
-        'affinity': 'None',
-        'resource_properties': '',
-        **parameters,
+        'resource_type': 'virtual:instance', 'vcpus': 4, 'memory_mb': 1024,
+        'disk_gb': 10, 'amount': 1, 'affinity': 'None',
+        'resource_properties': '', **parameters,
     }
 
 
@@ -152,14 +142,11 @@ def test_the_life_of_a_lease(api):
     [allocation] = api.simulate_get('/v1/os-hosts/allocations').json[
         'allocations'
     ]
-    assert allocation['reservations'] == [
-        {
-            'id': made['reservations'][0]['id'],
-            'lease_id': made['id'],
-            'start_date': '2030-01-01T00:00:00.000000',
-            'end_date': '2030-01-02T00:00:00.000000',
-        }
-    ]
+    assert allocation['reservations'] == [{
+        'id': made['reservations'][0]['id'], 'lease_id': made['id'],
+        'start_date': '2030-01-01T00:00:00.000000',
+        'end_date': '2030-01-02T00:00:00.000000',
+    }]
 
     assert api.simulate_delete(path, headers=ALICE).status_code == 204
     refused(api.simulate_get(path, headers=ALICE), 404)
@@ -412,9 +399,7 @@ def test_hosts(api):
 
 def test_a_host_in_use_stays(api):
     wanted = {
-        'resource_type': 'physical:host',
-        'min': 1,
-        'max': 1,
+        'resource_type': 'physical:host', 'min': 1, 'max': 1,
         'resource_properties': '["==", "$gpu", "a100"]',
     }
     create(api, reservations=[wanted])
@@ -446,9 +431,7 @@ def test_a_hostile_requirement_is_only_the_name_of_nothing(api, name):
 
 
 def ask_for(api, text, headers=ALICE, path='/v1/leases', method='POST'):
-    reservation = {
-        **lease()['reservations'][0], 'resource_properties': text,
-    }
+    reservation = {**lease()['reservations'][0], 'resource_properties': text}
     return api.simulate_request(
         method, path, json=lease(reservations=[reservation]), headers=headers
     )
@@ -465,17 +448,12 @@ def secret(api):
     assert answer.status_code == 200
 
 
-@pytest.mark.parametrize(
-    'requirement',
-    [
-        '["==", "${}", "acme"]',
-        '["==", "$capabilities:{}", "acme"]',
-        '[">=", "${}", "ac"]',
-        '["in", "${}", "a", "acme"]',
-        '["not", ["==", "${}", "other"]]',
-        '["or", ["==", "$gpu", "a100"], ["==", "${}", "acme"]]',
-    ],
-)
+@pytest.mark.parametrize('requirement', [
+    '["==", "${}", "acme"]', '["==", "$capabilities:{}", "acme"]',
+    '[">=", "${}", "ac"]', '["in", "${}", "a", "acme"]',
+    '["not", ["==", "${}", "other"]]',
+    '["or", ["==", "$gpu", "a100"], ["==", "${}", "acme"]]',
+])
 def test_a_private_property_is_like_one_that_no_host_has(
     api, secret, requirement
 ):
@@ -485,12 +463,11 @@ def test_a_private_property_is_like_one_that_no_host_has(
     for name in ('secret', 'nowhere'):
         text = requirement.format(name)
         answers = [
-            ask_for(api, text),
-            ask_for(api, text, v1_1),
+            ask_for(api, text), ask_for(api, text, v1_1),
             ask_for(api, text, v1_1, '/v1/leases?dry_run=true'),
             api.simulate_get(
                 '/v1/capacity', params={'resource_properties': text},
-                headers=v1_1,
+                headers=v1_1
             ),
         ]
         assert [a.status_code for a in answers] == [400, 409, 409, 400]
@@ -523,27 +500,17 @@ def test_a_capability_that_no_host_has_is_named(api):
     v1_1 = {**ALICE, **V1_1}
     answer = ask_for(api, '["==", "$node_type", "compute_skylake"]', v1_1)
     assert answer.json['offer'] == {
-        'reservation': 0,
-        'available': 0,
-        'start_date': None,
-        'end_date': None,
+        'reservation': 0, 'available': 0, 'start_date': None, 'end_date': None,
     }
 
 
 def test_a_requirement_chooses(api):
     api.simulate_post('/v1/os-hosts', json={'name': 'compute-2', 'gpu': 'no'})
-    made = create(
-        api,
-        reservations=[
-            {
-                'resource_type': 'physical:host',
-                'min': 1,
-                'max': 4,
-                'hypervisor_properties': '[">=", "$vcpus", "8"]',
-                'resource_properties': '["==", "$gpu", "no"]',
-            }
-        ],
-    )
+    made = create(api, reservations=[{
+        'resource_type': 'physical:host', 'min': 1, 'max': 4,
+        'hypervisor_properties': '[">=", "$vcpus", "8"]',
+        'resource_properties': '["==", "$gpu", "no"]',
+    }])
     held = {
         a['resource_id']: [r['lease_id'] for r in a['reservations']]
         for a in api.simulate_get('/v1/os-hosts/allocations').json[
@@ -620,12 +587,10 @@ def test_properties(api):
         {'property': 'gpu', 'private': False, 'values': ['a100']}
     ]
     answer = api.simulate_patch(f'{path}/gpu', json={'private': True})
-    assert answer.json == {
-        'resource_property': {
-            'property': 'gpu', 'private': True, 'id': 'gpu',
-            'property_name': 'gpu', 'resource_type': 'physical:host',
-        }
-    }
+    assert answer.json == {'resource_property': {
+        'property': 'gpu', 'private': True, 'id': 'gpu',
+        'property_name': 'gpu', 'resource_type': 'physical:host',
+    }}
     assert shown() == []
     assert shown('all=True') == [{'property': 'gpu'}]
     refused(
@@ -1267,11 +1232,8 @@ def test_no_lease_is_a_fault_of_ours(
 ):
     headers = {**ALICE, **V1_1}
     body = {
-        'name': name,
-        'start_date': start,
-        'end_date': end,
-        'before_end_date': before_end,
-        'reservations': reservations,
+        'name': name, 'start_date': start, 'end_date': end,
+        'before_end_date': before_end, 'reservations': reservations,
     }
     made = api.simulate_post('/v1/leases', json=body, headers=headers)
     assert made.status_code in (201, 400, 409), made.text
@@ -1284,17 +1246,16 @@ def test_no_lease_is_a_fault_of_ours(
     shown = made.json['lease']
     assert shown['name'] == name
     path = f'/v1/leases/{shown["id"]}'
-    changed = api.simulate_put(
-        path, headers=headers,
-        json={
-            'end_date': end if end != 'now' else None,
-            'reservations': [
-                {'id': shown['reservations'][0]['id'],
-                 **({'min': move} if 'min' in shown['reservations'][0]
-                    else {'amount': move})}
-            ],
-        },
-    )
+    changed = api.simulate_put(path, headers=headers, json={
+        'end_date': end if end != 'now' else None,
+        'reservations': [{
+            'id': shown['reservations'][0]['id'],
+            **(
+                {'min': move} if 'min' in shown['reservations'][0]
+                else {'amount': move}
+            ),
+        }],
+    })
     assert changed.status_code in (200, 400, 409), changed.text
     gone = api.simulate_delete(path, headers=headers)
     assert gone.status_code in (204, 409), gone.text
@@ -1332,9 +1293,7 @@ def test_a_refusal_offers_a_window_that_has_room(api):
         )
         assert answer.json['in_the_way'] == [{**own, **seen}]
     assert offer == {
-        'reservation': 0,
-        'available': 0,
-        'start_date': '2030-01-01T01:00:00Z',
+        'reservation': 0, 'available': 0, 'start_date': '2030-01-01T01:00:00Z',
         'end_date': '2030-01-01T02:00:00Z',
     }
     dates = {k: v for k, v in offer.items() if k.endswith('_date')}

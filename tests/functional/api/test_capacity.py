@@ -6,9 +6,7 @@ import pytest
 V1_1 = {'OpenStack-API-Version': 'reservation 1.1'}
 ALICE = {**V1_1, 'X-Auth-Token': 'alice:p1'}
 BOB = {**V1_1, 'X-Auth-Token': 'bob:p2'}
-WINDOW = {
-    'start_date': '2030-01-01 00:00', 'end_date': '2030-01-01 02:00'
-}
+WINDOW = {'start_date': '2030-01-01 00:00', 'end_date': '2030-01-01 02:00'}
 FIGURES = ('total', 'reserved', 'used', 'available')
 
 
@@ -35,15 +33,10 @@ def ask(api, headers=ALICE, **query):
 
 def book(api, headers=ALICE, **reservation):
     """Create a lease of the window's first hour."""
-    return api.simulate_post(
-        '/v1/leases', headers=headers,
-        json={
-            'name': 'night-run',
-            'start_date': '2030-01-01T00:00:00Z',
-            'end_date': '2030-01-01T01:00:00Z',
-            'reservations': [reservation],
-        },
-    )
+    return api.simulate_post('/v1/leases', headers=headers, json={
+        'name': 'night-run', 'start_date': '2030-01-01T00:00:00Z',
+        'end_date': '2030-01-01T01:00:00Z', 'reservations': [reservation],
+    })
 
 
 @pytest.mark.row('F28')
@@ -77,9 +70,7 @@ def test_capacity_shrinks_after_a_booking(api):
 def test_a_whole_host_is_reserved_with_all_that_it_has(api):
     book(api, resource_type='physical:host', min=1, max=1)
     shown, parts = ask(api, parts=2)
-    assert parts == [
-        (1, None, (32, 16, 0, 16)), (2, None, (32, 0, 0, 32))
-    ]
+    assert parts == [(1, None, (32, 16, 0, 16)), (2, None, (32, 0, 0, 32))]
     for resource in shown['parts'][0]['resources']:
         assert 2 * resource['reserved'] == resource['total']
 
@@ -94,22 +85,19 @@ def test_each_project_is_told_of_what_it_could_reserve(api):
     assert 'compute-' not in str(ask(api))
 
 
-@pytest.mark.parametrize(
-    'query, field',
-    [
-        ({'start_date': '2020-01-01 00:00'}, 'start_date'),
-        ({'end_date': '2030-01-01 00:00'}, 'end_date'),
-        ({'parts': '7201'}, 'parts'),
-        ({'end_date': '2030-01-01 00:00:10', 'parts': '11'}, 'parts'),
-        ({'resource_properties': '{}'}, 'resource_properties'),
-        ({'resource_properties': '["=="'}, 'resource_properties'),
-        ({'resource_properties': '[' * 2000}, 'resource_properties'),
-        ({'resource_properties': 'x' * 9000}, 'resource_properties'),
-        ({'flavor_id': 'm1.large'}, 'flavor_id'),
-        ({'flavor_id': "x' OR 1=1 --"}, 'flavor_id'),
-        ({'flavor_id': 'm1.small '}, 'flavor_id'),
-    ],
-)
+@pytest.mark.parametrize('query, field', [
+    ({'start_date': '2020-01-01 00:00'}, 'start_date'),
+    ({'end_date': '2030-01-01 00:00'}, 'end_date'),
+    ({'parts': '7201'}, 'parts'),
+    ({'end_date': '2030-01-01 00:00:10', 'parts': '11'}, 'parts'),
+    ({'resource_properties': '{}'}, 'resource_properties'),
+    ({'resource_properties': '["=="'}, 'resource_properties'),
+    ({'resource_properties': '[' * 2000}, 'resource_properties'),
+    ({'resource_properties': 'x' * 9000}, 'resource_properties'),
+    ({'flavor_id': 'm1.large'}, 'flavor_id'),
+    ({'flavor_id': "x' OR 1=1 --"}, 'flavor_id'),
+    ({'flavor_id': 'm1.small '}, 'flavor_id'),
+])
 def test_invalid_capacity_query_is_refused_by_field(api, query, field):
     answer = api.simulate_get(
         '/v1/capacity', params={**WINDOW, **query}, headers=ALICE

@@ -110,8 +110,7 @@ def test_update_prolongs_a_lease_as_far_as_possible(api, lease, end):
     assert refused.status_code == 409
     assert refused.json['error_name'] == 'NotEnoughHostsAvailable'
     assert refused.json['offer'] == {
-        'reservation': 0, 'available': 0, 'start_date': None,
-        'end_date': None,
+        'reservation': 0, 'available': 0, 'start_date': None, 'end_date': None,
     }
 
 

@@ -64,9 +64,7 @@ def test_version_1_0_has_no_list_of_flavors(flavors):
     assert answer.status_code == 404
 
 
-@pytest.mark.parametrize('path', [
-    'leases', 'offers', *tables.of('RESERVING'),
-])
+@pytest.mark.parametrize('path', ['leases', 'offers', *tables.of('RESERVING')])
 def test_a_flavor_that_is_newer_than_the_copies_can_be_reserved(
     service, monkeypatch, path
 ):

@@ -12,20 +12,13 @@ ALICE = {'X-Auth-Token': 'alice:p1'}
 BOB = {'X-Auth-Token': 'bob:p2'}
 V1_1 = {'OpenStack-API-Version': 'reservation 1.1'}
 UNKNOWN = '00000000-0000-4000-8000-000000000000'
-WINDOW = {
-    'start_date': '2030-01-01 00:00',
-    'end_date': '2030-01-01 01:00',
-}
+WINDOW = {'start_date': '2030-01-01 00:00', 'end_date': '2030-01-01 01:00'}
 WHOLE = {'resource_type': 'physical:host', 'min': 1, 'max': 1}
 # Valid bodies, so that only the id can be wrong.
-BODIES = {
-    ('PUT', '/v1/leases/{lease_id}'): [
-        {'name': 'mine'},
-        {'end_date': '2031-01-01 00:00'},
-        {'reservations': []},
-        {'name': 'x' * 81},
-    ],
-}
+BODIES = {('PUT', '/v1/leases/{lease_id}'): [
+    {'name': 'mine'}, {'end_date': '2031-01-01 00:00'}, {'reservations': []},
+    {'name': 'x' * 81},
+]}
 ON_LEASES = [r for r in routes.ROUTES if '{lease_id}' in r.path]
 
 
@@ -88,19 +81,10 @@ def test_a_foreign_lease_is_like_one_that_never_was(api, theirs):
 def test_no_list_shows_a_foreign_lease(api, theirs):
     mine = create(api, BOB)
     for query in (
-        '',
-        'project_id=p1',
-        'project_id=p1&project_id=p2',
-        'project_id=',
-        'all_projects=true',
-        'all_tenants=1',
-        'name=secret',
-        'status=PENDING',
-        'sort=name:desc',
-        'limit=1000',
-        f'limit=1&marker={mine["id"]}',
-        f'id={theirs["id"]}',
-        f'user_id={theirs["user_id"]}',
+        '', 'project_id=p1', 'project_id=p1&project_id=p2', 'project_id=',
+        'all_projects=true', 'all_tenants=1', 'name=secret', 'status=PENDING',
+        'sort=name:desc', 'limit=1000', f'limit=1&marker={mine["id"]}',
+        f'id={theirs["id"]}', f'user_id={theirs["user_id"]}',
     ):
         answer = api.simulate_get(
             '/v1/leases', query_string=query, headers=BOB

@@ -638,10 +638,7 @@ def test_control_without_a_look_at_the_revision(api, between, monkeypatch):
     ({'latest_start_date': '2029-01-01 00:00'}, 'latest_start_date'),
     ({'latest_start_date': '', 'align': '1h'}, 'align'),
     ({'align': 'noon'}, 'align'),
-    (
-        {'align': '1w', 'latest_start_date': '2030-01-01 01:00'},
-        'align',
-    ),
+    ({'align': '1w', 'latest_start_date': '2030-01-01 01:00'}, 'align'),
     ({'before_end_date': '2029-01-01 00:00'}, 'before_end_date'),
 ])
 def test_a_range_that_cannot_be_is_refused_by_name(api, body, field):
@@ -663,13 +660,10 @@ def test_a_range_of_starts_for_floating_ips_of_an_unknown_network(api):
     {'duration': '2h'}, {'latest_start_date': '2030-01-02 00:00'},
 ])
 def test_version_1_0_takes_no_range(api, body):
-    refused = create(
-        api, **{
-            'duration': '', 'latest_start_date': '',
-            'end_date': '2030-01-01 05:00', **body,
-        },
-        headers={'X-Auth-Token': 'alice:p1'},
-    )
+    refused = create(api, **{
+        'duration': '', 'latest_start_date': '',
+        'end_date': '2030-01-01 05:00', **body,
+    }, headers={'X-Auth-Token': 'alice:p1'})
     assert refused.status_code == 400
 
 

@@ -15,10 +15,8 @@ schemathesis = pytest.importorskip(
 checks = pytest.importorskip('schemathesis.specs.openapi.checks')
 
 CHECKS = [
-    schemathesis.checks.not_a_server_error,
-    checks.status_code_conformance,
-    checks.content_type_conformance,
-    checks.response_schema_conformance,
+    schemathesis.checks.not_a_server_error, checks.status_code_conformance,
+    checks.content_type_conformance, checks.response_schema_conformance,
 ]
 TIMES = st.sampled_from(
     [f'20{n}-02-0{n % 9 + 1} {n % 24:02}:00' for n in range(27, 60)]
@@ -48,29 +46,20 @@ def there(service):
     host = service.api.simulate_post(
         '/v1/os-hosts', json={'name': 'compute-1', 'gpu': 'a100'}
     ).json['host']
-    lease = service.api.simulate_post(
-        '/v1/leases',
-        json={
-            'name': 'night-run',
-            'start_date': '2030-01-01 00:00',
-            'end_date': '2030-01-01 01:00',
-            'reservations': [
-                {'resource_type': 'physical:host', 'min': 1, 'max': 1}
-            ],
-        },
-    ).json['lease']
-    floating_ip = service.api.simulate_post(
-        '/v1/floatingips',
-        json={
-            'floating_network_id': NETWORK,
-            'floating_ip_address': '203.0.113.7',
-        },
-    ).json['floatingip']
+    lease = service.api.simulate_post('/v1/leases', json={
+        'name': 'night-run',
+        'start_date': '2030-01-01 00:00',
+        'end_date': '2030-01-01 01:00',
+        'reservations': [
+            {'resource_type': 'physical:host', 'min': 1, 'max': 1},
+        ],
+    }).json['lease']
+    floating_ip = service.api.simulate_post('/v1/floatingips', json={
+        'floating_network_id': NETWORK, 'floating_ip_address': '203.0.113.7',
+    }).json['floatingip']
     return {
-        'host_id': host['id'],
-        'lease_id': lease['id'],
-        'floating_ip_id': floating_ip['id'],
-        'name': 'gpu',
+        'host_id': host['id'], 'lease_id': lease['id'],
+        'floating_ip_id': floating_ip['id'], 'name': 'gpu',
     }
 
 

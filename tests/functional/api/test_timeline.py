@@ -9,9 +9,7 @@ V1_1 = {'OpenStack-API-Version': 'reservation 1.1'}
 ALICE = {**V1_1, 'X-Auth-Token': 'alice:p1'}
 BOB = {**V1_1, 'X-Auth-Token': 'bob:p2'}
 ADMIN = V1_1
-WINDOW = {
-    'start_date': '2030-01-01 00:00', 'end_date': '2030-01-02 00:00'
-}
+WINDOW = {'start_date': '2030-01-01 00:00', 'end_date': '2030-01-02 00:00'}
 SMALL = {'resource_type': 'flavor:instance', 'flavor_id': 'm1.small'}
 
 REFUSED = (
@@ -50,15 +48,10 @@ def rows(api, headers=ALICE, **query):
 
 def book(api, headers=ALICE, name='night-run', **reservation):
     """Create a lease from one to two hours after the start of the window."""
-    answer = api.simulate_post(
-        '/v1/leases', headers=headers,
-        json={
-            'name': name,
-            'start_date': '2030-01-01T01:00:00Z',
-            'end_date': '2030-01-01T02:00:00Z',
-            'reservations': [reservation],
-        },
-    )
+    answer = api.simulate_post('/v1/leases', headers=headers, json={
+        'name': name, 'start_date': '2030-01-01T01:00:00Z',
+        'end_date': '2030-01-01T02:00:00Z', 'reservations': [reservation],
+    })
     assert answer.status_code == 201, answer.text
     return answer.json['lease']
 
@@ -85,19 +78,11 @@ def test_a_member_sees_the_own_leases_by_name_and_others_as_taken(api, leases):
     assert own['status'] == 'PENDING'
     assert own['share'] == 0.5
     assert theirs == {
-        'kind': 'lease',
-        'start_date': '2030-01-01T01:00:00Z',
-        'end_date': '2030-01-01T02:00:00Z',
-        'share': 0.25,
-        'track': theirs['track'],
-        'mine': False,
-        'lease_id': None,
-        'reservation_id': None,
-        'name': None,
-        'status': None,
-        'degraded': None,
-        'project_id': None,
-        'server_id': None,
+        'kind': 'lease', 'start_date': '2030-01-01T01:00:00Z',
+        'end_date': '2030-01-01T02:00:00Z', 'share': 0.25,
+        'track': theirs['track'], 'mine': False, 'lease_id': None,
+        'reservation_id': None, 'name': None, 'status': None, 'degraded': None,
+        'project_id': None, 'server_id': None,
     }
     assert {theirs['track'], own['track']} == {0, 1}
     assert mine['id'] not in json.dumps(row)
@@ -132,8 +117,7 @@ def test_no_foreign_name_in_any_answer(api, leases):
             assert answer.status_code == 400
         assert not [each for each in secret if f'"{each}"' in text], query
         assert not [
-            each for each in secret
-            if len(each) > 2 and each in text
+            each for each in secret if len(each) > 2 and each in text
         ], query
     text = ask(api, path='/v1/properties').text
     assert not [each for each in secret if len(each) > 2 and each in text]

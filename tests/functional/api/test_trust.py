@@ -98,9 +98,8 @@ def test_a_lease_is_shared_with_a_project_that_exists(
     answer = api.simulate_post(
         '/v1/leases', json={**BODY, 'reservations': [shared]},
         headers={
-            'X-Auth-Token': token,
-            'OpenStack-API-Version': 'reservation 1.1',
-        },
+            'X-Auth-Token': token, 'OpenStack-API-Version': 'reservation 1.1',
+        }
     )
     assert answer.status_code == status, answer.text
     if status == 400:
@@ -117,9 +116,8 @@ def test_a_project_that_the_service_cannot_see_is_shared_with(
     answer = api.simulate_post(
         '/v1/leases', json={**BODY, 'reservations': [shared]},
         headers={
-            'X-Auth-Token': token,
-            'OpenStack-API-Version': 'reservation 1.1',
-        },
+            'X-Auth-Token': token, 'OpenStack-API-Version': 'reservation 1.1',
+        }
     )
     assert answer.status_code == 201, answer.text
 
@@ -243,11 +241,10 @@ def test_a_trust_that_cannot_be_taken_back_hides_no_refusal(
                                     project_id=None), 'trust_id': None}
     ask = service.bus.call
     monkeypatch.setattr(
-        service.bus,
-        'call',
+        service.bus, 'call',
         lambda ctxt, method, **kwargs: (
             rehearsed if kwargs.get('dry_run') else ask(ctxt, method, **kwargs)
-        ),
+        )
     )
     refuse = cloud.answer
 

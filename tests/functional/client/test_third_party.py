@@ -26,11 +26,7 @@ V1_1 = {**ALICE, microversion.HEADER: 'reservation 1.1'}
 # The format in which python-chi and the dashboard parse a date.
 FORM = '%Y-%m-%dT%H:%M:%S.%f'
 WINDOW = {'start_date': '2030-01-01 01:35', 'end_date': '2030-01-01 02:35'}
-HEAT = {
-    'events': [],
-    'before_end_date': None,
-    **WINDOW,
-}
+HEAT = {'events': [], 'before_end_date': None, **WINDOW}
 
 
 @pytest.fixture
@@ -60,18 +56,14 @@ def client(login):
 @pytest.fixture
 def endless(service):
     """A lease without an end, as a user of version 1.1 may create it."""
-    answer = service.api.simulate_post(
-        '/v1/leases',
-        json={
-            'name': 'endless',
-            'start_date': '2031-01-01 00:00',
-            'end_date': None,
-            'reservations': [
-                {'resource_type': 'physical:host', 'min': 1, 'max': 1},
-            ],
-        },
-        headers=V1_1,
-    )
+    answer = service.api.simulate_post('/v1/leases', json={
+        'name': 'endless',
+        'start_date': '2031-01-01 00:00',
+        'end_date': None,
+        'reservations': [
+            {'resource_type': 'physical:host', 'min': 1, 'max': 1},
+        ],
+    }, headers=V1_1)
     assert answer.status_code == 201, answer.text
     return answer.json['lease']['id']
 
@@ -86,15 +78,10 @@ def test_heat_leases_hosts(service, left_out):
     body = {
         'name': 'heat-ho',
         **HEAT,
-        'reservations': [
-            {
-                'resource_type': 'physical:host',
-                'min': 1,
-                'max': 1,
-                **left_out,
-                'before_end': 'default',
-            },
-        ],
+        'reservations': [{
+            'resource_type': 'physical:host', 'min': 1, 'max': 1, **left_out,
+            'before_end': 'default',
+        }],
     }
     answer = service.api.simulate_post('/v1/leases', json=body, headers=ALICE)
     assert answer.status_code == 201, answer.text
@@ -113,17 +100,11 @@ def test_heat_leases_instances(service):
     body = {
         'name': 'heat-in',
         **HEAT,
-        'reservations': [
-            {
-                'resource_type': 'virtual:instance',
-                'amount': 2,
-                'vcpus': 1,
-                'memory_mb': 512,
-                'disk_gb': 1,
-                'affinity': False,
-                'resource_properties': None,
-            },
-        ],
+        'reservations': [{
+            'resource_type': 'virtual:instance', 'amount': 2, 'vcpus': 1,
+            'memory_mb': 512, 'disk_gb': 1, 'affinity': False,
+            'resource_properties': None,
+        }],
     }
     # One host has no room for two instances with anti-affinity.
     answer = service.api.simulate_post('/v1/leases', json=body, headers=ALICE)
@@ -168,30 +149,21 @@ def test_the_dashboard_draws_a_calendar_with_an_endless_lease(login, endless):
 def test_the_dashboard_changes_what_it_shows(client):
     lease = client.lease.create(
         name='dash', start='2030-01-01 01:00', end='2030-01-01 02:00',
-        reservations=[
-            {
-                'resource_type': 'physical:host',
-                'min': 1,
-                'max': 1,
-                'hypervisor_properties': '',
-                'resource_properties': '["==", "$gpu", "a100"]',
-            },
-        ],
-        events=[],
+        reservations=[{
+            'resource_type': 'physical:host', 'min': 1, 'max': 1,
+            'hypervisor_properties': '',
+            'resource_properties': '["==", "$gpu", "a100"]',
+        }],
+        events=[]
     )
     [reservation] = lease['reservations']
     changed = client.lease.update(
         lease_id=lease['id'], name='dash-2', prolong_for='1h',
-        reservations=[
-            {
-                'id': reservation['id'],
-                'resource_type': 'physical:host',
-                'min': 1,
-                'max': 1,
-                'hypervisor_properties': '',
-                'resource_properties': '',
-            },
-        ],
+        reservations=[{
+            'id': reservation['id'], 'resource_type': 'physical:host',
+            'min': 1, 'max': 1, 'hypervisor_properties': '',
+            'resource_properties': '',
+        }]
     )
     assert changed['name'] == 'dash-2'
     assert changed['end_date'] == '2030-01-01T03:00:00.000000'
@@ -222,16 +194,12 @@ def test_chi_reads_the_list_with_an_endless_lease_and_prolongs_it(
 def test_chi_leases_nodes(client, properties):
     lease = client.lease.create(
         name='chi', start='2030-01-01 01:00', end='2030-01-01 02:00',
-        reservations=[
-            {
-                'resource_type': 'physical:host',
-                'resource_properties': properties,
-                'hypervisor_properties': '',
-                'min': '1',
-                'max': '1',
-            },
-        ],
-        events=[],
+        reservations=[{
+            'resource_type': 'physical:host',
+            'resource_properties': properties, 'hypervisor_properties': '',
+            'min': '1', 'max': '1',
+        }],
+        events=[]
     )
     assert lease['reservations'][0]['resource_properties'] == properties
 
@@ -244,10 +212,8 @@ def flavor_lease(name, start, **counts):
         'end_date': '2031-01-01 00:00',
         'reservations': [
             {
-                'amount': count,
-                'flavor_id': flavor_id,
-                'resource_type': 'flavor:instance',
-                'affinity': 'None',
+                'amount': count, 'flavor_id': flavor_id,
+                'resource_type': 'flavor:instance', 'affinity': 'None',
             }
             for flavor_id, count in counts.items()
         ],
@@ -374,20 +340,13 @@ def test_a_whole_lease_that_is_sent_back_changes_nothing(service, active):
 def test_warre_leases_instances_of_its_fork(client):
     lease = client.lease.create(
         name='Reservation 1', start='2030-01-01 01:00', end='2030-01-01 02:00',
-        reservations=[
-            {
-                'resource_type': 'virtual:instance',
-                'amount': 1,
-                'vcpus': 1,
-                'memory_mb': 512,
-                'disk_gb': 1,
-                'ephemeral_gb': 10,
-                'affinity': None,
-                'resource_properties': '["==", "$gpu", "a100"]',
-                'extra_specs': {'hw:cpu_policy': 'shared'},
-            },
-        ],
-        events=[],
+        reservations=[{
+            'resource_type': 'virtual:instance', 'amount': 1, 'vcpus': 1,
+            'memory_mb': 512, 'disk_gb': 1, 'ephemeral_gb': 10,
+            'affinity': None, 'resource_properties': '["==", "$gpu", "a100"]',
+            'extra_specs': {'hw:cpu_policy': 'shared'},
+        }],
+        events=[]
     )
     client.lease.update(lease['id'], end_date='2030-01-01 03:00')
     shown = client.lease.get(lease['id'])
@@ -401,9 +360,8 @@ def test_warre_leases_instances_of_its_fork(client):
 def test_doni_enrols_a_host_and_closes_it(service):
     def ask(method, path, status, body=None):
         answer = service.api.simulate_request(
-            method, f'/v1{path}', json=body, headers={
-                **serving.ADMIN, microversion.HEADER: 'reservation 1.0',
-            },
+            method, f'/v1{path}', json=body,
+            headers={**serving.ADMIN, microversion.HEADER: 'reservation 1.0'}
         )
         assert answer.status_code == status, answer.text
         return answer.json
@@ -489,12 +447,10 @@ def test_gophercloud_leases_and_changes(service):
         'start_date': '2030-01-01 09:00',
         'end_date': '2030-01-04 18:00',
         'before_end_date': '2030-01-04 17:00',
-        'reservations': [
-            {
-                'id': lease['reservations'][0]['id'], 'amount': 3, 'vcpus': 2,
-                'memory_mb': 4096, 'disk_gb': 40, 'affinity': True,
-            },
-        ],
+        'reservations': [{
+            'id': lease['reservations'][0]['id'], 'amount': 3, 'vcpus': 2,
+            'memory_mb': 4096, 'disk_gb': 40, 'affinity': True,
+        }],
     })
     assert changed['name'] == 'lease_renamed'
     assert changed['reservations'][0]['amount'] == 3
@@ -543,13 +499,12 @@ NO_TEXT = {
 @pytest.mark.parametrize('call', GOPHERCLOUD)
 def test_gophercloud_manages_hosts(service, host, call):
     if call != 'hosts.Delete':
-        lease = service.api.simulate_post(
-            '/v1/leases', headers=ALICE, json={
-                **WINDOW, 'name': 'run', 'reservations': [
-                    {'resource_type': 'physical:host', 'min': 1, 'max': 1},
-                ],
-            },
-        )
+        lease = service.api.simulate_post('/v1/leases', headers=ALICE, json={
+            **WINDOW, 'name': 'run',
+            'reservations': [
+                {'resource_type': 'physical:host', 'min': 1, 'max': 1},
+            ],
+        })
         assert lease.status_code == 201
     operation, body, status, key = GOPHERCLOUD[call]
     method, path = operation.split()

@@ -198,8 +198,7 @@ def test_a_server_that_ends_the_connection(server_url, patient, database):
     kills = {
         'mysql': ('SELECT connection_id()', 'KILL {}'),
         'postgresql': (
-            'SELECT pg_backend_pid()',
-            'SELECT pg_terminate_backend({})',
+            'SELECT pg_backend_pid()', 'SELECT pg_terminate_backend({})',
         ),
     }
     ask, kill = kills[database.dialect.name]
@@ -365,15 +364,12 @@ KILLED = (
 )
 
 
-@pytest.mark.parametrize(
-    ('where', 'kept'),
-    [
-        ('commit:before', []),
-        ('commit:after', ['one']),
-        ('commit:before#3', ['one', 'two']),
-        ('commit:after#2', ['one', 'two']),
-    ],
-)
+@pytest.mark.parametrize(('where', 'kept'), [
+    ('commit:before', []),
+    ('commit:after', ['one']),
+    ('commit:before#3', ['one', 'two']),
+    ('commit:after#2', ['one', 'two']),
+])
 def test_a_manager_killed_in_its_commit(url, store, where, kept):
     killed = subprocess.run(
         [sys.executable, '-c', KILLED, url],
@@ -870,12 +866,8 @@ def test_reads_in_a_commit_see_its_writes(store, nouns, host):
         tx.put_allocations(allocation.reservation_id, [allocation])
         tx.put_instance(instance)
         return (
-            tx.lease(lease.id),
-            tx.leases(),
-            tx.allocations(),
-            tx.instance(instance.uuid),
-            tx.hosts(),
-            tx.host(host.id),
+            tx.lease(lease.id), tx.leases(), tx.allocations(),
+            tx.instance(instance.uuid), tx.hosts(), tx.host(host.id),
         )
 
     assert store.commit(work) == (

@@ -56,10 +56,7 @@ def test_at_one_instant_what_ends_makes_room(store, nouns):
     store.commit(work)
     start, end, before_end = ending.events
     assert [e for e, _ in store.due_events(200)] == [
-        start,
-        before_end,
-        end,
-        starting.events[0],
+        start, before_end, end, starting.events[0],
     ]
 
 

@@ -130,17 +130,14 @@ class Clients:
         )
         known = [a.id for a, _ in tx.allocations(reservation_id=held.id)]
         whole = self.random.random() < 0.3
-        tx.put_allocations(
-            held.id,
-            [
-                self.nouns.allocation(
-                    lease, host, reservation_id=held.id, whole=whole,
-                    amounts={} if whole else self._amounts(1 + number),
-                    **({'id': known[number]} if number < len(known) else {}),
-                )
-                for number, host in enumerate(chosen)
-            ],
-        )
+        tx.put_allocations(held.id, [
+            self.nouns.allocation(
+                lease, host, reservation_id=held.id, whole=whole,
+                amounts={} if whole else self._amounts(1 + number),
+                **({'id': known[number]} if number < len(known) else {})
+            )
+            for number, host in enumerate(chosen)
+        ])
 
     def put_instance(self, tx):
         if hosts := tx.hosts():
@@ -183,9 +180,7 @@ class Clients:
 
 def assert_same(replica, truth):
     """Check that two replicas have the same content and the same index."""
-    for name in (
-        'revision', 'hosts', 'reservations', 'instances', 'bound',
-    ):
+    for name in ('revision', 'hosts', 'reservations', 'instances', 'bound'):
         assert getattr(replica, name) == getattr(truth, name), name
     for id_ in truth.reservations:
         assert replica.indexes.allocations(id_) == truth.indexes.allocations(
@@ -479,16 +474,13 @@ def test_a_replica_whose_changes_are_gone_starts_anew(
     assert_same(behind.commit(lambda tx: tx.replica), truth(open_ledger))
 
 
-@pytest.mark.parametrize(
-    ('ask', 'field'),
-    [
-        (lambda store: store.changes(-1), 'since'),
-        (lambda store: store.changes(0, 0), 'limit'),
-        (lambda store: store.snapshot(None, 0), 'limit'),
-        (lambda store: store.snapshot('nothing'), 'after'),
-        (lambda store: store.snapshot("'; --/"), 'after'),
-    ],
-)
+@pytest.mark.parametrize(('ask', 'field'), [
+    (lambda store: store.changes(-1), 'since'),
+    (lambda store: store.changes(0, 0), 'limit'),
+    (lambda store: store.snapshot(None, 0), 'limit'),
+    (lambda store: store.snapshot('nothing'), 'after'),
+    (lambda store: store.snapshot("'; --/"), 'after'),
+])
 def test_a_page_that_cannot_be(store, ask, field):
     with pytest.raises(exception.InvalidInput) as refused:
         ask(store)

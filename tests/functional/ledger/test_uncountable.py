@@ -183,10 +183,8 @@ def is_closed(replica, host):
 
 
 @pytest.mark.parametrize('held', [
-    Inventory(400_000, 0, 9999.0),
-    Inventory(MAX_AMOUNT, 0, 16.0),
-    Inventory(10, 20, 1.0),
-    Inventory(10, 20, float('inf')),
+    Inventory(400_000, 0, 9999.0), Inventory(MAX_AMOUNT, 0, 16.0),
+    Inventory(10, 20, 1.0), Inventory(10, 20, float('inf')),
 ], ids=str)
 def test_any_capacity_of_a_host(store, open_ledger, host, held):
     """Placement does not have the limits of the index."""

@@ -19,12 +19,10 @@ from blazar_sched.service.upkeep.monitor import SETTLING
 from tests.told import notified
 
 GOLD = 'CUSTOM_BAREMETAL_GOLD'
-FLAVOR = Flavor(
-    'gold', 'gold', 32, 131072, 1000, extra_specs={
-        f'resources:{GOLD}': '1', 'resources:VCPU': '0',
-        'resources:MEMORY_MB': '0', 'resources:DISK_GB': '0',
-    },
-)
+FLAVOR = Flavor('gold', 'gold', 32, 131072, 1000, extra_specs={
+    f'resources:{GOLD}': '1', 'resources:VCPU': '0',
+    'resources:MEMORY_MB': '0', 'resources:DISK_GB': '0',
+})
 HOUR = 3600
 
 

@@ -28,16 +28,10 @@ class TestCapacity:
         """flavor(**values) -> the id of a new flavor that is known."""
 
         def make(**values):
-            made = Flavor(
-                **{
-                    'id': 'f',
-                    'name': 'small',
-                    'vcpus': 3,
-                    'memory_mb': 512,
-                    'disk_gb': 1,
-                    **values,
-                }
-            )
+            made = Flavor(**{
+                'id': 'f', 'name': 'small', 'vcpus': 3, 'memory_mb': 512,
+                'disk_gb': 1, **values,
+            })
             world.nova.known_flavors = [made]
             world.manager.flavors.sync()
             return made.id
@@ -46,9 +40,7 @@ class TestCapacity:
 
     def figures(self, part, name='VCPU'):
         """Return total, reserved, used and available of a class."""
-        [found] = [
-            r for r in part['resources'] if r['resource_class'] == name
-        ]
+        [found] = [r for r in part['resources'] if r['resource_class'] == name]
         return tuple(
             found[name] for name in ('total', 'reserved', 'used', 'available')
         )
@@ -164,24 +156,21 @@ class TestCapacity:
             0, 0, []
         )
 
-    @pytest.mark.parametrize(
-        'wanted, field',
-        [
-            ({'start': -100}, 'start_date'),
-            ({'start': 100, 'end': 100}, 'end_date'),
-            ({'start': 100, 'end': 99}, 'end_date'),
-            ({'end': window.FOREVER - 2_000_000_000}, 'end_date'),
-            ({'parts': 101}, 'parts'),
-            ({'resource_properties': '['}, 'resource_properties'),
-            ({'resource_properties': '[' * 5000}, 'resource_properties'),
-            ({'resource_properties': '["=="]'}, 'resource_properties'),
-            ({'flavor_id': 'unknown'}, 'flavor_id'),
-            (
-                {'flavor_id': 'f', 'resource_properties': 'x'},
-                'resource_properties',
-            ),
-        ],
-    )
+    @pytest.mark.parametrize('wanted, field', [
+        ({'start': -100}, 'start_date'),
+        ({'start': 100, 'end': 100}, 'end_date'),
+        ({'start': 100, 'end': 99}, 'end_date'),
+        ({'end': window.FOREVER - 2_000_000_000}, 'end_date'),
+        ({'parts': 101}, 'parts'),
+        ({'resource_properties': '['}, 'resource_properties'),
+        ({'resource_properties': '[' * 5000}, 'resource_properties'),
+        ({'resource_properties': '["=="]'}, 'resource_properties'),
+        ({'flavor_id': 'unknown'}, 'flavor_id'),
+        (
+            {'flavor_id': 'f', 'resource_properties': 'x'},
+            'resource_properties',
+        ),
+    ])
     def test_a_bad_value_is_refused_by_name(self, get, flavor, wanted, field):
         flavor()
         with pytest.raises(exception.InvalidInput) as caught:

@@ -247,9 +247,7 @@ class TestReservation:
         self, world, add, flavors
     ):
         """Its reservation has no groups, and the traits as a requirement."""
-        flavors(old={
-            f'resources:{GPU}': '1', 'trait:CUSTOM_FAST': 'required',
-        })
+        flavors(old={f'resources:{GPU}': '1', 'trait:CUSTOM_FAST': 'required'})
         id_ = world.add_host('a', register=False)
         world.placement.providers[id_][GPU] = Inventory(3)
         world.placement.traits_[id_] = ('CUSTOM_FAST',)
@@ -310,8 +308,7 @@ class TestReservation:
         host = world.host(on)
         for fails in (True, False):
             world.placement.put_below(
-                host.uuid, card, {GPU: DEAD} if fails
-                else {GPU: ONE},
+                host.uuid, card, {GPU: DEAD} if fails else {GPU: ONE}
             )
             world.hosts.sync()
             world.monitor.step()
@@ -767,9 +764,7 @@ class TestCapacity:
             )['parts']
             return part
 
-        [held] = [
-            r for r in get()['resources'] if r['resource_class'] == GPU
-        ]
+        [held] = [r for r in get()['resources'] if r['resource_class'] == GPU]
         assert (held['total'], held['reserved'], held['available']) == (
             3, 2, 1
         )

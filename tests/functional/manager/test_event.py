@@ -507,14 +507,10 @@ class TestGivenUp:
         assert not world.runner.run(start)
         assert world.lease(lease).status == status
 
-    @pytest.mark.parametrize(
-        'point',
-        [
-            'start_lease:claimed', 'start_lease:stepped',
-            'start_lease:worked', 'start_lease:finished', 'commit:before',
-            'commit:after',
-        ],
-    )
+    @pytest.mark.parametrize('point', [
+        'start_lease:claimed', 'start_lease:stepped', 'start_lease:worked',
+        'start_lease:finished', 'commit:before', 'commit:after',
+    ])
     def test_failed_start_is_done_after_a_kill(
         self, world, conf, lease, killed, point
     ):
@@ -1018,9 +1014,7 @@ class TestThreads:
         running.nova.create_flavor = create_flavor
         first = running.create(slots(1, 1), start='now')
         assert held.wait(PATIENCE)
-        others = [
-            running.create(slots(1, 1), start='now') for _ in range(100)
-        ]
+        others = [running.create(slots(1, 1), start='now') for _ in range(100)]
         for lease in others:
             until(lambda x=lease: self.status(running, x) == 'ACTIVE')
         assert self.status(running, first) == 'STARTING'
@@ -1039,9 +1033,7 @@ class TestThreads:
             created(*args)
 
         running.nova.create_flavor = create_flavor
-        leases = [
-            running.create(slots(1, 1), start='now') for _ in range(16)
-        ]
+        leases = [running.create(slots(1, 1), start='now') for _ in range(16)]
         for lease in leases:
             until(lambda x=lease: self.status(running, x) == 'ACTIVE')
 

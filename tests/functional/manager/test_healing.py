@@ -381,8 +381,7 @@ class TestActive:
     def test_lease_is_not_healed_during_an_event(self, world, lease, on):
         world.add_host('b')
         [end] = [
-            e for e in world.lease(lease).events
-            if e.event_type == 'end_lease'
+            e for e in world.lease(lease).events if e.event_type == 'end_lease'
         ]
         world.ledger.commit(
             lambda tx: tx.put_lease(
@@ -585,9 +584,7 @@ def _check_unmoved(world, before, after, down):
         new = after[id_]
         assert (new.host, new.end) == (old.host, old.end)
         assert all(new.amounts[c] >= old.amounts[c] for c in old.amounts)
-    assert not failed & {
-        a.host for a in after.values() if a.end > world.now
-    }
+    assert not failed & {a.host for a in after.values() if a.end > world.now}
 
 
 def _check_filled(world, lease, reservation, down):

@@ -54,17 +54,14 @@ class TestCreate:
         assert world.placement.marked == {'a'}
 
     @pytest.mark.row('C18', 'C19', 'C20', 'F14')
-    @pytest.mark.parametrize(
-        'requirement, found',
-        [
-            ('["==", "$trait:CUSTOM_FAST", "true"]', ['a']),
-            ('["not", ["==", "$trait:CUSTOM_FAST", "true"]]', ['b']),
-            ('["==", "$region", "west"]', ['a', 'b']),
-            ('["==", "$region", "east"]', []),
-            ('["==", "$availability_zone", "nova"]', ['a', 'b']),
-            ('["==", "$capabilities:gpu", "yes"]', ['b']),
-        ],
-    )
+    @pytest.mark.parametrize('requirement, found', [
+        ('["==", "$trait:CUSTOM_FAST", "true"]', ['a']),
+        ('["not", ["==", "$trait:CUSTOM_FAST", "true"]]', ['b']),
+        ('["==", "$region", "west"]', ['a', 'b']),
+        ('["==", "$region", "east"]', []),
+        ('["==", "$availability_zone", "nova"]', ['a', 'b']),
+        ('["==", "$capabilities:gpu", "yes"]', ['b']),
+    ])
     def test_leases_can_require_what_it_is(
         self, world, whole, conf, requirement, found
     ):
@@ -83,14 +80,10 @@ class TestCreate:
             world.create(whole(resource_properties=requirement))
 
     @pytest.mark.row('C21', 'C22', 'C23', 'F13')
-    @pytest.mark.parametrize(
-        'requirement',
-        [
-            '[">=", "$vcpus", "10"]',
-            '[">", "$memory_mb", "10000"]',
-            '[">=", "$local_gb", "100"]',
-        ],
-    )
+    @pytest.mark.parametrize('requirement', [
+        '[">=", "$vcpus", "10"]', '[">", "$memory_mb", "10000"]',
+        '[">=", "$local_gb", "100"]',
+    ])
     def test_leases_can_require_how_much_there_is(
         self, world, whole, requirement
     ):
@@ -104,29 +97,23 @@ class TestCreate:
             world.create(asked)
 
     @pytest.mark.row('F84')
-    @pytest.mark.parametrize(
-        'value, disabled',
-        [
-            ('true', True), ('True', True), ('1', True), ('yes', True),
-            (True, True), ('false', False), ('0', False), ('', False),
-            (False, False), (None, False),
-        ],
-    )
+    @pytest.mark.parametrize('value, disabled', [
+        ('true', True), ('True', True), ('1', True), ('yes', True),
+        (True, True), ('false', False), ('0', False), ('', False),
+        (False, False), (None, False),
+    ])
     def test_host_is_registered_as_disabled(self, world, value, disabled):
         world.add_host('a', disabled=value)
         assert world.ledger.hosts()[0].disabled is disabled
 
     @pytest.mark.row('F84')
-    @pytest.mark.parametrize(
-        'value, projects',
-        [
-            ('p1', ('p1',)),
-            ('p1, p2,p1', ('p1', 'p2')),
-            ('["p1", "p2"]', ('p1', 'p2')),
-            (['p1', 'p2'], ('p1', 'p2')),
-            ('', ()), ('[]', ()), (None, ()),
-        ],
-    )
+    @pytest.mark.parametrize('value, projects', [
+        ('p1', ('p1',)),
+        ('p1, p2,p1', ('p1', 'p2')),
+        ('["p1", "p2"]', ('p1', 'p2')),
+        (['p1', 'p2'], ('p1', 'p2')),
+        ('', ()), ('[]', ()), (None, ()),
+    ])
     def test_restricted_to_projects(self, world, value, projects):
         world.add_host('a', projects=value)
         assert world.ledger.hosts()[0].projects == projects
@@ -163,38 +150,35 @@ class TestCreate:
         with pytest.raises(exception.HostNotFound):
             world.hosts.create('no-such-host', {})
 
-    @pytest.mark.parametrize(
-        'name, value',
-        [
-            ('hold', 'both'),
-            ('hold', ''),
-            ('unbounded', 'sometimes'),
-            ('unbounded', 'assume:'),
-            ('gpu', 1),
-            ('x' * 65, 'y'),
-            ('', 'y'),
-            ('memory_mb', '100'),
-            ('hypervisor_hostname', 'b'),
-            ('region', 'west'),
-            ('trait:CUSTOM_FAST', 'true'),
-            ('disabled', 'perhaps'),
-            ('projects', ','),
-            ('projects', '["p1"'),
-            ('projects', '[["p1"]]'),
-            ('projects', '[' * 4000),
-            ('projects', ['p1', 7]),
-            ('projects', ['']),
-            ('projects', ['p' * 65]),
-            ('projects', [f'p{n}' for n in range(51)]),
-            *(
-                ('cleaning_time', value)
-                for value in (
-                    '', '-1', -1, '1.5', 1.5, True, '1h', '٣', ' 5', [],
-                    '9' * 9, '9' * 5000,
-                )
-            ),
-        ],
-    )
+    @pytest.mark.parametrize('name, value', [
+        ('hold', 'both'),
+        ('hold', ''),
+        ('unbounded', 'sometimes'),
+        ('unbounded', 'assume:'),
+        ('gpu', 1),
+        ('x' * 65, 'y'),
+        ('', 'y'),
+        ('memory_mb', '100'),
+        ('hypervisor_hostname', 'b'),
+        ('region', 'west'),
+        ('trait:CUSTOM_FAST', 'true'),
+        ('disabled', 'perhaps'),
+        ('projects', ','),
+        ('projects', '["p1"'),
+        ('projects', '[["p1"]]'),
+        ('projects', '[' * 4000),
+        ('projects', ['p1', 7]),
+        ('projects', ['']),
+        ('projects', ['p' * 65]),
+        ('projects', [f'p{n}' for n in range(51)]),
+        *(
+            ('cleaning_time', value)
+            for value in (
+                '', '-1', -1, '1.5', 1.5, True, '1h', '٣', ' 5', [], '9' * 9,
+                '9' * 5000,
+            )
+        ),
+    ])
     def test_bad_value_is_named(self, world, name, value):
         with pytest.raises(exception.InvalidInput) as refusal:
             world.add_host('a', **{name: value})
@@ -496,8 +480,7 @@ class TestSync:
         )
         world.ledger.commit(lambda tx: tx.put_flavors([flavor]))
         world.create({
-            'resource_type': 'flavor:instance',
-            'flavor_id': 'gpu',
+            'resource_type': 'flavor:instance', 'flavor_id': 'gpu',
             'amount': 1,
         })
         world.placement.change(uuid, whole)
@@ -570,10 +553,8 @@ class TestAllocations:
 
         def shown(lease):
             return {
-                'id': lease.reservations[0].id,
-                'lease_id': lease.id,
-                'start': lease.start,
-                'end': lease.end,
+                'id': lease.reservations[0].id, 'lease_id': lease.id,
+                'start': lease.start, 'end': lease.end,
             }
 
         answer, following = world.hosts.allocations(None, None, None)
@@ -657,17 +638,14 @@ class TestCleaning:
     def ten_minutes(self, conf):
         conf.set_override('cleaning_time', 10, 'manager')
 
-    @pytest.mark.parametrize(
-        'start, end, fits',
-        [
-            (100, 1400, True),
-            (100, 1401, False),
-            (3600, 4000, True),
-            (3599, 4000, False),
-            (3600, FOREVER, True),
-            (100, 200, True),
-        ],
-    )
+    @pytest.mark.parametrize('start, end, fits', [
+        (100, 1400, True),
+        (100, 1401, False),
+        (3600, 4000, True),
+        (3599, 4000, False),
+        (3600, FOREVER, True),
+        (100, 200, True),
+    ])
     @pytest.mark.parametrize('first', [True, False])
     @pytest.mark.parametrize('second', [True, False])
     def test_cleaning_time_is_between_any_two_reservations(
@@ -724,16 +702,13 @@ class TestCleaning:
         world.create(slots(1, vcpus=4), start='now', end=60)
 
     @pytest.mark.row('F25')
-    @pytest.mark.parametrize(
-        'own, by_type, minutes',
-        [
-            (None, [], 10),
-            (None, ['physical:host=5', 'virtual:instance=7'], (5, 7)),
-            (None, ['virtual:instance=0'], (10, 0)),
-            (20, [], 20),
-            (0, ['physical:host=5', 'virtual:instance=7'], 0),
-        ],
-    )
+    @pytest.mark.parametrize('own, by_type, minutes', [
+        (None, [], 10),
+        (None, ['physical:host=5', 'virtual:instance=7'], (5, 7)),
+        (None, ['virtual:instance=0'], (10, 0)),
+        (20, [], 20),
+        (0, ['physical:host=5', 'virtual:instance=7'], 0),
+    ])
     @pytest.mark.parametrize('asked', ['hosts', 'instances'])
     def test_the_hosts_own_time_goes_before_its_types(
         self, world, whole, slots, conf, own, by_type, minutes, asked

@@ -145,8 +145,7 @@ class TestSync:
         """
         monkeypatch.setattr(instance_sync, 'MAX_SERVERS', 2)
         *soft, gone = (
-            world.add_server('a', uuid=str(uuid.UUID(int=i)))
-            for i in range(5)
+            world.add_server('a', uuid=str(uuid.UUID(int=i))) for i in range(5)
         )
         sync(world)
         del world.nova.stored[gone.uuid]
@@ -463,13 +462,10 @@ class TestBound:
 
     @pytest.mark.row('F51')
     def test_by_a_magnetic_reservation_of_its_host(self, world, host):
-        lease = world.create(
-            {
-                'resource_type': 'physical:host', 'min': 1, 'max': 1,
-                'magnetic': True,
-            },
-            start='now',
-        )
+        lease = world.create({
+            'resource_type': 'physical:host', 'min': 1, 'max': 1,
+            'magnetic': True,
+        }, start='now')
         world.run()
         mine = world.add_server('a', 'project')
         other = world.add_server('a', 'other')
@@ -627,8 +623,7 @@ class TestMisplaced:
     def test_of_another_resource_class(self, world, host):
         uuid = world.host('a').uuid
         world.placement.change(uuid, {
-            **world.placement.providers[uuid],
-            'CUSTOM_GPU': Inventory(2),
+            **world.placement.providers[uuid], 'CUSTOM_GPU': Inventory(2),
         })
         world.hosts.sync()
         lease = world.create()
@@ -656,11 +651,8 @@ class TestMisplaced:
 
 def world_slots():
     return {
-        'resource_type': 'virtual:instance',
-        'vcpus': 2,
-        'memory_mb': 512,
-        'disk_gb': 1,
-        'amount': 2,
+        'resource_type': 'virtual:instance', 'vcpus': 2, 'memory_mb': 512,
+        'disk_gb': 1, 'amount': 2,
     }
 
 

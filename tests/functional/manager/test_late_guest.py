@@ -138,9 +138,7 @@ def test_a_deletion_that_fails_is_requested_again(world, asked):
     pauses = [
         later - each for each, later in zip(times, times[1:], strict=False)
     ]
-    assert pauses[:4] == [
-        vacating.PAUSE * factor for factor in (1, 2, 4, 8)
-    ]
+    assert pauses[:4] == [vacating.PAUSE * factor for factor in (1, 2, 4, 8)]
     assert set(pauses[4:]) == {vacating.MAX_PAUSE}
 
     world.nova.slowness = 0
@@ -274,8 +272,7 @@ def test_the_replica_is_held_only_for_a_slice(world, monkeypatch):
     monkeypatch.setattr(clearing, 'SLICE', 1)
     world.add_host('b', VCPUS)
     guests = [
-        world.add_server(name, vcpus=VCPUS, preemptible=True)
-        for name in 'ab'
+        world.add_server(name, vcpus=VCPUS, preemptible=True) for name in 'ab'
     ]
     world.nova.slowness = 1
     start(world, hosts(1))

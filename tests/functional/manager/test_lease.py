@@ -32,12 +32,9 @@ class TestCreate:
         assert [r.status for r in lease.reservations] == ['pending']
         assert {e.status for e in lease.events} == {'UNDONE'}
         assert times(lease) == {
-            'start_lease': lease.start,
-            'end_lease': lease.end,
+            'start_lease': lease.start, 'end_lease': lease.end,
         }
-        assert world.held(lease) == [
-            (lease.reservations[0].id, host, 'whole')
-        ]
+        assert world.held(lease) == [(lease.reservations[0].id, host, 'whole')]
         world.check()
 
     @pytest.mark.row('F8')
@@ -47,18 +44,15 @@ class TestCreate:
         assert world.create(start='now').start == world.now
         assert world.create(start=-59).start == world.now
 
-    @pytest.mark.parametrize(
-        'field, values',
-        [
-            ('start_date', {'start': -61}),
-            ('end_date', {'end': 100}),
-            ('end_date', {'end': 99}),
-            ('end_date', {'end': -1}),
-            ('start_date', {'start': window.TIME_LIMIT}),
-            ('before_end_date', {'before_end': 1}),
-            ('before_end_date', {'before_end': window.TIME_LIMIT}),
-        ],
-    )
+    @pytest.mark.parametrize('field, values', [
+        ('start_date', {'start': -61}),
+        ('end_date', {'end': 100}),
+        ('end_date', {'end': 99}),
+        ('end_date', {'end': -1}),
+        ('start_date', {'start': window.TIME_LIMIT}),
+        ('before_end_date', {'before_end': 1}),
+        ('before_end_date', {'before_end': window.TIME_LIMIT}),
+    ])
     def test_bad_value_is_named(self, world, field, values):
         world.add_host('a')
         with pytest.raises(exception.InvalidInput) as refusal:
@@ -71,25 +65,22 @@ class TestCreate:
             world.create(*[whole()] * 101)
         assert refusal.value.field == 'reservations'
 
-    @pytest.mark.parametrize(
-        'field, reservation',
-        [
-            ('resource_type', {'resource_type': 'no:such'}),
-            ('resource_type', {'resource_type': None}),
-            ('resource_type', {}),
-            ('min', {'min': 0}),
-            ('min', {'min': None}),
-            ('min', {'min': True}),
-            ('min', {'min': '1'}),
-            ('max', {'min': 3, 'max': 2}),
-            ('max', {'max': 2**31}),
-            ('before_end', {'before_end': 'shutdown'}),
-            ('resource_properties', {'resource_properties': '["=="]'}),
-            ('hypervisor_properties', {'hypervisor_properties': 'x'}),
-            ('hypervisor_properties', {'hypervisor_properties': 7}),
-            ('amount', {'amount': 1}),
-        ],
-    )
+    @pytest.mark.parametrize('field, reservation', [
+        ('resource_type', {'resource_type': 'no:such'}),
+        ('resource_type', {'resource_type': None}),
+        ('resource_type', {}),
+        ('min', {'min': 0}),
+        ('min', {'min': None}),
+        ('min', {'min': True}),
+        ('min', {'min': '1'}),
+        ('max', {'min': 3, 'max': 2}),
+        ('max', {'max': 2**31}),
+        ('before_end', {'before_end': 'shutdown'}),
+        ('resource_properties', {'resource_properties': '["=="]'}),
+        ('hypervisor_properties', {'hypervisor_properties': 'x'}),
+        ('hypervisor_properties', {'hypervisor_properties': 7}),
+        ('amount', {'amount': 1}),
+    ])
     def test_bad_parameter_is_named(self, world, whole, field, reservation):
         world.add_host('a')
         asked = {**whole(), **reservation} if reservation else {'min': 1}
@@ -98,20 +89,17 @@ class TestCreate:
         assert refusal.value.field == field
         assert world.ledger.leases() == []
 
-    @pytest.mark.parametrize(
-        'field, value',
-        [
-            ('vcpus', 0),
-            ('memory_mb', 0),
-            ('disk_gb', -1),
-            ('amount', 0),
-            ('amount', 2**31),
-            ('amount', 1.0),
-            ('affinity', 'True'),
-            ('resource_properties', '{}'),
-            ('min', 1),
-        ],
-    )
+    @pytest.mark.parametrize('field, value', [
+        ('vcpus', 0),
+        ('memory_mb', 0),
+        ('disk_gb', -1),
+        ('amount', 0),
+        ('amount', 2**31),
+        ('amount', 1.0),
+        ('affinity', 'True'),
+        ('resource_properties', '{}'),
+        ('min', 1),
+    ])
     def test_bad_instance_parameter_is_named(self, world, slots, field, value):
         world.add_host('a')
         with pytest.raises(exception.InvalidInput) as refusal:
@@ -181,16 +169,13 @@ class TestCreate:
         assert len(world.held(world.create(whole(1, 2)))) == 1
 
     @pytest.mark.row('C26')
-    @pytest.mark.parametrize(
-        'size, most',
-        [
-            ({'vcpus': 3, 'memory_mb': 1, 'disk_gb': 1}, 4),
-            ({'vcpus': 1, 'memory_mb': 3000, 'disk_gb': 1}, 4),
-            ({'vcpus': 1, 'memory_mb': 1, 'disk_gb': 30}, 4),
-            ({'vcpus': 3, 'affinity': True}, 2),
-            ({'vcpus': 3, 'affinity': False}, 2),
-        ],
-    )
+    @pytest.mark.parametrize('size, most', [
+        ({'vcpus': 3, 'memory_mb': 1, 'disk_gb': 1}, 4),
+        ({'vcpus': 1, 'memory_mb': 3000, 'disk_gb': 1}, 4),
+        ({'vcpus': 1, 'memory_mb': 1, 'disk_gb': 30}, 4),
+        ({'vcpus': 3, 'affinity': True}, 2),
+        ({'vcpus': 3, 'affinity': False}, 2),
+    ])
     def test_slots_go_by_cores_ram_disk_and_affinity(
         self, world, slots, size, most
     ):
@@ -232,8 +217,7 @@ class TestCreate:
         for name in 'ab':
             world.add_host(name)
         address = {
-            'resource_type': 'virtual:floatingip',
-            'network_id': NETWORK,
+            'resource_type': 'virtual:floatingip', 'network_id': NETWORK,
             'amount': 1,
         }
 
@@ -449,17 +433,9 @@ class TestBeforeEnd:
         assert world.ledger.leases() == []
         lease = world.create(before_end='default')
         with pytest.raises(exception.InvalidInput) as refusal:
-            world.leases.update(
-                lease.id, None,
-                {
-                    'reservations': [
-                        {
-                            'id': lease.reservations[0].id,
-                            'before_end': 'snapshot',
-                        }
-                    ]
-                },
-            )
+            world.leases.update(lease.id, None, {'reservations': [
+                {'id': lease.reservations[0].id, 'before_end': 'snapshot'},
+            ]})
         assert refusal.value.field == 'before_end_date'
         assert world.lease(lease) == lease
 
@@ -676,8 +652,7 @@ class TestUpdateBeforeEnd:
         assert times(new) == {'start_lease': lease.start}
         new = world.leases.update(lease.id, None, {'end': lease.start + 7200})
         assert times(new) == {
-            'start_lease': lease.start,
-            'before_end_lease': lease.start + 3600,
+            'start_lease': lease.start, 'before_end_lease': lease.start + 3600,
             'end_lease': lease.start + 7200,
         }
 
@@ -922,9 +897,7 @@ class TestDates:
             world.clock.now += at
             before, before_held = world.lease(lease), held(lease)
             asked = {'start': start, 'end': end}
-            values = {
-                k: moment(v) for k, v in asked.items() if v is not None
-            }
+            values = {k: moment(v) for k, v in asked.items() if v is not None}
             try:
                 new = world.leases.update(lease.id, None, values)
             except exception.BlazarSchedError as refusal:
@@ -948,65 +921,59 @@ class TestDates:
 
         return move
 
-    @pytest.mark.parametrize(
-        'start, end, expected',
-        [
-            (None, None, (100, 200)),
-            (100, 200, (100, 200)),
-            # Shorten, extend, and extend up to the next lease.
-            (None, 150, (100, 150)),
-            (None, 101, (100, 101)),
-            (None, 240, (100, 240)),
-            (None, 241, (ROOM, 'reservations')),
-            # Defer and advance the start, also up to the previous lease.
-            (150, None, (150, 200)),
-            (60, None, (60, 200)),
-            (59, None, (ROOM, 'reservations')),
-            # Move both: over itself, beside itself, past the next lease.
-            (60, 240, (60, 240)),
-            (150, 240, (150, 240)),
-            (60, 100, (60, 100)),
-            (200, 240, (200, 240)),
-            (300, 400, (300, 400)),
-            (200, 241, (ROOM, 'reservations')),
-            (300, NEVER, (300, NEVER)),
-            (None, NEVER, (ROOM, 'reservations')),
-            # The current time, and the current minute.
-            ('now', 20, (0, 20)),
-            (-59, 20, (0, 20)),
-            ('now', None, (ROOM, 'reservations')),
-            # A past window, and an invalid window.
-            (-61, 20, (WRONG, 'start_date')),
-            (None, -61, (WRONG, 'end_date')),
-            (None, 'now', (WRONG, 'end_date')),
-            (None, 100, (WRONG, 'end_date')),
-            (200, None, (WRONG, 'end_date')),
-            (150, 120, (WRONG, 'end_date')),
-        ],
-    )
+    @pytest.mark.parametrize('start, end, expected', [
+        (None, None, (100, 200)),
+        (100, 200, (100, 200)),
+        # Shorten, extend, and extend up to the next lease.
+        (None, 150, (100, 150)),
+        (None, 101, (100, 101)),
+        (None, 240, (100, 240)),
+        (None, 241, (ROOM, 'reservations')),
+        # Defer and advance the start, also up to the previous lease.
+        (150, None, (150, 200)),
+        (60, None, (60, 200)),
+        (59, None, (ROOM, 'reservations')),
+        # Move both: over itself, beside itself, past the next lease.
+        (60, 240, (60, 240)),
+        (150, 240, (150, 240)),
+        (60, 100, (60, 100)),
+        (200, 240, (200, 240)),
+        (300, 400, (300, 400)),
+        (200, 241, (ROOM, 'reservations')),
+        (300, NEVER, (300, NEVER)),
+        (None, NEVER, (ROOM, 'reservations')),
+        # The current time, and the current minute.
+        ('now', 20, (0, 20)),
+        (-59, 20, (0, 20)),
+        ('now', None, (ROOM, 'reservations')),
+        # A past window, and an invalid window.
+        (-61, 20, (WRONG, 'start_date')),
+        (None, -61, (WRONG, 'end_date')),
+        (None, 'now', (WRONG, 'end_date')),
+        (None, 100, (WRONG, 'end_date')),
+        (200, None, (WRONG, 'end_date')),
+        (150, 120, (WRONG, 'end_date')),
+    ])
     def test_dates_of_a_pending_lease(self, move, start, end, expected):
         assert move((100, 200), 0, start, end) == expected
 
-    @pytest.mark.parametrize(
-        'start, end, expected',
-        [
-            (None, None, (0, 200)),
-            (0, 200, (0, 200)),
-            (None, 81, (0, 81)),
-            (None, 240, (0, 240)),
-            (None, 241, (ROOM, 'reservations')),
-            (None, NEVER, (ROOM, 'reservations')),
-            (None, 'now', (0, 80)),
-            (None, 80, (0, 80)),
-            (None, 21, (0, 80)),
-            (None, 19, (WRONG, 'end_date')),
-            # Its start, in minutes, and any other start.
-            (59, 240, (0, 240)),
-            (60, None, (FIXED, 'start_date')),
-            (-1, None, (FIXED, 'start_date')),
-            ('now', 240, (FIXED, 'start_date')),
-        ],
-    )
+    @pytest.mark.parametrize('start, end, expected', [
+        (None, None, (0, 200)),
+        (0, 200, (0, 200)),
+        (None, 81, (0, 81)),
+        (None, 240, (0, 240)),
+        (None, 241, (ROOM, 'reservations')),
+        (None, NEVER, (ROOM, 'reservations')),
+        (None, 'now', (0, 80)),
+        (None, 80, (0, 80)),
+        (None, 21, (0, 80)),
+        (None, 19, (WRONG, 'end_date')),
+        # Its start, in minutes, and any other start.
+        (59, 240, (0, 240)),
+        (60, None, (FIXED, 'start_date')),
+        (-1, None, (FIXED, 'start_date')),
+        ('now', 240, (FIXED, 'start_date')),
+    ])
     def test_dates_of_an_active_lease(self, move, start, end, expected):
         assert move((0, 200), 80, start, end) == expected
 
@@ -1030,14 +997,10 @@ class TestNothingNew:
             'start': lease.start,
             'end': lease.end,
             'before_end': lease.before_end,
-            'reservations': [
-                {
-                    'id': lease.reservations[0].id,
-                    'amount': 2,
-                    'projects': [],
-                    'on_end': 'delete',
-                }
-            ],
+            'reservations': [{
+                'id': lease.reservations[0].id, 'amount': 2, 'projects': [],
+                'on_end': 'delete',
+            }],
         }
         for values in ({}, asked, *({k: v} for k, v in asked.items())):
             assert world.leases.update(lease.id, None, values) == before
@@ -1089,23 +1052,20 @@ class TestUse:
         [reservation] = world.create().reservations
         assert (reservation.projects, reservation.on_end) == ((), 'delete')
 
-    @pytest.mark.parametrize(
-        'field, value',
-        [
-            ('projects', None),
-            ('projects', 'project'),
-            ('projects', {'a': 1}),
-            ('projects', ['a', 1]),
-            ('projects', ['']),
-            ('projects', ['x' * 65]),
-            ('projects', ['a', 'b', 'a']),
-            ('projects', [str(n) for n in range(51)]),
-            ('on_end', None),
-            ('on_end', ''),
-            ('on_end', 'snapshot'),
-            ('on_end', ['keep']),
-        ],
-    )
+    @pytest.mark.parametrize('field, value', [
+        ('projects', None),
+        ('projects', 'project'),
+        ('projects', {'a': 1}),
+        ('projects', ['a', 1]),
+        ('projects', ['']),
+        ('projects', ['x' * 65]),
+        ('projects', ['a', 'b', 'a']),
+        ('projects', [str(n) for n in range(51)]),
+        ('on_end', None),
+        ('on_end', ''),
+        ('on_end', 'snapshot'),
+        ('on_end', ['keep']),
+    ])
     def test_bad_value_is_named(self, world, whole, field, value):
         world.add_host('a')
         lease = world.create()
@@ -1125,14 +1085,10 @@ class TestUse:
     def test_floating_ips_have_no_use(self, world, use):
         [field] = use
         with pytest.raises(exception.InvalidInput) as refusal:
-            world.create(
-                {
-                    'resource_type': 'virtual:floatingip',
-                    'network_id': NETWORK,
-                    'amount': 1,
-                    **use,
-                }
-            )
+            world.create({
+                'resource_type': 'virtual:floatingip', 'network_id': NETWORK,
+                'amount': 1, **use,
+            })
         assert refusal.value.field == field
 
     def test_reservation_is_shared_with_fifty_projects(self, world, whole):
@@ -1232,16 +1188,13 @@ class TestAddAndRemove:
         assert (world.lease(lease), world.held(lease)) == (before, held)
         world.check()
 
-    @pytest.mark.parametrize(
-        'change, field',
-        [
-            ({}, 'reservations'),
-            ({'min': 1, 'max': 1}, 'reservations'),
-            ({'id': 'x', 'remove': True}, 'reservations'),
-            ({'resource_type': 'no:such'}, 'resource_type'),
-            ({'resource_type': 'physical:host', 'min': 0}, 'min'),
-        ],
-    )
+    @pytest.mark.parametrize('change, field', [
+        ({}, 'reservations'),
+        ({'min': 1, 'max': 1}, 'reservations'),
+        ({'id': 'x', 'remove': True}, 'reservations'),
+        ({'resource_type': 'no:such'}, 'resource_type'),
+        ({'resource_type': 'physical:host', 'min': 0}, 'min'),
+    ])
     def test_invalid_change_is_refused_by_field(self, world, change, field):
         world.add_host('a')
         lease = world.create()
@@ -1299,9 +1252,7 @@ class TestAddAndRemove:
         new = self.update(world, lease, {'id': gone.id, 'remove': True})
         assert [r.id for r in new.reservations] == [kept.id]
         assert new.status == 'ACTIVE'
-        [leaving] = [
-            x for x in world.ledger.leases() if x.id != lease.id
-        ]
+        [leaving] = [x for x in world.ledger.leases() if x.id != lease.id]
         assert (leaving.status, leaving.name) == ('DELETING', lease.name)
         assert [r.id for r in leaving.reservations] == [gone.id]
         world.check()
@@ -1394,10 +1345,8 @@ class TestAllOrNothing:
         for address in ('203.0.113.101', '203.0.113.102'):
             world.floating_ips.create(NETWORK, address)
         return lambda amount, **parameters: {
-            'resource_type': 'virtual:floatingip',
-            'network_id': NETWORK,
-            'amount': amount,
-            **parameters,
+            'resource_type': 'virtual:floatingip', 'network_id': NETWORK,
+            'amount': amount, **parameters,
         }
 
     def state(self, world, lease):
@@ -1428,16 +1377,13 @@ class TestAllOrNothing:
         first, second = (r.id for r in lease.reservations)
 
         def update(amount, number, **values):
-            world.leases.update(
-                lease.id, None,
-                {
-                    'reservations': [
-                        {'id': first, 'amount': amount},
-                        {'id': second, 'amount': number},
-                    ],
-                    **values,
-                },
-            )
+            world.leases.update(lease.id, None, {
+                'reservations': [
+                    {'id': first, 'amount': amount},
+                    {'id': second, 'amount': number},
+                ],
+                **values,
+            })
 
         for values in ((2, 3), (5, 2)):
             with pytest.raises(exception.Conflict):
@@ -1510,16 +1456,10 @@ class TestUpdateActiveSlots:
         with pytest.raises(exception.NotEnoughHostsAvailable):
             self.grow(world, lease, amount=3)
 
-    @pytest.mark.parametrize(
-        'change',
-        [
-            {'vcpus': 1},
-            {'memory_mb': 1},
-            {'disk_gb': 2},
-            {'affinity': True},
-            {'resource_properties': '["==","$x","y"]'},
-        ],
-    )
+    @pytest.mark.parametrize('change', [
+        {'vcpus': 1}, {'memory_mb': 1}, {'disk_gb': 2}, {'affinity': True},
+        {'resource_properties': '["==","$x","y"]'},
+    ])
     def test_only_the_amount_of_active_slots_can_change(
         self, world, slots, change
     ):

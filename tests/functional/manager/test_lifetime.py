@@ -270,9 +270,7 @@ class TestLater:
 
     def test_two_of_one_look_have_a_place_each(self, world, host):
         world.add_host('b')
-        servers = [
-            boot(world, start=500, end=900, vcpus=5) for _ in range(2)
-        ]
+        servers = [boot(world, start=500, end=900, vcpus=5) for _ in range(2)]
         leases = sync(world)
         places = [world.held(leases[s.uuid])[0][1] for s in servers]
         assert len(set(places)) == 2
@@ -282,9 +280,7 @@ class TestLater:
     def test_without_room_neither_lease_nor_server(self, conf, loud, request):
         world = request.getfixturevalue('world')
         world.add_host('a')
-        servers = [
-            boot(world, start=500, end=900, vcpus=5) for _ in range(2)
-        ]
+        servers = [boot(world, start=500, end=900, vcpus=5) for _ in range(2)]
         leases = sync(world)
         [stays] = [s for s in servers if s.uuid in leases]
         assert world.nova.stored.keys() == {stays.uuid}
@@ -648,9 +644,7 @@ class TestExtend:
         self, world, host
     ):
         server, lease = made(world, end=HOUR)
-        assert self.extend(world, lease, window.FOREVER).end == (
-            window.FOREVER
-        )
+        assert self.extend(world, lease, window.FOREVER).end == window.FOREVER
         assert record_of(world, server).end == window.FOREVER
         world.run(10 * HOUR)
         assert shown(world, server) is not None
@@ -856,15 +850,12 @@ class TestEnforcement:
             conf.set_override(name, value, 'enforcement')
         return conf
 
-    @pytest.mark.parametrize(
-        'option, start, end, reason',
-        [
-            ('max_lease_duration', HOUR, 2 * HOUR + 1, 'may last'),
-            ('max_start_horizon', HOUR + 1, HOUR + 2, 'may start'),
-            ('max_end_horizon', HOUR - 1, HOUR + 1, 'may end'),
-            ('max_instances_per_project', 1, 2, 'may have'),
-        ],
-    )
+    @pytest.mark.parametrize('option, start, end, reason', [
+        ('max_lease_duration', HOUR, 2 * HOUR + 1, 'may last'),
+        ('max_start_horizon', HOUR + 1, HOUR + 2, 'may start'),
+        ('max_end_horizon', HOUR - 1, HOUR + 1, 'may end'),
+        ('max_instances_per_project', 1, 2, 'may have'),
+    ])
     def test_limits_hold_for_lifetime_leases_that_start_later(
         self, world, conf, host, caplog, option, start, end, reason
     ):

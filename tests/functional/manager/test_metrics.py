@@ -207,9 +207,7 @@ def test_the_cause_of_a_hold_is_a_call_or_an_event(world, value, slots):
     world.manager.endpoint.delete_lease(
         {}, lease_id=made.id, project_id='project'
     )
-    assert causes() == {
-        'other', 'start_lease', 'delete_lease', 'end_lease',
-    }
+    assert causes() == {'other', 'start_lease', 'delete_lease', 'end_lease'}
 
 
 def test_conflicts_that_a_commit_overcame(world, value):
@@ -353,9 +351,7 @@ def test_every_metric_is_in_the_table(world, slots):
     assert told.keys() == table.keys()
     for name, family in told.items():
         assert family.documentation == table[name].documentation
-        shown = {
-            label for sample in family.samples for label in sample.labels
-        }
+        shown = {label for sample in family.samples for label in sample.labels}
         assert shown <= {*table[name].labels, 'le'}
 
 

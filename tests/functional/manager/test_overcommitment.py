@@ -34,22 +34,13 @@ class TestManager:
     def test_a_lease_is_refused_and_told_when_there_is_room(self, world):
         first = world.create(conftest.instances(4, vcpus=2))
         with pytest.raises(exception.NotEnoughHostsAvailable) as refusal:
-            world.leases.create(
-                {
-                    'name': 'second',
-                    'project_id': 'project',
-                    'user_id': 'user',
-                    'start': first.start,
-                    'end': first.end,
-                    'before_end': None,
-                    'reservations': [conftest.instances(1, vcpus=2)],
-                },
-                offering=True,
-            )
+            world.leases.create({
+                'name': 'second', 'project_id': 'project', 'user_id': 'user',
+                'start': first.start, 'end': first.end, 'before_end': None,
+                'reservations': [conftest.instances(1, vcpus=2)],
+            }, offering=True)
         assert refusal.value.kwargs['offer'].items() >= {
-            'reservation': 0,
-            'available': 0,
-            'start': first.end,
+            'reservation': 0, 'available': 0, 'start': first.end,
             'end': first.end + 100,
         }.items()
         world.create(conftest.instances(4, vcpus=2), start=200, end=300)

@@ -199,9 +199,7 @@ class TestProlonged:
         sync(world)
         world.run(995)
         world.leases.update(lease.id, None, {'end': world.now + 86400})
-        assert {r.end for r in records(world).values()} == {
-            world.now + 86400
-        }
+        assert {r.end for r in records(world).values()} == {world.now + 86400}
         world.run(6)
         # Half of the host is reserved, and used by the reservation's project.
         world.create(slots(2, 2), start='now', end=100)

@@ -16,9 +16,7 @@ from blazar_sched.service.bus import rpc
 from tests import loopback
 from tests import tables
 
-V1_1 = {
-    'OpenStack-API-Version': 'reservation 1.1', 'X-Auth-Token': 'alice:p1',
-}
+V1_1 = {'OpenStack-API-Version': 'reservation 1.1', 'X-Auth-Token': 'alice:p1'}
 PARTS = sorted(parts.installed())
 PAGE = pathlib.Path(__file__).parents[3] / 'doc/source/admin/operate.rst'
 

@@ -96,11 +96,8 @@ class Chance:
         }
         try:
             self.world.create(
-                {
-                    'resource_type': 'physical:host', 'min': count,
-                    'max': count,
-                },
-                start=start, end=start + self.random.randint(100, 600),
+                {'resource_type': 'physical:host', 'min': count, 'max': count},
+                start=start, end=start + self.random.randint(100, 600)
             )
         except exception.NotEnoughHostsAvailable:
             return

@@ -674,15 +674,11 @@ class Course:
         self._do(world.look)
 
     def reserve(self, begun):
-        self.world.leases.create(
-            {
-                'name': 'displacing', 'project_id': 'project',
-                'user_id': 'user', 'before_end': None,
-                'start': begun + NOTICE, 'end': begun + 2 * NOTICE,
-                'reservations': [hosts()],
-            },
-            key=f'key {begun}',
-        )
+        self.world.leases.create({
+            'name': 'displacing', 'project_id': 'project', 'user_id': 'user',
+            'before_end': None, 'start': begun + NOTICE,
+            'end': begun + 2 * NOTICE, 'reservations': [hosts()],
+        }, key=f'key {begun}')
 
     def _do(self, step):
         faults.arm(self.points)

@@ -29,13 +29,10 @@ def shrink(world):
 
     def shrink(name, **totals):
         uuid = world.host(name).uuid
-        world.placement.change(
-            uuid,
-            {
-                c: dataclasses.replace(i, total=totals.get(c, i.total))
-                for c, i in world.placement.providers[uuid].items()
-            },
-        )
+        world.placement.change(uuid, {
+            c: dataclasses.replace(i, total=totals.get(c, i.total))
+            for c, i in world.placement.providers[uuid].items()
+        })
         world.hosts.sync()
 
     return shrink
@@ -150,13 +147,10 @@ class TestShrunk:
         world.add_host('b')
         for name in 'ab':
             uuid = world.host(name).uuid
-            world.placement.change(
-                uuid,
-                {
-                    **world.placement.providers[uuid],
-                    GPU: Inventory(2 if name == 'a' else 1),
-                },
-            )
+            world.placement.change(uuid, {
+                **world.placement.providers[uuid],
+                GPU: Inventory(2 if name == 'a' else 1),
+            })
         world.hosts.sync()
         gpu = Flavor(
             'gpu', 'gpu', 1, 512, 1, extra_specs={f'resources:{GPU}': '1'}
@@ -539,9 +533,7 @@ class TestOthers:
 
     def test_several_managers_at_once(self, world, conf, force, on, revision):
         world.add_host('a')
-        leases = [
-            world.create(start=n, end=n + 1) for n in range(100, 115)
-        ]
+        leases = [world.create(start=n, end=n + 1) for n in range(100, 115)]
         world.add_host('b')
         force('a')
         before = revision()

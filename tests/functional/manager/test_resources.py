@@ -46,15 +46,10 @@ class TestHost:
         assert list(world.nova.stored) == [elsewhere.uuid]
         assert set(world.nova.asked) == {preemptible.uuid, overdue.uuid}
 
-    @pytest.mark.parametrize(
-        'values',
-        [
-            {},
-            {'project_id': 'project'},
-            {'end': 'later'},
-            {'reservation_id': 'of-another-lease'},
-        ],
-    )
+    @pytest.mark.parametrize('values', [
+        {}, {'project_id': 'project'}, {'end': 'later'},
+        {'reservation_id': 'of-another-lease'},
+    ])
     def test_server_that_stays_degrades_the_lease(self, world, host, values):
         if 'end' in values:
             values = {'end': world.now + 1}
@@ -136,8 +131,7 @@ class TestHost:
             h.service_name for h in world.ledger.hosts() if h.uuid in held
         ))
         assert aggregate.metadata == {
-            'blazar:owner': 'project',
-            'reservation': reservation.id,
+            'blazar:owner': 'project', 'reservation': reservation.id,
             'friend': 'blazar:project',
         }
         assert reservation.made['aggregate_id'] == aggregate.id
@@ -290,13 +284,11 @@ class TestImage:
         """Nova with the images in `images`."""
 
         def found(server, name):
-            return answer(200, {
-                'images': [
-                    i for i in images
-                    if i['name'] == name
-                    and i['metadata'].get('instance_uuid') == server
-                ]
-            })
+            return answer(200, {'images': [
+                i for i in images
+                if i['name'] == name
+                and i['metadata'].get('instance_uuid') == server
+            ]})
 
         def make(id_, body):
             images.append({'status': 'ACTIVE', **body['createImage']})
@@ -396,9 +388,7 @@ class TestInstance:
         assert world.nova.access == {
             (id_, project) for project in ('project', 'friend', 'guest')
         }
-        assert world.nova.aggregates[id_].metadata['guest'] == (
-            'blazar:project'
-        )
+        assert world.nova.aggregates[id_].metadata['guest'] == 'blazar:project'
         for project in ('friend', 'guest'):
             world.add_server('a', project, reservation_id=id_)
         kept = world.add_server('a', 'friend')
@@ -582,19 +572,16 @@ SOURCE = Flavor(
     id='gold', name='Gold', vcpus=2, memory_mb=1024, disk_gb=10,
     ephemeral_gb=5, swap_mb=1025,
     extra_specs={
-        'hw:numa_nodes': '1',
-        'trait:HW_CPU_X86_AVX2': 'required',
+        'hw:numa_nodes': '1', 'trait:HW_CPU_X86_AVX2': 'required',
         'blazar:lifetime': '1h',
-    },
+    }
 )
 
 
 def flavor(amount=1, **parameters):
     return {
-        'resource_type': 'flavor:instance',
-        'flavor_id': 'gold',
-        'amount': amount,
-        **parameters,
+        'resource_type': 'flavor:instance', 'flavor_id': 'gold',
+        'amount': amount, **parameters,
     }
 
 
@@ -626,11 +613,9 @@ class TestFlavor:
         assert world.nova.made_flavors[id_] == dataclasses.replace(
             SOURCE, id=id_, name=f'reservation:{id_}',
             extra_specs={
-                'hw:numa_nodes': '1',
-                'trait:HW_CPU_X86_AVX2': 'required',
-                'blazar:reservation': id_,
-                f'resources:{class_}': '1',
-            },
+                'hw:numa_nodes': '1', 'trait:HW_CPU_X86_AVX2': 'required',
+                'blazar:reservation': id_, f'resources:{class_}': '1',
+            }
         )
         assert world.placement.children == {('a', class_): 2}
         world.run(100)
@@ -656,19 +641,16 @@ class TestFlavor:
         with pytest.raises(exception.NotEnoughHostsAvailable):
             world.create(flavor(1))
 
-    @pytest.mark.parametrize(
-        'specs, fits',
-        [
-            ({'capabilities:hypervisor_type': 'QEMU'}, True),
-            ({'capabilities:hypervisor_type': 's== ironic'}, False),
-            ({'capabilities:hypervisor_type': 's!= ironic'}, True),
-            ({'capabilities:hypervisor_version': '>= 8002000'}, True),
-            ({'capabilities:hypervisor_version': '= 8002001'}, False),
-            # This is left to Nova.
-            ({'capabilities:hypervisor_type': '<in> iron'}, True),
-            ({'capabilities:rack': '7'}, True),
-        ],
-    )
+    @pytest.mark.parametrize('specs, fits', [
+        ({'capabilities:hypervisor_type': 'QEMU'}, True),
+        ({'capabilities:hypervisor_type': 's== ironic'}, False),
+        ({'capabilities:hypervisor_type': 's!= ironic'}, True),
+        ({'capabilities:hypervisor_version': '>= 8002000'}, True),
+        ({'capabilities:hypervisor_version': '= 8002001'}, False),
+        # This is left to Nova.
+        ({'capabilities:hypervisor_type': '<in> iron'}, True),
+        ({'capabilities:rack': '7'}, True),
+    ])
     def test_capabilities_of_the_flavor_select_the_hosts(
         self, world, know, specs, fits
     ):
@@ -694,8 +676,7 @@ class TestFlavor:
         id_ = world.add_host('a', vcpus=32, register=False)
         del world.placement.providers[id_]['VCPU']
         world.placement.providers[id_] |= {
-            'CUSTOM_GPU': Inventory(4),
-            'PCPU': Inventory(32),
+            'CUSTOM_GPU': Inventory(4), 'PCPU': Inventory(32),
         }
         world.hosts.create('a', {})
         for amount in (3, 2):
@@ -732,13 +713,10 @@ class TestFlavor:
         assert refused.value.field == 'flavor_id'
         world.create(flavor(), project_id='friend')
 
-    @pytest.mark.parametrize(
-        'specs',
-        [
-            {f'resources:{c}': '0' for c in ('VCPU', 'MEMORY_MB', 'DISK_GB')},
-            {'resources:CUSTOM_X': str(2**31)},
-        ],
-    )
+    @pytest.mark.parametrize('specs', [
+        {f'resources:{c}': '0' for c in ('VCPU', 'MEMORY_MB', 'DISK_GB')},
+        {'resources:CUSTOM_X': str(2**31)},
+    ])
     def test_a_flavor_that_cannot_be_counted_is_refused(
         self, world, know, specs
     ):
@@ -748,17 +726,14 @@ class TestFlavor:
             world.create(flavor())
         assert refused.value.field == 'flavor_id'
 
-    @pytest.mark.parametrize(
-        'field, value',
-        [
-            ('amount', 0),
-            ('amount', '1'),
-            ('affinity', 'True'),
-            ('resource_properties', '["=="]'),
-            ('resource_properties', None),
-            ('vcpus', 1),
-        ],
-    )
+    @pytest.mark.parametrize('field, value', [
+        ('amount', 0),
+        ('amount', '1'),
+        ('affinity', 'True'),
+        ('resource_properties', '["=="]'),
+        ('resource_properties', None),
+        ('vcpus', 1),
+    ])
     def test_a_bad_value_is_named(self, world, know, field, value):
         self.host(world, 'a', 'HW_CPU_X86_AVX2')
         with pytest.raises(exception.InvalidInput) as refused:

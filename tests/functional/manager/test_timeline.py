@@ -82,8 +82,7 @@ def least_free(world, hosts_, part):
     vcpus = untaken = 0
     for host in hosts_:
         seen = [
-            taken(world, host, at)
-            for at in range(part['start'], part['end'])
+            taken(world, host, at) for at in range(part['start'], part['end'])
         ]
         if 'whole' not in seen:
             # A server may be in the way of a lease.
@@ -260,9 +259,7 @@ def test_pages_while_hosts_come_and_go(world):
     for n in range(7):
         world.add_host(f'h{n}')
     for names in (True, False):
-        stays = {
-            row['key'] for row in page(world, names)['rows']
-        }
+        stays = {row['key'] for row in page(world, names)['rows']}
         seen, marker, turn = [], None, 0
         while True:
             found = page(world, names, limit=2, marker=marker)

@@ -87,8 +87,7 @@ class Account:
             return
         mine = [b for id_, b in self.bookings.items()
                 if self._is_of(server, id_, b)]
-        if any(b.on_end == action and (b.gone or b.end <= now)
-               for b in mine):
+        if any(b.on_end == action and (b.gone or b.end <= now) for b in mine):
             self.ended += 1
             return
         if any(b.start <= now < b.end and not b.gone for b in mine):
@@ -157,8 +156,7 @@ class Play:
         _, booking = self.random.choice(self.open())
         self.lease(
             self.random.choice(sorted(booking.hosts)),
-            booking.end - self.world.now + self.random.choice([0, 0, 300]),
-            900,
+            booking.end - self.world.now + self.random.choice([0, 0, 300]), 900
         )
 
     def server(self):
@@ -184,8 +182,7 @@ class Play:
 
     def arrive(self, server):
         self.account.came[server.uuid] = server.node, {
-            id_ for id_, booking in self.open()
-            if server.node in booking.hosts
+            id_ for id_, booking in self.open() if server.node in booking.hosts
         }
         self.look(server)
 
@@ -408,15 +405,12 @@ def take_those_of_friends(patch):
     )
 
 
-@pytest.mark.parametrize(
-    'seed, switch_off',
-    [
-        (0, forget_to_keep),
-        (0, vacate_at_once),
-        (0, take_all),
-        (4, take_those_of_friends),
-    ],
-)
+@pytest.mark.parametrize('seed, switch_off', [
+    (0, forget_to_keep),
+    (0, vacate_at_once),
+    (0, take_all),
+    (4, take_those_of_friends),
+])
 def test_control_a_deleted_server_that_may_stay_is_found(
     world, seed, switch_off, monkeypatch
 ):

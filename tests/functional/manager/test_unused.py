@@ -96,9 +96,7 @@ def test_unused_hosts_are_given_back(world, whole, notified):
     left = world.lease(lease)
     assert (left.status, nodes(world, lease)) == ('ACTIVE', {node})
     [reservation] = left.reservations
-    assert (
-        reservation.demand.least, reservation.demand.most
-    ) == (1, 1)
+    assert (reservation.demand.least, reservation.demand.most) == (1, 1)
     assert server.uuid in world.nova.stored
     # Nothing is left to be given back.
     look(world, NOTICE)

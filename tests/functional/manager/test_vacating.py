@@ -163,15 +163,10 @@ class TestWholeHost:
         site.run(NOTICE - 1)
         assert server['OS-EXT-STS:task_state'] is None
         said = [p for t, p in site.sent() if t == 'instance.vacate']
-        assert said == [
-            {
-                'instance_id': server['id'],
-                'project_id': 'other',
-                'hypervisor_hostname': 'a',
-                'lease_id': lease.id,
-                'vacate_at': due,
-            }
-        ]
+        assert said == [{
+            'instance_id': server['id'], 'project_id': 'other',
+            'hypervisor_hostname': 'a', 'lease_id': lease.id, 'vacate_at': due,
+        }]
         site.run(5)
         assert server['OS-EXT-STS:task_state'] == 'migrating'
 
@@ -520,8 +515,7 @@ class TestWholeHost:
     ):
         server = site.server('a')
         server['scheduler_hints'] = {
-            'lease_start': at(lease.start),
-            'lease_end': at(lease.end),
+            'lease_start': at(lease.start), 'lease_end': at(lease.end),
         }
         site.sync()
         site.run(1000)
@@ -674,12 +668,9 @@ class TestWholeHost:
     def test_a_lease_that_gets_more_vacates_that_too(self, site, lease, whole):
         site.run(1000 - LEAD)
         [reservation] = lease.reservations
-        site.manager.leases.update(
-            lease.id, 'project',
-            {
-                'reservations': [{'id': reservation.id, 'min': 2, 'max': 2}],
-            },
-        )
+        site.manager.leases.update(lease.id, 'project', {
+            'reservations': [{'id': reservation.id, 'min': 2, 'max': 2}],
+        })
         server = site.server('b')
         site.run(100)
         assert told(server)
@@ -796,8 +787,7 @@ class TestSlots:
         site.cloud.offloads = False
         server = site.server('a', vcpus=6)
         server['scheduler_hints'] = {
-            'lease_start': at(site.now + 500),
-            'lease_end': at(site.now + 900),
+            'lease_start': at(site.now + 500), 'lease_end': at(site.now + 900),
         }
         site.sync()
         assert server['OS-EXT-STS:task_state'] == 'shelving'
@@ -843,17 +833,14 @@ class TestSlots:
         assert not site.lease(lease).degraded
 
     @pytest.mark.row('F108')
-    @pytest.mark.parametrize(
-        'order, young, gone',
-        [
-            ([], 0, [0, 1]),
-            (['age:desc'], 0, [2, 3]),
-            (['resource:VCPU:asc'], 0, [0, 1]),
-            (['resource:MEMORY_MB:desc', 'age:asc'], 0, [1, 3]),
-            ([], 1500, [2, 3]),
-            (['age:asc'], 600, [1, 2]),
-        ],
-    )
+    @pytest.mark.parametrize('order, young, gone', [
+        ([], 0, [0, 1]),
+        (['age:desc'], 0, [2, 3]),
+        (['resource:VCPU:asc'], 0, [0, 1]),
+        (['resource:MEMORY_MB:desc', 'age:asc'], 0, [1, 3]),
+        ([], 1500, [2, 3]),
+        (['age:asc'], 600, [1, 2]),
+    ])
     def test_preemptible_servers_go_as_the_operator_prefers(
         self, site, lease, conf, order, young, gone
     ):

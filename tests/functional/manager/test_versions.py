@@ -119,11 +119,10 @@ def test_a_manager_of_an_older_version_is_refused_by_name(old_manager, conf):
         assert 'another version than this API (3.0)' in answer.text
 
 
-@pytest.mark.parametrize(
-    'name, refusal',
-    [('UnsupportedVersion', exception.Unavailable),
-     ('ValueError', oslo_messaging.RemoteError)],
-)
+@pytest.mark.parametrize('name, refusal', [
+    ('UnsupportedVersion', exception.Unavailable),
+    ('ValueError', oslo_messaging.RemoteError),
+])
 def test_a_broker_carries_text(conf, monkeypatch, name, refusal):
     """Over a broker, an error of oslo.messaging is a RemoteError."""
     client = rpc.Client(rpc.transport(conf))

@@ -47,9 +47,7 @@ def signing_in(tmp_path, manager, keystone):
 
 
 def password(**more):
-    return {
-        'user': 'alice', 'domain': 'Default', 'password': 'secret', **more
-    }
+    return {'user': 'alice', 'domain': 'Default', 'password': 'secret', **more}
 
 
 def send_form(api, text):
@@ -112,14 +110,11 @@ def test_a_copy_that_is_the_newest_is_not_sent_again(api):
     assert other.status_code == 200
 
 
-@pytest.mark.parametrize(
-    'path',
-    [
-        '/ui/README.md', '/ui/../conf.py', '/ui/..%2f..%2fwsgi.py',
-        '/ui/%2e%2e/api/page.py', '/ui//etc/passwd', '/ui/..', '/ui/.',
-        '/ui/main.js/', '/ui/main.js%00.css', '/ui/MAIN.JS', '/ui/token/x',
-    ],
-)
+@pytest.mark.parametrize('path', [
+    '/ui/README.md', '/ui/../conf.py', '/ui/..%2f..%2fwsgi.py',
+    '/ui/%2e%2e/api/page.py', '/ui//etc/passwd', '/ui/..', '/ui/.',
+    '/ui/main.js/', '/ui/main.js%00.css', '/ui/MAIN.JS', '/ui/token/x',
+])
 def test_no_other_file_is_served(api, path):
     answer = api.simulate_get(path)
     assert answer.status_code == 404
@@ -211,22 +206,19 @@ def test_an_application_credential_has_its_project(signing_in):
     assert answer.json['token']['project']['id'] == 'p1'
 
 
-@pytest.mark.parametrize(
-    'body, status',
-    [
-        (password(password='guess'), 401),
-        (password(user='nobody'), 401),
-        (password(project_id='p9'), 401),
-        ({'token': 'guess'}, 401),
-        ({'application_credential_id': 'c1', 'secret': 'guess'}, 401),
-        (password(password=''), 400),
-        (password(auth_url='http://evil.example'), 400),
-        ({'user': 'alice'}, 400),
-        ({'token': 5}, 400),
-        ([], 400),
-        ({}, 400),
-    ],
-)
+@pytest.mark.parametrize('body, status', [
+    (password(password='guess'), 401),
+    (password(user='nobody'), 401),
+    (password(project_id='p9'), 401),
+    ({'token': 'guess'}, 401),
+    ({'application_credential_id': 'c1', 'secret': 'guess'}, 401),
+    (password(password=''), 400),
+    (password(auth_url='http://evil.example'), 400),
+    ({'user': 'alice'}, 400),
+    ({'token': 5}, 400),
+    ([], 400),
+    ({}, 400),
+])
 def test_a_refusal_is_in_the_envelope(signing_in, body, status):
     answer = signing_in.simulate_post('/ui/token', json=body)
     assert answer.status_code == status, answer.text
@@ -378,16 +370,13 @@ def test_a_form_of_another_page_is_refused(signing_in):
     assert answer.status_code == 415
 
 
-@pytest.mark.parametrize(
-    'origin, status',
-    [
-        ('http://localhost:1234', 200),
-        ('http://localhost:9999', 403),
-        ('https://localhost:1234', 403),
-        ('http://127.0.0.1:1234', 403),
-        ('null', 403),
-    ],
-)
+@pytest.mark.parametrize('origin, status', [
+    ('http://localhost:1234', 200),
+    ('http://localhost:9999', 403),
+    ('https://localhost:1234', 403),
+    ('http://127.0.0.1:1234', 403),
+    ('null', 403),
+])
 def test_noauth_answers_its_own_page(api, manager, origin, status):
     manager.answers['list_leases'] = []
     answer = api.simulate_get(

@@ -56,8 +56,7 @@ class TestProducts:
         lease = test_products.reserve(api, 'small', 4, bob).json['lease']
         made = ask(
             api, alice, {'product': 'small', 'amount': 1}, duration='1h',
-            start_date='2030-01-01 00:00',
-            latest_start_date='2030-01-01 06:00',
+            start_date='2030-01-01 00:00', latest_start_date='2030-01-01 06:00'
         )
         assert made.json['request']['status'] == 'WAITING', made.text
         api.simulate_delete(f'/v1/leases/{lease["id"]}', headers=bob)

@@ -162,8 +162,7 @@ def test_the_lease_starts(world, requests, full, ask):
 
 def test_the_order_is_priority_then_age(world, requests, whole, full, ask):
     made = [
-        ask(priority=each, latest=150)
-        for each in (LOW, NORMAL, HIGH, NORMAL)
+        ask(priority=each, latest=150) for each in (LOW, NORMAL, HIGH, NORMAL)
     ]
     by_position = sorted(
         requests.list(None), key=lambda shown: shown['position']

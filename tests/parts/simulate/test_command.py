@@ -111,9 +111,8 @@ def test_gpus_of_alibabas_trace(tmp_path, capsys):
     def run(*more):
         out = tmp_path / 'out.json'
         assert main.main([
-            'simulate', '--instances', str(tmp_path / 'tasks.csv'),
-            '--hosts', str(tmp_path / 'nodes.csv'), '--json', str(out),
-            *more,
+            'simulate', '--instances', str(tmp_path / 'tasks.csv'), '--hosts',
+            str(tmp_path / 'nodes.csv'), '--json', str(out), *more,
         ]) == 0
         return json.loads(out.read_text()), capsys.readouterr().out
 

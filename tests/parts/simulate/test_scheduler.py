@@ -20,10 +20,7 @@ from blazar_sched.worker import request
 objects.register_all()
 
 HOUR = 3600
-OPTIONS = {
-    'unbounded': 'forever',
-    'lease_gap_weight_multiplier': 1.5,
-}
+OPTIONS = {'unbounded': 'forever', 'lease_gap_weight_multiplier': 1.5}
 
 
 @pytest.mark.parametrize('by', [

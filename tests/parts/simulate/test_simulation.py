@@ -18,10 +18,7 @@ from blazar_sched.parts.simulate import trace
 
 HOUR, DAY = 3600, 86400
 START, END, SPAN = 2 * DAY, 3 * DAY, 4 * DAY
-OPTIONS = {
-    'unbounded': 'never',
-    'lease_gap_weight_multiplier': 1.0,
-}
+OPTIONS = {'unbounded': 'never', 'lease_gap_weight_multiplier': 1.0}
 NO_TIMELINE = policy.without(policy.TIMELINE)
 # Instances go to the host with the most room.
 SPREADING = policy.without(policy.STACKING)
@@ -182,11 +179,9 @@ def test_weighers_put_short_lives_before_leases():
     with_, without = (
         played(
             instance(START - 2 * HOUR, HOUR, vcpus=8), by=each, hosts=hosts,
-            lease_gap_weight_multiplier=2.0,
+            lease_gap_weight_multiplier=2.0
         ).idle_host_hours
-        for each in (
-            SPREADING, dataclasses.replace(SPREADING, weighers=False)
-        )
+        for each in (SPREADING, dataclasses.replace(SPREADING, weighers=False))
     )
     assert with_ == without - 1
 
@@ -344,10 +339,8 @@ class TestRelocation:
         found = self.played(
             short, short, first, second, pool=2, by=SPREADING,
             hosts=[host('a'), host('b'), *large],
-            bookings=[
-                whole(), whole(number=1), whole(at=2 * HOUR, number=2)
-            ],
-            lease_gap_weight_multiplier=0.0,
+            bookings=[whole(), whole(number=1), whole(at=2 * HOUR, number=2)],
+            lease_gap_weight_multiplier=0.0
         )
         assert (found.refused.total(), found.reallocated) == (1, 1)
         assert (found.refused_leases, found.late) == ([], 0)

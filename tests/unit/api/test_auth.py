@@ -26,9 +26,8 @@ READ = {
 }
 WRITE = READ | {
     'blazar:leases:post', 'blazar:leases:put', 'blazar:leases:delete',
-    'blazar:offers:post', 'blazar:offers:delete',
-    'blazar:series:post', 'blazar:series:put', 'blazar:series:delete',
-    *tables.names('WRITE'),
+    'blazar:offers:post', 'blazar:offers:delete', 'blazar:series:post',
+    'blazar:series:put', 'blazar:series:delete', *tables.names('WRITE'),
 }
 # The calls that are about the project of the caller, whoever calls.
 OF_ONE_PROJECT = {
@@ -48,22 +47,13 @@ MATRIX = {
 }
 # Every header in which a client could claim an identity.
 SPOOFED = {
-    'X-Identity-Status': 'Confirmed',
-    'X-User-Id': 'admin',
-    'X-User': 'admin',
-    'X-User-Name': 'admin',
-    'X-Project-Id': 'other',
-    'X-Tenant-Id': 'other',
-    'X-Tenant': 'other',
-    'X-Tenant-Name': 'other',
-    'X-Roles': 'admin,member,reader',
-    'X-Role': 'admin',
-    'X-Is-Admin-Project': 'True',
-    'X-Domain-Id': 'default',
-    'OpenStack-System-Scope': 'all',
-    'X-Service-Identity-Status': 'Confirmed',
-    'X-Service-Roles': 'admin',
-    'X-Service-Project-Id': 'other',
+    'X-Identity-Status': 'Confirmed', 'X-User-Id': 'admin', 'X-User': 'admin',
+    'X-User-Name': 'admin', 'X-Project-Id': 'other', 'X-Tenant-Id': 'other',
+    'X-Tenant': 'other', 'X-Tenant-Name': 'other',
+    'X-Roles': 'admin,member,reader', 'X-Role': 'admin',
+    'X-Is-Admin-Project': 'True', 'X-Domain-Id': 'default',
+    'OpenStack-System-Scope': 'all', 'X-Service-Identity-Status': 'Confirmed',
+    'X-Service-Roles': 'admin', 'X-Service-Project-Id': 'other',
 }
 
 
@@ -216,16 +206,13 @@ def test_keystone_that_cannot_be_reached_is_503(conf, manager, monkeypatch):
     assert answer.headers['Retry-After'] == '5'
 
 
-@pytest.mark.parametrize(
-    'token, user, project, admin',
-    [
-        ('admin', 'admin', 'admin', True),
-        ('admin:p1', 'admin', 'p1', True),
-        ('alice:p1', 'alice', 'p1', False),
-        ('alice', 'alice', 'alice', False),
-        ('alice:admin', 'alice', 'admin', False),
-    ],
-)
+@pytest.mark.parametrize('token, user, project, admin', [
+    ('admin', 'admin', 'admin', True),
+    ('admin:p1', 'admin', 'p1', True),
+    ('alice:p1', 'alice', 'p1', False),
+    ('alice', 'alice', 'alice', False),
+    ('alice:admin', 'alice', 'admin', False),
+])
 def test_noauth_believes_the_token_alone(
     api, manager, token, user, project, admin
 ):
@@ -271,25 +258,22 @@ def test_noauth_wants_a_token_too(conf, manager):
     assert manager.calls == []
 
 
-@pytest.mark.parametrize(
-    'name, value',
-    [
-        ('X-Forwarded-For', '192.0.2.1'),
-        ('X-Forwarded-Proto', 'https'),
-        ('X-Forwarded-Host', 'cloud.example'),
-        ('X-Forwarded-User', 'root'),
-        ('X-Real-IP', '192.0.2.1'),
-        ('Forwarded', 'for=192.0.2.1'),
-        ('Via', '1.1 proxy.example'),
-        ('Origin', 'http://evil.example'),
-        ('Origin', 'null'),
-        ('Host', 'evil.example'),
-        ('Host', 'localhost.evil.example:1234'),
-        ('Host', '192.0.2.1:1234'),
-        ('Host', '[2001:db8::1]:1234'),
-        ('Host', '[::1'),
-    ],
-)
+@pytest.mark.parametrize('name, value', [
+    ('X-Forwarded-For', '192.0.2.1'),
+    ('X-Forwarded-Proto', 'https'),
+    ('X-Forwarded-Host', 'cloud.example'),
+    ('X-Forwarded-User', 'root'),
+    ('X-Real-IP', '192.0.2.1'),
+    ('Forwarded', 'for=192.0.2.1'),
+    ('Via', '1.1 proxy.example'),
+    ('Origin', 'http://evil.example'),
+    ('Origin', 'null'),
+    ('Host', 'evil.example'),
+    ('Host', 'localhost.evil.example:1234'),
+    ('Host', '192.0.2.1:1234'),
+    ('Host', '[2001:db8::1]:1234'),
+    ('Host', '[::1'),
+])
 @pytest.mark.parametrize('path', ['/v1/leases', '/versions'])
 def test_noauth_refuses_what_is_sent_for_others(
     api, manager, path, name, value
@@ -301,11 +285,10 @@ def test_noauth_refuses_what_is_sent_for_others(
     assert manager.calls == []
 
 
-@pytest.mark.parametrize(
-    'host',
-    ['localhost', 'LOCALHOST:1', '127.0.0.1:1234', '127.1.2.3', '[::1]:80',
-     'dev.example:1234'],
-)
+@pytest.mark.parametrize('host', [
+    'localhost', 'LOCALHOST:1', '127.0.0.1:1234', '127.1.2.3', '[::1]:80',
+    'dev.example:1234',
+])
 def test_noauth_is_for_this_machine(conf, manager, host):
     conf.set_override('host', 'Dev.example', 'api')
     manager.answers['list_leases'] = []
@@ -319,15 +302,10 @@ def test_keystone_believes_whom_a_proxy_sends(keystone_api, manager, tokens):
         't1', user_id='u1', project_id='p1', role_list=['reader']
     )
     manager.answers['list_leases'] = []
-    answer = keystone_api.simulate_get(
-        '/v1/leases',
-        headers={
-            'X-Auth-Token': 't1',
-            'X-Forwarded-For': '192.0.2.1',
-            'Host': 'cloud.example',
-            'Origin': 'https://cloud.example',
-        },
-    )
+    answer = keystone_api.simulate_get('/v1/leases', headers={
+        'X-Auth-Token': 't1', 'X-Forwarded-For': '192.0.2.1',
+        'Host': 'cloud.example', 'Origin': 'https://cloud.example',
+    })
     assert answer.status_code == 200
 
 
@@ -363,18 +341,12 @@ def test_an_operator_can_forbid_sharing(conf, manager, tmp_path, projects):
         ('alice:p1', 403 if projects else 404), ('admin:p1', 404)
     ):
         headers = {
-            'X-Auth-Token': user,
-            'OpenStack-API-Version': 'reservation 1.1',
+            'X-Auth-Token': user, 'OpenStack-API-Version': 'reservation 1.1',
         }
-        created = api.simulate_post(
-            '/v1/leases', headers=headers,
-            json={
-                'name': 'x',
-                'start_date': 'now',
-                'end_date': '2030-01-01 00:00',
-                'reservations': [one],
-            },
-        )
+        created = api.simulate_post('/v1/leases', headers=headers, json={
+            'name': 'x', 'start_date': 'now', 'end_date': '2030-01-01 00:00',
+            'reservations': [one],
+        })
         changed = api.simulate_put(
             '/v1/leases/l1', headers=headers,
             json={'reservations': [{'id': 'r1', **asked}]},

@@ -29,12 +29,10 @@ FLOATING_IP = {
 @pytest.fixture
 def ask(api):
     def ask(method, version, body=None, path='/v1/leases/l1'):
-        return api.simulate_request(
-            method, path, json=body, headers={
-                'X-Auth-Token': 'alice:p1',
-                'OpenStack-API-Version': f'reservation {version}',
-            },
-        )
+        return api.simulate_request(method, path, json=body, headers={
+            'X-Auth-Token': 'alice:p1',
+            'OpenStack-API-Version': f'reservation {version}',
+        })
 
     return ask
 
@@ -201,12 +199,10 @@ class TestBlazarsUpdate:
         self, ask, manager, known, asked
     ):
         id_ = known(asked)
-        changes = [
-            {
-                'id': id_ if asked is FLOATING_IP else 'another',
-                'before_end': 'snapshot',
-            }
-        ]
+        changes = [{
+            'id': id_ if asked is FLOATING_IP else 'another',
+            'before_end': 'snapshot',
+        }]
         ask('PUT', BLAZARS, {'reservations': changes})
         assert manager.calls[-1][1]['values'] == {'reservations': changes}
 

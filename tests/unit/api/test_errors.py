@@ -19,8 +19,7 @@ ENVELOPE = {'error_code', 'error_message', 'error_name'}
 # The text that clients read: a change here breaks clients.
 PUBLISHED = {
     **{
-        each.__name__: status
-        for each, status in tables.of('REFUSALS').items()
+        each.__name__: status for each, status in tables.of('REFUSALS').items()
     },
     'InvalidInput': 400,
     'LimitExceeded': 400,
@@ -71,17 +70,10 @@ PUBLISHED = {
 # 1.0 answers these with 400, which Blazar's clients take for final.
 NO_ROOM = ('NotEnoughHostsAvailable', 'NotEnoughFloatingIPAvailable')
 PUBLISHED_BY_API = {
-    400: 'InvalidInput',
-    401: 'Unauthorized',
-    403: 'NotAuthorized',
-    404: 'NotFound',
-    405: 'MethodNotAllowed',
-    406: 'NotAcceptable',
-    413: 'RequestTooLarge',
-    415: 'UnsupportedMediaType',
-    431: 'HeadersTooLarge',
-    500: 'InternalError',
-    503: 'Unavailable',
+    400: 'InvalidInput', 401: 'Unauthorized', 403: 'NotAuthorized',
+    404: 'NotFound', 405: 'MethodNotAllowed', 406: 'NotAcceptable',
+    413: 'RequestTooLarge', 415: 'UnsupportedMediaType',
+    431: 'HeadersTooLarge', 500: 'InternalError', 503: 'Unavailable',
 }
 
 
@@ -123,8 +115,7 @@ def test_the_managers_refusals(api, manager, name, travel, version):
     status = 400 if is_final else PUBLISHED[name]
     assert answer.status_code == status
     assert answer.json == {
-        'error_code': status,
-        'error_name': name,
+        'error_code': status, 'error_name': name,
         'error_message': 'reservations: there is no room',
     }
     # A client that can wait is told when to send the request again.
@@ -227,51 +218,25 @@ def test_a_manager_that_answers_nonsense_is_our_fault(api, manager):
 
 
 @pytest.mark.row('F87')
-@pytest.mark.parametrize(
-    'body',
-    [
-        '[' * 57000,
-        '{"a":' * 20000,
-        '{"name": ' + '[' * 900 + ']' * 900 + '}',
-        'NaN',
-        '{"name": NaN}',
-        '{"name": Infinity}',
-        '{"name": -Infinity}',
-        '{"name": 1e999}',
-        '{"name": -1e999}',
-        '{"name": "a", "name": "b"}',
-        '{"name": ' + '9' * 5000 + '}',
-        '{"name": "a\\u0000b"}',
-        '{"name": "\\ud800"}',
-        '{"name\\u0000": "a"}',
-        b'{"name": "\xff"}',
-        '{"name": "a"}'.encode('utf-16'),
-        b'\xef\xbb\xbf{"name": "a"}',
-        '{"name": "a"} x',
-        "{'name': 'a'}",
-        '{"name": "a\nb"}',
-        '"',
-        ' ',
-        'null',
-        'true',
-        '0',
-        '""',
-        '[]',
-    ],
-    ids=lambda body: repr(body[:20]),
-)
-@pytest.mark.parametrize(
-    'method, path',
-    [
-        ('POST', '/v1/leases'),
-        ('PUT', '/v1/leases/l1'),
-        ('POST', '/v1/os-hosts'),
-        ('PUT', '/v1/os-hosts/7'),
-        ('PUT', '/v1/os-hosts/7/allocation'),
-        ('PATCH', '/v1/os-hosts/properties/gpu'),
-        ('POST', '/v1/floatingips'),
-    ],
-)
+@pytest.mark.parametrize('body', [
+    '[' * 57000, '{"a":' * 20000, '{"name": ' + '[' * 900 + ']' * 900 + '}',
+    'NaN', '{"name": NaN}', '{"name": Infinity}', '{"name": -Infinity}',
+    '{"name": 1e999}', '{"name": -1e999}', '{"name": "a", "name": "b"}',
+    '{"name": ' + '9' * 5000 + '}', '{"name": "a\\u0000b"}',
+    '{"name": "\\ud800"}', '{"name\\u0000": "a"}', b'{"name": "\xff"}',
+    '{"name": "a"}'.encode('utf-16'), b'\xef\xbb\xbf{"name": "a"}',
+    '{"name": "a"} x', "{'name': 'a'}", '{"name": "a\nb"}', '"', ' ', 'null',
+    'true', '0', '""', '[]',
+], ids=lambda body: repr(body[:20]))
+@pytest.mark.parametrize('method, path', [
+    ('POST', '/v1/leases'),
+    ('PUT', '/v1/leases/l1'),
+    ('POST', '/v1/os-hosts'),
+    ('PUT', '/v1/os-hosts/7'),
+    ('PUT', '/v1/os-hosts/7/allocation'),
+    ('PATCH', '/v1/os-hosts/properties/gpu'),
+    ('POST', '/v1/floatingips'),
+])
 def test_body_that_is_no_strict_json_is_refused(
     api, manager, method, path, body
 ):
@@ -322,17 +287,14 @@ def test_request_ids(api, manager):
         assert manager.contexts[-1]['global_request_id'] == kept
 
 
-@pytest.mark.parametrize(
-    'header, version',
-    [
-        (None, '1.0'),
-        ('reservation 1.0', '1.0'),
-        ('reservation 1.1', '1.1'),
-        ('reservation latest', '1.2'),
-        ('compute 2.96', '1.0'),
-        ('compute 2.96, reservation 1.1', '1.1'),
-    ],
-)
+@pytest.mark.parametrize('header, version', [
+    (None, '1.0'),
+    ('reservation 1.0', '1.0'),
+    ('reservation 1.1', '1.1'),
+    ('reservation latest', '1.2'),
+    ('compute 2.96', '1.0'),
+    ('compute 2.96, reservation 1.1', '1.1'),
+])
 def test_versions_by_header(api, manager, header, version):
     manager.answers['list_leases'] = []
     headers = {} if header is None else {'OpenStack-API-Version': header}
@@ -343,23 +305,20 @@ def test_versions_by_header(api, manager, header, version):
     assert answer.headers['vary'] == 'OpenStack-API-Version'
 
 
-@pytest.mark.parametrize(
-    'header, status',
-    [
-        ('reservation 0.9', 406),
-        ('reservation 1.3', 406),
-        ('reservation 1.9', 406),
-        ('reservation 1.11', 406),
-        ('reservation 2.0', 406),
-        ('reservation 2', 400),
-        ('1.1', 400),
-        ('compute 2.96, 1.5', 400),
-        ('reservation', 400),
-        ('reservation 1.0.0', 400),
-        ('reservation x.y', 400),
-        ('reservation ' + '9' * 5000 + '.0', 400),
-    ],
-)
+@pytest.mark.parametrize('header, status', [
+    ('reservation 0.9', 406),
+    ('reservation 1.3', 406),
+    ('reservation 1.9', 406),
+    ('reservation 1.11', 406),
+    ('reservation 2.0', 406),
+    ('reservation 2', 400),
+    ('1.1', 400),
+    ('compute 2.96, 1.5', 400),
+    ('reservation', 400),
+    ('reservation 1.0.0', 400),
+    ('reservation x.y', 400),
+    ('reservation ' + '9' * 5000 + '.0', 400),
+])
 def test_unknown_versions_are_refused(api, manager, header, status):
     headers = {'OpenStack-API-Version': header}
     answer = api.simulate_get('/v1/leases', headers=headers)

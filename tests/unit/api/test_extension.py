@@ -30,12 +30,10 @@ def update(api, headers=ALICE, query='', **body):
 def test_extension_is_shown(api):
     answer = show(api)
     assert answer.status_code == 200
-    assert answer.json == {
-        'extension': {
-            'end_date': LATER, 'limited_by': 'capacity', 'reservation': 0,
-            'available': 1, 'searched_until': None,
-        }
-    }
+    assert answer.json == {'extension': {
+        'end_date': LATER, 'limited_by': 'capacity', 'reservation': 0,
+        'available': 1, 'searched_until': None,
+    }}
 
 
 def test_a_lease_without_an_end_has_a_null(api, manager):
@@ -43,12 +41,10 @@ def test_a_lease_without_an_end_has_a_null(api, manager):
         'end': FOREVER, 'limited_by': None, 'reservation': None,
         'available': None, 'searched_until': None,
     }
-    assert show(api).json == {
-        'extension': {
-            'end_date': None, 'limited_by': None, 'reservation': None,
-            'available': None, 'searched_until': None,
-        }
-    }
+    assert show(api).json == {'extension': {
+        'end_date': None, 'limited_by': None, 'reservation': None,
+        'available': None, 'searched_until': None,
+    }}
 
 
 @pytest.mark.parametrize('query, end', [

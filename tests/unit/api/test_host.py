@@ -15,38 +15,22 @@ def test_a_host_is_shown_as_blazar_does(api, manager, host):
     manager.answers['get_host'] = host
     answer = api.simulate_get('/v1/os-hosts/7')
     assert manager.calls == [('get_host', {'host_id': '7'})]
-    assert answer.json == {
-        'host': {
-            'id': '7',
-            'hypervisor_hostname': 'compute-1',
-            'hypervisor_type': 'QEMU',
-            'hypervisor_version': 8002000,
-            'vcpus': 16,
-            'cpu_info': '{}',
-            'memory_mb': 65536,
-            'local_gb': 1000,
-            'availability_zone': 'nova',
-            'service_name': 'compute-1',
-            'status': None,
-            'reservable': True,
-            'trust_id': None,
-            'created_at': '2026-01-01 00:00:00',
-            'updated_at': None,
-            'gpu': 'true',
-        }
-    }
+    assert answer.json == {'host': {
+        'id': '7', 'hypervisor_hostname': 'compute-1',
+        'hypervisor_type': 'QEMU', 'hypervisor_version': 8002000, 'vcpus': 16,
+        'cpu_info': '{}', 'memory_mb': 65536, 'local_gb': 1000,
+        'availability_zone': 'nova', 'service_name': 'compute-1',
+        'status': None, 'reservable': True, 'trust_id': None,
+        'created_at': '2026-01-01 00:00:00', 'updated_at': None, 'gpu': 'true',
+    }}
 
 
 def test_what_blazars_hosts_have_not_is_shown_from_1_1_on(api, manager, host):
     manager.answers['get_host'] = host
     manager.answers['list_hosts'] = [host]
     ours = {
-        'hold': 'shared',
-        'unbounded': None,
-        'disabled': False,
-        'projects': ['p7'],
-        'region': 'west',
-        'traits': ['HW_CPU_X86_AVX2'],
+        'hold': 'shared', 'unbounded': None, 'disabled': False,
+        'projects': ['p7'], 'region': 'west', 'traits': ['HW_CPU_X86_AVX2'],
     }
     headers = {'OpenStack-API-Version': 'reservation 1.1'}
     shown = api.simulate_get('/v1/os-hosts/7', headers=headers).json['host']
@@ -56,16 +40,13 @@ def test_what_blazars_hosts_have_not_is_shown_from_1_1_on(api, manager, host):
 
 
 @pytest.mark.row('F25')
-@pytest.mark.parametrize(
-    'minutes, version, shown',
-    [
-        (90, '1.1', {'cleaning_time': 90}),
-        (0, '1.1', {'cleaning_time': 0}),
-        (None, '1.1', {'cleaning_time': None}),
-        (90, '1.0', {}),
-        (None, '1.0', {}),
-    ],
-)
+@pytest.mark.parametrize('minutes, version, shown', [
+    (90, '1.1', {'cleaning_time': 90}),
+    (0, '1.1', {'cleaning_time': 0}),
+    (None, '1.1', {'cleaning_time': None}),
+    (90, '1.0', {}),
+    (None, '1.0', {}),
+])
 def test_cleaning_time(api, manager, host, minutes, version, shown):
     manager.answers['get_host'] = host | {'cleaning_time': minutes}
     answer = api.simulate_get(
@@ -140,39 +121,36 @@ def test_update_deletes_by_null(api, manager, host):
     ]
 
 
-@pytest.mark.parametrize(
-    'method, body, field',
-    [
-        ('POST', {}, 'name'),
-        ('POST', {'gpu': 'true'}, 'name'),
-        ('POST', {'name': ''}, 'name'),
-        ('POST', {'name': 7}, 'name'),
-        ('POST', {'name': 'a', 'id': 'b'}, 'id'),
-        ('POST', {'name': 'a', 'k' * 65: 'v'}, 'k' * 65),
-        ('POST', {'name': 'a', '': 'v'}, "''"),
-        ('POST', {'name': 'a', 'k': None}, 'k'),
-        ('POST', {'name': 'a', 'k': ['v']}, 'k'),
-        ('POST', {'name': 'a', 'k': 'v' * 4097}, 'k'),
-        ('POST', {'name': 'a', 'vcpus': '64'}, 'vcpus'),
-        ('POST', {'name': 'a', 'traits': 'X'}, 'traits'),
-        ('POST', {'name': 'a', 'region': 'west'}, 'region'),
-        ('POST', {'name': 'a', 'disabled': 1}, 'disabled'),
-        ('POST', {'name': 'a', 'projects': [1]}, 'projects[0]'),
-        ('POST', {'name': 'a', 'projects': {}}, 'projects'),
-        ('POST', {'name': 'a', 'cleaning_time': -1}, 'cleaning_time'),
-        ('POST', {'name': 'a', 'cleaning_time': True}, 'cleaning_time'),
-        ('POST', {'name': 'a', 'cleaning_time': 1.5}, 'cleaning_time'),
-        ('PUT', {'cleaning_time': '9' * 10}, 'cleaning_time'),
-        ('PUT', {'projects': ['p'] * 51}, 'projects'),
-        ('POST', {'name': 'a', **{f'k{n}': '' for n in range(200)}}, 'too'),
-        ('PUT', {}, '{}'),
-        ('PUT', {'k' * 65: 'v'}, 'k' * 65),
-        ('PUT', {'hypervisor_hostname': 'b'}, 'hypervisor_hostname'),
-        ('PUT', {'id': '8'}, 'id'),
-        ('PUT', {'k': {}}, 'k'),
-        ('PUT', [], 'object'),
-    ],
-)
+@pytest.mark.parametrize('method, body, field', [
+    ('POST', {}, 'name'),
+    ('POST', {'gpu': 'true'}, 'name'),
+    ('POST', {'name': ''}, 'name'),
+    ('POST', {'name': 7}, 'name'),
+    ('POST', {'name': 'a', 'id': 'b'}, 'id'),
+    ('POST', {'name': 'a', 'k' * 65: 'v'}, 'k' * 65),
+    ('POST', {'name': 'a', '': 'v'}, "''"),
+    ('POST', {'name': 'a', 'k': None}, 'k'),
+    ('POST', {'name': 'a', 'k': ['v']}, 'k'),
+    ('POST', {'name': 'a', 'k': 'v' * 4097}, 'k'),
+    ('POST', {'name': 'a', 'vcpus': '64'}, 'vcpus'),
+    ('POST', {'name': 'a', 'traits': 'X'}, 'traits'),
+    ('POST', {'name': 'a', 'region': 'west'}, 'region'),
+    ('POST', {'name': 'a', 'disabled': 1}, 'disabled'),
+    ('POST', {'name': 'a', 'projects': [1]}, 'projects[0]'),
+    ('POST', {'name': 'a', 'projects': {}}, 'projects'),
+    ('POST', {'name': 'a', 'cleaning_time': -1}, 'cleaning_time'),
+    ('POST', {'name': 'a', 'cleaning_time': True}, 'cleaning_time'),
+    ('POST', {'name': 'a', 'cleaning_time': 1.5}, 'cleaning_time'),
+    ('PUT', {'cleaning_time': '9' * 10}, 'cleaning_time'),
+    ('PUT', {'projects': ['p'] * 51}, 'projects'),
+    ('POST', {'name': 'a', **{f'k{n}': '' for n in range(200)}}, 'too'),
+    ('PUT', {}, '{}'),
+    ('PUT', {'k' * 65: 'v'}, 'k' * 65),
+    ('PUT', {'hypervisor_hostname': 'b'}, 'hypervisor_hostname'),
+    ('PUT', {'id': '8'}, 'id'),
+    ('PUT', {'k': {}}, 'k'),
+    ('PUT', [], 'object'),
+])
 def test_a_bad_value_is_refused_by_name(api, manager, method, body, field):
     path = '/v1/os-hosts' if method == 'POST' else '/v1/os-hosts/7'
     answer = api.simulate_request(method, path, json=body)
@@ -195,14 +173,12 @@ SHOWN = {
     'resource_id': '7',
     'reservations': [
         {
-            'id': 'r1',
-            'lease_id': 'l1',
+            'id': 'r1', 'lease_id': 'l1',
             'start_date': '2026-01-01T00:00:00.000000',
             'end_date': '2026-01-01T01:00:00.000000',
         },
         {
-            'id': 'r2',
-            'lease_id': 'l2',
+            'id': 'r2', 'lease_id': 'l2',
             'start_date': '2026-01-01T01:00:00.000000',
             'end_date': '2999-12-31T00:00:00.000000',
         },
@@ -265,17 +241,14 @@ def test_moving_off_a_host_without_room(api, manager):
     assert answer.status_code == 409
 
 
-@pytest.mark.parametrize(
-    'body, message',
-    [
-        ({}, BOTH_OR_NEITHER),
-        ({'lease_id': 'x', 'reservation_id': 'y'}, BOTH_OR_NEITHER),
-        ({'lease_id': 7}, 'lease_id: '),
-        ({'lease_id': ''}, 'lease_id: '),
-        ({'host_id': '8'}, 'host_id is unknown; known are lease_id, '),
-        ([], '[] is not of type '),
-    ],
-)
+@pytest.mark.parametrize('body, message', [
+    ({}, BOTH_OR_NEITHER),
+    ({'lease_id': 'x', 'reservation_id': 'y'}, BOTH_OR_NEITHER),
+    ({'lease_id': 7}, 'lease_id: '),
+    ({'lease_id': ''}, 'lease_id: '),
+    ({'host_id': '8'}, 'host_id is unknown; known are lease_id, '),
+    ([], '[] is not of type '),
+])
 def test_invalid_reallocation_is_refused(api, manager, body, message):
     answer = api.simulate_put('/v1/os-hosts/7/allocation', json=body)
     assert answer.status_code == 400
@@ -283,24 +256,21 @@ def test_invalid_reallocation_is_refused(api, manager, body, message):
     assert manager.calls == []
 
 
-@pytest.mark.parametrize(
-    'query, shown',
-    [
-        ('', [{'property': 'gpu'}]),
-        ('all=True', [{'property': 'gpu'}, {'property': 'rack'}]),
-        (
-            'detail=True',
-            [{'property': 'gpu', 'private': False, 'values': ['a', 'b']}],
-        ),
-        (
-            'detail&all=1',
-            [
-                {'property': 'gpu', 'private': False, 'values': ['a', 'b']},
-                {'property': 'rack', 'private': True, 'values': ['7']},
-            ],
-        ),
-    ],
-)
+@pytest.mark.parametrize('query, shown', [
+    ('', [{'property': 'gpu'}]),
+    ('all=True', [{'property': 'gpu'}, {'property': 'rack'}]),
+    (
+        'detail=True',
+        [{'property': 'gpu', 'private': False, 'values': ['a', 'b']}],
+    ),
+    (
+        'detail&all=1',
+        [
+            {'property': 'gpu', 'private': False, 'values': ['a', 'b']},
+            {'property': 'rack', 'private': True, 'values': ['7']},
+        ],
+    ),
+])
 def test_properties(api, manager, query, shown):
     manager.answers['list_properties'] = [
         {'property': 'gpu', 'private': False, 'values': ['a', 'b']},
@@ -339,12 +309,10 @@ def test_update_property(api, manager):
     answer = api.simulate_patch(
         '/v1/os-hosts/properties/gpu', json={'private': True}
     )
-    assert answer.json == {
-        'resource_property': {
-            'property': 'gpu', 'private': True, 'id': 'gpu',
-            'property_name': 'gpu', 'resource_type': 'physical:host',
-        }
-    }
+    assert answer.json == {'resource_property': {
+        'property': 'gpu', 'private': True, 'id': 'gpu',
+        'property_name': 'gpu', 'resource_type': 'physical:host',
+    }}
     assert manager.calls == [
         ('update_property', {'name': 'gpu', 'private': True})
     ]

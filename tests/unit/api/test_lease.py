@@ -13,28 +13,17 @@ from tests import loopback
 FOREVER = 2**63 - 1
 # The request of python-blazarclient 4.6.0 for a bare command line.
 HOST_RESERVATION = {
-    'resource_type': 'physical:host',
-    'min': 1,
-    'max': 2,
-    'hypervisor_properties': '',
-    'resource_properties': '',
+    'resource_type': 'physical:host', 'min': 1, 'max': 2,
+    'hypervisor_properties': '', 'resource_properties': '',
 }
 INSTANCE_RESERVATION = {
-    'resource_type': 'virtual:instance',
-    'vcpus': 2,
-    'memory_mb': 2048,
-    'disk_gb': 0,
-    'amount': 3,
-    'affinity': 'None',
-    'resource_properties': '',
+    'resource_type': 'virtual:instance', 'vcpus': 2, 'memory_mb': 2048,
+    'disk_gb': 0, 'amount': 3, 'affinity': 'None', 'resource_properties': '',
 }
 BODY = {
-    'name': 'night-run',
-    'start_date': '2026-01-01 01:00',
-    'end_date': '2026-01-01 02:00',
-    'before_end_date': None,
-    'reservations': [HOST_RESERVATION],
-    'events': [],
+    'name': 'night-run', 'start_date': '2026-01-01 01:00',
+    'end_date': '2026-01-01 02:00', 'before_end_date': None,
+    'reservations': [HOST_RESERVATION], 'events': [],
 }
 
 
@@ -70,62 +59,42 @@ def create(api, manager, lease, body, headers=None):
 def test_a_lease_is_shown_as_blazar_does(api, manager, lease):
     manager.answers['get_lease'] = lease
     answer = api.simulate_get(f'/v1/leases/{lease["id"]}')
-    assert answer.json == {
-        'lease': {
-            'id': lease['id'],
-            'name': 'night-run',
-            'user_id': 'alice',
-            'project_id': 'p1',
-            'start_date': '2026-01-01T01:00:00.000000',
-            'end_date': '2026-01-01T02:00:00.000000',
-            'trust_id': None,
-            'status': 'PENDING',
-            'degraded': False,
-            'created_at': '2026-01-01 00:00:00',
-            'updated_at': '2026-01-01 00:01:01',
-            'reservations': [
-                {
-                    'id': lease['reservations'][0]['id'],
-                    'lease_id': lease['id'],
-                    'resource_id': lease['reservations'][0]['id'],
-                    'resource_type': 'physical:host',
-                    'status': 'pending',
-                    'missing_resources': False,
-                    'resources_changed': False,
-                    'min': 1,
-                    'max': 2,
-                    'hypervisor_properties': '',
-                    'resource_properties': '',
-                    'before_end': 'default',
-                    'created_at': '2026-01-01 00:00:00',
-                    'updated_at': None,
-                }
-            ],
-            'events': [
-                {
-                    'id': lease['events'][0]['id'],
-                    'lease_id': lease['id'],
-                    'event_type': 'start_lease',
-                    'time': '2026-01-01T01:00:00.000000',
-                    'status': 'UNDONE',
-                    'created_at': '2026-01-01 00:00:00',
-                    'updated_at': None,
-                }
-            ],
-        }
-    }
+    assert answer.json == {'lease': {
+        'id': lease['id'],
+        'name': 'night-run',
+        'user_id': 'alice',
+        'project_id': 'p1',
+        'start_date': '2026-01-01T01:00:00.000000',
+        'end_date': '2026-01-01T02:00:00.000000',
+        'trust_id': None,
+        'status': 'PENDING',
+        'degraded': False,
+        'created_at': '2026-01-01 00:00:00',
+        'updated_at': '2026-01-01 00:01:01',
+        'reservations': [{
+            'id': lease['reservations'][0]['id'], 'lease_id': lease['id'],
+            'resource_id': lease['reservations'][0]['id'],
+            'resource_type': 'physical:host', 'status': 'pending',
+            'missing_resources': False, 'resources_changed': False, 'min': 1,
+            'max': 2, 'hypervisor_properties': '', 'resource_properties': '',
+            'before_end': 'default', 'created_at': '2026-01-01 00:00:00',
+            'updated_at': None,
+        }],
+        'events': [{
+            'id': lease['events'][0]['id'], 'lease_id': lease['id'],
+            'event_type': 'start_lease', 'time': '2026-01-01T01:00:00.000000',
+            'status': 'UNDONE', 'created_at': '2026-01-01 00:00:00',
+            'updated_at': None,
+        }],
+    }}
 
 
 def test_an_instance_reservation_shows_its_flavor(api, manager, lease):
     reservation = lease['reservations'][0]
     reservation['resource_type'] = 'virtual:instance'
     reservation['parameters'] = {
-        'vcpus': 2,
-        'memory_mb': 2048,
-        'disk_gb': 0,
-        'amount': 3,
-        'affinity': None,
-        'resource_properties': '',
+        'vcpus': 2, 'memory_mb': 2048, 'disk_gb': 0, 'amount': 3,
+        'affinity': None, 'resource_properties': '',
     }
     manager.answers['list_leases'] = [lease]
     [shown] = api.simulate_get('/v1/leases').json['leases']
@@ -157,17 +126,14 @@ def test_no_end_is_null_but_in_1_0_where_it_is_far(
     assert host['reservations'][0]['end_date'] == end
 
 
-@pytest.mark.parametrize(
-    'date, end',
-    [
-        ('2999-12-31 00:00', FOREVER),
-        ('2999-12-31T00:00:00.000000', FOREVER),
-        # The value that `prolong_for` makes of it.
-        ('2999-12-31 01:00', FOREVER),
-        ('9999-12-31 23:59', FOREVER),
-        ('2030-12-31 00:00', 1924905600),
-    ],
-)
+@pytest.mark.parametrize('date, end', [
+    ('2999-12-31 00:00', FOREVER),
+    ('2999-12-31T00:00:00.000000', FOREVER),
+    # The value that `prolong_for` makes of it.
+    ('2999-12-31 01:00', FOREVER),
+    ('9999-12-31 23:59', FOREVER),
+    ('2030-12-31 00:00', 1924905600),
+])
 def test_far_end_of_1_0_is_an_endless_lease(api, manager, lease, date, end):
     body = {**BODY, 'end_date': date}
     assert create(api, manager, lease, body)['end'] == end
@@ -190,15 +156,11 @@ def test_an_end_that_is_out_of_range_is_refused(api, manager, headers, date):
 
 @pytest.mark.parametrize('name', ['hypervisor_properties',
                                   'resource_properties'])
-@pytest.mark.parametrize(
-    'reservation',
-    [
-        HOST_RESERVATION,
-        INSTANCE_RESERVATION,
-        {'resource_type': 'flavor:instance', 'flavor_id': '7', 'amount': 1},
-    ],
-    ids=lambda r: r['resource_type'],
-)
+@pytest.mark.parametrize('reservation', [
+    HOST_RESERVATION,
+    INSTANCE_RESERVATION,
+    {'resource_type': 'flavor:instance', 'flavor_id': '7', 'amount': 1},
+], ids=lambda r: r['resource_type'])
 def test_no_requirement_may_be_null(api, manager, lease, reservation, name):
     if name == 'hypervisor_properties' and reservation is not HOST_RESERVATION:
         pytest.skip('it has none')
@@ -235,11 +197,8 @@ def test_parameters_have_the_apis_defaults(api, manager, lease):
         'reservations': [
             {'resource_type': 'physical:host', 'min': 1, 'max': 1},
             {
-                'resource_type': 'virtual:instance',
-                'vcpus': 1,
-                'memory_mb': 1,
-                'disk_gb': 0,
-                'amount': 1,
+                'resource_type': 'virtual:instance', 'vcpus': 1,
+                'memory_mb': 1, 'disk_gb': 0, 'amount': 1,
             },
         ],
     }
@@ -253,34 +212,28 @@ def test_parameters_have_the_apis_defaults(api, manager, lease):
     assert instance['affinity'] is None
 
 
-@pytest.mark.parametrize(
-    'name, value, sent',
-    [
-        ('start_date', 'now', 'now'),
-        ('start_date', None, 'now'),
-        ('start_date', '2026-01-01 01:00', 1767229200),
-        ('start_date', '2026-01-01 01:00:07', 1767229207),
-        ('start_date', '2026-01-01T02:00:00+01:00', 1767229200),
-        ('start_date', '2026-01-01T01:00:00.000000', 1767229200),
-        ('end_date', '2026-01-01T02:00Z', 1767232800),
-        ('before_end_date', None, 'default'),
-        ('before_end_date', '', 'default'),
-        ('before_end_date', '2026-01-01 02:00', 1767232800),
-    ],
-)
+@pytest.mark.parametrize('name, value, sent', [
+    ('start_date', 'now', 'now'),
+    ('start_date', None, 'now'),
+    ('start_date', '2026-01-01 01:00', 1767229200),
+    ('start_date', '2026-01-01 01:00:07', 1767229207),
+    ('start_date', '2026-01-01T02:00:00+01:00', 1767229200),
+    ('start_date', '2026-01-01T01:00:00.000000', 1767229200),
+    ('end_date', '2026-01-01T02:00Z', 1767232800),
+    ('before_end_date', None, 'default'),
+    ('before_end_date', '', 'default'),
+    ('before_end_date', '2026-01-01 02:00', 1767232800),
+])
 def test_dates(api, manager, lease, name, value, sent):
     values = create(api, manager, lease, {**BODY, name: value})
     assert values[name.removesuffix('_date')] == sent
 
 
-@pytest.mark.parametrize(
-    'sent, meant',
-    [
-        (None, None), ('None', None), ('none', None), ('', None),
-        (True, True), ('True', True), ('true', True), (1, True), ('1', True),
-        (False, False), ('False', False), (0, False), ('0', False),
-    ],
-)
+@pytest.mark.parametrize('sent, meant', [
+    (None, None), ('None', None), ('none', None), ('', None),
+    (True, True), ('True', True), ('true', True), (1, True), ('1', True),
+    (False, False), ('False', False), (0, False), ('0', False),
+])
 def test_affinity_is_read_as_the_client_sends_it(
     api, manager, lease, sent, meant
 ):
@@ -434,16 +387,10 @@ def test_1_0_ignores_unknown_keys(
     assert field not in str(sent)
 
 
-@pytest.mark.parametrize(
-    'name',
-    [
-        'nächtlicher Lauf №7 🌙',
-        'תור',
-        '<script>alert(1)</script>',
-        '{{ 7 * 7 }} ${jndi:ldap://x} %s',
-        "'; DROP TABLE lease; --",
-    ],
-)
+@pytest.mark.parametrize('name', [
+    'nächtlicher Lauf №7 🌙', 'תור', '<script>alert(1)</script>',
+    '{{ 7 * 7 }} ${jndi:ldap://x} %s', "'; DROP TABLE lease; --",
+])
 def test_a_name_is_data_and_stays_as_it_is(api, manager, lease, name):
     values = create(api, manager, lease, {**BODY, 'name': name})
     assert values['name'] == name
@@ -471,8 +418,7 @@ def test_no_name_has_what_is_not_seen(api, manager):
 )
 def test_an_id_of_digits_is_no_number(api, manager, lease, flavor_id, sent):
     reservation = {
-        'resource_type': 'flavor:instance',
-        'flavor_id': flavor_id,
+        'resource_type': 'flavor:instance', 'flavor_id': flavor_id,
         'amount': 1,
     }
     values = create(
@@ -519,24 +465,21 @@ def test_an_update_sends_only_what_it_names(api, manager, lease):
         ]
 
 
-@pytest.mark.parametrize(
-    'body, field',
-    [
-        ({'name': ''}, 'name'),
-        ({'start_date': None}, 'start_date'),
-        ({'end_date': 'soon'}, 'end_date'),
-        ({'end_date': None}, 'end_date'),
-        ({'reservations': [{'id': 'r1', 'projects': []}]}, 'projects'),
-        ({'reservations': [{'min': 1}]}, 'id'),
-        ({'reservations': [{'id': 'r1', 'min': 0}]}, 'min'),
-        (
-            {'reservations': [{'id': 'r1', 'resource_properties': '{}'}]},
-            'resource_properties',
-        ),
-        ({'reservations': [{'id': 1}]}, 'id'),
-        ([], 'object'),
-    ],
-)
+@pytest.mark.parametrize('body, field', [
+    ({'name': ''}, 'name'),
+    ({'start_date': None}, 'start_date'),
+    ({'end_date': 'soon'}, 'end_date'),
+    ({'end_date': None}, 'end_date'),
+    ({'reservations': [{'id': 'r1', 'projects': []}]}, 'projects'),
+    ({'reservations': [{'min': 1}]}, 'id'),
+    ({'reservations': [{'id': 'r1', 'min': 0}]}, 'min'),
+    (
+        {'reservations': [{'id': 'r1', 'resource_properties': '{}'}]},
+        'resource_properties',
+    ),
+    ({'reservations': [{'id': 1}]}, 'id'),
+    ([], 'object'),
+])
 def test_a_bad_update_is_refused_by_name(api, manager, body, field):
     answer = api.simulate_put('/v1/leases/l1', json=body)
     assert answer.status_code == 400
@@ -549,29 +492,25 @@ def test_a_lease_may_be_of_nothing_but_dates(api, manager, lease):
     assert values['reservations'] == []
 
 
-@pytest.mark.parametrize(
-    'body, version, message',
-    [
-        (
-            with_host(on_end='keep'), '1.0',
-            'reservations[0].on_end needs OpenStack-API-Version: reservation '
-            '1.1',
-        ),
-        (
-            {**without('end_date'), 'duration': '6h'}, '1.0',
-            'duration needs OpenStack-API-Version: reservation 1.1',
-        ),
-        (
-            {**BODY, 'name': 'x' * 300}, '1.0',
-            'name: may have 80 characters at most',
-        ),
-        (
-            with_host(resource_propertis=''), '1.1',
-            'reservations[0].resource_propertis is unknown; did you mean '
-            'resource_properties?',
-        ),
-    ],
-)
+@pytest.mark.parametrize('body, version, message', [
+    (
+        with_host(on_end='keep'), '1.0',
+        'reservations[0].on_end needs OpenStack-API-Version: reservation 1.1',
+    ),
+    (
+        {**without('end_date'), 'duration': '6h'}, '1.0',
+        'duration needs OpenStack-API-Version: reservation 1.1',
+    ),
+    (
+        {**BODY, 'name': 'x' * 300}, '1.0',
+        'name: may have 80 characters at most',
+    ),
+    (
+        with_host(resource_propertis=''), '1.1',
+        'reservations[0].resource_propertis is unknown; did you mean '
+        'resource_properties?',
+    ),
+])
 def test_an_unknown_field_is_explained(api, manager, body, version, message):
     answer = api.simulate_post('/v1/leases', json=body, headers={
         'OpenStack-API-Version': f'reservation {version}',
@@ -627,32 +566,27 @@ def test_from_1_1_on_hosts_may_be_magnetic(api, manager, lease):
     body = with_host(magnetic=True)
     [sent] = create(api, manager, lease, body, V1_1)['reservations']
     assert sent['magnetic'] is True
-    for refused, headers in (
-        (with_instance(magnetic=True), V1_1), (body, {}),
-    ):
+    for refused, headers in ((with_instance(magnetic=True), V1_1), (body, {})):
         answer = api.simulate_post('/v1/leases', json=refused, headers=headers)
         assert answer.status_code == 400
         assert 'magnetic' in answer.json['error_message']
 
 
-@pytest.mark.parametrize(
-    'parameters, field',
-    [
-        ({'projects': 'p2'}, 'projects'),
-        ({'projects': ['p2', 'p2']}, 'projects'),
-        ({'projects': ['']}, 'projects[0]'),
-        ({'projects': ['p\n']}, 'projects[0]'),
-        ({'projects': ['the physicists']}, 'projects[0]'),
-        ({'projects': ['..']}, 'projects[0]'),
-        ({'projects': ['p' * 65]}, 'projects[0]'),
-        ({'projects': [7]}, 'projects[0]'),
-        ({'projects': [f'p{n}' for n in range(51)]}, 'projects'),
-        ({'on_end': 'explode'}, 'on_end'),
-        ({'on_end': None}, 'on_end'),
-        ({'magnetic': 'yes'}, 'magnetic'),
-        ({'magnetic': None}, 'magnetic'),
-    ],
-)
+@pytest.mark.parametrize('parameters, field', [
+    ({'projects': 'p2'}, 'projects'),
+    ({'projects': ['p2', 'p2']}, 'projects'),
+    ({'projects': ['']}, 'projects[0]'),
+    ({'projects': ['p\n']}, 'projects[0]'),
+    ({'projects': ['the physicists']}, 'projects[0]'),
+    ({'projects': ['..']}, 'projects[0]'),
+    ({'projects': ['p' * 65]}, 'projects[0]'),
+    ({'projects': [7]}, 'projects[0]'),
+    ({'projects': [f'p{n}' for n in range(51)]}, 'projects'),
+    ({'on_end': 'explode'}, 'on_end'),
+    ({'on_end': None}, 'on_end'),
+    ({'magnetic': 'yes'}, 'magnetic'),
+    ({'magnetic': None}, 'magnetic'),
+])
 def test_1_1_refuses_bad_values_by_name(api, manager, parameters, field):
     answer = api.simulate_post(
         '/v1/leases', json=with_host(**parameters), headers=V1_1
@@ -684,21 +618,18 @@ def test_from_1_1_on_reservations_come_and_go(api, manager, lease):
     }
 
 
-@pytest.mark.parametrize(
-    'change, version, field',
-    [
-        ({'resource_type': 'physical:host', 'min': 1, 'max': 1}, '1.0', 'id'),
-        ({'id': 'r1', 'remove': True}, '1.0', 'remove'),
-        ({'id': 'r1', 'remove': False}, '1.1', 'remove'),
-        ({'resource_type': 'physical:host', 'max': 1}, '1.1', 'min'),
-        ({'min': 1}, '1.1', 'resource_type'),
-        (
-            {**HOST_RESERVATION, 'resource_properties': '["~"]'},
-            '1.1',
-            'reservations[0].resource_properties',
-        ),
-    ],
-)
+@pytest.mark.parametrize('change, version, field', [
+    ({'resource_type': 'physical:host', 'min': 1, 'max': 1}, '1.0', 'id'),
+    ({'id': 'r1', 'remove': True}, '1.0', 'remove'),
+    ({'id': 'r1', 'remove': False}, '1.1', 'remove'),
+    ({'resource_type': 'physical:host', 'max': 1}, '1.1', 'min'),
+    ({'min': 1}, '1.1', 'resource_type'),
+    (
+        {**HOST_RESERVATION, 'resource_properties': '["~"]'},
+        '1.1',
+        'reservations[0].resource_properties',
+    ),
+])
 def test_reservations_that_cannot_come_or_go(
     api, manager, change, version, field
 ):
@@ -769,9 +700,7 @@ def test_from_1_1_on_what_is_left_of_instances_is_shown(api, manager, lease):
 
 def test_the_project_is_asked_for_its_own_leases_only(api, manager, lease):
     manager.answers = {
-        'list_leases': [],
-        'get_lease': lease,
-        'update_lease': lease,
+        'list_leases': [], 'get_lease': lease, 'update_lease': lease,
         'delete_lease': None,
     }
     for token, project in [('alice:p1', 'p1'), ('admin:p1', None)]:
@@ -786,23 +715,17 @@ def test_the_project_is_asked_for_its_own_leases_only(api, manager, lease):
         )
 
 
-@pytest.mark.parametrize(
-    'query, wanted',
-    [
-        ('', {}),
-        ('name=n', {'name': 'n'}),
-        ('status=ACTIVE&name=n', {'status': 'ACTIVE', 'name': 'n'}),
-        ('sort=name', {'sort': [['name', False]]}),
-        (
-            'sort=end:desc,name:asc',
-            {'sort': [['end', True], ['name', False]]},
-        ),
-        ('limit=5', {'limit': 6}),
-        ('marker=m', {'marker': 'm'}),
-        ('project_id=p9', {'project_id': 'p9'}),
-        ('colour=red&all_tenants=x', {}),
-    ],
-)
+@pytest.mark.parametrize('query, wanted', [
+    ('', {}),
+    ('name=n', {'name': 'n'}),
+    ('status=ACTIVE&name=n', {'status': 'ACTIVE', 'name': 'n'}),
+    ('sort=name', {'sort': [['name', False]]}),
+    ('sort=end:desc,name:asc', {'sort': [['end', True], ['name', False]]}),
+    ('limit=5', {'limit': 6}),
+    ('marker=m', {'marker': 'm'}),
+    ('project_id=p9', {'project_id': 'p9'}),
+    ('colour=red&all_tenants=x', {}),
+])
 def test_a_list_asks_for_what_is_wanted(api, manager, query, wanted):
     manager.answers['list_leases'] = []
     answer = api.simulate_get('/v1/leases', query_string=query)
@@ -811,37 +734,34 @@ def test_a_list_asks_for_what_is_wanted(api, manager, query, wanted):
     assert manager.calls == [('list_leases', {**everything, **wanted})]
 
 
-@pytest.mark.parametrize(
-    'query, field',
-    [
-        ('limit=0', 'limit'),
-        ('limit=-1', 'limit'),
-        ('limit=x', 'limit'),
-        ('limit=', 'limit'),
-        ('limit=1.0', 'limit'),
-        ('limit=%EF%BC%91', 'limit'),
-        ('limit=99999999999999999999', 'limit'),
-        ('marker=', 'marker'),
-        ('marker=' + 'm' * 37, 'marker'),
-        ('name=', 'name'),
-        ('status=active', 'status'),
-        ('status=', 'status'),
-        ('sort=', 'sort'),
-        ('sort=name,', 'sort'),
-        ('sort=name:', 'sort'),
-        ('sort=name:up', 'sort'),
-        ('sort=:asc', 'sort'),
-        ('sort=name,name:desc', 'sort'),
-        ('sort=Name', SORT_KEYS),
-        ('sort=name,start_date:desc', SORT_KEYS),
-        ('sort=project_id', SORT_KEYS),
-        ('fields=', 'fields'),
-        ('fields=name,', 'fields'),
-        ('fields=id,name,id', 'fields'),
-        ('fields=name,parameters', 'fields'),
-        ('project_id=', 'project_id'),
-    ],
-)
+@pytest.mark.parametrize('query, field', [
+    ('limit=0', 'limit'),
+    ('limit=-1', 'limit'),
+    ('limit=x', 'limit'),
+    ('limit=', 'limit'),
+    ('limit=1.0', 'limit'),
+    ('limit=%EF%BC%91', 'limit'),
+    ('limit=99999999999999999999', 'limit'),
+    ('marker=', 'marker'),
+    ('marker=' + 'm' * 37, 'marker'),
+    ('name=', 'name'),
+    ('status=active', 'status'),
+    ('status=', 'status'),
+    ('sort=', 'sort'),
+    ('sort=name,', 'sort'),
+    ('sort=name:', 'sort'),
+    ('sort=name:up', 'sort'),
+    ('sort=:asc', 'sort'),
+    ('sort=name,name:desc', 'sort'),
+    ('sort=Name', SORT_KEYS),
+    ('sort=name,start_date:desc', SORT_KEYS),
+    ('sort=project_id', SORT_KEYS),
+    ('fields=', 'fields'),
+    ('fields=name,', 'fields'),
+    ('fields=id,name,id', 'fields'),
+    ('fields=name,parameters', 'fields'),
+    ('project_id=', 'project_id'),
+])
 def test_a_list_refuses_bad_values_by_name(api, manager, query, field):
     answer = api.simulate_get('/v1/leases', query_string=query)
     assert answer.status_code == 400
@@ -910,9 +830,7 @@ class Many:
             raise exception.InvalidInput('no such lease', field='marker')
         page = [x for x in self.leases if x['id'] > marker][:limit]
         self.sizes.append(len(page))
-        self.leases = [
-            x for x in self.leases if x['id'] not in self.vanishing
-        ]
+        self.leases = [x for x in self.leases if x['id'] not in self.vanishing]
         following = page[-1]['id'] if len(page) == limit else None
         return {'items': page, 'next': following}
 
@@ -1025,18 +943,15 @@ def change(api, http_method, path, body, query, version):
 
 @pytest.mark.row('F35')
 @CHANGES
-@pytest.mark.parametrize(
-    'query, sent',
-    [
-        ('', None),
-        ('dry_run=false', None),
-        ('dry_run=False', None),
-        ('dry_run=0', None),
-        ('dry_run=true', True),
-        ('dry_run=True', True),
-        ('dry_run=1', True),
-    ],
-)
+@pytest.mark.parametrize('query, sent', [
+    ('', None),
+    ('dry_run=false', None),
+    ('dry_run=False', None),
+    ('dry_run=0', None),
+    ('dry_run=true', True),
+    ('dry_run=True', True),
+    ('dry_run=1', True),
+])
 def test_from_1_1_on_a_request_may_only_ask(
     api, manager, answers, http_method, path, body, method, query, sent
 ):
@@ -1050,14 +965,11 @@ def test_from_1_1_on_a_request_may_only_ask(
 
 
 @CHANGES
-@pytest.mark.parametrize(
-    'query',
-    [
-        'dry_run', 'dry_run=', 'dry_run=maybe', 'dry_run=2', 'dry_run=true,',
-        'dry_run=true&dry_run=false', 'dry_run=false&dry_run=false',
-        'dry_run=%20x', 'dry_run=null',
-    ],
-)
+@pytest.mark.parametrize('query', [
+    'dry_run', 'dry_run=', 'dry_run=maybe', 'dry_run=2', 'dry_run=true,',
+    'dry_run=true&dry_run=false', 'dry_run=false&dry_run=false',
+    'dry_run=%20x', 'dry_run=null',
+])
 def test_a_dry_run_that_is_not_understood_changes_nothing(
     api, manager, answers, http_method, path, body, method, query
 ):

@@ -77,9 +77,7 @@ def test_every_rule_names_the_routes_that_ask_it():
         for rule in policies.list_rules()
         for operation in getattr(rule, 'operations', [])
     }
-    asked = {
-        (r.method, r.path, r.rule.name) for r in routes.ROUTES if r.rule
-    }
+    asked = {(r.method, r.path, r.rule.name) for r in routes.ROUTES if r.rule}
     # The policy is checked once the body is known.
     reserves = {
         (method, path, rule)
@@ -99,40 +97,26 @@ def test_rules_have_blazars_names():
     names = {rule.name for rule in policies.list_rules()}
     ours = {
         'blazar:capacity:get', 'blazar:leases:share',
-        'blazar:leases:extra_specs', 'blazar:offers:get',
-        'blazar:offers:post', 'blazar:offers:approve',
-        'blazar:offers:delete',
-        'blazar:series:get', 'blazar:series:post', 'blazar:series:put',
-        'blazar:series:delete',
+        'blazar:leases:extra_specs', 'blazar:offers:get', 'blazar:offers:post',
+        'blazar:offers:approve', 'blazar:offers:delete', 'blazar:series:get',
+        'blazar:series:post', 'blazar:series:put', 'blazar:series:delete',
         'blazar:timeline:get', 'blazar:timeline:get_names',
         'blazar:properties:get', 'blazar:flavors:get', 'blazar:limits:get',
-        'blazar:products:get',
-        'blazar:maintenances:get', 'blazar:maintenances:post',
-        'blazar:maintenances:put', 'blazar:maintenances:delete',
-        *tables.names('READ'), *tables.names('WRITE'), *tables.names('ADMIN'),
+        'blazar:products:get', 'blazar:maintenances:get',
+        'blazar:maintenances:post', 'blazar:maintenances:put',
+        'blazar:maintenances:delete', *tables.names('READ'),
+        *tables.names('WRITE'), *tables.names('ADMIN'),
     }
     assert names - ours == {
-        'admin',
-        'admin_or_owner',
-        'project_member_api',
-        'project_reader_api',
-        'project_member_or_admin',
-        'project_reader_or_admin',
-        'blazar:leases:get',
-        'blazar:leases:post',
-        'blazar:leases:put',
-        'blazar:leases:delete',
-        'blazar:oshosts:get',
-        'blazar:oshosts:post',
-        'blazar:oshosts:put',
-        'blazar:oshosts:delete',
-        'blazar:oshosts:get_allocations',
-        'blazar:oshosts:reallocate',
+        'admin', 'admin_or_owner', 'project_member_api', 'project_reader_api',
+        'project_member_or_admin', 'project_reader_or_admin',
+        'blazar:leases:get', 'blazar:leases:post', 'blazar:leases:put',
+        'blazar:leases:delete', 'blazar:oshosts:get', 'blazar:oshosts:post',
+        'blazar:oshosts:put', 'blazar:oshosts:delete',
+        'blazar:oshosts:get_allocations', 'blazar:oshosts:reallocate',
         'blazar:oshosts:get_resource_properties',
-        'blazar:oshosts:update_resource_properties',
-        'blazar:floatingips:get',
-        'blazar:floatingips:post',
-        'blazar:floatingips:delete',
+        'blazar:oshosts:update_resource_properties', 'blazar:floatingips:get',
+        'blazar:floatingips:post', 'blazar:floatingips:delete',
     }
 
 
@@ -205,13 +189,10 @@ def test_who_names_json_in_the_path_need_not_accept_it(api, manager):
     assert answer.status_code == 406
 
 
-@pytest.mark.parametrize(
-    'media_type',
-    [
-        'application/json', 'APPLICATION/JSON', 'Application/Json',
-        'APPLICATION/JSON; CHARSET=UTF-8',
-    ],
-)
+@pytest.mark.parametrize('media_type', [
+    'application/json', 'APPLICATION/JSON', 'Application/Json',
+    'APPLICATION/JSON; CHARSET=UTF-8',
+])
 def test_media_types_are_in_any_case(api, manager, answers, media_type):
     manager.answers = answers
     answer = api.simulate_post(

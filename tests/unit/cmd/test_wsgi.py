@@ -171,18 +171,15 @@ def test_what_is_wrong_in_the_configuration_stops_the_server(write, load):
         load()
 
 
-@pytest.mark.parametrize(
-    ('environment', 'paths'),
-    [
-        ({}, ['/etc/blazar-sched/blazar-sched.conf']),
-        ({'DIR': '/srv/etc'}, ['/srv/etc/blazar-sched.conf']),
-        (
-            {'FILES': 'one.conf;/srv/two.conf'},
-            ['/etc/blazar-sched/one.conf', '/srv/two.conf'],
-        ),
-        ({'DIR': '/srv', 'FILES': 'one.conf'}, ['/srv/one.conf']),
-    ],
-)
+@pytest.mark.parametrize(('environment', 'paths'), [
+    ({}, ['/etc/blazar-sched/blazar-sched.conf']),
+    ({'DIR': '/srv/etc'}, ['/srv/etc/blazar-sched.conf']),
+    (
+        {'FILES': 'one.conf;/srv/two.conf'},
+        ['/etc/blazar-sched/one.conf', '/srv/two.conf'],
+    ),
+    ({'DIR': '/srv', 'FILES': 'one.conf'}, ['/srv/one.conf']),
+])
 def test_the_environment_says_where_the_configuration_is(
     write, load, environment, paths
 ):
@@ -231,9 +228,8 @@ def serve(request, tmp_path, port):
         pytest.importorskip('pyuwsgi', reason='pyuwsgi is not installed')
         command = [
             SCRIPT.with_name('uwsgi'), '--master', '--processes', 2,
-            '--threads', 2, '--need-app', '--die-on-term',
-            '--http-socket', address, '--import', settings,
-            '--module', module, *options,
+            '--threads', 2, '--need-app', '--die-on-term', '--http-socket',
+            address, '--import', settings, '--module', module, *options,
         ]
     else:
         pytest.importorskip('gunicorn')

@@ -28,8 +28,7 @@ def test_an_instance_on_a_volume_is_moved():
 
 
 @pytest.mark.parametrize('fields', [
-    {'devices': True},
-    {'local_disk': True},
+    {'devices': True}, {'local_disk': True},
     {'extra_specs': {'hw:cpu_policy': 'dedicated'}},
     {'extra_specs': {'hw:cpu_policy': 'mixed'}},
     {'extra_specs': {'hw:cpu_realtime': 'yes'}},

@@ -64,9 +64,7 @@ def columns(draw):
     ids = several(name, 0, 6)
     count, width = len(ids), len(classes)
     return classes, (
-        hosts,
-        numbers(*several(amounts, *[len(hosts) * width] * 2)),
-        ids,
+        hosts, numbers(*several(amounts, *[len(hosts) * width] * 2)), ids,
         several(name, count, count),
         numbers(*several(st.integers(0, len(hosts) - 1), count, count)),
         numbers(*several(times, count, count)),
@@ -205,16 +203,10 @@ class TestForged:
                 packet([*self.SECTIONS[:8], zlib.compress(bytes(changed))])
             )
 
-    @pytest.mark.parametrize(
-        'section',
-        [
-            SECTIONS[8][:-1],
-            SECTIONS[8] + b'\0',
-            zlib.compress(NUMBERS + b'\0'),
-            zlib.compress(NUMBERS[:-1]),
-        ],
-        ids=['cut', 'followed', 'longer', 'shorter'],
-    )
+    @pytest.mark.parametrize('section', [
+        SECTIONS[8][:-1], SECTIONS[8] + b'\0', zlib.compress(NUMBERS + b'\0'),
+        zlib.compress(NUMBERS[:-1]),
+    ], ids=['cut', 'followed', 'longer', 'shorter'])
     def test_numbers_that_do_not_add_up(self, section):
         with pytest.raises(ext.DamagedSnapshot):
             packed.unpack(packet([*self.SECTIONS[:8], section]))
@@ -237,27 +229,24 @@ class TestForged:
             assert most < 100 * len(each)
 
 
-@pytest.mark.parametrize(
-    'at, other, refusal',
-    [
-        (0, [A, None], ext.InvalidName),
-        (0, [A], ext.InvalidColumn),
-        (1, numbers(1, 2, 3), ext.InvalidColumn),
-        (1, numbers(1, 2, 3, 2**31), ext.TimelineError),
-        (2, [A, 7], ext.InvalidName),
-        (2, [A], ext.InvalidColumn),
-        (3, ['r1'], ext.InvalidColumn),
-        (3, ['r1', None], ext.InvalidName),
-        (4, numbers(0, 2), ext.UnknownHost),
-        (4, numbers(0, -1), ext.TimelineError),
-        (5, numbers(0), ext.InvalidColumn),
-        (5, numbers(0, ext.FOREVER), ext.TimelineError),
-        (6, numbers(1, ext.TIME_LIMIT), ext.InvalidWindow),
-        (6, [1, 2.5], ext.TimelineError),
-        (7, numbers(1), ext.InvalidColumn),
-        (8, b'\1', ext.InvalidColumn),
-    ],
-)
+@pytest.mark.parametrize('at, other, refusal', [
+    (0, [A, None], ext.InvalidName),
+    (0, [A], ext.InvalidColumn),
+    (1, numbers(1, 2, 3), ext.InvalidColumn),
+    (1, numbers(1, 2, 3, 2**31), ext.TimelineError),
+    (2, [A, 7], ext.InvalidName),
+    (2, [A], ext.InvalidColumn),
+    (3, ['r1'], ext.InvalidColumn),
+    (3, ['r1', None], ext.InvalidName),
+    (4, numbers(0, 2), ext.UnknownHost),
+    (4, numbers(0, -1), ext.TimelineError),
+    (5, numbers(0), ext.InvalidColumn),
+    (5, numbers(0, ext.FOREVER), ext.TimelineError),
+    (6, numbers(1, ext.TIME_LIMIT), ext.InvalidWindow),
+    (6, [1, 2.5], ext.TimelineError),
+    (7, numbers(1), ext.InvalidColumn),
+    (8, b'\1', ext.InvalidColumn),
+])
 def test_what_no_index_holds_is_refused(at, other, refusal):
     wrong = (*COLUMNS[:at], other, *COLUMNS[at + 1:])
 

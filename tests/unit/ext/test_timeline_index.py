@@ -245,9 +245,7 @@ class TimelineIndexTests:
             full.apply([other])
 
     @pytest.mark.parametrize('entry_id', ['nobody', None, 7, ['a']])
-    @pytest.mark.parametrize('rest', [
-        ('remove',), ('move', 'big', 0, 1),
-    ])
+    @pytest.mark.parametrize('rest', [('remove',), ('move', 'big', 0, 1)])
     def test_change_of_unknown_entry(self, full, entry_id, rest):
         kind, *window = rest
         with Refusals(full, errors.UnknownEntry, entry_id):
@@ -813,8 +811,7 @@ class TimelineIndexTests:
 
     def test_ignored_owner_is_looked_past(self, full):
         full.apply([
-            add('b', 'big', 15, 25, 5, owner='bob'),
-            add('c', 'big', 5, 12, 1),
+            add('b', 'big', 15, 25, 5, owner='bob'), add('c', 'big', 5, 12, 1),
         ])
         rows = full.rows(['big'])
         assert full.fits(rows, 0, 40, [4]) == b'\0'

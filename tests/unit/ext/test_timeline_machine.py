@@ -525,9 +525,7 @@ def entries(draw):
     amounts = draw(
         st.just((0, 0)) if whole else st.tuples(step, step).filter(any)
     )
-    return (
-        draw(owners), draw(hosts), *draw(windows()), amounts, whole,
-    )
+    return (draw(owners), draw(hosts), *draw(windows()), amounts, whole)
 
 
 capacities = st.tuples(st.integers(3, 15), st.integers(3, 15))
@@ -562,10 +560,8 @@ def questions(draw):
         room=draw(st.none() | st.lists(small, min_size=10, max_size=10)),
         duration=draw(st.integers(1, TAIL) | st.just(FOREVER)),
         not_after=draw(st.integers(0, TAIL - 1) | st.just(TAIL)),
-        picture=(
-            draw(hosts), start, start + span, draw(st.integers(1, span)),
-        ),
-        used=draw(st.lists(small, min_size=10, max_size=10)),
+        picture=(draw(hosts), start, start + span, draw(st.integers(1, span))),
+        used=draw(st.lists(small, min_size=10, max_size=10))
     )
 
 

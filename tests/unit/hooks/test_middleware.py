@@ -49,12 +49,10 @@ def ask(nova):
     guarded = middleware.Middleware(nova, clock=lambda: NOW + 0.9)
 
     def ask(body, path='/servers', method='POST', project_id='p1', **environ):
-        request = webob.Request.blank(
-            path, method=method, environ={
-                'nova.context': types.SimpleNamespace(project_id=project_id),
-                **environ,
-            },
-        )
+        request = webob.Request.blank(path, method=method, environ={
+            'nova.context': types.SimpleNamespace(project_id=project_id),
+            **environ,
+        })
         request.body = (
             body if isinstance(body, bytes) else json.dumps(body).encode()
         )
@@ -70,14 +68,10 @@ def configure():
         yield override
 
 
-@pytest.mark.parametrize(
-    'path',
-    [
-        '/servers', '/0123abcd-ef/servers', '/os-volumes_boot',
-        '/0123abcd/os-volumes_boot', '/servers\n',
-    ],
-    ids=repr,
-)
+@pytest.mark.parametrize('path', [
+    '/servers', '/0123abcd-ef/servers', '/os-volumes_boot',
+    '/0123abcd/os-volumes_boot', '/servers\n',
+], ids=repr)
 def test_every_way_to_boot(ask, path):
     _, got = ask({'server': SERVER, HINTS: {'lifetime': '60'}}, path)
 
@@ -86,14 +80,11 @@ def test_every_way_to_boot(ask, path):
     assert (answer.status_int, got) == (400, None)
 
 
-@pytest.mark.parametrize(
-    'method, path',
-    [
-        ('PUT', '/servers'), ('GET', '/servers'), ('POST', '/servers/'),
-        ('POST', '/servers/x/action'), ('POST', '/flavors'), ('POST', '/'),
-        ('POST', ''), ('POST', '/xyz/servers'), ('POST', '/servers/detail'),
-    ],
-)
+@pytest.mark.parametrize('method, path', [
+    ('PUT', '/servers'), ('GET', '/servers'), ('POST', '/servers/'),
+    ('POST', '/servers/x/action'), ('POST', '/flavors'), ('POST', '/'),
+    ('POST', ''), ('POST', '/xyz/servers'), ('POST', '/servers/detail'),
+])
 def test_body_of_other_requests_is_not_read(nova, method, path):
     class Unread:
         def read(self, *args):
@@ -145,29 +136,23 @@ def test_a_refusal_is_as_novas(ask, project_id):
     assert got is None
     assert answer.status == '400 Bad Request'
     assert answer.content_type == 'application/json'
-    assert answer.json == {
-        'badRequest': {
-            'code': 400,
-            'message': "lifetime 'soon' must be a duration: digits and s, m, "
-            'h, d or w',
-        }
-    }
+    assert answer.json == {'badRequest': {
+        'code': 400,
+        'message': "lifetime 'soon' must be a duration: digits and s, m, "
+        'h, d or w',
+    }}
 
 
-@pytest.mark.parametrize(
-    'body',
-    [
-        b'', b'{', b'null', b'7', b'"x"', b'[]', b'[' * 100_000,
-        b'{"a": ' + b'9' * 5000 + b'}', b'\xff\xfe{}', b'\xef\xbb\xbf{}',
-        json.dumps({HINTS: {'lifetime': 'x'}}).encode('utf-16'),
-        b'{"os:scheduler_hints": null}', b'{"os:scheduler_hints": []}',
-        b'{"os:scheduler_hints": "lifetime"}',
-        b'{"os:scheduler_hints":  {"a": 1}, "OS-SCH-HNT:scheduler_hints": 7}',
-        b'{"server":  {}}',
-        b'{"os:scheduler_hints": {"lifetime": "x"}, "os:scheduler_hints": 1}',
-    ],
-    ids=lambda body: repr(body[:40]),
-)
+@pytest.mark.parametrize('body', [
+    b'', b'{', b'null', b'7', b'"x"', b'[]', b'[' * 100_000,
+    b'{"a": ' + b'9' * 5000 + b'}', b'\xff\xfe{}', b'\xef\xbb\xbf{}',
+    json.dumps({HINTS: {'lifetime': 'x'}}).encode('utf-16'),
+    b'{"os:scheduler_hints": null}', b'{"os:scheduler_hints": []}',
+    b'{"os:scheduler_hints": "lifetime"}',
+    b'{"os:scheduler_hints":  {"a": 1}, "OS-SCH-HNT:scheduler_hints": 7}',
+    b'{"server":  {}}',
+    b'{"os:scheduler_hints": {"lifetime": "x"}, "os:scheduler_hints": 1}',
+], ids=lambda body: repr(body[:40]))
 def test_what_is_no_hint_is_left_to_nova(ask, body):
     assert ask(body)[1] == body
 
@@ -311,14 +296,10 @@ class TestFactory:
         made = middleware.factory({'here': '/etc/nova'})(nova)
         assert webob.Request.blank('/').get_response(made).status_int == 202
 
-    @pytest.mark.parametrize(
-        'options',
-        [
-            {'default_lifetime': 'a month'},
-            {'project_default_lifetimes': {'p1': '1 h'}},
-        ],
-        ids=str,
-    )
+    @pytest.mark.parametrize('options', [
+        {'default_lifetime': 'a month'},
+        {'project_default_lifetimes': {'p1': '1 h'}},
+    ], ids=str)
     def test_a_bad_option_stops_nova_from_starting(self, configure, options):
         configure(**options)
         [name] = options

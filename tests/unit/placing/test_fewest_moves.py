@@ -135,10 +135,7 @@ CAPACITY = st.fixed_dictionaries({c: st.integers(0, 8) for c in CLASSES})
 def fits(each, capacity, there, now):
     """Tell whether allocations fit, second by second."""
     for at in range(max(each.start, now), each.end):
-        others = [
-            a for a in there
-            if a is not each and a.start <= at < a.end
-        ]
+        others = [a for a in there if a is not each and a.start <= at < a.end]
         if others and (each.whole or any(a.whole for a in others)):
             return False
         for c, n in each.amounts.items():

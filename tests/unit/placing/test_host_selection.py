@@ -80,14 +80,11 @@ class TestHosts:
             place_hosts(index, HOSTS, WINDOW, 4, 4)
         assert caught.value.field == 'reservations'
 
-    @pytest.mark.parametrize(
-        'hosts, taken, minimum, words',
-        [
-            (1, 1, 1, '1 host is needed, 0 are free'),
-            (2, 1, 2, '2 hosts are needed, 1 is free'),
-            (4, 1, 4, '4 hosts are needed, 3 are free'),
-        ],
-    )
+    @pytest.mark.parametrize('hosts, taken, minimum, words', [
+        (1, 1, 1, '1 host is needed, 0 are free'),
+        (2, 1, 2, '2 hosts are needed, 1 is free'),
+        (4, 1, 4, '4 hosts are needed, 3 are free'),
+    ])
     def test_refusal_counts_as_people_do(self, hosts, taken, minimum, words):
         few = dict(list(HOSTS.items())[:hosts])
         index = make_index(
@@ -228,13 +225,9 @@ class TestInstances:
         assert placed == {'d': 1}
 
     def test_allocation_ratio_and_reserved_as_in_placement(self):
-        big = Host(
-            uuid='a', id='1', hypervisor_hostname='a',
-            inventory={
-                'VCPU': Inventory(8, 2, 4.0),
-                'MEMORY_MB': Inventory(100),
-            },
-        )
+        big = Host(uuid='a', id='1', hypervisor_hostname='a', inventory={
+            'VCPU': Inventory(8, 2, 4.0), 'MEMORY_MB': Inventory(100),
+        })
         few = by_uuid(big)
         placed = place_instances(
             make_index(few), few, WINDOW, {'VCPU': 1}, 24, None
@@ -463,14 +456,10 @@ ENTRIES = st.lists(
 WINDOWS = st.tuples(
     st.integers(0, TIMES - 1), st.integers(1, TIMES)
 ).filter(lambda w: w[0] < w[1])
-ROOMS = st.fixed_dictionaries(
-    {
-        name: st.tuples(
-            st.integers(0, 6), st.integers(0, 6), st.integers(0, 3)
-        )
-        for name in NAMES
-    }
-)
+ROOMS = st.fixed_dictionaries({
+    name: st.tuples(st.integers(0, 6), st.integers(0, 6), st.integers(0, 3))
+    for name in NAMES
+})
 # Cleaning times of hosts, and a default: mostly the same.
 CLEANING = st.tuples(
     st.dictionaries(st.sampled_from(NAMES), st.integers(0, 3)),
@@ -593,8 +582,7 @@ class IndexAndLists:
 
         count = 0
         while count < amount and all(
-            fits(count + 1, at)
-            for at in range(*self.wide(name, span), MINUTE)
+            fits(count + 1, at) for at in range(*self.wide(name, span), MINUTE)
         ):
             count += 1
         return count
@@ -650,25 +638,19 @@ def test_hosts_as_brute_force(
 @SETTINGS
 @hypothesis.given(
     ROOMS, ENTRIES, CLEANING, WINDOWS,
-    st.fixed_dictionaries(
-        {
-            'VCPU': st.integers(0, 3),
-            'MEMORY_MB': st.integers(0, 3),
-            'DISK_GB': st.integers(0, 30),
-            'CUSTOM_GPU': st.integers(0, 2),
-        }
-    ).filter(lambda slot: any(slot.values())),
+    st.fixed_dictionaries({
+        'VCPU': st.integers(0, 3), 'MEMORY_MB': st.integers(0, 3),
+        'DISK_GB': st.integers(0, 30), 'CUSTOM_GPU': st.integers(0, 2),
+    }).filter(lambda slot: any(slot.values())),
     st.integers(1, 8), st.sampled_from([True, False, None]),
-    st.dictionaries(st.sampled_from(NAMES), st.integers(1, 3)),
+    st.dictionaries(st.sampled_from(NAMES), st.integers(1, 3))
 )
 def test_instances_as_brute_force(
     rooms, entries, cleaning, span, slot, amount, affinity, kept
 ):
     world = IndexAndLists(rooms, entries, cleaning)
     span = Window(*(MINUTE * at for at in span))
-    room = {
-        name: world.room(name, span, slot, amount) for name in world.hosts
-    }
+    room = {name: world.room(name, span, slot, amount) for name in world.hosts}
 
     def spread(counts):
         """Tell whether counts per host are a valid distribution of the amount.
@@ -702,12 +684,10 @@ def test_instances_as_brute_force(
     check_kept(placed, still, room, amount, affinity)
     ranks = {name: world.rank(name, slot['CUSTOM_GPU']) for name in room}
     check_order(placed, still, room, amount, affinity, ranks)
-    world.commit(
-        [
-            (name, span, [count * slot[c] for c in CLASSES])
-            for name, count in placed.items()
-        ]
-    )
+    world.commit([
+        (name, span, [count * slot[c] for c in CLASSES])
+        for name, count in placed.items()
+    ])
 
 
 def check_kept(placed, still, room, amount, affinity):

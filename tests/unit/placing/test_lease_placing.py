@@ -180,13 +180,9 @@ def test_what_is_held_stays_on_a_host_that_was_disabled(hosts, window, wanted):
     placed = world.place(mine, window)
     if placed is None:
         return
-    world.replica.apply(
-        world.replica.revision + 1,
-        [
-            record.encode(dataclasses.replace(h, disabled=True))
-            for h in hosts
-        ],
-    )
+    world.replica.apply(world.replica.revision + 1, [
+        record.encode(dataclasses.replace(h, disabled=True)) for h in hosts
+    ])
 
     again = world.place(mine, window)
 

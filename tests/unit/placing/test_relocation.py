@@ -236,9 +236,7 @@ def test_a_move_may_prolong_the_time_by_little():
 
 
 def test_no_more_moves_than_the_rules_allow():
-    taken = [
-        whole('a', 3, 100), whole('b', 5, 100), whole('c', 0, 3),
-    ]
+    taken = [whole('a', 3, 100), whole('b', 5, 100), whole('c', 0, 3)]
     replica = make_replica(LAB, taken)
 
     path = relocation.plan(replica, make_instance(), 0, RULES)
@@ -296,9 +294,7 @@ def test_the_path_counts_on_each_host():
         main = replica.indexes.main
         return main.peak(main.rows([host]), at, at + 1)[0]
 
-    expected = {
-        'a': range(0, 9), 'b': range(8, 20), 'c': range(19, 25),
-    }
+    expected = {'a': range(0, 9), 'b': range(8, 20), 'c': range(19, 25)}
     for host, there in expected.items():
         for at in range(25):
             assert peak(host, at) == (3 if at in there else 0)

@@ -160,8 +160,7 @@ class Asked:
     def starts(self):
         first, last = self._bounds.first, self._bounds.last
         return [
-            at for at in range(first, last + 1)
-            if self._bounds.align(at) == at
+            at for at in range(first, last + 1) if self._bounds.align(at) == at
         ]
 
     def ends(self, start):
@@ -244,8 +243,7 @@ def test_no_window_is_longer(limits, world, wanted, bounds, options, distance):
     assert all(asked.has_room(each.window) for each in found)
     assert in_order == sorted(in_order, reverse=True)
     assert (
-        in_order[:1] == sorted(lengths)[-1:]
-        and set(in_order) <= set(lengths)
+        in_order[:1] == sorted(lengths)[-1:] and set(in_order) <= set(lengths)
     ) or asked.competes()
 
 

@@ -80,16 +80,12 @@ def test_more_than_the_index_can_count(replica, make):
     assert list(index.fits(None, 0, 9, [inventory.MAX_AMOUNT])) == [1]
 
 
-@pytest.mark.parametrize(
-    'fields, before, after',
-    [
-        ({}, 2, 2),
-        ({'end': 150}, 2, 0),
-        ({'end': 150, 'reservation_id': 'r1'}, 0, 0),
-        ({'preemptible': True}, 0, 0),
-    ],
-    ids=['unbounded', 'bounded', 'bound', 'preemptible'],
-)
+@pytest.mark.parametrize('fields, before, after', [
+    ({}, 2, 2),
+    ({'end': 150}, 2, 0),
+    ({'end': 150, 'reservation_id': 'r1'}, 0, 0),
+    ({'preemptible': True}, 0, 0),
+], ids=['unbounded', 'bounded', 'bound', 'preemptible'])
 def test_instances_are_added_up_for_everybody(
     replica, make, fields, before, after
 ):
@@ -223,8 +219,7 @@ def test_taken_of_what_the_host_never_had(replica, make):
     ))
 
     assert replica.indexes.allocations('r1')['h1'].amounts == {
-        'VCPU': 3,
-        GPU: 2,
+        'VCPU': 3, GPU: 2,
     }
 
     replica.apply(2, [gone(record.ALLOCATION, 'a1')])
@@ -260,8 +255,7 @@ def test_a_bad_record_changes_nothing(replica, make, bad):
         replica.indexes.extra[GPU].apply([add])
     replica.apply(2, encoded(make.host('h1')))
     assert replica.indexes.allocations('r1')['h1'].amounts == {
-        'VCPU': 1,
-        GPU: 2,
+        'VCPU': 1, GPU: 2,
     }
 
 
@@ -277,11 +271,8 @@ def test_a_bad_record_of_a_full_copy_changes_nothing(replica, make, bad):
 
 def test_a_full_copy(replica, make):
     nouns = [
-        make.host('h1', gpus=4),
-        make.host('h2'),
-        make.reservation('r1'),
-        make.reservation('r2'),
-        make.instance('i1', 'h1', gpus=1),
+        make.host('h1', gpus=4), make.host('h2'), make.reservation('r1'),
+        make.reservation('r2'), make.instance('i1', 'h1', gpus=1),
     ]
     allocations = [
         make.allocation('a1', 'h1', vcpus=1, gpus=1),
@@ -342,8 +333,7 @@ def nouns(make, key, host, start, end, amounts):
     return encoded(
         make.allocation(f'a{key}', host, start, end, vcpus, f'r{key}', gpus),
         make.instance(f'i{key}', host, vcpus, gpus, end=end),
-        make.instance(f'i{key}', host, vcpus, gpus),
-        make.host(host, gpus=gpus),
+        make.instance(f'i{key}', host, vcpus, gpus), make.host(host, gpus=gpus)
     )
 
 
@@ -373,9 +363,7 @@ def histories(draw, make):
 def levels(replica):
     """Return the levels of each class on each host, until 100."""
     return {
-        (name, host): [
-            sums[0] for sums in index.levels(host, 0, 100, 100)
-        ]
+        (name, host): [sums[0] for sums in index.levels(host, 0, 100, 100)]
         for name, index in replica.indexes.extra.items()
         for host in index.hosts
     }

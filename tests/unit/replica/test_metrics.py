@@ -44,9 +44,7 @@ def test_labels_come_after_the_workers(made, tmp_path):
 
     metrics.write(made, tmp_path, 'h1-1')
 
-    labels = {
-        'worker': 'h1-1', 'filter': 'LifetimeFilter', 'outcome': 'stale',
-    }
+    labels = {'worker': 'h1-1', 'filter': 'LifetimeFilter', 'outcome': 'stale'}
     key = f'{metrics.DECISIONS.name}_total', *sorted(labels.items())
     assert read(tmp_path)[key] == 1
 

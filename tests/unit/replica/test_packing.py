@@ -86,18 +86,14 @@ def test_allocations_of_other_classes_are_refused():
         packing.unpack(text.decode())
 
 
-@pytest.mark.parametrize(
-    'damage',
-    [
-        lambda text: text[:-4],
-        lambda text: text[4:],
-        lambda text: text[:40] + ('A' if text[40] != 'A' else 'B') + text[41:],
-        lambda text: '',
-        lambda text: '?' + text[1:],
-        lambda text: 'é' + text[1:],
-    ],
-    ids=['end', 'start', 'changed', 'empty', 'character', 'accent'],
-)
+@pytest.mark.parametrize('damage', [
+    lambda text: text[:-4],
+    lambda text: text[4:],
+    lambda text: text[:40] + ('A' if text[40] != 'A' else 'B') + text[41:],
+    lambda text: '',
+    lambda text: '?' + text[1:],
+    lambda text: 'é' + text[1:],
+], ids=['end', 'start', 'changed', 'empty', 'character', 'accent'])
 def test_damaged_allocations_are_refused(damage):
     text = packing.pack(columns(ENTRY))
 
@@ -129,16 +125,12 @@ def test_what_is_on_an_unknown_host_is_left_out(known):
     assert other.dump() == index.dump() | {'generation': 1}
 
 
-@pytest.mark.parametrize(
-    'entry',
-    [
-        ('a1', 'r1', 'h1', 'soon', 9, (3, 0, 0), False),
-        ('a1', 'r1', 'h1', 5, 2**63, (3, 0, 0), False),
-        ('a1', 'r1', 'h1', 5, 9, (3, None, 0), False),
-        ('a1', 'r1', ['h1'], 5, 9, (3, 0, 0), False),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize('entry', [
+    ('a1', 'r1', 'h1', 'soon', 9, (3, 0, 0), False),
+    ('a1', 'r1', 'h1', 5, 2**63, (3, 0, 0), False),
+    ('a1', 'r1', 'h1', 5, 9, (3, None, 0), False),
+    ('a1', 'r1', ['h1'], 5, 9, (3, 0, 0), False),
+], ids=str)
 def test_what_is_no_entry_is_refused(entry):
     with pytest.raises(ValueError):
         columns(entry)

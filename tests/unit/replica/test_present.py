@@ -71,8 +71,7 @@ def horizons(replica, seen, vcpus, own_id=None):
 
 
 GIVEN_BACK = pytest.mark.parametrize('server', [
-    a_server('s', 4, NOW + 10),
-    a_server('s', 4, preemptible=True),
+    a_server('s', 4, NOW + 10), a_server('s', 4, preemptible=True),
     a_server('s', 4, TAIL, reservation_id='r'),
 ], ids=['bounded', 'preemptible', 'bound'])
 

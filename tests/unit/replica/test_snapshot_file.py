@@ -38,9 +38,7 @@ def path(tmp_path, items):
 
 def read(path):
     with snapshot_file.reading(path) as kept:
-        return (
-            kept.ledger, kept.revision, kept.written_at, list(kept.items)
-        )
+        return (kept.ledger, kept.revision, kept.written_at, list(kept.items))
 
 
 def test_comes_back_as_written(path, items):

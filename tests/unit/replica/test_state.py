@@ -237,13 +237,10 @@ def test_tells_hosts_with_a_hold_a_policy_or_closed_windows(scheduler, make):
     assert scheduler.with_policy == {'h2'}
     assert [h.uuid for h in scheduler.closing_hosts()] == ['h2']
 
-    scheduler.apply(
-        2,
-        [
-            *encoded(make.host('h1'), make.host('h3', hold='dedicated')),
-            gone(record.HOST, 'h2'),
-        ],
-    )
+    scheduler.apply(2, [
+        *encoded(make.host('h1'), make.host('h3', hold='dedicated')),
+        gone(record.HOST, 'h2'),
+    ])
     assert scheduler.dedicated == {'h3'}
     assert scheduler.with_policy == set()
     assert list(scheduler.closing_hosts()) == []
@@ -266,13 +263,10 @@ def test_allocation_replaced_on_its_host_in_one_batch(scheduler, make):
         1, encoded(make.host('h1'), make.allocation('a1', 'h1', vcpus=3))
     )
 
-    scheduler.apply(
-        2,
-        [
-            *encoded(make.allocation('a2', 'h1', vcpus=2)),
-            gone(record.ALLOCATION, 'a1'),
-        ],
-    )
+    scheduler.apply(2, [
+        *encoded(make.allocation('a2', 'h1', vcpus=2)),
+        gone(record.ALLOCATION, 'a1'),
+    ])
 
     assert scheduler.indexes.allocations('r1')['h1'].id == 'a2'
 
@@ -392,16 +386,12 @@ class TestLedger:
     def replica(self):
         return state.Replica(accounting.LedgerAccounting)
 
-    @pytest.mark.parametrize(
-        'fields, before, after',
-        [
-            ({}, 1, 1),
-            ({'end': 150}, 1, 0),
-            ({'end': 150, 'reservation_id': 'r1'}, 0, 0),
-            ({'preemptible': True}, 0, 0),
-        ],
-        ids=['unbounded', 'bounded', 'bound', 'preemptible'],
-    )
+    @pytest.mark.parametrize('fields, before, after', [
+        ({}, 1, 1),
+        ({'end': 150}, 1, 0),
+        ({'end': 150, 'reservation_id': 'r1'}, 0, 0),
+        ({'preemptible': True}, 0, 0),
+    ], ids=['unbounded', 'bounded', 'bound', 'preemptible'])
     def test_counts_an_instance(self, replica, make, fields, before, after):
         replica.apply(
             1, encoded(make.host('h1'), make.instance('i1', 'h1', **fields))
@@ -440,22 +430,20 @@ def histories(draw, make):
             host = draw(st.sampled_from(HOSTS))
             batch.append(
                 draw(
-                    st.sampled_from(
-                        [
-                            *encoded(
-                                make.allocation(
-                                    f'a{key}', host, start, end, 2, f'r{key}'
-                                ),
-                                make.instance(f'i{key}', host, end=end),
-                                make.instance(
-                                    f'i{key}', host, reservation_id='r1'
-                                ),
-                                make.instance(f'i{key}', host),
+                    st.sampled_from([
+                        *encoded(
+                            make.allocation(
+                                f'a{key}', host, start, end, 2, f'r{key}'
                             ),
-                            gone(record.ALLOCATION, f'a{key}'),
-                            gone(record.INSTANCE, f'i{key}'),
-                        ]
-                    )
+                            make.instance(f'i{key}', host, end=end),
+                            make.instance(
+                                f'i{key}', host, reservation_id='r1'
+                            ),
+                            make.instance(f'i{key}', host)
+                        ),
+                        gone(record.ALLOCATION, f'a{key}'),
+                        gone(record.INSTANCE, f'i{key}'),
+                    ])
                 )
             )
         record.merge(image, batch)

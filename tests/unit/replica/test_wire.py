@@ -88,37 +88,33 @@ def test_no_version_is_malformed(parse, version):
         parse(page | {'version': version})
 
 
-@pytest.mark.parametrize(
-    'wrong',
-    [
-        {'ledger': None},
-        {'ledger': ''},
-        {'ledger': 7},
-        {'since': -1},
-        {'since': '3'},
-        {'since': True},
-        {'revision': 2},
-        {'revision': 10},
-        {'revision': 4.0},
-        {'newest': None},
-        {'records': None},
-        {'records': {}},
-        {'records': []},
-        {'records': RECORDS[:1]},
-        {'records': ['abc']},
-        {'records': [['host', 'h1']]},
-        {'records': [[1, 'h1', None]]},
-        {'records': [['host', None, None]]},
-        {'records': [['host', 'h1', []]]},
-        {'records': [['host', 'h1', 'gone']]},
-        {'now': True},
-        {'now': '1900000000'},
-        {'now': -1},
-        {'now': float('nan')},
-        {'now': float('inf')},
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize('wrong', [
+    {'ledger': None},
+    {'ledger': ''},
+    {'ledger': 7},
+    {'since': -1},
+    {'since': '3'},
+    {'since': True},
+    {'revision': 2},
+    {'revision': 10},
+    {'revision': 4.0},
+    {'newest': None},
+    {'records': None},
+    {'records': {}},
+    {'records': []},
+    {'records': RECORDS[:1]},
+    {'records': ['abc']},
+    {'records': [['host', 'h1']]},
+    {'records': [[1, 'h1', None]]},
+    {'records': [['host', None, None]]},
+    {'records': [['host', 'h1', []]]},
+    {'records': [['host', 'h1', 'gone']]},
+    {'now': True},
+    {'now': '1900000000'},
+    {'now': -1},
+    {'now': float('nan')},
+    {'now': float('inf')},
+], ids=str)
 def test_malformed_changes_are_refused(wrong):
     page = wire.changes_page(LEDGER, 3, 5, RECORDS, 9) | wrong
 
@@ -126,18 +122,10 @@ def test_malformed_changes_are_refused(wrong):
         wire.parse_changes(page)
 
 
-@pytest.mark.parametrize(
-    'wrong',
-    [
-        {'revision': None},
-        {'next': 7},
-        {'next': ''},
-        {'after': 7},
-        {'items': [[]]},
-        {'items': 'packed'},
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize('wrong', [
+    {'revision': None}, {'next': 7}, {'next': ''}, {'after': 7},
+    {'items': [[]]}, {'items': 'packed'},
+], ids=str)
 def test_malformed_snapshots_are_refused(wrong):
     page = wire.snapshot_page(LEDGER, 5, None, RECORDS, 'host/7') | wrong
 

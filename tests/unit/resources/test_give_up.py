@@ -27,12 +27,8 @@ from tests.standins.cloud import CloudApi
 
 def slots(amount, **parameters):
     return {
-        'resource_type': 'virtual:instance',
-        'vcpus': 2,
-        'memory_mb': 512,
-        'disk_gb': 1,
-        'amount': amount,
-        **parameters,
+        'resource_type': 'virtual:instance', 'vcpus': 2, 'memory_mb': 512,
+        'disk_gb': 1, 'amount': amount, **parameters,
     }
 
 

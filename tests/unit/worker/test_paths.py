@@ -653,9 +653,7 @@ def test_the_devices_of_a_server_placed_a_moment_ago_are_taken_here():
     replica = a_replica(*hosts)
     can = [a_request(gpus=n, movable='true') for n in (1, 2)]
     small = with_gpus(1, path=())
-    found = [
-        passing_beside([small], replica, states(0), each) for each in can
-    ]
+    found = [passing_beside([small], replica, states(0), each) for each in can]
     assert found == [['c0'], []]
 
 

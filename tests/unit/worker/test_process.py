@@ -407,9 +407,7 @@ class TestSilence:
 
         def call(self, method, **kwargs):
             bus.wait()
-            answer = (
-                ledger.changes if method == 'changes' else ledger.snapshot
-            )
+            answer = ledger.changes if method == 'changes' else ledger.snapshot
             return answer(*kwargs.values())
 
         monkeypatch.setattr(threads.Worker, 'call', call)
@@ -686,9 +684,7 @@ class TestSnapshotFile:
         path = process.CONF.blazar_sched.snapshot_path
         assert eventually(lambda: os.path.exists(path))
         with snapshot_file.reading(path) as kept:
-            assert (kept.ledger, kept.revision) == (
-                ledger.id, ledger.newest
-            )
+            assert (kept.ledger, kept.revision) == (ledger.id, ledger.newest)
             assert abs(kept.written_at - time.time()) < DEADLINE
 
     def test_fresh_snapshot_file_is_not_written_by_another_worker(
@@ -895,10 +891,7 @@ class TestOptions:
     """An invalid option stops nova-scheduler from starting, with its name."""
 
     @pytest.mark.parametrize(
-        'option, value',
-        [
-            ('default_lifetime', 'an hour'),
-        ],
+        'option, value', [('default_lifetime', 'an hour')]
     )
     def test_bad_text(self, configure, option, value):
         configure(**{option: value})
@@ -929,11 +922,9 @@ def test_each_forked_process_has_its_own_live_puller():
 
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
-        'master: no puller',
-        'worker: 1 puller, hosts [h1]',
+        'master: no puller', 'worker: 1 puller, hosts [h1]',
         'worker of a busy master: 1 puller, hosts [h1]',
-        'worker: 1 puller, hosts [h1]',
-        'master: no puller',
+        'worker: 1 puller, hosts [h1]', 'master: no puller',
     ]
 
 
