@@ -109,7 +109,6 @@ def database_url(request):
 @pytest.mark.services
 def test_api_and_manager_find_each_other(bus, database_url, new_site, port):
     node = new_site(database_url, bus)
-
     with running(node, *node.commands().values()) as processes:
         # The URL that stack.sh polls.
         [waiting] = [

@@ -63,7 +63,6 @@ def update(api, lease, end, query='', headers=ALICE, far=True):
 
 def test_a_lease_is_prolonged_by_what_is_shown(api, lease):
     last = FIRST + 3 * HOUR
-
     assert ask(api, lease) == {
         'end_date': text(last), 'limited_by': 'capacity', 'reservation': 0,
         'available': 0, 'searched_until': None,

@@ -101,9 +101,7 @@ def created(answer):
 
 def test_the_earliest_window(api):
     book_hours(api, HOSTS, 1, 3)
-
     offered = ask(api, limit=1)
-
     start, end = FIRST + 3 * HOUR, FIRST + 5 * HOUR
     assert offered['offers'] == [{
         'id': None, 'held_until': None, 'alternative': 0, 'limited_by': None,
@@ -120,7 +118,6 @@ def test_the_earliest_window(api):
 
 def test_a_shorter_lease_fits_before(api):
     book_hours(api, HOSTS, 1, 3)
-
     assert windows(ask(api, duration=3600, max_duration='1d', limit=2)) == [
         (text(FIRST), text(FIRST + HOUR)),
         (text(FIRST + 3 * HOUR), text(FIRST + 27 * HOUR)),
@@ -130,12 +127,10 @@ def test_a_shorter_lease_fits_before(api):
 def test_the_longest_window_first(api):
     book_hours(api, HOSTS, 1, 3)
     book_hours(api, HOSTS, 8, 9)
-
     offered = ask(
         api, best='longest', duration='1h', max_duration='30d',
         latest_end_date=text(FIRST + 8 * HOUR),
     )
-
     assert windows(offered) == [
         (text(FIRST + 3 * HOUR), text(FIRST + 8 * HOUR)),
         (text(FIRST), text(FIRST + HOUR)),
@@ -145,9 +140,7 @@ def test_the_longest_window_first(api):
 def test_the_window_with_most_hosts_first(api):
     book_hours(api, HOST, 0, 3)
     some = {**HOST, 'max': 2}
-
     offered = ask(api, some, best='most')
-
     assert numbers(offered) == [[2], [1]]
     assert offered['offers'][0]['start_date'] == text(FIRST + 3 * HOUR)
 
@@ -179,21 +172,17 @@ def test_alternatives(api):
 def test_several_reservations_at_once(api):
     book_hours(api, HOST, 1, 4)
     one = {**HOST, 'resource_properties': '["==", "$rack", "7"]'}
-
     [found] = ask(api, one, HOST, limit=1)['offers']
-
     assert found['start_date'] == text(FIRST + 4 * HOUR)
     assert [each['available'] for each in found['reservations']] == [1, 1]
 
 
 def test_starts_that_people_want(api):
     book_hours(api, HOSTS, 0, 3)
-
     daily = ask(api, align='09:00 Europe/Berlin', limit=2, distance='1d')
     hourly = ask(
         api, align='1h', limit=1, start_date=text(FIRST + 3 * HOUR + SECOND)
     )
-
     assert [start for start, _ in windows(daily)] == [
         '2030-01-01T08:00:00Z', '2030-01-02T08:00:00Z',
     ]
@@ -202,7 +191,6 @@ def test_starts_that_people_want(api):
 
 def test_the_range_is_kept(api):
     book_hours(api, HOSTS, 0, 3)
-
     until = {'latest_start_date': text(FIRST + 3 * HOUR - SECOND)}
     assert ask(api, **until)['offers'] == []
     until = {'latest_start_date': text(FIRST + 3 * HOUR)}
@@ -213,9 +201,7 @@ def test_the_range_is_kept(api):
 
 def test_nearest_window_is_shown_if_there_is_no_offer(api):
     book_hours(api, HOST, 1, 3)
-
     offered = ask(api, HOSTS, latest_start_date=text(FIRST))
-
     assert offered['offers'] == []
     assert offered['nearest'] == {
         'reservation': 0, 'available': 1, 'duration': 3600,
@@ -242,7 +228,6 @@ def test_a_commit_meanwhile_begins_the_search_anew(api, service, monkeypatch):
 
     monkeypatch.setattr(service.manager.ledger, 'read_replica', read_replica)
     offered = ask(api, limit=2, distance='1h')
-
     assert windows(offered)[0][0] == text(FIRST + 3 * HOUR)
     assert offered.keys() == {'offers', 'searched_until'}
 
@@ -257,7 +242,6 @@ def test_commits_without_end_do_not_stop_the_search(api, service, monkeypatch):
         return read(query)
 
     monkeypatch.setattr(service.manager.ledger, 'read_replica', read_replica)
-
     assert len(ask(api, HOST)['offers']) == 6
 
 
@@ -467,7 +451,6 @@ class TestTurns:
 ])
 def test_invalid_search_is_refused_by_field(api, body, field):
     refused = ask(api, status=400, **body)
-
     assert field in refused['error_message']
 
 
@@ -541,7 +524,6 @@ def test_each_offer_can_be_had_and_none_is_earlier(api, seed):
 def test_a_lease_begins_at_the_first_start_with_room(api):
     book_hours(api, HOST, 1, 3)
     asked = {'latest_start_date': text(FIRST + 3 * HOUR)}
-
     expected = text(FIRST + 3 * HOUR), text(FIRST + 5 * HOUR)
     assert created(create(api, query='?dry_run=true', **asked)) == expected
     assert created(create(api, **asked)) == expected
@@ -553,7 +535,6 @@ def test_a_lease_begins_at_the_first_start_with_room(api):
 
 def test_a_repeated_request_creates_one_lease(api):
     headers = {**ALICE, 'Idempotency-Key': 'k'}
-
     assert created(create(api, headers=headers)) == created(
         create(api, headers=headers)
     )
@@ -567,9 +548,7 @@ def test_a_lease_begins_at_an_aligned_start(api):
         'align': '09:00 Europe/Berlin',
         'latest_start_date': text(FIRST + 32 * HOUR),
     }
-
     [first, second] = [created(create(api, **asked)) for _ in range(2)]
-
     assert first[0] == '2030-01-01T08:00:00Z'
     assert second[0] == '2030-01-02T08:00:00Z'
     # There is room at another start only.
@@ -579,7 +558,6 @@ def test_a_lease_begins_at_an_aligned_start(api):
 def test_a_lease_is_as_long_as_its_duration(api):
     lease = create(api, latest_start_date='').json['lease']
     assert lease['end_date'] == text(FIRST + 2 * HOUR)
-
     path = f'/v1/leases/{lease["id"]}'
     longer = api.simulate_put(path, headers=ALICE, json={'duration': '5h'})
     assert longer.json['lease']['end_date'] == text(FIRST + 5 * HOUR)
@@ -618,7 +596,6 @@ def test_a_commit_between_search_and_booking(api, between, commits):
     """
     between(range(0, 3 * commits, 3))
     start, _ = created(create(api, HOSTS))
-
     seen = min(commits, 3)
     assert start == text(FIRST + (3 * seen - 1) * HOUR)
 
@@ -626,7 +603,6 @@ def test_a_commit_between_search_and_booking(api, between, commits):
 def test_control_without_a_look_at_the_revision(api, between, monkeypatch):
     monkeypatch.setattr(at_one_revision, 'confirm', lambda *_: None)
     between([0])
-
     assert create(api, HOSTS).status_code == 409
 
 
@@ -643,7 +619,6 @@ def test_control_without_a_look_at_the_revision(api, between, monkeypatch):
 ])
 def test_a_range_that_cannot_be_is_refused_by_name(api, body, field):
     refused = create(api, **body)
-
     assert refused.status_code == 400
     assert field in refused.json['error_message']
 
@@ -693,7 +668,6 @@ class TestHold:
         shown = {k: v for k, v in offer.items() if k not in searched}
         shown['project_id'] = 'p1'
         path = f'/v1/offers/{offer["id"]}'
-
         assert held(api) == [shown]
         answer = api.simulate_get(path, headers=ALICE)
         assert answer.json == {'offer': shown}
@@ -726,7 +700,6 @@ class TestHold:
             api, HOST, start=offer['start_date'], end=offer['end_date']
         ) == 409
         lease = accept(api, offer).json['lease']
-
         assert lease['id'] == offer['id']
         assert (lease['name'], lease['status']) == ('night-run', 'PENDING')
         for name in ('start_date', 'end_date'):
@@ -746,7 +719,6 @@ class TestHold:
     def test_a_deleted_offer_cannot_be_accepted(self, api, offer):
         path = f'/v1/offers/{offer["id"]}'
         assert api.simulate_delete(path, headers=ALICE).status_code == 204
-
         refused = accept(api, offer)
         assert refused.status_code == 409
         assert refused.json['error_name'] == 'OfferLapsed'
@@ -757,7 +729,6 @@ class TestHold:
     def test_an_offer_lapses(self, api, service):
         offer = ask(api, HOSTS, hold='1s')['offers'][0]
         until(lambda: not held(api))
-
         assert accept(api, offer).status_code == 409
         assert book(
             api, HOSTS, start=offer['start_date'], end=offer['end_date']
@@ -787,7 +758,6 @@ class TestHold:
         """The held window has room, however many commits come in between."""
         between(range(0, 3 * commits, 3))
         offer = ask(api, HOSTS, hold='10m')['offers'][0]
-
         seen = min(commits, 3)
         assert offer['start_date'] == text(FIRST + (3 * seen - 1) * HOUR)
         assert accept(api, offer).status_code == 201

@@ -153,7 +153,6 @@ def dashboard(alice, login, monkeypatch):
     django.setup()
     from blazar_dashboard.api import client
     from blazar_dashboard.content.leases import forms
-
     monkeypatch.setattr(client, 'blazarclient', lambda request: request.client)
     request = SimpleNamespace(
         client=alice, session={}, COOKIES={},

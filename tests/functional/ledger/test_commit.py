@@ -756,7 +756,6 @@ class TestReplicaOfACommit:
         self, store, open_ledger, writes, content
     ):
         store.commit(lambda tx: self.write_all(tx, writes))
-
         assert all(store.read_replica(is_shown) for _, is_shown in writes[2:])
         assert store.read_replica(content) == (
             open_ledger().read_replica(content)
@@ -774,7 +773,6 @@ class TestReplicaOfACommit:
 
         with pytest.raises(exception.NotEnoughHostsAvailable):
             getattr(store, outer)(work)
-
         assert store.read_replica(content) == before
 
     def test_a_dry_run_within_a_commit_shows_the_writes_of_both(

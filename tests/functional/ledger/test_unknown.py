@@ -22,7 +22,6 @@ def sqlite_errors():
 
 def mysql_errors():
     import pymysql
-
     return [
         # Galera: a certification failure, and a node that has left its
         # cluster before or at COMMIT.

@@ -237,7 +237,6 @@ class TestCleaning:
         assert world.lease(lease).degraded
         with pytest.raises(exception.NotEnoughHostsAvailable):
             world.create(start=7000, end=8000)
-
         ironic.report('n1', reserved=False)
         ironic.look()
         world.run()
@@ -413,7 +412,6 @@ class TestAggregates:
         world.run()
         assert places(world, lease) == ['n2']
         assert [name for name, _ in world.placement.children] == ['n2']
-
         world.run(HOUR)
         assert world.lease(lease).status == 'TERMINATED'
         assert world.placement.children == {}
@@ -430,7 +428,6 @@ class TestAggregates:
         world.monitor.step()
         world.run()
         assert sorted(n for n, _ in world.placement.children) == ['n1', 'n2']
-
         world.placement.used['n1', slots] = 0
         world.run(HOUR)
         assert world.lease(lease).status == 'TERMINATED'

@@ -46,7 +46,6 @@ def test_a_type_of_another_package_lives_from_start_to_end(
     package, world, whole
 ):
     import acme_licence
-
     lease = world.create({'resource_type': 'acme:licence', 'seats': 3})
     (mine,) = lease.reservations
     assert world.lease(lease).reservations[0].demand == Other(

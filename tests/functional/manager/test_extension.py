@@ -136,7 +136,6 @@ def test_extension_is_the_last_end_that_an_update_accepts(
 def test_another_lease_limits_it(world, lease, whole):
     rival = world.create(whole(), start=300, end=400)
     revision = world.ledger.changes(0)['newest']
-
     assert extension(world, lease) == {
         'end': rival.start, 'limited_by': 'capacity', 'reservation': 0,
         'available': None, 'searched_until': None,
@@ -151,9 +150,7 @@ def test_another_lease_limits_it(world, lease, whole):
 def test_the_reservation_without_room_and_what_there_is(world, whole, slots):
     lease = world.create(slots(1), whole(), start=100, end=200)
     rival = world.create(whole(), start=300, end=400)
-
     found = extension(world, lease)
-
     assert found['end'] == rival.start
     assert (found['reservation'], found['available']) == (1, 0)
 
@@ -161,7 +158,6 @@ def test_the_reservation_without_room_and_what_there_is(world, whole, slots):
 def test_cleaning_times_are_kept_free(world, conf, lease, whole):
     conf.set_override('cleaning_time', 1, 'manager')
     rival = world.create(whole(), start=300, end=400)
-
     assert extension(world, lease)['end'] == rival.start - 60
     assert prolong(world, lease, FOREVER).end == rival.start - 60
 
@@ -191,9 +187,7 @@ def test_extension_to_an_earlier_end_is_the_present_end(world, lease, whole):
 def test_limits_of_the_project(world, conf, lease, name, seconds, asked):
     conf.set_override(name, seconds, 'enforcement')
     asked = asked if asked == FOREVER else world.now + asked
-
     found = extension(world, lease, asked)
-
     last = world.now + seconds
     assert found['end'] == last
     assert found['limited_by'] == (None if asked == last else 'policy')
@@ -226,9 +220,7 @@ def test_the_last_time_that_there_is(world, lease, whole, monkeypatch):
 def test_floating_ips_limit_it(world):
     lease = world.create({**ADDRESS, 'amount': 2})
     rival = world.create(ADDRESS, start=300, end=400)
-
     found = extension(world, lease)
-
     assert (found['end'], found['limited_by']) == (rival.start, 'capacity')
     assert (found['reservation'], found['available']) == (None, None)
     assert prolong(world, lease, FOREVER).end == rival.start
@@ -243,7 +235,6 @@ def test_the_lifetime_of_a_server(world, whole):
     world.manager.instances.sync()
     [lease] = world.ledger.leases()
     rival = world.create(whole(2, 2), start=300, end=400)
-
     found = world.manager.extensions.get(lease.id, None, FOREVER)
     assert (found['end'], found['limited_by']) == (rival.start, 'capacity')
     longer = world.manager.extensions.update(lease.id, None, {'end': FOREVER})
@@ -260,7 +251,6 @@ def test_servers_are_relocated_for_it(conf):
     world.reserve('b', start=600, end=700)
     assert world.path(server) == ['b', 'a']
     world.leases.delete(other.id, None)
-
     assert extension(world, lease)['end'] == FOREVER
     assert world.path(server) == ['b', 'a']
     assert prolong(world, lease, FOREVER).end == FOREVER
@@ -296,7 +286,6 @@ def test_lease_that_cannot_be_prolonged_is_refused(world, lease, whole):
     world.create(whole(), start=100, end=400)
     found = extension(world, lease)
     assert (found['end'], found['limited_by']) == (lease.end, 'capacity')
-
     for dry_run in (False, True):
         with pytest.raises(exception.NotEnoughHostsAvailable) as refusal:
             prolong(world, lease, FOREVER, offering=True, dry_run=dry_run)
@@ -311,9 +300,7 @@ def test_lease_that_cannot_be_prolonged_is_refused(world, lease, whole):
 def test_a_dry_run_changes_nothing(world, lease, whole):
     rival = world.create(whole(), start=300, end=400)
     revision = world.ledger.changes(0)['newest']
-
     changed = prolong(world, lease, FOREVER, dry_run=True)
-
     assert changed.end == rival.start
     assert world.lease(lease) == lease
     assert world.ledger.changes(0)['newest'] == revision

@@ -376,7 +376,6 @@ class TestKey:
         with pytest.raises(exception.IdempotencyKeyReused, match='deleted'):
             world.leases.create(values, 'k')
         assert world.ledger.leases() == []
-
         world.clock.now += KEYS_KEPT + 1
         world.manager._prune()
         values = self.values(world, start=world.now + 100)
@@ -791,7 +790,6 @@ class TestGiveBackHosts:
     @pytest.mark.parametrize('used', ['a', 'b', 'c'])
     def test_the_hosts_in_use_are_kept(self, world, lease, used):
         self.use(world, lease, used, used)
-
         assert len(self.give_back(world, lease, 2)) == 2
         assert self.give_back(world, lease, 1) == [used]
         [aggregate] = world.nova.aggregates.values()
@@ -804,10 +802,8 @@ class TestGiveBackHosts:
     @pytest.mark.parametrize('dry_run', [False, True])
     def test_no_host_in_use_is_given_back(self, world, lease, dry_run):
         self.use(world, lease, 'a', 'c')
-
         with pytest.raises(exception.CantUpdateParameter) as refusal:
             self.give_back(world, lease, 1, dry_run=dry_run)
-
         assert refusal.value.field == 'max'
         assert len(world.held(lease)) == 3
         world.run()
@@ -853,11 +849,9 @@ class TestGiveBackHosts:
         self.use(world, lease, 'b')
         [reservation] = lease.reservations
         change = {'id': reservation.id, 'min': 1, 'max': 1}
-
         world.leases.update(
             lease.id, None, {'reservations': [change], 'end': lease.end + 50}
         )
-
         [(_, _, amount)] = world.held(lease)
         assert amount == 'whole'
         assert world.lease(lease).end == lease.end + 50

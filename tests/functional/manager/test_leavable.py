@@ -67,7 +67,6 @@ def test_a_lease_leaves_the_host_of_a_server(world):
     server = boot(world, node)
     search(world)
     world.manager.replanner.replan()
-
     assert len(hosts_of(world, lease)) == 2
     assert node not in hosts_of(world, lease)
     world.run(DAY)

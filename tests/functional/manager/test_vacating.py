@@ -477,9 +477,7 @@ class TestWholeHost:
         due = told(server)
         site.run(NOTICE)
         assert server['OS-EXT-STS:task_state'] == 'migrating'
-
         site.run(10)
-
         assert site.lease(later).vacate == site.now
         assert told(server) == due
 

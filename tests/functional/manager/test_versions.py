@@ -222,7 +222,6 @@ def test_replicas_name_managers_and_apis(running, conf, monkeypatch, capsys):
         assert body['rpc'] == rpc.VERSION
         assert body['wire'] == wire.WIRE_VERSION
         assert body['version']
-
     monkeypatch.setattr(worker_query, 'query', lambda args, method: answers)
     monkeypatch.setenv('COLUMNS', '200')
     # No worker of nova-scheduler has answered.

@@ -223,9 +223,7 @@ def test_a_request_about_to_be_booked_keeps_its_last_window_too(
     end(world, *full)
     second = ask(whole(), start=220, latest=230)
     assert second['status'] == 'WAITING'
-
     requests.step()
-
     starts = [
         world.ledger.lease(requests.get(each['id'], None)['lease_id']).start
         for each in (first, second)

@@ -81,7 +81,6 @@ def test_a_request_is_read_as_novas_is(asked):
         scheduler_hints=own.scheduler_hints,
     )
     there = cloud.Cloud([], 0, policy.OURS, {'unbounded': 'relocate'})
-
     first, second = (
         request.read_request(
             each, there.seen, there.now, process.CONF.blazar_sched

@@ -249,9 +249,7 @@ def test_body_that_is_no_strict_json_is_refused(
 
 
 def test_the_size_limit_is_configured(conf, manager):
-
     from blazar_sched.service.api import deploy
-
     conf.set_override('max_request_body_size', 1024, 'api')
     api = loopback.client(deploy.deploy(conf, manager))
     body = json.dumps({'name': 'x' * 2000})

@@ -685,7 +685,6 @@ def test_from_1_1_on_what_is_left_of_instances_is_shown(api, manager, lease):
     }
     noun |= {'hosts': [], 'used': 2}
     manager.answers['get_lease'] = lease
-
     shown = {
         version: api.simulate_get(
             f'/v1/leases/{lease["id"]}',
@@ -693,7 +692,6 @@ def test_from_1_1_on_what_is_left_of_instances_is_shown(api, manager, lease):
         ).json['lease']['reservations'][0]
         for version in ('1.0', '1.1')
     }
-
     assert shown['1.1']['remaining'] == 1
     assert 'remaining' not in shown['1.0']
 

@@ -77,7 +77,6 @@ def columns(draw):
 @given(columns())
 def test_packed_columns_are_restored_exactly(given_):
     back = packed.unpack(packed.pack(*given_))
-
     assert back == given_
     assert [type(each) for each in back[1]] == [type(e) for e in given_[1]]
 
@@ -93,10 +92,8 @@ def test_makes_the_same_index(twin):
         ('add', 'i3', 'r2', 'h1', 0, 1, (3, 0), False),
     ], force=True)
     other = twin(CLASSES)
-
     _, back = packed.unpack(packed.pack(CLASSES, index.columns()))
     other.load(*back)
-
     assert other.dump() | {'generation': 0} == (
         index.dump() | {'generation': 0}
     )
@@ -111,14 +108,12 @@ def test_no_changed_byte_goes_unnoticed(given_, data):
     whole = bytearray(packed.pack(*given_))
     at = data.draw(st.integers(0, len(whole) - 1))
     whole[at] ^= data.draw(st.integers(1, 255))
-
     with pytest.raises(ext.DamagedSnapshot):
         packed.unpack(bytes(whole))
 
 
 def test_no_changed_bit_goes_unnoticed():
     whole = packed.pack(CLASSES, COLUMNS)
-
     for bit in range(8 * len(whole)):
         damaged = bytearray(whole)
         damaged[bit // 8] ^= 1 << bit % 8
@@ -128,7 +123,6 @@ def test_no_changed_bit_goes_unnoticed():
 
 def test_another_length_is_refused():
     whole = packed.pack(CLASSES, COLUMNS)
-
     for other in (*(whole[:n] for n in range(len(whole))), whole + b'\0'):
         with pytest.raises(ext.DamagedSnapshot):
             packed.unpack(other)
@@ -137,7 +131,6 @@ def test_another_length_is_refused():
 def test_another_version_is_refused(monkeypatch):
     whole = packed.pack(CLASSES, COLUMNS)
     monkeypatch.setattr(packed, 'VERSION', packed.VERSION + 1)
-
     with pytest.raises(ext.DamagedSnapshot, match='version'):
         packed.unpack(whole)
 
@@ -178,7 +171,6 @@ class TestForged:
     def test_other_section(self, at, other):
         sections = list(self.SECTIONS)
         sections[at] = other
-
         with pytest.raises(ext.DamagedSnapshot):
             packed.unpack(packet(sections))
 
@@ -197,7 +189,6 @@ class TestForged:
     def test_number_that_leads_nowhere(self, at):
         changed = bytearray(self.NUMBERS)
         changed[at] = 2
-
         with pytest.raises(ext.DamagedSnapshot, match='out of range'):
             packed.unpack(
                 packet([*self.SECTIONS[:8], zlib.compress(bytes(changed))])
@@ -249,14 +240,12 @@ class TestForged:
 ])
 def test_what_no_index_holds_is_refused(at, other, refusal):
     wrong = (*COLUMNS[:at], other, *COLUMNS[at + 1:])
-
     with pytest.raises(refusal):
         packed.pack(CLASSES, wrong)
 
 
 def test_too_many_classes_are_refused():
     classes = [f'c{n}' for n in range(ext.CLASSES_LIMIT + 1)]
-
     with pytest.raises(ext.InvalidName):
         packed.pack(classes, EMPTY)
 
@@ -270,6 +259,5 @@ def test_uuids_take_sixteen_bytes():
         )))
 
     ids = [str(uuid.UUID(int=n << 120)) for n in range(100)]
-
     assert length(ids) < 100 * (16 + 16 + 4)
     assert length([*ids[:-1], 'another']) > 100 * (36 + 36)

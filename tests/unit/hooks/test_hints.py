@@ -159,7 +159,6 @@ def test_invalid_hint_is_refused_by_name(name, value):
     """A3: the error names the wrong hint."""
     with pytest.raises(exception.InvalidInput) as refused:
         hooked.complete({name: value}, NOW, '30d')
-
     named = PARTS if name == 'lease_params' else {name}
     assert refused.value.field in named
     assert refused.value.field in str(refused.value)
@@ -178,10 +177,8 @@ def test_invalid_hint_is_refused_by_name(name, value):
 def test_contradictions(one, other):
     hooked.complete(one, NOW, '')
     hooked.complete(other, NOW, '')
-
     with pytest.raises(exception.InvalidInput, match='together') as refused:
         hooked.complete(one | other, NOW, '')
-
     assert {refused.value.field} == other.keys()
 
 

@@ -74,7 +74,6 @@ def configure():
 ], ids=repr)
 def test_every_way_to_boot(ask, path):
     _, got = ask({'server': SERVER, HINTS: {'lifetime': '60'}}, path)
-
     assert json.loads(got)[HINTS] == {'lifetime': '60', **LATER}
     answer, got = ask({'server': SERVER, HINTS: {'lifetime': 'x'}}, path)
     assert (answer.status_int, got) == (400, None)
@@ -94,9 +93,7 @@ def test_body_of_other_requests_is_not_read(nova, method, path):
         'PATH_INFO': path, 'wsgi.input': Unread(), 'CONTENT_LENGTH': '9',
     }
     seen = []
-
     middleware.Middleware(lambda *args: seen.append(args))(environ, None)
-
     assert seen == [(environ, None)]
 
 
@@ -106,9 +103,7 @@ def test_request_keeps_all_fields_and_hints(ask):
         HINTS: {'lifetime': '60', 'group': 'g', 'query': [None]},
         'more': [1, 2.5, None],
     }
-
     _, got = ask(said)
-
     assert json.loads(got) == {**said, HINTS: {**said[HINTS], **LATER}}
 
 
@@ -132,7 +127,6 @@ def test_a_refusal_is_as_novas(ask, project_id):
     answer, got = ask(
         {'server': SERVER, HINTS: {'lifetime': 'soon'}}, project_id=project_id
     )
-
     assert got is None
     assert answer.status == '400 Bad Request'
     assert answer.content_type == 'application/json'
@@ -214,9 +208,7 @@ class TestLength:
             'wsgi.input': rest, 'CONTENT_LENGTH': str(len(self.BODY)),
         })
         guarded = middleware.Middleware(nova, clock=lambda: NOW)
-
         webob.Request(environ).get_response(guarded)
-
         [(request, got)] = nova.requests
         assert json.loads(got)[HINTS] == {'lifetime': '60', **LATER}
         assert request.environ['CONTENT_LENGTH'] == str(len(got))
@@ -232,9 +224,7 @@ class TestLength:
         environ = self.environ(**{
             'wsgi.input': io.BytesIO(self.BODY), 'wsgi.input_terminated': True,
         })
-
         answer = webob.Request(environ).get_response(guarded)
-
         if limit < len(self.BODY):
             assert (answer.status_int, nova.requests) == (413, [])
         else:
@@ -244,9 +234,7 @@ class TestLength:
     def test_unknown_and_unreadable_is_left_as_it_is(self, nova):
         body = io.BytesIO(self.BODY)
         environ = self.environ(**{'wsgi.input': body})
-
         webob.Request(environ).get_response(middleware.Middleware(nova))
-
         [(request, _)] = nova.requests
         assert request.environ['wsgi.input'] is body
         assert body.read() == self.BODY
@@ -270,7 +258,6 @@ class TestNeverBreaksNova:
             for _ in range(3):
                 answer, got = ask(body)
                 assert (answer.status_int, got) == (202, body)
-
         assert failure.count == 3
         [told] = caplog.records
         assert 'RuntimeError: ours' in told.getMessage()

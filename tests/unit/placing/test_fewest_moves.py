@@ -208,9 +208,7 @@ def test_greedy_choice_takes_the_allocation_that_gives_most(monkeypatch):
     monkeypatch.setattr(fewest_moves, 'EXACT', 0)
     small = [slots(f'small{n}', 0, 5, 1) for n in range(10)]
     large = slots('large', 0, 5, 10)
-
     gone = fewest_moves.choose({'VCPU': 10}, [], [*small, large], 0)
-
     assert ids(gone) == ['large']
 
 

@@ -18,7 +18,6 @@ MANY = 1000
 ])
 def test_waits_are_spread_over_their_range(wait, least, most):
     found = sorted(wait() for _ in range(MANY))
-
     assert least <= found[0]
     assert found[-1] <= most
     # None of ten equal parts of the range has much more than a tenth.
