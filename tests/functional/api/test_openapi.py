@@ -43,10 +43,10 @@ EXAMPLES = dict.fromkeys(microversion.VERSIONS, 8) | {
 @pytest.fixture
 def there(service):
     """The ids of existing objects, for paths."""
-    host = service.api.simulate_post(
+    host = service.api.post(
         '/v1/os-hosts', json={'name': 'compute-1', 'gpu': 'a100'}
     ).json['host']
-    lease = service.api.simulate_post('/v1/leases', json={
+    lease = service.api.post('/v1/leases', json={
         'name': 'night-run',
         'start_date': '2030-01-01 00:00',
         'end_date': '2030-01-01 01:00',
@@ -54,7 +54,7 @@ def there(service):
             {'resource_type': 'physical:host', 'min': 1, 'max': 1},
         ],
     }).json['lease']
-    floating_ip = service.api.simulate_post('/v1/floatingips', json={
+    floating_ip = service.api.post('/v1/floatingips', json={
         'floating_network_id': NETWORK, 'floating_ip_address': '203.0.113.7',
     }).json['floatingip']
     return {

@@ -92,7 +92,7 @@ def test_on_end_of_a_lifetime_lease_can_be_changed_from_1_1_on(
     }
     lease = service.manager.ledger.lease(lease_id)
     [own] = lease.reservations
-    answer = service.api.simulate_put(
+    answer = service.api.put(
         f'/v1/leases/{lease_id}', headers=headers,
         json={'reservations': [{'id': own.id, 'on_end': value}]},
     )

@@ -94,7 +94,7 @@ class CloudWithApi(NotifyingCloud):
         """Send a request, as a dry run or not."""
         known = set(UUID.findall(self.tables()))
         more = {} if key is None else {'Idempotency-Key': key}
-        answer = self.api.simulate_request(
+        answer = self.api.request(
             method, path, json=body, headers={**HEADERS, **more},
             query_string='dry_run=true' if dry_run else '',
         )
@@ -163,12 +163,10 @@ class CloudWithApi(NotifyingCloud):
 
 def _register_addresses(tx):
     for n in (100, 101, 102):
-        tx.add_floating_ip(
-            FloatingIP(
-                f'00000000-0000-4000-8000-000000000{n}', NETWORK, SUBNET,
-                f'203.0.113.{n}',
-            )
-        )
+        tx.add_floating_ip(FloatingIP(
+            f'00000000-0000-4000-8000-000000000{n}', NETWORK, SUBNET,
+            f'203.0.113.{n}'
+        ))
 
 
 def _without_new_ids(body, known):
@@ -440,7 +438,7 @@ def test_another_projects_lease_is_not_there(site):
     lease = site.lease_of(hosts())
     foreign = {**HEADERS, 'X-Auth-Token': 'other:other'}
     for method, body in (('PUT', {'name': 'other'}), ('DELETE', None)):
-        answer = site.api.simulate_request(
+        answer = site.api.request(
             method, f'/v1/leases/{lease.id}', json=body, headers=foreign,
             query_string='dry_run=true',
         )

@@ -139,6 +139,8 @@ def test_a_deleted_offer_is_free(world, whole, hold):
     assert has_room(world, whole, 2)
     with pytest.raises(exception.OfferNotFound):
         world.manager.offers.delete(offer['id'], 'project')
+    with pytest.raises(exception.OfferLapsed):
+        accept(world, offer['id'])
     world.run(HOLD)
     world.check()
 

@@ -13,7 +13,7 @@ BOTH_OR_NEITHER = 'lease_id or reservation_id must be given, but not both'
 
 def test_a_host_is_shown_as_blazar_does(api, manager, host):
     manager.answers['get_host'] = host
-    answer = api.simulate_get('/v1/os-hosts/7')
+    answer = api.get('/v1/os-hosts/7')
     assert manager.calls == [('get_host', {'host_id': '7'})]
     assert answer.json == {'host': {
         'id': '7', 'hypervisor_hostname': 'compute-1',
@@ -33,9 +33,9 @@ def test_what_blazars_hosts_have_not_is_shown_from_1_1_on(api, manager, host):
         'projects': ['p7'], 'region': 'west', 'traits': ['HW_CPU_X86_AVX2'],
     }
     headers = {'OpenStack-API-Version': 'reservation 1.1'}
-    shown = api.simulate_get('/v1/os-hosts/7', headers=headers).json['host']
+    shown = api.get('/v1/os-hosts/7', headers=headers).json['host']
     assert ours.items() <= shown.items()
-    [listed] = api.simulate_get('/v1/os-hosts', headers=headers).json['hosts']
+    [listed] = api.get('/v1/os-hosts', headers=headers).json['hosts']
     assert listed == shown
 
 
@@ -49,10 +49,7 @@ def test_what_blazars_hosts_have_not_is_shown_from_1_1_on(api, manager, host):
 ])
 def test_cleaning_time(api, manager, host, minutes, version, shown):
     manager.answers['get_host'] = host | {'cleaning_time': minutes}
-    answer = api.simulate_get(
-        '/v1/os-hosts/7',
-        headers={'OpenStack-API-Version': f'reservation {version}'},
-    )
+    answer = api.get('/v1/os-hosts/7', version=version)
     found = answer.json['host']
     assert {k: v for k, v in found.items() if k == 'cleaning_time'} == shown
 
@@ -61,8 +58,8 @@ def test_cleaning_time(api, manager, host, minutes, version, shown):
 def test_cleaning_time_is_sent_as_the_settings_are(api, manager, host, value):
     manager.answers |= {'create_host': host, 'update_host': host}
     body = {'name': 'a', 'cleaning_time': value}
-    api.simulate_post('/v1/os-hosts', json=body)
-    api.simulate_put('/v1/os-hosts/7', json={'cleaning_time': None})
+    api.post('/v1/os-hosts', json=body)
+    api.put('/v1/os-hosts/7', json={'cleaning_time': None})
     assert [call['values'] for _, call in manager.calls] == [
         {'cleaning_time': '90'}, {'cleaning_time': None},
     ]
@@ -71,7 +68,7 @@ def test_cleaning_time_is_sent_as_the_settings_are(api, manager, host, value):
 def test_a_capability_never_hides_the_hosts_own(api, manager, host):
     host['capabilities'] = {'vcpus': '9000', 'id': 'x'}
     manager.answers['list_hosts'] = [host]
-    [shown] = api.simulate_get('/v1/os-hosts').json['hosts']
+    [shown] = api.get('/v1/os-hosts').json['hosts']
     assert shown['vcpus'] == 16
     assert shown['id'] == '7'
 
@@ -83,7 +80,7 @@ def test_create(api, manager, host, key):
         key: 'compute-1', 'gpu': 'true', 'ssd': 2, 'su_factor': 1.0,
         'nvme': True, 'hold': 'dedicated',
     }
-    answer = api.simulate_post('/v1/os-hosts', json=body)
+    answer = api.post('/v1/os-hosts', json=body)
     assert answer.status_code == 201
     assert manager.calls == [
         (
@@ -103,10 +100,10 @@ def test_create(api, manager, host, key):
 def test_settings_that_are_no_text_are_sent_as_they_are(api, manager, host):
     manager.answers |= {'create_host': host, 'update_host': host}
     settings = {'disabled': True, 'projects': ['p1', 'p2']}
-    api.simulate_post('/v1/os-hosts', json={'name': 'a', **settings})
-    api.simulate_put('/v1/os-hosts/7', json=settings)
+    api.post('/v1/os-hosts', json={'name': 'a', **settings})
+    api.put('/v1/os-hosts/7', json=settings)
     cleared = {'disabled': None, 'projects': None}
-    api.simulate_put('/v1/os-hosts/7', json=cleared)
+    api.put('/v1/os-hosts/7', json=cleared)
     assert [call['values'] for _, call in manager.calls] == [
         settings, settings, cleared,
     ]
@@ -114,7 +111,7 @@ def test_settings_that_are_no_text_are_sent_as_they_are(api, manager, host):
 
 def test_update_deletes_by_null(api, manager, host):
     manager.answers['update_host'] = host
-    answer = api.simulate_put('/v1/os-hosts/7', json={'a': None, 'b': '1'})
+    answer = api.put('/v1/os-hosts/7', json={'a': None, 'b': '1'})
     assert answer.status_code == 200
     assert manager.calls == [
         ('update_host', {'host_id': '7', 'values': {'a': None, 'b': '1'}})
@@ -151,17 +148,14 @@ def test_update_deletes_by_null(api, manager, host):
     ('PUT', {'k': {}}, 'k'),
     ('PUT', [], 'object'),
 ])
-def test_a_bad_value_is_refused_by_name(api, manager, method, body, field):
+def test_a_bad_value_is_refused_by_name(api, refused, method, body, field):
     path = '/v1/os-hosts' if method == 'POST' else '/v1/os-hosts/7'
-    answer = api.simulate_request(method, path, json=body)
-    assert answer.status_code == 400
-    assert field in answer.json['error_message']
-    assert manager.calls == []
+    refused(api.request(method, path, json=body), field)
 
 
 def test_a_capability_name_of_64_characters_is_let_in(api, manager, host):
     manager.answers['update_host'] = host
-    answer = api.simulate_put('/v1/os-hosts/7', json={'k' * 64: 'v'})
+    answer = api.put('/v1/os-hosts/7', json={'k' * 64: 'v'})
     assert answer.status_code == 200
 
 
@@ -191,7 +185,7 @@ def test_allocations(api, manager):
         {'host_id': '7', 'reservations': RESERVATIONS},
         {'host_id': '8', 'reservations': []},
     ]
-    answer = api.simulate_get(
+    answer = api.get(
         '/v1/os-hosts/allocations', query_string='lease_id=l1&colour=red'
     )
     assert answer.json == {
@@ -206,7 +200,7 @@ def test_allocation_of_one_host(api, manager):
     manager.answers['list_allocations'] = [
         {'host_id': '7', 'reservations': RESERVATIONS}
     ]
-    answer = api.simulate_get(
+    answer = api.get(
         '/v1/os-hosts/7/allocation', query_string='reservation_id=r1'
     )
     assert answer.json == {'allocation': SHOWN}
@@ -224,7 +218,7 @@ def test_moving_off_a_host_shows_what_is_left(api, manager, key):
         'reallocate': None,
         'list_allocations': [{'host_id': '7', 'reservations': RESERVATIONS}],
     }
-    answer = api.simulate_put('/v1/os-hosts/7/allocation', json={key: 'x'})
+    answer = api.put('/v1/os-hosts/7/allocation', json={key: 'x'})
     assert answer.json == {'allocation': SHOWN}
     assert manager.calls == [
         ('reallocate', {'host_id': '7', key: 'x'}),
@@ -234,9 +228,8 @@ def test_moving_off_a_host_shows_what_is_left(api, manager, key):
 
 def test_moving_off_a_host_without_room(api, manager):
     manager.answers['reallocate'] = exception.NotEnoughHostsAvailable('no')
-    answer = api.simulate_put(
-        '/v1/os-hosts/7/allocation', json={'lease_id': 'x'},
-        headers={'OpenStack-API-Version': 'reservation 1.1'},
+    answer = api.put(
+        '/v1/os-hosts/7/allocation', json={'lease_id': 'x'}, version='1.1'
     )
     assert answer.status_code == 409
 
@@ -249,11 +242,8 @@ def test_moving_off_a_host_without_room(api, manager):
     ({'host_id': '8'}, 'host_id is unknown; known are lease_id, '),
     ([], '[] is not of type '),
 ])
-def test_invalid_reallocation_is_refused(api, manager, body, message):
-    answer = api.simulate_put('/v1/os-hosts/7/allocation', json=body)
-    assert answer.status_code == 400
-    assert answer.json['error_message'].startswith(message)
-    assert manager.calls == []
+def test_invalid_reallocation_is_refused(api, refused, body, message):
+    refused(api.put('/v1/os-hosts/7/allocation', json=body), start=message)
 
 
 @pytest.mark.parametrize('query, shown', [
@@ -276,7 +266,7 @@ def test_properties(api, manager, query, shown):
         {'property': 'gpu', 'private': False, 'values': ['a', 'b']},
         {'property': 'rack', 'private': True, 'values': ['7']},
     ]
-    answer = api.simulate_get('/v1/os-hosts/properties', query_string=query)
+    answer = api.get('/v1/os-hosts/properties', query_string=query)
     assert answer.json == {'resource_properties': shown}
 
 
@@ -295,9 +285,7 @@ def test_private_properties_are_an_admins(conf, manager, tmp_path):
     ]
 
     def shown(token):
-        answer = api.simulate_get(
-            '/v1/os-hosts/properties?all=True', headers={'X-Auth-Token': token}
-        )
+        answer = api.get('/v1/os-hosts/properties?all=True', token=token)
         return [p['property'] for p in answer.json['resource_properties']]
 
     assert shown('admin') == ['gpu', 'rack']
@@ -306,9 +294,7 @@ def test_private_properties_are_an_admins(conf, manager, tmp_path):
 
 def test_update_property(api, manager):
     manager.answers['update_property'] = {'property': 'gpu', 'private': True}
-    answer = api.simulate_patch(
-        '/v1/os-hosts/properties/gpu', json={'private': True}
-    )
+    answer = api.patch('/v1/os-hosts/properties/gpu', json={'private': True})
     assert answer.json == {'resource_property': {
         'property': 'gpu', 'private': True, 'id': 'gpu',
         'property_name': 'gpu', 'resource_type': 'physical:host',
@@ -322,6 +308,6 @@ def test_update_property(api, manager):
     'body', [{}, {'private': 'yes'}, {'private': 1}, {'private': True, 'a': 1}]
 )
 def test_a_bad_property_is_refused(api, manager, body):
-    answer = api.simulate_patch('/v1/os-hosts/properties/gpu', json=body)
+    answer = api.patch('/v1/os-hosts/properties/gpu', json=body)
     assert answer.status_code == 400
     assert manager.calls == []

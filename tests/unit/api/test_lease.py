@@ -46,7 +46,7 @@ def with_instance(**parameters):
 
 def create(api, manager, lease, body, headers=None):
     manager.answers['create_lease'] = lease
-    answer = api.simulate_post(
+    answer = api.post(
         '/v1/leases', json=body,
         headers={'X-Auth-Token': 'alice:p1', **(headers or {})},
     )
@@ -58,7 +58,7 @@ def create(api, manager, lease, body, headers=None):
 
 def test_a_lease_is_shown_as_blazar_does(api, manager, lease):
     manager.answers['get_lease'] = lease
-    answer = api.simulate_get(f'/v1/leases/{lease["id"]}')
+    answer = api.get(f'/v1/leases/{lease["id"]}')
     assert answer.json == {'lease': {
         'id': lease['id'],
         'name': 'night-run',
@@ -97,7 +97,7 @@ def test_an_instance_reservation_shows_its_flavor(api, manager, lease):
         'affinity': None, 'resource_properties': '',
     }
     manager.answers['list_leases'] = [lease]
-    [shown] = api.simulate_get('/v1/leases').json['leases']
+    [shown] = api.get('/v1/leases').json['leases']
     [shown] = shown['reservations']
     assert shown['flavor_id'] == reservation['id']
     assert shown['aggregate_id'] is None
@@ -119,9 +119,9 @@ def test_no_end_is_null_but_in_1_0_where_it_is_far(
             {'id': 'r1', 'lease_id': 'l1', 'start': 60, 'end': FOREVER},
         ]},
     ]
-    answer = api.simulate_get('/v1/leases', headers=headers)
+    answer = api.get('/v1/leases', headers=headers)
     assert answer.json['leases'][0]['end_date'] == end
-    answer = api.simulate_get('/v1/os-hosts/allocations', headers=headers)
+    answer = api.get('/v1/os-hosts/allocations', headers=headers)
     [host] = answer.json['allocations']
     assert host['reservations'][0]['end_date'] == end
 
@@ -138,7 +138,7 @@ def test_far_end_of_1_0_is_an_endless_lease(api, manager, lease, date, end):
     body = {**BODY, 'end_date': date}
     assert create(api, manager, lease, body)['end'] == end
     manager.answers['update_lease'] = lease
-    answer = api.simulate_put('/v1/leases/l1', json={'end_date': date})
+    answer = api.put('/v1/leases/l1', json={'end_date': date})
     assert answer.status_code == 200
     assert manager.calls[-1][1]['values'] == {'end': end}
 
@@ -146,12 +146,11 @@ def test_far_end_of_1_0_is_an_endless_lease(api, manager, lease, date, end):
 @pytest.mark.parametrize(
     'headers, date', [({}, '2999-12-30 23:59'), (V1_1, '2999-12-31 00:00')]
 )
-def test_an_end_that_is_out_of_range_is_refused(api, manager, headers, date):
+def test_an_end_that_is_out_of_range_is_refused(api, refused, headers, date):
     body = {**BODY, 'end_date': date}
-    answer = api.simulate_post('/v1/leases', json=body, headers=headers)
-    assert answer.status_code == 400
-    assert answer.json['error_message'].startswith('end_date')
-    assert manager.calls == []
+    refused(
+        api.post('/v1/leases', json=body, headers=headers), start='end_date'
+    )
 
 
 @pytest.mark.parametrize('name', ['hypervisor_properties',
@@ -170,7 +169,7 @@ def test_no_requirement_may_be_null(api, manager, lease, reservation, name):
     assert sent[name] == ''
     manager.answers['update_lease'] = lease
     change = {'id': lease['reservations'][0]['id'], name: None}
-    answer = api.simulate_put('/v1/leases/l1', json={'reservations': [change]})
+    answer = api.put('/v1/leases/l1', json={'reservations': [change]})
     assert answer.status_code == 200
     [sent] = manager.calls[-1][1]['values']['reservations']
     assert sent[name] == ''
@@ -220,6 +219,10 @@ def test_parameters_have_the_apis_defaults(api, manager, lease):
     ('start_date', '2026-01-01T02:00:00+01:00', 1767229200),
     ('start_date', '2026-01-01T01:00:00.000000', 1767229200),
     ('end_date', '2026-01-01T02:00Z', 1767232800),
+    # This time does not exist in most of Europe, but it exists in UTC.
+    ('start_date', '2027-03-28 02:30', 1806201000),
+    ('start_date', '2030-01-01T14:00:00+14:00', 1893456000),
+    ('end_date', '2105-12-31 23:59', 4291747140),
     ('before_end_date', None, 'default'),
     ('before_end_date', '', 'default'),
     ('before_end_date', '2026-01-01 02:00', 1767232800),
@@ -348,7 +351,7 @@ def test_a_bad_value_is_refused_by_name_and_changes_nothing(
     api, manager, case
 ):
     body, field = BAD[case]
-    answer = api.simulate_post('/v1/leases', json=body)
+    answer = api.post('/v1/leases', json=body)
     assert answer.status_code == 400
     assert answer.json['error_code'] == 400
     assert answer.json['error_name'] == 'InvalidInput'
@@ -373,10 +376,7 @@ def test_1_0_ignores_unknown_keys(
 ):
     manager.answers |= {'create_lease': lease, 'update_lease': lease}
     said = [
-        api.simulate_request(
-            method, f'/v1/leases{path}', json=body,
-            headers={'OpenStack-API-Version': f'reservation {version}'},
-        )
+        api.request(method, f'/v1/leases{path}', json=body, version=version)
         for version in ('1.0', '1.1', 'latest')
     ]
     assert [a.status_code for a in said] == [
@@ -395,7 +395,7 @@ def test_a_name_is_data_and_stays_as_it_is(api, manager, lease, name):
     values = create(api, manager, lease, {**BODY, 'name': name})
     assert values['name'] == name
     manager.answers['get_lease'] = {**lease, 'name': name}
-    answer = api.simulate_get('/v1/leases/l1')
+    answer = api.get('/v1/leases/l1')
     assert answer.json['lease']['name'] == name
 
 
@@ -405,9 +405,7 @@ def test_no_name_has_what_is_not_seen(api, manager):
     ]
     assert {'\u202e', '\U000e0041'} < set(formats)
     for c in formats:
-        answer = api.simulate_post(
-            '/v1/leases', json={**BODY, 'name': f'a{c}b'}
-        )
+        answer = api.post('/v1/leases', json={**BODY, 'name': f'a{c}b'})
         assert answer.status_code == 400, repr(c)
         assert answer.json['error_message'].startswith('name: ')
     assert manager.calls == []
@@ -429,7 +427,7 @@ def test_an_id_of_digits_is_no_number(api, manager, lease, flavor_id, sent):
 
 def test_from_1_1_on_null_is_the_operators_before_end(api, manager, lease):
     manager.answers['update_lease'] = lease
-    answer = api.simulate_put(
+    answer = api.put(
         '/v1/leases/l1', json={'before_end_date': None}, headers=V1_1
     )
     assert answer.status_code == 200
@@ -455,7 +453,7 @@ def test_an_update_sends_only_what_it_names(api, manager, lease):
         ({}, {}),
     ]:
         manager.calls.clear()
-        answer = api.simulate_put('/v1/leases/l1', json=body)
+        answer = api.put('/v1/leases/l1', json=body)
         assert answer.status_code == 200, answer.text
         assert manager.calls == [
             (
@@ -480,11 +478,8 @@ def test_an_update_sends_only_what_it_names(api, manager, lease):
     ({'reservations': [{'id': 1}]}, 'id'),
     ([], 'object'),
 ])
-def test_a_bad_update_is_refused_by_name(api, manager, body, field):
-    answer = api.simulate_put('/v1/leases/l1', json=body)
-    assert answer.status_code == 400
-    assert field in answer.json['error_message']
-    assert manager.calls == []
+def test_a_bad_update_is_refused_by_name(api, refused, body, field):
+    refused(api.put('/v1/leases/l1', json=body), field)
 
 
 def test_a_lease_may_be_of_nothing_but_dates(api, manager, lease):
@@ -511,25 +506,20 @@ def test_a_lease_may_be_of_nothing_but_dates(api, manager, lease):
         'resource_properties?',
     ),
 ])
-def test_an_unknown_field_is_explained(api, manager, body, version, message):
-    answer = api.simulate_post('/v1/leases', json=body, headers={
-        'OpenStack-API-Version': f'reservation {version}',
-    })
-    assert answer.status_code == 400
-    assert answer.json['error_message'] == message
-    assert manager.calls == []
+def test_an_unknown_field_is_explained(api, refused, body, version, message):
+    refused(
+        api.post('/v1/leases', json=body, version=version), message=message
+    )
 
 
 @pytest.mark.parametrize('missing', ['end_date', 'reservations'])
 def test_from_1_1_on_no_end_and_no_reservations_have_to_be_said(
-    api, manager, missing
+    api, refused, missing
 ):
-    answer = api.simulate_post(
-        '/v1/leases', json=without(missing), headers=V1_1
+    refused(
+        api.post('/v1/leases', json=without(missing), headers=V1_1),
+        start=f'{missing} is missing'
     )
-    assert answer.status_code == 400
-    assert answer.json['error_message'].startswith(f'{missing} is missing')
-    assert manager.calls == []
 
 
 def test_from_1_1_on_a_lease_may_have_no_end(api, manager, lease):
@@ -538,9 +528,7 @@ def test_from_1_1_on_a_lease_may_have_no_end(api, manager, lease):
     assert values['reservations'] == []
     assert values['end'] == FOREVER
     manager.answers['update_lease'] = lease
-    answer = api.simulate_put(
-        '/v1/leases/l1', json={'end_date': None}, headers=V1_1
-    )
+    answer = api.put('/v1/leases/l1', json={'end_date': None}, headers=V1_1)
     assert answer.status_code == 200
     assert manager.calls[-1][1]['values'] == {'end': FOREVER}
 
@@ -555,7 +543,7 @@ def test_from_1_1_on_a_reservation_may_say_who_uses_it_and_what_stays(
     assert sent.items() >= use.items()
     manager.answers['update_lease'] = lease
     changes = [{'id': 'r1', 'projects': [], 'on_end': 'shelve'}]
-    answer = api.simulate_put(
+    answer = api.put(
         '/v1/leases/l1', json={'reservations': changes}, headers=V1_1
     )
     assert answer.status_code == 200
@@ -567,7 +555,7 @@ def test_from_1_1_on_hosts_may_be_magnetic(api, manager, lease):
     [sent] = create(api, manager, lease, body, V1_1)['reservations']
     assert sent['magnetic'] is True
     for refused, headers in ((with_instance(magnetic=True), V1_1), (body, {})):
-        answer = api.simulate_post('/v1/leases', json=refused, headers=headers)
+        answer = api.post('/v1/leases', json=refused, headers=headers)
         assert answer.status_code == 400
         assert 'magnetic' in answer.json['error_message']
 
@@ -587,19 +575,15 @@ def test_from_1_1_on_hosts_may_be_magnetic(api, manager, lease):
     ({'magnetic': 'yes'}, 'magnetic'),
     ({'magnetic': None}, 'magnetic'),
 ])
-def test_1_1_refuses_bad_values_by_name(api, manager, parameters, field):
-    answer = api.simulate_post(
-        '/v1/leases', json=with_host(**parameters), headers=V1_1
-    )
+def test_1_1_refuses_bad_values_by_name(api, refused, parameters, field):
+    answer = api.post('/v1/leases', json=with_host(**parameters), headers=V1_1)
     assert answer.status_code == 400
     assert field in answer.json['error_message']
     changes = [{'id': 'r1', **parameters}]
-    answer = api.simulate_put(
-        '/v1/leases/l1', json={'reservations': changes}, headers=V1_1
+    refused(
+        api.put('/v1/leases/l1', json={'reservations': changes}, headers=V1_1),
+        field
     )
-    assert answer.status_code == 400
-    assert field in answer.json['error_message']
-    assert manager.calls == []
 
 
 def test_from_1_1_on_reservations_come_and_go(api, manager, lease):
@@ -607,7 +591,7 @@ def test_from_1_1_on_reservations_come_and_go(api, manager, lease):
     new = {'resource_type': 'physical:host', 'min': 1, 'max': '1'}
     gone = {'id': 'r1', 'remove': True}
     asked = {'reservations': [new, gone, {'id': 'r2', 'min': 3}]}
-    answer = api.simulate_put('/v1/leases/l1', json=asked, headers=V1_1)
+    answer = api.put('/v1/leases/l1', json=asked, headers=V1_1)
     assert answer.status_code == 200, answer.text
     [(_, sent)] = manager.calls
     whole = {
@@ -631,15 +615,14 @@ def test_from_1_1_on_reservations_come_and_go(api, manager, lease):
     ),
 ])
 def test_reservations_that_cannot_come_or_go(
-    api, manager, change, version, field
+    api, refused, change, version, field
 ):
-    answer = api.simulate_put(
-        '/v1/leases/l1', json={'reservations': [change]},
-        headers={'OpenStack-API-Version': f'reservation {version}'},
+    refused(
+        api.put(
+            '/v1/leases/l1', json={'reservations': [change]},
+            version=version,
+        ), field
     )
-    assert answer.status_code == 400
-    assert field in answer.json['error_message']
-    assert manager.calls == []
 
 
 def test_from_1_1_on_times_have_their_zone_and_use_and_hosts_are_shown(
@@ -648,9 +631,8 @@ def test_from_1_1_on_times_have_their_zone_and_use_and_hosts_are_shown(
     lease['reservations'][0] |= {'hosts': ['compute-1'], 'used': 1}
     manager.answers['get_lease'] = lease
     shown = {
-        version: api.simulate_get(
-            f'/v1/leases/{lease["id"]}',
-            headers={'OpenStack-API-Version': f'reservation {version}'},
+        version: api.get(
+            f'/v1/leases/{lease["id"]}', version=version
         ).json['lease']
         for version in ('1.0', '1.1')
     }
@@ -686,9 +668,8 @@ def test_from_1_1_on_what_is_left_of_instances_is_shown(api, manager, lease):
     noun |= {'hosts': [], 'used': 2}
     manager.answers['get_lease'] = lease
     shown = {
-        version: api.simulate_get(
-            f'/v1/leases/{lease["id"]}',
-            headers={'OpenStack-API-Version': f'reservation {version}'},
+        version: api.get(
+            f'/v1/leases/{lease["id"]}', version=version
         ).json['lease']['reservations'][0]
         for version in ('1.0', '1.1')
     }
@@ -704,10 +685,10 @@ def test_the_project_is_asked_for_its_own_leases_only(api, manager, lease):
     for token, project in [('alice:p1', 'p1'), ('admin:p1', None)]:
         manager.calls.clear()
         headers = {'X-Auth-Token': token}
-        api.simulate_get('/v1/leases', headers=headers)
-        api.simulate_get('/v1/leases/l1', headers=headers)
-        api.simulate_put('/v1/leases/l1', headers=headers, json={})
-        api.simulate_delete('/v1/leases/l1', headers=headers)
+        api.get('/v1/leases', headers=headers)
+        api.get('/v1/leases/l1', headers=headers)
+        api.put('/v1/leases/l1', headers=headers, json={})
+        api.delete('/v1/leases/l1', headers=headers)
         assert [sent['project_id'] for _, sent in manager.calls] == (
             [project] * 4
         )
@@ -726,7 +707,7 @@ def test_the_project_is_asked_for_its_own_leases_only(api, manager, lease):
 ])
 def test_a_list_asks_for_what_is_wanted(api, manager, query, wanted):
     manager.answers['list_leases'] = []
-    answer = api.simulate_get('/v1/leases', query_string=query)
+    answer = api.get('/v1/leases', query_string=query)
     assert answer.json == {'leases': []}
     everything = {'project_id': None, 'limit': 1000}
     assert manager.calls == [('list_leases', {**everything, **wanted})]
@@ -760,17 +741,22 @@ def test_a_list_asks_for_what_is_wanted(api, manager, query, wanted):
     ('fields=name,parameters', 'fields'),
     ('project_id=', 'project_id'),
 ])
-def test_a_list_refuses_bad_values_by_name(api, manager, query, field):
-    answer = api.simulate_get('/v1/leases', query_string=query)
-    assert answer.status_code == 400
-    assert field in answer.json['error_message']
-    assert manager.calls == []
+def test_a_list_refuses_bad_values_by_name(api, refused, query, field):
+    refused(api.get('/v1/leases', query_string=query), field)
+
+
+@pytest.mark.parametrize('field, value', [
+    ('active_at', 'x'), ('start_date', '2030'), ('end_date', ''),
+    ('resource_type', 'x' * 256), ('host', ''), ('degraded', 'x'),
+])
+def test_a_list_of_1_1_refuses_bad_values_by_name(api, refused, field, value):
+    refused(api.get('/v1/leases', params={field: value}, headers=V1_1), field)
 
 
 def test_a_list_may_be_of_some_fields(api, manager, lease):
     manager.answers['list_leases'] = [lease, lease]
     query = 'fields=name,status&limit=1'
-    answer = api.simulate_get('/v1/leases', query_string=query)
+    answer = api.get('/v1/leases', query_string=query)
     assert answer.json['leases'] == [
         {'name': 'night-run', 'status': 'PENDING'}
     ]
@@ -782,10 +768,7 @@ def test_a_list_may_be_of_some_fields(api, manager, lease):
 
 def test_another_project_cannot_be_asked_for(api, manager):
     manager.answers['list_leases'] = []
-    api.simulate_get(
-        '/v1/leases', query_string='project_id=p2',
-        headers={'X-Auth-Token': 'alice:p1'},
-    )
+    api.get('/v1/leases', query_string='project_id=p2', token='alice:p1')
     [(_, sent)] = manager.calls
     assert sent['project_id'] == 'p1'
 
@@ -794,7 +777,7 @@ def test_a_limited_list_links_to_what_follows(api, manager, lease):
     leases = [{**lease, 'id': f'l{n}'} for n in range(3)]
     manager.answers['list_leases'] = leases
     query = 'limit=2&sort=name:desc&marker=l9&name=a%26b'
-    answer = api.simulate_get('/v1/leases', query_string=query)
+    answer = api.get('/v1/leases', query_string=query)
     assert [x['id'] for x in answer.json['leases']] == ['l0', 'l1']
     [link] = answer.json['leases_links']
     assert link['rel'] == 'next'
@@ -806,7 +789,7 @@ def test_a_limited_list_links_to_what_follows(api, manager, lease):
     # Its links can be requested.
     manager.calls.clear()
     manager.answers['list_leases'] = leases[2:]
-    answer = api.simulate_get('/v1/leases', query_string=url.query)
+    answer = api.get('/v1/leases', query_string=url.query)
     assert [x['id'] for x in answer.json['leases']] == ['l2']
     assert 'leases_links' not in answer.json
     [(_, sent)] = manager.calls
@@ -837,10 +820,10 @@ class Many:
 def test_a_long_list_comes_in_several_messages(conf, lease, number):
     many = Many(lease, number)
     api = loopback.client(deploy.deploy(conf, many))
-    listed = api.simulate_get('/v1/leases').json['leases']
+    listed = api.get('/v1/leases').json['leases']
     assert [x['id'] for x in listed] == [f'{n:05}' for n in range(number)]
     assert max(many.sizes) <= 1000
-    limited = api.simulate_get('/v1/leases', query_string='limit=1500').json
+    limited = api.get('/v1/leases', query_string='limit=1500').json
     assert len(limited['leases']) == min(1500, number)
     assert ('leases_links' in limited) == (number > 1500)
 
@@ -849,14 +832,14 @@ def test_a_lease_that_vanishes_between_two_messages_hides_none(conf, lease):
     """The last lease of the first message marks the start of the second."""
     many = Many(lease, 2500, vanishing=['00998', '00999'])
     api = loopback.client(deploy.deploy(conf, many))
-    listed = [x['id'] for x in api.simulate_get('/v1/leases').json['leases']]
+    listed = [x['id'] for x in api.get('/v1/leases').json['leases']]
     assert listed == [f'{n:05}' for n in range(2500)]
 
 
 @pytest.mark.parametrize('key', ['k', '"8e03978e-40d5"', '~ ' * 127 + '~'])
 def test_an_idempotency_key_goes_along(api, manager, lease, key):
     manager.answers['create_lease'] = lease
-    answer = api.simulate_post(
+    answer = api.post(
         '/v1/leases', json=BODY, headers={'Idempotency-Key': key}
     )
     assert answer.status_code == 201
@@ -865,13 +848,11 @@ def test_an_idempotency_key_goes_along(api, manager, lease, key):
 
 
 @pytest.mark.parametrize('key', ['', 'k' * 256, 'é', 'a\tb', '\x7f'])
-def test_a_bad_idempotency_key_is_refused_by_name(api, manager, key):
-    answer = api.simulate_post(
-        '/v1/leases', json=BODY, headers={'Idempotency-Key': key}
+def test_a_bad_idempotency_key_is_refused_by_name(api, refused, key):
+    refused(
+        api.post('/v1/leases', json=BODY, headers={'Idempotency-Key': key}),
+        'Idempotency-Key'
     )
-    assert answer.status_code == 400
-    assert 'Idempotency-Key' in answer.json['error_message']
-    assert manager.calls == []
 
 
 def test_the_type_of_another_package_goes_to_its_driver(api, manager, lease):
@@ -890,27 +871,25 @@ def test_the_type_of_another_package_goes_to_its_driver(api, manager, lease):
     [('hosts', 5), ('hosts', [{}]), ('projects', None), ('labels', 5)],
 )
 def test_a_field_of_all_types_is_validated_for_that_of_another_package(
-    api, manager, version, target, id_, name, value
+    api, refused, version, target, id_, name, value
 ):
     asked = {'resource_type': 'acme:licence', name: value, **id_}
-    answer = change(
-        api, *target, {**BODY, 'reservations': [asked]}, '', version
+    refused(
+        change(api, *target, {**BODY, 'reservations': [asked]}, '', version),
+        f'reservations[0].{name}'
     )
-    assert answer.status_code == 400
-    assert f'reservations[0].{name}' in answer.json['error_message']
-    assert manager.calls == []
 
 
 def test_a_product_of_a_type_of_another_package_is_refused_in_1_0(
-    api, manager
+    api, refused
 ):
     asked = {'resource_type': 'acme:licence', 'product': 5}
-    answer = change(
-        api, 'POST', '/v1/leases', {**BODY, 'reservations': [asked]}, '', '1.0'
+    refused(
+        change(
+            api, 'POST', '/v1/leases', {**BODY, 'reservations': [asked]}, '',
+            '1.0',
+        ), 'reservations[0].product'
     )
-    assert answer.status_code == 400
-    assert 'reservations[0].product' in answer.json['error_message']
-    assert manager.calls == []
 
 
 def test_an_id_of_null_is_refused_in_1_0(api):
@@ -933,21 +912,16 @@ CHANGES = pytest.mark.parametrize(
 
 
 def change(api, http_method, path, body, query, version):
-    return api.simulate_request(
-        http_method, path, json=body, query_string=query,
-        headers={'OpenStack-API-Version': f'reservation {version}'},
+    return api.request(
+        http_method, path, json=body, query_string=query, version=version
     )
 
 
 @pytest.mark.row('F35')
 @CHANGES
 @pytest.mark.parametrize('query, sent', [
-    ('', None),
-    ('dry_run=false', None),
-    ('dry_run=False', None),
-    ('dry_run=0', None),
-    ('dry_run=true', True),
-    ('dry_run=True', True),
+    ('', None), ('dry_run=false', None), ('dry_run=False', None),
+    ('dry_run=0', None), ('dry_run=true', True), ('dry_run=True', True),
     ('dry_run=1', True),
 ])
 def test_from_1_1_on_a_request_may_only_ask(
@@ -969,13 +943,12 @@ def test_from_1_1_on_a_request_may_only_ask(
     'dry_run=%20x', 'dry_run=null',
 ])
 def test_a_dry_run_that_is_not_understood_changes_nothing(
-    api, manager, answers, http_method, path, body, method, query
+    api, manager, answers, http_method, path, body, method, query, refused
 ):
     manager.answers = answers
-    answer = change(api, http_method, path, body, query, '1.1')
-    assert answer.status_code == 400, answer.text
-    assert answer.json['error_message'].startswith('dry_run')
-    assert manager.calls == []
+    refused(
+        change(api, http_method, path, body, query, '1.1'), start='dry_run'
+    )
 
 
 @CHANGES
@@ -983,20 +956,19 @@ def test_a_dry_run_that_is_not_understood_changes_nothing(
     'query', ['dry_run', 'dry_run=', 'dry_run=true', 'dry_run=false']
 )
 def test_in_1_0_who_only_asks_is_refused(
-    api, manager, answers, http_method, path, body, method, query
+    api, manager, answers, http_method, path, body, method, query, refused
 ):
     """A dry run is never taken for a real request."""
     manager.answers = answers
-    answer = change(api, http_method, path, body, query, '1.0')
-    assert answer.status_code == 400, answer.text
-    assert answer.json['error_message'].startswith('dry_run')
-    assert manager.calls == []
+    refused(
+        change(api, http_method, path, body, query, '1.0'), start='dry_run'
+    )
 
 
 @pytest.mark.parametrize('version', ['1.0', '1.1'])
 def test_a_dry_run_is_described_where_there_is_one(api, version):
     headers = {'OpenStack-API-Version': f'reservation {version}'}
-    paths = api.simulate_get('/openapi.json', headers=headers).json['paths']
+    paths = api.get('/openapi.json', headers=headers).json['paths']
     described = {
         (path, method)
         for path, methods in paths.items()

@@ -21,9 +21,9 @@ def refused(api, manager):
         manager.answers['create_lease'] = exception.NotEnoughHostsAvailable(
             'no room', field='reservations', offer=offer
         )
-        answer = api.simulate_post('/v1/leases', json={
+        answer = api.post('/v1/leases', json={
             'name': 'n', 'end_date': '2031-01-01 00:00', 'reservations': [],
-        }, headers={'OpenStack-API-Version': f'reservation {version}'})
+        }, version=version)
         assert answer.status_code == (400 if version == '1.0' else 409)
         assert answer.json['error_message'] == 'reservations: no room'
         jsonschema.validate(
@@ -85,9 +85,8 @@ def test_a_change_is_offered_something_from_1_1_on(api, manager, version):
     manager.answers['update_lease'] = exception.NotEnoughHostsAvailable(
         'no room', field='reservations', offer=WHOLE
     )
-    answer = api.simulate_put(
-        '/v1/leases/l1', json={'end_date': '2031-01-01 00:00'},
-        headers={'OpenStack-API-Version': f'reservation {version}'},
+    answer = api.put(
+        '/v1/leases/l1', json={'end_date': '2031-01-01 00:00'}, version=version
     )
     assert answer.status_code == (400 if version == '1.0' else 409)
     offering = version != '1.0'
@@ -110,10 +109,10 @@ def test_alternatives_are_read_as_reservations_are(
         'disk_gb': '0', 'amount': 1, 'affinity': sent,
         'resource_properties': None,
     }
-    answer = api.simulate_post('/v1/offers', json={
+    answer = api.post('/v1/offers', json={
         'duration': '6h', 'reservations': [instance],
         'alternatives': [[instance], [instance, instance]],
-    }, headers={'OpenStack-API-Version': 'reservation 1.1'})
+    }, version='1.1')
     assert answer.status_code == 200, answer.text
     [(_, sent_on)] = manager.calls
     first, *others = sent_on['values']['alternatives']
@@ -127,12 +126,12 @@ def test_alternatives_are_read_as_reservations_are(
     'alternatives', [None, {}, 'x', [None], ['x'], [{}], [['x']], [[]]]
 )
 def test_alternatives_in_another_form_are_refused(api, manager, alternatives):
-    answer = api.simulate_post('/v1/offers', json={
+    answer = api.post('/v1/offers', json={
         'duration': '6h', 'alternatives': alternatives,
         'reservations': [
             {'resource_type': 'physical:host', 'min': 1, 'max': 1},
         ],
-    }, headers={'OpenStack-API-Version': 'reservation 1.1'})
+    }, version='1.1')
     assert answer.status_code == 400
     assert answer.json['error_message'].startswith('alternatives')
     assert manager.calls == []
