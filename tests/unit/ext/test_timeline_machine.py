@@ -11,14 +11,13 @@ import os
 import types
 import typing
 
+import hypothesis
 from hypothesis import stateful
 from hypothesis import strategies as st
 import pytest
 
 from blazar_sched.ext import errors
 from blazar_sched.ext import timeline_index
-
-pytestmark = pytest.mark.more
 
 CLASSES = ('VCPU', 'DISK_GB')
 LANES = (*CLASSES, 'shared', 'whole')
@@ -722,4 +721,10 @@ class TimelineMachine(stateful.RuleBasedStateMachine):
                 assert answer == expected[name], name
 
 
-TestTimelineMachine = TimelineMachine.TestCase
+class TestFewHistories(TimelineMachine.TestCase):
+    settings = hypothesis.settings(max_examples=40)
+
+
+@pytest.mark.more
+class TestTimelineMachine(TimelineMachine.TestCase):
+    """As many histories as the profile has."""
