@@ -109,17 +109,15 @@ def records_of(items):
         hosts, _, ids, owners, rows, starts, ends, amounts, whole = each
         for n, id_ in enumerate(ids):
             own = amounts[n * packing.WIDTH:(n + 1) * packing.WIDTH]
-            yield record.encode(
-                Allocation(
-                    id_, owners[n], hosts[rows[n]], starts[n], ends[n],
-                    {
-                        c: amount for c, amount in zip(
-                            inventory.RESOURCE_CLASSES, own, strict=True
-                        ) if amount
-                    },
-                    bool(whole[n]),
-                )
-            )
+            yield record.encode(Allocation(
+                id_, owners[n], hosts[rows[n]], starts[n], ends[n],
+                {
+                    c: amount for c, amount in zip(
+                        inventory.RESOURCE_CLASSES, own, strict=True
+                    ) if amount
+                },
+                bool(whole[n])
+            ))
 
 
 def amounts(vcpus, gpus):

@@ -302,12 +302,9 @@ def environment_variables(*places):
     for place in places:
         path = ROOT / place
         for file in [path] if path.is_file() else path.rglob('*.py'):
-            found |= set(
-                re.findall(
-                    r"""['"]((?:OS_)?BLAZAR_SCHED_[A-Z_]+)['"]""",
-                    file.read_text(),
-                )
-            )
+            found |= set(re.findall(
+                r"""['"]((?:OS_)?BLAZAR_SCHED_[A-Z_]+)['"]""", file.read_text()
+            ))
     return sorted(found)
 
 

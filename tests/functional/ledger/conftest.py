@@ -87,11 +87,9 @@ def empty(url):
     with engine.begin() as connection:
         for table in reversed(models.Base.metadata.sorted_tables):
             connection.execute(sa.delete(table))
-        connection.execute(
-            sa.insert(models.Ledger).values(
-                id=1, uuid=str(uuid.uuid4()), revision=0, commits=0
-            )
-        )
+        connection.execute(sa.insert(models.Ledger).values(
+            id=1, uuid=str(uuid.uuid4()), revision=0, commits=0
+        ))
     engine.dispose()
 
 

@@ -134,10 +134,10 @@ def test_two_conflicts_then_success(
     assert patient.changes(0)['newest'] == 2
 
 
-@pytest.mark.parametrize('name', CONFLICTS)
-def test_a_conflict_in_the_work_is_retried_too(patient, nouns, name):
+@pytest.mark.parametrize('name', [*CONFLICTS, *LOST])
+def test_an_error_of_the_work_is_retried_too(patient, nouns, name):
     lease = nouns.lease()
-    errors = [CONFLICTS[name], CONFLICTS[name]]
+    errors = [{**CONFLICTS, **LOST}[name]] * 2
 
     def work(tx):
         tx.put_lease(lease)
@@ -165,20 +165,6 @@ def test_conflicts_without_end_are_unavailable(
     assert len(pauses) == 3
     assert patient.leases() == []
     assert patient.changes(0)['newest'] == 0
-
-
-@pytest.mark.parametrize('name', LOST)
-def test_a_connection_lost_in_the_work_is_retried(patient, nouns, name):
-    lease = nouns.lease()
-    errors = [LOST[name]]
-
-    def work(tx):
-        tx.put_lease(lease)
-        if errors:
-            raise errors.pop()
-
-    patient.commit(work)
-    assert patient.leases() == [lease]
 
 
 @pytest.mark.parametrize('name', OTHERS)

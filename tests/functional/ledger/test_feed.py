@@ -65,12 +65,10 @@ class Clients:
     def update_host(self, tx):
         if hosts := tx.hosts():
             host = self.random.choice(hosts)
-            tx.put_host(
-                dataclasses.replace(
-                    host, reservable=not host.reservable,
-                    inventory=self._host().inventory,
-                )
-            )
+            tx.put_host(dataclasses.replace(
+                host, reservable=not host.reservable,
+                inventory=self._host().inventory
+            ))
 
     def delete_host(self, tx):
         if len(hosts := tx.hosts()) > 3:
@@ -92,12 +90,10 @@ class Clients:
             lease = self.random.choice(leases)
             kept = lease.reservations[self.random.randint(0, 1) :]
             added = [self.nouns.reservation(lease)]
-            tx.put_lease(
-                dataclasses.replace(
-                    lease, start=lease.start // 2,
-                    reservations=(*kept, *added[len(kept) :]),
-                )
-            )
+            tx.put_lease(dataclasses.replace(
+                lease, start=lease.start // 2,
+                reservations=(*kept, *added[len(kept) :])
+            ))
             for held in tx.lease(lease.id).reservations:
                 self._place(tx, tx.lease(lease.id), held)
 
@@ -145,27 +141,23 @@ class Clients:
                 r.id for lease in tx.leases() for r in lease.reservations
                 if r.status != 'deleted'
             ]
-            tx.put_instance(
-                self.nouns.instance(
-                    self.random.choice(hosts),
-                    end=self.random.choice(
-                        [window.FOREVER, self.random.randrange(1, LAST)]
-                    ),
-                    reservation_id=self.random.choice([None, *bound]),
-                    preemptible=self.random.random() < 0.2,
-                    amounts=self._amounts(1),
-                )
-            )
+            tx.put_instance(self.nouns.instance(
+                self.random.choice(hosts),
+                end=self.random.choice(
+                    [window.FOREVER, self.random.randrange(1, LAST)]
+                ),
+                reservation_id=self.random.choice([None, *bound]),
+                preemptible=self.random.random() < 0.2,
+                amounts=self._amounts(1)
+            ))
 
     def move_instance(self, tx):
         if instances := tx.instances():
-            tx.put_instance(
-                dataclasses.replace(
-                    self.random.choice(instances),
-                    host=self.random.choice(tx.hosts()).uuid,
-                    amounts=self._amounts(3),
-                )
-            )
+            tx.put_instance(dataclasses.replace(
+                self.random.choice(instances),
+                host=self.random.choice(tx.hosts()).uuid,
+                amounts=self._amounts(3)
+            ))
 
     def delete_instance(self, tx):
         if instances := tx.instances():

@@ -9,6 +9,7 @@ import uuid
 import pytest
 
 from blazar_sched.conf import service as service_conf
+from blazar_sched.domain import exception
 from blazar_sched.domain import window
 from blazar_sched.replica import accounting
 from blazar_sched.replica import packing
@@ -138,6 +139,11 @@ class ManagerInMemory:
             'reservations': list(reservations) or [hosts()],
             **values,
         })
+
+    def refuse(self, *reservations, **values):
+        """Check that a lease finds too few hosts; arguments as of `create`."""
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            self.create(*reservations, **values)
 
     def lease(self, lease):
         return self.ledger.lease(lease.id)

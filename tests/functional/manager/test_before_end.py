@@ -563,14 +563,6 @@ class TestSnapshot:
             'a', 'project', **{'reservation_id': id_, 'name': 'mine', **values}
         )
 
-    def test_action_is_done_once_the_image_is_complete(self, world, whole):
-        lease = active(world, whole(before_end='snapshot'))
-        self.bound(world, lease)
-        world.run(50)
-        assert status(world, lease) == 'UNDONE'
-        world.run(1)
-        assert status(world, lease) == 'DONE'
-
     def test_no_server_goes_before_its_image_is_complete(
         self, world, whole, monkeypatch
     ):
@@ -777,17 +769,6 @@ class TestShort:
         told = len(mail.messages) + len(hook.requests())
         assert (told, status(world, lease)) == (1, 'DONE')
         assert world.lease(lease).status == 'TERMINATED'
-
-    def test_owner_of_a_short_lease_is_notified_at_its_start(
-        self, world, mail, slots
-    ):
-        lease = world.create(
-            slots(before_end='email'), start=100, end=86_400,
-            before_end=world.now + 100,
-        )
-        world.run(100)
-        assert world.lease(lease).status == 'ACTIVE'
-        assert len(mail.messages) == 1
 
     def test_notice_comes_before_the_end_at_one_instant(
         self, world, mail, slots

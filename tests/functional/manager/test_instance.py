@@ -446,20 +446,6 @@ class TestBound:
         assert seen[thief.uuid].reservation_id is None
         assert seen[unknown.uuid].reservation_id is None
 
-    def test_of_a_project_that_it_is_shared_with(self, world, host):
-        lease = self.lease(world)
-        [own] = lease.reservations
-        shared = dataclasses.replace(own, projects=('friend',))
-        world.ledger.commit(lambda tx: tx.put_lease(
-            dataclasses.replace(lease, reservations=(shared,))
-        ))
-        friend = world.add_server('a', 'friend', reservation_id=own.id)
-        thief = world.add_server('a', 'thief', reservation_id=own.id)
-        seen = sync(world)
-        assert seen[friend.uuid].reservation_id == own.id
-        assert seen[friend.uuid].end == lease.end
-        assert seen[thief.uuid].reservation_id is None
-
     @pytest.mark.row('F51')
     def test_by_a_magnetic_reservation_of_its_host(self, world, host):
         lease = world.create({
@@ -473,15 +459,6 @@ class TestBound:
         assert seen[mine.uuid].reservation_id == lease.reservations[0].id
         assert seen[mine.uuid].end == lease.end
         assert seen[other.uuid].reservation_id is None
-
-    def test_lives_as_long_as_the_reservation(self, world, host):
-        lease = self.lease(world)
-        id_ = lease.reservations[0].id
-        mine = world.add_server('a', 'project', reservation_id=id_)
-        sync(world)
-        world.run()
-        world.leases.update(lease.id, None, {'end': lease.end + 100})
-        assert sync(world)[mine.uuid].end == lease.end + 100
 
     def test_server_is_bound_no_more_once_the_lease_is_gone(self, world, host):
         lease = self.lease(world)
@@ -549,15 +526,6 @@ class TestMisplaced:
         change(world, server, amounts={'VCPU': 2})
         sync(world)
         assert self.told(world) == [(server.uuid, [lease.id])]
-
-    def test_only_what_it_is_in_the_way_of(self, world, host, slots):
-        """The server ends before the third lease, and spares the second."""
-        first = world.create(slots(4))
-        world.create(slots(1), start=200, end=300)
-        world.create(slots(4), start=300, end=400)
-        server = world.add_server('a', end=world.now + 300)
-        sync(world)
-        assert self.told(world) == [(server.uuid, [first.id])]
 
     @pytest.mark.parametrize(
         'values', [{'vcpus': 2}, {'vcpus': 8, 'preemptible': True}]

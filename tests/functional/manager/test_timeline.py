@@ -179,11 +179,9 @@ def test_the_order_of_rows_and_bars_tells_nothing(world):
     keys = [row['key'] for row in before['rows']]
     assert keys == sorted(keys)
     for lease in world.ledger.leases('other'):
-        world.ledger.commit(
-            lambda tx, lease=lease: tx.put_lease(
-                dataclasses.replace(lease, name=lease.id[::-1])
-            )
-        )
+        world.ledger.commit(lambda tx, lease=lease: tx.put_lease(
+            dataclasses.replace(lease, name=lease.id[::-1])
+        ))
     assert page(world, False) == before
 
 

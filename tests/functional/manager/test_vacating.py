@@ -103,11 +103,9 @@ class TestChangedMeanwhile:
         [other] = [n for n, uuid in site.hosts.items() if uuid != held.host]
         server = site.server(other)
         grown = {'id': reservation.id, 'min': 2, 'max': 2}
-        meanwhile(
-            lambda: site.manager.leases.update(
-                lease.id, None, {'reservations': [grown]}
-            )
-        )
+        meanwhile(lambda: site.manager.leases.update(
+            lease.id, None, {'reservations': [grown]}
+        ))
         # The step itself has nothing left to do.
         site.run(1000 - LEAD)
         site.run()
@@ -498,11 +496,9 @@ class TestWholeHost:
         [record] = site.ledger.instances()
         site.asked()
         # This is the state after the end of the lease was moved.
-        site.ledger.commit(
-            lambda tx: tx.put_instance(
-                dataclasses.replace(record, end=lease.start)
-            )
-        )
+        site.ledger.commit(lambda tx: tx.put_instance(
+            dataclasses.replace(record, end=lease.start)
+        ))
         site.run(1000 - LEAD)
         site.run(NOTICE)
         assert site.asked() == []
@@ -539,22 +535,13 @@ class TestWholeHost:
         server['tenant_id'] = 'project'
         site.sync()
         [record] = site.ledger.instances()
-        site.ledger.commit(
-            lambda tx: tx.put_instance(
-                dataclasses.replace(
-                    record, end=lease.end,
-                    reservation_id=lease.reservations[0].id,
-                )
-            )
-        )
-        site.ledger.commit(
-            lambda tx: tx.put_lease(
-                dataclasses.replace(
-                    tx.lease(lease.id),
-                    events=event.start_again(tx.lease(lease.id).events),
-                )
-            )
-        )
+        site.ledger.commit(lambda tx: tx.put_instance(dataclasses.replace(
+            record, end=lease.end, reservation_id=lease.reservations[0].id
+        )))
+        site.ledger.commit(lambda tx: tx.put_lease(dataclasses.replace(
+            tx.lease(lease.id),
+            events=event.start_again(tx.lease(lease.id).events)
+        )))
         site.run(10)
         assert site.lease(lease).status == 'ACTIVE'
         assert not site.lease(lease).degraded

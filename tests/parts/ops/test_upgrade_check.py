@@ -465,15 +465,10 @@ def test_notifications_that_nobody_listens_to_are_not_needed(
 
 def test_placement_must_return_every_registered_host(check, books):
     def register(number):
-        books.commit(
-            lambda tx: tx.put_host(
-                Host(
-                    uuid=f'b1f5d6c4-0000-4000-8000-{number:012}', id='',
-                    hypervisor_hostname=f'compute-{number}', inventory={},
-                    created_at=1,
-                )
-            )
-        )
+        books.commit(lambda tx: tx.put_host(Host(
+            uuid=f'b1f5d6c4-0000-4000-8000-{number:012}', id='',
+            hypervisor_hostname=f'compute-{number}', inventory={}, created_at=1
+        )))
 
     register(1)
     register(2)

@@ -393,24 +393,16 @@ def histories(draw, make):
             key = draw(st.sampled_from('abcd'))
             end = start + draw(st.integers(1, 50))
             host = draw(st.sampled_from(HOSTS))
-            batch.append(
-                draw(
-                    st.sampled_from([
-                        *encoded(
-                            make.allocation(
-                                f'a{key}', host, start, end, 2, f'r{key}'
-                            ),
-                            make.instance(f'i{key}', host, end=end),
-                            make.instance(
-                                f'i{key}', host, reservation_id='r1'
-                            ),
-                            make.instance(f'i{key}', host)
-                        ),
-                        gone(record.ALLOCATION, f'a{key}'),
-                        gone(record.INSTANCE, f'i{key}'),
-                    ])
-                )
-            )
+            batch.append(draw(st.sampled_from([
+                *encoded(
+                    make.allocation(f'a{key}', host, start, end, 2, f'r{key}'),
+                    make.instance(f'i{key}', host, end=end),
+                    make.instance(f'i{key}', host, reservation_id='r1'),
+                    make.instance(f'i{key}', host)
+                ),
+                gone(record.ALLOCATION, f'a{key}'),
+                gone(record.INSTANCE, f'i{key}'),
+            ])))
         record.merge(image, batch)
         batches.append((draw(st.integers(0, 100)), batch))
     return batches, [(*key, data) for key, data in image.items()]

@@ -65,13 +65,11 @@ def give_up(cloud, placement, names, id_, held, amount, failing=()):
 
 SIZES = strategies.lists(
     strategies.integers(1, 4), min_size=1, max_size=4
-).flatmap(
-    lambda held: strategies.tuples(
-        strategies.just(held),
-        strategies.tuples(*(strategies.integers(0, n) for n in held)),
-        strategies.integers(1, sum(held)),
-    )
-)
+).flatmap(lambda held: strategies.tuples(
+    strategies.just(held),
+    strategies.tuples(*(strategies.integers(0, n) for n in held)),
+    strategies.integers(1, sum(held))
+))
 
 
 @hypothesis.settings(deadline=None, max_examples=60)

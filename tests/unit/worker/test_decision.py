@@ -176,23 +176,17 @@ def clouds(draw):
         nouns.append(of)
         # An index has any number of entries, whether or not they fit.
         for row in draw(st.sets(on, max_size=3)):
-            nouns.append(
-                an_allocation(
-                    f'{n} {row}', row, of, draw(st.integers(0, 6)),
-                    draw(st.integers(0, 1)) if known[row]['gpus'] else 0,
-                )
-            )
+            nouns.append(an_allocation(
+                f'{n} {row}', row, of, draw(st.integers(0, 6)),
+                draw(st.integers(0, 1)) if known[row]['gpus'] else 0
+            ))
     for n in range(draw(st.integers(0, 3)) if known else 0):
-        nouns.append(
-            Instance(
-                id_of('instance', n), id_of('host', draw(on)), MINE,
-                {inventory.VCPU: draw(st.integers(1, 4))},
-                end=NOW + draw(st.integers(-1, 5)) * HOUR,
-                reservation_id=draw(
-                    st.none() | st.just(id_of('reservation', 0))
-                ),
-            )
-        )
+        nouns.append(Instance(
+            id_of('instance', n), id_of('host', draw(on)), MINE,
+            {inventory.VCPU: draw(st.integers(1, 4))},
+            end=NOW + draw(st.integers(-1, 5)) * HOUR,
+            reservation_id=draw(st.none() | st.just(id_of('reservation', 0)))
+        ))
     by_host = {}
     for noun in nouns:
         if isinstance(noun, Instance):
