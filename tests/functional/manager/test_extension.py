@@ -39,12 +39,10 @@ def world(world):
     for name in 'ab':
         world.add_host(name)
     for n in (1, 2):
-        world.ledger.commit(
-            lambda tx, n=n: tx.add_floating_ip(FloatingIP(
-                f'00000000-0000-4000-8000-00000000000{n}', NETWORK, 'subnet',
-                f'203.0.113.{n}',
-            ))
-        )
+        world.ledger.commit(lambda tx, n=n: tx.add_floating_ip(FloatingIP(
+            f'00000000-0000-4000-8000-00000000000{n}', NETWORK, 'subnet',
+            f'203.0.113.{n}'
+        )))
     return world
 
 
@@ -172,14 +170,6 @@ def test_extension_without_limit_is_endless(world, lease):
     assert prolong(world, lease, world.now + 500).end == world.now + 500
 
 
-def test_extension_to_an_earlier_end_is_the_present_end(world, lease, whole):
-    world.create(whole(), start=100, end=400)
-    for end in (lease.end, lease.end - 50):
-        found = extension(world, lease, end)
-        assert (found['end'], found['limited_by']) == (lease.end, None)
-        assert prolong(world, lease, end).end == end
-
-
 @pytest.mark.parametrize('name, seconds', [
     ('max_lease_duration', 500), ('max_end_horizon', 500),
 ])
@@ -215,16 +205,6 @@ def test_the_last_time_that_there_is(world, lease, whole, monkeypatch):
     monkeypatch.setattr(world.manager.enforcement, 'check_limits', refuse)
     found = extension(world, lease)
     assert (found['end'], found['limited_by']) == (TIME_LIMIT - 1, 'policy')
-
-
-def test_floating_ips_limit_it(world):
-    lease = world.create({**ADDRESS, 'amount': 2})
-    rival = world.create(ADDRESS, start=300, end=400)
-    found = extension(world, lease)
-    assert (found['end'], found['limited_by']) == (rival.start, 'capacity')
-    assert (found['reservation'], found['available']) == (None, None)
-    assert prolong(world, lease, FOREVER).end == rival.start
-    world.check()
 
 
 def test_the_lifetime_of_a_server(world, whole):

@@ -76,8 +76,7 @@ class TestCreate:
         ]
         held = {host for lease in leases for _, host, _ in world.held(lease)}
         assert held == {world.host(name).uuid for name in found}
-        with pytest.raises(exception.NotEnoughHostsAvailable):
-            world.create(whole(resource_properties=requirement))
+        world.refuse(whole(resource_properties=requirement))
 
     @pytest.mark.row('C21', 'C22', 'C23', 'F13')
     @pytest.mark.parametrize('requirement', [
@@ -93,8 +92,7 @@ class TestCreate:
         asked = whole(hypervisor_properties=requirement)
         [(_, held, _)] = world.held(world.create(asked))
         assert held == large
-        with pytest.raises(exception.NotEnoughHostsAvailable):
-            world.create(asked)
+        world.refuse(asked)
 
     @pytest.mark.row('F84')
     @pytest.mark.parametrize('value, disabled', [
@@ -235,10 +233,6 @@ class TestUpdate:
         records = world.ledger.changes(0)['records']
         assert records[-1][0] == 'host'
         assert records[-1][2]['hold'] == 'shared'
-
-    def test_unknown_host_is_not_found(self, world):
-        with pytest.raises(exception.HostNotFound):
-            world.hosts.update('7', {})
 
     @pytest.mark.row('C20')
     @pytest.mark.parametrize('asked', ['fast', 'capabilities:fast'])
@@ -539,10 +533,6 @@ class TestDelete:
         world.hosts.delete(host.id)
         assert world.ledger.hosts() == []
 
-    def test_unknown_host_is_not_found(self, world):
-        with pytest.raises(exception.HostNotFound):
-            world.hosts.delete('7')
-
 
 class TestAllocations:
     def test_of_each_host(self, world, slots):
@@ -581,10 +571,6 @@ class TestAllocations:
         assert answer['reservations'] == []
         [answer], _ = world.hosts.allocations(None, lease.id, None)
         assert len(answer['reservations']) == 1
-
-    def test_unknown_host(self, world):
-        with pytest.raises(exception.HostNotFound):
-            world.hosts.allocations('7', None, None)
 
     @pytest.mark.parametrize('request_', [hosts(), instances(1, 2)])
     def test_past_allocations_of_a_host_are_listed(self, world, request_):
@@ -638,37 +624,6 @@ class TestCleaning:
     def ten_minutes(self, conf):
         conf.set_override('cleaning_time', 10, 'manager')
 
-    @pytest.mark.parametrize('start, end, fits', [
-        (100, 1400, True),
-        (100, 1401, False),
-        (3600, 4000, True),
-        (3599, 4000, False),
-        (3600, FOREVER, True),
-        (100, 200, True),
-    ])
-    @pytest.mark.parametrize('first', [True, False])
-    @pytest.mark.parametrize('second', [True, False])
-    def test_cleaning_time_is_between_any_two_reservations(
-        self, world, whole, slots, first, second, start, end, fits
-    ):
-        world.add_host('a')
-        kinds = {True: whole(), False: slots(4, vcpus=2)}
-        world.create(kinds[first], start=2000, end=3000)
-
-        def create():
-            return world.create(kinds[second], start=start, end=end)
-
-        if not fits:
-            with pytest.raises(exception.NotEnoughHostsAvailable):
-                create()
-            return
-        new = create()
-        # The reservation's own window does not change.
-        [(a, _)] = world.ledger.allocations(lease_id=new.id)
-        assert a.start == world.now + start
-        assert a.end == (end if end == FOREVER else world.now + end)
-        world.check()
-
     def test_an_extension_comes_no_closer(self, world, slots):
         world.add_host('a')
         for asked in ([], [slots(4, vcpus=2)]):
@@ -697,8 +652,7 @@ class TestCleaning:
         world.run(1001)
         world.manager.instances.sync()
         # 8 VCPUs: until the end 4 were reserved, from then on 2 are in use.
-        with pytest.raises(exception.NotEnoughHostsAvailable):
-            world.create(slots(1, vcpus=5), start='now', end=60)
+        world.refuse(slots(1, vcpus=5), start='now', end=60)
         world.create(slots(1, vcpus=4), start='now', end=60)
 
     @pytest.mark.row('F25')
@@ -725,10 +679,7 @@ class TestCleaning:
             for near in (1, 0):
                 late, early = (near, 0) if end < 10_001 else (0, near)
                 if near:
-                    with pytest.raises(exception.NotEnoughHostsAvailable):
-                        world.create(
-                            wanted, start=start - early, end=end + late
-                        )
+                    world.refuse(wanted, start=start - early, end=end + late)
                 else:
                     world.create(wanted, start=start, end=end)
         world.check()
@@ -787,18 +738,6 @@ class TestCleaning:
         [(_, host, _)] = world.held(first)
         assert host == world.host('b').uuid
 
-    def test_healed_lease_keeps_the_cleaning_time(self, world, whole):
-        world.add_host('a')
-        first = world.create(start=1000, end=2000)
-        world.add_host('b')
-        on_b = whole(
-            hypervisor_properties='["==", "$hypervisor_hostname", "b"]'
-        )
-        world.create(on_b, start=2500, end=3000)
-        world.fail('a')
-        assert world.held(first) == []
-        assert world.lease(first).degraded
-
 
 class TestProperties:
     def test_values_of_all_hosts(self, world):
@@ -816,7 +755,3 @@ class TestProperties:
             answer = world.hosts.update_property('gpu', private)
             assert answer == {'property': 'gpu', 'private': private}
             assert world.hosts.properties()[0]['private'] is private
-
-    def test_unknown_property_is_not_found(self, world):
-        with pytest.raises(exception.PropertyNotFound):
-            world.hosts.update_property('gpu', True)

@@ -60,17 +60,13 @@ def set_events(world):
     """set_events(lease, status) sets the status of all events of a lease."""
 
     def set_events(lease, status):
-        world.ledger.commit(
-            lambda tx: tx.put_lease(
-                dataclasses.replace(
-                    tx.lease(lease.id),
-                    events=tuple(
-                        dataclasses.replace(e, status=status)
-                        for e in tx.lease(lease.id).events
-                    ),
-                )
+        world.ledger.commit(lambda tx: tx.put_lease(dataclasses.replace(
+            tx.lease(lease.id),
+            events=tuple(
+                dataclasses.replace(e, status=status)
+                for e in tx.lease(lease.id).events
             )
-        )
+        )))
 
     return set_events
 
@@ -104,31 +100,6 @@ class TestShrunk:
         assert on(large) == ['b']
         assert on(small) == on(other) == ['a']
         world.check()
-
-    def test_smallest_of_equally_many_allocations_leaves(
-        self, world, slots, on, shrink
-    ):
-        world.add_host('a', vcpus=8)
-        large, small = (world.create(slots(1, vcpus=n)) for n in (5, 3))
-        world.add_host('b', vcpus=8)
-        shrink('a', VCPU=6)
-        step(world)
-        assert (on(large), on(small)) == (['a'], ['b'])
-
-    def test_allocation_moves_only_where_the_host_has_too_much(
-        self, world, slots, on, shrink
-    ):
-        world.add_host('a', vcpus=8)
-        early, later = (
-            world.create(slots(1, vcpus=4), start=t, end=t + 10)
-            for t in (100, 200)
-        )
-        both = world.create(slots(1, vcpus=2), start=200, end=300)
-        world.add_host('b', vcpus=8)
-        shrink('a', VCPU=4)
-        step(world)
-        assert on(early) == on(later) == ['a']
-        assert on(both) == ['b']
 
     def test_lease_leaves_a_shrunk_host_however_late_it_starts(
         self, world, slots, on, shrink
@@ -438,22 +409,6 @@ class TestNoRoom:
         assert on(lease) == ['a', 'b', 'c']
         assert not world.lease(lease).degraded
         world.check()
-
-    def test_cleaning_time(self, world, whole, on, force, conf):
-        conf.set_override('cleaning_time', 10, 'manager')
-        world.add_host('a')
-        lease = world.create(start=HOUR, end=2 * HOUR)
-        world.add_host('b')
-        on_b = whole(
-            hypervisor_properties='["==", "$hypervisor_hostname", "b"]'
-        )
-        close = world.create(on_b, start=2 * HOUR + 300, end=3 * HOUR)
-        force('a')
-        step(world)
-        assert on(lease) == ['a']
-        world.leases.delete(close.id, None)
-        step(world)
-        assert on(lease) == ['b']
 
 
 class TestOthers:

@@ -106,13 +106,11 @@ def sites(draw):
     for n in range(draw(st.integers(0, 4))):
         start = draw(st.just(NOW) | TIMES)
         whole = draw(st.booleans())
-        allocations.append(
-            Allocation(
-                id=f'a{n}', reservation_id=f'r{n}', host=draw(on), start=start,
-                end=draw(ENDS.filter(lambda end, start=start: end > start)),
-                amounts={} if whole else draw(amounts(4)), whole=whole,
-            )
-        )
+        allocations.append(Allocation(
+            id=f'a{n}', reservation_id=f'r{n}', host=draw(on), start=start,
+            end=draw(ENDS.filter(lambda end, start=start: end > start)),
+            amounts={} if whole else draw(amounts(4)), whole=whole
+        ))
     instances = [
         Instance(
             uuid=f'i{n}', host=draw(on), project_id='any',

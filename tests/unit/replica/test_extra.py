@@ -152,33 +152,6 @@ def test_what_its_host_has_none_of_is_no_matter_of_the_hosts(replica, make):
     assert replica.indexes.extra[GPU].hosts == ['h2']
 
 
-def test_a_host_gets_and_loses_what_its_servers_have(replica, make):
-    replica.apply(1, encoded(
-        make.host('h1'), make.instance('i1', 'h1', gpus=2),
-        make.instance('i2', 'h1', gpus=1, end=150),
-    ))
-
-    replica.apply(2, encoded(make.host('h1', gpus=4)))
-    assert gpus_used(replica, 'h1', 149) == 3
-    replica.advance(150)
-    assert gpus_used(replica, 'h1', 150) == 3
-
-    replica.apply(3, encoded(
-        make.instance('i1', 'h1', gpus=3), make.host('h1', gpus=8)
-    ))
-    assert gpus_used(replica, 'h1', 150) == 4
-
-    replica.apply(4, encoded(
-        make.instance('i1', 'h1', gpus=2), make.host('h1')
-    ))
-    assert replica.indexes.extra == {}
-
-    replica.apply(5, [
-        *encoded(make.host('h1', gpus=4)), gone(record.INSTANCE, 'i2'),
-    ])
-    assert gpus_used(replica, 'h1', 150) == 2
-
-
 def test_a_host_that_comes_back_without_what_its_servers_have(make):
     """nova-scheduler keeps classes that it cannot see on its timeline."""
     replica = state.Replica(accounting.SchedulerAccounting)
