@@ -37,6 +37,7 @@ from blazar_sched.domain import inventory
 from blazar_sched.domain.flavor import Flavor
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.parts.request.manager import LeaseRequests
+from blazar_sched.parts.series import models as series_models
 from blazar_sched.service.api import deploy
 from blazar_sched.service.clients.neutron import Neutron
 from blazar_sched.service.clients.nova import Server
@@ -457,7 +458,7 @@ def _series(world: World) -> None:
     deleted = world.made('POST /v1/series', largest_series('to delete'))
     with world.manager.ledger._to_write.begin() as connection:
         connection.execute(
-            sa.update(models.Series).where(models.Series.id == deleted)
+            sa.update(series_models.Row).where(series_models.Row.id == deleted)
             .values(deleted_at=1)
         )
     world.now += 10 * DAY

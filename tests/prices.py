@@ -24,8 +24,8 @@ SOURCES = {'.py', '.pyi', '.js', '.css', '.html'}
 # The most lines of the product and of the tests, blank lines and comments
 # included.
 BUDGETS = {
-    'kernel': (29_400, 0),
-    'core': (62_200, 100_900),
+    'kernel': (27_700, 0),
+    'core': (60_100, 98_900),
     'blazar': (3_100, 2_200),
     'calendar': (500, 400),
     'notify': (1_200, 1_200),
@@ -33,8 +33,9 @@ BUDGETS = {
     'page': (5_000, 2_500),
     'report': (1_300, 1_000),
     'request': (1_700, 1_500),
+    'series': (2_000, 2_200),
     'simulate': (3_400, 1_500),
-    'all': (79_300, 111_900),
+    'all': (79_100, 112_100),
 }
 
 

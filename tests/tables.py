@@ -9,6 +9,7 @@ of its own, and each optional:
 - `READ`, `WRITE` and `ADMIN`: the rules that a reader, that only a member and
   that only an administrator passes
 - `ANSWERS`: the answers of a manager without faults, by call
+- `DRY_RUNS`: the requests that can be dry runs, each by method and path
 - `RESERVING`: what a body that reserves has besides, by path
 - `LIMITS`: the refusal and the body of what is one too many, by path and
   limit

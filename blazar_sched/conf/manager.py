@@ -284,11 +284,6 @@ opts = [
         '0 moves the allocations of all reservations.',
     ),
     cfg.IntOpt(
-        'series_horizon', default=90 * 86400, min=1, mutable=True,
-        help='Seconds from now on within which the occurrences of a series '
-        'are booked. Later occurrences are booked as time passes.',
-    ),
-    cfg.IntOpt(
         'unused_after', default=0, min=0, mutable=True,
         help='Seconds after the start of a lease from which on its '
         'reservations of hosts and instances are to be used by servers: the '
@@ -327,11 +322,6 @@ opts = [
         help='Maximum number of offers that a project can hold at a time. '
         'No other lease gets the room of a held offer. 0 allows no offer to '
         'be held.',
-    ),
-    cfg.IntOpt(
-        'max_series', default=50, min=0, mutable=True,
-        help='Maximum number of series of a project, those included that are '
-        'over but not deleted. 0 allows no series.',
     ),
     cfg.IntOpt(
         'max_offer_hold', default=3600, min=1, mutable=True,

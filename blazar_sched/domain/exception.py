@@ -106,10 +106,6 @@ class MaxHeldOffers(LimitExceeded):
     """The project would hold too many offers."""
 
 
-class MaxSeries(LimitExceeded):
-    """The project would have too many series."""
-
-
 class ExternalServiceFilter(BlazarSchedError):
     """A refusal by a service that the operator leaves the decision to."""
 
@@ -124,10 +120,6 @@ class NotFound(BlazarSchedError):
 
 class LeaseNotFound(NotFound):
     """An id for which there is no lease that the caller may see."""
-
-
-class SeriesNotFound(NotFound):
-    """There is no such series, or it belongs to another project."""
 
 
 class MaintenanceNotFound(NotFound):

@@ -26,8 +26,9 @@ DESCRIBING = {'name', 'labels'}
 class Lease:
     """A lease with its reservations and events, as the ledger holds it.
 
-    A lease of a series has the name of its occurrence: the local time of its
-    start, as the series has planned it. `labels` are as in domain.label.
+    A part that books leases that recur gives each lease the id of its series,
+    and the name of its occurrence: the local time of its start, as the series
+    has planned it. `labels` are as in domain.label.
     `changes` is the number of changes that the ledger has written.
     `needs_approval` has the refusals of approval filters, if any, with which
     the lease was held as an offer, and `approved_by` is the id of the user who

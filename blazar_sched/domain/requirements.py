@@ -138,7 +138,7 @@ def parse(text: str | list[object] | None, field: str) -> Requirement:
     return _parse(text, field) if isinstance(text, str) else _read(text, field)
 
 
-# A series places the same few requirements a thousand times.
+# Leases that recur have the same few requirements a thousand times.
 @functools.lru_cache(maxsize=128)
 def _parse(text: str, field: str) -> Requirement:
     return _read(_load(text, field), field)

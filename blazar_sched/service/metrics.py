@@ -131,7 +131,7 @@ ON_CLOSED = Metric(
 
 FAILING = Metric(
     prometheus_client.Gauge, 'blazar_sched_manager_objects_failing',
-    'Objects of a loop, such as series, that this manager failed to handle at '
+    'Objects of a loop, such as leases, that this manager failed to handle at '
     'the last try; the log names each of them',
     ('loop',),
 )

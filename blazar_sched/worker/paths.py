@@ -102,6 +102,7 @@ class Paths:
             placed.countable()
             for placed in itertools.chain.from_iterable(self._placed.values())
             if self._is_unrecorded(placed) and not placed.movable
+            and placed.host in self._replica.hosts
         ]
         # What is not asked for may be beyond the share.
         amounts = {

@@ -75,23 +75,37 @@ ALIASES = [
     {'name': 'nic', 'vendor_id': '8086', 'product_id': '1521'},
 ]
 IMAGE = {'hw_firmware_type': 'uefi', 'hw_machine_type': 'q35'}
+# The extra specs of a flavor: one of each list.
+CPUS = [
+    '', '', 'resources:VCPU=0', 'resources:VCPU=1', 'resources:VCPU=4',
+    'hw:cpu_policy=shared hw:mem_page_size=large',
+    'hw:cpu_policy=dedicated hw:cpu_thread_policy=require',
+    'hw:cpu_policy=dedicated hw:emulator_threads_policy=isolate',
+    'resources:PCPU=1 resources:VCPU=1', 'resources:PCPU=2',
+]
+MIXED = [
+    'hw:cpu_policy=mixed hw:cpu_dedicated_mask=^0',
+    'hw:cpu_policy=mixed hw:cpu_dedicated_mask=0',
+    'hw:cpu_policy=mixed hw:cpu_realtime=yes hw:cpu_realtime_mask=^0',
+]
+SIZES = [
+    '', '', 'hw:mem_page_size=2048', 'resources:MEMORY_MB=3000',
+    'resources:DISK_GB=0', 'resources:DISK_GB=30',
+]
+DEVICES_ASKED = [
+    '', '', 'resources:VGPU=1', 'resources1:VGPU=1 resources2:VGPU=1',
+    f'resources:{GPU}=1', f'resources_device:{GPU}=1 group_policy=none',
+    'pci_passthrough:alias=gpu:1', 'pci_passthrough:alias=nic:2,gpu:1',
+    f'pci_passthrough:alias=nic:1 resources:{GPU}=1',
+    'hw:pmem=4GB', 'hw:pmem=4GB,4GB', 'hw:mem_encryption=true',
+]
+TRAITS = ['', '', f'trait:{VGPU}=required trait1:{GPU}=required']
 # What an allocation of the whole host needs.
 WHOLE = 10**6
 POLICIES = 'never', 'assume:10m', 'forever', 'relocate'
-FIXED = (
-    'never', 'assume:10m', 'forever', 'share:0', 'share:0.2', 'share:0.4',
-    'share:1',
-)
+FIXED = *POLICIES[:3], 'share:0', 'share:0.2', 'share:0.4', 'share:1'
 # The seconds from now on for which no headroom is kept: a day, as by default.
 NOTICE = 86400
-
-
-def asked_of_placement(spec):
-    """Return what Nova asks of Placement for a request, by class."""
-    asked = utils.ResourceRequest.from_request_spec(spec)
-    return {
-        name: int(n) for name, n in asked.merged_resources().items() if int(n)
-    }
 
 
 @dataclasses.dataclass
@@ -121,10 +135,6 @@ class Server:
             used=self.nova, building=not self.named,
         ))
 
-    @property
-    def overdue(self):
-        return self.end <= NOW
-
     def stays(self, at, most):
         """Return until when it counts for itself: at a time, or never."""
         if most and not (self.named and self.recorded):
@@ -132,9 +142,9 @@ class Server:
         if self.preemptible:
             # It yields when a window opens, but not at once.
             return at < NOW + RUNTIME
-        if self.reservation and not self.overdue:
+        if self.reservation and self.end > NOW:
             return False
-        return self.overdue or at < self.end
+        return self.end <= NOW or at < self.end
 
     def need(self, name, at, most):
         """Return its amount of a class at a time, at least or at most."""
@@ -159,7 +169,7 @@ class Server:
             return amount if at < NOW + RUNTIME else 0
         if self.reservation and self.end > NOW:
             return 0
-        if most and not self.recorded or self.overdue or at < self.end:
+        if most and not self.recorded or self.end <= NOW or at < self.end:
             return amount
         return 0
 
@@ -167,16 +177,13 @@ class Server:
         """Tell whether it counts for itself, and has no end to come."""
         if self.preemptible:
             return False
-        return self.overdue or not self.reservation and (
+        return self.end <= NOW or not self.reservation and (
             self.end == window.FOREVER or most and not self.recorded
         )
 
 
 class World:
-    """Three hosts, leases on two of them, and the servers that there are.
-
-    Hosts that have left the ledger are in `left`.
-    """
+    """Three hosts, leases on two of them, and the servers that there are."""
 
     def __init__(self, seed):
         self.draw = draw = random.Random(seed)
@@ -186,6 +193,7 @@ class World:
             (record.HOST, self.site.uuid, None),
         )
         self.servers, self.held, self.hosts = [], [], {}
+        # The hosts that have left the ledger.
         self.left = set()
         self.settings = overriding.settings(
             unbounded=draw.choice([*POLICIES, 'forever', 'relocate']),
@@ -194,18 +202,12 @@ class World:
         )
         self.site.replica.use(self.settings)
         for name in 'abc':
-            vcpus = Inventory(
+            held = {VCPU: Inventory(
                 draw.randint(4, 8), draw.randint(0, 2),
                 float(draw.randint(1, 2)),
-            )
-            held = {VCPU: vcpus} | {
-                name: Inventory(total) for name, total in TOTALS.items()
-            }
-            for lacking, odds in {
-                VCPU: 0.1, DISK_GB: 0.2, **dict.fromkeys(DEVICES, 0.3)
-            }.items():
-                if draw.random() < odds:
-                    del held[lacking]
+            )} | {name: Inventory(total) for name, total in TOTALS.items()}
+            for lacking in draw.sample((VCPU, DISK_GB, *DEVICES), 2):
+                del held[lacking]
             host = Host(
                 str(uuid.uuid4()), name, name, inventory=held,
                 hold=draw.choice(['shared', 'shared', 'shared', 'dedicated']),
@@ -235,14 +237,10 @@ class World:
             DISK_GB: draw.choice([9, 30]),
         } | {name: draw.randint(0, 2) for name in DEVICES}
         end = start + draw.randint(300, 3600)
-        held = Allocation(
-            f'{name} {host}', name, host, start, end,
-            {
-                name: n for name, n in amounts.items()
-                if n and name in self.hosts[host].inventory
-            },
-            whole,
-        )
+        held = Allocation(f'{name} {host}', name, host, start, end, {
+            c: n for c, n in amounts.items()
+            if n and c in self.hosts[host].inventory
+        }, whole)
         self.held.append(held)
         self.site.tell(
             record.encode(record.Reservation(
@@ -262,53 +260,16 @@ class World:
         elif kind == 'bound':
             made.reservation = 'r'
         made.preemptible = kind == 'preemptible'
-        made.amounts = asked_of_placement(self.spec(made))
+        asked = utils.ResourceRequest.from_request_spec(self.spec(made))
+        made.amounts = asked.merged_resources()
         return made
 
     def extra_specs(self, vcpus):
         """Draw what a flavor asks for beside its size."""
-        draw, found = self.draw, {}
-        group = draw.choice(('', '1', '_device'))
-        found |= draw.choice([
-            {}, {}, {'resources:VCPU': str(draw.randint(0, 4))},
-            {'hw:cpu_policy': 'shared', 'hw:mem_page_size': 'large'},
-            {'hw:cpu_policy': 'dedicated', 'hw:cpu_thread_policy': 'require'},
-            {
-                'hw:cpu_policy': 'dedicated',
-                'hw:emulator_threads_policy': 'isolate',
-            },
-            {'resources:PCPU': '1', 'resources:VCPU': '1'},
-            {'resources:PCPU': '2'},
-        ] + (vcpus > 1) * [
-            {'hw:cpu_policy': 'mixed', 'hw:cpu_dedicated_mask': '^0'},
-            {'hw:cpu_policy': 'mixed', 'hw:cpu_dedicated_mask': '0'},
-            {
-                'hw:cpu_policy': 'mixed', 'hw:cpu_realtime': 'yes',
-                'hw:cpu_realtime_mask': '^0',
-            },
-        ])
-        found |= draw.choice([
-            {}, {}, {'hw:mem_page_size': '2048'},
-            {'resources:MEMORY_MB': str(draw.choice([1, 3000]))},
-            {'resources:DISK_GB': str(draw.choice([0, 1, 30]))},
-        ])
-        found |= draw.choice([
-            {}, {}, {f'resources{group}:VGPU': '1'},
-            {f'resources{group}:{GPU}': '1'},
-            {'resources1:VGPU': '1', 'resources2:VGPU': '1'},
-            {
-                f'resources{group}:{GPU}': '1', f'trait{group}:{GPU}':
-                'required', 'group_policy': 'none',
-            },
-            {'pci_passthrough:alias': 'gpu:1'},
-            {'pci_passthrough:alias': 'nic:2, gpu:1'},
-            {'pci_passthrough:alias': 'nic:1', f'resources:{GPU}': '1'},
-            {'hw:pmem': '4GB'}, {'hw:pmem': '4GB,4GB'},
-            {'hw:mem_encryption': 'true'},
-        ])
-        if draw.random() < 0.3:
-            found |= {f'trait:{VGPU}': 'required', f'trait1:{GPU}': 'required'}
-        return found
+        drawn = self.draw.choice(CPUS + MIXED * (vcpus > 1)), *map(
+            self.draw.choice, (SIZES, DEVICES_ASKED, TRAITS)
+        )
+        return dict(each.split('=') for each in ' '.join(drawn).split())
 
     def spec(self, server, copies=1):
         hints = {}
@@ -320,14 +281,12 @@ class World:
             server.preemptible, server.extra_specs, server.vcpus, **hints
         )
         made.flavor.name = 'drawn'
-        made.image = objects.ImageMeta(
-            properties=objects.ImageMetaProps(**IMAGE)
-        )
+        properties = objects.ImageMetaProps(**IMAGE)
+        made.image = objects.ImageMeta(properties=properties)
         made.request_level_params = objects.RequestLevelParams()
         made.requested_resources = []
-        made.pci_requests = pci_request.get_pci_requests_from_flavor(
-            made.flavor
-        )
+        get = pci_request.get_pci_requests_from_flavor
+        made.pci_requests = get(made.flavor)
         made.generate_request_groups_from_pci_requests()
         made.instance_uuid, made.num_instances = server.uuid, copies
         return made
@@ -394,7 +353,7 @@ class World:
     def end(self, asked, host, most):
         """Return until when a request needs room; None if it is refused."""
         if asked.preemptible:
-            return NOW + RUNTIME
+            return min(asked.end, NOW + RUNTIME)
         policy = host.unbounded or self.settings.unbounded
         if policy == duration.RELOCATE:
             policy = self.settings.unbounded_fixed
@@ -428,6 +387,7 @@ class World:
             self.for_ever(name, asked, most, pending=most)
             + int(kept * self.capacity(name)) <= self.capacity(name)
             for name in (VCPU, MEMORY_MB)
+            if name in asked.amounts or int(kept * self.capacity(name))
         )
 
     def has_share(self, asked, share, most):
@@ -454,11 +414,11 @@ class World:
                 and (most or not s.gone) and (pending or s.recorded)
             )]
         ]
-        if name == MEMORY_MB:
-            amounts = [
-                -(-n // 1024) for n in (amounts if most else [sum(amounts)])
-            ]
-        return sum(amounts)
+        if name != MEMORY_MB:
+            return sum(amounts)
+        return sum(-(-n // 1024) for n in amounts if most) or (
+            -(-sum(amounts) // 1024)
+        )
 
     def capacity(self, name):
         return sum(
@@ -552,8 +512,7 @@ class World:
             self.left.add(host)
             self.site.tell(*(
                 (record.ALLOCATION, each.id, None) for each in held
-            ))
-            self.site.tell(*(
+            ), *(
                 (record.INSTANCE, s.uuid, None) for s in here if s.recorded
             ), (record.HOST, host, None))
 
@@ -663,6 +622,5 @@ CONTROLS = {
 
 @pytest.mark.parametrize('what', CONTROLS)
 def test_control_a_filter_that_is_wrong_is_found(monkeypatch, what):
-    """Each control leaves out one of the things that are drawn."""
     monkeypatch.setattr(*CONTROLS[what])
     assert any(play(range(30)))

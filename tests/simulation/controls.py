@@ -16,6 +16,8 @@ from blazar_sched.domain import inventory
 from blazar_sched.domain import states
 from blazar_sched.parts.request import placing
 from blazar_sched.parts.request.manager import LeaseRequests
+from blazar_sched.parts.series import manager as series
+from blazar_sched.parts.series import models as series_models
 from blazar_sched.placing import displacement
 from blazar_sched.placing import group_limit
 from blazar_sched.placing import lease_placing
@@ -30,7 +32,6 @@ from blazar_sched.service import loop
 from blazar_sched.service.before_end import snapshot
 from blazar_sched.service.booking import draft
 from blazar_sched.service.booking import lease
-from blazar_sched.service.booking import series
 from blazar_sched.service.events import transition
 from blazar_sched.service.ledger import instance
 from blazar_sched.service.ledger import reader
@@ -569,9 +570,7 @@ def _series_booked_anew():
     return _patched(
         _occurrences_not_unique(),
         mock.patch.object(series.AllSeries, '_changed', changed),
-        mock.patch.object(
-            tx.PlacingTx, 'booked_occurrences', lambda *_: set()
-        ),
+        mock.patch.object(series_models, 'booked', lambda *_: set()),
     )
 
 

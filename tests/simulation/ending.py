@@ -5,6 +5,8 @@ from blazar_sched.domain import states
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.parts.request import models
 from blazar_sched.parts.request.manager import LeaseRequests
+from blazar_sched.parts.series import models as series_models
+from blazar_sched.parts.series.manager import AllSeries
 from tests import looped
 from tests.simulation import features
 from tests.simulation import looks
@@ -67,7 +69,7 @@ def _pass(world, seconds):
     world.members[0].run(lambda m: m.instances.sync())
     world.members[0].run(lambda m: m.monitor.step())
     if features.SERIES in world.features:
-        world.members[0].run(lambda m: m.series.step())
+        world.members[0].run(lambda m: looped.of(m, AllSeries).step())
     if features.REQUESTS in world.features:
         world.members[0].run(lambda m: looped.of(m, LeaseRequests).step())
         lease_requests.check_first(world)
@@ -130,7 +132,7 @@ def _has_slots(world, lease, r):
 
 def _to_do(world):
     return [each.id for each in world.ledger.run(models.waiting)] + [
-        each.id for each in world.ledger.all_series()
+        each.id for each in world.ledger.run(series_models.list_)
         if each.booked_until != FOREVER
         and each.id not in world.series.faulty
     ] + [

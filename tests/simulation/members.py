@@ -6,7 +6,9 @@ import json
 import oslo_messaging
 
 from blazar_sched.domain import exception
+from blazar_sched.parts.series.manager import AllSeries
 from blazar_sched.service.manager.manager import Manager
+from tests import looped
 from tests.simulation import outside
 from tests.standins import processor
 
@@ -50,7 +52,8 @@ class Member:
             thread_time=processor.ticking(),
         )
         self.manager.ledger._sleep = lambda seconds: None
-        series, roll_on = self.manager.series, self.manager.series._roll_on
+        series = looped.of(self.manager, AllSeries)
+        roll_on = series._roll_on
         series._roll_on = lambda each, now: world.series.roll_on(
             roll_on, each, now
         )

@@ -22,6 +22,7 @@ from blazar_sched.domain import relocation as relocation_rules
 from blazar_sched.domain import states
 from blazar_sched.domain.group_limit import GroupLimit
 from blazar_sched.parts.request import manager
+from blazar_sched.parts.series.manager import AllSeries
 from blazar_sched.replica import puller
 from blazar_sched.service import faults
 from blazar_sched.service.api import deploy
@@ -85,7 +86,7 @@ LOOPS = {
     MAINTENANCE: lambda m: m.maintenances.step(),
     PREEMPTIBLE: lambda m: m.clearing.step(),
     REQUESTS: lambda m: looped.of(m, manager.LeaseRequests).step(),
-    SERIES: lambda m: m.series.step(),
+    SERIES: lambda m: looped.of(m, AllSeries).step(),
 }
 
 

@@ -12,18 +12,6 @@ APPROVED_BY = (
     '`needs_approval` are lifted'
 )
 SERIES_ID = 'ID of the series'
-SERIES_NAME = 'Name of the series, with which the names of its leases begin'
-RRULE = (
-    'Rule of RFC 5545 for the starts, as `FREQ=WEEKLY;BYDAY=MO,WE;COUNT=24`, '
-    'in local time'
-)
-TIME_ZONE = 'Time zone of the rule, as `Europe/Berlin`'
-FIRST_START = 'First start, in local time, as `2030-01-07T09:00`'
-EXCEPT = 'Dates, or local starts, of occurrences to leave out'
-IF_NO_ROOM = (
-    'What is done if an occurrence has no room when the series is created: '
-    '`refuse` refuses the request, `skip` leaves the occurrence out'
-)
 OCCURRENCE = 'Local start of the occurrence of a series'
 MAINTENANCE_ID = 'ID of the maintenance'
 MAINTENANCE_NAME = 'Name of the maintenance'

@@ -37,7 +37,6 @@ from blazar_sched.service.api import policy
 from blazar_sched.service.api import product
 from blazar_sched.service.api import property
 from blazar_sched.service.api import public
-from blazar_sched.service.api import series
 from blazar_sched.service.api import timeline
 from blazar_sched.service.api import validation
 from blazar_sched.service.api import version
@@ -64,7 +63,6 @@ DOCUMENT = '/openapi'
 # Each path is also valid with .json at its end, see app.RequestChecks.
 _CORE = (
     *lease.ROUTES,
-    *series.ROUTES,
     *maintenance.ROUTES,
     *host.ROUTES,
     *allocation.ROUTES,

@@ -10,7 +10,6 @@ import uuid
 
 from blazar_sched.domain import exception
 from blazar_sched.domain.lease import Lease
-from blazar_sched.domain.series import Series
 from blazar_sched.service.ledger.reader import Reader
 from blazar_sched.service.ledger.tx import Tx
 
@@ -55,11 +54,11 @@ class Key:
         lease_id, known = found
         require_same(known, digest(self.values))
         if lease_id is None:
-            raise _deleted()
+            raise deleted()
         try:
             return source.lease(lease_id)
         except exception.LeaseNotFound as e:
-            raise _deleted() from e
+            raise deleted() from e
 
     def put(self, tx: Tx, lease_id: str, now: int) -> None:
         """Write that the key has made a lease."""
@@ -83,31 +82,7 @@ def new_id(namespace: uuid.UUID, project_id: str, key: str | None) -> str:
     return str(uuid.uuid5(namespace, f'{project_id} {key}'))
 
 
-def series_of(source: Reader, new: Series) -> Series | None:
-    """Return the series that an earlier request has made, None if none.
-
-    :param source: the ledger, or a commit
-    :param new: the series that the current request would make
-    :raises IdempotencyKeyReused: if the key was used for another request, or
-        the series was deleted
-    """
-    try:
-        known: Series = source.one_series(new.id)
-    except exception.SeriesNotFound:
-        if source.lease_by_key(new.project_id, new.id) is not None:
-            raise _deleted() from None
-        return None
-    if known.digest:
-        require_same(known.digest, new.digest)
-    return known
-
-
-def forget_series(tx: Tx, series: Series, now: int) -> None:
-    """Keep the id of a series that is deleted, as its key."""
-    tx.put_key(series.project_id, series.id, None, series.digest, now)
-
-
-def _deleted() -> exception.IdempotencyKeyReused:
+def deleted() -> exception.IdempotencyKeyReused:
     return exception.IdempotencyKeyReused(
         'what the key has created was deleted', field='Idempotency-Key'
     )

@@ -175,33 +175,6 @@ class Calls(Protocol):
         self, *, offer_id: str, project_id: str | None
     ) -> None: ...
 
-    @repeatable('idempotency_key', 'dry_run')
-    def create_series(
-        self, *, values: Values, idempotency_key: str | None = None,
-        dry_run: bool = False, names: bool = False,
-    ) -> Values: ...
-
-    @repeatable('dry_run')
-    def update_series(
-        self, *, series_id: str, project_id: str | None, values: Values,
-        since: str | None = None, dry_run: bool = False,
-        names: bool | None = None,
-    ) -> Values: ...
-
-    @reading
-    def list_series(
-        self, *, project_id: str | None, marker: str | None = None
-    ) -> Page: ...
-
-    @reading
-    def get_series(
-        self, *, series_id: str, project_id: str | None
-    ) -> Values: ...
-
-    def delete_series(
-        self, *, series_id: str, project_id: str | None
-    ) -> None: ...
-
     @repeatable('dry_run')
     def create_maintenance(
         self, *, values: Values, force: bool = False, dry_run: bool = False

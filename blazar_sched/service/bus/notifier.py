@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Notifications about leases, hosts and servers.
 
-A notification of a lease, a series or a lease request belongs to the commit of
+A notification of what a project has, such as a lease, belongs to the commit of
 a change: it is added to the commit, and sent once the change is committed.
 
 Notifications are sent with oslo.messaging, where
@@ -14,7 +14,6 @@ lost. The log has a line for each notification, whether or not it is sent.
 
 import collections
 from collections.abc import Callable
-from collections.abc import Sequence
 import itertools
 from typing import Any
 
@@ -30,7 +29,6 @@ from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.maintenance import Maintenance
 from blazar_sched.domain.notification import Notification
 from blazar_sched.domain.notification import Payload
-from blazar_sched.domain.series import Series
 from blazar_sched.service import loop
 from blazar_sched.service import parts
 from blazar_sched.service.bus import payload as payloads
@@ -60,11 +58,6 @@ LEASE_UNUSED = 'lease.unused'
 # A maintenance closes a host of the lease, or did so until the lease was moved
 # to another host.
 LEASE_MAINTENANCE = 'lease.maintenance'
-# There is no room for occurrences of a series that are due to be booked.
-SERIES_AT_RISK = 'series.at_risk'
-# Later occurrences of a series cannot be booked: the rule of the series, for
-# example, cannot be evaluated any more.
-SERIES_FAILED = 'series.failed'
 # A held offer waits for the approval of an administrator; an administrator has
 # approved or refused the offer.
 OFFER_WAIT = 'offer.wait'
@@ -78,8 +71,7 @@ _OF_PROJECTS = (
         for each in event.OF_LEASE for suffix in ('', ERROR)
     ),
     BEFORE_END_STOP, LEASE_DEGRADED, LEASE_HEALED, LEASE_AT_RISK,
-    LEASE_UNUSED, LEASE_MAINTENANCE, SERIES_AT_RISK, SERIES_FAILED,
-    OFFER_WAIT, OFFER_APPROVE, OFFER_REFUSE,
+    LEASE_UNUSED, LEASE_MAINTENANCE, OFFER_WAIT, OFFER_APPROVE, OFFER_REFUSE,
 )
 HOST_FAILURE = 'host.failure'
 HOST_RECOVERY = 'host.recovery'
@@ -250,19 +242,6 @@ def maintenance(
     _of_lease(
         tx, event_type, lease, lambda: payloads.maintenance(lease, maintenance)
     )
-
-
-def series(
-    tx: Tx, event_type: str, series: Series, occurrences: Sequence[str]
-) -> None:
-    """Notify of a series; `event_type` is from above.
-
-    :param occurrences: the names of the occurrences that are meant
-    """
-    tx.notifications.append(Notification(
-        event_type, series.project_id,
-        lambda: payloads.series(series, occurrences),
-    ))
 
 
 def _of_lease(

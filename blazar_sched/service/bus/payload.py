@@ -2,7 +2,6 @@
 """Payloads of notifications: leases and hosts in Blazar's format, moves."""
 
 from collections.abc import Mapping
-from collections.abc import Sequence
 import dataclasses
 import datetime
 from typing import Any
@@ -16,7 +15,6 @@ from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.maintenance import Maintenance
 from blazar_sched.domain.reservation import as_blazar
 from blazar_sched.domain.reservation import Reservation
-from blazar_sched.domain.series import Series
 
 # The UUIDs of servers that may be those of other projects.
 IN_THE_WAY = 'in_the_way'
@@ -82,17 +80,6 @@ def maintenance(lease_: Lease, maintenance: Maintenance) -> dict[str, Any]:
             'start_date': date(maintenance.start),
             'end_date': date(maintenance.end),
         },
-    }
-
-
-def series(series: Series, occurrences: Sequence[str]) -> dict[str, Any]:
-    """Return the payload of a notification of occurrences of a series."""
-    return {
-        'series_id': series.id,
-        'name': series.name,
-        'user_id': series.user_id,
-        'project_id': series.project_id,
-        'occurrences': list(occurrences),
     }
 
 

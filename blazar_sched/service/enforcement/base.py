@@ -156,8 +156,8 @@ class Project:
     def sums(self, counted: Counted, but: Lease | None = None) -> Counter[str]:
         """Return sums over the leases of the project, but one if given.
 
-        Each lease is counted once, however often the sums are asked for: a
-        series asks for them for each of its leases.
+        Each lease is counted once, however often the sums are asked for, as
+        for each of many leases that are booked together.
         """
         known = self._sums.get(counted)
         if known is None:

@@ -182,31 +182,6 @@ class Lease(Base):
     approved_by: orm.Mapped[str | None]
 
 
-class Series(Base):
-    """A series of leases; `reservations` are as they were requested."""
-
-    __tablename__ = 'series'
-
-    id: orm.Mapped[str] = orm.mapped_column(Id, primary_key=True)
-    name: orm.Mapped[str]
-    project_id: orm.Mapped[str] = orm.mapped_column(index=True)
-    user_id: orm.Mapped[str]
-    rrule: orm.Mapped[str]
-    time_zone: orm.Mapped[str]
-    start: orm.Mapped[str]
-    duration: orm.Mapped[int]
-    reservations: orm.Mapped[list[dict[str, Any]]]
-    except_dates: orm.Mapped[list[str]]
-    if_no_room: orm.Mapped[str]
-    booked_until: orm.Mapped[int]
-    missing: orm.Mapped[list[str]]
-    retry_at: orm.Mapped[int]
-    digest: orm.Mapped[str]
-    created_at: orm.Mapped[int | None]
-    updated_at: orm.Mapped[int | None]
-    deleted_at: orm.Mapped[int | None]
-
-
 class Maintenance(Base):
     """A maintenance of hosts, which `hosts` names by uuid.
 

@@ -16,7 +16,6 @@ from blazar_sched.service.ledger import offer
 from blazar_sched.service.ledger import property
 from blazar_sched.service.ledger import reservation
 from blazar_sched.service.ledger import retention
-from blazar_sched.service.ledger import series
 from blazar_sched.service.ledger import shelved_server
 from blazar_sched.service.ledger import snapshot
 from blazar_sched.service.ledger import statistics
@@ -29,9 +28,8 @@ class Reader(
     allocation.Reads, statistics.Reads, change.Reads, check.Reads, event.Reads,
     flavor.Reads, floating_ip.Reads, host.Reads, idempotency.Reads,
     instance.Reads, listing.Reads, maintenance.Reads, offer.Reads,
-    property.Reads, reservation.Reads, retention.Reads, series.Reads,
-    shelved_server.Reads, snapshot.Reads, timeline.Reads, trust.Reads,
-    use.Reads,
+    property.Reads, reservation.Reads, retention.Reads, shelved_server.Reads,
+    snapshot.Reads, timeline.Reads, trust.Reads, use.Reads,
 ):
     """All queries of the ledger, answered with domain objects.
 

@@ -7,12 +7,10 @@ up by then stays in other services.
 
 from collections.abc import Iterator
 from collections.abc import Sequence
-import datetime
 
 import sqlalchemy as sa
 
 from blazar_sched.domain import states
-from blazar_sched.domain.window import FOREVER
 from blazar_sched.service import parts
 from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import rows
@@ -21,7 +19,6 @@ from blazar_sched.service.ledger.models import Lease
 from blazar_sched.service.ledger.models import Maintenance
 from blazar_sched.service.ledger.models import PastAllocation
 from blazar_sched.service.ledger.models import Reservation
-from blazar_sched.service.ledger.models import Series
 
 _OVER = (states.LEASE_TERMINATED, states.LEASE_ERROR)
 
@@ -57,24 +54,11 @@ def _others(
 ) -> Iterator[tuple[type[Base], sa.ColumnElement[bool]]]:
     """Yield the other tables, each with the condition of what is over.
 
-    A series is kept as long as it has leases or occurrences to come. The hosts
-    that a lease had and has left are forgotten, too, if the lease goes on.
+    The hosts that a lease had and has left are forgotten, too, if the lease
+    goes on.
     """
     yield Maintenance, Maintenance.end < before
     yield PastAllocation, PastAllocation.end < before
-    # Local times are up to a day from UTC.
-    day = datetime.datetime.fromtimestamp(before - 86400, datetime.UTC)
-    found = connection.execute(
-        sa.select(Series.id, Series.missing).where(
-            Series.booked_until == FOREVER,
-            sa.func.coalesce(Series.updated_at, Series.created_at) < before,
-            ~sa.exists().where(Lease.series_id == Series.id),
-        )
-    )
-    yield Series, Series.id.in_([
-        row.id for row in found
-        if max(row.missing, default='') < day.isoformat()
-    ])
     for over in parts.each('models', 'over', running):
         yield from over(connection, before)
 

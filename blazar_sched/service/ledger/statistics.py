@@ -95,7 +95,6 @@ NUMBERS = (
         'max_held_offers', 'offers', models.Lease,
         models.Lease.status == states.LEASE_CREATING,
     ),
-    Number('max_series', 'series', models.Series),
 )
 
 

@@ -27,7 +27,6 @@ from blazar_sched.service.ledger import maintenance
 from blazar_sched.service.ledger import property
 from blazar_sched.service.ledger import reader
 from blazar_sched.service.ledger import reservation
-from blazar_sched.service.ledger import series
 from blazar_sched.service.ledger import shelved_server
 from blazar_sched.service.ledger import trust
 
@@ -38,7 +37,7 @@ _PROMISES = (record.RESERVATION, record.ALLOCATION)
 class Tx(
     allocation.Writes, event.Writes, flavor.Writes, floating_ip.Writes,
     host.Writes, idempotency.Writes, instance.Writes, lease.Writes,
-    maintenance.Writes, property.Writes, reservation.Writes, series.Writes,
+    maintenance.Writes, property.Writes, reservation.Writes,
     shelved_server.Writes, trust.Writes, reader.Reader,
 ):
     """An attempt at a commit; reads see the attempt's earlier writes.

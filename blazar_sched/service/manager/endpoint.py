@@ -24,7 +24,6 @@ from blazar_sched.service import enforcement
 from blazar_sched.service.booking import extension
 from blazar_sched.service.booking import lease
 from blazar_sched.service.booking import offer
-from blazar_sched.service.booking import series
 from blazar_sched.service.bus.calls import Page
 from blazar_sched.service.bus.calls import Values
 from blazar_sched.service.events import clock
@@ -59,7 +58,7 @@ class Endpoint:
         self, ledger: Ledger, leases: lease.Leases, hosts: host.Hosts,
         healer: healing.Healer, floating_ips: floating_ip.FloatingIPs,
         capacity: capacity.Capacity, offers: offer.Offers,
-        all_series: series.AllSeries, extensions: extension.Extensions,
+        extensions: extension.Extensions,
         maintenances: maintenance.Maintenances,
         instances: instance_sync.Instances, timeline: timeline.Timeline,
         flavors: flavor_sync.Flavors, enforcement: enforcement.Enforcement,
@@ -69,7 +68,6 @@ class Endpoint:
         self._ledger = ledger
         self._flavors = flavors
         self._offers = offers
-        self._series = all_series
         self._extensions = extensions
         self._instances = instances
         self._feed = feed.Feed(ledger)
@@ -87,8 +85,6 @@ class Endpoint:
         self.list_offers = paging.owned(offers.list)
         self.get_offer = offers.get
         self.update_offer, self.delete_offer = offers.update, offers.delete
-        self.list_series = paging.owned(all_series.list)
-        self.get_series, self.delete_series = all_series.get, all_series.delete
         self.create_maintenance = maintenances.create
         self.list_maintenances = paging.listed(maintenances.list_all)
         self.get_maintenance = maintenances.get
@@ -196,23 +192,6 @@ class Endpoint:
         self, values: Values, idempotency_key: str, dry_run: bool = False
     ) -> Values:
         return _lease(self._offers.accept(values, idempotency_key, dry_run))
-
-    def create_series(
-        self, values: Values, idempotency_key: str | None = None,
-        dry_run: bool = False, names: bool = False,
-    ) -> Values:
-        self._learn_flavors(values)
-        return self._series.create(values, idempotency_key, dry_run, names)
-
-    def update_series(
-        self, series_id: str, project_id: str | None, values: Values,
-        since: str | None = None, dry_run: bool = False,
-        names: bool | None = None,
-    ) -> Values:
-        self._learn_flavors(values)
-        return self._series.update(
-            series_id, project_id, values, since, dry_run, bool(names)
-        )
 
     def create_host(self, name: str, values: Values) -> Values:
         return _host(self._hosts.create(name, values))

@@ -28,7 +28,6 @@ from blazar_sched.service.booking import extension
 from blazar_sched.service.booking import lease
 from blazar_sched.service.booking import offer
 from blazar_sched.service.booking import placing_options
-from blazar_sched.service.booking import series
 from blazar_sched.service.booking import unused
 from blazar_sched.service.booking.booking import Bookings
 from blazar_sched.service.booking.search import WindowSearch
@@ -167,7 +166,6 @@ class Manager:
         self.leases = lease.Leases(self.bookings, self.search, wait)
         self.offers = offer.Offers(self.bookings, self.search, self.leases)
         self.extensions = extension.Extensions(self.bookings, self.leases)
-        self.series = series.AllSeries(self.bookings, self.metrics)
         self.unused = unused.Unused(self.bookings, self.leases, self.metrics)
         self.hosts = host.Hosts(
             conf, self.ledger, nova, self.services.placement,
@@ -213,9 +211,9 @@ class Manager:
         )
         end_point = endpoint.Endpoint(
             self.ledger, self.leases, self.hosts, self.healer,
-            self.floating_ips, self.capacity, self.offers, self.series,
-            self.extensions, self.maintenances, self.instances, self.timeline,
-            self.flavors, self.enforcement, self.products, self.clock,
+            self.floating_ips, self.capacity, self.offers, self.extensions,
+            self.maintenances, self.instances, self.timeline, self.flavors,
+            self.enforcement, self.products, self.clock,
             relocation_conf.settings(conf.manager), self._parts,
         )
         self.endpoint = rpc.Counted(
@@ -280,7 +278,6 @@ class Manager:
             self.maintenances,
             self.unused,
             self.clearing,
-            self.series,
             self.runner,
             self.restorer,
             self.trusts,

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Limits of resource classes over REST, with the real manager and ledger."""
 
-import datetime
 import time
 
 import pytest
@@ -14,8 +13,6 @@ SLOTS = {
     'resource_type': 'virtual:instance', 'amount': 1, 'vcpus': 1,
     'memory_mb': 60000, 'disk_gb': 1, 'affinity': None,
 }
-# A series is booked some weeks ahead.
-FIRST = datetime.date.today() + datetime.timedelta(days=2)
 OPTIONS = """[enforcement]
 enabled_filters = MaxResourcesFilter
 max_resources_per_project = VCPU:16
@@ -39,13 +36,6 @@ def create(api, reservation, end='04:00', query=''):
     return post(
         api, f'leases{query}', reservation, start_date='2100-01-01 00:00',
         end_date=f'2100-01-01 {end}',
-    )
-
-
-def series(api, reservation, count):
-    return post(
-        api, 'series', reservation, rrule=f'FREQ=DAILY;COUNT={count}',
-        time_zone='UTC', start=f'{FIRST}T09:00', duration='1h',
     )
 
 
@@ -79,13 +69,6 @@ def test_weights_have_limits(api):
         'hours',
     )
     assert create(api, SLOTS).status_code == 201
-
-
-def test_the_leases_of_a_series_count_together(api):
-    assert series(api, SLOTS, 4).status_code == 201
-    name, text = refusal(series(api, SLOTS, 1))
-    assert name == 'MaxWeightHours'
-    assert f'occurrence {FIRST}T09:00: the leases of a project' in text
 
 
 class TestStart:

@@ -2,7 +2,6 @@
 """The operator's products, with the real manager and ledger."""
 
 from concurrent import futures
-import datetime
 import json
 
 from falcon import testing
@@ -247,7 +246,7 @@ def test_a_reservation_stays_of_the_size_of_its_product(api):
     assert shown['reservations'][0]['amount'] == 2
 
 
-def test_offers_and_series_can_name_a_product(api):
+def test_offers_can_name_a_product(api):
     asked = [{'product': 'rack 7', 'amount': 1}]
     found = api.simulate_post('/v1/offers', headers=ALICE, json={
         'reservations': asked, 'duration': '1h', 'hold': '5m',
@@ -258,29 +257,6 @@ def test_offers_and_series_can_name_a_product(api):
         'name': 'run', 'offer': found['id'],
     }).json['lease']
     assert lease['reservations'][0]['product'] == 'rack 7'
-    first = datetime.date.today() + datetime.timedelta(days=2)
-    values = {
-        'name': 'course', 'rrule': 'FREQ=DAILY;COUNT=2', 'time_zone': 'UTC',
-        'start': f'{first}T09:00', 'duration': '1h', 'reservations': asked,
-    }
-    made = api.simulate_post('/v1/series', headers=ALICE, json=values)
-    assert made.status_code == 201, made.text
-    series = made.json['series']
-    ids = [each['lease_id'] for each in series['leases']]
-    assert len(ids) == 2
-    # The same reservations again replace no lease.
-    same = api.simulate_put(
-        f'/v1/series/{series["id"]}', headers=ALICE,
-        json={'reservations': asked},
-    )
-    assert [each['lease_id'] for each in same.json['series']['leases']] == ids
-    refused(
-        api.simulate_post('/v1/series', headers=BOB, json={
-            **values, 'duration': '2d', 'rrule': 'FREQ=WEEKLY;COUNT=2',
-            'start': f'{first + datetime.timedelta(days=7)}T09:00',
-        }),
-        400, 'MaxLeaseDuration', 'rack 7',
-    )
 
 
 def test_units_are_not_exceeded_by_leases_at_the_same_time(api):

@@ -69,7 +69,6 @@ def test_every_filter_tells_its_figures(api):
         ('max_weight_per_project', 'weight'): (-1, 0),
         ('max_weight_hours_per_project', 'weight x hours'): (60, 0),
         ('max_held_offers', 'offers'): (5, 0),
-        ('max_series', 'series'): (50, 0),
         **{
             (name, unit): (most, 0)
             for unit, name, most in tables.of('LIMITS')
@@ -77,14 +76,10 @@ def test_every_filter_tells_its_figures(api):
     }
 
 
-@pytest.mark.parametrize('options', ['[manager]\nmax_series = 2\n'])
+@pytest.mark.parametrize('options', [''])
 @pytest.mark.parametrize('path, most, refusal, body', [
     ('offers', 5, 'MaxHeldOffers', {
         'reservations': [HOST], 'duration': '1h', 'hold': '5m',
-    }),
-    ('series', 2, 'MaxSeries', {
-        'name': 'course', 'rrule': 'FREQ=DAILY;COUNT=1', 'time_zone': 'UTC',
-        'start': '2036-01-01T09:00', 'duration': '1h', 'reservations': [HOST],
     }),
     *(
         (path, most, *refused)

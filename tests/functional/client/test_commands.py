@@ -14,6 +14,7 @@ import pytest
 
 from blazar_sched.service.api import request_log
 from tests import programs
+from tests import tables
 from tests.functional.client import conftest
 from tests.parts.report import usages
 
@@ -85,6 +86,7 @@ def commands(group):
     }
 
 
+@tables.EVERY
 def test_every_operation_has_a_command():
     ours = commands('openstack.blazar_sched.v1')
     blazars = commands('openstack.reservation.v1')
@@ -313,6 +315,7 @@ def test_an_offer_is_held_and_accepted(program, client):
     )
 
 
+@tables.EVERY
 def test_a_series_is_booked_and_changed(program, client):
     openstack = program()
     made = openstack.read(
@@ -333,6 +336,7 @@ def test_a_series_is_booked_and_changed(program, client):
     assert list(client.series()) == []
 
 
+@tables.EVERY
 def test_a_request_waits_and_is_cancelled(program, client, night):
     openstack = program()
     client.update_lease(night, reservations=[
@@ -361,6 +365,7 @@ def test_a_request_waits_and_is_cancelled(program, client, night):
     assert 'resource_type=physical:host' in done.stdout
 
 
+@tables.EVERY
 def test_a_webhook_shows_its_secret_once(program, client):
     openstack = program()
     made = openstack.read(
@@ -376,6 +381,7 @@ def test_a_webhook_shows_its_secret_once(program, client):
     assert list(client.webhooks()) == []
 
 
+@tables.EVERY
 def test_a_calendar_shows_its_link_once(program, client):
     openstack = program()
     made = openstack.read('calendar create team')
@@ -442,6 +448,7 @@ def test_limits_are_listed(program, client):
     }
 
 
+@tables.EVERY
 def test_the_usage_of_a_project_is_listed(program, night, service):
     usages.of(service.manager).step()
     assert program().read('usage list --group-by lease_id,day') == []

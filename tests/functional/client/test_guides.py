@@ -7,6 +7,7 @@ import shlex
 
 import pytest
 
+from tests import tables
 from tests.functional.client import conftest
 from tests.standins.clients import add_compute_node
 from tests.standins.neutron import NETWORK
@@ -39,7 +40,9 @@ def known_ids(client):
 
 
 @pytest.mark.parametrize('page', [
-    'leases', 'offers', 'requests', 'series', 'capacity', 'timeline',
+    'leases', 'offers', 'capacity', 'timeline',
+    pytest.param('requests', marks=tables.EVERY),
+    pytest.param('series', marks=tables.EVERY),
 ])
 def test_the_commands_of_a_page_run_in_its_order(
     page, service, endpoint, connect, tmp_path

@@ -14,6 +14,7 @@ import pytest
 
 from blazar_sched_client._proxy import Proxy
 from blazar_sched_client.lease import Lease
+from tests import tables
 from tests.functional.client import conftest
 from tests.standins.neutron import NETWORK
 
@@ -148,6 +149,7 @@ CALLS = (
 )
 
 
+@tables.EVERY
 def test_every_operation_has_a_method(service, connect):
     service.manager.flavors.sync()
     conn = connect()
@@ -182,6 +184,7 @@ def admin(connect):
     return client
 
 
+@tables.EVERY
 def test_the_program_of_the_guide_deletes_all_of_a_project(
     admin, connect, monkeypatch
 ):

@@ -8,7 +8,6 @@ import pytest
 
 from blazar_sched.domain import states
 from blazar_sched.domain.maintenance import Maintenance
-from blazar_sched.domain.series import Series
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.service.ledger import ledger
 from tests import tables
@@ -117,43 +116,23 @@ def test_replicas_hear_nothing_of_leases_that_are_over(store, nouns, host):
     assert store.changes(since)['newest'] == since + 1
 
 
-def test_purge_deletes_series_and_maintenances_that_are_over(store, nouns):
-    """A series stays while it has a lease, or an occurrence to come."""
-    lease = nouns.lease(series_id='with-lease')
-    series = [
-        Series(
-            id_, 'name', 'project', 'user', '', 'UTC', '', 60, [], [], 'skip',
-            booked_until=booked_until, missing=missing, created_at=1,
-        )
-        for id_, booked_until, missing in (
-            ('over', FOREVER, ['1970-01-03T00:00']),
-            ('with-lease', FOREVER, []),
-            ('not-booked', ENDED * DAY, []),
-            ('missing', FOREVER, ['2970-01-03T00:00']),
-        )
-    ]
+def test_purge_deletes_maintenances_that_are_over(store):
     maintenances = [
         Maintenance(id_, 'name', '', 0, end)
         for id_, end in (('over', ENDED), ('later', FOREVER))
     ]
 
     def work(tx):
-        tx.put_lease(lease)
-        for each in series:
-            tx.put_series(each)
         for each in maintenances:
             tx.put_maintenance(each)
 
     store.commit(work)
     assert store.count_over(ENDED * DAY) == {
-        'lease': 0, 'maintenance': 1, 'series': 1, 'past_allocation': 0,
+        'lease': 0, 'maintenance': 1, 'past_allocation': 0,
         **dict.fromkeys(tables.names('PURGED'), 0),
     }
     assert list(store.purge(ENDED * DAY)) == []
     assert [each.id for each in store.maintenances()] == ['later']
-    assert {each.id for each in store.all_series()} == {
-        'missing', 'not-booked', 'with-lease',
-    }
 
 
 def test_purge_forgets_the_hosts_that_a_lease_left_long_ago(store, nouns):

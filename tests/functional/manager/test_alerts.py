@@ -18,6 +18,7 @@ from blazar_sched.service import loop
 from blazar_sched.service import metrics
 from blazar_sched.service.ledger import ledger
 from tests import promtool
+from tests import tables
 from tests.functional.manager.conftest import hosts
 
 RULES = pathlib.Path(__file__).parents[3] / 'doc/source/admin/alerts.yml'
@@ -133,6 +134,7 @@ def test_an_event_fires_only_while_no_manager_executes_it(
 
 
 @pytest.mark.row('F90')
+@tables.EVERY
 def test_few_hosts_fire_while_they_are_reserved(recorded, world, tmp_path):
     world.create(hosts(2, 2), start=30 * 60, end=60 * 60)
     series = since(recorded.run(world.run))

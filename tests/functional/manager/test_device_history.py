@@ -9,7 +9,6 @@ amounts are those of the ledger's rows, the devices those of the test.
 
 from collections import Counter
 import dataclasses
-import datetime
 import itertools
 import json
 import random
@@ -377,21 +376,6 @@ class History:
                 'before_end': None,
             }, f'offer {held[0]["id"]}', False))
 
-    def repeat(self):
-        """Create a series."""
-        start, end = self._window()
-        made = self.world.manager.series.create({
-            'name': 'course', 'project_id': 'project', 'user_id': 'user',
-            'rrule': 'FREQ=MINUTELY;COUNT=3', 'time_zone': 'UTC',
-            'start': datetime.datetime.fromtimestamp(
-                start, datetime.UTC
-            ).strftime('%Y-%m-%dT%H:%M:%S'),
-            'duration': min(50, end - start),
-            'reservations': [self._asked()], 'except_dates': [],
-            'if_no_room': self.rng.choice(('refuse', 'skip')),
-        }, None, False)
-        self.leases += self.world.ledger.leases_of_series(made['id'])
-
     def boot(self):
         """Boot a server that the filter lets in, and Placement too."""
         host = self.rng.choice(list(self.cards))
@@ -451,15 +435,19 @@ class History:
             del self.world.nova.stored[uuid]
             self.world.manager.instances.sync()
 
-    def act(self):
-        """Do something at random, and let some time pass."""
-        steps = {
+    def steps(self):
+        """Return what can be done, each with its weight."""
+        return {
             self.create: 6, self.update: 4, self.delete: 2, self.hold: 1,
-            self.extend: 1, self.reduce: 2, self.repeat: 1,
+            self.extend: 1, self.reduce: 2,
             self.boot: 4, self.draw: 4, self.leave: 1,
             self.plug: 1, self.refit: 0.5, self.fail: 1, self.maintain: 0.5,
             self.remove_host: 0.3, self.add_host: 0.3,
         }
+
+    def act(self):
+        """Do something at random, and let some time pass."""
+        steps = self.steps()
         [step] = self.rng.choices(list(steps), list(steps.values()))
         try:
             step()
@@ -725,16 +713,15 @@ class History:
 def world(conf, world):
     conf.set_override('pci_alias', [ALIAS], 'nova')
     for name, value in {
-        'series_horizon': 1000, 'unused_after': 30, 'unused_notice': 10,
-        'on_unused': 'shrink',
+        'unused_after': 30, 'unused_notice': 10, 'on_unused': 'shrink',
     }.items():
         conf.set_override(name, value, 'manager')
     world.begin(conf)
     return world
 
 
-def play(world, seed):
-    history = History(world, seed)
+def play(world, seed, kind=History):
+    history = kind(world, seed)
     for _ in range(60):
         history.act()
     for _ in range(3):

@@ -873,33 +873,3 @@ def test_the_owner_of_an_offer_is_notified_of_a_lost_gpu_as_of_a_lease(
     look()
     look()
     assert told == [('lease.create', 'PENDING'), ('lease.at_risk', 'PENDING')]
-
-
-def test_a_series_without_its_flavor_lists_what_is_missing(
-    conf, world, add, flavors, monkeypatch
-):
-    conf.set_override('series_horizon', 3600, 'manager')
-    world.begin(conf)
-    add('a', 2)
-    told = notified(
-        world.manager, monkeypatch, lambda kind, payload: (
-            kind, len(payload['occurrences']),
-        ) if kind.startswith('series.') else None,
-    )
-    made = world.manager.series.create({
-        'name': 'course', 'project_id': 'project', 'user_id': 'user',
-        'rrule': 'FREQ=HOURLY;COUNT=3', 'time_zone': 'UTC',
-        'start': datetime.datetime.fromtimestamp(
-            world.now + 60, datetime.UTC
-        ).strftime('%Y-%m-%dT%H:%M:%S'),
-        'duration': 600, 'reservations': [gpus()], 'except_dates': [],
-        'if_no_room': 'refuse',
-    }, None, False)
-    flavors(other={})
-    for _ in range(2):
-        world.run(3600)
-        world.manager.series.step()
-
-    assert told == [('series.at_risk', 1)] * 2
-    shown = world.manager.series.get(made['id'], None)
-    assert [each['lease_id'] is None for each in shown['leases']][-1]

@@ -59,12 +59,6 @@ def ids(*_, **__):
 # that works on one object; and what else is replaced: the list of the objects,
 # and the rest of their work.
 LOOPS = {
-    'series': ('series.step', 'series._roll_on', {
-        'ledger.all_series': some,
-    }),
-    'deleted series': ('series.step', 'series._delete_leases', {
-        'ledger.deleted_series': some,
-    }),
     'unused reservations': ('unused.step', 'unused._look', {
         'ledger.started_leases': some,
     }),

@@ -259,8 +259,8 @@ def test_every_loop_is_told_of(world, value):
         'claim renewer', 'event runner', 'fanout', 'flavor sync',
         'host monitor', 'host sync', 'instance poll', 'instance sync',
         'notifier', 'pruner', 'relocation', 'restorer', 'trust deletion',
-        'unused reservations', 'series', 'maintenance', 'lease requests',
-        'clearing', 'leavable hosts', 'metrics', *tables.names('LOOPS'),
+        'unused reservations', 'maintenance', 'clearing', 'leavable hosts',
+        'metrics', *tables.names('LOOPS'),
     }
 
 

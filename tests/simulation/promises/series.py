@@ -4,6 +4,7 @@
 import collections
 import datetime
 
+from blazar_sched.parts.series import models
 from tests.simulation.promises import registry
 
 HOUR = 3600
@@ -28,7 +29,7 @@ def a_series_is_booked(world):
     for lease in world.ledger.leases():
         if lease.series_id is not None:
             world.series.seen[lease.series_id].add(lease.occurrence)
-    for series in world.ledger.all_series():
+    for series in world.ledger.run(models.list_):
         seen, covered = (
             known[series.id]
             for known in (world.series.seen, world.series.covered)

@@ -234,37 +234,6 @@ def offer():
 
 
 @pytest.fixture
-def series():
-    """A series as the manager returns it."""
-    return {
-        'id': 'b1f5d6c4-0000-4000-8000-000000000007',
-        'name': 'course',
-        'project_id': 'p1',
-        'user_id': 'alice',
-        'rrule': 'FREQ=WEEKLY;COUNT=2',
-        'time_zone': 'Europe/Berlin',
-        'start': '2030-01-07T09:00',
-        'duration': 3600,
-        'reservations': [],
-        'except_dates': ['2030-02-11'],
-        'if_no_room': 'refuse',
-        'booked_until': 1893456000,
-        'missing': ['2030-01-14T09:00'],
-        'created_at': 1767225600,
-        'updated_at': None,
-        'leases': [
-            {
-                'occurrence': '2030-01-07T09:00',
-                'start': 1893456000,
-                'end': 1893459600,
-                'lease_id': 'b1f5d6c4-0000-4000-8000-000000000000',
-                'status': 'PENDING',
-            },
-        ],
-    }
-
-
-@pytest.fixture
 def timeline():
     """A page of the timeline as the manager returns it."""
     return {
@@ -335,7 +304,7 @@ def maintenance():
 
 @pytest.fixture
 def answers(
-    lease, host, floating_ip, capacity, offer, series, timeline, maintenance
+    lease, host, floating_ip, capacity, offer, timeline, maintenance
 ):
     """The responses of a manager without faults, by method."""
     return {
@@ -385,11 +354,6 @@ def answers(
             'id': 'm1.small', 'name': 'small', 'vcpus': 2, 'memory_mb': 2048,
             'disk_gb': 20, 'ephemeral_gb': 0, 'swap_mb': 0,
         }],
-        'list_series': [series],
-        'get_series': series,
-        'create_series': series,
-        'update_series': series,
-        'delete_series': None,
         'list_maintenances': [maintenance],
         'get_maintenance': maintenance,
         'create_maintenance': maintenance,
@@ -425,12 +389,6 @@ def requests():
             'duration': '6h', 'reservations': [reservation],
         },
         ('PUT', '/v1/offers/{offer_id}'): {'approved': True},
-        ('POST', '/v1/series'): {
-            'name': 'course', 'rrule': 'FREQ=WEEKLY', 'duration': '8h',
-            'time_zone': 'Europe/Berlin', 'start': '2030-01-07T09:00',
-            'reservations': [reservation],
-        },
-        ('PUT', '/v1/series/{series_id}'): {'name': 'seminar'},
         ('POST', '/v1/maintenances'): {
             'name': 'rack 7 power', 'hosts': ['compute-1'],
             'start_date': '2030-01-07 09:00', 'end_date': '2030-01-07 17:00',
@@ -450,8 +408,7 @@ def requests():
         route: (
             route.path.format(
                 lease_id='l1', host_id='7', name='gpu', floating_ip_id='f1',
-                offer_id='o1', series_id='s1', maintenance_id='m1',
-                **tables.of('VARIABLES'),
+                offer_id='o1', maintenance_id='m1', **tables.of('VARIABLES'),
             ),
             bodies.get((route.method, route.path)),
         )

@@ -20,14 +20,13 @@ from tests import tables
 
 READ = {
     'blazar:leases:get', 'blazar:floatingips:get', 'blazar:capacity:get',
-    'blazar:offers:get', 'blazar:series:get', 'blazar:timeline:get',
-    'blazar:properties:get', 'blazar:flavors:get', 'blazar:limits:get',
-    'blazar:products:get', *tables.names('READ'),
+    'blazar:offers:get', 'blazar:timeline:get', 'blazar:properties:get',
+    'blazar:flavors:get', 'blazar:limits:get', 'blazar:products:get',
+    *tables.names('READ'),
 }
 WRITE = READ | {
     'blazar:leases:post', 'blazar:leases:put', 'blazar:leases:delete',
-    'blazar:offers:post', 'blazar:offers:delete', 'blazar:series:post',
-    'blazar:series:put', 'blazar:series:delete', *tables.names('WRITE'),
+    'blazar:offers:post', 'blazar:offers:delete', *tables.names('WRITE'),
 }
 # The calls that are about the project of the caller, whoever calls.
 OF_ONE_PROJECT = {

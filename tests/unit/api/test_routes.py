@@ -46,11 +46,6 @@ OURS = {
     ('GET', '/v1/timeline'): 200,
     ('GET', '/v1/properties'): 200,
     ('GET', '/v1/flavors'): 200,
-    ('GET', '/v1/series'): 200,
-    ('POST', '/v1/series'): 201,
-    ('GET', '/v1/series/{series_id}'): 200,
-    ('PUT', '/v1/series/{series_id}'): 200,
-    ('DELETE', '/v1/series/{series_id}'): 204,
     ('GET', '/v1/maintenances'): 200,
     ('POST', '/v1/maintenances'): 201,
     ('GET', '/v1/maintenances/{maintenance_id}'): 200,
@@ -83,8 +78,7 @@ def test_every_rule_names_the_routes_that_ask_it():
         (method, path, rule)
         for method, path in (
             ('POST', '/v1/leases'), ('PUT', '/v1/leases/{lease_id}'),
-            ('POST', '/v1/offers'), ('POST', '/v1/series'),
-            ('PUT', '/v1/series/{series_id}'),
+            ('POST', '/v1/offers'),
         )
         for rule in ('blazar:leases:share', 'blazar:leases:extra_specs')
     }
@@ -98,8 +92,7 @@ def test_rules_have_blazars_names():
     ours = {
         'blazar:capacity:get', 'blazar:leases:share',
         'blazar:leases:extra_specs', 'blazar:offers:get', 'blazar:offers:post',
-        'blazar:offers:approve', 'blazar:offers:delete', 'blazar:series:get',
-        'blazar:series:post', 'blazar:series:put', 'blazar:series:delete',
+        'blazar:offers:approve', 'blazar:offers:delete',
         'blazar:timeline:get', 'blazar:timeline:get_names',
         'blazar:properties:get', 'blazar:flavors:get', 'blazar:limits:get',
         'blazar:products:get', 'blazar:maintenances:get',
@@ -252,10 +245,9 @@ DRY = {
     ('POST', '/v1/leases'),
     ('PUT', '/v1/leases/{lease_id}'),
     ('DELETE', '/v1/leases/{lease_id}'),
-    ('POST', '/v1/series'),
-    ('PUT', '/v1/series/{series_id}'),
     ('POST', '/v1/maintenances'),
     ('PUT', '/v1/maintenances/{maintenance_id}'),
+    *tables.names('DRY_RUNS'),
 }
 
 

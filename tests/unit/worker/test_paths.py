@@ -237,6 +237,11 @@ def test_what_is_not_asked_for_may_be_beyond_the_share(options):
                 states(0, 1), a_request(**FIXED, gpus=gpus)
             )
             assert [each.nodename for each in found] == expected
+        # What was placed on a host that has left the ledger holds nothing.
+        replica.apply(8, [(record.HOST, id_of('host', 1), None)])
+        assert lifetime_filter.LifetimeFilter().filter_all(
+            states(0), a_request(**FIXED, gpus=1)
+        )
 
 
 def test_a_cloud_without_leases_keeps_no_headroom(options):

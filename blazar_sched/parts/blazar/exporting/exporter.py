@@ -143,7 +143,6 @@ class Exporter:
         return [
             f'{kind} {each.id} ({each.name}) is not exported'
             for kind, found in (
-                ('series', ledger.all_series()),
                 (
                     'maintenance',
                     [m for m in ledger.maintenances() if m.end > now],

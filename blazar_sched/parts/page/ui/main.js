@@ -316,12 +316,12 @@ class Page {
     leases.drawLimits(limits);
   }
 
-  /** Read a list, null if the policy of the operator forbids it. */
+  /** Read a list, null if the policy forbids it or its part does not run. */
   async readAllowed(noun) {
     try {
       return (await this.api.get(`/${noun}`))[noun.replace('os-', '')];
     } catch (error) {
-      if (error.status !== 403) throw error;
+      if (![403, 404].includes(error.status)) throw error;
       return null;
     }
   }

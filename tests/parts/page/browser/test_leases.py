@@ -237,6 +237,19 @@ def test_a_refusal_says_what_is_in_the_way(world, browse):
     ))
 
 
+def book(world, browse):
+    """See a lease and book another one on the page, which is returned."""
+    alice = browse(world)
+    alice.sign_in()
+    page = alice.page
+    page.locator('.card', has_text='night-batch').wait_for()
+    page.locator('#book:enabled').wait_for()
+    page.click('#book')
+    alice.says('lease is booked')
+    page.locator('#leases .name', has_text='lease').first.wait_for()
+    return page
+
+
 class TestForbidden:
     @pytest.fixture
     def options(self, tmp_path):
@@ -250,13 +263,18 @@ class TestForbidden:
         for noun in FORBIDDEN:
             answer = world.send('GET', f'/{noun}', 'alice:physics')
             assert answer.status_code == 403, noun
-        alice = browse(world)
-        alice.sign_in()
-        page = alice.page
-        page.locator('.card', has_text='night-batch').wait_for()
+        page = book(world, browse)
         for kind in ('flavor', 'product'):
             assert page.locator(f'#kind [value={kind}]').is_disabled()
-        page.locator('#book:enabled').wait_for()
-        page.click('#book')
-        alice.says('lease is booked')
-        page.locator('#leases .name', has_text='lease').first.wait_for()
+
+
+class TestWithoutParts:
+    @pytest.fixture
+    def options(self):
+        return '[DEFAULT]\nparts = page\n'
+
+    def test_the_page_shows_and_books_the_rest(self, world, browse):
+        for noun in ('requests', 'series'):
+            answer = world.send('GET', f'/{noun}', 'alice:physics')
+            assert answer.status_code == 404, noun
+        book(world, browse)

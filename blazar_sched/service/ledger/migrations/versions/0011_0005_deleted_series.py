@@ -136,17 +136,6 @@ def upgrade() -> None:
         *_columns(sa.BigInteger, 'start', 'end'), *_columns(TEXT, 'hosts'),
         *_nullable(sa.BigInteger, 'created_at', 'updated_at'),
     )
-    _create(
-        'series', sa.Column('id', ID, primary_key=True),
-        sa.Column('project_id', NAME, index=True, nullable=False),
-        *_columns(
-            NAME, 'name', 'user_id', 'rrule', 'time_zone', 'start',
-            'if_no_room', 'digest',
-        ),
-        *_columns(sa.BigInteger, 'duration', 'booked_until', 'retry_at'),
-        *_columns(TEXT, 'reservations', 'except_dates', 'missing'),
-        *_nullable(sa.BigInteger, 'created_at', 'updated_at', 'deleted_at'),
-    )
     _create('shelved_server', sa.Column('uuid', ID, primary_key=True))
     _create(
         'writer', sa.Column('id', ID, primary_key=True),

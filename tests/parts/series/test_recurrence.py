@@ -9,9 +9,9 @@ from dateutil import rrule
 import pytest
 
 from blazar_sched.domain import exception
-from blazar_sched.domain import series
-from blazar_sched.domain.series import Recurrence
 from blazar_sched.domain.window import FOREVER
+from blazar_sched.parts.series import series
+from blazar_sched.parts.series.series import Recurrence
 
 HOUR, DAY = 3600, 86400
 DAYS = 'MO', 'TU', 'WE', 'TH', 'FR', 'SA', 'SU'

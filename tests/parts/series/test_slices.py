@@ -2,22 +2,27 @@
 """Series are booked, changed and deleted in slices that others can follow."""
 
 import contextlib
+import dataclasses
 import datetime
+import functools
 
 import pytest
 
 from blazar_sched.domain import exception
-from blazar_sched.domain import series as rules
+from blazar_sched.parts.series import models
+from blazar_sched.parts.series import pace
+from blazar_sched.parts.series import series as rules
+from blazar_sched.parts.series.exception import SeriesNotFound
+from blazar_sched.parts.series.manager import AllSeries
 from blazar_sched.service import faults
-from blazar_sched.service.booking import idempotency
-from blazar_sched.service.booking import pace
-from blazar_sched.service.booking.series import AllSeries
 from blazar_sched.service.ledger import tx
+from tests import looped
 
 HOUR, DAY = 3600, 86400
 COUNT = 20
 # The reservations of a commit, in these tests.
 MOST = 3
+series_of = functools.partial(looped.of, kind=AllSeries)
 
 
 @pytest.fixture
@@ -39,7 +44,7 @@ def world(world, monkeypatch):
 def create(world, whole):
     def create(key=None, start=HOUR, **values):
         at = datetime.datetime.fromtimestamp(world.now + start, datetime.UTC)
-        return world.manager.series.create({
+        return series_of(world.manager).create({
             'name': 'course', 'project_id': 'project', 'user_id': 'user',
             'rrule': f'FREQ=HOURLY;COUNT={COUNT}', 'time_zone': 'UTC',
             'start': at.strftime('%Y-%m-%dT%H:%M:%S'), 'duration': 600,
@@ -85,7 +90,7 @@ def settle(world, conf):
     another = world.another(conf)
     for _ in range(3):
         world.clock.now += 60
-        another.series.step()
+        series_of(another).step()
     another.ledger.close()
 
 
@@ -97,14 +102,14 @@ class TestSizes:
         assert windows(world) == hourly(600)
         assert max(sizes) == MOST
         sizes.clear()
-        shown = world.manager.series.update(
+        shown = series_of(world.manager).update(
             made['id'], 'project', {'duration': 1200}
         )
         assert windows(world) == hourly(1200)
         assert len(shown['leases']) == COUNT
         assert max(sizes) <= MOST
         sizes.clear()
-        world.manager.series.delete(made['id'], 'project')
+        series_of(world.manager).delete(made['id'], 'project')
         assert windows(world) == []
         assert max(sizes) == MOST
 
@@ -114,7 +119,7 @@ class TestSizes:
         """There is one new lease for all that go."""
         made = create()
         sizes.clear()
-        world.manager.series.update(
+        series_of(world.manager).update(
             made['id'], 'project', {'rrule': 'FREQ=WEEKLY;COUNT=1'}
         )
         assert windows(world) == [(HOUR, 600)]
@@ -124,7 +129,7 @@ class TestSizes:
         made = create(reservations=[slots(1, 1), slots(1, 1)])
         assert max(sizes) == 1
         sizes.clear()
-        world.manager.series.delete(made['id'], 'project')
+        series_of(world.manager).delete(made['id'], 'project')
         assert max(sizes) == 1
 
     def test_a_commit_does_what_fits_in_the_time_of_a_commit(
@@ -134,7 +139,7 @@ class TestSizes:
         series = create()
         assert sizes == [1] * COUNT
         sizes.clear()
-        world.manager.series.delete(series['id'], None)
+        series_of(world.manager).delete(series['id'], None)
         assert sizes == [1] * COUNT
 
     def test_missing_occurrences_are_booked_in_slices(
@@ -142,18 +147,18 @@ class TestSizes:
     ):
         taken = world.create(whole(), start=60, end=30 * HOUR)
         create(if_no_room='skip')
-        world.manager.series.step()
+        series_of(world.manager).step()
         world.manager.leases.delete(taken.id, 'project')
         sizes.clear()
         world.clock.now += 900
-        world.manager.series.step()
+        series_of(world.manager).step()
         assert len(windows(world)) == COUNT
         assert max(sizes) == MOST
 
     def test_a_dry_run_makes_no_commit(self, world, create, sizes):
         made = create()
         sizes.clear()
-        shown = world.manager.series.update(
+        shown = series_of(world.manager).update(
             made['id'], 'project', {'duration': 1200}, dry_run=True
         )
         assert sizes == []
@@ -173,7 +178,7 @@ class TestRefusal:
 
         def change():
             with pytest.raises(exception.NotEnoughHostsAvailable):
-                world.manager.series.update(
+                series_of(world.manager).update(
                     made['id'], 'project', {'duration': 1200}
                 )
             assert windows(world) == before
@@ -187,7 +192,9 @@ class TestRefusal:
         real = AllSeries._searched
         monkeypatch.setattr(
             AllSeries, '_searched',
-            lambda self, series, _, *rest: real(self, series, [], *rest),
+            lambda self, change, *rest: real(self, dataclasses.replace(
+                change, due=dataclasses.replace(change.due, occurrences=[])
+            ), *rest),
         )
         with pytest.raises((AssertionError, pytest.fail.Exception)):
             change()
@@ -200,7 +207,7 @@ class TestRefusal:
         with pytest.raises(exception.MaxLeases):
             create()
         assert windows(world) == []
-        assert world.ledger.all_series() == []
+        assert world.ledger.run(models.list_) == []
 
     def test_an_occurrence_whose_room_is_taken_meanwhile_waits(
         self, world, create, whole
@@ -216,7 +223,7 @@ class TestRefusal:
 
         faults.arm(take)
         try:
-            shown = world.manager.series.update(
+            shown = series_of(world.manager).update(
                 made['id'], 'project', {'duration': 1200}
             )
         finally:
@@ -231,7 +238,7 @@ class TestRefusal:
         made = create(duration=HOUR)
         start = datetime.datetime.fromisoformat(made['start'])
         later = start + datetime.timedelta(minutes=30)
-        shown = world.manager.series.update(
+        shown = series_of(world.manager).update(
             made['id'], 'project', {'start': later.isoformat()}
         )
         assert windows(world) == hourly(HOUR, HOUR + 1800)
@@ -269,7 +276,7 @@ class TestKilled:
             contextlib.suppress(pytest.fail.Exception),
             killed('series:slice', after),
         ):
-            world.manager.series.update(made['id'], 'project', values)
+            series_of(world.manager).update(made['id'], 'project', values)
         assert windows(world) != before
         settle(world, conf)
         world.clock.now -= 180
@@ -285,27 +292,27 @@ class TestKilled:
     ):
         made = create('key')
         with killed('series:deleting', after):
-            world.manager.series.delete(made['id'], 'project')
+            series_of(world.manager).delete(made['id'], 'project')
         self.check_going(world, create, made)
         if repeated:
-            world.manager.series.delete(made['id'], 'project')
+            series_of(world.manager).delete(made['id'], 'project')
         else:
             settle(world, conf)
         assert windows(world) == []
-        assert world.ledger.deleted_series() == []
-        with pytest.raises(exception.SeriesNotFound):
-            world.manager.series.delete(made['id'], 'project')
+        assert world.ledger.run(models.deleted) == []
+        with pytest.raises(SeriesNotFound):
+            series_of(world.manager).delete(made['id'], 'project')
         world.check()
 
     def check_going(self, world, create, made):
         """A series that is being deleted is gone for all who read."""
-        operations = world.manager.series
+        operations = series_of(world.manager)
         assert operations.list(None) == []
-        with pytest.raises(exception.SeriesNotFound):
+        with pytest.raises(SeriesNotFound):
             operations.get(made['id'], 'project')
-        with pytest.raises(exception.SeriesNotFound):
+        with pytest.raises(SeriesNotFound):
             operations.update(made['id'], 'project', {'duration': 1200})
-        with pytest.raises(exception.SeriesNotFound):
+        with pytest.raises(SeriesNotFound):
             operations.delete(made['id'], 'another')
         with pytest.raises(exception.IdempotencyKeyReused):
             create('key')
@@ -314,10 +321,10 @@ class TestKilled:
         self, world, conf, create, killed, monkeypatch
     ):
         made = create()
-        monkeypatch.setattr(tx.Tx, 'put_series', lambda *_: None)
-        monkeypatch.setattr(idempotency, 'forget_series', lambda *_: None)
+        monkeypatch.setattr(models, 'put', lambda *_: None)
+        monkeypatch.setattr(tx.Tx, 'put_key', lambda *_: None)
         with killed('series:deleting', 2):
-            world.manager.series.delete(made['id'], 'project')
+            series_of(world.manager).delete(made['id'], 'project')
         settle(world, conf)
         assert windows(world) != []
 
@@ -328,11 +335,13 @@ def test_a_series_is_deleted_while_it_is_changed(world, create):
     def delete(name):
         if name == 'series:slice':
             faults.arm(None)
-            world.manager.series.delete(made['id'], 'project')
+            series_of(world.manager).delete(made['id'], 'project')
 
     faults.arm(delete)
     try:
-        world.manager.series.update(made['id'], 'project', {'duration': 1200})
+        series_of(world.manager).update(
+            made['id'], 'project', {'duration': 1200}
+        )
     finally:
         faults.arm(None)
     assert windows(world) == []
@@ -345,13 +354,15 @@ def test_the_last_of_two_changes_remains(world, conf, create):
     def change(name):
         if name == 'series:slice':
             faults.arm(None)
-            world.manager.series.update(
+            series_of(world.manager).update(
                 made['id'], 'project', {'duration': 1800}
             )
 
     faults.arm(change)
     try:
-        world.manager.series.update(made['id'], 'project', {'duration': 1200})
+        series_of(world.manager).update(
+            made['id'], 'project', {'duration': 1200}
+        )
     finally:
         faults.arm(None)
     assert windows(world) == hourly(1800)

@@ -6,6 +6,9 @@ import datetime
 
 import pytest
 
+from blazar_sched.service.bus import calls
+from tests.functional.api import test_api
+
 V1_1 = {'OpenStack-API-Version': 'reservation 1.1'}
 ALICE = {**V1_1, 'X-Auth-Token': 'alice:p1'}
 BOB = {**V1_1, 'X-Auth-Token': 'bob:p2'}
@@ -210,3 +213,24 @@ def test_invalid_series_is_refused_by_field(api, field, value):
     assert refused.status_code == 400, refused.text
     assert field in refused.json['error_message']
     assert get(api, 'series').json == {'series': []}
+
+
+class TestNamedHosts:
+    api = test_api.TestNamedHosts.api
+
+    def test_name_that_the_caller_may_not_know_is_no_host(self, api):
+        """A host of another project, and to a member any host."""
+        test_api.name_foreign_hosts(api, 'series', {
+            'rrule': 'FREQ=DAILY;COUNT=2', 'time_zone': 'UTC',
+            'start': '2030-01-01T00:00', 'duration': '1h',
+        })
+
+
+@pytest.mark.parametrize('call, arguments', [
+    ('create_series', {'idempotency_key': 'k'}),
+    ('create_series', {'dry_run': True}), ('update_series', {'dry_run': True}),
+])
+def test_calls_that_can_be_repeated(call, arguments):
+    assert not calls.only_reads(call)
+    assert calls.can_be_repeated(call, {'values': {}, **arguments})
+    assert not calls.can_be_repeated(call, {'values': {}, 'dry_run': False})

@@ -3,28 +3,34 @@
 
 import dataclasses
 import datetime
+import functools
 import random
 
 import pytest
 import sqlalchemy as sa
 
 from blazar_sched.domain import exception
-from blazar_sched.domain import series as rules
 from blazar_sched.domain.flavor import Flavor
-from blazar_sched.domain.series import Recurrence
 from blazar_sched.domain.window import FOREVER
+from blazar_sched.parts.series import models
+from blazar_sched.parts.series import pace
+from blazar_sched.parts.series import series as rules
+from blazar_sched.parts.series.exception import MaxSeries
+from blazar_sched.parts.series.exception import SeriesNotFound
+from blazar_sched.parts.series.manager import AllSeries
+from blazar_sched.parts.series.series import Recurrence
 from blazar_sched.service import loop
 from blazar_sched.service import metrics
 from blazar_sched.service.booking import idempotency
-from blazar_sched.service.booking import pace
-from blazar_sched.service.booking.series import AllSeries
 from blazar_sched.service.ledger import tx
+from tests import looped
 from tests.functional.manager.relocating import RelocatingManager
 from tests.seeds import seeds
 from tests.told import notified as notifications
 
 HOUR, DAY = 3600, 86400
 HORIZON = 10 * DAY
+series_of = functools.partial(looped.of, kind=AllSeries)
 
 
 @pytest.fixture
@@ -67,7 +73,7 @@ def wanted(world, whole):
 @pytest.fixture
 def create(world, wanted):
     def create(*reservations, dry_run=False, key=None, **values):
-        made = world.manager.series.create(
+        made = series_of(world.manager).create(
             wanted(*reservations, **values), key, dry_run
         )
         world.check()
@@ -80,7 +86,7 @@ def windows(world, made):
     """Return the windows of the leases, in seconds since the first look."""
     return [
         (lease.start, lease.end)
-        for lease in world.ledger.leases_of_series(made['id'])
+        for lease in world.ledger.run(models.leases, made['id'])
     ]
 
 
@@ -105,7 +111,7 @@ def test_reservations_are_checked_ahead_of_the_horizon(world, create, whole):
         create(wrong, start=far)
     made = create(start=far)
     with pytest.raises(exception.InvalidInput, match='virtual:moon'):
-        world.manager.series.update(
+        series_of(world.manager).update(
             made['id'], None, {'reservations': [wrong]}
         )
 
@@ -157,7 +163,7 @@ def test_a_series_takes_all_or_nothing(world, whole, create):
     day = local(world.now + HOUR + 4 * DAY)[:10]
     assert f'occurrence {day}' in str(refusal.value)
     assert world.ledger.leases() == before
-    assert world.ledger.all_series() == []
+    assert world.ledger.run(models.list_) == []
 
 
 def test_a_series_takes_what_has_room(world, whole, create):
@@ -176,7 +182,7 @@ def test_a_dry_run_shows_what_has_room(world, whole, create):
     assert len(shown['leases']) == 10
     assert world.ledger.leases() == leases
     assert world.ledger.replica.revision == revision
-    assert world.ledger.all_series() == []
+    assert world.ledger.run(models.list_) == []
 
 
 def test_a_dry_run_is_answered_as_the_request(world, whole, create):
@@ -194,7 +200,7 @@ def test_occurrences_leave_room_for_cleaning(world, whole, conf, create):
     conf.set_override('cleaning_time', 60, 'manager')
     made = create(whole(), rrule='FREQ=HOURLY;COUNT=4', duration=HOUR)
     hosts = [
-        host for lease in world.ledger.leases_of_series(made['id'])
+        host for lease in world.ledger.run(models.leases, made['id'])
         for _, host, _ in world.held(lease)
     ]
     assert hosts[0] == hosts[2] != hosts[1] == hosts[3]
@@ -206,7 +212,7 @@ def test_a_repeated_request_is_answered_however_late(world, create, wanted):
     made = create(key='k', **asked)
     leases = world.ledger.leases()
     world.clock.step(500 * DAY)
-    again = world.manager.series.create(values, 'k')
+    again = series_of(world.manager).create(values, 'k')
     assert again['id'] == made['id']
     assert {each.id for each in world.ledger.leases()} == {
         each.id for each in leases
@@ -217,7 +223,7 @@ def test_a_repeated_request_is_answered_after_a_change(world, create, wanted):
     asked = {'rrule': 'FREQ=DAILY;COUNT=3', 'start': HOUR}
     values = wanted(**asked)
     made = create(key='k', **asked)
-    series = world.manager.series
+    series = series_of(world.manager)
     series.update(made['id'], 'project', {'name': 'other'})
     assert series.create(values, 'k')['name'] == 'other'
     # The values of now are those of another request.
@@ -233,11 +239,11 @@ def test_a_repeated_request_is_answered_after_a_change(world, create, wanted):
 def test_series_from_before_the_digest_was_stored(world, create, wanted):
     asked = {'rrule': 'FREQ=DAILY;COUNT=3', 'start': HOUR}
     made = create(key='k', **asked)
-    known = world.ledger.one_series(made['id'])
+    known = world.ledger.run(models.get, made['id'])
     world.ledger.commit(
-        lambda tx: tx.put_series(dataclasses.replace(known, digest=''))
+        lambda tx: tx.run(models.put, dataclasses.replace(known, digest=''))
     )
-    again = world.manager.series.create(wanted(**asked), 'k')
+    again = series_of(world.manager).create(wanted(**asked), 'k')
     assert again['id'] == made['id']
 
 
@@ -256,7 +262,7 @@ def test_control_without_the_placed_occurrences(
     conf.set_override('cleaning_time', 60, 'manager')
     made = create(whole(), rrule='FREQ=HOURLY;COUNT=4', duration=HOUR)
     hosts = {
-        host for lease in world.ledger.leases_of_series(made['id'])
+        host for lease in world.ledger.run(models.leases, made['id'])
         for _, host, _ in world.held(lease)
     }
     assert len(hosts) == 1
@@ -265,11 +271,11 @@ def test_control_without_the_placed_occurrences(
 def test_the_series_is_rolled_on(world, create):
     made = create()
     world.clock.now += 2 * DAY
-    world.manager.series.step()
+    series_of(world.manager).step()
     assert len(windows(world, made)) == 12
     world.clock.now += DAY
-    world.manager.series.step()
-    world.manager.series.step()
+    series_of(world.manager).step()
+    series_of(world.manager).step()
     all_ = windows(world, made)
     assert len(all_) == len(set(all_)) == 13
     world.check()
@@ -279,12 +285,12 @@ def test_a_counted_series_ends(world, create):
     made = create(rrule='FREQ=DAILY;COUNT=12')
     assert len(windows(world, made)) == 10
     world.clock.now += 5 * DAY
-    world.manager.series.step()
+    series_of(world.manager).step()
     assert len(windows(world, made)) == 12
-    [series] = world.ledger.all_series()
+    [series] = world.ledger.run(models.list_)
     assert series.booked_until == FOREVER
     world.clock.now += 50 * DAY
-    world.manager.series.step()
+    series_of(world.manager).step()
     assert len(windows(world, made)) == 12
 
 
@@ -299,18 +305,18 @@ def test_an_occurrence_without_room_is_booked_once_there_is(
     made = create()
     other = book_all(world, whole, 11)
     world.clock.now += 3 * DAY
-    world.manager.series.step()
+    series_of(world.manager).step()
     assert len(windows(world, made)) == 12
-    shown = world.manager.series.get(made['id'], 'project')
+    shown = series_of(world.manager).get(made['id'], 'project')
     [name] = missing(shown)
     assert told == [('series.at_risk', [name])]
-    world.manager.series.step()
+    series_of(world.manager).step()
     assert len(told) == 1
 
     world.leases.delete(other.id, None)
-    world.manager.series.step()
+    series_of(world.manager).step()
     assert len(windows(world, made)) == 13
-    assert missing(world.manager.series.get(made['id'], 'project')) == []
+    assert missing(series_of(world.manager).get(made['id'], 'project')) == []
 
 
 @pytest.fixture
@@ -328,7 +334,7 @@ class TestSlices:
     ):
         made = create(*(slots(1) for _ in range(count)))
         booked = [len(windows(world, made))]
-        while world.manager.series.step() == loop.PAUSE:
+        while series_of(world.manager).step() == loop.PAUSE:
             booked.append(len(windows(world, made)))
         booked.append(len(windows(world, made)))
         assert booked == [*range(3 // count, 10, 3 // count), 10]
@@ -336,13 +342,13 @@ class TestSlices:
     def test_later_steps_replace_the_others(self, world, create, few_at_once):
         """Each occurrence has a lease at any time."""
         made = create()
-        while world.manager.series.step() == loop.PAUSE:
+        while series_of(world.manager).step() == loop.PAUSE:
             pass
         names = [
             each['occurrence'] for each in
-            world.manager.series.get(made['id'], 'project')['leases']
+            series_of(world.manager).get(made['id'], 'project')['leases']
         ]
-        shown = world.manager.series.update(
+        shown = series_of(world.manager).update(
             made['id'], 'project', {'duration': 4 * HOUR}
         )
         replaced = []
@@ -352,8 +358,8 @@ class TestSlices:
             replaced.append(sum(
                 e['end'] - e['start'] == 4 * HOUR for e in shown['leases']
             ))
-            more = world.manager.series.step()
-            shown = world.manager.series.get(made['id'], 'project')
+            more = series_of(world.manager).step()
+            shown = series_of(world.manager).get(made['id'], 'project')
         assert replaced == [3, 6, 9]
         assert {e['end'] - e['start'] for e in shown['leases']} == {4 * HOUR}
         assert missing(shown) == []
@@ -366,7 +372,7 @@ class TestSlices:
             book_all(world, whole, day)
         made = create(if_no_room='skip')
         assert windows(world, made) == []
-        while world.manager.series.step() == loop.PAUSE:
+        while series_of(world.manager).step() == loop.PAUSE:
             pass
         assert len(windows(world, made)) == 5
 
@@ -383,23 +389,23 @@ def test_missing_occurrences_are_tried_again_at_a_pace(
     searched, commits = [], []
     real = AllSeries._searched
 
-    def search(self, series, occurrences, *args):
-        searched.append((world.now, len(occurrences)))
-        return real(self, series, occurrences, *args)
+    def search(self, change, *args):
+        searched.append((world.now, len(change.due.occurrences)))
+        return real(self, change, *args)
 
     monkeypatch.setattr(AllSeries, '_searched', search)
     for manager in (world.manager, another):
         monkeypatch.setattr(
             manager.ledger, 'commit', lambda work: commits.append(work)
         )
-        manager.series.step()
+        series_of(manager).step()
     before = world.now
     for _ in range(60):
         world.clock.now += 60
         # Something was committed.
         monkeypatch.setattr(world.ledger, 'newest', lambda: (None, world.now))
-        world.manager.series.step()
-        another.series.step()
+        series_of(world.manager).step()
+        series_of(another).step()
     another.ledger.close()
     assert commits == []
     assert [at - before for at, _ in searched] == [
@@ -411,7 +417,7 @@ def test_missing_occurrences_are_tried_again_at_a_pace(
 def test_the_number_of_series_is_limited(world, conf, create):
     conf.set_override('max_series', 1, 'manager')
     create(rrule='FREQ=DAILY;COUNT=1', key='k')
-    with pytest.raises(exception.MaxSeries):
+    with pytest.raises(MaxSeries):
         create(rrule='FREQ=DAILY;COUNT=1')
     create(rrule='FREQ=DAILY;COUNT=1', key='k')
     create(rrule='FREQ=DAILY;COUNT=1', project_id='another')
@@ -444,7 +450,7 @@ def test_a_rule_that_fails_later_stops_no_other_series(
     def pass_to(year, day):
         at = datetime.datetime(year, 5, day, tzinfo=datetime.UTC).timestamp()
         world.clock.now = int(at)
-        world.manager.series.step()
+        series_of(world.manager).step()
 
     pass_to(2031, 3)
     for rule in ('WEEKLY', faulty, 'WEEKLY'):
@@ -461,9 +467,9 @@ def test_a_rule_that_fails_later_stops_no_other_series(
         metrics.FAILING.name, {'loop': 'series'}
     ) == 1
     for id_ in ids[::2]:
-        [*_, last] = world.ledger.leases_of_series(id_)
+        [*_, last] = world.ledger.run(models.leases, id_)
         assert last.start > world.now + HORIZON - 7 * DAY
-    world.manager.series.delete(ids[1], None)
+    series_of(world.manager).delete(ids[1], None)
     pass_to(2033, 12)
     assert world.manager.metrics.registry.get_sample_value(
         metrics.FAILING.name, {'loop': 'series'}
@@ -474,8 +480,8 @@ def test_a_deleted_lease_is_not_booked_again(world, create):
     made = create()
     world.leases.delete(made['leases'][5]['lease_id'], 'project')
     world.clock.now += DAY
-    world.manager.series.step()
-    world.manager.series.step()
+    series_of(world.manager).step()
+    series_of(world.manager).step()
     starts = [start for start, _ in windows(world, made)]
     assert made['leases'][5]['start'] not in starts
     assert len(starts) == 10
@@ -488,8 +494,8 @@ def test_a_changed_lease_stays_as_it_is(world, create):
         first['lease_id'], 'project', {'end': first['end'] - HOUR}
     )
     world.clock.now += DAY // 2
-    world.manager.series.step()
-    shown = world.manager.series.get(made['id'], 'project')
+    series_of(world.manager).step()
+    shown = series_of(world.manager).get(made['id'], 'project')
     assert shown['leases'][0]['end'] == first['end'] - HOUR
 
 
@@ -501,7 +507,7 @@ def test_a_lease_that_loses_a_reservation_is_shown_once(world, create, slots):
     world.leases.update(lease.id, 'project', {
         'reservations': [{'id': lease.reservations[1].id, 'remove': True}],
     })
-    shown = world.manager.series.get(made['id'], 'project')
+    shown = series_of(world.manager).get(made['id'], 'project')
     assert [each['lease_id'] for each in shown['leases']] == [
         each['lease_id'] for each in made['leases']
     ]
@@ -511,22 +517,22 @@ def test_a_lease_that_loses_a_reservation_is_shown_once(world, create, slots):
 def test_the_leases_of_a_deleted_series_go(world, create, whole):
     made = create(start=60)
     world.run(61)
-    with pytest.raises(exception.SeriesNotFound):
-        world.manager.series.delete(made['id'], 'another')
-    world.manager.series.delete(made['id'], 'project')
+    with pytest.raises(SeriesNotFound):
+        series_of(world.manager).delete(made['id'], 'another')
+    series_of(world.manager).delete(made['id'], 'project')
 
     [lease] = world.ledger.leases()
     assert (lease.status, lease.series_id) == ('ACTIVE', None)
-    assert world.ledger.all_series() == []
-    world.manager.series.step()
+    assert world.ledger.run(models.list_) == []
+    series_of(world.manager).step()
     assert len(world.ledger.leases()) == 1
     world.check()
 
 
 def test_only_its_project_sees_a_series(world, create):
     made = create()
-    operations = world.manager.series
-    with pytest.raises(exception.SeriesNotFound):
+    operations = series_of(world.manager)
+    with pytest.raises(SeriesNotFound):
         operations.get(made['id'], 'another')
     assert operations.list('another') == []
     assert [each['id'] for each in operations.list(None)] == [made['id']]
@@ -541,7 +547,7 @@ def displace(conf, whole):
     for node in 'ab':
         world.boot(node, vcpus=2)
     start = world.now + 600
-    world.manager.series.create({
+    series_of(world.manager).create({
         'name': 'course', 'project_id': 'project', 'user_id': 'user',
         'rrule': 'FREQ=HOURLY;COUNT=4', 'time_zone': 'UTC',
         'start': local(start), 'duration': 600,
@@ -574,24 +580,19 @@ def test_two_managers_roll_on_at_once(
     made = create(rrule='FREQ=DAILY')
     world.clock.now += 2 * DAY
     another = world.another(conf)
-    one_series = world.ledger.one_series
-    stale = one_series(made['id'])
+    stale = world.ledger.run(models.get, made['id'])
     commit = world.ledger.commit
 
     def overtaken(work):
         monkeypatch.setattr(world.ledger, 'commit', commit)
-        another.series.step()
+        series_of(another).step()
         if control:
-            monkeypatch.setattr(
-                tx.PlacingTx, 'one_series', lambda self, *_: stale
-            )
-            monkeypatch.setattr(
-                tx.PlacingTx, 'booked_occurrences', lambda *_: set()
-            )
+            monkeypatch.setattr(models, 'get', lambda *_: stale)
+            monkeypatch.setattr(models, 'booked', lambda *_: set())
         return commit(work)
 
     monkeypatch.setattr(world.ledger, 'commit', overtaken)
-    world.manager.series.step()
+    series_of(world.manager).step()
     another.ledger.close()
     assert ('IntegrityError' in caplog.text) == control
     found = windows(world, made)
@@ -620,9 +621,9 @@ class TestLimits:
     def test_an_occurrence_waits(self, world, create):
         made = create()
         world.clock.now += 5 * DAY
-        world.manager.series.step()
+        series_of(world.manager).step()
         assert len(windows(world, made)) == 11
-        shown = world.manager.series.get(made['id'], None)
+        shown = series_of(world.manager).get(made['id'], None)
         assert len(missing(shown)) == 4
 
 
@@ -644,7 +645,7 @@ class TestUpdate:
     @pytest.fixture
     def update(self, world):
         def update(made, dry_run=False, since=None, **values):
-            shown = world.manager.series.update(
+            shown = series_of(world.manager).update(
                 made['id'], 'project', values, since, dry_run
             )
             world.check()
@@ -676,14 +677,14 @@ class TestUpdate:
         at = 4 * DAY + 2 * HOUR
         other = world.create(start=at, end=at + HOUR, name='other')
         with pytest.raises(exception.NotEnoughHostsAvailable) as refusal:
-            world.manager.series.update(
+            series_of(world.manager).update(
                 made['id'], 'project', {'reservations': [whole(2, 2)]},
                 names=names,
             )
         [found] = refusal.value.offer['in_the_way']
         assert (found['lease_id'], found['hosts']) == (other.id, 1)
         assert (found['host'] is not None) == names
-        assert world.manager.series.get(made['id'], None) == made
+        assert series_of(world.manager).get(made['id'], None) == made
 
     def test_flavor_that_the_ledger_lacks_is_copied_from_nova(
         self, world, create
@@ -736,7 +737,7 @@ class TestUpdate:
         assert len(windows(world, shown)) == 10
         with pytest.raises(exception.NotEnoughHostsAvailable):
             update(made, reservations=[whole(3, 3)])
-        assert world.manager.series.get(made['id'], 'project') == shown
+        assert series_of(world.manager).get(made['id'], 'project') == shown
 
     def test_a_dry_run_changes_nothing(self, world, create, update):
         made = create()
@@ -745,7 +746,7 @@ class TestUpdate:
         assert {e['end'] - e['start'] for e in shown['leases']} == {4 * HOUR}
         now = world.ledger.leases(), world.ledger.replica.revision
         assert now == before
-        assert world.manager.series.get(made['id'], 'project') == made
+        assert series_of(world.manager).get(made['id'], 'project') == made
 
     def test_occurrence_that_waits_for_room_goes_on_waiting(
         self, world, whole, create, update
@@ -778,7 +779,7 @@ class TestUpdate:
         with pytest.raises(exception.InvalidInput) as refusal:
             update(made, dry_run, **values)
         assert refusal.value.field == 'rrule'
-        assert world.manager.series.get(made['id'], 'project') == made
+        assert series_of(world.manager).get(made['id'], 'project') == made
 
     def test_all_occurrences_may_be_excepted(self, world, create, update):
         made = create(rrule='FREQ=DAILY;COUNT=3')
@@ -905,4 +906,4 @@ class TestUpdate:
         with pytest.raises(exception.InvalidInput) as refusal:
             update(made, **values)
         assert refusal.value.field == field
-        assert world.manager.series.get(made['id'], 'project') == made
+        assert series_of(world.manager).get(made['id'], 'project') == made

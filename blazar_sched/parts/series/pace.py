@@ -25,11 +25,8 @@ class Pace:
     :param most: the most things of a commit
     """
 
-    def __init__(
-        self, most: int, thread_time: Callable[[], float] = time.thread_time
-    ) -> None:
+    def __init__(self, most: int) -> None:
         self._most = most
-        self._thread_time = thread_time
         self._length = 1
 
     def parts(self, count: int) -> Iterator[slice]:
@@ -48,9 +45,9 @@ class Pace:
     ) -> Callable[[PlacingTx], T]:
         """Return the work of a part, which tells the length of the next."""
         def timed(tx: PlacingTx) -> T:
-            began = self._thread_time()
+            began = time.thread_time()
             result = work(tx)
-            took = max(self._thread_time() - began, 1e-6)
+            took = max(time.thread_time() - began, 1e-6)
             fitting = int(self._length * SECONDS / took)
             self._length = max(1, min(fitting, 2 * self._length, self._most))
             return result

@@ -22,7 +22,6 @@ import contextlib
 import dataclasses
 import functools
 import itertools
-from typing import Any
 import uuid
 
 from oslo_log import log
@@ -30,13 +29,18 @@ from oslo_log import log
 from blazar_sched.domain import exception
 from blazar_sched.domain import states
 from blazar_sched.domain.lease import Lease
-from blazar_sched.domain.series import MAX_RESERVATIONS
-from blazar_sched.domain.series import Occurrence
-from blazar_sched.domain.series import Recurrence
-from blazar_sched.domain.series import REFUSE
-from blazar_sched.domain.series import Series
+from blazar_sched.domain.notification import Notification
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.domain.window import Window
+from blazar_sched.parts.series import models
+from blazar_sched.parts.series.exception import MaxSeries
+from blazar_sched.parts.series.exception import SeriesNotFound
+from blazar_sched.parts.series.pace import Pace
+from blazar_sched.parts.series.series import MAX_RESERVATIONS
+from blazar_sched.parts.series.series import Occurrence
+from blazar_sched.parts.series.series import Recurrence
+from blazar_sched.parts.series.series import REFUSE
+from blazar_sched.parts.series.series import Series
 from blazar_sched.replica import record
 from blazar_sched.replica import state
 from blazar_sched.service import faults
@@ -47,15 +51,15 @@ from blazar_sched.service.booking.booking import Bookings
 from blazar_sched.service.booking.booking import Removed
 from blazar_sched.service.booking.lease_writer import Placed
 from blazar_sched.service.booking.obstacle import with_obstacles
-from blazar_sched.service.booking.pace import Pace
-from blazar_sched.service.bus import notifier
-from blazar_sched.service.bus.notifier import SERIES_AT_RISK
-from blazar_sched.service.bus.notifier import SERIES_FAILED
+from blazar_sched.service.bus.calls import Values
 from blazar_sched.service.enforcement.base import LeaseChange
 from blazar_sched.service.enforcement.base import Project
 from blazar_sched.service.ledger.reader import Reader
 from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.ledger.tx import Tx
+from blazar_sched.service.manager import paging
+from blazar_sched.service.manager.manager import Manager
+from blazar_sched.service.manager.running import Running
 from blazar_sched.service.metrics import Metrics
 
 LOG = log.getLogger(__name__)
@@ -66,8 +70,10 @@ INTERVAL = 60.0
 MAX_PAUSE = 900.0
 # How often a change begins again because the series was changed meanwhile.
 MAX_REPEATS = 5
+# There is no room for occurrences that are due to be booked; later occurrences
+# cannot be booked: the rule, for example, cannot be evaluated any more.
+NOTIFICATIONS = AT_RISK, FAILED = 'series.at_risk', 'series.failed'
 
-_Shown = dict[str, Any]
 _Errors = tuple[type[exception.BlazarSchedError], ...]
 # The errors for which the loop leaves out an occurrence, to try it again.
 _LEFT_OUT: _Errors = (
@@ -101,6 +107,31 @@ class _Due:
     following: int
     over: Collection[str] = ()
 
+    def done(self, series: Series, without: Iterable[str], now: int) -> Series:
+        """Return a series whose occurrences are booked, but those named."""
+        over = {*self.over, *(each.name for each in self.occurrences)}
+        missing = [name for name in series.missing if name not in over]
+        return dataclasses.replace(
+            series, booked_until=self.following, missing=[*missing, *without],
+            updated_at=now,
+        )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Change:
+    """What is to be done for a series.
+
+    :param new: the series, with what a change has changed
+    :param windows: the window of each occurrence due, by its name: a lease
+        with this window may stay
+    :param going: the leases to delete, unless they have to stay
+    """
+
+    new: Series
+    due: _Due
+    windows: Mapping[str, Window] = dataclasses.field(default_factory=dict)
+    going: Sequence[Lease] = ()
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Found:
@@ -119,9 +150,8 @@ class _Slice:
     """What one commit does for a series.
 
     :param pace: times the commit
-    :param leases: the ids of the leases to delete, unless they have to stay
-    :param windows: the window of each occurrence due, by its name: a lease
-        with this window may stay
+    :param leases: the ids of the leases to delete, as in _Change
+    :param windows: as in _Change
     :param without: the names of the occurrences for which there is no room
     """
 
@@ -130,21 +160,6 @@ class _Slice:
     leases: Collection[str]
     windows: Mapping[str, Window]
     without: Collection[str]
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Change:
-    """A change of a series, before its first commit.
-
-    :param new: the changed series
-    :param due: the occurrences to book
-    :param going: the leases to delete
-    """
-
-    new: Series
-    due: _Due
-    windows: Mapping[str, Window]
-    going: Sequence[Lease]
 
 
 class AllSeries(loop.Looped):
@@ -162,7 +177,7 @@ class AllSeries(loop.Looped):
         self._objects = loop.Objects[Series](
             'series', metrics,
             lambda failing: self._ledger.write(
-                lambda tx: notifier.series(tx, SERIES_FAILED, failing, [])
+                lambda tx: _notify(tx, FAILED, failing, [])
             ),
         )
         self._waiting = loop.Objects[Series]('series without room', metrics)
@@ -170,9 +185,9 @@ class AllSeries(loop.Looped):
         self._loop = loop.Loop('series', self.step)
 
     def create(
-        self, values: Mapping[str, Any], key: str | None = None,
-        dry_run: bool = False, names: bool = False,
-    ) -> _Shown:
+        self, values: Values, key: str | None = None, dry_run: bool = False,
+        names: bool = False,
+    ) -> Values:
         """Create a series, and book its occurrences up to the horizon.
 
         :param key: the idempotency key of the request, unique in its project:
@@ -200,74 +215,67 @@ class AllSeries(loop.Looped):
         )
         # Before the checks of times: a request that was in time may be late
         # when repeated.
-        made = idempotency.series_of(self._ledger, new)
+        made = _made(self._ledger, new)
         if made is not None:
             return self._shown(made, now)
         new.recurrence.check_start(now)
         new.recurrence.check(now)
-        try:
-            return self._create(new, now, _left_out(new), dry_run)
-        except exception.NotEnoughHostsAvailable as e:
-            raise self._explained(e, new, now, names) from e.__cause__
-
-    def _create(
-        self, new: Series, now: int, left_out: _Errors, dry_run: bool
-    ) -> _Shown:
-        due = self._due(new, now)
-        self._check_coming(new, due, now)
-        found = self._searched(new, due.occurrences, now, left_out)
-        if dry_run:
-            self._check_number(self._ledger, new)
-            return _planned(new, due, found, (), now)
+        change = _Change(new, self._due(new, now))
+        self._check_coming(change, now)
 
         def begin(tx: PlacingTx) -> Series:
-            made = idempotency.series_of(tx, new)
+            made = _made(tx, new)
             if made is None:
                 self._check_number(tx, new)
             return made or new
 
-        return self._shown(
-            self._book_all(new, due, found, now, begin, left_out), now
-        )
+        with self._explaining(change, now, names):
+            found = self._searched(change, now, _left_out(new))
+            if dry_run:
+                self._check_number(self._ledger, new)
+                return _planned(change, found, (), now)
+            made = self._book_all(change, found, now, begin)
+        return self._shown(made, now)
 
-    def _explained(
-        self, refusal: exception.NotEnoughHostsAvailable, series: Series,
-        now: int, names: bool, leaving: Collection[str] = (),
-    ) -> exception.NotEnoughHostsAvailable:
-        """Return the refusal of an occurrence with what is in its way.
+    @contextlib.contextmanager
+    def _explaining(
+        self, change: _Change, now: int, names: bool
+    ) -> Iterator[None]:
+        """Add what is in the way to the refusal of an occurrence."""
+        series = change.new
+        try:
+            yield
+        except exception.NotEnoughHostsAvailable as e:
+            name = (e.offer or {}).get('occurrence')
+            if name is None:
+                raise
+            start = series.recurrence.instant(name, 'start')
+            window = Window(start, start + series.duration)
+            lease = self._draft(series, Occurrence(name, window), now)
+            raise with_obstacles(
+                self._bookings, e, lease, window, now, names,
+                [each.id for each in change.going],
+            ) from e.__cause__
 
-        :param leaving: the ids of the leases that the request would replace
-        """
-        name = (refusal.offer or {}).get('occurrence')
-        if name is None:
-            return refusal
-        start = series.recurrence.instant(name, 'start')
-        window = Window(start, start + series.duration)
-        lease = self._draft(series, Occurrence(name, window), now)
-        return with_obstacles(
-            self._bookings, refusal, lease, window, now, names, leaving
-        )
-
-    def get(self, series_id: str, project_id: str | None) -> _Shown:
+    def get(self, series_id: str, project_id: str | None) -> Values:
         """Return a series with its occurrences.
 
         :raises SeriesNotFound: if the project has no such series
         """
-        found: Series = self._ledger.one_series(series_id, project_id)
+        found = self._ledger.run(models.get, series_id, project_id)
         return self._shown(found, self._bookings.now())
 
-    def list(self, project_id: str | None) -> list[_Shown]:
+    def list(self, project_id: str | None) -> list[Values]:
         """Return the series of a project, or all, by id."""
         return [
             dataclasses.asdict(each)
-            for each in self._ledger.all_series(project_id)
+            for each in self._ledger.run(models.list_, project_id)
         ]
 
     def update(
-        self, series_id: str, project_id: str | None,
-        values: Mapping[str, Any], since: str | None = None,
-        dry_run: bool = False, names: bool = False,
-    ) -> _Shown:
+        self, series_id: str, project_id: str | None, values: Values,
+        since: str | None = None, dry_run: bool = False, names: bool = False,
+    ) -> Values:
         """Change a series from an occurrence on.
 
         Nothing is changed if an occurrence finds no room in the search ahead
@@ -291,53 +299,39 @@ class AllSeries(loop.Looped):
         """
         now = self._bookings.now()
         for _ in range(MAX_REPEATS):
-            known: Series = self._ledger.one_series(series_id, project_id)
-            _check_change(known, values, since, now)
-            new = dataclasses.replace(
-                known, **values, updated_at=now, retry_at=0
-            )
+            known = self._ledger.run(models.get, series_id, project_id)
             with contextlib.suppress(_Overtaken):
-                if values.keys() <= _OF_NO_LEASE:
-                    self._ledger.commit(
-                        functools.partial(_rewrite, known, new), dry_run
-                    )
-                    return self._shown(new, now)
-                at = _first_change(new, since, now)
-                return self._update(known, new, at, now, dry_run, names)
+                return self._update(known, values, since, now, dry_run, names)
         raise exception.Unavailable(f'series {series_id} changes all the time')
 
     def _update(
-        self, known: Series, new: Series, at: int, now: int, dry_run: bool,
-        names: bool,
-    ) -> _Shown:
+        self, known: Series, values: Values, since: str | None, now: int,
+        dry_run: bool, names: bool,
+    ) -> Values:
         """Change a series, if the series is still the known one.
 
-        :param at: the first start that changes
         :raises _Overtaken: if the series has changed since
         """
+        new = dataclasses.replace(known, **values, updated_at=now, retry_at=0)
+        at = _first_change(new, values, since, now)
+        if values.keys() <= _OF_NO_LEASE:
+            self._ledger.commit(
+                lambda tx: tx.run(models.put, _begun(tx, known, new)), dry_run
+            )
+            return self._shown(new, now)
         change = self._changed(known, new, at, now)
-        leaving = {lease.id for lease in change.going}
-        left_out = _left_out(new)
-        self._check_coming(new, change.due, now)
-        try:
-            found = self._searched(
-                change.new, change.due.occurrences, now, left_out, change.going
-            )
+        self._check_coming(change, now)
+        with self._explaining(change, now, names):
+            found = self._searched(change, now, _left_out(new))
             if dry_run:
-                kept = [
-                    lease for lease in self._ledger.leases_of_series(known.id)
-                    if lease.id not in leaving
-                ]
-                return _planned(change.new, change.due, found, kept, now)
-            return self._shown(
-                self._book_all(
-                    change.new, change.due, found, now,
-                    lambda tx: _begun(tx, known, change.new), left_out,
-                    change.going, change.windows,
-                ), now,
+                leaving = {lease.id for lease in change.going}
+                leases = self._ledger.run(models.leases, known.id)
+                kept = [each for each in leases if each.id not in leaving]
+                return _planned(change, found, kept, now)
+            changed = self._book_all(
+                change, found, now, lambda tx: _begun(tx, known, change.new)
             )
-        except exception.NotEnoughHostsAvailable as e:
-            raise self._explained(e, new, now, names, leaving) from e.__cause__
+        return self._shown(changed, now)
 
     def _changed(
         self, known: Series, new: Series, at: int, now: int
@@ -362,7 +356,7 @@ class AllSeries(loop.Looped):
         }
         settled = set(known.missing) - over
         going = []
-        for lease in self._ledger.leases_of_series(known.id):
+        for lease in self._ledger.run(models.leases, known.id):
             start = _planned_start(recurrence, lease)
             if at <= start < due.following and not self._stays(
                 new, lease, windows, now
@@ -401,27 +395,28 @@ class AllSeries(loop.Looped):
         now = self._bookings.now()
 
         def work(tx: Tx) -> Series:
-            series = tx.find_series(series_id, project_id)
-            if series is None:
-                raise exception.SeriesNotFound(f'series {series_id} not found')
+            series = tx.run(models.find, series_id, project_id)
             if series.deleted_at is None:
                 # So that a manager of the last release books nothing more.
                 series = dataclasses.replace(
                     series, booked_until=FOREVER, missing=[], deleted_at=now
                 )
-                tx.put_series(series)
-                idempotency.forget_series(tx, series, now)
+                tx.run(models.put, series)
+                # The id stays, as the key of what was deleted.
+                tx.put_key(
+                    series.project_id, series.id, None, series.digest, now
+                )
             return series
 
         self._delete_leases(self._ledger.write(work))
 
     def _delete_leases(self, series: Series) -> None:
         """Delete the leases of a series that is being deleted, then itself."""
-        ids = [lease.id for lease in self._ledger.leases_of_series(series.id)]
+        ids = [each.id for each in self._ledger.run(models.leases, series.id)]
 
         def work(tx: PlacingTx, ids: Sequence[str]) -> Removed:
-            leases = tx.leases_of_series(series.id, ids)
-            tx.release_from_series(ids)
+            leases = tx.run(models.leases, series.id, ids)
+            tx.run(models.release, ids)
             return self._bookings.remove(tx, *filter(_is_untouched, leases))
 
         pace = Pace(series.most_in_commit)
@@ -430,7 +425,7 @@ class AllSeries(loop.Looped):
                 pace.timed(functools.partial(work, ids=ids[part]))
             )()
             faults.point('series:deleting')
-        self._ledger.write(lambda tx: tx.delete_series(series.id))
+        self._ledger.write(lambda tx: tx.run(models.delete, series.id))
 
     def step(self) -> float:
         """Book the occurrences that the horizon has reached.
@@ -441,7 +436,7 @@ class AllSeries(loop.Looped):
         :returns: the seconds until the next step: few if there is more to book
         """
         now = self._bookings.now()
-        known = self._ledger.all_series()
+        known = self._ledger.run(models.list_)
         horizon = now + self._conf.series_horizon
         self._more = False
         self._objects.each(
@@ -452,7 +447,7 @@ class AllSeries(loop.Looped):
             lambda series: self._roll_on(series, now), now,
         )
         self._going.each(
-            ((series.id, series) for series in self._ledger.deleted_series()),
+            ((each.id, each) for each in self._ledger.run(models.deleted)),
             self._delete_leases, now,
         )
         self._waiting.each(
@@ -466,18 +461,10 @@ class AllSeries(loop.Looped):
 
     def _roll_on(self, series: Series, now: int) -> None:
         """Book the occurrences that the horizon has reached."""
-        at = series.booked_until
-        change = self._changed(series, series, at, now)
-        due = change.due
-        found = self._searched(
-            series, due.occurrences, now, _LEFT_OUT_LATER, change.going
-        )
-        missing = self._go_on(
-            series, self._in_slices(
-                series, due, found, change.going, change.windows
-            ), now,
-        )[1]
-        if due.following < now + self._conf.series_horizon:
+        change = self._changed(series, series, series.booked_until, now)
+        found = self._searched(change, now, _LEFT_OUT_LATER)
+        missing = self._go_on(series, self._in_slices(change, found), now)[1]
+        if change.due.following < now + self._conf.series_horizon:
             self._more = True
         if not series.missing:
             self._tried[series.id] = self._ledger.newest()[1]
@@ -514,7 +501,7 @@ class AllSeries(loop.Looped):
         }
 
         def claim(tx: Tx) -> Series | None:
-            if tx.one_series(series.id) != series:
+            if tx.run(models.get, series.id) != series:
                 return None
             waited = now - (series.updated_at or now)
             names = [name for name in series.missing if name in coming]
@@ -525,7 +512,7 @@ class AllSeries(loop.Looped):
                 retry_at=now + int(min(max(waited, INTERVAL), MAX_PAUSE)),
                 missing=names[most:] + names[:most],
             )
-            tx.put_series(claimed)
+            tx.run(models.put, claimed)
             return claimed
 
         claimed = self._ledger.write(claim)
@@ -534,38 +521,34 @@ class AllSeries(loop.Looped):
         most = claimed.most_at_once
         if len(claimed.missing) <= most:
             self._tried[series.id] = self._ledger.newest()[1]
-        due = _Due(
-            [coming[name] for name in claimed.missing[-most:]],
-            claimed.booked_until,
-        )
-        found = self._searched(claimed, due.occurrences, now, _LEFT_OUT_LATER)
-        due = dataclasses.replace(due, occurrences=[
-            each for each in due.occurrences if each.name not in found.without
-        ])
-        if due.occurrences:
-            self._go_on(claimed, self._in_slices(claimed, due, found), now)
+        tried = [coming[name] for name in claimed.missing[-most:]]
+        due = _Due(tried, claimed.booked_until)
+        found = self._searched(_Change(claimed, due), now, _LEFT_OUT_LATER)
+        fitting = [each for each in tried if each.name not in found.without]
+        if fitting:
+            due = dataclasses.replace(due, occurrences=fitting)
+            self._go_on(
+                claimed, self._in_slices(_Change(claimed, due), found), now
+            )
 
     def _book_all(
-        self, new: Series, due: _Due, found: _Found, now: int,
-        begin: Callable[[PlacingTx], Series], left_out: _Errors,
-        going: Sequence[Lease] = (),
-        windows: Mapping[str, Window] | None = None,
+        self, change: _Change, found: _Found, now: int,
+        begin: Callable[[PlacingTx], Series],
     ) -> Series:
         """Book what is due in slices; return the series as it is then.
 
         :param begin: returns the series in the first commit: any other than
-            `new` is returned
-        :param left_out: the errors for which the first commit leaves out an
-            occurrence
+            that of the change is returned
         """
-        slices = self._in_slices(new, due, found, going, windows or {})
+        new = change.new
+        slices = self._in_slices(change, found)
         first = next(slices)
 
         def work(tx: PlacingTx) -> tuple[Series, Removed] | Series:
             series = begin(tx)
             if series is not new:
                 return series
-            return self._book(tx, new, first, now, left_out)
+            return self._book(tx, new, first, now, _left_out(new))
 
         done = self._ledger.commit(first.pace.timed(work))
         if isinstance(done, Series):
@@ -595,7 +578,7 @@ class AllSeries(loop.Looped):
             def work(
                 tx: PlacingTx, known: Series = known, each: _Slice = each
             ) -> tuple[Series, Removed, Sequence[str]] | None:
-                if tx.one_series(known.id) != known:
+                if tx.run(models.get, known.id) != known:
                     return None
                 new, removed = self._book(
                     tx, known, each, now, _LEFT_OUT_LATER
@@ -605,12 +588,12 @@ class AllSeries(loop.Looped):
                     if name not in known.missing and name not in told
                 ]
                 if missing:
-                    notifier.series(tx, SERIES_AT_RISK, known, missing)
+                    _notify(tx, AT_RISK, known, missing)
                 return new, removed, missing
 
             try:
                 done = self._ledger.commit(each.pace.timed(work))
-            except exception.SeriesNotFound:
+            except SeriesNotFound:
                 break
             if done is None:
                 break
@@ -620,24 +603,21 @@ class AllSeries(loop.Looped):
         self._bookings.runner.wake()
         return known, lost
 
-    def _in_slices(
-        self, series: Series, due: _Due, found: _Found,
-        going: Sequence[Lease] = (),
-        windows: Mapping[str, Window] | None = None,
-    ) -> Iterator[_Slice]:
+    def _in_slices(self, change: _Change, found: _Found) -> Iterator[_Slice]:
         """Yield what is due in slices, in the order of time.
 
         A lease goes before the occurrence that takes its room. Until the last
         slice, a series is booked until the next thing to be done. The time of
         the commit of a slice decides the length of the next slice.
         """
+        series, due = change.new, change.due
         cleaning = self._conf.cleaning_time
         ends = [each.window.end + cleaning for each in due.occurrences]
         recurrence = series.recurrence
         things: list[tuple[int, bool, Lease | Occurrence]] = [
             (each.window.start, True, each) for each in due.occurrences
         ]
-        for lease in going:
+        for lease in change.going:
             at = _planned_start(recurrence, lease)
             n = bisect.bisect_right(ends, lease.start)
             if n < len(ends):
@@ -658,19 +638,18 @@ class AllSeries(loop.Looped):
                     following, due.over,
                 ),
                 [lease.id for _, _, lease in part if isinstance(lease, Lease)],
-                windows or {}, found.without,
+                change.windows, found.without,
             )
 
     def _check_number(self, source: Reader, new: Series) -> None:
         most = self._conf.max_series
-        if len(source.all_series(new.project_id)) >= most:
-            raise exception.MaxSeries(
+        if len(source.run(models.list_, new.project_id)) >= most:
+            raise MaxSeries(
                 f'a project may have at most {most} series', field='rrule'
             )
 
     def _searched(
-        self, series: Series, occurrences: Iterable[Occurrence], now: int,
-        left_out: _Errors, going: Sequence[Lease] = (),
+        self, change: _Change, now: int, left_out: _Errors
     ) -> _Found:
         """Return which occurrences have room, each beside the one before.
 
@@ -678,9 +657,9 @@ class AllSeries(loop.Looped):
 
         :param left_out: the errors for which an occurrence is left out; any
             other error refuses the whole request, naming the occurrence
-        :param going: leases whose room is free
         """
         found = _Found([], set())
+        series, going = change.new, change.going
         project = self._bookings.enforcement.project(
             self._ledger, series.project_id, {lease.id for lease in going}
         )
@@ -692,7 +671,7 @@ class AllSeries(loop.Looped):
                 )
             )
 
-        for each in occurrences:
+        for each in change.due.occurrences:
             try:
                 new = self._place(
                     self._ledger, series, each, now, project, place
@@ -700,7 +679,6 @@ class AllSeries(loop.Looped):
             except left_out:
                 found.without.add(each.name)
             else:
-                project.add(new[0], new[1])
                 found.placed.append(new)
         return found
 
@@ -734,7 +712,7 @@ class AllSeries(loop.Looped):
         :param left_out: as for `_searched`
         """
         removed = self._bookings.remove(tx, *(
-            lease for lease in tx.leases_of_series(series.id, part.leases)
+            lease for lease in tx.run(models.leases, series.id, part.leases)
             if not self._stays(series, lease, part.windows, now)
         ))
 
@@ -745,11 +723,10 @@ class AllSeries(loop.Looped):
 
         due = part.due
         made: list[Placed] = []
-        over = {*due.over, *(each.name for each in due.occurrences)}
-        missing = [name for name in series.missing if name not in over]
+        missing = []
         project = self._bookings.enforcement.project(tx, series.project_id)
-        booked = tx.booked_occurrences(
-            series.id, [each.name for each in due.occurrences]
+        booked = tx.run(
+            models.booked, series.id, [each.name for each in due.occurrences]
         )
         for occurrence in due.occurrences:
             if occurrence.name in booked:
@@ -758,29 +735,24 @@ class AllSeries(loop.Looped):
                 missing.append(occurrence.name)
                 continue
             try:
-                new_lease = self._place(
-                    tx, series, occurrence, now, project, place
-                )
+                new = self._place(tx, series, occurrence, now, project, place)
             except left_out:
                 missing.append(occurrence.name)
             else:
-                lease, placed, displaced = new_lease
-                project.add(lease, placed)
+                _, placed, displaced = new
                 tx.expect(itertools.chain(*placed.values(), displaced))
-                made.append(new_lease)
+                made.append(new)
         # All at once: other commits wait for each statement.
         self._bookings.writer.write(tx, made)
-        new = dataclasses.replace(
-            series, booked_until=due.following, missing=missing, updated_at=now
-        )
-        tx.put_series(new)
-        return new, removed
+        series = due.done(series, missing, now)
+        tx.run(models.put, series)
+        return series, removed
 
     def _place(
         self, source: Reader, series: Series, occurrence: Occurrence, now: int,
         project: Project, place: Callable[[Lease], Placed],
     ) -> Placed:
-        """Return the lease of an occurrence, as placed.
+        """Return the placed lease of an occurrence, as one of its project.
 
         :raises NotEnoughHostsAvailable: naming the occurrence; likewise the
             refusal of a limit
@@ -800,23 +772,43 @@ class AllSeries(loop.Looped):
             raise type(e)(
                 f'occurrence {occurrence.name}: {e.args[0]}', **more
             ) from e
+        project.add(lease, new[1])
         return new
 
-    def _check_coming(self, series: Series, due: _Due, now: int) -> None:
+    def _check_coming(self, change: _Change, now: int) -> None:
         """Refuse invalid reservations also if no occurrence is due yet.
 
         :raises InvalidInput: naming the field that is wrong
         """
+        series, due = change.new, change.due
         if not due.occurrences and due.following < FOREVER:
             window = Window(due.following, due.following + series.duration)
             self._draft(series, Occurrence('', window), now)
 
-    def _shown(self, series: Series, now: int) -> _Shown:
-        leases = self._ledger.leases_of_series(series.id)
+    def _shown(self, series: Series, now: int) -> Values:
+        leases = self._ledger.run(models.leases, series.id)
         return _shown(series, leases, now)
 
     def _due(self, series: Series, now: int) -> _Due:
-        return _due(series, now, now + self._conf.series_horizon)
+        """Return the occurrences to book up to the horizon, for one request.
+
+        The occurrences that found no room before continue to wait.
+        """
+        recurrence = series.recurrence
+        until = now + self._conf.series_horizon
+        over = {
+            name for name in series.missing
+            if recurrence.instant(name, 'start') < now
+        }
+        after = max(now, series.booked_until)
+        coming = recurrence.occurrences(after, until) if after < until else ()
+        due = list(itertools.islice(coming, series.most_at_once + 1))
+        if len(due) > series.most_at_once:
+            return _Due(due[:-1], due[-1].window.start, over)
+        following = FOREVER
+        if series.booked_until < FOREVER:
+            following = recurrence.following(max(until, after))
+        return _Due(due, following, over)
 
     def _draft(
         self, series: Series, occurrence: Occurrence, now: int
@@ -842,38 +834,12 @@ class AllSeries(loop.Looped):
         )
 
 
-def _due(series: Series, now: int, until: int) -> _Due:
-    """Return the occurrences to book until a time, for one request.
-
-    The occurrences that found no room before continue to wait.
-    """
-    recurrence = series.recurrence
-    over = {
-        name for name in series.missing
-        if recurrence.instant(name, 'start') < now
-    }
-    after = max(now, series.booked_until)
-    coming = recurrence.occurrences(after, until) if after < until else ()
-    due = list(itertools.islice(coming, series.most_at_once + 1))
-    if len(due) > series.most_at_once:
-        return _Due(due[:-1], due[-1].window.start, over)
-    following = FOREVER
-    if series.booked_until < FOREVER:
-        following = recurrence.following(max(until, after))
-    return _Due(due, following, over)
-
-
-def _rewrite(known: Series, new: Series, tx: PlacingTx) -> None:
-    """Write a change of a series that changes none of its leases."""
-    tx.put_series(_begun(tx, known, new))
-
-
 def _begun(tx: Tx, known: Series, new: Series) -> Series:
     """Return a changed series in the first commit of its change.
 
     :raises _Overtaken: if the series is not the known one any more
     """
-    if tx.one_series(known.id) != known:
+    if tx.run(models.get, known.id) != known:
         raise _Overtaken
     return new
 
@@ -885,38 +851,31 @@ def _left_out(series: Series) -> _Errors:
     return (exception.NotEnoughHostsAvailable,)
 
 
-def _first_change(series: Series, since: str | None, now: int) -> int:
+def _first_change(
+    new: Series, values: Values, since: str | None, now: int
+) -> int:
     """Return the first start that a change concerns.
 
-    :raises InvalidInput: naming `from`
+    :raises InvalidInput: naming the field with which a series would have no
+        valid recurrence, or `from`
     """
-    if since is None:
-        return now
-    at = series.recurrence.instant(since, 'from')
-    # A series has one rule for all occurrences that are still to be booked.
-    if at > series.booked_until:
-        raise exception.InvalidInput(
-            'from must not be after the first occurrence that is still to be '
-            'booked',
-            field='from',
-        )
-    return max(now, at)
-
-
-def _check_change(
-    known: Series, values: Mapping[str, Any], since: str | None, now: int
-) -> None:
-    """Refuse values with which a series would have no valid recurrence.
-
-    :raises InvalidInput: naming the field that is wrong
-    """
-    new = dataclasses.replace(known, **values)
-    recurrence = new.recurrence
+    recurrence, at = new.recurrence, now
     if 'start' in values:
         recurrence.check_start(now)
     if not _OF_THE_RULE.isdisjoint(values):
         recurrence.check_coming(now)
-    recurrence.check_apart(_first_change(new, since, now))
+    if since is not None:
+        first = recurrence.instant(since, 'from')
+        # A series has one rule for all occurrences still to be booked.
+        if first > new.booked_until:
+            raise exception.InvalidInput(
+                'from must not be after the first occurrence that is still to '
+                'be booked',
+                field='from',
+            )
+        at = max(now, first)
+    recurrence.check_apart(at)
+    return at
 
 
 def _planned_start(recurrence: Recurrence, lease: Lease) -> int:
@@ -933,42 +892,23 @@ def _is_untouched(lease: Lease) -> bool:
 
 
 def _planned(
-    new: Series, due: _Due, found: _Found, kept: Sequence[Lease], now: int
-) -> _Shown:
+    change: _Change, found: _Found, kept: Sequence[Lease], now: int
+) -> Values:
     """Return a series as it would be, with the leases that it would have."""
-    names = {each.name for each in due.occurrences}
-    missing = [
-        name for name in new.missing
-        if name not in names and name not in due.over
-    ] + [each.name for each in due.occurrences if each.name in found.without]
+    due = change.due
+    without = [o.name for o in due.occurrences if o.name in found.without]
     leases = [*kept, *(lease for lease, _, _ in found.placed)]
-    return _shown(
-        dataclasses.replace(
-            new, booked_until=due.following, missing=missing, updated_at=now
-        ), leases, now,
-    )
+    return _shown(due.done(change.new, without, now), leases, now)
 
 
-def _shown(series: Series, leases: Iterable[Lease], now: int) -> _Shown:
+def _shown(series: Series, leases: Iterable[Lease], now: int) -> Values:
     """Return a series with its occurrences, those without room, too."""
     booked = [
-        {
-            'occurrence': lease.occurrence,
-            'start': lease.start,
-            'end': lease.end,
-            'lease_id': lease.id,
-            'status': lease.status,
-        }
+        _occurrence(str(lease.occurrence), lease.window, lease)
         for lease in leases
     ]
     without = [
-        {
-            'occurrence': each.name,
-            'start': each.window.start,
-            'end': each.window.end,
-            'lease_id': None,
-            'status': None,
-        }
+        _occurrence(each.name, each.window, None)
         for each in series.recurrence.occurrences(now, series.booked_until)
         if each.name in series.missing
     ]
@@ -976,3 +916,75 @@ def _shown(series: Series, leases: Iterable[Lease], now: int) -> _Shown:
         booked + without, key=lambda each: (each['start'], each['occurrence'])
     )
     return {**dataclasses.asdict(series), 'leases': occurrences}
+
+
+def _occurrence(name: str, window: Window, lease: Lease | None) -> Values:
+    return {
+        'occurrence': name,
+        'start': window.start,
+        'end': window.end,
+        'lease_id': lease and lease.id,
+        'status': lease and lease.status,
+    }
+
+
+def _made(source: Reader, new: Series) -> Series | None:
+    """Return the series that the same idempotency key has made, else None.
+
+    :raises IdempotencyKeyReused: if the key was used for another request, or
+        the series was deleted
+    """
+    try:
+        known = source.run(models.get, new.id)
+    except SeriesNotFound:
+        if source.lease_by_key(new.project_id, new.id) is not None:
+            raise idempotency.deleted() from None
+        return None
+    if known.digest:
+        idempotency.require_same(known.digest, new.digest)
+    return known
+
+
+def _notify(
+    tx: Tx, event_type: str, series: Series, occurrences: Sequence[str]
+) -> None:
+    """Notify of some occurrences of a series; the type is from above."""
+    tx.notifications.append(Notification(
+        event_type, series.project_id, lambda: {
+            'series_id': series.id,
+            'name': series.name,
+            'user_id': series.user_id,
+            'project_id': series.project_id,
+            'occurrences': list(occurrences),
+        },
+    ))
+
+
+def start(manager: Manager) -> Running:
+    """Answer the calls for series, and book their occurrences."""
+    all_series = AllSeries(manager.bookings, manager.metrics)
+
+    def create(
+        values: Values, idempotency_key: str | None = None,
+        dry_run: bool = False, names: bool = False,
+    ) -> Values:
+        manager.flavors.learn(values['reservations'])
+        return all_series.create(values, idempotency_key, dry_run, names)
+
+    def update(
+        series_id: str, project_id: str | None, values: Values,
+        since: str | None = None, dry_run: bool = False,
+        names: bool | None = None,
+    ) -> Values:
+        manager.flavors.learn(values.get('reservations', ()))
+        return all_series.update(
+            series_id, project_id, values, since, dry_run, bool(names)
+        )
+
+    return Running({
+        'create_series': create,
+        'update_series': update,
+        'list_series': paging.owned(all_series.list),
+        'get_series': all_series.get,
+        'delete_series': all_series.delete,
+    }, (all_series,))
