@@ -158,7 +158,6 @@ def fast_bus():
 def empty_ledger(tmp_path_factory):
     """The SQLite file of an empty ledger: made once, copied for each test."""
     from blazar_sched.service.ledger.ledger import Ledger
-
     path = tmp_path_factory.mktemp('ledger') / 'empty.sqlite'
     ledger = Ledger(f'sqlite:///{path}')
     ledger.upgrade()

@@ -15,15 +15,12 @@ service, client = (
     tomllib.loads((folder / 'pyproject.toml').read_text())['project']
     for folder in (ROOT, ROOT / 'client')
 )
-pathlib.Path(sys.argv[1]).write_text(
-    '\n'.join(
-        re.sub(',.*', '', line).replace('>=', '==')
-        for lines in (
-            service['dependencies'],
-            *service['optional-dependencies'].values(),
-            client['dependencies'],
-        )
-        for line in lines
-        if '>=' in line
+pathlib.Path(sys.argv[1]).write_text('\n'.join(
+    re.sub(',.*', '', line).replace('>=', '==')
+    for lines in (
+        service['dependencies'], *service['optional-dependencies'].values(),
+        client['dependencies'],
     )
-)
+    for line in lines
+    if '>=' in line
+))

@@ -43,14 +43,12 @@ class Mail:
         self.messages = []
         self.answers = []
         self._loop = asyncio.new_event_loop()
-        self._server = self._loop.run_until_complete(
-            self._loop.create_server(
-                lambda: smtp.SMTP(
-                    self, hostname='mail', loop=self._loop, **options
-                ),
-                '127.0.0.1', 0,
-            )
-        )
+        self._server = self._loop.run_until_complete(self._loop.create_server(
+            lambda: smtp.SMTP(
+                self, hostname='mail', loop=self._loop, **options
+            ),
+            '127.0.0.1', 0
+        ))
         self.port = self._server.sockets[0].getsockname()[1]
         self._thread = threading.Thread(target=self._loop.run_forever)
         self._thread.start()

@@ -24,9 +24,7 @@ REPOSITORY = pathlib.Path(__file__).parents[2]
 SCRIPTS = pathlib.Path(__file__).with_name('devstack.sh')
 # The folder of the console script.
 PROGRAMS = pathlib.Path(sys.executable).parent
-CONTROLLER = (
-    'mysql,rabbit,key,n-api,n-sch,n-cpu,placement-api,neutron,tempest'
-)
+CONTROLLER = 'mysql,rabbit,key,n-api,n-sch,n-cpu,placement-api,neutron,tempest'
 
 
 def api_paste_ini() -> pathlib.Path:

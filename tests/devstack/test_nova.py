@@ -69,14 +69,12 @@ def passed_once(path):
 @pytest.mark.row('F92')
 def test_nova_scheduler_finds_every_filter_and_weigher(stacked):
     group = stacked.nova_options().filter_scheduler
-
     found = filters.HostFilterHandler().get_matching_classes(
         group.available_filters
     )
     weighers = weights.HostWeightHandler().get_matching_classes(
         group.weight_classes
     )
-
     names = [each.__name__ for each in found]
     assert set(group.enabled_filters) <= set(names)
     assert len(set(names)) == len(names)
@@ -89,7 +87,6 @@ def test_nova_scheduler_finds_every_filter_and_weigher(stacked):
 
 def test_filters_come_beside_those_that_were_there(stacked):
     conf = stacked.nova_options()
-
     assert enabled_once(conf)
     assert {'ComputeFilter', 'SameHostFilter'} <= set(
         conf.filter_scheduler.enabled_filters
@@ -102,7 +99,6 @@ def test_filters_come_beside_those_that_were_there(stacked):
 
 def test_filters_know_the_bus_and_have_a_place_for_the_snapshot(stacked):
     group = stacked.nova_options().blazar_sched
-
     assert group.transport_url.startswith('rabbit://stackrabbit:')
     path = pathlib.Path(group.snapshot_path)
     assert path.parent == stacked.state / 'data/nova'
@@ -117,7 +113,6 @@ def test_nova_api_has_our_filter_in_both_pipelines(stacked):
 
 def test_nova_sends_versioned_notifications(stacked):
     conf = stacked.nova_options()
-
     assert conf.notifications.notification_format == 'both'
     assert conf.oslo_messaging_notifications.driver == ['messagingv2']
     assert stacked.service_options().manager.enable_notification_monitor
@@ -125,7 +120,6 @@ def test_nova_sends_versioned_notifications(stacked):
 
 def test_conductors_of_cells_send_to_the_bus_of_the_cloud(stacked):
     text = (stacked.nova_conf.parent / 'nova_cell1.conf').read_text()
-
     bus = stacked.nova_options().transport_url
     assert 'driver = messagingv2' in text
     assert f'[oslo_messaging_notifications]\ntransport_url = {bus}\n' in text
@@ -135,7 +129,6 @@ def test_conductors_of_cells_send_to_the_bus_of_the_cloud(stacked):
 def test_local_conf_may_have_it_send_others(new_node):
     node = new_node(NOVA_NOTIFICATION_FORMAT='unversioned')
     node.stack()
-
     format_ = node.nova_options().notifications.notification_format
     assert format_ == 'unversioned'
     assert not node.service_options().manager.enable_notification_monitor
@@ -143,9 +136,7 @@ def test_local_conf_may_have_it_send_others(new_node):
 
 def test_a_second_run_changes_no_file(node):
     before = node.files()
-
     node.stack()
-
     assert node.files() == before
 
 
@@ -154,9 +145,7 @@ def test_a_run_on_new_files_is_like_the_first(node):
     node.unstack()
     node.nova_conf.unlink()
     node.api_paste.unlink()
-
     node.stack()
-
     assert node.nova_conf.read_text() == before['nova/nova.conf']
     assert node.api_paste.read_text() == before['nova/api-paste.ini']
     node.clean()
@@ -166,9 +155,7 @@ def test_a_run_on_new_files_is_like_the_first(node):
 @pytest.mark.row('F92')
 def test_clean_leaves_novas_files_byte_for_byte(node):
     before = node.nova_conf.with_name('nova.conf.before').read_bytes()
-
     node.clean()
-
     assert node.nova_conf.read_bytes() == before
     assert node.api_paste.read_bytes() == api_paste_ini().read_bytes()
 
@@ -184,8 +171,7 @@ def test_options_of_others_stay_in_nova_conf(new_node):
         'ComputeFilter', 'SameHostFilter', *FILTERS,
     ]
     assert sorted(conf.filter_scheduler.available_filters) == [
-        AVAILABLE,
-        NOVAS,
+        AVAILABLE, NOVAS,
         'nova.scheduler.filters.compute_filter.ComputeFilter',
     ]
     assert conf.filter_scheduler.weight_classes == [
@@ -207,9 +193,7 @@ def test_clean_keeps_what_others_have_changed_since(node):
     text += '\n[later]\nplugin = here\n'
     node.nova_conf.write_text(text)
     before = node.nova_conf.with_name('nova.conf.before').read_text()
-
     node.clean()
-
     expected = before.replace('SameHostFilter', 'SameHostFilter,LaterFilter')
     expected += '\n[later]\nplugin = here\n'
     assert node.nova_conf.read_text() == expected
@@ -218,18 +202,14 @@ def test_clean_keeps_what_others_have_changed_since(node):
 def test_clean_can_be_repeated(node):
     node.clean()
     before = node.files()
-
     node.clean()
-
     assert node.files() == before
 
 
 def test_clean_on_a_node_that_was_never_stacked(new_node):
     node = new_node()
     node.nova_conf.write_text(USED)
-
     node.clean()
-
     assert node.nova_conf.read_text() == USED
 
 
@@ -238,7 +218,6 @@ def test_pipelines_that_it_does_not_know_are_told(new_node, tmp_path):
     text = api_paste_ini().read_text()
     strange.write_text(text.replace('keystonecontext', 'context'))
     node = new_node(API_PASTE_INI=strange)
-
     with pytest.raises(AssertionError, match='has keystonecontext'):
         node.stack()
 
@@ -274,7 +253,6 @@ def test_without_its_guard_a_second_run_would_add_it_twice(
     assert text.count(guard) == 1
     path.write_text(text.replace(guard, without))
     node = new_node(plugin=tmp_path)
-
     node.stack()
     assert is_once(node)
     node.stack()

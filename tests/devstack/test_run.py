@@ -94,11 +94,8 @@ def bus(tmp_path_factory):
 
 # The end of DevStack's database_connection_url.
 @pytest.fixture(
-    params=[
-        ('mysql', 'charset=utf8'),
-        ('postgresql', 'client_encoding=utf8'),
-    ],
-    ids=lambda param: param[0],
+    params=[('mysql', 'charset=utf8'), ('postgresql', 'client_encoding=utf8')],
+    ids=lambda param: param[0]
 )
 def database_url(request):
     engine, query = request.param
@@ -112,7 +109,6 @@ def database_url(request):
 @pytest.mark.services
 def test_api_and_manager_find_each_other(bus, database_url, new_site, port):
     node = new_site(database_url, bus)
-
     with running(node, *node.commands().values()) as processes:
         # The URL that stack.sh polls.
         [waiting] = [

@@ -38,7 +38,6 @@ def of_service(*services):
 
 def test_the_service_reads_its_configuration(stacked):
     conf = stacked.service_options()
-
     assert conf.database.connection == (
         'mysql+pymysql://root:secret@127.0.0.1/blazar_sched'
         '?charset=utf8mb4&plugin=dbcounter'
@@ -53,7 +52,6 @@ def test_the_service_reads_its_configuration(stacked):
 @pytest.mark.parametrize('group', CLIENTS)
 def test_clients_of_the_service_have_credentials(stacked, group):
     conf = stacked.service_options()
-
     auth = loading.load_auth_from_conf_options(conf, group)
     session = loading.load_session_from_conf_options(conf, group, auth=auth)
     # This raises for options that exclude each other.
@@ -67,7 +65,6 @@ def test_clients_of_the_service_have_credentials(stacked, group):
 def test_without_neutron_it_has_none_for_it(new_node):
     node = new_node(ENABLED_SERVICES=of_service('neutron'))
     node.stack()
-
     assert node.service_options().neutron.auth_type is None
 
 
@@ -85,7 +82,6 @@ def test_users_find_it(stacked):
 def test_processes_are_started_and_waited_for(stacked):
     conf = ['--config-file', str(stacked.conf)]
     program = str(stacked.state / 'bin/blazar-sched')
-
     assert stacked.commands() == {
         'blazar-sched-manager': [program, 'manager', *conf],
         'blazar-sched-api': [program, 'api', *conf],
@@ -102,7 +98,6 @@ def test_package_is_installed_with_the_driver_of_the_database(
 ):
     node = new_node(ENABLED_SERVICES=of_service('mysql') + f',{database}')
     node.stack()
-
     installed, own_client, client = node.lines('calls')[:3]
     assert installed.endswith(f'{REPOSITORY} -e {database}')
     assert own_client == f'setup_package {REPOSITORY}/client -e'
@@ -112,7 +107,6 @@ def test_package_is_installed_with_the_driver_of_the_database(
 def test_behind_the_tls_proxy(new_node):
     node = new_node(ENABLED_SERVICES=f'{CONTROLLER},tls-proxy')
     node.stack()
-
     [endpoint] = node.lines('endpoints')
     url = urllib.parse.urlsplit(endpoint.split()[-1])
     assert (url.scheme, url.port) == ('https', None)
@@ -129,7 +123,6 @@ def test_behind_the_tls_proxy(new_node):
 def test_api_is_behind_apache_as_all_services_are(node):
     """The same holds after a second run, and not after the removal."""
     node.stack()
-
     assert node.lines('apache_sites') == ['blazar-sched']
     assert {'headers', 'proxy', 'proxy_http'} <= set(
         node.lines('apache_modules')
@@ -141,9 +134,7 @@ def test_api_is_behind_apache_as_all_services_are(node):
         'ProxyPass "/reservation" "http://127.0.0.1:1234" retry=0 acquire=1',
     ]
     assert 'enable_proxy_headers_parsing = True\n' in node.conf.read_text()
-
     node.unstack()
-
     assert node.lines('apache_sites') == []
     assert apache(node) == ''
 
@@ -155,7 +146,6 @@ def test_horizon_gets_its_panels(new_node):
     node = new_node(ENABLED_SERVICES=f'{CONTROLLER},horizon')
     for _ in range(2):
         node.stack()
-
     panel = node.state / PANEL
     assert panel.is_symlink() and panel.exists()
     assert not panel.with_name('__init__.py').exists()
@@ -166,9 +156,7 @@ def test_horizon_gets_its_panels(new_node):
         f'{dashboard} master'
     ) in calls
     assert f'setup_develop {dashboard}' in calls
-
     node.clean()
-
     assert not panel.is_symlink()
 
 
@@ -179,7 +167,6 @@ def test_without_horizon_there_is_no_dashboard(stacked):
 def test_the_client_may_come_from_git(new_node):
     node = new_node(LIBS_FROM_GIT='python-novaclient,python-blazarclient')
     node.stack()
-
     calls = node.lines('calls')
     assert 'setup_dev_lib python-blazarclient' in calls
     assert 'pip_install python-blazarclient' not in calls
@@ -228,14 +215,12 @@ def test_the_branch_is_there():
 def test_on_ipv6(new_node):
     node = new_node(SERVICE_LISTEN_ADDRESS='[::]')
     node.stack()
-
     assert node.service_options().api.host == '::'
 
 
 def test_tempest_knows_that_it_is_there(node):
     tempest = node.etc / 'tempest.conf'
     assert '[service_available]\nblazar = True\n' in tempest.read_text()
-
     node.clean()
     assert 'blazar' not in tempest.read_text()
 
@@ -246,7 +231,6 @@ def test_hosts_are_registered_if_that_is_wanted(new_node):
     for node in (left, registered):
         for _ in range(2):
             node.stack()
-
     assert left.lines('hosts') == []
     assert registered.lines('hosts') == ['compute-1', 'compute-2']
 
@@ -255,18 +239,14 @@ def test_a_second_stack_leaves_the_same_objects(new_node):
     node = new_node(BLAZAR_SCHED_REGISTER_HOSTS='True')
     node.stack()
     before = kept(node)
-
     node.stack()
-
     assert kept(node) == before
 
 
 @pytest.mark.row('F92')
 def test_unstack_has_everybody_forget_it(node):
     (node.state / 'queues').write_text('conductor\nblazar-sched\n')
-
     node.unstack()
-
     assert not any(kept(node).values())
     assert node.lines('queues') == ['conductor']
     assert node.lines('warnings') == []
@@ -276,18 +256,14 @@ def test_unstack_leaves_other_regions_alone(node):
     other = 'reservation-Two reservation Two http://127.0.0.2:1234/v1'
     with (node.state / 'endpoints').open('a') as file:
         file.write(other + '\n')
-
     node.unstack()
-
     assert node.lines('endpoints') == [other]
     assert node.lines('services') and node.lines('users')
 
 
 def test_unstack_goes_on_without_keystone_and_database(node):
     (node.state / 'up').unlink()
-
     node.unstack()
-
     assert node.lines('processes') == []
     assert len(node.lines('warnings')) == 2
 
@@ -295,7 +271,6 @@ def test_unstack_goes_on_without_keystone_and_database(node):
 @pytest.mark.row('F92')
 def test_clean_removes_its_configuration(node):
     node.clean()
-
     assert not any(kept(node).values())
     assert not node.conf.parent.exists()
 
@@ -306,7 +281,6 @@ def test_on_a_node_with_a_scheduler_alone(new_node):
         DISABLED_SERVICES='blazar-sched-api,blazar-sched-manager',
     )
     node.stack()
-
     assert not node.conf.exists()
     assert not any(kept(node).values())
     assert node.lines('calls') == [
@@ -325,7 +299,6 @@ def test_on_a_node_with_computes_alone(new_node):
         DISABLED_SERVICES='blazar-sched-api,blazar-sched-manager',
     )
     node.stack()
-
     assert node.lines('calls') == []
     assert not any(kept(node).values())
     conf = node.nova_options()
@@ -336,11 +309,8 @@ def test_on_a_node_with_computes_alone(new_node):
 def test_on_a_node_without_nova(new_node):
     node = new_node(ENABLED_SERVICES='mysql,rabbit,key')
     node.stack()
-
     assert not node.nova_conf.exists()
-    assert set(node.commands()) == {
-        'blazar-sched-api', 'blazar-sched-manager',
-    }
+    assert set(node.commands()) == {'blazar-sched-api', 'blazar-sched-manager'}
     assert node.lines('databases') == ['blazar_sched']
 
 
@@ -351,9 +321,7 @@ def test_another_manager_leaves_the_database_as_it_is(new_node):
     )
     node.stack()
     (node.state / 'databases').write_text('blazar_sched\n')
-
     node.unstack()
-
     assert not [c for c in node.lines('calls') if 'recreate' in c]
     assert node.lines('databases') == ['blazar_sched']
     assert node.lines('users') == []

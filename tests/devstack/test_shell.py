@@ -12,11 +12,8 @@ from tests.devstack import node
 
 PLUGIN = node.REPOSITORY / 'devstack'
 FILES = [
-    PLUGIN / 'lib/blazar_sched',
-    PLUGIN / 'override-defaults',
-    PLUGIN / 'plugin.sh',
-    PLUGIN / 'settings',
-    node.SCRIPTS,
+    PLUGIN / 'lib/blazar_sched', PLUGIN / 'override-defaults',
+    PLUGIN / 'plugin.sh', PLUGIN / 'settings', node.SCRIPTS,
 ]
 
 

@@ -25,10 +25,7 @@ from tests.standins.clients import Placement
 from tests.standins.neutron import NeutronApi
 
 FLAVOR = {
-    'id': 'm1.small',
-    'name': 'small',
-    'vcpus': 2,
-    'memory_mb': 2048,
+    'id': 'm1.small', 'name': 'small', 'vcpus': 2, 'memory_mb': 2048,
     'disk_gb': 20,
 }
 

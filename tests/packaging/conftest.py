@@ -34,8 +34,7 @@ def used_tree(tmp_path_factory):
         'build/cython_src/blazar_sched/ext/_gone.c',
         'build/lib/blazar_sched/gone.py',
         'cython_src/blazar_sched/ext/_timeline_index.so',
-        'doc/build/html/index.html',
-        'tests/unit/__pycache__/test_build.pyc',
+        'doc/build/html/index.html', 'tests/unit/__pycache__/test_build.pyc',
     ):
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
         (tree / name).write_text('generated')

@@ -50,9 +50,7 @@ def environment(**more: str) -> dict[str, str]:
         name: value for name, value in os.environ.items()
         if not name.startswith(_OURS)
     }
-    return {
-        **kept, 'GIT_DIR': os.devnull, 'CFLAGS': _UNOPTIMIZED, **more,
-    }
+    return {**kept, 'GIT_DIR': os.devnull, 'CFLAGS': _UNOPTIMIZED, **more}
 
 
 def try_build(

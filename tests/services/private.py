@@ -28,9 +28,7 @@ from tests.services import broker
 PATIENCE = 240
 USER = 'nobody'
 PLACES = (
-    os.environ.get('PATH', os.defpath),
-    '/usr/sbin',
-    '/usr/lib/rabbitmq/bin',
+    os.environ.get('PATH', os.defpath), '/usr/sbin', '/usr/lib/rabbitmq/bin',
     *sorted(glob.glob('/usr/lib/postgresql/*/bin'), reverse=True),
 )
 
@@ -169,13 +167,11 @@ class Server:
             return subprocess.Popen(
                 [*before, self._programs[name], *arguments], cwd=self._folder,
                 env={
-                    **os.environ,
-                    'HOME': str(self._folder),
-                    'TMPDIR': str(self._folder),
-                    **self.environment(),
+                    **os.environ, 'HOME': str(self._folder),
+                    'TMPDIR': str(self._folder), **self.environment(),
                 },
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                start_new_session=True, **options,
+                start_new_session=True, **options
             )
 
     def started(self) -> tuple[list[str], dict[str, Any]]:
@@ -214,12 +210,9 @@ class MariaDB(_Database):
 
     def command(self) -> list[str]:
         return [
-            'mariadbd',
-            '--no-defaults',
-            f'--datadir={self._folder}/data',
+            'mariadbd', '--no-defaults', f'--datadir={self._folder}/data',
             f'--socket={self._folder}/socket',
-            f'--pid-file={self._folder}/pid',
-            '--bind-address=127.0.0.1',
+            f'--pid-file={self._folder}/pid', '--bind-address=127.0.0.1',
             f'--port={self.port}',
         ]
 

@@ -35,17 +35,15 @@ class NeutronApi(Service):
 
     def __init__(self):
         self.networks = {NETWORK: True, INTERNAL: False}
-        self.subnets = [
-            {
-                'id': SUBNET,
-                'network_id': NETWORK,
-                'cidr': '203.0.113.0/24',
-                'gateway_ip': '203.0.113.1',
-                'allocation_pools': [
-                    {'start': '203.0.113.10', 'end': '203.0.113.20'}
-                ],
-            }
-        ]
+        self.subnets = [{
+            'id': SUBNET,
+            'network_id': NETWORK,
+            'cidr': '203.0.113.0/24',
+            'gateway_ip': '203.0.113.1',
+            'allocation_pools': [
+                {'start': '203.0.113.10', 'end': '203.0.113.20'},
+            ],
+        }]
         self.stored = {}
         self.ports = []
         self.forwardings = {}
@@ -85,16 +83,10 @@ class NeutronApi(Service):
 
     def take(self, address, project_id='somebody', **more):
         """Have a project take an address; return the floating IP."""
-        said = self._create(
-            {
-                'floatingip': {
-                    'floating_network_id': NETWORK,
-                    'floating_ip_address': address,
-                    'project_id': project_id,
-                    **more,
-                }
-            }
-        )
+        said = self._create({'floatingip': {
+            'floating_network_id': NETWORK, 'floating_ip_address': address,
+            'project_id': project_id, **more,
+        }})
         assert said.ok, said.text
         return self.stored[said.json()['floatingip']['id']]
 
@@ -130,8 +122,7 @@ class NeutronApi(Service):
 
     def _show_quota(self, project_id):
         quota = {
-            'limit': self.quota,
-            'used': len(self.owned(project_id)),
+            'limit': self.quota, 'used': len(self.owned(project_id)),
             'reserved': 0,
         }
         return answer(200, {'quota': {'floatingip': quota}})

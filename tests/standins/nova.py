@@ -69,17 +69,11 @@ class NovaApi:
             ('DELETE', '/flavors/(.+)', self._delete_flavor),
             ('GET', '/os-aggregates', self._list_aggregates),
             ('POST', '/os-aggregates', self._create_aggregate),
-            (
-                'POST', '/os-aggregates/(.+)/action',
-                self._change_aggregate,
-            ),
+            ('POST', '/os-aggregates/(.+)/action', self._change_aggregate),
             ('DELETE', '/os-aggregates/(.+)', self._delete_aggregate),
             ('GET', '/os-server-groups', self._list_server_groups),
             ('POST', '/os-server-groups', self._create_server_group),
-            (
-                'DELETE', '/os-server-groups/(.+)',
-                self._delete_server_group,
-            ),
+            ('DELETE', '/os-server-groups/(.+)', self._delete_server_group),
         )
 
     def add_server(self, node, project_id, **hints):

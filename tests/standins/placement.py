@@ -38,19 +38,13 @@ class PlacementApi:
             ('GET', '/resource_providers', self._find_providers),
             ('POST', '/resource_providers', self._create_provider),
             ('DELETE', '/resource_providers/([^/]+)', self._delete),
-            (
-                'GET', '/resource_providers/(.+)/inventories',
-                self._inventories,
-            ),
+            ('GET', '/resource_providers/(.+)/inventories', self._inventories),
             ('GET', '/resource_providers/(.+)/traits', self._traits),
             (
                 'PUT', '/resource_providers/(.+)/inventories',
                 self._set_inventories,
             ),
-            (
-                'GET', '/resource_providers/(.+)/allocations',
-                self._consumers,
-            ),
+            ('GET', '/resource_providers/(.+)/allocations', self._consumers),
             ('GET', '/allocations/(.+)', self._show_allocations),
             ('PUT', '/allocations/(.+)', self._set_allocations),
         )
@@ -147,13 +141,10 @@ class PlacementApi:
         if id_ not in self.providers:
             return answer(404)
         provider = self.providers[id_]
-        return answer(
-            200,
-            {
-                'inventories': provider['inventories'],
-                'resource_provider_generation': provider['generation'],
-            },
-        )
+        return answer(200, {
+            'inventories': provider['inventories'],
+            'resource_provider_generation': provider['generation'],
+        })
 
     def _traits(self, id_):
         if id_ not in self.providers:
@@ -203,25 +194,16 @@ class PlacementApi:
         if not held:
             return answer(200, {'allocations': {}})
         shown = {id_: {'resources': used} for id_, used in held.items()}
-        return answer(
-            200,
-            {
-                'allocations': shown,
-                'project_id': 'project',
-                'user_id': 'user',
-                'consumer_generation': 1,
-            },
-        )
+        return answer(200, {
+            'allocations': shown, 'project_id': 'project', 'user_id': 'user',
+            'consumer_generation': 1,
+        })
 
     def _set_allocations(self, consumer, body):
         assert body['consumer_generation'] == 1
-        self._allocate(
-            consumer,
-            {
-                id_: held['resources']
-                for id_, held in body['allocations'].items()
-            },
-        )
+        self._allocate(consumer, {
+            id_: held['resources'] for id_, held in body['allocations'].items()
+        })
         return answer(204)
 
     def _allocate(self, consumer, resources):

@@ -109,17 +109,15 @@ def records_of(items):
         hosts, _, ids, owners, rows, starts, ends, amounts, whole = each
         for n, id_ in enumerate(ids):
             own = amounts[n * packing.WIDTH:(n + 1) * packing.WIDTH]
-            yield record.encode(
-                Allocation(
-                    id_, owners[n], hosts[rows[n]], starts[n], ends[n],
-                    {
-                        c: amount for c, amount in zip(
-                            inventory.RESOURCE_CLASSES, own, strict=True
-                        ) if amount
-                    },
-                    bool(whole[n]),
-                )
-            )
+            yield record.encode(Allocation(
+                id_, owners[n], hosts[rows[n]], starts[n], ends[n],
+                {
+                    c: amount for c, amount in zip(
+                        inventory.RESOURCE_CLASSES, own, strict=True
+                    ) if amount
+                },
+                bool(whole[n])
+            ))
 
 
 def amounts(vcpus, gpus):
@@ -138,10 +136,9 @@ class Make:
             inventory={
                 inventory.VCPU: Inventory(vcpus),
                 inventory.MEMORY_MB: Inventory(1 << 20),
-                inventory.DISK_GB: Inventory(1 << 20),
-                **gpu,
+                inventory.DISK_GB: Inventory(1 << 20), **gpu,
             },
-            **fields,
+            **fields
         )
 
     @staticmethod
@@ -160,8 +157,7 @@ class Make:
         """
         return Allocation(
             id=id, reservation_id=reservation_id, host=host, start=start,
-            end=end, amounts=amounts(vcpus, gpus),
-            whole=not vcpus and not gpus,
+            end=end, amounts=amounts(vcpus, gpus), whole=not vcpus and not gpus
         )
 
     @staticmethod

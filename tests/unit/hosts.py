@@ -14,12 +14,10 @@ def make_host(uuid, vcpus=8, memory_mb=16, gpus=0, **kwargs):
     return Host(
         uuid=uuid, id='1', hypervisor_hostname=f'{uuid}.example.org',
         inventory={
-            'VCPU': Inventory(vcpus),
-            'MEMORY_MB': Inventory(memory_mb),
-            'DISK_GB': Inventory(100),
-            **gpu,
+            'VCPU': Inventory(vcpus), 'MEMORY_MB': Inventory(memory_mb),
+            'DISK_GB': Inventory(100), **gpu,
         },
-        **kwargs,
+        **kwargs
     )
 
 
@@ -33,9 +31,7 @@ def make_index(hosts, *entries):
 
 def add(id, owner, on, start, end, amounts):
     whole = amounts is None
-    return (
-        'add', str(id), owner, on, start, end, amounts or (0, 0, 0), whole
-    )
+    return ('add', str(id), owner, on, start, end, amounts or (0, 0, 0), whole)
 
 
 def by_uuid(*hosts):

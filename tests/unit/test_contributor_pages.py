@@ -115,11 +115,8 @@ def test_each_name_on_a_page_is_in_the_tree(page):
 
 def test_a_name_that_is_not_in_the_tree_is_found():
     made_up = [
-        f'Ledger.{MADE_UP}',
-        f'replica.{MADE_UP}',
-        f'tests/{MADE_UP}.py',
-        f'tests/unit/test_contributor_pages.py::{MADE_UP}',
-        f'{MADE_UP}.py',
+        f'Ledger.{MADE_UP}', f'replica.{MADE_UP}', f'tests/{MADE_UP}.py',
+        f'tests/unit/test_contributor_pages.py::{MADE_UP}', f'{MADE_UP}.py',
     ]
     here = 'tests/unit/test_contributor_pages.py'
     text = ' '.join(f'`{each}`' for each in [

@@ -107,13 +107,11 @@ def extra_specs():
 
 
 def option_groups():
-    return sorted(
-        {
-            f'[{group}]'
-            for entry_point in ours('oslo.config.opts')
-            for group, _ in entry_point.load()()
-        }
-    )
+    return sorted({
+        f'[{group}]'
+        for entry_point in ours('oslo.config.opts')
+        for group, _ in entry_point.load()()
+    })
 
 
 def ours(group):
@@ -131,16 +129,14 @@ NAMED = {
     'extra specs': ('user/servers.rst', extra_specs()),
     'option groups': ('reference/config.rst', option_groups()),
     'enforcement': (
-        'admin/limits.rst', entry_points('blazar_sched.enforcement')
+        'admin/limits.rst', entry_points('blazar_sched.enforcement'),
     ),
     'reservation types': (
-        'admin/leases.rst', entry_points('blazar_sched.resources')
+        'admin/leases.rst', entry_points('blazar_sched.resources'),
     ),
-    'filters': (
-        'admin/nova.rst', [c.__name__ for c in filters.all_filters()]
-    ),
+    'filters': ('admin/nova.rst', [c.__name__ for c in filters.all_filters()]),
     'weighers': (
-        'admin/nova.rst', [c.__name__ for c in weighers.all_weighers()]
+        'admin/nova.rst', [c.__name__ for c in weighers.all_weighers()],
     ),
     'holds': ('admin/hosts.rst', host.HOLDS),
     'roles': ('reference/policy.rst', [r.name for r in rule.base()]),
@@ -306,12 +302,9 @@ def environment_variables(*places):
     for place in places:
         path = ROOT / place
         for file in [path] if path.is_file() else path.rglob('*.py'):
-            found |= set(
-                re.findall(
-                    r"""['"]((?:OS_)?BLAZAR_SCHED_[A-Z_]+)['"]""",
-                    file.read_text(),
-                )
-            )
+            found |= set(re.findall(
+                r"""['"]((?:OS_)?BLAZAR_SCHED_[A-Z_]+)['"]""", file.read_text()
+            ))
     return sorted(found)
 
 
@@ -387,8 +380,7 @@ def test_release_notes_are_read():
     }
     assert notes, 'nothing is looked for'
     assert wrong_notes({
-        **notes,
-        MADE_UP: 'feature:\n  - it has no such section\n',
+        **notes, MADE_UP: 'feature:\n  - it has no such section\n',
         f'{MADE_UP} too': 'features:\n  - | no text\n',
         f'{MADE_UP} again': 'features:\n  - |\n    New. upgrade:\n  - None.\n',
     }) == [MADE_UP, f'{MADE_UP} too', f'{MADE_UP} again']

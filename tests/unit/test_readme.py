@@ -236,8 +236,7 @@ def test_targets_of_the_readme_are_run_by_ci():
 
 _AUTH = (
     *loading.get_auth_common_conf_options(),
-    *loading.get_session_conf_options(),
-    *loading.get_adapter_conf_options(),
+    *loading.get_session_conf_options(), *loading.get_adapter_conf_options(),
     *loading.get_auth_plugin_conf_options('password'),
 )
 
@@ -336,8 +335,7 @@ def test_configuration_is_read(block, tmp_path):
 
 
 @pytest.mark.parametrize('text', [
-    '[manager]\nsync_intervall = 300\n',
-    '[managers]\nsync_interval = 300\n',
+    '[manager]\nsync_intervall = 300\n', '[managers]\nsync_interval = 300\n',
     '[manager]\n# sync_intervall = 300\n',
 ])
 def test_configuration_that_nobody_reads_is_found(text, tmp_path):

@@ -28,10 +28,7 @@ MUSTS = (
     *range(38, 59), 61, 62, 64, 68, 70, 72, 76, 78, *range(84, 89), 92,
     *LATER,
 )  # fmt: skip
-SHOWN = {
-    *(f'C{n}' for n in range(1, 56)),
-    *(f'F{n}' for n in MUSTS),
-} - HISTORY
+SHOWN = {*(f'C{n}' for n in range(1, 56)), *(f'F{n}' for n in MUSTS)} - HISTORY
 
 
 def marked():

@@ -12,6 +12,6 @@ def api(service):
         {'name': 'compute-1', 'rack': '7'},
         {'name': 'compute-2', 'projects': ['p1']},
     ):
-        answer = service.api.simulate_post('/v1/os-hosts', json=host)
+        answer = service.api.post('/v1/os-hosts', json=host)
         assert answer.status_code == 201, answer.text
     return service.api

@@ -29,15 +29,10 @@ def lease(**values):
         'name': 'night-run',
         'start_date': '2030-01-01 00:00',
         'end_date': '2030-01-01 01:00',
-        'reservations': [
-            {
-                'resource_type': 'physical:host',
-                'min': 1,
-                'max': 1,
-                'hypervisor_properties': '',
-                'resource_properties': '',
-            }
-        ],
+        'reservations': [{
+            'resource_type': 'physical:host', 'min': 1, 'max': 1,
+            'hypervisor_properties': '', 'resource_properties': '',
+        }],
         'events': [],
         'before_end_date': None,
         **values,
@@ -49,21 +44,16 @@ HOST = {'resource_type': 'physical:host', 'min': 1, 'max': 1}
 
 def instances(**parameters):
     return {
-        'resource_type': 'virtual:instance',
-        'vcpus': 4,
-        'memory_mb': 1024,
-        'disk_gb': 10,
-        'amount': 1,
-        'affinity': 'None',
-        'resource_properties': '',
-        **parameters,
+        'resource_type': 'virtual:instance', 'vcpus': 4, 'memory_mb': 1024,
+        'disk_gb': 10, 'amount': 1, 'affinity': 'None',
+        'resource_properties': '', **parameters,
     }
 
 
 @pytest.fixture
 def api(service):
     """A cloud with one reservable host."""
-    answer = service.api.simulate_post(
+    answer = service.api.post(
         '/v1/os-hosts', json={'name': 'compute-1', 'gpu': 'a100'}
     )
     assert answer.status_code == 201, answer.text
@@ -71,27 +61,15 @@ def api(service):
 
 
 def create(api, headers=ALICE, **values):
-    answer = api.simulate_post(
-        '/v1/leases', json=lease(**values), headers=headers
-    )
+    answer = api.post('/v1/leases', json=lease(**values), headers=headers)
     assert answer.status_code == 201, answer.text
     return answer.json['lease']
-
-
-def delete(api, lease_id, headers=None):
-    """Delete a lease, once its start is not in progress any more."""
-    for _ in range(100):
-        answer = api.simulate_delete(f'/v1/leases/{lease_id}', headers=headers)
-        if answer.status_code != 409:
-            break
-        time.sleep(0.1)
-    assert answer.status_code == 204, answer.text
 
 
 def wait_for(api, lease_id, status):
     """Return a lease once it is in this status."""
     for _ in range(300):
-        shown = api.simulate_get(f'/v1/leases/{lease_id}').json['lease']
+        shown = api.get(f'/v1/leases/{lease_id}').json['lease']
         if shown['status'] == status:
             return shown
         time.sleep(0.1)
@@ -101,7 +79,7 @@ def wait_for(api, lease_id, status):
 def everything(api):
     """Return everything that the API shows."""
     return [
-        api.simulate_get(path).text
+        api.get(path).text
         for path in ('/v1/leases', '/v1/os-hosts', '/v1/os-hosts/allocations')
     ]
 
@@ -115,9 +93,7 @@ def refused(answer, status, *words):
 
 
 def test_a_service_with_a_manager_is_healthy(service):
-    answer = service.api.simulate_get(
-        '/healthcheck', headers={'X-Auth-Token': ':'}
-    )
+    answer = service.api.get('/healthcheck', token=':')
     assert (answer.status_code, answer.text) == (200, 'OK')
 
 
@@ -134,14 +110,14 @@ def test_the_life_of_a_lease(api):
         'end_lease': '2030-01-01T01:00:00.000000',
     }
 
-    shown = api.simulate_get(path, headers=ALICE).json['lease']
+    shown = api.get(path, headers=ALICE).json['lease']
     assert shown == made
-    listed = api.simulate_get('/v1/leases', headers=ALICE).json['leases']
+    listed = api.get('/v1/leases', headers=ALICE).json['leases']
     assert listed == [made]
-    shown = api.simulate_get(path, headers={**ALICE, **V1_1}).json['lease']
+    shown = api.get(path, headers={**ALICE, **V1_1}).json['lease']
     assert shown['reservations'][0]['hosts'] == ['compute-1']
 
-    answer = api.simulate_put(
+    answer = api.put(
         path, headers=ALICE,
         json={'name': 'long-run', 'end_date': '2030-01-02 00:00'},
     )
@@ -149,21 +125,16 @@ def test_the_life_of_a_lease(api):
     assert changed['name'] == 'long-run'
     assert changed['end_date'] == '2030-01-02T00:00:00.000000'
 
-    [allocation] = api.simulate_get('/v1/os-hosts/allocations').json[
-        'allocations'
-    ]
-    assert allocation['reservations'] == [
-        {
-            'id': made['reservations'][0]['id'],
-            'lease_id': made['id'],
-            'start_date': '2030-01-01T00:00:00.000000',
-            'end_date': '2030-01-02T00:00:00.000000',
-        }
-    ]
+    [allocation] = api.get('/v1/os-hosts/allocations').json['allocations']
+    assert allocation['reservations'] == [{
+        'id': made['reservations'][0]['id'], 'lease_id': made['id'],
+        'start_date': '2030-01-01T00:00:00.000000',
+        'end_date': '2030-01-02T00:00:00.000000',
+    }]
 
-    assert api.simulate_delete(path, headers=ALICE).status_code == 204
-    refused(api.simulate_get(path, headers=ALICE), 404)
-    assert api.simulate_get('/v1/leases').json == {'leases': []}
+    assert api.delete(path, headers=ALICE).status_code == 204
+    refused(api.get(path, headers=ALICE), 404)
+    assert api.get('/v1/leases').json == {'leases': []}
 
 
 @pytest.mark.row('F19')
@@ -184,7 +155,7 @@ def test_no_room_is_refused_and_leaves_nothing(api, version, status):
             reservations=[instances(amount=4), instances()],
         ),
     ):
-        answer = api.simulate_post('/v1/leases', json=body, headers=headers)
+        answer = api.post('/v1/leases', json=body, headers=headers)
         assert answer.status_code == status
         said = answer.json
         assert said['error_code'] == status
@@ -192,25 +163,18 @@ def test_no_room_is_refused_and_leaves_nothing(api, version, status):
         assert everything(api) == before
 
 
-@pytest.mark.row('F20')
-def test_windows_may_touch(api):
-    create(api)
-    create(api, start_date='2030-01-01 01:00', end_date='2030-01-01 02:00')
-    create(api, start_date='2029-12-31 23:59:59', end_date='2030-01-01 00:00')
-
-
 @pytest.mark.row('C50')
 def test_an_unbounded_lease(api):
     made = create(api, {**ALICE, **V1_1}, end_date=None)
     assert made['end_date'] is None
     path = f'/v1/leases/{made["id"]}'
-    shown = api.simulate_get(path, headers=ALICE).json['lease']
+    shown = api.get(path, headers=ALICE).json['lease']
     far = {'end_date': shown['end_date'], 'name': 'renamed'}
-    answer = api.simulate_put(path, json=far, headers=ALICE)
+    answer = api.put(path, json=far, headers=ALICE)
     assert answer.json['lease']['name'] == 'renamed'
-    answer = api.simulate_get(path, headers={**ALICE, **V1_1})
+    answer = api.get(path, headers={**ALICE, **V1_1})
     assert answer.json['lease']['end_date'] is None
-    answer = api.simulate_put(
+    answer = api.put(
         path, json={'end_date': '2030-01-01 01:00'}, headers=ALICE
     )
     assert answer.json['lease']['end_date'] == '2030-01-01T01:00:00.000000'
@@ -222,43 +186,24 @@ def test_a_lease_of_nothing_but_dates(api):
     assert made['reservations'] == []
     assert len(made['events']) == 3
     path = f'/v1/leases/{made["id"]}'
-    assert api.simulate_delete(path, headers=ALICE).status_code == 204
+    assert api.delete(path, headers=ALICE).status_code == 204
     assert everything(api) == before
-
-
-# Dates that other parsers read differently, and the expected result.
-DATES = [
-    # This time does not exist in most of Europe, but it exists in UTC.
-    ('2027-03-28 02:30', '2027-03-28 03:30', 201, ''),
-    ('2030-01-01T14:00:00+14:00', '2030-01-01 01:00', 201, ''),
-    ('2030-01-01 00:00:00', '2030-01-01 00:00:01', 201, ''),
-    ('now', '2105-12-31 23:59', 201, ''),
-    ('2030-01-01 01:00', '2030-01-01 01:00', 400, 'end_date'),
-    ('2030-01-01 01:00', '2030-01-01 00:00', 400, 'end_date'),
-    ('2030-01-01 01:00', '2107-01-01 00:00', 400, 'end_date'),
-    ('2020-01-01 00:00', '2030-01-01 00:00', 400, 'start_date'),
-    ('2016-12-31 23:59:60', '2030-01-01 00:00', 400, 'start_date'),
-    ('0001-01-01 00:00', '2030-01-01 00:00', 400, 'start_date'),
-    ('9999-12-31 00:00', '2030-01-01 00:00', 400, 'start_date'),
-    ('２０３０-01-01 00:00', '2030-01-01 00:00', 400, 'start_date'),
-    ('now', 'now', 400, 'end_date'),
-]
 
 
 @pytest.mark.row('F1')
 def test_a_lease_is_pending_then_active_then_terminated(api):
-    api.simulate_post('/v1/os-hosts', json={'name': 'compute-2'})
+    api.post('/v1/os-hosts', json={'name': 'compute-2'})
     two = {'resource_type': 'physical:host', 'min': 2, 'max': 2}
     made = create(api, reservations=[two])
     path = f'/v1/leases/{made["id"]}'
-    shown = api.simulate_get(path, headers={**ALICE, **V1_1}).json['lease']
+    shown = api.get(path, headers={**ALICE, **V1_1}).json['lease']
     assert shown['status'] == 'PENDING'
     assert shown['reservations'][0]['hosts'] == ['compute-1', 'compute-2']
     for body, status, of_reservation in [
         ({'start_date': 'now'}, 'ACTIVE', 'active'),
         ({'end_date': 'now'}, 'TERMINATED', 'deleted'),
     ]:
-        answer = api.simulate_put(path, json=body, headers=ALICE)
+        answer = api.put(path, json=body, headers=ALICE)
         assert answer.status_code == 200, answer.text
         shown = wait_for(api, made['id'], status)
         [reservation] = shown['reservations']
@@ -272,42 +217,14 @@ def test_without_a_start_a_lease_starts_at_once(api, dates):
     body = {**lease(), **dates}
     if not dates:
         del body['start_date']
-    answer = api.simulate_post('/v1/leases', json=body, headers=ALICE)
+    answer = api.post('/v1/leases', json=body, headers=ALICE)
     assert answer.status_code == 201, answer.text
     wait_for(api, answer.json['lease']['id'], 'ACTIVE')
-
-
-def test_dates(api):
-    before = everything(api)
-    for start, end, status, field in DATES:
-        answer = api.simulate_post(
-            '/v1/leases', json=lease(start_date=start, end_date=end)
-        )
-        assert answer.status_code == status, (start, end, answer.text)
-        if status == 201:
-            id_ = answer.json['lease']['id']
-            delete(api, id_)
-        else:
-            refused(answer, status, field)
-        assert everything(api) == before
 
 
 def test_a_start_in_this_minute_is_now(api):
     minute = datetime.datetime.now(datetime.UTC).strftime('%Y-%m-%d %H:%M')
     create(api, start_date=minute)
-
-
-def test_refusal_by_the_manager_names_the_field(api):
-    before = everything(api)
-    few = {'resource_type': 'physical:host', 'min': 2, 'max': 1}
-    for values, field in [
-        ({'reservations': [few]}, 'max'),
-        ({'before_end_date': '2031-01-01 00:00'}, 'before_end_date'),
-        ({'before_end_date': '2029-01-01 00:00'}, 'before_end_date'),
-    ]:
-        answer = api.simulate_post('/v1/leases', json=lease(**values))
-        refused(answer, 400, field)
-        assert everything(api) == before
 
 
 @pytest.mark.row('F68')
@@ -338,29 +255,9 @@ def test_a_failed_update_changes_nothing(api):
             409,
         ),
     ]:
-        answer = api.simulate_put(path, json=body, headers=ALICE)
+        answer = api.put(path, json=body, headers=ALICE)
         refused(answer, status)
         assert everything(api) == before
-
-
-@pytest.mark.row('F85')
-def test_a_lease_of_another_project_is_not_there(api):
-    made = create(api)
-    before = everything(api)
-    for method, body in [('GET', None), ('PUT', {'name': 'x'}),
-                         ('DELETE', None)]:
-        said = [
-            api.simulate_request(
-                method, f'/v1/leases/{id_}', json=body, headers=BOB
-            ).text.replace(id_, 'ID')
-            for id_ in (made['id'], UNKNOWN)
-        ]
-        assert said[0] == said[1]
-        assert json.loads(said[0])['error_name'] == 'LeaseNotFound'
-    assert api.simulate_get('/v1/leases', headers=BOB).json == {'leases': []}
-    assert everything(api) == before
-    # The admin's response proves that the lease exists.
-    assert api.simulate_get(f'/v1/leases/{made["id"]}').status_code == 200
 
 
 def test_an_id_that_cannot_be_is_not_found(api):
@@ -375,22 +272,22 @@ def test_an_id_that_cannot_be_is_not_found(api):
             ('GET', '/v1/os-hosts/{}/allocation', None),
             ('PATCH', '/v1/os-hosts/properties/{}', {'private': True}),
         ):
-            answer = api.simulate_request(method, path.format(id_), json=body)
+            answer = api.request(method, path.format(id_), json=body)
             refused(answer, 404)
 
 
 def test_hosts(api):
-    refused(api.simulate_post('/v1/os-hosts', json={'name': 'compute-1'}),
+    refused(api.post('/v1/os-hosts', json={'name': 'compute-1'}),
             409, 'HostExists')
-    refused(api.simulate_post('/v1/os-hosts', json={'name': 'nowhere'}),
+    refused(api.post('/v1/os-hosts', json={'name': 'nowhere'}),
             404, 'HostNotFound')
     refused(
-        api.simulate_post(
+        api.post(
             '/v1/os-hosts', json={'name': 'compute-2', 'hold': 'loosely'}
         ),
         400, 'hold',
     )
-    made = api.simulate_post(
+    made = api.post(
         '/v1/os-hosts',
         json={'id': 'compute-2', 'hold': 'dedicated', 'unbounded': 'never'},
         headers=V1_1,
@@ -399,33 +296,30 @@ def test_hosts(api):
     assert made['unbounded'] == 'never'
     assert made['id'].isdigit()
     path = f'/v1/os-hosts/{made["id"]}'
-    changed = api.simulate_put(
+    changed = api.put(
         path, json={'rack': '7', 'hold': 'shared'}, headers=V1_1
     ).json['host']
     assert (changed['rack'], changed['hold']) == ('7', 'shared')
-    changed = api.simulate_put(path, json={'rack': None}).json['host']
+    changed = api.put(path, json={'rack': None}).json['host']
     assert 'rack' not in changed
-    assert api.simulate_get(path).json['host'] == changed
-    assert api.simulate_delete(path).status_code == 204
-    refused(api.simulate_get(path), 404, 'HostNotFound')
+    assert api.get(path).json['host'] == changed
+    assert api.delete(path).status_code == 204
+    refused(api.get(path), 404, 'HostNotFound')
 
 
 def test_a_host_in_use_stays(api):
     wanted = {
-        'resource_type': 'physical:host',
-        'min': 1,
-        'max': 1,
+        'resource_type': 'physical:host', 'min': 1, 'max': 1,
         'resource_properties': '["==", "$gpu", "a100"]',
     }
     create(api, reservations=[wanted])
-    [host] = api.simulate_get('/v1/os-hosts').json['hosts']
+    [host] = api.get('/v1/os-hosts').json['hosts']
     path = f'/v1/os-hosts/{host["id"]}'
-    refused(api.simulate_delete(path), 409, 'CantDeleteHost')
+    refused(api.delete(path), 409, 'CantDeleteHost')
     refused(
-        api.simulate_put(path, json={'gpu': None}), 409,
-        'CantAddExtraCapability', 'gpu',
+        api.put(path, json={'gpu': None}), 409, 'CantAddExtraCapability', 'gpu'
     )
-    assert api.simulate_get(path).json['host'] == host
+    assert api.get(path).json['host'] == host
 
 
 @pytest.mark.parametrize(
@@ -438,7 +332,7 @@ def test_a_hostile_requirement_is_only_the_name_of_nothing(api, name):
         **lease()['reservations'][0],
         'resource_properties': json.dumps(['==', name, 'a100']),
     }
-    answer = api.simulate_post(
+    answer = api.post(
         '/v1/leases', json=lease(reservations=[reservation]), headers=ALICE
     )
     refused(answer, 400, 'NotEnoughHostsAvailable')
@@ -446,10 +340,8 @@ def test_a_hostile_requirement_is_only_the_name_of_nothing(api, name):
 
 
 def ask_for(api, text, headers=ALICE, path='/v1/leases', method='POST'):
-    reservation = {
-        **lease()['reservations'][0], 'resource_properties': text,
-    }
-    return api.simulate_request(
+    reservation = {**lease()['reservations'][0], 'resource_properties': text}
+    return api.request(
         method, path, json=lease(reservations=[reservation]), headers=headers
     )
 
@@ -457,25 +349,20 @@ def ask_for(api, text, headers=ALICE, path='/v1/leases', method='POST'):
 @pytest.fixture
 def secret(api):
     """A private property of a host."""
-    [host] = api.simulate_get('/v1/os-hosts').json['hosts']
-    api.simulate_put(f'/v1/os-hosts/{host["id"]}', json={'secret': 'acme'})
-    answer = api.simulate_patch(
+    [host] = api.get('/v1/os-hosts').json['hosts']
+    api.put(f'/v1/os-hosts/{host["id"]}', json={'secret': 'acme'})
+    answer = api.patch(
         '/v1/os-hosts/properties/secret', json={'private': True}
     )
     assert answer.status_code == 200
 
 
-@pytest.mark.parametrize(
-    'requirement',
-    [
-        '["==", "${}", "acme"]',
-        '["==", "$capabilities:{}", "acme"]',
-        '[">=", "${}", "ac"]',
-        '["in", "${}", "a", "acme"]',
-        '["not", ["==", "${}", "other"]]',
-        '["or", ["==", "$gpu", "a100"], ["==", "${}", "acme"]]',
-    ],
-)
+@pytest.mark.parametrize('requirement', [
+    '["==", "${}", "acme"]', '["==", "$capabilities:{}", "acme"]',
+    '[">=", "${}", "ac"]', '["in", "${}", "a", "acme"]',
+    '["not", ["==", "${}", "other"]]',
+    '["or", ["==", "$gpu", "a100"], ["==", "${}", "acme"]]',
+])
 def test_a_private_property_is_like_one_that_no_host_has(
     api, secret, requirement
 ):
@@ -485,12 +372,11 @@ def test_a_private_property_is_like_one_that_no_host_has(
     for name in ('secret', 'nowhere'):
         text = requirement.format(name)
         answers = [
-            ask_for(api, text),
-            ask_for(api, text, v1_1),
+            ask_for(api, text), ask_for(api, text, v1_1),
             ask_for(api, text, v1_1, '/v1/leases?dry_run=true'),
-            api.simulate_get(
+            api.get(
                 '/v1/capacity', params={'resource_properties': text},
-                headers=v1_1,
+                headers=v1_1
             ),
         ]
         assert [a.status_code for a in answers] == [400, 409, 409, 400]
@@ -510,10 +396,10 @@ def test_an_admin_may_ask_for_a_private_property(api, secret):
     path = f'/v1/leases/{made["id"]}'
     change = {'id': reservation['id'], 'resource_properties': text}
     body = {'name': 'renamed', 'reservations': [change]}
-    answer = api.simulate_put(path, json=body, headers=ALICE)
+    answer = api.put(path, json=body, headers=ALICE)
     assert answer.status_code == 200, answer.text
     change['resource_properties'] = '["==", "$secret", "acm"]'
-    answer = api.simulate_put(path, json=body, headers=ALICE)
+    answer = api.put(path, json=body, headers=ALICE)
     refused(answer, 400, 'no host has secret')
 
 
@@ -523,36 +409,24 @@ def test_a_capability_that_no_host_has_is_named(api):
     v1_1 = {**ALICE, **V1_1}
     answer = ask_for(api, '["==", "$node_type", "compute_skylake"]', v1_1)
     assert answer.json['offer'] == {
-        'reservation': 0,
-        'available': 0,
-        'start_date': None,
-        'end_date': None,
+        'reservation': 0, 'available': 0, 'start_date': None, 'end_date': None,
     }
 
 
 def test_a_requirement_chooses(api):
-    api.simulate_post('/v1/os-hosts', json={'name': 'compute-2', 'gpu': 'no'})
-    made = create(
-        api,
-        reservations=[
-            {
-                'resource_type': 'physical:host',
-                'min': 1,
-                'max': 4,
-                'hypervisor_properties': '[">=", "$vcpus", "8"]',
-                'resource_properties': '["==", "$gpu", "no"]',
-            }
-        ],
-    )
+    api.post('/v1/os-hosts', json={'name': 'compute-2', 'gpu': 'no'})
+    made = create(api, reservations=[{
+        'resource_type': 'physical:host', 'min': 1, 'max': 4,
+        'hypervisor_properties': '[">=", "$vcpus", "8"]',
+        'resource_properties': '["==", "$gpu", "no"]',
+    }])
     held = {
         a['resource_id']: [r['lease_id'] for r in a['reservations']]
-        for a in api.simulate_get('/v1/os-hosts/allocations').json[
-            'allocations'
-        ]
+        for a in api.get('/v1/os-hosts/allocations').json['allocations']
     }
     names = {
         h['id']: h['hypervisor_hostname']
-        for h in api.simulate_get('/v1/os-hosts').json['hosts']
+        for h in api.get('/v1/os-hosts').json['hosts']
     }
     assert {names[h]: leases for h, leases in held.items() if leases} == {
         'compute-2': [made['id']]
@@ -572,10 +446,10 @@ def test_a_reservation_names_hosts_in_every_version(api, name):
         *((f'/v1/{each}', {**more, 'reservations': body['reservations']})
           for each, more in tables.of('RESERVING').items()),
     ):
-        answer = api.simulate_post(path, json=document, headers=V1_1 | ALICE)
+        answer = api.post(path, json=document, headers=V1_1 | ALICE)
         assert answer.status_code in (200, 201), answer.text
     body |= {'start_date': '2032-01-01 00:00', 'end_date': '2032-01-01 01:00'}
-    made = api.simulate_post('/v1/leases', json=body, headers=ALICE)
+    made = api.post('/v1/leases', json=body, headers=ALICE)
     assert made.status_code == 201
 
 
@@ -585,10 +459,10 @@ def test_a_query_of_a_member_names_no_host(api, name):
     named = json.dumps(['==', f'${name}', 'compute-1'])
     query = urllib.parse.urlencode({'resource_properties': named})
     for path in (f'/v1/capacity?{query}', f'/v1/timeline?{query}'):
-        answer = api.simulate_get(path, headers=V1_1 | ALICE)
+        answer = api.get(path, headers=V1_1 | ALICE)
         refused(answer, 400, 'InvalidInput', 'resource_properties')
         assert f'{name} is only for callers' in answer.json['error_message']
-        assert api.simulate_get(path, headers=V1_1).status_code == 200
+        assert api.get(path, headers=V1_1).status_code == 200
 
 
 @pytest.mark.parametrize('name', ['hypervisor_hostname', 'service_name'])
@@ -601,35 +475,33 @@ def test_only_an_administrator_compares_names_by_order(api, name):
         'resource_properties': by_order,
     })
     for answer in (
-        ask_for(api, by_order), api.simulate_get(query, headers=V1_1 | ALICE),
+        ask_for(api, by_order), api.get(query, headers=V1_1 | ALICE),
     ):
         refused(answer, 400, 'InvalidInput', 'resource_properties')
         assert f'{name} can be compared' in answer.json['error_message']
     assert ask_for(api, exact).status_code == 201
-    assert api.simulate_get(query, headers=V1_1).status_code == 200
+    assert api.get(query, headers=V1_1).status_code == 200
 
 
 def test_properties(api):
     path = '/v1/os-hosts/properties'
 
     def shown(query=''):
-        answer = api.simulate_get(path, query_string=query)
+        answer = api.get(path, query_string=query)
         return answer.json['resource_properties']
 
     assert shown('detail=True') == [
         {'property': 'gpu', 'private': False, 'values': ['a100']}
     ]
-    answer = api.simulate_patch(f'{path}/gpu', json={'private': True})
-    assert answer.json == {
-        'resource_property': {
-            'property': 'gpu', 'private': True, 'id': 'gpu',
-            'property_name': 'gpu', 'resource_type': 'physical:host',
-        }
-    }
+    answer = api.patch(f'{path}/gpu', json={'private': True})
+    assert answer.json == {'resource_property': {
+        'property': 'gpu', 'private': True, 'id': 'gpu',
+        'property_name': 'gpu', 'resource_type': 'physical:host',
+    }}
     assert shown() == []
     assert shown('all=True') == [{'property': 'gpu'}]
     refused(
-        api.simulate_patch(f'{path}/nothing', json={'private': True}), 404,
+        api.patch(f'{path}/nothing', json={'private': True}), 404,
         'PropertyNotFound',
     )
 
@@ -639,11 +511,11 @@ def test_allocations_can_be_filtered(api):
     second = create(
         api, start_date='2030-01-01 01:00', end_date='2030-01-01 02:00'
     )
-    [host] = api.simulate_get('/v1/os-hosts').json['hosts']
+    [host] = api.get('/v1/os-hosts').json['hosts']
     path = f'/v1/os-hosts/{host["id"]}/allocation'
 
     def shown(query):
-        answer = api.simulate_get(path, query_string=query)
+        answer = api.get(path, query_string=query)
         return {r['lease_id'] for r in answer.json['allocation'][
             'reservations'
         ]}
@@ -657,6 +529,7 @@ def test_allocations_can_be_filtered(api):
 
 @pytest.mark.row('F86')
 def test_lists(api):
+    """Each parameter reaches the ledger; see test_list for what it finds."""
     made = {
         name: create(
             api, name=name, start_date=f'203{n}-01-01 00:00',
@@ -664,92 +537,49 @@ def test_lists(api):
         )
         for n, name in enumerate(['b', 'a', 'c', 'a'])
     }
-    bobs = create(
-        api, BOB, start_date='2040-01-01 00:00', end_date='2040-01-02 00:00'
+    create(
+        api, BOB, name='bobs', reservations=[instances()],
+        start_date='2040-01-01 00:00', end_date='2040-01-02 00:00',
     )
 
     def names(query, headers=ALICE):
-        answer = api.simulate_get(
-            '/v1/leases', query_string=query, headers=headers
-        )
-        assert answer.status_code == 200, answer.text
-        return [x['name'] for x in answer.json['leases']]
-
-    assert names('name=a') == ['a', 'a']
-    assert names('name=A') == []
-    assert names('status=PENDING&name=b') == ['b']
-    assert names('status=ACTIVE') == []
-    assert names('sort=name') == ['a', 'a', 'b', 'c']
-    assert names('sort=name:desc,start:desc') == ['c', 'b', 'a', 'a']
-    assert names('sort=start:desc&limit=2') == ['a', 'c']
-    for key in SORT_KEYS:
-        assert len(names(f'sort={key}:desc')) == 4
-    marker = f'marker={made["c"]["id"]}'
-    assert names(f'sort=start:desc&{marker}') == ['a', 'b']
-    assert names('project_id=p2') == names('')
-    assert names('project_id=p2', headers={}) == [bobs['name']]
-    assert len(names('project_id=p1', headers={})) == 4
-    for query, field in [
-        ('sort=colour', 'sort'),
-        ('sort=project_id', 'sort'),
-        (f'marker={bobs["id"]}', 'marker'),
-        (f'marker={UNKNOWN}', 'marker'),
-        ('marker=x', 'marker'),
-    ]:
-        answer = api.simulate_get(
-            '/v1/leases', query_string=query, headers=ALICE
-        )
-        refused(answer, 400, field)
-
-
-def test_lists_by_window_type_and_host(api):
-    create(
-        api, name='whole', start_date='2030-01-01 00:00',
-        end_date='2030-01-01 10:00',
-    )
-    create(
-        api, name='part', reservations=[instances()],
-        start_date='2030-01-01 10:00', end_date='2030-01-01 20:00',
-    )
-    create(api, BOB, name='bobs', start_date='2030-01-01 20:00',
-           end_date='2030-01-01 21:00')
-
-    def names(headers=ALICE, **query):
         # Leases that were made in one second are in the order of their ids.
-        answer = api.simulate_get(
-            '/v1/leases', params={'sort': 'start', **query},
-            headers={**V1_1, **headers},
+        answer = api.get(
+            '/v1/leases', params={'sort': 'start', **query}, headers=headers
         )
         assert answer.status_code == 200, answer.text
         return [x['name'] for x in answer.json['leases']]
 
-    assert names(active_at='2030-01-01 10:00') == ['part']
-    assert names(active_at='now') == []
-    assert names(start_date='2030-01-01 10:00') == ['part']
-    assert names(end_date='2030-01-01T12:00:00+02:00') == ['whole']
-    assert names(start_date='2030-01-01 09:59:59',
-                 end_date='2030-01-01 10:00:01') == ['whole', 'part']
-    assert names(resource_type='virtual:instance') == ['part']
-    assert names(degraded='false', limit=1) == ['whole']
-    assert names(degraded='true') == []
-    # A member does not see which hosts its instances are on.
-    assert names(host='compute-1') + names(host='compute-2') == ['whole']
-    seen = names({}, host='compute-1') + names({}, host='compute-2')
-    assert sorted(seen) == ['bobs', 'part', 'whole']
-    # Version 1.0 ignores the parameter, as Blazar does.
-    old = api.simulate_get(
-        '/v1/leases', query_string='host=none', headers=ALICE
-    )
-    assert len(old.json['leases']) == 2
-    for name, value in (
-        ('active_at', 'x'), ('start_date', '2030'), ('end_date', ''),
-        ('resource_type', 'x' * 256), ('host', ''), ('degraded', 'x'),
+    marker = {'marker': made['c']['id']}
+    for query, expected in (
+        ({'name': 'a'}, ['a', 'a']),
+        ({'status': 'PENDING', 'name': 'b'}, ['b']),
+        ({'status': 'ACTIVE'}, []),
+        ({'sort': 'name:desc,start:desc'}, ['c', 'b', 'a', 'a']),
+        ({'sort': 'start:desc', 'limit': 2}, ['a', 'c']),
+        ({'sort': 'start:desc', **marker}, ['a', 'b']),
+        ({'project_id': 'p2'}, ['b', 'a', 'c', 'a']),
     ):
-        answer = api.simulate_get(
-            '/v1/leases', query_string=f'{name}={value}',
-            headers={**V1_1, **ALICE},
-        )
-        refused(answer, 400, name)
+        assert names(query) == expected
+    for key in SORT_KEYS:
+        assert len(names({'sort': f'{key}:desc'})) == 4
+    for query, expected in (
+        ({'project_id': 'p2'}, ['bobs']),
+        ({'active_at': '2030-01-01 10:00'}, ['b']),
+        ({'active_at': 'now'}, []),
+        ({'start_date': '2032-01-01 10:00', 'end_date': '2035-01-01 10:00'},
+         ['c', 'a']),
+        ({'end_date': '2030-01-01T12:00:00+02:00'}, ['b']),
+        ({'resource_type': 'virtual:instance'}, ['bobs']),
+        ({'degraded': 'false', 'limit': 1}, ['b']),
+        ({'degraded': 'true'}, []),
+        ({'host': 'compute-1'}, ['b', 'a', 'c', 'a', 'bobs']),
+    ):
+        assert names(query, V1_1) == expected
+    # A member does not see which hosts its instances are on.
+    assert names({'host': 'compute-1'}, {**V1_1, **BOB}) == []
+    # Version 1.0 ignores the parameter, as Blazar does.
+    assert len(names({'host': 'none'})) == 4
 
 
 LABELS = {'team': 'vision: "x"', 'run/1.b_c-d': '租🙂' * 127}
@@ -762,18 +592,18 @@ def test_labels(api):
         instances(labels={'role': 'db'}), instances(),
     ])
     for headers in (v1_1, {**V1_1, **BOB}):
-        answer = api.simulate_post('/v1/leases', json=body, headers=headers)
+        answer = api.post('/v1/leases', json=body, headers=headers)
         assert answer.status_code == 201, answer.text
     path = f'/v1/leases/{answer.json["lease"]["id"]}'
     assert answer.json['lease']['labels'] == LABELS
     assert [r['labels'] for r in answer.json['lease']['reservations']] == [
         {'role': 'db'}, {}
     ]
-    old = api.simulate_get(path, headers=BOB).json['lease']
+    old = api.get(path, headers=BOB).json['lease']
     assert 'labels' not in {**old, **old['reservations'][0]}
 
     def found(*labels, headers=v1_1):
-        listed = api.simulate_get(
+        listed = api.get(
             '/v1/leases', params={'label': list(labels)}, params_csv=False,
             headers=headers,
         )
@@ -791,7 +621,7 @@ def test_labels(api):
         assert found(label) == 0
 
     def update(status=200, **values):
-        answer = api.simulate_put(path, json=values, headers={**V1_1, **BOB})
+        answer = api.put(path, json=values, headers={**V1_1, **BOB})
         assert answer.status_code == status, answer.text
         return answer.json.get('lease', answer)
 
@@ -813,21 +643,19 @@ SPECS = {'hw:mem_page_size': 'large', 'os:secure_boot': 'required'}
 
 def test_flavor_of_a_reservation_has_ephemeral_disk_and_extra_specs(service):
     api = service.api
-    api.simulate_post('/v1/os-hosts', json={'name': 'compute-1'})
+    api.post('/v1/os-hosts', json={'name': 'compute-1'})
     admin = {**V1_1, 'X-Auth-Token': 'admin:p1'}
     body = lease(reservations=[instances(
         disk_gb=1, ephemeral_gb='5', amount=2, extra_specs=SPECS
     )])
     # 1.0 ignores both, as Blazar does.
-    old = api.simulate_post('/v1/leases', json=body, headers=ALICE)
+    old = api.post('/v1/leases', json=body, headers=ALICE)
     [allocation] = service.manager.ledger.allocations()
     assert allocation[0].amounts['DISK_GB'] == 2
-    api.simulate_delete(f'/v1/leases/{old.json["lease"]["id"]}', headers=ALICE)
-    answer = api.simulate_post(
-        '/v1/leases', json=body, headers={**V1_1, **ALICE}
-    )
+    api.delete(f'/v1/leases/{old.json["lease"]["id"]}', headers=ALICE)
+    answer = api.post('/v1/leases', json=body, headers={**V1_1, **ALICE})
     refused(answer, 403, 'blazar:leases:extra_specs')
-    answer = api.simulate_post('/v1/leases', json=body, headers=admin)
+    answer = api.post('/v1/leases', json=body, headers=admin)
     assert answer.status_code == 201, answer.text
     [made] = answer.json['lease']['reservations']
     assert (made['disk_gb'], made['ephemeral_gb']) == (1, 5)
@@ -835,11 +663,11 @@ def test_flavor_of_a_reservation_has_ephemeral_disk_and_extra_specs(service):
     [allocation] = service.manager.ledger.allocations()
     assert allocation[0].amounts['DISK_GB'] == 12
     path = f'/v1/leases/{made["lease_id"]}'
-    old = api.simulate_get(path, headers=ALICE).json['lease']
+    old = api.get(path, headers=ALICE).json['lease']
     assert not {'ephemeral_gb', 'extra_specs'} & set(old['reservations'][0])
 
     def change(headers=admin, **values):
-        return api.simulate_put(path, headers=headers, json={
+        return api.put(path, headers=headers, json={
             'reservations': [{'id': made['id'], **values}]
         })
 
@@ -858,40 +686,73 @@ def test_flavor_of_a_reservation_has_ephemeral_disk_and_extra_specs(service):
     assert (changed['ephemeral_gb'], changed['extra_specs']) == (0, {})
 
 
-@pytest.mark.parametrize('extra_specs, field', [
-    *(
-        ({key: '1'}, f'extra_specs.{key}') for key in (
-            'resources:VGPU', 'resources1:VCPU', 'resources_A:VCPU',
-            'trait:CUSTOM_A', 'trait9:CUSTOM_A', 'blazar:reservation',
-            'blazar:preemptible', 'lifecycle:preemptable',
-            'aggregate_instance_extra_specs:reservation',
-            'capabilities:hypervisor_type', 'pci_passthrough:alias',
-            'accel:device_profile', 'hw:cpu_policy', 'hw:pmem', 'group_policy',
-            'noscope', '', 'hw:', ':a', 'hw:ü', 'hw:a=b', 'hw:a\n',
-            f'hw:{"x" * 129}',
-        )
-    ),
-    ({'hw:a': ''}, 'extra_specs.hw:a'),
-    ({'hw:a': 'x' * 256}, 'extra_specs.hw:a'),
-    ({'hw:a': 1}, 'extra_specs.hw:a'),
-    ({'hw:a': None}, 'extra_specs.hw:a'),
-    ({f'hw:{n}': 'x' for n in range(33)}, 'extra_specs'),
-    ([], 'extra_specs'),
-    (None, 'extra_specs'),
-    ('hw:a=b', 'extra_specs'),
+def of(**parameters):
+    return {'reservations': [instances(**parameters)]}
+
+
+NO_SPECS = (
+    'resources:VGPU', 'resources1:VCPU', 'resources_A:VCPU',
+    'trait:CUSTOM_A', 'trait9:CUSTOM_A', 'blazar:reservation',
+    'blazar:preemptible', 'lifecycle:preemptable',
+    'aggregate_instance_extra_specs:reservation',
+    'capabilities:hypervisor_type', 'pci_passthrough:alias',
+    'accel:device_profile', 'hw:cpu_policy', 'hw:pmem', 'group_policy',
+    'noscope', '', 'hw:', ':a', 'hw:ü', 'hw:a=b', 'hw:a\n',
+    f'hw:{"x" * 129}',
+)
+LABELED = [
+    ({'a:b': 'c'}, 'labels.a:b'),
+    ({'a=b': 'c'}, 'labels.a=b'),
+    ({'a\n': 'c'}, 'labels.a'),
+    ({'': 'c'}, 'labels.'),
+    ({"'": 'c'}, "labels.'"),
+    ({'a' * 65: 'c'}, f'labels.{"a" * 65}'),
+    ({'a': ''}, 'labels.a'),
+    ({'a': 'c' * 256}, 'labels.a'),
+    ({'a': 'c' * 4096}, 'labels.a'),
+    ({'a': 'b\nc'}, 'labels.a'),
+    ({'a': 1}, 'labels.a'),
+    ({str(n): 'c' for n in range(33)}, 'labels'),
+    (['a'], 'labels'),
+]
+
+
+@pytest.mark.parametrize('values, field', [
+    *((of(extra_specs={key: '1'}), f'reservations[0].extra_specs.{key}')
+      for key in NO_SPECS),
+    *((of(extra_specs={'hw:a': value}), 'reservations[0].extra_specs.hw:a')
+      for value in ('', 'x' * 256, 1, None)),
+    *((of(extra_specs=value), 'reservations[0].extra_specs') for value in (
+        {f'hw:{n}': 'x' for n in range(33)}, [], None, 'hw:a=b',
+    )),
+    *((of(ephemeral_gb=value), 'reservations[0].ephemeral_gb') for value in (
+        -1, 1.5, None, [], True, 2**31, 'x',
+    )),
+    *((of(hosts=value), 'reservations[0].hosts') for value in (
+        [], [''], ['compute-1', 'compute-1'], 'compute-1', None, [1], {},
+        ['x' * 256], [str(n) for n in range(51)], ['a\n'],
+    )),
+    *(({'labels': labels}, field) for labels, field in LABELED),
+    *((of(labels=labels), f'reservations[0].{field}')
+      for labels, field in LABELED),
+    ({'alternatives': [[HOST]] * 6}, 'alternatives'),
+    ({'alternatives': [[]]}, 'alternatives[0]'),
+    ({'alternatives': [HOST]}, 'alternatives[0]'),
+    ({'alternatives': None}, 'alternatives'),
+    ({'alternatives': 'x'}, 'alternatives'),
+    ({'alternatives': [[{**HOST, 'min': 0}]]}, 'alternatives[0][0].min'),
+    ({'alternatives': [[{**HOST, 'min': 2}]]}, 'max'),
+    ({'alternatives': [[HOST]], 'end_date': None, 'duration': '1h',
+      'latest_start_date': '2030-01-02 00:00'}, 'alternatives'),
 ])
-def test_invalid_extra_specs_are_refused(api, extra_specs, field):
-    body = lease(reservations=[instances(extra_specs=extra_specs)])
-    answer = api.simulate_post('/v1/leases', json=body, headers=V1_1)
+def test_a_bad_value_is_refused_by_name(api, values, field):
+    body = lease(**values)
+    if values.get('duration'):
+        del body['end_date']
+    answer = api.post('/v1/leases', json=body, token='admin:p1', version='1.1')
     message = refused(answer, 400)['error_message']
-    assert message.startswith(f'reservations[0].{field}'[:64])
-
-
-@pytest.mark.parametrize('ephemeral', [-1, 1.5, None, [], True, 2**31, 'x'])
-def test_invalid_ephemeral_disk_is_refused(api, ephemeral):
-    body = lease(reservations=[instances(ephemeral_gb=ephemeral)])
-    answer = api.simulate_post('/v1/leases', json=body, headers=V1_1)
-    refused(answer, 400, 'reservations[0].ephemeral_gb')
+    assert message.startswith(field[:64]), message
+    assert api.get('/v1/leases').json == {'leases': []}
 
 
 class TestAlternatives:
@@ -900,7 +761,7 @@ class TestAlternatives:
         """A cloud with one host: ask(*lists, **values) for a lease."""
 
         def ask(first, *others, headers=ALICE, query='', **values):
-            return api.simulate_post(
+            return api.post(
                 f'/v1/leases{query}', headers={**V1_1, **headers},
                 json=lease(reservations=first, alternatives=others, **values),
             )
@@ -923,7 +784,7 @@ class TestAlternatives:
             assert made.json['lease']['alternative'] == 2
         [reservation] = made.json['lease']['reservations']
         assert reservation['ephemeral_gb'] == 1
-        [shown] = api.simulate_get(
+        [shown] = api.get(
             '/v1/leases', headers={**V1_1, **ALICE}
         ).json['leases']
         assert shown == {
@@ -939,33 +800,6 @@ class TestAlternatives:
         assert answer.status_code == 409
         assert '2 instances are needed' in answer.json['error_message']
         assert answer.json['in_the_way'][0]['mine'] is True
-
-    @pytest.mark.parametrize('values, field', [
-        ({'alternatives': [[HOST]] * 6}, 'alternatives'),
-        ({'alternatives': [[]]}, 'alternatives[0]'),
-        ({'alternatives': [HOST]}, 'alternatives[0]'),
-        ({'alternatives': None}, 'alternatives'),
-        ({'alternatives': 'x'}, 'alternatives'),
-        ({'alternatives': [[{**HOST, 'min': 0}]]}, 'alternatives[0][0].min'),
-        ({'alternatives': [[{**HOST, 'min': 2}]]}, 'max'),
-        (
-            {
-                'alternatives': [[HOST]], 'end_date': None, 'duration': '1h',
-                'latest_start_date': '2030-01-02 00:00',
-            },
-            'alternatives',
-        ),
-    ])
-    def test_invalid_alternatives_are_refused(self, api, values, field):
-        body = lease(**values)
-        if values.get('duration'):
-            del body['end_date']
-        answer = api.simulate_post(
-            '/v1/leases', headers={**V1_1, **ALICE}, json=body
-        )
-        refused(answer, 400, field)
-        answer = api.simulate_get('/v1/leases', headers=ALICE)
-        assert answer.json['leases'] == []
 
     def test_alternatives_need_the_same_rights(self, ask):
         answer = ask([HOST], [instances(extra_specs=SPECS)])
@@ -997,7 +831,7 @@ class TestNamedHosts:
     def api(self, service):
         """A cloud of three hosts, of which one is for p2 alone."""
         for n, more in (1, {}), (2, {'gpu': 'yes'}), (3, {'projects': ['p2']}):
-            answer = service.api.simulate_post(
+            answer = service.api.post(
                 '/v1/os-hosts', json={'name': f'compute-{n}', **more}
             )
             assert answer.status_code == 201, answer.text
@@ -1009,7 +843,7 @@ class TestNamedHosts:
             body = lease(reservations=[{
                 **reservation, 'hosts': hosts, **values
             }])
-            return api.simulate_post('/v1/leases', headers=headers, json=body)
+            return api.post('/v1/leases', headers=headers, json=body)
 
         return book
 
@@ -1030,7 +864,7 @@ class TestNamedHosts:
         path = f'/v1/leases/{made.json["lease"]["id"]}'
 
         def shown():
-            answer = api.simulate_get(path, headers=self.ADMIN)
+            answer = api.get(path, headers=self.ADMIN)
             return answer.json['lease']['reservations'][0]
 
         assert shown()['hosts'] == ['compute-2']
@@ -1049,23 +883,16 @@ class TestNamedHosts:
             assert answer.status_code == status, answer.text
         # A change replaces what was required.
         for hosts, status in (['compute-9'], 400), (['compute-1'], 409):
-            answer = api.simulate_put(path, headers=self.ADMIN, json={
+            answer = api.put(path, headers=self.ADMIN, json={
                 'reservations': [{'id': shown()['id'], 'hosts': hosts}]
             })
             assert answer.status_code == status, answer.text
-        answer = api.simulate_put(path, headers=self.ADMIN, json={
+        answer = api.put(path, headers=self.ADMIN, json={
             'end_date': '2030-01-02 02:00', 'start_date': '2030-01-02 01:00',
             'reservations': [{'id': shown()['id'], 'hosts': ['compute-1']}],
         })
         assert answer.status_code == 200, answer.text
         assert shown()['hosts'] == ['compute-1']
-
-    @pytest.mark.parametrize('hosts', [
-        [], [''], ['compute-1', 'compute-1'], 'compute-1', None, [1], {},
-        ['x' * 256], [str(n) for n in range(51)], ['a\n'],
-    ])
-    def test_invalid_hosts_are_refused(self, book, hosts):
-        refused(book(HOST, hosts), 400, 'reservations[0].hosts')
 
     def test_blazars_version_names_no_hosts(self, book):
         refused(
@@ -1081,62 +908,15 @@ class TestNamedHosts:
             )
 
 
-@pytest.mark.parametrize('labels, field', [
-    ({'a:b': 'c'}, 'labels.a:b'),
-    ({'a=b': 'c'}, 'labels.a=b'),
-    ({'a\n': 'c'}, 'labels.a'),
-    ({'': 'c'}, 'labels.'),
-    ({"'": 'c'}, "labels.'"),
-    ({'a' * 65: 'c'}, f'labels.{"a" * 65}'),
-    ({'a': ''}, 'labels.a'),
-    ({'a': 'c' * 256}, 'labels.a'),
-    ({'a': 'c' * 4096}, 'labels.a'),
-    ({'a': 'b\nc'}, 'labels.a'),
-    ({'a': 1}, 'labels.a'),
-    ({str(n): 'c' for n in range(33)}, 'labels'),
-    (['a'], 'labels'),
-])
-def test_labels_of_another_form_are_refused(api, labels, field):
-    for body, where in (
-        (lease(labels=labels), field),
-        (lease(reservations=[instances(labels=labels)]),
-         f'reservations[0].{field}'),
-    ):
-        answer = api.simulate_post('/v1/leases', json=body, headers=V1_1)
-        refused(answer, 400, where)
-
-
 def test_labels_of_a_lease_are_limited_in_total(api):
     labels = {str(n): 'x' for n in range(26)}
-    answer = api.simulate_post('/v1/leases', headers=V1_1, json=lease(
+    answer = api.post('/v1/leases', headers=V1_1, json=lease(
         reservations=[instances(labels=labels)] * 4
     ))
     refused(answer, 400, 'labels')
     for query in ('label=team', 'label=a%22:b', '&'.join(['label=a:b'] * 33)):
-        answer = api.simulate_get(
-            '/v1/leases', query_string=query, headers=V1_1
-        )
+        answer = api.get('/v1/leases', query_string=query, headers=V1_1)
         refused(answer, 400, 'label')
-
-
-@pytest.mark.row('F86')
-def test_a_list_can_be_walked_by_its_links(api):
-    ids = [
-        create(
-            api, start_date=f'203{n}-01-01 00:00',
-            end_date=f'203{n}-01-02 00:00',
-        )['id']
-        for n in range(5)
-    ]
-    query, walked, pages = 'limit=2&sort=start:desc', [], 0
-    while query:
-        body = api.simulate_get('/v1/leases', query_string=query).json
-        walked += [x['id'] for x in body['leases']]
-        pages += 1
-        [link] = body.get('leases_links', [{'href': '?'}])
-        query = link['href'].partition('?')[2]
-    assert walked == ids[::-1]
-    assert pages == 3
 
 
 @pytest.mark.row('F35')
@@ -1155,13 +935,13 @@ def test_a_dry_run_changes_nothing(api):
         ('DELETE', path, None, 204),
         ('DELETE', f'/v1/leases/{UNKNOWN}', None, 404),
     ):
-        answer = api.simulate_request(
+        answer = api.request(
             method, where, json=body, headers=headers,
             query_string='dry_run=true',
         )
         assert answer.status_code == status, answer.text
         assert everything(api) == before
-    old = api.simulate_delete(path, headers=ALICE, query_string='dry_run=true')
+    old = api.delete(path, headers=ALICE, query_string='dry_run=true')
     refused(old, 400, 'dry_run')
     assert everything(api) == before
 
@@ -1169,36 +949,32 @@ def test_a_dry_run_changes_nothing(api):
 def test_a_request_again_makes_no_second_lease(api):
     headers = {**ALICE, 'Idempotency-Key': 'night run, 1st'}
     body = lease(start_date='now')
-    first = api.simulate_post('/v1/leases', json=body, headers=headers)
-    again = api.simulate_post('/v1/leases', json=body, headers=headers)
+    first = api.post('/v1/leases', json=body, headers=headers)
+    again = api.post('/v1/leases', json=body, headers=headers)
     assert (first.status_code, again.status_code) == (201, 201)
     assert again.json['lease']['id'] == first.json['lease']['id']
     assert set(again.json['lease']) == set(first.json['lease'])
     refused(
-        api.simulate_post(
+        api.post(
             '/v1/leases', json={**body, 'name': 'other'}, headers=headers
         ),
         409, 'IdempotencyKeyReused', 'Idempotency-Key',
     )
     # For another project the key has no meaning: there is no room.
     refused(
-        api.simulate_post('/v1/leases', json=body, headers={**headers, **BOB}),
+        api.post('/v1/leases', json=body, headers={**headers, **BOB}),
         400, 'NotEnoughHostsAvailable',
     )
-    assert len(api.simulate_get('/v1/leases').json['leases']) == 1
+    assert len(api.get('/v1/leases').json['leases']) == 1
 
 
 def test_a_request_many_times_at_once_makes_one_lease(api):
     headers = {**ALICE, 'Idempotency-Key': 'k'}
     with futures.ThreadPoolExecutor(8) as pool:
-        answers = list(
-            pool.map(
-                lambda n: api.simulate_post(
-                    '/v1/leases', json=lease(), headers=headers
-                ),
-                range(8),
-            )
-        )
+        answers = list(pool.map(
+            lambda n: api.post('/v1/leases', json=lease(), headers=headers),
+            range(8)
+        ))
     assert {answer.status_code for answer in answers} == {201}
     assert len({answer.json['lease']['id'] for answer in answers}) == 1
 
@@ -1206,12 +982,9 @@ def test_a_request_many_times_at_once_makes_one_lease(api):
 @pytest.mark.row('F24')
 def test_many_ask_for_the_last_host_at_once(api):
     with futures.ThreadPoolExecutor(50) as pool:
-        answers = list(
-            pool.map(
-                lambda n: api.simulate_post('/v1/leases', json=lease()),
-                range(200),
-            )
-        )
+        answers = list(pool.map(
+            lambda n: api.post('/v1/leases', json=lease()), range(200)
+        ))
     codes = sorted(answer.status_code for answer in answers)
     assert codes == [201] + [400] * 199
 
@@ -1221,7 +994,7 @@ def test_without_a_manager_the_answer_is_503(service):
     service.manager.stop()
     bus = rpc.Client(rpc.transport(service.conf), timeout=0.2)
     api = loopback.client(deploy.deploy(service.conf, bus))
-    said = refused(api.simulate_get('/v1/leases'), 503)
+    said = refused(api.get('/v1/leases'), 503)
     assert said['error_name'] == 'Unavailable'
 
 
@@ -1267,13 +1040,10 @@ def test_no_lease_is_a_fault_of_ours(
 ):
     headers = {**ALICE, **V1_1}
     body = {
-        'name': name,
-        'start_date': start,
-        'end_date': end,
-        'before_end_date': before_end,
-        'reservations': reservations,
+        'name': name, 'start_date': start, 'end_date': end,
+        'before_end_date': before_end, 'reservations': reservations,
     }
-    made = api.simulate_post('/v1/leases', json=body, headers=headers)
+    made = api.post('/v1/leases', json=body, headers=headers)
     assert made.status_code in (201, 400, 409), made.text
     if made.status_code != 201:
         has_no_room = made.json['error_name'].startswith('NotEnough')
@@ -1284,19 +1054,18 @@ def test_no_lease_is_a_fault_of_ours(
     shown = made.json['lease']
     assert shown['name'] == name
     path = f'/v1/leases/{shown["id"]}'
-    changed = api.simulate_put(
-        path, headers=headers,
-        json={
-            'end_date': end if end != 'now' else None,
-            'reservations': [
-                {'id': shown['reservations'][0]['id'],
-                 **({'min': move} if 'min' in shown['reservations'][0]
-                    else {'amount': move})}
-            ],
-        },
-    )
+    changed = api.put(path, headers=headers, json={
+        'end_date': end if end != 'now' else None,
+        'reservations': [{
+            'id': shown['reservations'][0]['id'],
+            **(
+                {'min': move} if 'min' in shown['reservations'][0]
+                else {'amount': move}
+            ),
+        }],
+    })
     assert changed.status_code in (200, 400, 409), changed.text
-    gone = api.simulate_delete(path, headers=headers)
+    gone = api.delete(path, headers=headers)
     assert gone.status_code in (204, 409), gone.text
 
 
@@ -1306,7 +1075,7 @@ def test_a_refusal_offers_a_window_that_has_room(api):
     made = create(api)
 
     def ask(version, **values):
-        return api.simulate_post(
+        return api.post(
             '/v1/leases', json=lease(**values),
             headers={**ALICE, 'OpenStack-API-Version': version},
         )
@@ -1327,14 +1096,12 @@ def test_a_refusal_offers_a_window_that_has_room(api):
         ('bob:p2', {'mine': False, 'name': None, 'lease_id': None}),
         ('admin:p2', {'mine': False, 'host': 'compute-1'}),
     ):
-        answer = api.simulate_post(
+        answer = api.post(
             path, json=lease(), headers={**V1_1, 'X-Auth-Token': token}
         )
         assert answer.json['in_the_way'] == [{**own, **seen}]
     assert offer == {
-        'reservation': 0,
-        'available': 0,
-        'start_date': '2030-01-01T01:00:00Z',
+        'reservation': 0, 'available': 0, 'start_date': '2030-01-01T01:00:00Z',
         'end_date': '2030-01-01T02:00:00Z',
     }
     dates = {k: v for k, v in offer.items() if k.endswith('_date')}

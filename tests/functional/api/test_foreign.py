@@ -12,33 +12,26 @@ ALICE = {'X-Auth-Token': 'alice:p1'}
 BOB = {'X-Auth-Token': 'bob:p2'}
 V1_1 = {'OpenStack-API-Version': 'reservation 1.1'}
 UNKNOWN = '00000000-0000-4000-8000-000000000000'
-WINDOW = {
-    'start_date': '2030-01-01 00:00',
-    'end_date': '2030-01-01 01:00',
-}
+WINDOW = {'start_date': '2030-01-01 00:00', 'end_date': '2030-01-01 01:00'}
 WHOLE = {'resource_type': 'physical:host', 'min': 1, 'max': 1}
 # Valid bodies, so that only the id can be wrong.
-BODIES = {
-    ('PUT', '/v1/leases/{lease_id}'): [
-        {'name': 'mine'},
-        {'end_date': '2031-01-01 00:00'},
-        {'reservations': []},
-        {'name': 'x' * 81},
-    ],
-}
+BODIES = {('PUT', '/v1/leases/{lease_id}'): [
+    {'name': 'mine'}, {'end_date': '2031-01-01 00:00'}, {'reservations': []},
+    {'name': 'x' * 81},
+]}
 ON_LEASES = [r for r in routes.ROUTES if '{lease_id}' in r.path]
 
 
 @pytest.fixture
 def api(service):
     for name in ('compute-1', 'compute-2', 'compute-3'):
-        answer = service.api.simulate_post('/v1/os-hosts', json={'name': name})
+        answer = service.api.post('/v1/os-hosts', json={'name': name})
         assert answer.status_code == 201, answer.text
     return service.api
 
 
 def create(api, headers, **values):
-    answer = api.simulate_post(
+    answer = api.post(
         '/v1/leases', headers=headers,
         json={'name': 'run', **WINDOW, 'reservations': [WHOLE], **values},
     )
@@ -69,10 +62,10 @@ def every_request():
 
 @pytest.mark.row('F85')
 def test_a_foreign_lease_is_like_one_that_never_was(api, theirs):
-    before = api.simulate_get('/v1/leases').text
+    before = api.get('/v1/leases').text
     for method, path, body, version in every_request():
         foreign, unknown = (
-            api.simulate_request(
+            api.request(
                 method, path.format(lease_id=id_), json=body,
                 headers={**BOB, **version},
             )
@@ -81,39 +74,26 @@ def test_a_foreign_lease_is_like_one_that_never_was(api, theirs):
         # The status is 400 for a body that is invalid for any lease.
         assert foreign.status_code in (400, 404)
         assert said(foreign, theirs['id']) == said(unknown, UNKNOWN)
-    assert api.simulate_get('/v1/leases').text == before
+    assert api.get('/v1/leases').text == before
 
 
 @pytest.mark.row('F85')
 def test_no_list_shows_a_foreign_lease(api, theirs):
     mine = create(api, BOB)
     for query in (
-        '',
-        'project_id=p1',
-        'project_id=p1&project_id=p2',
-        'project_id=',
-        'all_projects=true',
-        'all_tenants=1',
-        'name=secret',
-        'status=PENDING',
-        'sort=name:desc',
-        'limit=1000',
-        f'limit=1&marker={mine["id"]}',
-        f'id={theirs["id"]}',
-        f'user_id={theirs["user_id"]}',
+        '', 'project_id=p1', 'project_id=p1&project_id=p2', 'project_id=',
+        'all_projects=true', 'all_tenants=1', 'name=secret', 'status=PENDING',
+        'sort=name:desc', 'limit=1000', f'limit=1&marker={mine["id"]}',
+        f'id={theirs["id"]}', f'user_id={theirs["user_id"]}',
     ):
-        answer = api.simulate_get(
-            '/v1/leases', query_string=query, headers=BOB
-        )
+        answer = api.get('/v1/leases', query_string=query, headers=BOB)
         assert theirs['id'] not in answer.text, query
         assert 'secret' not in answer.text, query
 
 
 def test_a_foreign_marker_is_like_one_that_never_was(api, theirs):
     foreign, unknown = (
-        api.simulate_get(
-            '/v1/leases', params={'marker': id_, 'limit': 1}, headers=BOB
-        )
+        api.get('/v1/leases', params={'marker': id_, 'limit': 1}, headers=BOB)
         for id_ in (theirs['id'], UNKNOWN)
     )
     assert foreign.status_code == 400
@@ -123,10 +103,10 @@ def test_a_foreign_marker_is_like_one_that_never_was(api, theirs):
 def test_a_foreign_reservation_is_not_ones_own(api, theirs):
     mine = create(api, BOB)
     [reservation] = theirs['reservations']
-    before = api.simulate_get('/v1/leases').text
+    before = api.get('/v1/leases').text
     for version in ({}, V1_1):
         foreign, unknown = (
-            api.simulate_put(
+            api.put(
                 f'/v1/leases/{mine["id"]}', headers={**BOB, **version},
                 json={'reservations': [{'id': id_, 'max': 2}]},
             )
@@ -134,12 +114,12 @@ def test_a_foreign_reservation_is_not_ones_own(api, theirs):
         )
         assert foreign.status_code == 400
         assert said(foreign, reservation['id']) == said(unknown, UNKNOWN)
-    assert api.simulate_get('/v1/leases').text == before
+    assert api.get('/v1/leases').text == before
 
 
 def test_a_foreign_idempotency_key_is_free(api):
     def ask(headers):
-        return api.simulate_post(
+        return api.post(
             '/v1/leases', headers={**headers, 'Idempotency-Key': 'k'},
             json={'name': 'run', **WINDOW, 'reservations': [WHOLE]},
         )
@@ -153,7 +133,7 @@ def test_a_foreign_idempotency_key_is_free(api):
 def test_hosts_tell_nobody_else_who_is_on_them(api, theirs):
     """The response does not reveal whether the host exists either."""
     for path in ('', '/1', '/1/allocation', '/allocations', '/99/allocation'):
-        answer = api.simulate_get(f'/v1/os-hosts{path}', headers=BOB)
+        answer = api.get(f'/v1/os-hosts{path}', headers=BOB)
         assert answer.status_code == 403
         assert answer.json['error_name'] == 'NotAuthorized'
 
@@ -161,7 +141,7 @@ def test_hosts_tell_nobody_else_who_is_on_them(api, theirs):
 def test_refusals_name_no_foreign_lease(api, theirs):
     create(api, ALICE, name='secret')
     create(api, ALICE, name='secret')
-    answer = api.simulate_post(
+    answer = api.post(
         '/v1/leases', headers=BOB,
         json={'name': 'run', **WINDOW, 'reservations': [WHOLE]},
     )

@@ -82,16 +82,14 @@ def ask(service, monkeypatch, request):
     else:
         local = rpc.Local(service.manager.endpoint)
         monkeypatch.setattr(service.bus, 'call', local.call)
-    added = service.api.simulate_post(
-        '/v1/os-hosts', json={'name': 'compute-1'}
-    )
+    added = service.api.post('/v1/os-hosts', json={'name': 'compute-1'})
     assert added.status_code == 201
 
     def ask(version, name, **reservation):
-        return service.api.simulate_post('/v1/leases', json={
+        return service.api.post('/v1/leases', json={
             'name': name, 'start_date': 'now', 'end_date': '2099-01-01 00:00',
             'reservations': [reservation], 'events': [],
-        }, headers={'OpenStack-API-Version': f'reservation {version}'})
+        }, version=version)
 
     return ask
 

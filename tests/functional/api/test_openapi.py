@@ -15,10 +15,8 @@ schemathesis = pytest.importorskip(
 checks = pytest.importorskip('schemathesis.specs.openapi.checks')
 
 CHECKS = [
-    schemathesis.checks.not_a_server_error,
-    checks.status_code_conformance,
-    checks.content_type_conformance,
-    checks.response_schema_conformance,
+    schemathesis.checks.not_a_server_error, checks.status_code_conformance,
+    checks.content_type_conformance, checks.response_schema_conformance,
 ]
 TIMES = st.sampled_from(
     [f'20{n}-02-0{n % 9 + 1} {n % 24:02}:00' for n in range(27, 60)]
@@ -45,24 +43,19 @@ EXAMPLES = dict.fromkeys(microversion.VERSIONS, 8) | {
 @pytest.fixture
 def there(service):
     """The ids of existing objects, for paths."""
-    host = service.api.simulate_post(
+    host = service.api.post(
         '/v1/os-hosts', json={'name': 'compute-1', 'gpu': 'a100'}
     ).json['host']
-    lease = service.api.simulate_post(
-        '/v1/leases',
-        json={
-            'name': 'night-run',
-            'start_date': '2030-01-01 00:00',
-            'end_date': '2030-01-01 01:00',
-            'reservations': [
-                {'resource_type': 'physical:host', 'min': 1, 'max': 1}
-            ],
-        },
-    ).json['lease']
+    lease = service.api.post('/v1/leases', json={
+        'name': 'night-run',
+        'start_date': '2030-01-01 00:00',
+        'end_date': '2030-01-01 01:00',
+        'reservations': [
+            {'resource_type': 'physical:host', 'min': 1, 'max': 1},
+        ],
+    }).json['lease']
     return {
-        'host_id': host['id'],
-        'lease_id': lease['id'],
-        'name': 'gpu',
+        'host_id': host['id'], 'lease_id': lease['id'], 'name': 'gpu',
         **{name: make(service) for name, make in tables.of('MADE').items()},
     }
 

@@ -12,13 +12,13 @@ DAY = datetime.datetime.now() + datetime.timedelta(days=2)
 @pytest.fixture
 def set_spare(api):
     """set_spare(value) -> the answer to a change of compute-1."""
-    return lambda value: api.simulate_put(
+    return lambda value: api.put(
         '/v1/os-hosts/1', headers=V1_1, json={'spare': value}
     )
 
 
 def free_hosts(api):
-    answer = api.simulate_get('/v1/capacity', headers=V1_1)
+    answer = api.get('/v1/capacity', headers=V1_1)
     return answer.json['capacity']['parts'][0]['hosts']
 
 
@@ -28,14 +28,14 @@ def test_a_spare_host_is_left_out(api, set_spare, value):
     shown = set_spare(value).json['host']
     assert shown['spare'] is True
     assert free_hosts(api) == 0
-    refused = api.simulate_post('/v1/leases', headers=V1_1, json={
+    refused = api.post('/v1/leases', headers=V1_1, json={
         'name': 'lease', 'start_date': f'{DAY:%Y-%m-%d %H:%M}',
         'duration': '1h', 'reservations': [
             {'resource_type': 'physical:host', 'min': 1, 'max': 1},
         ],
     })
     assert refused.status_code == 409
-    assert 'spare' not in api.simulate_get('/v1/os-hosts/1').json['host']
+    assert 'spare' not in api.get('/v1/os-hosts/1').json['host']
     assert set_spare(None).json['host']['spare'] is False
     assert free_hosts(api) == 1
 

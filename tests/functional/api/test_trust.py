@@ -4,12 +4,12 @@
 import json
 import logging
 
-from falcon import testing
 from keystonemiddleware import fixture as keystone_fixture
 import pytest
 
 from blazar_sched.conf import service as service_conf
 from blazar_sched.service.api import deploy
+from tests import loopback
 from tests.standins.keystone import KeystoneServer
 from tests.standins.keystone import SERVICE
 
@@ -49,8 +49,8 @@ def conf(cloud, tmp_path):
 
 @pytest.fixture
 def api(service, conf):
-    service.api.simulate_post('/v1/os-hosts', json={'name': 'compute-1'})
-    return testing.TestClient(deploy.deploy(conf, service.bus))
+    service.api.post('/v1/os-hosts', json={'name': 'compute-1'})
+    return loopback.Client(deploy.deploy(conf, service.bus))
 
 
 @pytest.fixture
@@ -67,9 +67,7 @@ def create(api, token, key=None, **values):
     headers = {'X-Auth-Token': token}
     if key is not None:
         headers['Idempotency-Key'] = key
-    return api.simulate_post(
-        '/v1/leases', json={**BODY, **values}, headers=headers
-    )
+    return api.post('/v1/leases', json={**BODY, **values}, headers=headers)
 
 
 @pytest.mark.row('C10')
@@ -92,15 +90,12 @@ def test_a_lease_is_shared_with_a_project_that_exists(
     api, cloud, token, service, conf, name, status, trusts
 ):
     conf.set_override('use_trusts', trusts, 'api')
-    api = testing.TestClient(deploy.deploy(conf, service.bus))
+    api = loopback.Client(deploy.deploy(conf, service.bus))
     cloud.add_user('bob', p2=['member'])
     shared = {**BODY['reservations'][0], 'projects': [name]}
-    answer = api.simulate_post(
+    answer = api.post(
         '/v1/leases', json={**BODY, 'reservations': [shared]},
-        headers={
-            'X-Auth-Token': token,
-            'OpenStack-API-Version': 'reservation 1.1',
-        },
+        token=token, version='1.1'
     )
     assert answer.status_code == status, answer.text
     if status == 400:
@@ -114,18 +109,15 @@ def test_a_project_that_the_service_cannot_see_is_shared_with(
 ):
     cloud.roles[SERVICE]['service'].clear()
     shared = {**BODY['reservations'][0], 'projects': ['p9']}
-    answer = api.simulate_post(
+    answer = api.post(
         '/v1/leases', json={**BODY, 'reservations': [shared]},
-        headers={
-            'X-Auth-Token': token,
-            'OpenStack-API-Version': 'reservation 1.1',
-        },
+        token=token, version='1.1'
     )
     assert answer.status_code == 201, answer.text
 
 
 def test_the_token_may_come_by_its_other_header(api, cloud, token):
-    answer = api.simulate_post(
+    answer = api.post(
         '/v1/leases', json=BODY, headers={'X-Storage-Token': token}
     )
     assert list(cloud.trusts) == [answer.json['lease']['trust_id']]
@@ -146,13 +138,6 @@ def test_the_token_goes_no_further_than_the_api(
         assert create(api, token).status_code == 201
     assert told and caplog.text
     assert token not in ''.join(told) + caplog.text
-
-
-def test_a_refused_lease_leaves_no_trust(api, cloud, token):
-    create(api, token)
-    before = dict(cloud.trusts)
-    assert create(api, token).status_code == 400
-    assert cloud.trusts == before
 
 
 def test_refused_leases_ask_for_no_trust(api, cloud, token):
@@ -194,13 +179,9 @@ def test_a_dry_run_asks_for_no_trust(api, cloud, token, service):
         ('PUT', f'/{lease.id}', {'name': 'other'}),
         ('DELETE', f'/{lease.id}', None),
     ):
-        answer = api.simulate_request(
+        answer = api.request(
             method, f'/v1/leases{path}', json=body,
-            query_string='dry_run=true',
-            headers={
-                'X-Auth-Token': token,
-                'OpenStack-API-Version': 'reservation 1.1',
-            },
+            query_string='dry_run=true', token=token, version='1.1'
         )
         assert answer.status_code in (201, 200, 204), answer.text
         if method == 'POST':
@@ -243,11 +224,10 @@ def test_a_trust_that_cannot_be_taken_back_hides_no_refusal(
                                     project_id=None), 'trust_id': None}
     ask = service.bus.call
     monkeypatch.setattr(
-        service.bus,
-        'call',
+        service.bus, 'call',
         lambda ctxt, method, **kwargs: (
             rehearsed if kwargs.get('dry_run') else ask(ctxt, method, **kwargs)
-        ),
+        )
     )
     refuse = cloud.answer
 
@@ -262,7 +242,7 @@ def test_a_trust_that_cannot_be_taken_back_hides_no_refusal(
 
 def test_an_operator_can_do_without(cloud, conf, token, service):
     conf.set_override('use_trusts', False, 'api')
-    api = testing.TestClient(deploy.deploy(conf, service.bus))
+    api = loopback.Client(deploy.deploy(conf, service.bus))
     answer = create(api, token, reservations=[])
     assert answer.json['lease']['trust_id'] is None
     assert cloud.trusts == {}

@@ -19,7 +19,7 @@ def show(api):
     """show(lease_id, token, **query) -> the response of a GET."""
 
     def show(lease_id, token='alice:p1', threads=True, **query):
-        return api.simulate_get(
+        return api.get(
             f'/v1/leases/{lease_id}', params=query, params_csv=True,
             headers={**V1_1, 'X-Auth-Token': token},
             extras={'wsgi.multithread': threads},
@@ -35,7 +35,7 @@ def pending(api):
         'reservations': [],
     }
     return {
-        token: api.simulate_post(
+        token: api.post(
             '/v1/leases', json=body, headers={**V1_1, 'X-Auth-Token': token}
         ).json['lease']['id']
         for token in ('alice:p1', 'bob:p2')
@@ -48,7 +48,7 @@ def seen(answer):
 
 
 def test_a_response_waits_for_the_status(api, show):
-    answer = api.simulate_post('/v1/leases', headers=V1_1, json={
+    answer = api.post('/v1/leases', headers=V1_1, json={
         'name': 'now', 'duration': '1h',
         'reservations': lease()['reservations'],
     })
@@ -58,16 +58,14 @@ def test_a_response_waits_for_the_status(api, show):
     assert waited.json['lease']['reservations'][0]['hosts']
     with futures.ThreadPoolExecutor() as pool:
         ended = pool.submit(show, id_, 'admin', wait_for='TERMINATED')
-        api.simulate_put(
-            f'/v1/leases/{id_}', json={'end_date': 'now'}, headers=V1_1
-        )
+        api.put(f'/v1/leases/{id_}', json={'end_date': 'now'}, headers=V1_1)
         assert seen(ended.result()) == ('TERMINATED', None)
 
 
 def test_a_lease_that_is_deleted_is_waited_for_no_more(api, show, pending):
     with futures.ThreadPoolExecutor() as pool:
         gone = pool.submit(show, pending['alice:p1'], wait_for='ACTIVE')
-        api.simulate_delete(f'/v1/leases/{pending["alice:p1"]}')
+        api.delete(f'/v1/leases/{pending["alice:p1"]}')
         assert gone.result().status_code == 404
 
 

@@ -52,11 +52,9 @@ def operation(method, path):
         )
         if known.startswith(f'{method} ')
         and len(known.split('/')) == len(asked)
-        and all(
-            one.startswith('{') or one == other for one, other in zip(
-                known.split('/')[1:], asked[1:], strict=True
-            )
-        )
+        and all(one.startswith('{') or one == other for one, other in zip(
+            known.split('/')[1:], asked[1:], strict=True
+        ))
     ]
     # A path without a variable takes precedence.
     return min(fitting, key=lambda known: known.count('{'))

@@ -59,9 +59,7 @@ def test_the_playbook_of_the_guide(connect, play):
     assert changed(shown) == 1
     assert 'night-run' in shown.rpartition('TASK')[2]
     [lease] = alice.leases()
-    assert (lease.status, lease.end_date) == (
-        'ACTIVE', '2030-01-02T06:00:00Z'
-    )
+    assert (lease.status, lease.end_date) == ('ACTIVE', '2030-01-02T06:00:00Z')
     assert changed(play()) == 0
     assert changed(play('-e', 'end=2030-01-03T06:00:00Z')) == 1
     [later] = alice.leases()

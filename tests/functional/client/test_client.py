@@ -19,11 +19,8 @@ from tests.standins.neutron import NETWORK
 from tests.standins.neutron import SUBNET
 
 HOST_RESERVATION = {
-    'resource_type': 'physical:host',
-    'min': 1,
-    'max': 1,
-    'hypervisor_properties': '',
-    'resource_properties': '',
+    'resource_type': 'physical:host', 'min': 1, 'max': 1,
+    'hypervisor_properties': '', 'resource_properties': '',
 }
 HOST_ARGUMENT = (
     'resource_type=physical:host,min=1,max=1,'
@@ -180,8 +177,7 @@ def test_an_afternoon_with_the_programs(shell):
     assert 'ERROR: ' in refused.stderr
     [listed] = shell.read('lease', 'list')
     assert listed == {
-        'id': lease['id'],
-        'name': 'night-run',
+        'id': lease['id'], 'name': 'night-run',
         'start_date': '2030-01-01T00:00:00.000000',
         'end_date': '2030-01-01T01:00:00.000000',
     }
@@ -354,18 +350,15 @@ def test_a_lease_is_moved_with_the_programs(shell):
 
 
 @pytest.mark.row('F64')
-@pytest.mark.parametrize(
-    'options, start, end',
-    [
-        ({'prolong_for': '90m'}, '02T00:00', '03T01:30'),
-        ({'reduce_by': '12h'}, '02T00:00', '02T12:00'),
-        ({'end_date': '2030-01-09 01:00'}, '02T00:00', '09T01:00'),
-        ({'defer_by': '1h'}, '02T01:00', '03T00:00'),
-        ({'advance_by': '1d'}, '01T00:00', '03T00:00'),
-        ({'start_date': '2030-01-02 12:00'}, '02T12:00', '03T00:00'),
-        ({'defer_by': '2d', 'prolong_for': '2d'}, '04T00:00', '05T00:00'),
-    ],
-)
+@pytest.mark.parametrize('options, start, end', [
+    ({'prolong_for': '90m'}, '02T00:00', '03T01:30'),
+    ({'reduce_by': '12h'}, '02T00:00', '02T12:00'),
+    ({'end_date': '2030-01-09 01:00'}, '02T00:00', '09T01:00'),
+    ({'defer_by': '1h'}, '02T01:00', '03T00:00'),
+    ({'advance_by': '1d'}, '01T00:00', '03T00:00'),
+    ({'start_date': '2030-01-02 12:00'}, '02T12:00', '03T00:00'),
+    ({'defer_by': '2d', 'prolong_for': '2d'}, '04T00:00', '05T00:00'),
+])
 def test_a_lease_is_moved_by_the_library(login, options, start, end):
     leases = login('alice:p1').lease
     made = leases.create('run', '2030-01-02 00:00', '2030-01-03 00:00', [], [])
@@ -379,8 +372,7 @@ def test_bare_arguments_of_lease_create(shell):
     shell.do('host', 'create', 'compute-1')
     lease = shell.read(
         'lease', 'create', 'n', '--reservation',
-        'resource_type=virtual:instance,vcpus=1,memory_mb=1,disk_gb=0,'
-        'amount=1',
+        'resource_type=virtual:instance,vcpus=1,memory_mb=1,disk_gb=0,amount=1'
     )
     assert lease['name'] == 'n'
 
@@ -388,40 +380,27 @@ def test_bare_arguments_of_lease_create(shell):
 @pytest.mark.row('F4')
 def test_floating_ips_by_the_library(login):
     admin, alice = login('admin'), login('alice:p1')
-    made = [
-        admin.floatingip.create(NETWORK, f'203.0.113.{n}')
-        for n in (7, 8)
-    ]
+    made = [admin.floatingip.create(NETWORK, f'203.0.113.{n}') for n in (7, 8)]
     assert made[0]['floating_ip_address'] == '203.0.113.7'
     assert made[0]['subnet_id'] == SUBNET
     assert alice.floatingip.list() == made
     assert alice.floatingip.get(made[0]['id']) == made[0]
     lease = alice.lease.create(
         'addresses', '2030-01-01 00:00', '2030-01-01 01:00',
-        [
-            {
-                'resource_type': 'virtual:floatingip',
-                'network_id': NETWORK,
-                'amount': 1,
-                'required_floatingips': ['203.0.113.8'],
-            }
-        ],
-        [],
+        [{
+            'resource_type': 'virtual:floatingip', 'network_id': NETWORK,
+            'amount': 1, 'required_floatingips': ['203.0.113.8'],
+        }],
+        []
     )
     with pytest.raises(
         client_exception.BlazarClientException, match='allocated'
     ):
         admin.floatingip.delete(made[1]['id'])
-    alice.lease.update(
-        lease['id'],
-        reservations=[
-            {
-                'id': lease['reservations'][0]['id'],
-                'amount': 2,
-                'required_floatingips': [],
-            }
-        ],
-    )
+    alice.lease.update(lease['id'], reservations=[{
+        'id': lease['reservations'][0]['id'], 'amount': 2,
+        'required_floatingips': [],
+    }])
     [changed] = alice.lease.get(lease['id'])['reservations']
     assert (changed['amount'], changed['required_floatingips']) == (2, [])
     alice.lease.delete(lease['id'])
@@ -446,8 +425,7 @@ def test_floating_ips_by_the_programs(shell):
 
     lease = shell.read(
         'lease', 'create', 'addresses', '--start-date', '2030-01-01 00:00',
-        '--end-date', '2030-01-01 01:00', '--reservation',
-        FLOATING_IP_ARGUMENT,
+        '--end-date', '2030-01-01 01:00', '--reservation', FLOATING_IP_ARGUMENT
     )
     [reservation] = json.loads(f'[{lease["reservations"]}]')
     assert reservation['amount'] == 2

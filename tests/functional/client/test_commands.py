@@ -20,11 +20,9 @@ from tests.parts.report import usages
 
 # The operations that commands of python-blazarclient reach.
 BLAZARS = {
-    'GET /v1/leases': 'lease list',
-    'GET /v1/leases/{lease_id}': 'lease show',
+    'GET /v1/leases': 'lease list', 'GET /v1/leases/{lease_id}': 'lease show',
     'DELETE /v1/leases/{lease_id}': 'lease delete',
-    'GET /v1/os-hosts': 'host list',
-    'POST /v1/os-hosts': 'host create',
+    'GET /v1/os-hosts': 'host list', 'POST /v1/os-hosts': 'host create',
     'GET /v1/os-hosts/{host_id}': 'host show',
     'PUT /v1/os-hosts/{host_id}': 'host set',
     'DELETE /v1/os-hosts/{host_id}': 'host delete',
@@ -40,15 +38,12 @@ BLAZARS = {
 # The operation that each command reaches.
 OURS = {
     'allocation move': 'PUT /v1/os-hosts/{host_id}/allocation',
-    'capacity show': 'GET /v1/capacity',
-    'flavor list': 'GET /v1/flavors',
+    'capacity show': 'GET /v1/capacity', 'flavor list': 'GET /v1/flavors',
     'lease book': 'POST /v1/leases',
     'lease change': 'PUT /v1/leases/{lease_id}',
     'lease extend': 'GET /v1/leases/{lease_id}/extension',
-    'lease search': 'GET /v1/leases',
-    'limit list': 'GET /v1/limits',
-    'usage list': 'GET /v1/reports/usage',
-    'list': 'GET /v1/leases',
+    'lease search': 'GET /v1/leases', 'limit list': 'GET /v1/limits',
+    'usage list': 'GET /v1/reports/usage', 'list': 'GET /v1/leases',
     'maintenance create': 'POST /v1/maintenances',
     'maintenance delete': 'DELETE /v1/maintenances/{maintenance_id}',
     'maintenance list': 'GET /v1/maintenances',
@@ -56,12 +51,10 @@ OURS = {
     'maintenance show': 'GET /v1/maintenances/{maintenance_id}',
     'offer accept': 'POST /v1/leases',
     'offer delete': 'DELETE /v1/offers/{offer_id}',
-    'offer list': 'GET /v1/offers',
-    'offer search': 'POST /v1/offers',
+    'offer list': 'GET /v1/offers', 'offer search': 'POST /v1/offers',
     'offer set': 'PUT /v1/offers/{offer_id}',
     'offer show': 'GET /v1/offers/{offer_id}',
-    'product list': 'GET /v1/products',
-    'property list': 'GET /v1/properties',
+    'product list': 'GET /v1/products', 'property list': 'GET /v1/properties',
     'request create': 'POST /v1/requests',
     'request delete': 'DELETE /v1/requests/{request_id}',
     'request list': 'GET /v1/requests',
@@ -180,9 +173,8 @@ def night(client):
     """The lease night, of one host for one day."""
     return client.create_lease(
         name='night', start_date='2030-01-01 00:00',
-        end_date='2030-01-02 00:00', reservations=[
-            {'resource_type': 'physical:host', 'min': 1, 'max': 1}
-        ],
+        end_date='2030-01-02 00:00',
+        reservations=[{'resource_type': 'physical:host', 'min': 1, 'max': 1}]
     )
 
 

@@ -17,20 +17,12 @@ SHOWN = {
     'aggregate_id', 'server_group_id', 'resource_properties',
 }
 FLAVOR = {
-    'resource_type': 'flavor:instance',
-    'flavor_id': shared.FLAVOR['id'],
-    'amount': 2,
-    'affinity': None,
-    'resource_properties': '',
+    'resource_type': 'flavor:instance', 'flavor_id': shared.FLAVOR['id'],
+    'amount': 2, 'affinity': None, 'resource_properties': '',
 }
 SLOTS = {
-    'resource_type': 'virtual:instance',
-    'vcpus': 1,
-    'memory_mb': 512,
-    'disk_gb': 10,
-    'amount': 2,
-    'affinity': False,
-    'resource_properties': '',
+    'resource_type': 'virtual:instance', 'vcpus': 1, 'memory_mb': 512,
+    'disk_gb': 10, 'amount': 2, 'affinity': False, 'resource_properties': '',
 }
 
 

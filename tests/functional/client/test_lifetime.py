@@ -26,8 +26,7 @@ def lease_id(service, login, monkeypatch):
     server = nova.Server(
         uuid=SERVER, node='compute-1', project_id='p1', user_id='alice',
         amounts={'VCPU': 1}, created=now, end=now + 7200, reservation_id=None,
-        preemptible=False, status='ACTIVE', lease_name='night',
-        on_end='shelve',
+        preemptible=False, status='ACTIVE', lease_name='night', on_end='shelve'
     )
     cloud = service.manager.services.nova
     monkeypatch.setattr(cloud, 'servers', lambda **filters: iter([server]))
@@ -80,11 +79,10 @@ def test_reservation_of_a_lifetime_is_refused_in_a_new_lease(alice):
     assert caught.value.kwargs['code'] == 400
 
 
-@pytest.mark.parametrize('version, value, status', [
-    ('1.1', 'snapshot', 200),
-    ('1.1', 'keep', 400),
-    ('1.0', 'delete', 400),
-])
+@pytest.mark.parametrize(
+    'version, value, status',
+    [('1.1', 'snapshot', 200), ('1.1', 'keep', 400), ('1.0', 'delete', 400)]
+)
 def test_on_end_of_a_lifetime_lease_can_be_changed_from_1_1_on(
     service, lease_id, version, value, status
 ):
@@ -94,7 +92,7 @@ def test_on_end_of_a_lifetime_lease_can_be_changed_from_1_1_on(
     }
     lease = service.manager.ledger.lease(lease_id)
     [own] = lease.reservations
-    answer = service.api.simulate_put(
+    answer = service.api.put(
         f'/v1/leases/{lease_id}', headers=headers,
         json={'reservations': [{'id': own.id, 'on_end': value}]},
     )

@@ -153,13 +153,11 @@ def dashboard(alice, login, monkeypatch):
     django.setup()
     from blazar_dashboard.api import client
     from blazar_dashboard.content.leases import forms
-
     monkeypatch.setattr(client, 'blazarclient', lambda request: request.client)
     request = SimpleNamespace(
         client=alice, session={}, COOKIES={},
-        headers={'x-requested-with': 'XMLHttpRequest'}, horizon={
-            'async_messages': []
-        },
+        headers={'x-requested-with': 'XMLHttpRequest'},
+        horizon={'async_messages': []}
     )
     return SimpleNamespace(client=client, forms=forms, request=request)
 
@@ -215,8 +213,7 @@ def test_hammers_delete_a_lease_that_no_server_uses(endpoint, alice):
     assert blazar.host(admin, '1')['node_type'] == 'cpu'
     lease = alice.lease.create(
         'x', '2030-01-01 00:00', '2030-01-01 01:00',
-        [{**HOSTS, 'resource_properties': '', 'hypervisor_properties': ''}],
-        [],
+        [{**HOSTS, 'resource_properties': '', 'hypervisor_properties': ''}], []
     )
     assert blazar.leases(admin) == {lease['id']: lease}
     assert blazar.lease(admin, lease['id']) == lease

@@ -21,10 +21,8 @@ from tests.standins.neutron import NETWORK
 HOST = {'resource_type': 'physical:host', 'min': 1, 'max': 1}
 BOTH = {'resource_type': 'physical:host', 'min': 2, 'max': 2}
 NIGHT = {
-    'name': 'night-run',
-    'start_date': '2030-01-01 00:00',
-    'end_date': '2030-01-01 12:00',
-    'reservations': [HOST],
+    'name': 'night-run', 'start_date': '2030-01-01 00:00',
+    'end_date': '2030-01-01 12:00', 'reservations': [HOST],
 }
 # The calls of the client's methods, with the operation that each reaches. Each
 # has the client, and what the calls above have returned.
@@ -174,9 +172,7 @@ def test_every_operation_has_a_method(service, connect):
         name for name, member in vars(Proxy).items()
         if callable(member) and not name.startswith(('_', 'find_'))
     }
-    called = {
-        name for *_, call in CALLS for name in call.__code__.co_names
-    }
+    called = {name for *_, call in CALLS for name in call.__code__.co_names}
     assert methods - called == {'request', 'wait_for_status'}
 
 
@@ -289,18 +285,15 @@ def test_leases_are_found_by_their_names(admin):
     assert admin.find_host('compute-2').id == '2'
 
 
-@pytest.mark.parametrize(
-    ('call', 'near'),
-    [
-        (lambda c: c.create_lease(**NIGHT, start='2030-01-01'), 'start_date'),
-        (lambda c: c.update_lease('id', nam='x'), 'name'),
-        (lambda c: c.update_lease(Lease.new(id='id'), nam='x'), 'name'),
-        (lambda c: list(c.leases(stauts='ERROR')), 'status'),
-        (lambda c: list(c.leases(active='now')), 'active_at'),
-        (lambda c: c.create_maintenance(hosts=['x'], start='y'), 'start_date'),
-        (lambda c: c.create_series(rule='FREQ=DAILY'), 'rrule'),
-    ],
-)
+@pytest.mark.parametrize(('call', 'near'), [
+    (lambda c: c.create_lease(**NIGHT, start='2030-01-01'), 'start_date'),
+    (lambda c: c.update_lease('id', nam='x'), 'name'),
+    (lambda c: c.update_lease(Lease.new(id='id'), nam='x'), 'name'),
+    (lambda c: list(c.leases(stauts='ERROR')), 'status'),
+    (lambda c: list(c.leases(active='now')), 'active_at'),
+    (lambda c: c.create_maintenance(hosts=['x'], start='y'), 'start_date'),
+    (lambda c: c.create_series(rule='FREQ=DAILY'), 'rrule'),
+])
 def test_a_mistyped_name_is_refused_before_anything_is_sent(admin, call, near):
     with pytest.raises(exceptions.InvalidRequest, match=f'mean {near}'):
         call(admin)

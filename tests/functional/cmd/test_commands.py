@@ -162,15 +162,12 @@ def test_an_address_that_is_taken_is_named(config, port, group):
     )
 
 
-@pytest.mark.parametrize(
-    'day, said',
-    [
-        ('yesterday', "'yesterday' is not a day, YYYY-MM-DD"),
-        ('2026-13-01', "'2026-13-01' is not a day, YYYY-MM-DD"),
-        ('', "'' is not a day, YYYY-MM-DD"),
-        ('9000-01-01', '9000-01-01 is in the future'),
-    ],
-)
+@pytest.mark.parametrize('day, said', [
+    ('yesterday', "'yesterday' is not a day, YYYY-MM-DD"),
+    ('2026-13-01', "'2026-13-01' is not a day, YYYY-MM-DD"),
+    ('', "'' is not a day, YYYY-MM-DD"),
+    ('9000-01-01', '9000-01-01 is in the future'),
+])
 def test_db_purge_wants_a_day_of_the_past(config, day, said):
     refused = run('db', 'purge', '--before', day, '--config-file', config)
     assert refused.returncode == 2
@@ -268,17 +265,13 @@ DATABASE = (
 )
 
 
-@pytest.mark.parametrize(
-    'command, wrong',
-    [
-        (('api',), BUS),
-        (('manager',), BUS),
-        (('serve',), DATABASE),
-        (('manager',), DATABASE),
-        (('db', 'check'), DATABASE),
-    ],
-    ids=lambda each: each[0],
-)
+@pytest.mark.parametrize('command, wrong', [
+    (('api',), BUS),
+    (('manager',), BUS),
+    (('serve',), DATABASE),
+    (('manager',), DATABASE),
+    (('db', 'check'), DATABASE),
+], ids=lambda each: each[0])
 def test_a_url_that_names_nothing_is_said_to_be_wrong(command, wrong, config):
     """The error is one line without the URL, which has a password."""
     option, right, url = wrong
@@ -381,8 +374,7 @@ def test_sighup_takes_over_what_may_change(config, tmp_path):
         said(log, 'listens on')
         good = config.read_text()
         for wrong in (
-            'nonsense\n',
-            '[manager]\nsync_interval = abc\n',
+            'nonsense\n', '[manager]\nsync_interval = abc\n',
             '[DEFAULT]\ndebug = perhaps\n',
         ):
             config.write_text(f'{good}{wrong}')

@@ -22,13 +22,10 @@ def script():
     return shtab.complete(main.parser(), 'bash')
 
 
-@pytest.mark.parametrize(
-    'words, completed',
-    [
-        (['man'], {'manager'}), (['db', 'up'], {'upgrade'}),
-        pytest.param(['rel'], {'relocations'}, marks=tables.EVERY),
-    ],
-)
+@pytest.mark.parametrize('words, completed', [
+    (['man'], {'manager'}), (['db', 'up'], {'upgrade'}),
+    pytest.param(['rel'], {'relocations'}, marks=tables.EVERY),
+])
 def test_bash_completes_commands(script, words, completed):
     code = COMPLETE.format(
         words=' '.join(words), count=len(words), last=words[-1]

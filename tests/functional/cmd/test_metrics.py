@@ -38,9 +38,7 @@ def test_serve_tells_of_its_api_and_of_its_manager(served, port, metrics_port):
         f'http://127.0.0.1:{each}' for each in (port, metrics_port)
     )
     assert response(served, f'{api}/v1/leases').status_code == 200
-
     answer = response(served, f'{metrics}/metrics')
-
     assert answer.status_code == 200
     told = answer.text
     assert 'route="/v1/leases",status="200"} 1.0' in told

@@ -87,11 +87,9 @@ def empty(url):
     with engine.begin() as connection:
         for table in reversed(models.Base.metadata.sorted_tables):
             connection.execute(sa.delete(table))
-        connection.execute(
-            sa.insert(models.Ledger).values(
-                id=1, uuid=str(uuid.uuid4()), revision=0, commits=0
-            )
-        )
+        connection.execute(sa.insert(models.Ledger).values(
+            id=1, uuid=str(uuid.uuid4()), revision=0, commits=0
+        ))
     engine.dispose()
 
 
@@ -142,36 +140,22 @@ class Nouns:
         held = {
             inventory.VCPU: Inventory(vcpus),
             inventory.MEMORY_MB: Inventory(65536, 512, 1.5),
-            inventory.DISK_GB: Inventory(1000),
-            **gpu,
+            inventory.DISK_GB: Inventory(1000), **gpu,
         }
         name = f'compute{next(self._numbers)}'
-        return Host(
-            **{
-                'uuid': str(uuid.uuid4()),
-                'id': '',
-                'hypervisor_hostname': name,
-                'inventory': held,
-                'created_at': 1,
-                **fields,
-            }
-        )
+        return Host(**{
+            'uuid': str(uuid.uuid4()), 'id': '', 'hypervisor_hostname': name,
+            'inventory': held, 'created_at': 1, **fields,
+        })
 
     def lease(self, start=100, end=200, reservations=1, **fields):
         """A lease of instance reservations, with a start and an end."""
-        new = Lease(
-            **{
-                'id': str(uuid.uuid4()),
-                'name': 'a lease',
-                'project_id': 'project',
-                'user_id': 'user',
-                'start': start,
-                'end': end,
-                'status': 'PENDING',
-                'created_at': next(self._numbers),
-                **fields,
-            }
-        )
+        new = Lease(**{
+            'id': str(uuid.uuid4()), 'name': 'a lease',
+            'project_id': 'project', 'user_id': 'user', 'start': start,
+            'end': end, 'status': 'PENDING', 'created_at': next(self._numbers),
+            **fields,
+        })
         return dataclasses.replace(
             new,
             reservations=tuple(
@@ -187,43 +171,29 @@ class Nouns:
         demand = Slots(
             {'VCPU': 1, 'MEMORY_MB': 512, 'DISK_GB': 10}, 2, before_end=''
         )
-        return Reservation(
-            **{
-                'id': str(uuid.uuid4()),
-                'lease_id': owner.id,
-                'status': 'pending',
-                'demand': demand,
-                **fields,
-            }
-        )
+        return Reservation(**{
+            'id': str(uuid.uuid4()), 'lease_id': owner.id, 'status': 'pending',
+            'demand': demand, **fields,
+        })
 
     def event(self, owner, event_type, time):
         return Event(str(uuid.uuid4()), owner.id, event_type, time, 'UNDONE')
 
     def allocation(self, owner, on, vcpus=1, **fields):
         """The first reservation's allocation, on the host `on`."""
-        return Allocation(
-            **{
-                'id': str(uuid.uuid4()),
-                'reservation_id': owner.reservations[0].id,
-                'host': on.uuid,
-                'start': owner.start,
-                'end': owner.end,
-                'amounts': {inventory.VCPU: vcpus},
-                **fields,
-            }
-        )
+        return Allocation(**{
+            'id': str(uuid.uuid4()),
+            'reservation_id': owner.reservations[0].id, 'host': on.uuid,
+            'start': owner.start, 'end': owner.end,
+            'amounts': {inventory.VCPU: vcpus}, **fields,
+        })
 
     def instance(self, on, vcpus=1, **fields):
-        return Instance(
-            **{
-                'uuid': str(uuid.uuid4()),
-                'host': on.uuid,
-                'project_id': 'project',
-                'amounts': {inventory.VCPU: vcpus},
-                **fields,
-            }
-        )
+        return Instance(**{
+            'uuid': str(uuid.uuid4()), 'host': on.uuid,
+            'project_id': 'project', 'amounts': {inventory.VCPU: vcpus},
+            **fields,
+        })
 
 
 @pytest.fixture

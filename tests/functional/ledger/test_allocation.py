@@ -64,8 +64,7 @@ def test_two_can_change_places(store, nouns, lease, hosts):
     assert by_id(a for a, _ in store.allocations()) == by_id([first, second])
     replica = store.commit(lambda tx: tx.replica)
     assert replica.indexes.allocations(first.reservation_id) == {
-        first.host: first,
-        second.host: second,
+        first.host: first, second.host: second,
     }
 
 

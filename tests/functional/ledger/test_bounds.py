@@ -21,12 +21,10 @@ OTHERWISE = {
     'flavor': 'the flavors of Nova',
     'host': 'registered by an operator',
     'host_property': 'the capabilities of hosts',
-    'instance': 'the servers of Nova',
-    'ledger': 'one row',
+    'instance': 'the servers of Nova', 'ledger': 'one row',
     'ledger_change': '[manager] changes_kept',
     'shelved_server': 'the servers of Nova',
-    'writer': 'ledger.writer.REVISIONS_KEPT',
-    **tables.of('BOUNDS'),
+    'writer': 'ledger.writer.REVISIONS_KEPT', **tables.of('BOUNDS'),
 }
 
 

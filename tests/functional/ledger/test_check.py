@@ -78,23 +78,14 @@ def test_many_at_one_instant(store, plant, host):
         *({'start': 200, 'end': 300} for _ in range(9)),
         *({'start': 300, 'end': 400} for _ in range(8)),
     )
-    assert store.check() == [
-        f'host {host.uuid}: 9 of 8 VCPU allocated at 200'
-    ]
+    assert store.check() == [f'host {host.uuid}: 9 of 8 VCPU allocated at 200']
 
 
-@pytest.mark.parametrize(
-    ('table', 'lost', 'children'),
-    [
-        (
-            'lease',
-            'id',
-            ['reservation', 'event', 'event', 'idempotency_key'],
-        ),
-        ('reservation', 'id', ['allocation', 'instance']),
-        ('host', 'uuid', ['allocation', 'instance']),
-    ],
-)
+@pytest.mark.parametrize(('table', 'lost', 'children'), [
+    ('lease', 'id', ['reservation', 'event', 'event', 'idempotency_key']),
+    ('reservation', 'id', ['allocation', 'instance']),
+    ('host', 'uuid', ['allocation', 'instance']),
+])
 def test_orphans(store, nouns, host, database, table, lost, children):
     lease = nouns.lease()
     (held,) = lease.reservations
@@ -137,9 +128,8 @@ def lease(store, nouns, host):
         ),
         events=(
             dataclasses.replace(start, status='DONE'),
-            nouns.event(new, event.BEFORE_END_LEASE, 150),
-            end,
-        ),
+            nouns.event(new, event.BEFORE_END_LEASE, 150), end,
+        )
     )
     allocation = nouns.allocation(new, host)
     store.commit(lambda tx: tx.add_lease(new, [allocation]))
@@ -190,8 +180,7 @@ BROKEN = {
         'event {end}: UNDONE, and has a claim',
     ),
     'a reservation that has outlived its lease': (
-        'DELETE FROM allocation',
-        "UPDATE lease SET status = 'TERMINATED'",
+        'DELETE FROM allocation', "UPDATE lease SET status = 'TERMINATED'",
         'reservation {reservation}: active, its lease is TERMINATED',
     ),
     'an allocation that has outlived its lease': (

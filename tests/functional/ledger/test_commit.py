@@ -134,10 +134,10 @@ def test_two_conflicts_then_success(
     assert patient.changes(0)['newest'] == 2
 
 
-@pytest.mark.parametrize('name', CONFLICTS)
-def test_a_conflict_in_the_work_is_retried_too(patient, nouns, name):
+@pytest.mark.parametrize('name', [*CONFLICTS, *LOST])
+def test_an_error_of_the_work_is_retried_too(patient, nouns, name):
     lease = nouns.lease()
-    errors = [CONFLICTS[name], CONFLICTS[name]]
+    errors = [{**CONFLICTS, **LOST}[name]] * 2
 
     def work(tx):
         tx.put_lease(lease)
@@ -167,20 +167,6 @@ def test_conflicts_without_end_are_unavailable(
     assert patient.changes(0)['newest'] == 0
 
 
-@pytest.mark.parametrize('name', LOST)
-def test_a_connection_lost_in_the_work_is_retried(patient, nouns, name):
-    lease = nouns.lease()
-    errors = [LOST[name]]
-
-    def work(tx):
-        tx.put_lease(lease)
-        if errors:
-            raise errors.pop()
-
-    patient.commit(work)
-    assert patient.leases() == [lease]
-
-
 @pytest.mark.parametrize('name', OTHERS)
 def test_other_errors_are_raised_at_once(patient, nouns, name, pauses):
     def work(tx):
@@ -198,8 +184,7 @@ def test_a_server_that_ends_the_connection(server_url, patient, database):
     kills = {
         'mysql': ('SELECT connection_id()', 'KILL {}'),
         'postgresql': (
-            'SELECT pg_backend_pid()',
-            'SELECT pg_terminate_backend({})',
+            'SELECT pg_backend_pid()', 'SELECT pg_terminate_backend({})',
         ),
     }
     ask, kill = kills[database.dialect.name]
@@ -365,15 +350,12 @@ KILLED = (
 )
 
 
-@pytest.mark.parametrize(
-    ('where', 'kept'),
-    [
-        ('commit:before', []),
-        ('commit:after', ['one']),
-        ('commit:before#3', ['one', 'two']),
-        ('commit:after#2', ['one', 'two']),
-    ],
-)
+@pytest.mark.parametrize(('where', 'kept'), [
+    ('commit:before', []),
+    ('commit:after', ['one']),
+    ('commit:before#3', ['one', 'two']),
+    ('commit:after#2', ['one', 'two']),
+])
 def test_a_manager_killed_in_its_commit(url, store, where, kept):
     killed = subprocess.run(
         [sys.executable, '-c', KILLED, url],
@@ -760,7 +742,6 @@ class TestReplicaOfACommit:
         self, store, open_ledger, writes, content
     ):
         store.commit(lambda tx: self.write_all(tx, writes))
-
         assert all(store.read_replica(is_shown) for _, is_shown in writes[2:])
         assert store.read_replica(content) == (
             open_ledger().read_replica(content)
@@ -778,7 +759,6 @@ class TestReplicaOfACommit:
 
         with pytest.raises(exception.NotEnoughHostsAvailable):
             getattr(store, outer)(work)
-
         assert store.read_replica(content) == before
 
     def test_a_dry_run_within_a_commit_shows_the_writes_of_both(
@@ -870,12 +850,8 @@ def test_reads_in_a_commit_see_its_writes(store, nouns, host):
         tx.put_allocations(allocation.reservation_id, [allocation])
         tx.put_instance(instance)
         return (
-            tx.lease(lease.id),
-            tx.leases(),
-            tx.allocations(),
-            tx.instance(instance.uuid),
-            tx.hosts(),
-            tx.host(host.id),
+            tx.lease(lease.id), tx.leases(), tx.allocations(),
+            tx.instance(instance.uuid), tx.hosts(), tx.host(host.id),
         )
 
     assert store.commit(work) == (

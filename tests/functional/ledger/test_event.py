@@ -56,10 +56,7 @@ def test_at_one_instant_what_ends_makes_room(store, nouns):
     store.commit(work)
     start, end, before_end = ending.events
     assert [e for e, _ in store.due_events(200)] == [
-        start,
-        before_end,
-        end,
-        starting.events[0],
+        start, before_end, end, starting.events[0],
     ]
 
 
@@ -161,15 +158,12 @@ def test_an_update_of_the_lease_keeps_the_claim(store, lease):
 
     def rename(tx):
         now = tx.lease(lease.id)
-        tx.put_lease(
-            dataclasses.replace(
-                now, name='renamed',
-                events=(
-                    now.events[0],
-                    dataclasses.replace(now.events[1], time=300),
-                ),
+        tx.put_lease(dataclasses.replace(
+            now, name='renamed',
+            events=(
+                now.events[0], dataclasses.replace(now.events[1], time=300),
             )
-        )
+        ))
 
     store.commit(rename)
     assert store.due_events(0)[0][1] == held
@@ -208,15 +202,12 @@ def test_a_claim_and_an_update_do_not_undo_each_other(
         if not claimer.ident:
             claimer.start()
             claimer.join(0.2)
-        tx.put_lease(
-            dataclasses.replace(
-                held, start=150,
-                events=(
-                    dataclasses.replace(held.events[0], time=150),
-                    held.events[1],
-                ),
+        tx.put_lease(dataclasses.replace(
+            held, start=150,
+            events=(
+                dataclasses.replace(held.events[0], time=150), held.events[1],
             )
-        )
+        ))
 
     store.commit(work)
     claimer.join(60)

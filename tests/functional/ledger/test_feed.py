@@ -65,12 +65,10 @@ class Clients:
     def update_host(self, tx):
         if hosts := tx.hosts():
             host = self.random.choice(hosts)
-            tx.put_host(
-                dataclasses.replace(
-                    host, reservable=not host.reservable,
-                    inventory=self._host().inventory,
-                )
-            )
+            tx.put_host(dataclasses.replace(
+                host, reservable=not host.reservable,
+                inventory=self._host().inventory
+            ))
 
     def delete_host(self, tx):
         if len(hosts := tx.hosts()) > 3:
@@ -92,12 +90,10 @@ class Clients:
             lease = self.random.choice(leases)
             kept = lease.reservations[self.random.randint(0, 1) :]
             added = [self.nouns.reservation(lease)]
-            tx.put_lease(
-                dataclasses.replace(
-                    lease, start=lease.start // 2,
-                    reservations=(*kept, *added[len(kept) :]),
-                )
-            )
+            tx.put_lease(dataclasses.replace(
+                lease, start=lease.start // 2,
+                reservations=(*kept, *added[len(kept) :])
+            ))
             for held in tx.lease(lease.id).reservations:
                 self._place(tx, tx.lease(lease.id), held)
 
@@ -130,17 +126,14 @@ class Clients:
         )
         known = [a.id for a, _ in tx.allocations(reservation_id=held.id)]
         whole = self.random.random() < 0.3
-        tx.put_allocations(
-            held.id,
-            [
-                self.nouns.allocation(
-                    lease, host, reservation_id=held.id, whole=whole,
-                    amounts={} if whole else self._amounts(1 + number),
-                    **({'id': known[number]} if number < len(known) else {}),
-                )
-                for number, host in enumerate(chosen)
-            ],
-        )
+        tx.put_allocations(held.id, [
+            self.nouns.allocation(
+                lease, host, reservation_id=held.id, whole=whole,
+                amounts={} if whole else self._amounts(1 + number),
+                **({'id': known[number]} if number < len(known) else {})
+            )
+            for number, host in enumerate(chosen)
+        ])
 
     def put_instance(self, tx):
         if hosts := tx.hosts():
@@ -148,27 +141,23 @@ class Clients:
                 r.id for lease in tx.leases() for r in lease.reservations
                 if r.status != 'deleted'
             ]
-            tx.put_instance(
-                self.nouns.instance(
-                    self.random.choice(hosts),
-                    end=self.random.choice(
-                        [window.FOREVER, self.random.randrange(1, LAST)]
-                    ),
-                    reservation_id=self.random.choice([None, *bound]),
-                    preemptible=self.random.random() < 0.2,
-                    amounts=self._amounts(1),
-                )
-            )
+            tx.put_instance(self.nouns.instance(
+                self.random.choice(hosts),
+                end=self.random.choice(
+                    [window.FOREVER, self.random.randrange(1, LAST)]
+                ),
+                reservation_id=self.random.choice([None, *bound]),
+                preemptible=self.random.random() < 0.2,
+                amounts=self._amounts(1)
+            ))
 
     def move_instance(self, tx):
         if instances := tx.instances():
-            tx.put_instance(
-                dataclasses.replace(
-                    self.random.choice(instances),
-                    host=self.random.choice(tx.hosts()).uuid,
-                    amounts=self._amounts(3),
-                )
-            )
+            tx.put_instance(dataclasses.replace(
+                self.random.choice(instances),
+                host=self.random.choice(tx.hosts()).uuid,
+                amounts=self._amounts(3)
+            ))
 
     def delete_instance(self, tx):
         if instances := tx.instances():
@@ -183,9 +172,7 @@ class Clients:
 
 def assert_same(replica, truth):
     """Check that two replicas have the same content and the same index."""
-    for name in (
-        'revision', 'hosts', 'reservations', 'instances', 'bound',
-    ):
+    for name in ('revision', 'hosts', 'reservations', 'instances', 'bound'):
         assert getattr(replica, name) == getattr(truth, name), name
     for id_ in truth.reservations:
         assert replica.indexes.allocations(id_) == truth.indexes.allocations(
@@ -479,16 +466,13 @@ def test_a_replica_whose_changes_are_gone_starts_anew(
     assert_same(behind.commit(lambda tx: tx.replica), truth(open_ledger))
 
 
-@pytest.mark.parametrize(
-    ('ask', 'field'),
-    [
-        (lambda store: store.changes(-1), 'since'),
-        (lambda store: store.changes(0, 0), 'limit'),
-        (lambda store: store.snapshot(None, 0), 'limit'),
-        (lambda store: store.snapshot('nothing'), 'after'),
-        (lambda store: store.snapshot("'; --/"), 'after'),
-    ],
-)
+@pytest.mark.parametrize(('ask', 'field'), [
+    (lambda store: store.changes(-1), 'since'),
+    (lambda store: store.changes(0, 0), 'limit'),
+    (lambda store: store.snapshot(None, 0), 'limit'),
+    (lambda store: store.snapshot('nothing'), 'after'),
+    (lambda store: store.snapshot("'; --/"), 'after'),
+])
 def test_a_page_that_cannot_be(store, ask, field):
     with pytest.raises(exception.InvalidInput) as refused:
         ask(store)

@@ -47,21 +47,17 @@ def test_equal_requests_share_one_query(store, commit, looked, fed):
     commit()
     truth = store.changes(0, 1000)
     looked.clear()
-
     assert all(fed.changes(0, 1000) == truth for _ in range(100))
-
     assert looked == [0]
 
 
 def test_each_question_has_its_own_answer(store, commit, looked, fed):
     for _ in range(3):
         commit()
-
     for _ in range(2):
         for since in range(4):
             assert fed.changes(since, 1000)['since'] == since
         assert fed.changes(0, 1)['revision'] == 1
-
     assert looked == [0, 1, 2, 3, 0]
 
 
@@ -85,7 +81,6 @@ def test_a_commit_between_the_two_looks_keeps_nothing_wrong(
         return changes(since, limit)
 
     monkeypatch.setattr(store, 'changes', and_then_one_comes)
-
     assert fed.changes(0, 1000)['newest'] == 2
     assert fed.changes(0, 1000) == changes(0, 1000)
 
@@ -96,7 +91,6 @@ def test_pages_are_kept_for_a_moment_only(commit, looked, fed, clock):
         fed.changes(0, 1000)
         fed.changes(0, 1000)
         clock.now += 2 * feed.KEPT
-
     assert looked == [0, 0, 0]
 
 
@@ -104,7 +98,6 @@ def test_only_so_many_pages_are_kept(commit, looked, fed):
     commit()
     for limit in range(1, 50):
         fed.changes(0, limit)
-
     assert len(fed._kept.pages) == feed.MAX_PAGES
 
 

@@ -98,13 +98,12 @@ def test_an_update_leaves_exactly_what_was_put(store, nouns, host):
     new = dataclasses.replace(
         old, name='renamed', end=300, status='ACTIVE',
         reservations=(
-            nouns.reservation(old),
-            dataclasses.replace(kept, status='active'),
+            nouns.reservation(old), dataclasses.replace(kept, status='active'),
         ),
         events=(
             dataclasses.replace(old.events[1], time=300),
             nouns.event(old, 'before_end_lease', 250),
-        ),
+        )
     )
     put(store, new)
     assert store.leases() == [new, other]
@@ -154,18 +153,15 @@ def test_another_project_does_not_find_it(store, nouns):
     ).replace(mine.id[::-1], '')
 
 
-@pytest.mark.parametrize(
-    'change',
-    [
-        str.upper,
-        lambda id_: id_ + ' ',
-        lambda id_: id_ + '\0',
-        lambda id_: id_[:-1] + '%',
-        lambda id_: '',
-        lambda id_: '\ud800',
-        lambda id_: 'x' * 1_000_000,
-    ],
-)
+@pytest.mark.parametrize('change', [
+    str.upper,
+    lambda id_: id_ + ' ',
+    lambda id_: id_ + '\0',
+    lambda id_: id_[:-1] + '%',
+    lambda id_: '',
+    lambda id_: '\ud800',
+    lambda id_: 'x' * 1_000_000,
+])
 def test_no_other_text_finds_it(store, nouns, change):
     lease = nouns.lease(id='abcdefab-0000-0000-0000-00000000000f')
     put(store, lease)
@@ -236,13 +232,9 @@ def test_a_new_lease_is_one_statement_a_table(store, nouns, host, queries):
     # PostgreSQL takes the time limits of a transaction at its beginning.
     begins = 'BEGIN', 'SET LOCAL'
     assert [w for w in words if not w.startswith(begins)] == [
-        'UPDATE ledger SET',
-        'INSERT INTO lease',
-        'INSERT INTO reservation',
-        'INSERT INTO event',
-        'INSERT INTO allocation',
-        'INSERT INTO ledger_change',
-        'UPDATE writer SET',
+        'UPDATE ledger SET', 'INSERT INTO lease', 'INSERT INTO reservation',
+        'INSERT INTO event', 'INSERT INTO allocation',
+        'INSERT INTO ledger_change', 'UPDATE writer SET',
     ]
 
 

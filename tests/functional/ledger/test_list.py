@@ -53,11 +53,8 @@ def keyed(lease):
         return -1 if at is None else at
 
     return {
-        'id': lease.id,
-        'name': lease.name.encode(),
-        'status': lease.status,
-        'start': lease.start,
-        'end': lease.end,
+        'id': lease.id, 'name': lease.name.encode(), 'status': lease.status,
+        'start': lease.start, 'end': lease.end,
         'created_at': time(lease.created_at),
         'updated_at': time(lease.updated_at),
     }
@@ -165,9 +162,7 @@ FILTERS = st.fixed_dictionaries({
 def world(store, nouns):
     """Leases on hosts, with what each of them is found by."""
     chance = random.Random(2)
-    hosts = {
-        name: nouns.host(hypervisor_hostname=name) for name in ('a', 'b')
-    }
+    hosts = {name: nouns.host(hypervisor_hostname=name) for name in ('a', 'b')}
     found = []
 
     def work(tx):
@@ -217,9 +212,7 @@ def matches(lease, whole, held, wanted):
     return (
         wanted['project_id'] in (None, lease.project_id)
         and wanted['degraded'] in (None, lease.degraded)
-        and (
-            wanted['at'] is None or lease.start <= wanted['at'] < lease.end
-        )
+        and (wanted['at'] is None or lease.start <= wanted['at'] < lease.end)
         and (wanted['after'] is None or wanted['after'] < lease.end)
         and (wanted['before'] is None or lease.start < wanted['before'])
         and wanted['resource_type'] in (None, kind)

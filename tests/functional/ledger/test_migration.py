@@ -219,7 +219,6 @@ def test_tables_of_another_version_are_refused(store, database, found):
         connection.exec_driver_sql(
             f"UPDATE alembic_version SET version_num = '{found}'"
         )
-
     for refused in (store.require_current, store.upgrade):
         with pytest.raises(
             exception.NotUpgraded,

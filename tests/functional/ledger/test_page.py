@@ -57,9 +57,7 @@ def test_leases(store, endpoint, nouns):
               for _ in range(20)]
     for lease in leases:
         store.commit(lambda tx, new=lease: tx.put_lease(new))
-
     items, lengths = pages(lambda **page: endpoint.list_leases(None, **page))
-
     assert [each['id'] for each in items] == [each.id for each in leases]
     assert len(lengths) > 5
     assert max(lengths) < 4 * LENGTH
@@ -69,7 +67,6 @@ def test_a_limit_of_leases(store, endpoint, nouns, monkeypatch):
     monkeypatch.setattr(manager_endpoint, 'MAX_ITEMS', 2)
     for _ in range(3):
         store.commit(lambda tx: tx.put_lease(nouns.lease()))
-
     assert len(endpoint.list_leases(None, limit=1)['items']) == 1
     page = endpoint.list_leases(None, limit=3)
     assert len(page['items']) == 2
@@ -80,9 +77,7 @@ def test_a_limit_of_leases(store, endpoint, nouns, monkeypatch):
 def test_hosts(store, endpoint, nouns):
     hosts = [store.commit(lambda tx: tx.put_host(long_host(nouns)))
              for _ in range(7)]
-
     items, lengths = pages(lambda **page: endpoint.list_hosts(**page))
-
     assert [each['id'] for each in items] == [each.id for each in hosts]
     assert max(lengths) < 4 * LENGTH
     assert len(lengths) == 4
@@ -152,5 +147,4 @@ def test_changes_and_snapshots(store, nouns):
 def test_many_short_records_in_one_commit(store, nouns):
     """The records are more than requested, and fit in one page."""
     store.commit(lambda tx: [tx.put_host(nouns.host()) for _ in range(9)])
-
     assert store.changes(0, limit=3)['revision'] == 1

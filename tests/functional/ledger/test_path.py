@@ -48,7 +48,6 @@ def test_a_path_counts_in_the_replica_of_the_ledger(
         for name, each in (('here', host), ('there', other))
         for at in (0, 89, 90, 99, 100, 1000)
     })
-
     assert peaks == {
         ('here', 0): 3, ('here', 89): 3, ('here', 90): 3, ('here', 99): 3,
         ('here', 100): 0, ('here', 1000): 0,
@@ -63,10 +62,8 @@ def test_a_path_is_fed_to_replicas(store, other, instance):
     assert copy.load(page.revision, *packing.split(page.items)) == set()
     assert copy.instances[instance.uuid] == instance
     assert peak(copy, other, 90) == 3
-
     stays = dataclasses.replace(instance, path=())
     store.commit(lambda tx: tx.put_instance(stays))
-
     changes = wire.parse_changes(store.changes(page.revision, 1000))
     copy.apply(changes.revision, changes.records)
     assert copy.instances[instance.uuid] == stays
@@ -77,9 +74,7 @@ def test_a_host_that_is_deleted_takes_the_paths_to_it_along(
     store, other, instance
 ):
     before = store.changes(0, 1)['newest']
-
     store.commit(lambda tx: tx.delete_host(other.uuid))
-
     assert store.instance(instance.uuid).path == ()
     changes = wire.parse_changes(store.changes(before, 1000))
     assert record.encode(dataclasses.replace(instance, path=())) in [
@@ -92,6 +87,5 @@ def test_a_host_that_is_deleted_takes_its_instances_along(
     store, host, other, instance
 ):
     store.commit(lambda tx: tx.delete_host(host.uuid))
-
     assert store.instances() == []
     assert store.read_replica(lambda replica: peak(replica, other, 100)) == 0

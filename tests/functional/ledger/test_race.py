@@ -155,13 +155,9 @@ def test_without_the_protocol_it_is_overbooked(
     def client():
         lease = leases.pop()
         row = {
-            'id': lease.id,
-            'reservation_id': lease.reservations[0].id,
-            'host': host.uuid,
-            'start': START,
-            'end': END,
-            'amounts': {'VCPU': 1},
-            'whole': False,
+            'id': lease.id, 'reservation_id': lease.reservations[0].id,
+            'host': host.uuid, 'start': START, 'end': END,
+            'amounts': {'VCPU': 1}, 'whole': False,
         }
         with database.begin() as connection:
             held = connection.execute(

@@ -29,7 +29,6 @@ def outcome(orig, base):
 def mysql(number):
     """Return the error that PyMySQL makes of an answer of the server."""
     from pymysql import err
-
     with pytest.raises(err.MySQLError) as raised:
         err.raise_mysql_exception(
             b'\xff' + struct.pack('<h', number) + b'#HY000refused'
@@ -40,14 +39,12 @@ def mysql(number):
 def postgresql(code):
     """Return the error that psycopg2 makes of an answer of the server."""
     from psycopg2 import errors
-
     return type('Error', (errors.lookup(code),), {'pgcode': code})('refused')
 
 
 def of_mysql():
     """Return PyMySQL's table of the server's errors, by their names."""
     from pymysql.constants import ER
-
     return {
         name: number for name, number in vars(ER).items()
         if name.isupper() and number > 1
@@ -94,7 +91,6 @@ def test_of_mysql_only_operation_is_tried_again():
 def test_of_the_client_of_mysql_everything_is_tried_again():
     pymysql = pytest.importorskip('pymysql')
     from pymysql.constants import CR
-
     for name, number in vars(CR).items():
         if name.isupper():
             error = pymysql.OperationalError(number, 'lost')

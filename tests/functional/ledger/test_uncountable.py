@@ -183,20 +183,16 @@ def is_closed(replica, host):
 
 
 @pytest.mark.parametrize('held', [
-    Inventory(400_000, 0, 9999.0),
-    Inventory(MAX_AMOUNT, 0, 16.0),
-    Inventory(10, 20, 1.0),
-    Inventory(10, 20, float('inf')),
+    Inventory(400_000, 0, 9999.0), Inventory(MAX_AMOUNT, 0, 16.0),
+    Inventory(10, 20, 1.0), Inventory(10, 20, float('inf')),
 ], ids=str)
 def test_any_capacity_of_a_host(store, open_ledger, host, held):
     """Placement does not have the limits of the index."""
     scheduler = pulled(store)
     scheduler.pull(1)
-
     store.commit(lambda tx: tx.put_host(dataclasses.replace(
         host, inventory={**host.inventory, inventory.DISK_GB: held, GPU: held}
     )))
-
     scheduler.pull(1)
     assert scheduler.copy.replica.revision == 2
     for ledger in store, open_ledger():
@@ -215,7 +211,6 @@ def promise(store, nouns, host, amount):
 def test_a_sum_beyond_counting_is_refused(store, open_ledger, nouns, host):
     first = promise(store, nouns, host, MAX_AMOUNT)
     revision = store.changes(0)['newest']
-
     with pytest.raises(exception.Uncountable, match=host.uuid):
         promise(store, nouns, host, 1)
 
@@ -227,7 +222,6 @@ def test_a_sum_beyond_counting_is_refused(store, open_ledger, nouns, host):
         store.dry_run(work)
     with pytest.raises(exception.Uncountable):
         store.dry_run(lambda tx: store.dry_run(work, within=tx))
-
     assert store.leases() == [first]
     assert store.changes(0)['newest'] == revision
     store.commit(lambda tx: tx.delete_lease(first.id))

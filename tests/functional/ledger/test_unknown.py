@@ -22,7 +22,6 @@ def sqlite_errors():
 
 def mysql_errors():
     import pymysql
-
     return [
         # Galera: a certification failure, and a node that has left its
         # cluster before or at COMMIT.
@@ -56,8 +55,7 @@ def postgresql_errors():
 
 
 ERRORS = {
-    'sqlite': sqlite_errors,
-    'mysql': mysql_errors,
+    'sqlite': sqlite_errors, 'mysql': mysql_errors,
     'postgresql': postgresql_errors,
 }
 
@@ -228,15 +226,12 @@ def cut(server_url, store):
         each.close()
 
 
-@pytest.mark.parametrize(
-    ('way', 'runs'),
-    [
-        (proxy.lose, 2),
-        (proxy.lose_late, 2),
-        (proxy.lose_answer, 1),
-        (proxy.deliver_late, 1),
-    ],
-)
+@pytest.mark.parametrize(('way', 'runs'), [
+    (proxy.lose, 2),
+    (proxy.lose_late, 2),
+    (proxy.lose_answer, 1),
+    (proxy.deliver_late, 1),
+])
 def test_a_connection_cut_at_commit(store, work, cut, way, runs):
     """A proxy cuts the connection; late is after the query that reads back."""
     between, behind = cut(way)

@@ -55,7 +55,6 @@ def test_a_failed_write_tells_and_the_next_one_tells_again(store, read_only):
         with pytest.raises(exception.Unavailable):
             store.require_writable()
     assert store.properties() == {'gpu': True}
-
     read_only(False)
     store.require_writable()
     assert store.is_writable

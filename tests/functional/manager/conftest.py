@@ -9,6 +9,7 @@ import uuid
 import pytest
 
 from blazar_sched.conf import service as service_conf
+from blazar_sched.domain import exception
 from blazar_sched.domain import window
 from blazar_sched.replica import accounting
 from blazar_sched.replica import packing
@@ -110,36 +111,37 @@ class ManagerInMemory:
         self.set_up(*names, up=False)
 
     def add_server(self, node, project_id='other', vcpus=1, **values):
-        server = Server(
-            **{
-                'uuid': str(uuid.uuid4()),
-                'node': node,
-                'project_id': project_id,
-                'amounts': {'VCPU': vcpus, 'MEMORY_MB': 512, 'DISK_GB': 1},
-                'end': window.FOREVER,
-                'reservation_id': None,
-                'preemptible': False,
-                'status': 'ACTIVE',
-                **values,
-            }
-        )
+        server = Server(**{
+            'uuid': str(uuid.uuid4()),
+            'node': node,
+            'project_id': project_id,
+            'amounts': {'VCPU': vcpus, 'MEMORY_MB': 512, 'DISK_GB': 1},
+            'end': window.FOREVER,
+            'reservation_id': None,
+            'preemptible': False,
+            'status': 'ACTIVE',
+            **values,
+        })
         self.nova.stored[server.uuid] = server
         return server
 
     def create(self, *reservations, start=100, end=200, **values):
         """Create a lease; times are seconds from now."""
-        return self.leases.create(
-            {
-                'name': 'lease',
-                'project_id': 'project',
-                'user_id': 'user',
-                'start': start if start == 'now' else self.now + start,
-                'end': end if end == window.FOREVER else self.now + end,
-                'before_end': None,
-                'reservations': list(reservations) or [hosts()],
-                **values,
-            }
-        )
+        return self.leases.create({
+            'name': 'lease',
+            'project_id': 'project',
+            'user_id': 'user',
+            'start': start if start == 'now' else self.now + start,
+            'end': end if end == window.FOREVER else self.now + end,
+            'before_end': None,
+            'reservations': list(reservations) or [hosts()],
+            **values,
+        })
+
+    def refuse(self, *reservations, **values):
+        """Check that a lease finds too few hosts; arguments as of `create`."""
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            self.create(*reservations, **values)
 
     def lease(self, lease):
         return self.ledger.lease(lease.id)
@@ -155,8 +157,7 @@ class ManagerInMemory:
         """Let time pass, and then run the events that are due."""
         self.clock.now += seconds
         while any(
-            self.runner.run(event, claim)
-            for event, claim in self.runner.due()
+            self.runner.run(event, claim) for event, claim in self.runner.due()
         ):
             pass
 
@@ -183,28 +184,20 @@ class ManagerInMemory:
         closed = sum(
             len(host.closed_windows) for host in replica.hosts.values()
         )
-        assert len(replica.indexes.main) == (
-            in_main + occupying + closed
-        )
+        assert len(replica.indexes.main) == in_main + occupying + closed
 
 
 def hosts(minimum=1, maximum=1, **parameters):
     return {
-        'resource_type': 'physical:host',
-        'min': minimum,
-        'max': maximum,
+        'resource_type': 'physical:host', 'min': minimum, 'max': maximum,
         **parameters,
     }
 
 
 def instances(amount=1, vcpus=2, **parameters):
     return {
-        'resource_type': 'virtual:instance',
-        'vcpus': vcpus,
-        'memory_mb': 512,
-        'disk_gb': 1,
-        'amount': amount,
-        **parameters,
+        'resource_type': 'virtual:instance', 'vcpus': vcpus, 'memory_mb': 512,
+        'disk_gb': 1, 'amount': amount, **parameters,
     }
 
 

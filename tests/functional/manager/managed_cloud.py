@@ -77,17 +77,11 @@ class NotifyingCloud(ManagedCloud):
         self.manager.instances.sync()
 
     def create(self, *reservations, start=1000, end=2000):
-        return self.manager.leases.create(
-            {
-                'name': 'lease',
-                'project_id': 'project',
-                'user_id': 'user',
-                'start': self.now + start,
-                'end': self.now + end,
-                'before_end': None,
-                'reservations': list(reservations),
-            }
-        )
+        return self.manager.leases.create({
+            'name': 'lease', 'project_id': 'project', 'user_id': 'user',
+            'start': self.now + start, 'end': self.now + end,
+            'before_end': None, 'reservations': list(reservations),
+        })
 
     def lease(self, lease):
         return self.ledger.lease(lease.id)

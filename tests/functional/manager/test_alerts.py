@@ -149,9 +149,7 @@ def test_few_hosts_fire_while_they_are_reserved(recorded, world, tmp_path):
 def test_each_alert_fires_once_there_is_cause(recorded, world, tmp_path):
     recorded.run()
     of, of_worker = world.manager.metrics.of, recorded.worker.of
-    ids = [
-        world.create(hosts(), start=10 ** 6, end=FOREVER).id for _ in 'ab'
-    ]
+    ids = [world.create(hosts(), start=10 ** 6, end=FOREVER).id for _ in 'ab']
     runner, *_ = world.runner.loops
 
     def change(tx):

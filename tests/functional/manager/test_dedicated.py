@@ -58,19 +58,17 @@ class DedicatedCloud(ManagedCloud):
 
     def live(self):
         """Run a lease of a whole host from its creation to its end."""
-        lease = self.manager.leases.create(
-            {
-                'name': 'lease',
-                'project_id': 'project',
-                'user_id': 'user',
-                'start': 'now',
-                'end': self.clock.now + 1000,
-                'before_end': None,
-                'reservations': [
-                    {'resource_type': 'physical:host', 'min': 1, 'max': 1}
-                ],
-            }
-        )
+        lease = self.manager.leases.create({
+            'name': 'lease',
+            'project_id': 'project',
+            'user_id': 'user',
+            'start': 'now',
+            'end': self.clock.now + 1000,
+            'before_end': None,
+            'reservations': [
+                {'resource_type': 'physical:host', 'min': 1, 'max': 1},
+            ],
+        })
         [(held, _)] = self.ledger.allocations(lease_id=lease.id)
         mine = {n for n in 'ab' if self.cloud.uuid(n) == held.host}
         self.run_until(lease, 'ACTIVE')

@@ -519,8 +519,7 @@ class History:
                     for a in own for name in a.amounts
                 )
                 held = sum(
-                    1 if a.whole else self._count(a, reservation)
-                    for a in own
+                    1 if a.whole else self._count(a, reservation) for a in own
                 )
                 promised = reservation.demand.least
                 assert reservation.missing_resources == (

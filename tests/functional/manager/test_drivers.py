@@ -46,7 +46,6 @@ def test_a_type_of_another_package_lives_from_start_to_end(
     package, world, whole
 ):
     import acme_licence
-
     lease = world.create({'resource_type': 'acme:licence', 'seats': 3})
     (mine,) = lease.reservations
     assert world.lease(lease).reservations[0].demand == Other(
@@ -67,9 +66,3 @@ def test_reservation_that_its_driver_refuses_is_refused(package, world):
         world.create({'resource_type': 'acme:licence', 'chairs': 3})
     assert refused.value.field == 'seats'
     assert world.ledger.leases() == []
-
-
-def test_a_type_that_no_package_knows_is_refused(world):
-    with pytest.raises(exception.InvalidInput) as refused:
-        world.create({'resource_type': 'acme:licence', 'seats': 3})
-    assert refused.value.field == 'resource_type'

@@ -28,8 +28,7 @@ from tests.seeds import seeds
 
 HOSTS = ('a', 'b', 'c')
 HEADERS = {
-    'X-Auth-Token': 'user:project',
-    'OpenStack-API-Version': 'reservation 1.1',
+    'X-Auth-Token': 'user:project', 'OpenStack-API-Version': 'reservation 1.1',
 }
 UUID = re.compile('[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}')
 UNKNOWN = '00000000-0000-4000-8000-000000000000'
@@ -84,7 +83,7 @@ class CloudWithApi(NotifyingCloud):
         """Send a request, as a dry run or not."""
         known = set(UUID.findall(self.tables()))
         more = {} if key is None else {'Idempotency-Key': key}
-        answer = self.api.simulate_request(
+        answer = self.api.request(
             method, path, json=body, headers={**HEADERS, **more},
             query_string='dry_run=true' if dry_run else '',
         )
@@ -116,15 +115,12 @@ class CloudWithApi(NotifyingCloud):
         return self.ledger.leases()[-1]
 
     def resize(self, lease, amount, **values):
-        return self.ask_and_do(
-            'PUT', f'/v1/leases/{lease.id}',
-            {
-                'reservations': [
-                    {'id': lease.reservations[0].id, 'amount': amount}
-                ],
-                **values,
-            },
-        )
+        return self.ask_and_do('PUT', f'/v1/leases/{lease.id}', {
+            'reservations': [
+                {'id': lease.reservations[0].id, 'amount': amount},
+            ],
+            **values,
+        })
 
     def time(self, seconds):
         return duration.format_time(self.now + seconds)
@@ -281,15 +277,13 @@ class Walk:
     def _reservation(self):
         rng = self.rng
         affinity = rng.choice([None, None, True, False])
-        return rng.choice(
-            [
-                hosts(rng.randint(1, 2)),
-                *[slots(rng.randint(3, 9))] * 5,
-                *[slots(rng.randint(1, 3), affinity=affinity)] * 3,
-                *self._others(),
-                slots(rng.choice([0, 20])),
-            ]
-        )
+        return rng.choice([
+            hosts(rng.randint(1, 2)),
+            *[slots(rng.randint(3, 9))] * 5,
+            *[slots(rng.randint(1, 3), affinity=affinity)] * 3,
+            *self._others(),
+            slots(rng.choice([0, 20])),
+        ])
 
     def _change(self, reservation):
         """Change the largest amount of a reservation."""
@@ -333,12 +327,10 @@ class TestShrink:
         for host in ('a', 'b'):
             site.boot(lease.reservations[0], host)
         for more, status in ((6, 409), (5, 200)):
-            body = {
-                'reservations': [
-                    {'id': lease.reservations[1].id, 'amount': more},
-                    {'id': lease.reservations[0].id, 'amount': 7},
-                ]
-            }
+            body = {'reservations': [
+                {'id': lease.reservations[1].id, 'amount': more},
+                {'id': lease.reservations[0].id, 'amount': 7},
+            ]}
             path = f'/v1/leases/{lease.id}'
             assert site.ask_and_do('PUT', path, body)[0] == status
             site.settle()
@@ -394,9 +386,7 @@ class TestShrink:
 
 def _slots_in_use(site, lease):
     """Return the number of slots in use, from Nova's servers of each host."""
-    held = {
-        a.host for a, _ in site.ledger.allocations(lease_id=lease.id)
-    }
+    held = {a.host for a, _ in site.ledger.allocations(lease_id=lease.id)}
     by_host = {host: 0 for host in HOSTS if site.hosts[host] in held}
     for server in site.cloud.servers.values():
         host = server['OS-EXT-SRV-ATTR:hypervisor_hostname']
@@ -436,7 +426,7 @@ def test_another_projects_lease_is_not_there(site):
     lease = site.lease_of(hosts())
     foreign = {**HEADERS, 'X-Auth-Token': 'other:other'}
     for method, body in (('PUT', {'name': 'other'}), ('DELETE', None)):
-        answer = site.api.simulate_request(
+        answer = site.api.request(
             method, f'/v1/leases/{lease.id}', json=body, headers=foreign,
             query_string='dry_run=true',
         )

@@ -43,13 +43,8 @@ WHERE = {
 }
 WHOLE = {'resource_type': 'physical:host', 'min': 1, 'max': 1}
 SLOTS = {
-    'resource_type': 'virtual:instance',
-    'vcpus': 2,
-    'memory_mb': 512,
-    'disk_gb': 1,
-    'amount': 3,
-    'affinity': True,
-    'projects': ['friend'],
+    'resource_type': 'virtual:instance', 'vcpus': 2, 'memory_mb': 512,
+    'disk_gb': 1, 'amount': 3, 'affinity': True, 'projects': ['friend'],
 }
 _UUID = re.compile('[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}')
 
@@ -84,18 +79,16 @@ class CloudWithTrusts(ManagedCloud):
 
     def create(self, on_end):
         now = self.clock.now
-        return self.manager.leases.create(
-            {
-                'name': 'lease',
-                'project_id': 'project',
-                'user_id': 'user',
-                'trust_id': 'trust',
-                'start': 'now',
-                'end': now + 1000,
-                'before_end': None,
-                'reservations': [WHOLE, {**SLOTS, 'on_end': on_end}],
-            }
-        )
+        return self.manager.leases.create({
+            'name': 'lease',
+            'project_id': 'project',
+            'user_id': 'user',
+            'trust_id': 'trust',
+            'start': 'now',
+            'end': now + 1000,
+            'before_end': None,
+            'reservations': [WHOLE, {**SLOTS, 'on_end': on_end}],
+        })
 
     def live(self, on_end='delete'):
         """Return the objects in the window, and the objects left afterwards.
@@ -179,20 +172,17 @@ def test_no_quota_for_a_server_group_only_degrades_it(site):
     assert site.cloud.flavors
 
 
-@pytest.mark.parametrize(
-    'trouble, on_end',
-    [
-        ('conflicts', 'delete'),
-        *(
-            pytest.param(trouble, on_end, marks=pytest.mark.more)
-            for on_end, troubles in {
-                'delete': {*ANYWHERE, *SOMEWHERE} - {'conflicts'},
-                'keep': {'is done and fails', 'conflicts'},
-            }.items()
-            for trouble in sorted(troubles)
-        ),
-    ],
-)
+@pytest.mark.parametrize('trouble, on_end', [
+    ('conflicts', 'delete'),
+    *(
+        pytest.param(trouble, on_end, marks=pytest.mark.more)
+        for on_end, troubles in {
+            'delete': {*ANYWHERE, *SOMEWHERE} - {'conflicts'},
+            'keep': {'is done and fails', 'conflicts'},
+        }.items()
+        for trouble in sorted(troubles)
+    ),
+])
 def test_one_request_meets_trouble(site, trouble, on_end):
     """Each request fails in turn: the lease is complete, and leaves nothing.
     """
@@ -255,24 +245,14 @@ def test_inventory_that_is_refused_is_no_success(site):
         placement.set_inventory(site.cloud.uuid('a'), 'a', 'CUSTOM_X', 1)
 
 
-@pytest.mark.parametrize(
-    'said',
-    [
-        conflict('placement.undefined_code'),
-        conflict('placement.concurrent_update'),
-        answer(
-            400,
-            {
-                'errors': [
-                    {
-                        'detail': 'Unknown resource class in inventory for '
-                        'resource provider x: No such resource class.',
-                    }
-                ]
-            },
-        ),
-    ],
-)
+@pytest.mark.parametrize('said', [
+    conflict('placement.undefined_code'),
+    conflict('placement.concurrent_update'),
+    answer(400, {'errors': [{
+        'detail': 'Unknown resource class in inventory for '
+        'resource provider x: No such resource class.',
+    }]}),
+])
 def test_a_race_in_placement_is_tried_again_at_once(site, said):
     placement = Placement(site.cloud)
     placement.create_resource_class('CUSTOM_X')

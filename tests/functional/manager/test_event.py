@@ -497,24 +497,18 @@ class TestGivenUp:
     ):
         world.nova.failures = 0
         start = world.lease(lease).events[0]
-        world.ledger.commit(
-            lambda tx: tx.put_lease(
-                dataclasses.replace(world.lease(lease), status=status)
-            )
-        )
+        world.ledger.commit(lambda tx: tx.put_lease(
+            dataclasses.replace(world.lease(lease), status=status)
+        ))
         world.clock.now += self.PACE
         assert [e for e, _ in world.runner.due()] == []
         assert not world.runner.run(start)
         assert world.lease(lease).status == status
 
-    @pytest.mark.parametrize(
-        'point',
-        [
-            'start_lease:claimed', 'start_lease:stepped',
-            'start_lease:worked', 'start_lease:finished', 'commit:before',
-            'commit:after',
-        ],
-    )
+    @pytest.mark.parametrize('point', [
+        'start_lease:claimed', 'start_lease:stepped', 'start_lease:worked',
+        'start_lease:finished', 'commit:before', 'commit:after',
+    ])
     def test_failed_start_is_done_after_a_kill(
         self, world, conf, lease, killed, point
     ):
@@ -530,11 +524,9 @@ class TestGivenUp:
     def test_only_a_shortage_that_is_over_is_forgotten(self, world, lease):
         """A server in the way still makes the lease degraded."""
         id_ = lease.reservations[0].id
-        world.ledger.commit(
-            lambda tx: tx.set_reservations_made(
-                {id_: {'before_end_failed': 'no address'}}
-            )
-        )
+        world.ledger.commit(lambda tx: tx.set_reservations_made(
+            {id_: {'before_end_failed': 'no address'}}
+        ))
         world.nova.failures = 0
         world.run(self.PACE)
         now = world.lease(lease)
@@ -574,48 +566,6 @@ class TestBeforeEnd:
         world.run(100)
         assert len(told) == 2
         assert world.lease(lease).status == 'TERMINATED'
-
-    def test_action_is_done_again_when_the_end_moves(self, world, told):
-        world.add_host('a')
-        lease = world.create(start='now', before_end=world.now + 150)
-        world.run(150)
-        world.leases.update(lease.id, None, {'end': world.now + 500})
-        world.run(449)
-        assert len(told) == 1
-        world.run(1)
-        assert len(told) == 2
-
-    def test_failed_action_is_tried_again(self, world, told, whole, slots):
-        for name in 'ab':
-            world.add_host(name)
-        lease = world.create(
-            whole(), slots(), start='now', before_end=world.now + 50
-        )
-        world.run()
-        world.nova.failures = 2
-        for _ in range(3):
-            world.run(50)
-        assert told == [r.id for r in lease.reservations]
-        assert statuses(world.lease(lease))['before_end_lease'] == 'DONE'
-
-    def test_lease_ends_although_its_action_is_given_up(
-        self, world, told, conf
-    ):
-        conf.set_override('event_max_retries', 1, 'manager')
-        conf.set_override('event_retry_interval', 0.25, 'manager')
-        world.add_host('a')
-        lease = world.create(start='now', before_end=world.now + 50)
-        world.run()
-        world.nova.failures, world.nova.refuses = 2, True
-        for _ in range(2):
-            world.run(50)
-        now = world.lease(lease)
-        assert statuses(now)['before_end_lease'] == 'ERROR'
-        assert (now.status, now.degraded) == ('ACTIVE', True)
-        world.nova.failures = 0
-        world.run(100)
-        assert world.lease(lease).status == 'TERMINATED'
-        assert told == []
 
     def test_late_action_is_done_before_the_end(self, world, told):
         """The manager was away: the servers still exist."""
@@ -828,14 +778,9 @@ class TestClaims:
         assert not world.runner.run(start)
         # The event counts as due all along: only the retry matters.
         world.clock.step(step)
-        world.ledger.commit(
-            lambda tx: tx.put_lease(
-                dataclasses.replace(
-                    world.lease(lease),
-                    events=(dataclasses.replace(start, time=0),),
-                )
-            )
-        )
+        world.ledger.commit(lambda tx: tx.put_lease(dataclasses.replace(
+            world.lease(lease), events=(dataclasses.replace(start, time=0),)
+        )))
         world.run()
         assert world.lease(lease).status == 'STARTING'
         world.run(1)
@@ -1018,9 +963,7 @@ class TestThreads:
         running.nova.create_flavor = create_flavor
         first = running.create(slots(1, 1), start='now')
         assert held.wait(PATIENCE)
-        others = [
-            running.create(slots(1, 1), start='now') for _ in range(100)
-        ]
+        others = [running.create(slots(1, 1), start='now') for _ in range(100)]
         for lease in others:
             until(lambda x=lease: self.status(running, x) == 'ACTIVE')
         assert self.status(running, first) == 'STARTING'
@@ -1039,9 +982,7 @@ class TestThreads:
             created(*args)
 
         running.nova.create_flavor = create_flavor
-        leases = [
-            running.create(slots(1, 1), start='now') for _ in range(16)
-        ]
+        leases = [running.create(slots(1, 1), start='now') for _ in range(16)]
         for lease in leases:
             until(lambda x=lease: self.status(running, x) == 'ACTIVE')
 

@@ -130,7 +130,6 @@ def test_extension_is_the_last_end_that_an_update_accepts(
 def test_another_lease_limits_it(world, lease, whole):
     rival = world.create(whole(), start=300, end=400)
     revision = world.ledger.changes(0)['newest']
-
     assert extension(world, lease) == {
         'end': rival.start, 'limited_by': 'capacity', 'reservation': 0,
         'available': None, 'searched_until': None,
@@ -145,9 +144,7 @@ def test_another_lease_limits_it(world, lease, whole):
 def test_the_reservation_without_room_and_what_there_is(world, whole, slots):
     lease = world.create(slots(1), whole(), start=100, end=200)
     rival = world.create(whole(), start=300, end=400)
-
     found = extension(world, lease)
-
     assert found['end'] == rival.start
     assert (found['reservation'], found['available']) == (1, 0)
 
@@ -155,7 +152,6 @@ def test_the_reservation_without_room_and_what_there_is(world, whole, slots):
 def test_cleaning_times_are_kept_free(world, conf, lease, whole):
     conf.set_override('cleaning_time', 1, 'manager')
     rival = world.create(whole(), start=300, end=400)
-
     assert extension(world, lease)['end'] == rival.start - 60
     assert prolong(world, lease, FOREVER).end == rival.start - 60
 
@@ -170,14 +166,6 @@ def test_extension_without_limit_is_endless(world, lease):
     assert prolong(world, lease, world.now + 500).end == world.now + 500
 
 
-def test_extension_to_an_earlier_end_is_the_present_end(world, lease, whole):
-    world.create(whole(), start=100, end=400)
-    for end in (lease.end, lease.end - 50):
-        found = extension(world, lease, end)
-        assert (found['end'], found['limited_by']) == (lease.end, None)
-        assert prolong(world, lease, end).end == end
-
-
 @pytest.mark.parametrize('name, seconds', [
     ('max_lease_duration', 500), ('max_end_horizon', 500),
 ])
@@ -185,9 +173,7 @@ def test_extension_to_an_earlier_end_is_the_present_end(world, lease, whole):
 def test_limits_of_the_project(world, conf, lease, name, seconds, asked):
     conf.set_override(name, seconds, 'enforcement')
     asked = asked if asked == FOREVER else world.now + asked
-
     found = extension(world, lease, asked)
-
     last = world.now + seconds
     assert found['end'] == last
     assert found['limited_by'] == (None if asked == last else 'policy')
@@ -225,7 +211,6 @@ def test_the_lifetime_of_a_server(world, whole):
     world.manager.instances.sync()
     [lease] = world.ledger.leases()
     rival = world.create(whole(2, 2), start=300, end=400)
-
     found = world.manager.extensions.get(lease.id, None, FOREVER)
     assert (found['end'], found['limited_by']) == (rival.start, 'capacity')
     longer = world.manager.extensions.update(lease.id, None, {'end': FOREVER})
@@ -242,7 +227,6 @@ def test_servers_are_relocated_for_it(conf):
     world.reserve('b', start=600, end=700)
     assert world.path(server) == ['b', 'a']
     world.leases.delete(other.id, None)
-
     assert extension(world, lease)['end'] == FOREVER
     assert world.path(server) == ['b', 'a']
     assert prolong(world, lease, FOREVER).end == FOREVER
@@ -278,7 +262,6 @@ def test_lease_that_cannot_be_prolonged_is_refused(world, lease, whole):
     world.create(whole(), start=100, end=400)
     found = extension(world, lease)
     assert (found['end'], found['limited_by']) == (lease.end, 'capacity')
-
     for dry_run in (False, True):
         with pytest.raises(exception.NotEnoughHostsAvailable) as refusal:
             prolong(world, lease, FOREVER, offering=True, dry_run=dry_run)
@@ -293,9 +276,7 @@ def test_lease_that_cannot_be_prolonged_is_refused(world, lease, whole):
 def test_a_dry_run_changes_nothing(world, lease, whole):
     rival = world.create(whole(), start=300, end=400)
     revision = world.ledger.changes(0)['newest']
-
     changed = prolong(world, lease, FOREVER, dry_run=True)
-
     assert changed.end == rival.start
     assert world.lease(lease) == lease
     assert world.ledger.changes(0)['newest'] == revision

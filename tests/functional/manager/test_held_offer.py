@@ -85,15 +85,12 @@ def test_an_acceptance_waits_for_the_server_group_as_a_create_does(
 ):
     [offer, *_] = hold(slots(1, affinity=True), start=world.now + 10)
     world.clock.now += 20
-
     accept(world, offer['id'])
-
     assert world.waited > 0
 
 
 def test_room_of_a_held_offer_is_taken(world, whole, hold):
     first, second = hold()
-
     assert first['held_until'] == world.now + HOLD
     assert (second['id'], second['held_until']) == (None, None)
     assert not has_room(world, whole)
@@ -106,7 +103,6 @@ def test_an_accepted_offer_is_a_lease(world, hold):
     offer = hold()[0]
     held = world.held(world.ledger.lease(offer['id']))
     lease = accept(world, offer['id'], name='night-run')
-
     assert lease.id == offer['id']
     assert (lease.start, lease.end) == (offer['start'], offer['end'])
     assert (lease.name, lease.status) == ('night-run', 'PENDING')
@@ -125,7 +121,6 @@ def test_an_offer_lapses(world, whole, hold):
     world.run(HOLD - 1)
     assert not has_room(world, whole)
     world.run(1)
-
     assert has_room(world, whole, 2)
     with pytest.raises(exception.OfferNotFound):
         world.manager.offers.get(offer['id'], 'project')
@@ -141,10 +136,11 @@ def test_a_deleted_offer_is_free(world, whole, hold):
     with pytest.raises(exception.OfferNotFound):
         world.manager.offers.delete(offer['id'], 'another')
     world.manager.offers.delete(offer['id'], 'project')
-
     assert has_room(world, whole, 2)
     with pytest.raises(exception.OfferNotFound):
         world.manager.offers.delete(offer['id'], 'project')
+    with pytest.raises(exception.OfferLapsed):
+        accept(world, offer['id'])
     world.run(HOLD)
     world.check()
 
@@ -152,7 +148,6 @@ def test_a_deleted_offer_is_free(world, whole, hold):
 def test_an_offer_is_accepted_once(world, hold):
     offer = hold()[0]
     lease = accept(world, offer['id'])
-
     assert accept(world, offer['id']) == lease
     # The client has sent no idempotency key.
     with pytest.raises(exception.OfferLapsed):
@@ -164,9 +159,7 @@ def test_an_offer_is_accepted_once(world, hold):
 def test_a_dry_run_accepts_nothing(world, hold):
     offer = hold()[0]
     revision = world.ledger.replica.revision
-
     assert accept(world, offer['id'], dry_run=True).id == offer['id']
-
     assert world.ledger.replica.revision == revision
     [held] = world.manager.offers.list('project')
     assert held['held_until'] == offer['held_until']
@@ -175,7 +168,6 @@ def test_a_dry_run_accepts_nothing(world, hold):
 def test_a_held_offer_is_no_lease(world, hold):
     offer = hold()[0]
     leases, id_ = world.leases, offer['id']
-
     assert world.ledger.leases() == []
     for refused in (
         lambda: leases.update(id_, 'project', {'name': 'x'}),
@@ -193,14 +185,12 @@ def test_a_window_that_begins_before_the_acceptance(world, whole, hold):
     world.run(50)
     lease = accept(world, offer['id'])
     world.run()
-
     assert (lease.start, lease.end) == (offer['start'], offer['end'])
     assert world.lease(lease).status == 'ACTIVE'
 
 
 def test_an_offer_lapses_at_the_end_of_its_window(world, whole, hold):
     offer = hold(start='now', duration=HOLD // 2)[0]
-
     assert offer['held_until'] == offer['end']
     world.run(HOLD // 2)
     assert world.manager.offers.list(None) == []
@@ -211,7 +201,6 @@ def test_an_offer_moves_off_a_host_that_fails(world, whole, hold):
     offer = hold()[0]
     world.fail('a')
     lease = accept(world, offer['id'])
-
     assert {host for _, host, _ in world.held(lease)} == {
         world.host(name).uuid for name in 'bc'
     }

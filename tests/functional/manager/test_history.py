@@ -111,12 +111,8 @@ def test_every_answer_is_that_of_some_order(world, other, slots, seed, first):
     world.clock.now += 10
     crowd = Crowd(world, other, lease, rng)
     acts = [
-        crowd.work,
-        crowd.work,
-        crowd.end_now,
-        crowd.rename('b'),
-        crowd.rename('c'),
-        crowd.delete,
+        crowd.work, crowd.work, crowd.end_now, crowd.rename('b'),
+        crowd.rename('c'), crowd.delete,
     ]
     # In some histories no thread deletes the lease, or ends it.
     del acts[len(acts) - rng.randrange(2) :]

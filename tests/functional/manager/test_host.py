@@ -54,17 +54,14 @@ class TestCreate:
         assert world.placement.marked == {'a'}
 
     @pytest.mark.row('C18', 'C19', 'C20', 'F14')
-    @pytest.mark.parametrize(
-        'requirement, found',
-        [
-            ('["==", "$trait:CUSTOM_FAST", "true"]', ['a']),
-            ('["not", ["==", "$trait:CUSTOM_FAST", "true"]]', ['b']),
-            ('["==", "$region", "west"]', ['a', 'b']),
-            ('["==", "$region", "east"]', []),
-            ('["==", "$availability_zone", "nova"]', ['a', 'b']),
-            ('["==", "$capabilities:gpu", "yes"]', ['b']),
-        ],
-    )
+    @pytest.mark.parametrize('requirement, found', [
+        ('["==", "$trait:CUSTOM_FAST", "true"]', ['a']),
+        ('["not", ["==", "$trait:CUSTOM_FAST", "true"]]', ['b']),
+        ('["==", "$region", "west"]', ['a', 'b']),
+        ('["==", "$region", "east"]', []),
+        ('["==", "$availability_zone", "nova"]', ['a', 'b']),
+        ('["==", "$capabilities:gpu", "yes"]', ['b']),
+    ])
     def test_leases_can_require_what_it_is(
         self, world, whole, conf, requirement, found
     ):
@@ -79,18 +76,13 @@ class TestCreate:
         ]
         held = {host for lease in leases for _, host, _ in world.held(lease)}
         assert held == {world.host(name).uuid for name in found}
-        with pytest.raises(exception.NotEnoughHostsAvailable):
-            world.create(whole(resource_properties=requirement))
+        world.refuse(whole(resource_properties=requirement))
 
     @pytest.mark.row('C21', 'C22', 'C23', 'F13')
-    @pytest.mark.parametrize(
-        'requirement',
-        [
-            '[">=", "$vcpus", "10"]',
-            '[">", "$memory_mb", "10000"]',
-            '[">=", "$local_gb", "100"]',
-        ],
-    )
+    @pytest.mark.parametrize('requirement', [
+        '[">=", "$vcpus", "10"]', '[">", "$memory_mb", "10000"]',
+        '[">=", "$local_gb", "100"]',
+    ])
     def test_leases_can_require_how_much_there_is(
         self, world, whole, requirement
     ):
@@ -100,33 +92,26 @@ class TestCreate:
         asked = whole(hypervisor_properties=requirement)
         [(_, held, _)] = world.held(world.create(asked))
         assert held == large
-        with pytest.raises(exception.NotEnoughHostsAvailable):
-            world.create(asked)
+        world.refuse(asked)
 
     @pytest.mark.row('F84')
-    @pytest.mark.parametrize(
-        'value, disabled',
-        [
-            ('true', True), ('True', True), ('1', True), ('yes', True),
-            (True, True), ('false', False), ('0', False), ('', False),
-            (False, False), (None, False),
-        ],
-    )
+    @pytest.mark.parametrize('value, disabled', [
+        ('true', True), ('True', True), ('1', True), ('yes', True),
+        (True, True), ('false', False), ('0', False), ('', False),
+        (False, False), (None, False),
+    ])
     def test_host_is_registered_as_disabled(self, world, value, disabled):
         world.add_host('a', disabled=value)
         assert world.ledger.hosts()[0].disabled is disabled
 
     @pytest.mark.row('F84')
-    @pytest.mark.parametrize(
-        'value, projects',
-        [
-            ('p1', ('p1',)),
-            ('p1, p2,p1', ('p1', 'p2')),
-            ('["p1", "p2"]', ('p1', 'p2')),
-            (['p1', 'p2'], ('p1', 'p2')),
-            ('', ()), ('[]', ()), (None, ()),
-        ],
-    )
+    @pytest.mark.parametrize('value, projects', [
+        ('p1', ('p1',)),
+        ('p1, p2,p1', ('p1', 'p2')),
+        ('["p1", "p2"]', ('p1', 'p2')),
+        (['p1', 'p2'], ('p1', 'p2')),
+        ('', ()), ('[]', ()), (None, ()),
+    ])
     def test_restricted_to_projects(self, world, value, projects):
         world.add_host('a', projects=value)
         assert world.ledger.hosts()[0].projects == projects
@@ -163,38 +148,35 @@ class TestCreate:
         with pytest.raises(exception.HostNotFound):
             world.hosts.create('no-such-host', {})
 
-    @pytest.mark.parametrize(
-        'name, value',
-        [
-            ('hold', 'both'),
-            ('hold', ''),
-            ('unbounded', 'sometimes'),
-            ('unbounded', 'assume:'),
-            ('gpu', 1),
-            ('x' * 65, 'y'),
-            ('', 'y'),
-            ('memory_mb', '100'),
-            ('hypervisor_hostname', 'b'),
-            ('region', 'west'),
-            ('trait:CUSTOM_FAST', 'true'),
-            ('disabled', 'perhaps'),
-            ('projects', ','),
-            ('projects', '["p1"'),
-            ('projects', '[["p1"]]'),
-            ('projects', '[' * 4000),
-            ('projects', ['p1', 7]),
-            ('projects', ['']),
-            ('projects', ['p' * 65]),
-            ('projects', [f'p{n}' for n in range(51)]),
-            *(
-                ('cleaning_time', value)
-                for value in (
-                    '', '-1', -1, '1.5', 1.5, True, '1h', '٣', ' 5', [],
-                    '9' * 9, '9' * 5000,
-                )
-            ),
-        ],
-    )
+    @pytest.mark.parametrize('name, value', [
+        ('hold', 'both'),
+        ('hold', ''),
+        ('unbounded', 'sometimes'),
+        ('unbounded', 'assume:'),
+        ('gpu', 1),
+        ('x' * 65, 'y'),
+        ('', 'y'),
+        ('memory_mb', '100'),
+        ('hypervisor_hostname', 'b'),
+        ('region', 'west'),
+        ('trait:CUSTOM_FAST', 'true'),
+        ('disabled', 'perhaps'),
+        ('projects', ','),
+        ('projects', '["p1"'),
+        ('projects', '[["p1"]]'),
+        ('projects', '[' * 4000),
+        ('projects', ['p1', 7]),
+        ('projects', ['']),
+        ('projects', ['p' * 65]),
+        ('projects', [f'p{n}' for n in range(51)]),
+        *(
+            ('cleaning_time', value)
+            for value in (
+                '', '-1', -1, '1.5', 1.5, True, '1h', '٣', ' 5', [], '9' * 9,
+                '9' * 5000,
+            )
+        ),
+    ])
     def test_bad_value_is_named(self, world, name, value):
         with pytest.raises(exception.InvalidInput) as refusal:
             world.add_host('a', **{name: value})
@@ -251,10 +233,6 @@ class TestUpdate:
         records = world.ledger.changes(0)['records']
         assert records[-1][0] == 'host'
         assert records[-1][2]['hold'] == 'shared'
-
-    def test_unknown_host_is_not_found(self, world):
-        with pytest.raises(exception.HostNotFound):
-            world.hosts.update('7', {})
 
     @pytest.mark.row('C20')
     @pytest.mark.parametrize('asked', ['fast', 'capabilities:fast'])
@@ -496,8 +474,7 @@ class TestSync:
         )
         world.ledger.commit(lambda tx: tx.put_flavors([flavor]))
         world.create({
-            'resource_type': 'flavor:instance',
-            'flavor_id': 'gpu',
+            'resource_type': 'flavor:instance', 'flavor_id': 'gpu',
             'amount': 1,
         })
         world.placement.change(uuid, whole)
@@ -556,10 +533,6 @@ class TestDelete:
         world.hosts.delete(host.id)
         assert world.ledger.hosts() == []
 
-    def test_unknown_host_is_not_found(self, world):
-        with pytest.raises(exception.HostNotFound):
-            world.hosts.delete('7')
-
 
 class TestAllocations:
     def test_of_each_host(self, world, slots):
@@ -570,10 +543,8 @@ class TestAllocations:
 
         def shown(lease):
             return {
-                'id': lease.reservations[0].id,
-                'lease_id': lease.id,
-                'start': lease.start,
-                'end': lease.end,
+                'id': lease.reservations[0].id, 'lease_id': lease.id,
+                'start': lease.start, 'end': lease.end,
             }
 
         answer, following = world.hosts.allocations(None, None, None)
@@ -600,10 +571,6 @@ class TestAllocations:
         assert answer['reservations'] == []
         [answer], _ = world.hosts.allocations(None, lease.id, None)
         assert len(answer['reservations']) == 1
-
-    def test_unknown_host(self, world):
-        with pytest.raises(exception.HostNotFound):
-            world.hosts.allocations('7', None, None)
 
     @pytest.mark.parametrize('request_', [hosts(), instances(1, 2)])
     def test_past_allocations_of_a_host_are_listed(self, world, request_):
@@ -657,40 +624,6 @@ class TestCleaning:
     def ten_minutes(self, conf):
         conf.set_override('cleaning_time', 10, 'manager')
 
-    @pytest.mark.parametrize(
-        'start, end, fits',
-        [
-            (100, 1400, True),
-            (100, 1401, False),
-            (3600, 4000, True),
-            (3599, 4000, False),
-            (3600, FOREVER, True),
-            (100, 200, True),
-        ],
-    )
-    @pytest.mark.parametrize('first', [True, False])
-    @pytest.mark.parametrize('second', [True, False])
-    def test_cleaning_time_is_between_any_two_reservations(
-        self, world, whole, slots, first, second, start, end, fits
-    ):
-        world.add_host('a')
-        kinds = {True: whole(), False: slots(4, vcpus=2)}
-        world.create(kinds[first], start=2000, end=3000)
-
-        def create():
-            return world.create(kinds[second], start=start, end=end)
-
-        if not fits:
-            with pytest.raises(exception.NotEnoughHostsAvailable):
-                create()
-            return
-        new = create()
-        # The reservation's own window does not change.
-        [(a, _)] = world.ledger.allocations(lease_id=new.id)
-        assert a.start == world.now + start
-        assert a.end == (end if end == FOREVER else world.now + end)
-        world.check()
-
     def test_an_extension_comes_no_closer(self, world, slots):
         world.add_host('a')
         for asked in ([], [slots(4, vcpus=2)]):
@@ -719,21 +652,17 @@ class TestCleaning:
         world.run(1001)
         world.manager.instances.sync()
         # 8 VCPUs: until the end 4 were reserved, from then on 2 are in use.
-        with pytest.raises(exception.NotEnoughHostsAvailable):
-            world.create(slots(1, vcpus=5), start='now', end=60)
+        world.refuse(slots(1, vcpus=5), start='now', end=60)
         world.create(slots(1, vcpus=4), start='now', end=60)
 
     @pytest.mark.row('F25')
-    @pytest.mark.parametrize(
-        'own, by_type, minutes',
-        [
-            (None, [], 10),
-            (None, ['physical:host=5', 'virtual:instance=7'], (5, 7)),
-            (None, ['virtual:instance=0'], (10, 0)),
-            (20, [], 20),
-            (0, ['physical:host=5', 'virtual:instance=7'], 0),
-        ],
-    )
+    @pytest.mark.parametrize('own, by_type, minutes', [
+        (None, [], 10),
+        (None, ['physical:host=5', 'virtual:instance=7'], (5, 7)),
+        (None, ['virtual:instance=0'], (10, 0)),
+        (20, [], 20),
+        (0, ['physical:host=5', 'virtual:instance=7'], 0),
+    ])
     @pytest.mark.parametrize('asked', ['hosts', 'instances'])
     def test_the_hosts_own_time_goes_before_its_types(
         self, world, whole, slots, conf, own, by_type, minutes, asked
@@ -750,10 +679,7 @@ class TestCleaning:
             for near in (1, 0):
                 late, early = (near, 0) if end < 10_001 else (0, near)
                 if near:
-                    with pytest.raises(exception.NotEnoughHostsAvailable):
-                        world.create(
-                            wanted, start=start - early, end=end + late
-                        )
+                    world.refuse(wanted, start=start - early, end=end + late)
                 else:
                     world.create(wanted, start=start, end=end)
         world.check()
@@ -812,18 +738,6 @@ class TestCleaning:
         [(_, host, _)] = world.held(first)
         assert host == world.host('b').uuid
 
-    def test_healed_lease_keeps_the_cleaning_time(self, world, whole):
-        world.add_host('a')
-        first = world.create(start=1000, end=2000)
-        world.add_host('b')
-        on_b = whole(
-            hypervisor_properties='["==", "$hypervisor_hostname", "b"]'
-        )
-        world.create(on_b, start=2500, end=3000)
-        world.fail('a')
-        assert world.held(first) == []
-        assert world.lease(first).degraded
-
 
 class TestProperties:
     def test_values_of_all_hosts(self, world):
@@ -841,7 +755,3 @@ class TestProperties:
             answer = world.hosts.update_property('gpu', private)
             assert answer == {'property': 'gpu', 'private': private}
             assert world.hosts.properties()[0]['private'] is private
-
-    def test_unknown_property_is_not_found(self, world):
-        with pytest.raises(exception.PropertyNotFound):
-            world.hosts.update_property('gpu', True)

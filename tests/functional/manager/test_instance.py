@@ -145,8 +145,7 @@ class TestSync:
         """
         monkeypatch.setattr(instance_sync, 'MAX_SERVERS', 2)
         *soft, gone = (
-            world.add_server('a', uuid=str(uuid.UUID(int=i)))
-            for i in range(5)
+            world.add_server('a', uuid=str(uuid.UUID(int=i))) for i in range(5)
         )
         sync(world)
         del world.nova.stored[gone.uuid]
@@ -447,29 +446,12 @@ class TestBound:
         assert seen[thief.uuid].reservation_id is None
         assert seen[unknown.uuid].reservation_id is None
 
-    def test_of_a_project_that_it_is_shared_with(self, world, host):
-        lease = self.lease(world)
-        [own] = lease.reservations
-        shared = dataclasses.replace(own, projects=('friend',))
-        world.ledger.commit(lambda tx: tx.put_lease(
-            dataclasses.replace(lease, reservations=(shared,))
-        ))
-        friend = world.add_server('a', 'friend', reservation_id=own.id)
-        thief = world.add_server('a', 'thief', reservation_id=own.id)
-        seen = sync(world)
-        assert seen[friend.uuid].reservation_id == own.id
-        assert seen[friend.uuid].end == lease.end
-        assert seen[thief.uuid].reservation_id is None
-
     @pytest.mark.row('F51')
     def test_by_a_magnetic_reservation_of_its_host(self, world, host):
-        lease = world.create(
-            {
-                'resource_type': 'physical:host', 'min': 1, 'max': 1,
-                'magnetic': True,
-            },
-            start='now',
-        )
+        lease = world.create({
+            'resource_type': 'physical:host', 'min': 1, 'max': 1,
+            'magnetic': True,
+        }, start='now')
         world.run()
         mine = world.add_server('a', 'project')
         other = world.add_server('a', 'other')
@@ -477,15 +459,6 @@ class TestBound:
         assert seen[mine.uuid].reservation_id == lease.reservations[0].id
         assert seen[mine.uuid].end == lease.end
         assert seen[other.uuid].reservation_id is None
-
-    def test_lives_as_long_as_the_reservation(self, world, host):
-        lease = self.lease(world)
-        id_ = lease.reservations[0].id
-        mine = world.add_server('a', 'project', reservation_id=id_)
-        sync(world)
-        world.run()
-        world.leases.update(lease.id, None, {'end': lease.end + 100})
-        assert sync(world)[mine.uuid].end == lease.end + 100
 
     def test_server_is_bound_no_more_once_the_lease_is_gone(self, world, host):
         lease = self.lease(world)
@@ -554,15 +527,6 @@ class TestMisplaced:
         sync(world)
         assert self.told(world) == [(server.uuid, [lease.id])]
 
-    def test_only_what_it_is_in_the_way_of(self, world, host, slots):
-        """The server ends before the third lease, and spares the second."""
-        first = world.create(slots(4))
-        world.create(slots(1), start=200, end=300)
-        world.create(slots(4), start=300, end=400)
-        server = world.add_server('a', end=world.now + 300)
-        sync(world)
-        assert self.told(world) == [(server.uuid, [first.id])]
-
     @pytest.mark.parametrize(
         'values', [{'vcpus': 2}, {'vcpus': 8, 'preemptible': True}]
     )
@@ -627,8 +591,7 @@ class TestMisplaced:
     def test_of_another_resource_class(self, world, host):
         uuid = world.host('a').uuid
         world.placement.change(uuid, {
-            **world.placement.providers[uuid],
-            'CUSTOM_GPU': Inventory(2),
+            **world.placement.providers[uuid], 'CUSTOM_GPU': Inventory(2),
         })
         world.hosts.sync()
         lease = world.create()
@@ -656,11 +619,8 @@ class TestMisplaced:
 
 def world_slots():
     return {
-        'resource_type': 'virtual:instance',
-        'vcpus': 2,
-        'memory_mb': 512,
-        'disk_gb': 1,
-        'amount': 2,
+        'resource_type': 'virtual:instance', 'vcpus': 2, 'memory_mb': 512,
+        'disk_gb': 1, 'amount': 2,
     }
 
 

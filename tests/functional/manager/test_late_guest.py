@@ -90,12 +90,10 @@ def test_a_server_on_its_way_when_a_lease_starts_goes(world, asked, announced):
     assert waited_for(world, lease) == announced
     look(world, 60)
     assert waited_for(world, lease) == announced
-
     arrive(world, guest)
     look(world)
     assert waited_for(world, lease) == 1
     look(world, NOTICE + 2 * STEP)
-
     assert guest.uuid not in world.nova.stored
     assert waited_for(world, lease) == 0
 
@@ -106,7 +104,6 @@ def test_control_such_a_server_would_stay(world, asked, monkeypatch):
     start(world, asked)
     arrive(world, guest)
     look(world, 600)
-
     assert guest.uuid in world.nova.stored
 
 
@@ -117,7 +114,6 @@ def test_a_server_on_its_way_that_fails_is_waited_for_no_more(world, asked):
         guest, status='ERROR', task=None
     )
     look(world)
-
     assert waited_for(world, lease) == 0
 
 
@@ -138,9 +134,7 @@ def test_a_deletion_that_fails_is_requested_again(world, asked):
     pauses = [
         later - each for each, later in zip(times, times[1:], strict=False)
     ]
-    assert pauses[:4] == [
-        vacating.PAUSE * factor for factor in (1, 2, 4, 8)
-    ]
+    assert pauses[:4] == [vacating.PAUSE * factor for factor in (1, 2, 4, 8)]
     assert set(pauses[4:]) == {vacating.MAX_PAUSE}
 
     world.nova.slowness = 0
@@ -162,7 +156,6 @@ def test_nobody_else_goes(world, asked):
     guest = place(world)
     arrive(world, guest)
     look(world, 600)
-
     assert world.ledger.changes(0)['newest'] > before
     assert {ordinary.uuid, own.uuid} == world.nova.stored.keys()
     assert waited_for(world, lease) == 0
@@ -178,7 +171,6 @@ def test_nothing_is_written_while_nothing_changes(world, stays):
     assert (guest.uuid in world.nova.stored) is stays
     before = world.ledger.changes(0)['newest']
     look(world, 600)
-
     assert world.ledger.changes(0)['newest'] == before
 
 
@@ -206,7 +198,6 @@ def test_a_host_that_a_lease_gets_later_is_cleared_too(world):
         guest, node=other.hypervisor_hostname, status='ACTIVE', task=None
     )
     look(world, NOTICE + 2 * STEP)
-
     assert guest.uuid not in world.nova.stored
 
 
@@ -227,7 +218,6 @@ def test_a_host_that_a_failure_brings_is_cleared_too(world):
         guest, node=other.hypervisor_hostname, status='ACTIVE', task=None
     )
     look(world, NOTICE + 2 * STEP)
-
     assert guest.uuid not in world.nova.stored
 
 
@@ -265,7 +255,6 @@ def test_nova_that_is_away_is_reported_by_the_loop_alone(world, asked, caplog):
     # The loop has one line a minute, for all reservations.
     assert not [x for x in caplog.records if x.levelname == 'WARNING']
     assert not any(each.exc_info for each in caplog.records)
-
     look(world, 60)
     assert guest.uuid not in world.nova.stored
 
@@ -274,12 +263,10 @@ def test_the_replica_is_held_only_for_a_slice(world, monkeypatch):
     monkeypatch.setattr(clearing, 'SLICE', 1)
     world.add_host('b', VCPUS)
     guests = [
-        world.add_server(name, vcpus=VCPUS, preemptible=True)
-        for name in 'ab'
+        world.add_server(name, vcpus=VCPUS, preemptible=True) for name in 'ab'
     ]
     world.nova.slowness = 1
     start(world, hosts(1))
     start(world, instances(2, vcpus=4))
     look(world, NOTICE + 2 * STEP)
-
     assert not any(each.uuid in world.nova.stored for each in guests)

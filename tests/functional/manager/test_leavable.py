@@ -1,28 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Leases that leave hosts for servers that cannot be moved."""
 
-import contextlib
 import dataclasses
-import random
 
 import pytest
 
-from blazar_sched.domain import exception
 from tests.functional.manager.conftest import hosts
-from tests.functional.manager.conftest import instances
 from tests.functional.manager.relocating import FEATURES
 from tests.functional.manager.relocating import LEAD
 from tests.functional.manager.relocating import NAMES
 from tests.functional.manager.relocating import NOTICE
 from tests.functional.manager.relocating import RelocatingManager
-from tests.functional.manager.relocating import VCPUS
-from tests.seeds import seeds
 
 FIXED = dataclasses.replace(FEATURES, hint='false')
 DAY = 86400
-# The fewest and the most actions of a history, and how many servers must have
-# got a host that leases leave.
-MIN_ACTIONS, MAX_ACTIONS, ENOUGH = 40, 400, 5
 
 
 @pytest.fixture
@@ -67,7 +58,6 @@ def test_a_lease_leaves_the_host_of_a_server(world):
     server = boot(world, node)
     search(world)
     world.manager.replanner.replan()
-
     assert len(hosts_of(world, lease)) == 2
     assert node not in hosts_of(world, lease)
     world.run(DAY)
@@ -170,78 +160,3 @@ def test_a_second_manager_writes_nothing(world, conf):
     before = world.ledger.replica.revision
     world.another(conf).leavable_hosts.step()
     assert world.ledger.replica.revision == before
-
-
-class History:
-    """Random leases, and servers on the hosts that leases can leave."""
-
-    def __init__(self, world, seed):
-        self.world = world
-        self.random = random.Random(seed)
-        self.leases = {}
-        self.left = 0
-
-    def act(self):
-        self.random.choice([
-            self.book, self.book, self.boot, self.boot, self.cancel,
-            self.delete_server,
-        ])()
-        self.world.look()
-        self.world.manager.replanner.replan()
-        search(self.world)
-        self.world.check_promises()
-        for lease, amounts in self.leases.values():
-            assert self.amounts(lease) == amounts
-
-    def amounts(self, lease):
-        return sum(
-            VCPUS if a.whole else a.amounts['VCPU']
-            for a, _ in self.world.ledger.allocations(lease_id=lease.id)
-        )
-
-    def book(self):
-        start = self.random.randint(1, 4) * DAY
-        count = self.random.randint(1, 2)
-        wanted = self.random.choice([
-            hosts(count, count),
-            instances(self.random.randint(1, 3), vcpus=count),
-        ])
-        with contextlib.suppress(exception.NotEnoughHostsAvailable):
-            lease = self.world.create(wanted, start=start, end=start + DAY)
-            self.leases[lease.id] = lease, self.amounts(lease)
-
-    def cancel(self):
-        if self.leases:
-            lease_id = self.random.choice(sorted(self.leases))
-            self.world.leases.delete(lease_id, 'project')
-            del self.leases[lease_id]
-
-    def boot(self):
-        """Boot a server as large as its host has room for now."""
-        for node in sorted(leavable(self.world))[:self.random.randint(1, 4)]:
-            used = sum(
-                s.amounts['VCPU'] for s in self.world.nova.stored.values()
-                if s.node == node
-            )
-            if used < VCPUS:
-                self.left += 1
-                self.world.add_server(
-                    node, vcpus=VCPUS - used, features=FIXED,
-                    created=self.world.now,
-                )
-
-    def delete_server(self):
-        stored = self.world.nova.stored
-        if stored:
-            del stored[self.random.choice(sorted(stored))]
-
-
-@pytest.mark.parametrize('seed', seeds(10))
-def test_leases_find_other_hosts_whatever_happens(world, seed):
-    history = History(world, seed)
-    for number in range(MAX_ACTIONS):
-        history.act()
-        if number > MIN_ACTIONS and history.left >= ENOUGH:
-            break
-    else:
-        pytest.fail(f'leases left hosts for {history.left} servers only')

@@ -151,9 +151,7 @@ def test_notifications_say_who_has_asked(cloud, call):
         'project_id': 'project', 'roles': ['member'],
         'manager': rpc.process_name(),
     }
-    assert event == {
-        **dict.fromkeys(asked), 'manager': rpc.process_name(),
-    }
+    assert event == {**dict.fromkeys(asked), 'manager': rpc.process_name()}
 
 
 def test_lines_of_an_event_name_its_lease(cloud, call, monkeypatch):

@@ -27,12 +27,10 @@ def many(number):
 ], ids=['characters', 'parts'])
 def test_the_requirements_of_a_lease_are_bounded_together(world, texts):
     world.add_host('a')
-
     with pytest.raises(exception.InvalidInput, match='together') as e:
         world.create(
             *(conftest.hosts(1, 1, resource_properties=t) for t in texts)
         )
-
     assert e.value.field == 'reservations'
     assert world.ledger.leases() == []
 
@@ -40,11 +38,9 @@ def test_the_requirements_of_a_lease_are_bounded_together(world, texts):
 def test_equal_requirements_count_once(world):
     for name in 'ab':
         world.add_host(name)
-
     lease = world.create(
         *(conftest.hosts(1, 1, resource_properties=many(1)) for _ in 'ab')
     )
-
     assert len(lease.reservations) == 2
 
 
@@ -56,12 +52,10 @@ def test_the_text_of_equal_ones_is_bounded(world):
     lease = world.create(
         *(conftest.hosts(1, 1, resource_properties=text) for _ in 'abcd')
     )
-
     with pytest.raises(exception.InvalidInput, match='65536') as e:
         world.leases.update(lease.id, None, {
             'reservations': [conftest.hosts(1, 1, resource_properties=text)]
         })
-
     assert e.value.field == 'reservations'
     assert world.ledger.lease(lease.id) == lease
 
@@ -88,7 +82,6 @@ def ask(world):
 
 def test_no_commit_waits_for_the_matching(world, looked):
     ask(world)
-
     assert looked == [False, False]
 
 
@@ -96,9 +89,7 @@ def test_control_without_early_matching_commits_wait(
     world, looked, monkeypatch
 ):
     monkeypatch.setattr(Leases, '_match', lambda self, lease: None)
-
     ask(world)
-
     assert True in looked
 
 
@@ -112,7 +103,5 @@ def test_a_host_that_changes_meanwhile_is_matched_anew(world, monkeypatch):
         world.add_host('b')
 
     monkeypatch.setattr(Leases, '_match', change)
-
     lease = world.create(conftest.hosts(2, 2, resource_properties=ANY))
-
     assert len(world.ledger.allocations(lease_id=lease.id)) == 2

@@ -49,11 +49,9 @@ def test_events_by_what_came_of_them(world, value, slots):
     world.add_host('a')
     world.create(slots())
     world.nova.failures = 1
-
     world.run(100)
     assert of_event(value, metrics.PUT_OFF) == 1
     assert of_event(value, metrics.DONE) is None
-
     world.run(10)
     assert of_event(value, metrics.PUT_OFF) == 1
     assert of_event(value, metrics.DONE) == 1
@@ -64,9 +62,7 @@ def test_an_event_that_was_given_up(world, value, conf, slots):
     world.add_host('a')
     world.create(slots())
     world.nova.failures, world.nova.refuses = 1, True
-
     world.run(100)
-
     assert of_event(value, metrics.GIVEN_UP) == 1
 
 
@@ -75,10 +71,8 @@ def test_how_late_an_event_was_begun(world, value, slots):
     world.create(slots())
     world.nova.failures = 1
     late = functools.partial(value, metrics.LATENESS, type='start_lease')
-
     world.run(107)
     assert (late('_count'), late('_sum')) == (1, 7)
-
     # A retry does not change the lateness.
     world.run(20)
     assert (late('_count'), late('_sum')) == (1, 7)
@@ -87,7 +81,6 @@ def test_how_late_an_event_was_begun(world, value, slots):
 def test_calls_by_method_and_what_came_of_them(world, value):
     client = rpc.Local(world.manager.endpoint)
     calls = functools.partial(value, metrics.CALL_SECONDS, '_count')
-
     client.call({}, 'ping')
     with pytest.raises(exception.LeaseNotFound):
         client.call({}, 'get_lease', lease_id='none', project_id=None)
@@ -95,7 +88,6 @@ def test_calls_by_method_and_what_came_of_them(world, value):
         client.call({}, 'get_lease')
     with pytest.raises(AttributeError):
         client.call({}, 'no_such_method')
-
     assert calls(method='ping', outcome=metrics.ANSWERED) == 1
     assert calls(method='get_lease', outcome=metrics.REFUSED) == 1
     assert calls(method='get_lease', outcome=metrics.FAILED) == 1
@@ -107,7 +99,6 @@ def test_refusals_by_reason(world, value):
     for _ in range(2):
         with pytest.raises(exception.LeaseNotFound):
             client.call({}, 'get_lease', lease_id='none', project_id=None)
-
     assert value(
         metrics.REFUSALS, '_total', method='get_lease', reason='LeaseNotFound'
     ) == 2
@@ -118,10 +109,8 @@ def test_events_that_are_due_and_the_age_of_the_oldest(world, value, slots):
     for start in 100, 140, 500:
         world.create(slots(), start=start, end=600)
     assert (value(metrics.DUE), value(metrics.DUE_AGE)) == (0, 0)
-
     world.clock.now += 150
     assert (value(metrics.DUE), value(metrics.DUE_AGE)) == (2, 50)
-
     world.run()
     assert (value(metrics.DUE), value(metrics.DUE_AGE)) == (0, 0)
 
@@ -165,7 +154,6 @@ def test_commits_count_and_refusals_do_not(world, value):
     assert 0 < value(metrics.COMMIT_SECONDS, '_sum') - spent <= elapsed
     with pytest.raises(RuntimeError):
         world.ledger.commit(fail)
-
     assert after > before
     assert value(metrics.COMMIT_SECONDS, '_count') == after
 
@@ -207,9 +195,7 @@ def test_the_cause_of_a_hold_is_a_call_or_an_event(world, value, slots):
     world.manager.endpoint.delete_lease(
         {}, lease_id=made.id, project_id='project'
     )
-    assert causes() == {
-        'other', 'start_lease', 'delete_lease', 'end_lease',
-    }
+    assert causes() == {'other', 'start_lease', 'delete_lease', 'end_lease'}
 
 
 def test_conflicts_that_a_commit_overcame(world, value):
@@ -221,7 +207,6 @@ def test_conflicts_that_a_commit_overcame(world, value):
             raise refusal
 
     world.ledger.commit(work)
-
     assert value(metrics.CONFLICTS, '_total') == before + 2
 
 
@@ -230,7 +215,6 @@ def test_leases_by_status_and_revisions(world, value, slots):
     world.create(slots(), start='now')
     world.create(slots(), start=500, end=600)
     world.run()
-
     assert value(metrics.LEASES, status='ACTIVE') == 1
     assert value(metrics.LEASES, status='PENDING') == 1
     assert value(metrics.LEASES, status='ERROR') is None
@@ -243,7 +227,6 @@ def test_leases_that_are_degraded(world, value, slots):
     world.add_host('a')
     ids = [world.create(slots()).id for _ in range(3)]
     assert value(metrics.DEGRADED) == 0
-
     for lease_id, status in zip(
         ids, ('ACTIVE', 'ERROR', 'TERMINATED'), strict=True
     ):
@@ -260,12 +243,10 @@ def test_when_each_loop_last_did_its_work(world, value):
     runner = world.manager.runner
     assert value(metrics.LOOPS, loop='claim renewer') == 0
     [renewer] = [x for x in runner.loops if x.name == 'claim renewer']
-
     before = time.time()
     renewer._take()
     at = value(metrics.LOOPS, loop='claim renewer')
     assert before <= at <= time.time()
-
     renewer._step = mock.Mock(side_effect=exception.Unavailable('away'))
     renewer._take()
     assert value(metrics.LOOPS, loop='claim renewer') == at
@@ -287,7 +268,6 @@ def test_hosts_that_get_allocations_and_those_that_do_not(world, value):
     for name in 'abc':
         world.add_host(name)
     world.hosts.update(world.host('a').id, {'disabled': True})
-
     assert value(metrics.HOSTS, available='true') == 2
     assert value(metrics.HOSTS, available='false') == 1
 
@@ -299,7 +279,6 @@ def test_without_the_database_the_rest_is_told(world, value, monkeypatch):
     world.add_host('a')
     assert value(metrics.DATABASE_UP) == 1
     monkeypatch.setattr(world.ledger, 'statistics', fail)
-
     # What was read last is shown for a minute.
     world.clock.now += 60
     assert value(metrics.REVISION) == 1
@@ -340,22 +319,18 @@ def test_every_metric_is_in_the_table(world, slots):
     world.create(slots(), start='now')
     world.run()
     world.manager.gauges.step()
-
     told = {
         family.name: family for family in
         world.manager.metrics.registry.collect()
         if not family.name.startswith('process_')
     }
-
     table = {each.name: each for each in (
         *metrics.COUNTED, *metrics.LOOKED_UP, *tables.GAUGES
     )}
     assert told.keys() == table.keys()
     for name, family in told.items():
         assert family.documentation == table[name].documentation
-        shown = {
-            label for sample in family.samples for label in sample.labels
-        }
+        shown = {label for sample in family.samples for label in sample.labels}
         assert shown <= {*table[name].labels, 'le'}
 
 
@@ -420,11 +395,9 @@ def test_what_was_started_in_part_is_stopped(world, conf, closed, monkeypatch):
     threads = set(threading.enumerate())
     counted = metrics.new()
     names = told(counted)
-
     began = time.monotonic()
     with pytest.raises(RuntimeError):
         assembly.start_manager(conf, world.nova, world.placement, counted)
-
     assert time.monotonic() - began < 30
     assert set(threading.enumerate()) <= threads
     assert told(counted) == names
@@ -457,7 +430,6 @@ class TestPort:
         finally:
             server.shutdown()
             server.server_close()
-
         assert 'blazar_sched_manager_hosts{available="true"} 1.0' in text
 
     def test_a_port_that_is_taken_is_an_error(self, conf, world, port):

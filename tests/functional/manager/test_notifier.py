@@ -54,16 +54,11 @@ class TestLease:
         [reservation] = payload.pop('reservations')
         events = payload.pop('events')
         assert payload == {
-            'lease_id': lease.id,
-            'name': 'lease',
-            'user_id': 'user',
-            'project_id': 'project',
-            'trust_id': None,
+            'lease_id': lease.id, 'name': 'lease', 'user_id': 'user',
+            'project_id': 'project', 'trust_id': None,
             'start_date': '2027-01-15T08:01:40.000000',
-            'end_date': '2027-01-15T08:03:20.000000',
-            'status': 'PENDING',
-            'degraded': False,
-            'created_at': '2027-01-15T08:00:00.000000',
+            'end_date': '2027-01-15T08:03:20.000000', 'status': 'PENDING',
+            'degraded': False, 'created_at': '2027-01-15T08:00:00.000000',
             'updated_at': None,
         }
         asked = lease.reservations[0]
@@ -129,12 +124,8 @@ class TestLease:
     def test_a_request_repeated_makes_one(self, loud):
         loud.add_host('a')
         values = {
-            'name': 'lease',
-            'project_id': 'project',
-            'user_id': 'user',
-            'start': 'now',
-            'end': loud.now + 100,
-            'before_end': None,
+            'name': 'lease', 'project_id': 'project', 'user_id': 'user',
+            'start': 'now', 'end': loud.now + 100, 'before_end': None,
             'reservations': [],
         }
         sent(loud)

@@ -166,10 +166,7 @@ class TestChange:
         both = world.create(hosts(2, 2), start=200, end=300, name='both')
         [found] = self.change(world, lease, end=world.now + 250)
         assert (found['lease_id'], found['hosts']) == (both.id, 1)
-        found = self.change(
-            world, lease, end=world.now + 250,
-            reservations=[{
-                'id': lease.reservations[0].id, 'min': 2, 'max': 2,
-            }],
-        )
+        found = self.change(world, lease, end=world.now + 250, reservations=[
+            {'id': lease.reservations[0].id, 'min': 2, 'max': 2},
+        ])
         assert [each['hosts'] for each in found] == [2]

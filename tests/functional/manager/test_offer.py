@@ -16,23 +16,14 @@ def test_a_lease_is_told_how_much_there_is_and_when_there_is_enough(world):
     world.create(start=100, end=200)
     wanted = {'resource_type': 'physical:host', 'min': 2, 'max': 2}
     with pytest.raises(exception.NotEnoughHostsAvailable) as refusal:
-        world.leases.create(
-            {
-                'name': 'late',
-                'project_id': 'project',
-                'user_id': 'user',
-                'start': world.now + 150,
-                'end': world.now + 250,
-                'before_end': None,
-                'reservations': [wanted],
-            },
-            offering=True,
-        )
+        world.leases.create({
+            'name': 'late', 'project_id': 'project', 'user_id': 'user',
+            'start': world.now + 150, 'end': world.now + 250,
+            'before_end': None, 'reservations': [wanted],
+        }, offering=True)
     offer = refusal.value.kwargs['offer']
     assert offer.items() >= {
-        'reservation': 0,
-        'available': 1,
-        'start': world.now + 200,
+        'reservation': 0, 'available': 1, 'start': world.now + 200,
         'end': world.now + 300,
     }.items()
 
@@ -43,15 +34,12 @@ def refuse(world):
 
     def refuse(reservations, start, end):
         with pytest.raises(exception.NotEnoughHostsAvailable) as refusal:
-            world.leases.create(
-                {
-                    'name': 'late', 'project_id': 'project', 'user_id': 'user',
-                    'start': world.now + start,
-                    'end': FOREVER if end is None else world.now + end,
-                    'before_end': None, 'reservations': reservations,
-                },
-                offering=True,
-            )
+            world.leases.create({
+                'name': 'late', 'project_id': 'project', 'user_id': 'user',
+                'start': world.now + start,
+                'end': FOREVER if end is None else world.now + end,
+                'before_end': None, 'reservations': reservations,
+            }, offering=True)
         return refusal.value.offer['start'] - world.now
 
     return refuse

@@ -96,11 +96,8 @@ class Chance:
         }
         try:
             self.world.create(
-                {
-                    'resource_type': 'physical:host', 'min': count,
-                    'max': count,
-                },
-                start=start, end=start + self.random.randint(100, 600),
+                {'resource_type': 'physical:host', 'min': count, 'max': count},
+                start=start, end=start + self.random.randint(100, 600)
             )
         except exception.NotEnoughHostsAvailable:
             return
@@ -143,12 +140,10 @@ class Chance:
 @pytest.mark.parametrize('seed', seeds(2))
 def test_no_capacity_is_promised_twice_and_no_lease_is_late(world, conf, seed):
     chance = Chance(world, conf, seed)
-
     for number in range(MAX_ACTIONS):
         chance.act()
         if number >= MIN_ACTIONS and all(map(chance.counts.__getitem__, ALL)):
             break
-
     assert all(map(chance.counts.__getitem__, ALL))
     assert not any(lease.degraded for lease in world.ledger.leases())
 
@@ -157,9 +152,7 @@ def test_the_check_would_see_it(world):
     """The control: a forced server, and every other host is leased."""
     world.reserve(*NAMES)
     world.check_promises()
-
     world.boot('a', vcpus=1)
-
     with pytest.raises(AssertionError):
         world.check_promises()
 
@@ -168,7 +161,6 @@ def test_live_migration_that_does_not_happen_is_requested_again(world):
     server = world.boot('a')
     lease = world.reserve('a')
     world.nova.slowness = 1
-
     world.look(NOTICE - LEAD)
     assert world.node(server) == 'a'
     world.look(PAUSE - 1)
@@ -184,10 +176,8 @@ def test_a_server_that_never_moves_is_told_of_when_the_window_opens(world):
     server = world.boot('a')
     lease = world.reserve('a')
     world.nova.slowness = 1000
-
     for _ in range(NOTICE // LOOK + 1):
         world.look(LOOK)
-
     # The server is kept: it never said that it yields.
     assert world.node(server) == 'a'
     assert world.lease(lease).degraded

@@ -164,9 +164,7 @@ def test_two_that_were_let_pass_by_the_same_place_get_two_places(
     world, look_at_once, same_room
 ):
     decided, servers = same_room
-
     look_at_once(*servers)
-
     world.look()
     world.check_promises()
     assert len({world.path(server)[-1] for server in servers}) == 2
@@ -178,9 +176,7 @@ def test_the_decision_alone_would_promise_the_place_twice(
 ):
     decided, servers = same_room
     obey(decided)
-
     look_at_once(*servers)
-
     with pytest.raises(AssertionError):
         world.check_promises()
 
@@ -191,15 +187,12 @@ def test_server_whose_only_place_is_taken_is_reported_and_keeps_its_host(
     world.reserve('a', 'b')
     world.reserve('d', start=10, end=LONG)
     (one, _), (other, _) = arrive(world, 'a'), arrive(world, 'b')
-
     look_at_once(one, other)
     world.look()
-
     by_path = {bool(world.path(each)): each for each in (one, other)}
     assert unplanned(world) == [by_path[False].uuid]
     world.look()
     assert unplanned(world) == []
-
     del world.nova.stored[by_path[True].uuid]
     world.look()
     assert world.path(by_path[False])[-1] == 'c'
@@ -232,9 +225,7 @@ def test_a_lease_wins_that_is_booked_between_decision_and_record(
     world, race_of_a_lease
 ):
     server, path, race = race_of_a_lease
-
     *_, lease = race()
-
     [(_, held, _)] = world.held(lease)
     assert held == path[-1].host
     assert world.ledger.instance(server.uuid).path[-1].host != held
@@ -246,9 +237,7 @@ def test_the_decision_alone_would_lead_to_the_host_of_the_lease(
 ):
     server, path, race = race_of_a_lease
     obey({server.uuid: path})
-
     race()
-
     with pytest.raises(AssertionError):
         world.check_promises()
 
@@ -305,10 +294,8 @@ def test_a_path_leads_around_a_host_that_is_lost(world, planned, loss, early):
         world.nova.slowness = 1
         world.look(NOTICE - LEAD + 1)
         assert world.node(server) == 'a'
-
     LOSSES[loss](world, target)
     world.look()
-
     assert target not in world.path(server)
     until_start(world, lease)
     assert world.node(server) not in ('a', target)
@@ -326,7 +313,6 @@ def test_a_server_moves_earlier_from_a_host_that_closes_earlier(
         'end': start + 1,
     })
     world.look()
-
     assert world.ledger.instance(server.uuid).leaves_at == start
     assert unplanned(world) == []
 
@@ -339,10 +325,8 @@ def test_a_path_to_a_lost_host_would_make_the_lease_late(
     server, lease, target = planned
     monkeypatch.setattr(relocation, 'is_open', lambda *args: True)
     refuse(world, monkeypatch, target)
-
     LOSSES[loss](world, target)
     until_start(world, lease)
-
     assert world.node(server) == 'a'
     assert world.lease(lease).degraded
 
@@ -366,12 +350,10 @@ def test_server_without_any_place_is_reported_and_planned_when_room_comes(
     world.look()
     assert unplanned(world) == [server.uuid]
     assert world.node(server) == 'a'
-
     # There is less time than the lead, and it is enough.
     world.look(NOTICE - LEAD // 2)
     world.set_up('d')
     world.look()
-
     world.look(1)
     assert world.node(server) == 'd'
     until_start(world, lease)
@@ -387,14 +369,12 @@ def test_after_several_failed_moves_the_path_leads_elsewhere(
     lease = world.reserve('a')
     target = world.path(server)[-1]
     refuse(world, monkeypatch, target)
-
     world.look(NOTICE - lead)
     for _ in range(MAX_REQUESTS - 1):
         world.look(PAUSE)
         assert world.path(server)[-1] == target
     world.look(PAUSE)
     assert world.path(server)[-1] != target
-
     until_start(world, lease)
     assert world.node(server) not in ('a', target)
     assert not world.lease(lease).degraded
@@ -431,9 +411,7 @@ def test_the_only_path_is_tried_until_the_window_opens(
         world.nova, 'migrate_server',
         lambda server, service_name, way: asked.append(service_name) or True,
     )
-
     until_start(world, lease)
-
     assert asked == [target] * len(asked) and len(asked) > 1
     assert world.lease(lease).degraded
     assert world.node(server) == 'a'
@@ -449,9 +427,7 @@ def test_of_two_servers_that_fit_alone_one_moves(world):
         start=NOTICE, end=2 * NOTICE,
     )
     assert all(map(world.path, servers))
-
     until_start(world, lease)
-
     assert sorted(map(world.node, servers))[0] == 'a'
     assert len(set(map(world.node, servers))) == 2
     assert not world.lease(lease).degraded
@@ -465,9 +441,7 @@ def test_a_manager_that_was_away_leads_past_the_stays_that_are_over(world):
     world.reserve('d', start=10, end=LONG)
     world.reserve('a', end=LONG)
     assert world.path(server) == ['a', 'b', 'c']
-
     world.look(NOTICE + 200)
-
     world.look(1)
     assert world.node(server) == 'c'
     assert world.path(server) == []
@@ -483,10 +457,8 @@ def test_a_server_that_is_deleted_while_it_moves_leaves_no_place_behind(
     world.nova.stored[server.uuid] = moving
     with pytest.raises(exception.NotEnoughHostsAvailable):
         world.reserve(target, start=10, end=20)
-
     del world.nova.stored[server.uuid]
     world.look()
-
     assert world.ledger.instance(server.uuid) is None
     world.reserve(target, start=10, end=20)
     world.reserve('a', start=10, end=20)
@@ -503,9 +475,7 @@ def changed(world, server, **values):
 def test_server_moved_by_an_operator_frees_its_booked_place(world, planned):
     server, lease, target = planned
     [other, *_] = sorted(set(NAMES) - {'a', target})
-
     changed(world, server, node=other)
-
     assert world.path(server) == []
     # The place that was booked is free again.
     world.reserve(target, start=NOTICE + 10, end=LONG)
@@ -519,22 +489,18 @@ def test_resized_server_gets_a_path_for_its_new_size(world):
     world.reserve('a')
     small = world.path(server)[-1]
     assert small != 'd'
-
     amounts = {**server.amounts, 'VCPU': 3}
     changed(world, server, amounts=amounts)
-
     assert world.path(server)[-1] == 'd'
     world.check_promises()
 
 
 def test_shelved_server_has_no_path_until_it_returns(world, planned):
     server, lease, target = planned
-
     changed(world, server, node=None, status='SHELVED_OFFLOADED')
     assert world.ledger.instance(server.uuid) is None
     full = world.reserve(*NAMES[1:])
     world.leases.delete(full.id, None)
-
     changed(world, server, node='a', status='ACTIVE')
     assert world.path(server)[0] == 'a'
     world.check_promises()
@@ -559,12 +525,10 @@ def test_lease_leaves_the_host_of_a_server_that_becomes_immovable(
     world, displaced
 ):
     server, lease = displaced
-
     changed(world, server, features=dataclasses.replace(
         FEATURES, extra_specs={'hw:cpu_policy': 'dedicated'}
     ))
     world.manager.replanner.replan()
-
     assert world.path(server) == []
     until_start(world, lease)
     assert not world.lease(lease).degraded
@@ -584,10 +548,8 @@ def test_a_lease_that_changes_keeps_its_host_and_the_server_a_place(
     world, planned, change
 ):
     server, lease, _ = planned
-
     changed = world.leases.update(lease.id, None, CHANGES[change](lease))
     world.look()
-
     world.check_promises()
     until_start(world, changed)
     assert not world.lease(lease).degraded
@@ -599,9 +561,7 @@ def test_a_longer_lead_counts_for_new_paths_only(world, planned, conf):
     conf.set_override('relocation_lead', 2 * LEAD, 'manager')
     world.look()
     assert world.path(server) == ['a', target]
-
     until_start(world, lease)
-
     assert world.node(server) == target
     assert not world.lease(lease).degraded
 
@@ -610,11 +570,9 @@ def test_without_relocation_the_paths_go_and_so_does_the_lease(
     world, displaced, conf
 ):
     server, lease = displaced
-
     conf.set_override('relocate_instances', False, 'manager')
     world.look()
     world.manager.replanner.replan()
-
     assert world.path(server) == []
     until_start(world, lease)
     assert not world.lease(lease).degraded
@@ -674,15 +632,11 @@ class Course:
         self._do(world.look)
 
     def reserve(self, begun):
-        self.world.leases.create(
-            {
-                'name': 'displacing', 'project_id': 'project',
-                'user_id': 'user', 'before_end': None,
-                'start': begun + NOTICE, 'end': begun + 2 * NOTICE,
-                'reservations': [hosts()],
-            },
-            key=f'key {begun}',
-        )
+        self.world.leases.create({
+            'name': 'displacing', 'project_id': 'project', 'user_id': 'user',
+            'before_end': None, 'start': begun + NOTICE,
+            'end': begun + 2 * NOTICE, 'reservations': [hosts()],
+        }, key=f'key {begun}')
 
     def _do(self, step):
         faults.arm(self.points)
@@ -733,7 +687,6 @@ def test_a_manager_that_is_killed_at_any_point_leaves_nothing_half_done(
         course.clear()
         if not course.restarts:
             break
-
     assert passed == {
         'commit:before', 'commit:after', 'move:asked', 'move:answered',
     }
@@ -742,6 +695,5 @@ def test_a_manager_that_is_killed_at_any_point_leaves_nothing_half_done(
 def test_a_lease_without_the_paths_would_be_seen(world, conf, monkeypatch):
     """The control: as if the manager were killed between two commits."""
     monkeypatch.setattr(PlacingTx, 'put_instances', lambda tx, displaced: None)
-
     with pytest.raises(AssertionError):
         Course(world, conf, Points(world, monkeypatch)).play()

@@ -81,11 +81,9 @@ def headroom(site, name='VCPU'):
 def test_the_headroom_is_what_is_left_at_the_fullest_time(site):
     site.look()
     assert headroom(site) == 1
-
     site.boot('a', 1)
     assert headroom(site) == pytest.approx(11 / 12)
     assert headroom(site, 'MEMORY_MB') == pytest.approx(11 / 12)
-
     # Before the notice is over, nobody needs headroom.
     site.reserve('b', start=10, end=NOTICE)
     assert headroom(site) == pytest.approx(11 / 12)
@@ -97,7 +95,6 @@ def test_the_headroom_is_what_is_left_at_the_fullest_time(site):
 
 def test_there_is_no_headroom_where_nobody_is_relocated(world):
     world.add_host('a')
-
     assert headroom(world) is None
 
 
@@ -138,10 +135,8 @@ def test_a_move_that_nova_refuses_is_told(site, monkeypatch):
     monkeypatch.setattr(
         site.nova, 'migrate_server', lambda server, service_name, way: False
     )
-
     site.look(NOTICE - LEAD)
     site.look(PAUSE)
-
     assert [event_type for event_type, _ in site.sent()] == 2 * [
         'instance.relocation.error'
     ]
@@ -162,7 +157,6 @@ def test_a_move_that_another_manager_has_begun_is_not_told_as_refused(
 
     monkeypatch.setattr(site.nova, 'migrate_server', migrate_server)
     site.look(NOTICE - LEAD)
-
     assert site.sent() == []
     assert site.manager.metrics.registry.get_sample_value(
         'blazar_sched_manager_moves_total', {'outcome': 'refused'}
@@ -215,10 +209,8 @@ def test_a_move_of_an_operator_elsewhere_is_no_end(site):
         host.hypervisor_hostname for host in site.ledger.hosts()
         if host.uuid == record.relocations[0].host
     }
-
     site.nova.migrate_server(site.nova.server(record.uuid), other)
     site.look()
-
     assert site.sent() == []
 
 
@@ -231,8 +223,6 @@ def test_no_server_is_moved_from_a_host_of_another_policy(
 ):
     if policy is not None:
         site.hosts.update(site.host('a').id, {'unbounded': policy})
-
     site.boot('a')
-
     [record] = site.ledger.instances()
     assert record.movable == movable

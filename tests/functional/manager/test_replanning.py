@@ -29,13 +29,10 @@ def shrink(world):
 
     def shrink(name, **totals):
         uuid = world.host(name).uuid
-        world.placement.change(
-            uuid,
-            {
-                c: dataclasses.replace(i, total=totals.get(c, i.total))
-                for c, i in world.placement.providers[uuid].items()
-            },
-        )
+        world.placement.change(uuid, {
+            c: dataclasses.replace(i, total=totals.get(c, i.total))
+            for c, i in world.placement.providers[uuid].items()
+        })
         world.hosts.sync()
 
     return shrink
@@ -63,17 +60,13 @@ def set_events(world):
     """set_events(lease, status) sets the status of all events of a lease."""
 
     def set_events(lease, status):
-        world.ledger.commit(
-            lambda tx: tx.put_lease(
-                dataclasses.replace(
-                    tx.lease(lease.id),
-                    events=tuple(
-                        dataclasses.replace(e, status=status)
-                        for e in tx.lease(lease.id).events
-                    ),
-                )
+        world.ledger.commit(lambda tx: tx.put_lease(dataclasses.replace(
+            tx.lease(lease.id),
+            events=tuple(
+                dataclasses.replace(e, status=status)
+                for e in tx.lease(lease.id).events
             )
-        )
+        )))
 
     return set_events
 
@@ -108,31 +101,6 @@ class TestShrunk:
         assert on(small) == on(other) == ['a']
         world.check()
 
-    def test_smallest_of_equally_many_allocations_leaves(
-        self, world, slots, on, shrink
-    ):
-        world.add_host('a', vcpus=8)
-        large, small = (world.create(slots(1, vcpus=n)) for n in (5, 3))
-        world.add_host('b', vcpus=8)
-        shrink('a', VCPU=6)
-        step(world)
-        assert (on(large), on(small)) == (['a'], ['b'])
-
-    def test_allocation_moves_only_where_the_host_has_too_much(
-        self, world, slots, on, shrink
-    ):
-        world.add_host('a', vcpus=8)
-        early, later = (
-            world.create(slots(1, vcpus=4), start=t, end=t + 10)
-            for t in (100, 200)
-        )
-        both = world.create(slots(1, vcpus=2), start=200, end=300)
-        world.add_host('b', vcpus=8)
-        shrink('a', VCPU=4)
-        step(world)
-        assert on(early) == on(later) == ['a']
-        assert on(both) == ['b']
-
     def test_lease_leaves_a_shrunk_host_however_late_it_starts(
         self, world, slots, on, shrink
     ):
@@ -150,13 +118,10 @@ class TestShrunk:
         world.add_host('b')
         for name in 'ab':
             uuid = world.host(name).uuid
-            world.placement.change(
-                uuid,
-                {
-                    **world.placement.providers[uuid],
-                    GPU: Inventory(2 if name == 'a' else 1),
-                },
-            )
+            world.placement.change(uuid, {
+                **world.placement.providers[uuid],
+                GPU: Inventory(2 if name == 'a' else 1),
+            })
         world.hosts.sync()
         gpu = Flavor(
             'gpu', 'gpu', 1, 512, 1, extra_specs={f'resources:{GPU}': '1'}
@@ -445,22 +410,6 @@ class TestNoRoom:
         assert not world.lease(lease).degraded
         world.check()
 
-    def test_cleaning_time(self, world, whole, on, force, conf):
-        conf.set_override('cleaning_time', 10, 'manager')
-        world.add_host('a')
-        lease = world.create(start=HOUR, end=2 * HOUR)
-        world.add_host('b')
-        on_b = whole(
-            hypervisor_properties='["==", "$hypervisor_hostname", "b"]'
-        )
-        close = world.create(on_b, start=2 * HOUR + 300, end=3 * HOUR)
-        force('a')
-        step(world)
-        assert on(lease) == ['a']
-        world.leases.delete(close.id, None)
-        step(world)
-        assert on(lease) == ['b']
-
 
 class TestOthers:
     def test_lease_does_not_move_during_an_event(
@@ -539,9 +488,7 @@ class TestOthers:
 
     def test_several_managers_at_once(self, world, conf, force, on, revision):
         world.add_host('a')
-        leases = [
-            world.create(start=n, end=n + 1) for n in range(100, 115)
-        ]
+        leases = [world.create(start=n, end=n + 1) for n in range(100, 115)]
         world.add_host('b')
         force('a')
         before = revision()

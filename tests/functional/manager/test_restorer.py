@@ -126,14 +126,10 @@ def test_record_of_a_deleted_shelved_server_is_removed(site):
     assert site.ledger.shelved_servers() == {there['id']}
 
 
-@pytest.mark.parametrize(
-    'hints',
-    [
-        {'lease_end': '2027-01-01T00:00'},
-        {'lease_start': '2028-01-01T00:00', 'lease_end': '2029-01-01T00:00'},
-    ],
-    ids=['over', 'to come'],
-)
+@pytest.mark.parametrize('hints', [
+    {'lease_end': '2027-01-01T00:00'},
+    {'lease_start': '2028-01-01T00:00', 'lease_end': '2029-01-01T00:00'},
+], ids=['over', 'to come'])
 def test_out_of_its_own_time_it_stays_shelved(site, hints):
     server = shelved(site)
     server['created'] = '2026-12-01T00:00:00Z'

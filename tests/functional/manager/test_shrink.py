@@ -26,12 +26,8 @@ HOSTS = ('a', 'b', 'c')
 
 def slots(amount, **parameters):
     return {
-        'resource_type': 'virtual:instance',
-        'vcpus': 2,
-        'memory_mb': 512,
-        'disk_gb': 1,
-        'amount': amount,
-        **parameters,
+        'resource_type': 'virtual:instance', 'vcpus': 2, 'memory_mb': 512,
+        'disk_gb': 1, 'amount': amount, **parameters,
     }
 
 
@@ -44,17 +40,15 @@ class CloudWithSlots(ManagedCloud):
 
     def create(self, *reservations, start='now', end=10000):
         now = self.clock.now
-        return self.manager.leases.create(
-            {
-                'name': 'lease',
-                'project_id': 'project',
-                'user_id': 'user',
-                'start': start if start == 'now' else now + start,
-                'end': now + end,
-                'before_end': None,
-                'reservations': list(reservations),
-            }
-        )
+        return self.manager.leases.create({
+            'name': 'lease',
+            'project_id': 'project',
+            'user_id': 'user',
+            'start': start if start == 'now' else now + start,
+            'end': now + end,
+            'before_end': None,
+            'reservations': list(reservations),
+        })
 
     def active(self, *reservations, used=()):
         """Return an active lease with servers on these hosts."""
@@ -240,13 +234,10 @@ class TestWhichGo:
     def test_a_flavor_of_the_clouds(self, site):
         flavor = Flavor('gold', 'Gold', 2, 512, 1)
         site.ledger.commit(lambda tx: tx.put_flavors([flavor]))
-        lease = site.active(
-            {
-                'resource_type': 'flavor:instance',
-                'flavor_id': 'gold',
-                'amount': 6,
-            }
-        )
+        lease = site.active({
+            'resource_type': 'flavor:instance', 'flavor_id': 'gold',
+            'amount': 6,
+        })
         most = hosts_of(site, lease)[0]
         site.boot(lease, most)
         site.resize(lease, 1)
@@ -318,15 +309,10 @@ class TestTogether:
     ):
         lease = site.active(slots(10), slots(2))
         first, second = lease.reservations
-        site.manager.leases.update(
-            lease.id, None,
-            {
-                'reservations': [
-                    {'id': second.id, 'amount': 5},
-                    {'id': first.id, 'amount': 7},
-                ]
-            },
-        )
+        site.manager.leases.update(lease.id, None, {'reservations': [
+            {'id': second.id, 'amount': 5},
+            {'id': first.id, 'amount': 7},
+        ]})
         site.settle(lease)
         site.check(lease)
         assert sum(
@@ -340,15 +326,10 @@ class TestTogether:
         first, second = lease.reservations
         before = site.held(lease)
         with pytest.raises(exception.NotEnoughHostsAvailable):
-            site.manager.leases.update(
-                lease.id, None,
-                {
-                    'reservations': [
-                        {'id': first.id, 'amount': 7},
-                        {'id': second.id, 'amount': 6},
-                    ]
-                },
-            )
+            site.manager.leases.update(lease.id, None, {'reservations': [
+                {'id': first.id, 'amount': 7},
+                {'id': second.id, 'amount': 6},
+            ]})
         site.settle(lease)
         assert site.held(lease) == before
         site.check(lease)

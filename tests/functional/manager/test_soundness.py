@@ -37,11 +37,9 @@ class Client:
     def _create(self):
         start = self._rng.randint(0, 60)
         asked = [self._reservation() for _ in range(self._rng.randint(1, 2))]
-        self._leases.append(
-            self._world.create(
-                *asked, start=start, end=start + self._rng.randint(1, 60)
-            )
-        )
+        self._leases.append(self._world.create(
+            *asked, start=start, end=start + self._rng.randint(1, 60)
+        ))
 
     def _update(self):
         lease = self._world.lease(self._rng.choice(self._leases))

@@ -82,8 +82,7 @@ def least_free(world, hosts_, part):
     vcpus = untaken = 0
     for host in hosts_:
         seen = [
-            taken(world, host, at)
-            for at in range(part['start'], part['end'])
+            taken(world, host, at) for at in range(part['start'], part['end'])
         ]
         if 'whole' not in seen:
             # A server may be in the way of a lease.
@@ -180,11 +179,9 @@ def test_the_order_of_rows_and_bars_tells_nothing(world):
     keys = [row['key'] for row in before['rows']]
     assert keys == sorted(keys)
     for lease in world.ledger.leases('other'):
-        world.ledger.commit(
-            lambda tx, lease=lease: tx.put_lease(
-                dataclasses.replace(lease, name=lease.id[::-1])
-            )
-        )
+        world.ledger.commit(lambda tx, lease=lease: tx.put_lease(
+            dataclasses.replace(lease, name=lease.id[::-1])
+        ))
     assert page(world, False) == before
 
 
@@ -260,9 +257,7 @@ def test_pages_while_hosts_come_and_go(world):
     for n in range(7):
         world.add_host(f'h{n}')
     for names in (True, False):
-        stays = {
-            row['key'] for row in page(world, names)['rows']
-        }
+        stays = {row['key'] for row in page(world, names)['rows']}
         seen, marker, turn = [], None, 0
         while True:
             found = page(world, names, limit=2, marker=marker)

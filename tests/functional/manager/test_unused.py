@@ -92,13 +92,10 @@ def test_unused_hosts_are_given_back(world, whole, notified):
     server = boot(world, lease, node)
     look(world, AFTER)
     look(world, NOTICE)
-
     left = world.lease(lease)
     assert (left.status, nodes(world, lease)) == ('ACTIVE', {node})
     [reservation] = left.reservations
-    assert (
-        reservation.demand.least, reservation.demand.most
-    ) == (1, 1)
+    assert (reservation.demand.least, reservation.demand.most) == (1, 1)
     assert server.uuid in world.nova.stored
     # Nothing is left to be given back.
     look(world, NOTICE)
@@ -116,7 +113,6 @@ def test_unused_reservations_and_instances_are_given_back(world, whole, slots):
     boot(world, lease, host.hypervisor_hostname)
     look(world, AFTER)
     look(world, NOTICE)
-
     [left] = world.lease(lease).reservations
     assert left.id == lease.reservations[0].id
     assert left.demand.amount == 1

@@ -103,11 +103,9 @@ class TestChangedMeanwhile:
         [other] = [n for n, uuid in site.hosts.items() if uuid != held.host]
         server = site.server(other)
         grown = {'id': reservation.id, 'min': 2, 'max': 2}
-        meanwhile(
-            lambda: site.manager.leases.update(
-                lease.id, None, {'reservations': [grown]}
-            )
-        )
+        meanwhile(lambda: site.manager.leases.update(
+            lease.id, None, {'reservations': [grown]}
+        ))
         # The step itself has nothing left to do.
         site.run(1000 - LEAD)
         site.run()
@@ -163,15 +161,10 @@ class TestWholeHost:
         site.run(NOTICE - 1)
         assert server['OS-EXT-STS:task_state'] is None
         said = [p for t, p in site.sent() if t == 'instance.vacate']
-        assert said == [
-            {
-                'instance_id': server['id'],
-                'project_id': 'other',
-                'hypervisor_hostname': 'a',
-                'lease_id': lease.id,
-                'vacate_at': due,
-            }
-        ]
+        assert said == [{
+            'instance_id': server['id'], 'project_id': 'other',
+            'hypervisor_hostname': 'a', 'lease_id': lease.id, 'vacate_at': due,
+        }]
         site.run(5)
         assert server['OS-EXT-STS:task_state'] == 'migrating'
 
@@ -482,9 +475,7 @@ class TestWholeHost:
         due = told(server)
         site.run(NOTICE)
         assert server['OS-EXT-STS:task_state'] == 'migrating'
-
         site.run(10)
-
         assert site.lease(later).vacate == site.now
         assert told(server) == due
 
@@ -505,11 +496,9 @@ class TestWholeHost:
         [record] = site.ledger.instances()
         site.asked()
         # This is the state after the end of the lease was moved.
-        site.ledger.commit(
-            lambda tx: tx.put_instance(
-                dataclasses.replace(record, end=lease.start)
-            )
-        )
+        site.ledger.commit(lambda tx: tx.put_instance(
+            dataclasses.replace(record, end=lease.start)
+        ))
         site.run(1000 - LEAD)
         site.run(NOTICE)
         assert site.asked() == []
@@ -520,8 +509,7 @@ class TestWholeHost:
     ):
         server = site.server('a')
         server['scheduler_hints'] = {
-            'lease_start': at(lease.start),
-            'lease_end': at(lease.end),
+            'lease_start': at(lease.start), 'lease_end': at(lease.end),
         }
         site.sync()
         site.run(1000)
@@ -547,22 +535,13 @@ class TestWholeHost:
         server['tenant_id'] = 'project'
         site.sync()
         [record] = site.ledger.instances()
-        site.ledger.commit(
-            lambda tx: tx.put_instance(
-                dataclasses.replace(
-                    record, end=lease.end,
-                    reservation_id=lease.reservations[0].id,
-                )
-            )
-        )
-        site.ledger.commit(
-            lambda tx: tx.put_lease(
-                dataclasses.replace(
-                    tx.lease(lease.id),
-                    events=event.start_again(tx.lease(lease.id).events),
-                )
-            )
-        )
+        site.ledger.commit(lambda tx: tx.put_instance(dataclasses.replace(
+            record, end=lease.end, reservation_id=lease.reservations[0].id
+        )))
+        site.ledger.commit(lambda tx: tx.put_lease(dataclasses.replace(
+            tx.lease(lease.id),
+            events=event.start_again(tx.lease(lease.id).events)
+        )))
         site.run(10)
         assert site.lease(lease).status == 'ACTIVE'
         assert not site.lease(lease).degraded
@@ -674,12 +653,9 @@ class TestWholeHost:
     def test_a_lease_that_gets_more_vacates_that_too(self, site, lease, whole):
         site.run(1000 - LEAD)
         [reservation] = lease.reservations
-        site.manager.leases.update(
-            lease.id, 'project',
-            {
-                'reservations': [{'id': reservation.id, 'min': 2, 'max': 2}],
-            },
-        )
+        site.manager.leases.update(lease.id, 'project', {
+            'reservations': [{'id': reservation.id, 'min': 2, 'max': 2}],
+        })
         server = site.server('b')
         site.run(100)
         assert told(server)
@@ -796,8 +772,7 @@ class TestSlots:
         site.cloud.offloads = False
         server = site.server('a', vcpus=6)
         server['scheduler_hints'] = {
-            'lease_start': at(site.now + 500),
-            'lease_end': at(site.now + 900),
+            'lease_start': at(site.now + 500), 'lease_end': at(site.now + 900),
         }
         site.sync()
         assert server['OS-EXT-STS:task_state'] == 'shelving'
@@ -843,17 +818,14 @@ class TestSlots:
         assert not site.lease(lease).degraded
 
     @pytest.mark.row('F108')
-    @pytest.mark.parametrize(
-        'order, young, gone',
-        [
-            ([], 0, [0, 1]),
-            (['age:desc'], 0, [2, 3]),
-            (['resource:VCPU:asc'], 0, [0, 1]),
-            (['resource:MEMORY_MB:desc', 'age:asc'], 0, [1, 3]),
-            ([], 1500, [2, 3]),
-            (['age:asc'], 600, [1, 2]),
-        ],
-    )
+    @pytest.mark.parametrize('order, young, gone', [
+        ([], 0, [0, 1]),
+        (['age:desc'], 0, [2, 3]),
+        (['resource:VCPU:asc'], 0, [0, 1]),
+        (['resource:MEMORY_MB:desc', 'age:asc'], 0, [1, 3]),
+        ([], 1500, [2, 3]),
+        (['age:asc'], 600, [1, 2]),
+    ])
     def test_preemptible_servers_go_as_the_operator_prefers(
         self, site, lease, conf, order, young, gone
     ):

@@ -36,31 +36,21 @@ from werkzeug import serving  # noqa: E402
 
 CONF = cfg.CONF
 PLUGINS = [
-    'physical.host.plugin',
-    'virtual.instance.plugin',
-    'flavor.instance.plugin',
-    'virtual.floatingip.plugin',
+    'physical.host.plugin', 'virtual.instance.plugin',
+    'flavor.instance.plugin', 'virtual.floatingip.plugin',
 ]
 SUBNET = 'e93ab1f5-8b9d-4ec6-8f9e-3d5c0a5f6a01'
 SOURCE = {
-    'id': 'm1.small',
-    'name': 'small',
-    'vcpus': 2,
-    'ram': 2048,
-    'disk': 20,
-    'swap': '',
-    'OS-FLV-EXT-DATA:ephemeral': 0,
-    'links': [],
+    'id': 'm1.small', 'name': 'small', 'vcpus': 2, 'ram': 2048, 'disk': 20,
+    'swap': '', 'OS-FLV-EXT-DATA:ephemeral': 0, 'links': [],
 }
-CATALOG = [
-    {
-        'type': 'identity',
-        'endpoints': [
-            {'interface': name, 'url': 'http://127.0.0.1/identity'}
-            for name in ('public', 'internal')
-        ],
-    }
-]
+CATALOG = [{
+    'type': 'identity',
+    'endpoints': [
+        {'interface': name, 'url': 'http://127.0.0.1/identity'}
+        for name in ('public', 'internal')
+    ],
+}]
 # Seconds between two polls for events: Blazar's default is ten.
 PAUSE = 0.2
 
@@ -140,18 +130,16 @@ def _placement(hosts):
     return SimpleNamespace(
         get_resource_provider=lambda name: {'uuid': name},
         list_resource_providers=lambda **kwargs: [{'name': n} for n in hosts],
-        get_inventory=lambda name: {
-            'inventories': {
-                class_: inventory(total)
-                for class_, total in hosts[name]['inventory'].items()
-            }
-        },
+        get_inventory=lambda name: {'inventories': {
+            class_: inventory(total)
+            for class_, total in hosts[name]['inventory'].items()
+        }},
         get_traits=lambda name: ['HW_CPU_X86_AVX'],
         create_reservation_provider=lambda name: None,
         create_reservation_class=lambda id_: None,
         delete_reservation_class=lambda id_: None,
         update_reservation_inventory=lambda *args, **kwargs: None,
-        delete_reservation_inventory=lambda *args: None,
+        delete_reservation_inventory=lambda *args: None
     )
 
 

@@ -17,31 +17,20 @@ from tests.standins.neutron import NETWORK
 pytestmark = pytest.mark.services
 
 HOST = {
-    'resource_type': 'physical:host',
-    'min': 1,
-    'max': 1,
+    'resource_type': 'physical:host', 'min': 1, 'max': 1,
     'hypervisor_properties': '',
     'resource_properties': '["==", "$gpu", "yes"]',
 }
 INSTANCES = {
-    'resource_type': 'virtual:instance',
-    'vcpus': 2,
-    'memory_mb': 512,
-    'disk_gb': 1,
-    'amount': 2,
-    'affinity': True,
-    'resource_properties': '',
+    'resource_type': 'virtual:instance', 'vcpus': 2, 'memory_mb': 512,
+    'disk_gb': 1, 'amount': 2, 'affinity': True, 'resource_properties': '',
 }
 FLAVOR = {
-    'resource_type': 'flavor:instance',
-    'flavor_id': 'm1.small',
-    'amount': 2,
+    'resource_type': 'flavor:instance', 'flavor_id': 'm1.small', 'amount': 2,
     'affinity': None,
 }
 FLOATING_IPS = {
-    'resource_type': 'virtual:floatingip',
-    'network_id': NETWORK,
-    'amount': 1,
+    'resource_type': 'virtual:floatingip', 'network_id': NETWORK, 'amount': 1,
 }
 
 

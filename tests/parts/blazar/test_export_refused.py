@@ -41,31 +41,28 @@ def reasons(exporter, blazar):
     return {e.id: e.reason for e in exporter.plan(blazar.url).refused}
 
 
-@pytest.mark.parametrize(
-    ('fields', 'reason'),
-    [
-        ({'name': 'x' * 81}, 'more than 80 characters'),
-        ({'status': 'UPDATING'}, 'start a manager and wait'),
-        ({'status': 'CREATING'}, 'held offer'),
-        ({'end': window.FOREVER}, 'no end'),
-        ({'of_reservations': {'on_end': SHELVE}}, 'delete the servers'),
-        ({'trust_id': None}, 'no trust'),
-        (
-            {'demand': {'resource_properties': '["in", "$vcpus", "4"]'}},
-            'cannot read the requirement',
-        ),
-        (
-            {'demand': {'resource_properties': '["==", "$trait:A", "true"]'}},
-            'cannot read the requirement',
-        ),
-        ({'demand': {'before_end': 'snapshot'}}, "before_end of reservation"),
-        ({'demand': {'on_start': 'orchestration:x'}}, 'on_start of reserv'),
-        (
-            {'of_reservations': {'status': 'error'}},
-            'cannot be imported from Blazar',
-        ),
-    ],
-)
+@pytest.mark.parametrize(('fields', 'reason'), [
+    ({'name': 'x' * 81}, 'more than 80 characters'),
+    ({'status': 'UPDATING'}, 'start a manager and wait'),
+    ({'status': 'CREATING'}, 'held offer'),
+    ({'end': window.FOREVER}, 'no end'),
+    ({'of_reservations': {'on_end': SHELVE}}, 'delete the servers'),
+    ({'trust_id': None}, 'no trust'),
+    (
+        {'demand': {'resource_properties': '["in", "$vcpus", "4"]'}},
+        'cannot read the requirement',
+    ),
+    (
+        {'demand': {'resource_properties': '["==", "$trait:A", "true"]'}},
+        'cannot read the requirement',
+    ),
+    ({'demand': {'before_end': 'snapshot'}}, "before_end of reservation"),
+    ({'demand': {'on_start': 'orchestration:x'}}, 'on_start of reserv'),
+    (
+        {'of_reservations': {'status': 'error'}},
+        'cannot be imported from Blazar',
+    ),
+])
 def test_a_lease_that_blazar_cannot_have(
     blazar, exporter, imported, change, fields, reason
 ):

@@ -13,17 +13,12 @@ VARIABLES = {'calendar_id': 'c1'}
 READ = {'blazar:calendars:get'}
 WRITE = {'blazar:calendars:post', 'blazar:calendars:delete'}
 CALENDAR = {
-    'id': 'b1f5d6c4-0000-4000-8000-00000000000d',
-    'project_id': 'p1',
-    'name': 'team',
-    'digest': '0' * 64,
-    'created_at': 1767225600,
+    'id': 'b1f5d6c4-0000-4000-8000-00000000000d', 'project_id': 'p1',
+    'name': 'team', 'digest': '0' * 64, 'created_at': 1767225600,
 }
 ANSWERS = {
-    'list_calendars': [CALENDAR],
-    'get_calendar': CALENDAR,
-    'create_calendar': CALENDAR,
-    'delete_calendar': None,
+    'list_calendars': [CALENDAR], 'get_calendar': CALENDAR,
+    'create_calendar': CALENDAR, 'delete_calendar': None,
 }
 LIMITS = {
     ('calendars', 'max_calendars', 10): ('MaxCalendars', {'name': 'team'}),

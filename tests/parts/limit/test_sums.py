@@ -62,9 +62,7 @@ def placed(id_, asked):
 def by_hand(*leases):
     """Return the GPUs, the VCPUs, the weight and the weight x hours."""
     sizes = [
-        (
-            count * gpus + sum(hosts), count * vcpus + 2 * sum(hosts), hours
-        )
+        (count * gpus + sum(hosts), count * vcpus + 2 * sum(hosts), hours)
         for count, gpus, vcpus, hosts, hours in leases
     ]
     # A GPU weighs 10 and a VCPU 0.1: in tenths, that is exact.

@@ -15,22 +15,13 @@ WRITE = {
     'blazar:webhooks:get', 'blazar:webhooks:post', 'blazar:webhooks:delete',
 }
 WEBHOOK = {
-    'id': 'b1f5d6c4-0000-4000-8000-00000000000c',
-    'project_id': 'p1',
-    **_BODY,
-    'secret': None,
-    'due_at': 0,
-    'failures': 0,
-    'failing_since': None,
-    'error': None,
-    'disabled': None,
-    'created_at': 1767225600,
+    'id': 'b1f5d6c4-0000-4000-8000-00000000000c', 'project_id': 'p1', **_BODY,
+    'secret': None, 'due_at': 0, 'failures': 0, 'failing_since': None,
+    'error': None, 'disabled': None, 'created_at': 1767225600,
 }
 ANSWERS = {
-    'list_webhooks': [WEBHOOK],
-    'get_webhook': WEBHOOK,
-    'create_webhook': WEBHOOK,
-    'delete_webhook': None,
+    'list_webhooks': [WEBHOOK], 'get_webhook': WEBHOOK,
+    'create_webhook': WEBHOOK, 'delete_webhook': None,
 }
 LIMITS = {('webhooks', 'max_webhooks', 5): ('MaxWebhooks', _BODY)}
 LOOPS = {'webhooks'}

@@ -299,9 +299,7 @@ def test_a_refused_change_and_a_dry_run_are_not_told(near, hook):
     register(near, hook.url)
     near.create(start='now')
     with pytest.raises(exception.NotEnoughHostsAvailable):
-        near.create(*[{
-            'resource_type': 'physical:host', 'min': 2, 'max': 2,
-        }])
+        near.create(*[{'resource_type': 'physical:host', 'min': 2, 'max': 2}])
     near.leases.create({
         'name': 'dry', 'project_id': 'project', 'user_id': 'user',
         'start': near.now + 1000, 'end': near.now + 2000, 'before_end': None,

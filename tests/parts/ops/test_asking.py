@@ -35,9 +35,7 @@ def test_a_bus_that_is_away(tmp_path, command, option, message):
     path = tmp_path / 'blazar-sched.conf'
     path.write_text(f'[DEFAULT]\n{option}\n')
     name, *server = command
-
     asked = ask(name, '--config-file', path, '--wait', '1', *server)
-
     assert asked.returncode == 1
     assert asked.stderr.splitlines()[-1].startswith(f'blazar-sched: {message}')
     assert 'Traceback' not in asked.stderr
@@ -46,9 +44,7 @@ def test_a_bus_that_is_away(tmp_path, command, option, message):
 @COMMANDS
 def test_a_configuration_that_is_not_there_is_named(tmp_path, command):
     name, *server = command
-
     asked = ask(name, '--config-file', tmp_path / 'none.conf', *server)
-
     assert asked.returncode == 1
     assert 'Traceback' not in asked.stderr
     assert 'none.conf' in asked.stderr

@@ -62,9 +62,7 @@ def test_an_instance_with_nowhere_to_go_is_listed(site, asked):
     for name in 'bc':
         site.hosts.update(site.host(name).id, {'disabled': True})
     site.look()
-
     [told] = asked()
-
     assert (told['instance'], told['state']) == (server.uuid, 'unplanned')
     assert told['until'] == lease.start
 
@@ -73,9 +71,7 @@ def test_the_table_names_hosts_and_times(site, ask, monkeypatch):
     monkeypatch.setenv('COLUMNS', '200')
     server = site.boot('a')
     lease = site.reserve('a')
-
     shown = ask()
-
     assert server.uuid in shown
     assert duration.format_time(lease.start) in shown
     assert f'from {duration.format_time(lease.start - LEAD)}' in shown

@@ -233,8 +233,7 @@ def test_processes_that_work_beside_this_version_are_all_right(check, reports):
 
 @pytest.mark.parametrize('blocking', [
     report(wire.OLDEST_WIRE_VERSION - 1),
-    report(wire.WIRE_VERSION, '1.0', 'manager'),
-    {'stale': True},
+    report(wire.WIRE_VERSION, '1.0', 'manager'), {'stale': True},
 ])
 def test_a_process_that_blocks_the_upgrade_is_named(check, reports, blocking):
     reports += [('good', report(wire.WIRE_VERSION)), ('bad-17', blocking)]
@@ -291,69 +290,61 @@ def test_nova_need_not_be_installed(config, nova):
     assert 'BLAZAR_SCHED_REQUIRE_EXTENSION=1' in done.stdout
 
 
-@pytest.mark.parametrize(
-    ('old', 'new', 'what', 'result', 'said'),
-    [
-        (',ReservationFilter', '', FILTERS, FAILURE, 'ReservationFilter'),
-        (',LifetimeFilter', '', FILTERS, FAILURE, 'LifetimeFilter'),
-        (
-            'available_filters = blazar_sched.filters.all_filters',
-            '', FILTERS, FAILURE, 'blazar_sched.filters.all_filters',
-        ),
-        (
-            'blazar_sched.filters.all_filters',
-            'blazar_sched.filters.lifetime_filter.LifetimeFilter',
-            FILTERS, FAILURE, 'cannot find ReservationFilter:',
-        ),
-        (
-            ',blazar_sched.weighers.all_weighers',
-            '', WEIGHERS, WARNING, 'blazar_sched.weighers.all_weighers',
-        ),
-        (
-            'max_age = 120', 'on_stale = perhaps',
-            OPTIONS, FAILURE, 'perhaps',
-        ),
-        (
-            'rabbit://nova:hush@$my_ip/',
-            'rabbit://blazar_sched:hush@$my_ip/blazar_sched',
-            BUSES, WARNING, 'with the same user as Nova',
-        ),
-        (
-            'transport_url = rabbit://blazar_sched:hush@$my_ip/blazar_sched',
-            '', BUSES, WARNING, 'nova-scheduler uses vhost /',
-        ),
-        (
-            'blazar_sched:hush@$my_ip/blazar_sched',
-            'blazar_sched:hush@192.0.2.2/blazar_sched',
-            BUSES, WARNING, 'nova-scheduler uses vhost blazar_sched of '
-            '192.0.2.2',
-        ),
-        (
-            'blazar_sched:hush@$my_ip/blazar_sched', 'me:ha/sh@host:x/',
-            BUSES, FAILURE, 'A transport_url in blazar-sched.conf or '
-            'nova.conf is invalid',
-        ),
-        ('max_age = 120', 'max_age = 5', OPTIONS, WARNING, 'poll_interval'),
-        (
-            'format = versioned', 'format = unversioned',
-            NOTIFICATIONS, WARNING, 'notification_format = versioned',
-        ),
-        (
-            'format = versioned',
-            'format = both\nversioned_notifications_topics = mine',
-            NOTIFICATIONS, WARNING,
-            'versioned_notifications_topics = versioned_notifications',
-        ),
-        (
-            'driver = messagingv2', 'driver = log',
-            NOTIFICATIONS, WARNING, 'driver = messagingv2',
-        ),
-        (
-            '[DEFAULT]', '[DEFAULT]\ncontrol_exchange = cell1',
-            NOTIFICATIONS, WARNING, 'control_exchange = nova',
-        ),
-    ],
-)
+@pytest.mark.parametrize(('old', 'new', 'what', 'result', 'said'), [
+    (',ReservationFilter', '', FILTERS, FAILURE, 'ReservationFilter'),
+    (',LifetimeFilter', '', FILTERS, FAILURE, 'LifetimeFilter'),
+    (
+        'available_filters = blazar_sched.filters.all_filters', '', FILTERS,
+        FAILURE, 'blazar_sched.filters.all_filters',
+    ),
+    (
+        'blazar_sched.filters.all_filters',
+        'blazar_sched.filters.lifetime_filter.LifetimeFilter', FILTERS,
+        FAILURE, 'cannot find ReservationFilter:',
+    ),
+    (
+        ',blazar_sched.weighers.all_weighers', '', WEIGHERS, WARNING,
+        'blazar_sched.weighers.all_weighers',
+    ),
+    ('max_age = 120', 'on_stale = perhaps', OPTIONS, FAILURE, 'perhaps'),
+    (
+        'rabbit://nova:hush@$my_ip/',
+        'rabbit://blazar_sched:hush@$my_ip/blazar_sched', BUSES, WARNING,
+        'with the same user as Nova',
+    ),
+    (
+        'transport_url = rabbit://blazar_sched:hush@$my_ip/blazar_sched', '',
+        BUSES, WARNING, 'nova-scheduler uses vhost /',
+    ),
+    (
+        'blazar_sched:hush@$my_ip/blazar_sched',
+        'blazar_sched:hush@192.0.2.2/blazar_sched',
+        BUSES, WARNING, 'nova-scheduler uses vhost blazar_sched of 192.0.2.2',
+    ),
+    (
+        'blazar_sched:hush@$my_ip/blazar_sched', 'me:ha/sh@host:x/',
+        BUSES, FAILURE,
+        'A transport_url in blazar-sched.conf or nova.conf is invalid',
+    ),
+    ('max_age = 120', 'max_age = 5', OPTIONS, WARNING, 'poll_interval'),
+    (
+        'format = versioned', 'format = unversioned', NOTIFICATIONS, WARNING,
+        'notification_format = versioned',
+    ),
+    (
+        'format = versioned',
+        'format = both\nversioned_notifications_topics = mine', NOTIFICATIONS,
+        WARNING, 'versioned_notifications_topics = versioned_notifications',
+    ),
+    (
+        'driver = messagingv2', 'driver = log', NOTIFICATIONS, WARNING,
+        'driver = messagingv2',
+    ),
+    (
+        '[DEFAULT]', '[DEFAULT]\ncontrol_exchange = cell1', NOTIFICATIONS,
+        WARNING, 'control_exchange = nova',
+    ),
+])
 def test_what_is_wrong_in_nova_conf_is_told(
     check, nova, old, new, what, result, said
 ):
@@ -475,15 +466,10 @@ def test_notifications_that_nobody_listens_to_are_not_needed(
 
 def test_placement_must_return_every_registered_host(check, books):
     def register(number):
-        books.commit(
-            lambda tx: tx.put_host(
-                Host(
-                    uuid=f'b1f5d6c4-0000-4000-8000-{number:012}', id='',
-                    hypervisor_hostname=f'compute-{number}', inventory={},
-                    created_at=1,
-                )
-            )
-        )
+        books.commit(lambda tx: tx.put_host(Host(
+            uuid=f'b1f5d6c4-0000-4000-8000-{number:012}', id='',
+            hypervisor_hostname=f'compute-{number}', inventory={}, created_at=1
+        )))
 
     register(1)
     register(2)
@@ -502,15 +488,12 @@ def test_old_tables_are_a_failure(check, config, tmp_path):
     assert 'Skipped' in checks[RESULTS][1]
 
 
-@pytest.mark.parametrize(
-    ('url', 'said'),
-    [
-        ('sqlite:////nowhere/at/all.sqlite', 'unable to open'),
-        ('nonsense', 'not a valid SQLAlchemy URL'),
-        ('mysql+nodriver://root:hush@127.0.0.1:9/x', 'nodriver'),
-        ('oracle://root:hush@127.0.0.1:9/x', 'oracle'),
-    ],
-)
+@pytest.mark.parametrize(('url', 'said'), [
+    ('sqlite:////nowhere/at/all.sqlite', 'unable to open'),
+    ('nonsense', 'not a valid SQLAlchemy URL'),
+    ('mysql+nodriver://root:hush@127.0.0.1:9/x', 'nodriver'),
+    ('oracle://root:hush@127.0.0.1:9/x', 'oracle'),
+])
 def test_a_database_that_cannot_be_used_is_a_failure(check, config, url, said):
     config.write_text(
         re.sub('connection = .*', f'connection = {url}', config.read_text())
@@ -526,8 +509,7 @@ def test_a_database_that_cannot_be_used_is_a_failure(check, config, url, said):
 def test_an_option_that_cannot_be_read_is_a_failure_by_name(check, config):
     replace(
         config, '[keystone_authtoken]\n',
-        '[api]\nport = many\n[keystone_authtoken]\n'
-        'http_connect_timeout = x\n',
+        '[api]\nport = many\n[keystone_authtoken]\nhttp_connect_timeout = x\n'
     )
     with config.open('a') as file:
         file.write('minutes_before_end_lease = ten\n')
@@ -576,17 +558,14 @@ def test_a_group_without_credentials_is_a_warning_by_name(check, config):
     assert '[nova]' not in details
 
 
-@pytest.mark.parametrize(
-    ('credentials', 'said'),
-    [
-        ('', '[keystone_authtoken] auth_type is not set'),
-        (
-            'auth_type = password\nauth_url = http://127.0.0.1:9/\n'
-            'username = blazar\npassword = hush\n',
-            '[keystone_authtoken] Keystone issued no token: ',
-        ),
-    ],
-)
+@pytest.mark.parametrize(('credentials', 'said'), [
+    ('', '[keystone_authtoken] auth_type is not set'),
+    (
+        'auth_type = password\nauth_url = http://127.0.0.1:9/\n'
+        'username = blazar\npassword = hush\n',
+        '[keystone_authtoken] Keystone issued no token: ',
+    ),
+])
 def test_the_api_needs_credentials_that_are_good_for_a_token(
     check, config, credentials, said
 ):
@@ -603,13 +582,10 @@ def test_the_api_needs_credentials_that_are_good_for_a_token(
 @pytest.mark.parametrize(
     'group', ['nova', 'placement', 'keystone', *tables.of('CLIENTS')]
 )
-@pytest.mark.parametrize(
-    ('credentials', 'said'),
-    [
-        ('auth_url = http://127.0.0.1:9/', 'Keystone issued no token'),
-        ('', 'Keystone issued no token: '),
-    ],
-)
+@pytest.mark.parametrize(('credentials', 'said'), [
+    ('auth_url = http://127.0.0.1:9/', 'Keystone issued no token'),
+    ('', 'Keystone issued no token: '),
+])
 def test_credentials_that_give_no_token_are_a_failure_by_name(
     check, config, group, credentials, said
 ):
@@ -636,15 +612,12 @@ def test_a_policy_file_in_json_is_a_failure(check, config, tmp_path):
 
 
 @pytest.mark.row('F58')
-@pytest.mark.parametrize(
-    ('before_end', 'missing'),
-    [
-        ('email', '[email] smtp_host'),
-        ('webhook', '[webhook] url'),
-        ('migrate', 'snapshot'),
-        ('default', 'snapshot'),
-    ],
-)
+@pytest.mark.parametrize(('before_end', 'missing'), [
+    ('email', '[email] smtp_host'),
+    ('webhook', '[webhook] url'),
+    ('migrate', 'snapshot'),
+    ('default', 'snapshot'),
+])
 def test_a_before_end_that_cannot_be_done_is_a_failure(
     check, config, before_end, missing
 ):
@@ -668,13 +641,10 @@ def test_possible_default_action_is_no_warning(check, config, before_end):
     assert checks[PLUGINS][0] == SUCCESS
 
 
-@pytest.mark.parametrize(
-    ('option', 'missing'),
-    [
-        ('enabled_filters = MaxReservationLengthFilter', 'MaxReservation'),
-        ('approval_filters = MaxSizeFilter', 'approval_filters'),
-    ],
-)
+@pytest.mark.parametrize(('option', 'missing'), [
+    ('enabled_filters = MaxReservationLengthFilter', 'MaxReservation'),
+    ('approval_filters = MaxSizeFilter', 'approval_filters'),
+])
 def test_a_filter_that_cannot_be_loaded_is_a_failure(
     check, config, option, missing
 ):
@@ -704,13 +674,10 @@ def test_soft_deletion_is_a_warning(check, nova):
     assert (result, '3600' in details) == (WARNING, True)
 
 
-@pytest.mark.parametrize(
-    ('option', 'result', 'said'),
-    [
-        ('rabbit_quorum_queue = true', WARNING, 'must have the same value'),
-        ('use_queue_manager = true', FAILURE, 'lock_path'),
-    ],
-)
+@pytest.mark.parametrize(('option', 'result', 'said'), [
+    ('rabbit_quorum_queue = true', WARNING, 'must have the same value'),
+    ('use_queue_manager = true', FAILURE, 'lock_path'),
+])
 def test_the_bus_is_declared_alike(check, config, option, result, said):
     with config.open('a') as file:
         file.write(f'[oslo_messaging_rabbit]\n{option}\n')

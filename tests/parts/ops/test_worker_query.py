@@ -47,17 +47,13 @@ def answered(monkeypatch):
 
 def test_no_scheduler_knows_of_the_server(config, capsys):
     arguments = ['--config-file', config, '--wait', '0.1']
-
     assert main.main(['why', *arguments, SERVER]) == 1
-
     assert f'has a decision about server {SERVER}' in capsys.readouterr().err
 
 
 def test_no_scheduler_answers(config, capsys):
     arguments = ['--config-file', config, '--wait', '0.1', '--json']
-
     assert main.main(['replicas', *arguments]) == 1
-
     told = capsys.readouterr()
     # APIs of other tests may still answer.
     assert {x.get('part') for x in json.loads(told.out)} <= {'api'}
@@ -67,9 +63,7 @@ def test_no_scheduler_answers(config, capsys):
 def test_a_decision_as_text(config, capsys, monkeypatch, answered):
     monkeypatch.setenv('COLUMNS', '200')
     answered(('h1-1', [{**DECISION}]))
-
     assert main.main(['why', '--config-file', config, SERVER]) == 0
-
     text = capsys.readouterr().out
     for part in (
         '2027-01-15T08:00:00Z LifetimeFilter in h1-1, revision 790',
@@ -84,9 +78,7 @@ def test_a_decision_as_text(config, capsys, monkeypatch, answered):
 def test_decisions_of_all_workers_in_their_order(config, capsys, answered):
     first = {**DECISION, 'at': DECISION['at'] - 60}
     answered(('h1-1', [DECISION]), ('h2-1', [first]))
-
     assert main.main(['why', '--config-file', config, '--json', SERVER]) == 0
-
     told = json.loads(capsys.readouterr().out)
     assert [each['at'] for each in told] == [first['at'], DECISION['at']]
 
@@ -96,10 +88,8 @@ def test_a_host_that_was_not_asked_about(
 ):
     monkeypatch.setenv('COLUMNS', '200')
     answered(('h1-1', [{**DECISION, 'hosts': {}}]))
-
     arguments = ['--config-file', config, '--host', 'c9']
     assert main.main(['why', *arguments, SERVER]) == 0
-
     printed = capsys.readouterr().out
     assert 'c9 was not among the hosts of the decision' in printed
 
@@ -141,15 +131,12 @@ def test_replicas_in_a_table(config, capsys, monkeypatch, answered):
 def test_the_answer_to_anothers_question_is_not_heard():
     end_point = schedulers._EndPoint('mine')
     end_point.answer({}, 'theirs', 'w', {})
-
     assert end_point.answers.empty()
 
 
 def test_json_is_what_filters_tell(config, capsys, answered):
     answered(('h1-1', [{**DECISION}]))
-
     main.main(['why', '--config-file', config, '--json', SERVER])
-
     assert json.loads(capsys.readouterr().out) == [
         {**DECISION, 'worker': 'h1-1'}
     ]

@@ -7,13 +7,13 @@ import logging
 import re
 import threading
 
-from falcon import testing
 import pytest
 
 from blazar_sched.conf import service as service_conf
 from blazar_sched.parts.page import api as page
 from blazar_sched.service.api import deploy
 from blazar_sched.service.clients import keystone as keystone_client
+from tests import loopback
 from tests.standins.keystone import KeystoneServer
 
 FILES = sorted(
@@ -34,7 +34,7 @@ def deployed(tmp_path, manager, options):
     path = tmp_path / 'api.conf'
     path.write_text(f'[api]\n{options}')
     conf = service_conf.load(files=[str(path)])
-    return testing.TestClient(deploy.deploy(conf, manager))
+    return loopback.Client(deploy.deploy(conf, manager))
 
 
 @pytest.fixture
@@ -47,14 +47,12 @@ def signing_in(tmp_path, manager, keystone):
 
 
 def password(**more):
-    return {
-        'user': 'alice', 'domain': 'Default', 'password': 'secret', **more
-    }
+    return {'user': 'alice', 'domain': 'Default', 'password': 'secret', **more}
 
 
 def send_form(api, text):
     """Send a form as a browser does for Keystone."""
-    return api.simulate_post('/ui/websso', body=text, headers={
+    return api.post('/ui/websso', body=text, headers={
         'Content-Type': 'application/x-www-form-urlencoded',
         'Origin': 'https://keystone.example',
     })
@@ -62,25 +60,25 @@ def send_form(api, text):
 
 @pytest.mark.parametrize('name', ['', *FILES])
 def test_each_file_is_served_without_a_token(api, name):
-    answer = api.simulate_get(f'/ui/{name}', headers={'X-Auth-Token': ''})
+    answer = api.get(f'/ui/{name}', token='')
     assert answer.status_code == 200
     file = page.FOLDER / (name or 'index.html')
     assert answer.content == file.read_bytes()
     kind = {'js': 'javascript', 'css': 'css', 'svg': 'svg', 'html': 'html'}
     assert kind[file.suffix[1:]] in answer.headers['content-type']
-    assert api.simulate_head(f'/ui/{name}').status_code == 200
+    assert api.head(f'/ui/{name}').status_code == 200
 
 
 def test_every_answer_has_the_strict_policy(api, signing_in):
     for path in ('/ui/', '/ui/main.js', '/ui/none', '/ui/settings', '/ui'):
-        headers = api.simulate_get(path).headers
+        headers = api.get(path).headers
         policy = headers['content-security-policy'].split('; ')
         assert "default-src 'none'" in policy
         assert "script-src 'self'" in policy
         assert "frame-ancestors 'none'" in policy
         assert 'unsafe' not in headers['content-security-policy']
         assert headers['x-content-type-options'] == 'nosniff'
-    refused = signing_in.simulate_post('/ui/token', json={})
+    refused = signing_in.post('/ui/token', json={})
     assert refused.headers['x-frame-options'] == 'DENY'
 
 
@@ -101,41 +99,38 @@ def test_page_has_no_inline_code_and_no_foreign_files():
 
 
 def test_a_copy_that_is_the_newest_is_not_sent_again(api):
-    first = api.simulate_get('/ui/main.js')
+    first = api.get('/ui/main.js')
     assert first.headers['cache-control'] == 'no-cache'
-    again = api.simulate_get(
+    again = api.get(
         '/ui/main.js', headers={'If-None-Match': first.headers['etag']}
     )
     assert again.status_code == 304
     assert again.content == b''
-    other = api.simulate_get('/ui/main.js', headers={'If-None-Match': '"x"'})
+    other = api.get('/ui/main.js', headers={'If-None-Match': '"x"'})
     assert other.status_code == 200
 
 
-@pytest.mark.parametrize(
-    'path',
-    [
-        '/ui/README.md', '/ui/../conf.py', '/ui/..%2f..%2fwsgi.py',
-        '/ui/%2e%2e/api/page.py', '/ui//etc/passwd', '/ui/..', '/ui/.',
-        '/ui/main.js/', '/ui/main.js%00.css', '/ui/MAIN.JS', '/ui/token/x',
-    ],
-)
+@pytest.mark.parametrize('path', [
+    '/ui/README.md', '/ui/../conf.py', '/ui/..%2f..%2fwsgi.py',
+    '/ui/%2e%2e/api/page.py', '/ui//etc/passwd', '/ui/..', '/ui/.',
+    '/ui/main.js/', '/ui/main.js%00.css', '/ui/MAIN.JS', '/ui/token/x',
+])
 def test_no_other_file_is_served(api, path):
-    answer = api.simulate_get(path)
+    answer = api.get(path)
     assert answer.status_code == 404
     assert answer.json['error_name'] == 'NotFound'
 
 
 def test_without_a_slash_it_is_found_too(api):
-    answer = api.simulate_get('/ui')
+    answer = api.get('/ui')
     assert answer.status_code == 308
     # Not with the Host header, which anyone may send.
     assert answer.headers['location'] == 'ui/'
 
 
 def test_only_reading_is_possible(api):
-    assert api.simulate_post('/ui/main.js').status_code == 405
-    assert api.simulate_delete('/ui/').status_code == 405
+    assert api.post('/ui/main.js').status_code == 405
+    assert api.delete('/ui/').status_code == 405
 
 
 def test_the_page_can_be_switched_off(tmp_path, manager):
@@ -143,30 +138,28 @@ def test_the_page_can_be_switched_off(tmp_path, manager):
         tmp_path, manager, 'auth_strategy = noauth\nserve_page = false\n'
     )
     for path in ('/ui', '/ui/', '/ui/main.js', '/ui/settings', '/ui/token'):
-        answer = api.simulate_get(path, headers={'Host': 'localhost'})
+        answer = api.get(path, headers={'Host': 'localhost'})
         assert answer.status_code == 401
 
 
 def test_without_keystone_nothing_is_forwarded(api):
-    assert api.simulate_get('/ui/settings').json == {
+    assert api.get('/ui/settings').json == {
         'auth_strategy': 'noauth', 'websso': {},
     }
-    assert api.simulate_post('/ui/token', json=password()).status_code == 405
+    assert api.post('/ui/token', json=password()).status_code == 405
     assert send_form(api, 'token=gAAA').status_code == 405
 
 
 def test_a_password_enters_the_projects_of_its_user(signing_in, keystone):
-    answer = signing_in.simulate_post('/ui/token', json=password())
+    answer = signing_in.post('/ui/token', json=password())
     assert answer.status_code == 201
     assert answer.headers['cache-control'] == 'no-store'
     base = answer.json['token']
     assert base['user'] == {'id': 'alice', 'name': 'alice'}
     assert (base['project'], base['roles']) == (None, [])
-    listed = signing_in.simulate_get(
-        '/ui/projects', headers={'X-Auth-Token': base['id']}
-    )
+    listed = signing_in.get('/ui/projects', token=base['id'])
     assert [each['id'] for each in listed.json['projects']] == ['p1', 'p2']
-    entered = signing_in.simulate_post(
+    entered = signing_in.post(
         '/ui/token', json={'token': base['id'], 'project_id': 'p2'}
     ).json['token']
     assert entered['project'] == {'id': 'p2', 'name': 'p2'}
@@ -183,7 +176,7 @@ def test_the_page_has_the_token_that_keystone_sends(signing_in):
     assert answer.headers['cache-control'] == 'no-store'
     assert answer.headers['content-security-policy'] == page.POLICY
     # The file itself is the same for all.
-    assert 'gAAAAA' not in signing_in.simulate_get('/ui/').text
+    assert 'gAAAAA' not in signing_in.get('/ui/').text
 
 
 @pytest.mark.parametrize('form', [
@@ -198,7 +191,7 @@ def test_a_form_without_a_token_is_refused(signing_in, form):
 
 
 def test_the_type_of_a_sign_in_is_in_any_case(signing_in):
-    answer = signing_in.simulate_post(
+    answer = signing_in.post(
         '/ui/token', body=json.dumps(password()),
         headers={'Content-Type': 'Application/JSON'},
     )
@@ -207,28 +200,25 @@ def test_the_type_of_a_sign_in_is_in_any_case(signing_in):
 
 def test_an_application_credential_has_its_project(signing_in):
     body = {'application_credential_id': 'c1', 'secret': 'hidden'}
-    answer = signing_in.simulate_post('/ui/token', json=body)
+    answer = signing_in.post('/ui/token', json=body)
     assert answer.json['token']['project']['id'] == 'p1'
 
 
-@pytest.mark.parametrize(
-    'body, status',
-    [
-        (password(password='guess'), 401),
-        (password(user='nobody'), 401),
-        (password(project_id='p9'), 401),
-        ({'token': 'guess'}, 401),
-        ({'application_credential_id': 'c1', 'secret': 'guess'}, 401),
-        (password(password=''), 400),
-        (password(auth_url='http://evil.example'), 400),
-        ({'user': 'alice'}, 400),
-        ({'token': 5}, 400),
-        ([], 400),
-        ({}, 400),
-    ],
-)
+@pytest.mark.parametrize('body, status', [
+    (password(password='guess'), 401),
+    (password(user='nobody'), 401),
+    (password(project_id='p9'), 401),
+    ({'token': 'guess'}, 401),
+    ({'application_credential_id': 'c1', 'secret': 'guess'}, 401),
+    (password(password=''), 400),
+    (password(auth_url='http://evil.example'), 400),
+    ({'user': 'alice'}, 400),
+    ({'token': 5}, 400),
+    ([], 400),
+    ({}, 400),
+])
 def test_a_refusal_is_in_the_envelope(signing_in, body, status):
-    answer = signing_in.simulate_post('/ui/token', json=body)
+    answer = signing_in.post('/ui/token', json=body)
     assert answer.status_code == status, answer.text
     assert answer.json['error_code'] == status
     # The dialog of a browser would ask for a password of its own.
@@ -238,22 +228,20 @@ def test_a_refusal_is_in_the_envelope(signing_in, body, status):
 def test_signing_out_revokes(signing_in, keystone):
     token = keystone.issue('alice', 'p1')
     for _ in range(2):
-        answer = signing_in.simulate_delete(
-            '/ui/token', headers={'X-Auth-Token': token}
-        )
+        answer = signing_in.delete('/ui/token', token=token)
         assert answer.status_code == 204
     assert token not in keystone.tokens
-    assert signing_in.simulate_delete('/ui/token').status_code == 401
-    assert signing_in.simulate_get('/ui/projects').status_code == 401
+    assert signing_in.delete('/ui/token').status_code == 401
+    assert signing_in.get('/ui/projects').status_code == 401
 
 
 @pytest.mark.parametrize('status', [409, 413, 429, 500, True])
 def test_callers_do_not_read_the_answers_of_keystone(
     signing_in, keystone, caplog, status
 ):
-    signing_in.simulate_post('/ui/token', json=password())
+    signing_in.post('/ui/token', json=password())
     keystone.broken = status
-    answer = signing_in.simulate_post('/ui/token', json=password())
+    answer = signing_in.post('/ui/token', json=password())
     limited = status == 429
     assert answer.status_code == (429 if limited else 503)
     # Every 503 says when to send the request again, as every 429 does.
@@ -265,7 +253,7 @@ def test_callers_do_not_read_the_answers_of_keystone(
 
 def test_callers_do_not_read_where_keystone_is(signing_in, keystone, caplog):
     keystone.stop()
-    answer = signing_in.simulate_post('/ui/token', json=password())
+    answer = signing_in.post('/ui/token', json=password())
     assert answer.status_code == 503
     assert answer.json['error_message'] == (
         'the identity service cannot be reached now'
@@ -276,13 +264,13 @@ def test_callers_do_not_read_where_keystone_is(signing_in, keystone, caplog):
 @pytest.fixture
 def waiting(signing_in, keystone):
     """The answers of sign-ins for which Keystone takes its time."""
-    signing_in.simulate_post('/ui/token', json=password())
+    signing_in.post('/ui/token', json=password())
     keystone.entered = threading.Semaphore(0)
     keystone.gate.clear()
     with futures.ThreadPoolExecutor() as pool:
         # A quarter of the threads of the API.
         yield [
-            pool.submit(signing_in.simulate_post, '/ui/token', json=password())
+            pool.submit(signing_in.post, '/ui/token', json=password())
             for _ in range(4)
         ]
         keystone.gate.set()
@@ -293,23 +281,23 @@ def test_sign_ins_leave_threads_to_others(signing_in, keystone, waiting):
         assert keystone.entered.acquire(timeout=10)
     token = {'X-Auth-Token': 'guess'}
     for answer in (
-        signing_in.simulate_post('/ui/token', json=password(user='bob')),
-        signing_in.simulate_get('/ui/projects', headers=token),
-        signing_in.simulate_delete('/ui/token', headers=token),
+        signing_in.post('/ui/token', json=password(user='bob')),
+        signing_in.get('/ui/projects', headers=token),
+        signing_in.delete('/ui/token', headers=token),
     ):
         assert answer.status_code == 429
         assert answer.headers['retry-after'] == '1'
     keystone.gate.set()
     assert {each.result().status_code for each in waiting} == {201}
-    answer = signing_in.simulate_post('/ui/token', json=password())
+    answer = signing_in.post('/ui/token', json=password())
     assert answer.status_code == 201
 
 
 def test_a_sign_in_waits_for_seconds_only(signing_in, keystone, monkeypatch):
-    signing_in.simulate_post('/ui/token', json=password())
+    signing_in.post('/ui/token', json=password())
     monkeypatch.setattr(keystone_client, 'USER_TIMEOUT', 0.01)
     keystone.gate.clear()
-    answer = signing_in.simulate_post('/ui/token', json=password())
+    answer = signing_in.post('/ui/token', json=password())
     keystone.gate.set()
     assert answer.status_code == 503
 
@@ -326,7 +314,7 @@ def test_a_password_is_guessed_a_few_times_only(
 
     def sign_in(number, **more):
         headers = {'X-Forwarded-For': f'{number}, 192.0.2.{number}'}
-        return api.simulate_post(
+        return api.post(
             '/ui/token', json=password(**more), headers=headers
         ).status_code
 
@@ -342,17 +330,17 @@ def test_without_the_group_keystone_it_says_so(tmp_path, manager):
     api = deployed(
         tmp_path, manager, 'auth_strategy = keystone\nuse_trusts = false\n'
     )
-    answer = api.simulate_post('/ui/token', json=password())
+    answer = api.post('/ui/token', json=password())
     assert answer.status_code == 503
     assert '[keystone] auth_type' in answer.json['error_message']
 
 
 def test_only_keystones_three_paths_are_asked(signing_in, keystone):
-    signing_in.simulate_post('/ui/token', json=password())
+    signing_in.post('/ui/token', json=password())
     keystone.asked.clear()
     for path in ('/ui/users', '/ui/token/../users', '/ui/projects/p1'):
-        assert signing_in.simulate_get(path).status_code == 404
-    signing_in.simulate_post('/ui/token', json=password())
+        assert signing_in.get(path).status_code == 404
+    signing_in.post('/ui/token', json=password())
     assert keystone.asked == [('POST', '/v3/auth/tokens')]
 
 
@@ -362,7 +350,7 @@ def test_no_secret_is_logged(signing_in, caplog):
         password(password='secret'), password(password='guess-me-not'),
         {'application_credential_id': 'c1', 'secret': 'hidden'},
     ):
-        answer = signing_in.simulate_post('/ui/token', json=body)
+        answer = signing_in.post('/ui/token', json=body)
         token = answer.json.get('token', {}).get('id')
         assert token is None or token not in caplog.text
     assert 'guess-me-not' not in caplog.text
@@ -371,26 +359,23 @@ def test_no_secret_is_logged(signing_in, caplog):
 
 def test_a_form_of_another_page_is_refused(signing_in):
     """Browsers send such a body to any origin without asking."""
-    answer = signing_in.simulate_post(
+    answer = signing_in.post(
         '/ui/token', body='{"token": "x"}',
         headers={'Content-Type': 'text/plain'},
     )
     assert answer.status_code == 415
 
 
-@pytest.mark.parametrize(
-    'origin, status',
-    [
-        ('http://localhost:1234', 200),
-        ('http://localhost:9999', 403),
-        ('https://localhost:1234', 403),
-        ('http://127.0.0.1:1234', 403),
-        ('null', 403),
-    ],
-)
+@pytest.mark.parametrize('origin, status', [
+    ('http://localhost:1234', 200),
+    ('http://localhost:9999', 403),
+    ('https://localhost:1234', 403),
+    ('http://127.0.0.1:1234', 403),
+    ('null', 403),
+])
 def test_noauth_answers_its_own_page(api, manager, origin, status):
     manager.answers['list_leases'] = []
-    answer = api.simulate_get(
+    answer = api.get(
         '/v1/leases', headers={'Host': 'localhost:1234', 'Origin': origin}
     )
     assert answer.status_code == status

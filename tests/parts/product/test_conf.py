@@ -46,25 +46,22 @@ def test_of_two_products_of_one_name_the_last_counts(read):
     assert product.parameters['memory_mb'] == 4096
 
 
-@pytest.mark.parametrize(
-    ('value', 'named'),
-    [
-        ('{', 'Expecting'),
-        ('[]', 'object'),
-        (HOSTS.replace('physical:host', 'x'), 'resource_type'),
-        (HOSTS.replace('"name": "a100"', '"name": ""'), 'name'),
-        (HOSTS.replace('604800', '0'), 'max_duration'),
-        (HOSTS.replace('604800', '"7d"'), 'max_duration'),
-        (HOSTS.replace('4,', 'true,'), 'max_units'),
-        (HOSTS.replace('["p7"]', '"p7"'), 'projects'),
-        (HOSTS.replace('"=="', '"?="'), 'resource_properties'),
-        (HOSTS.replace('max_units', 'slots'), 'slots'),
-        (SIZE.replace('vcpus', 'flavor_id'), 'flavor_id'),
-        (SIZE.replace(', "disk_gb": 0', ''), 'needs disk_gb'),
-        (SIZE.replace('virtual:', 'flavor:'), 'flavor:instance '),
-        (FLAVOR.replace('flavor:instance', 'physical:host'), 'no flavor_id'),
-    ],
-)
+@pytest.mark.parametrize(('value', 'named'), [
+    ('{', 'Expecting'),
+    ('[]', 'object'),
+    (HOSTS.replace('physical:host', 'x'), 'resource_type'),
+    (HOSTS.replace('"name": "a100"', '"name": ""'), 'name'),
+    (HOSTS.replace('604800', '0'), 'max_duration'),
+    (HOSTS.replace('604800', '"7d"'), 'max_duration'),
+    (HOSTS.replace('4,', 'true,'), 'max_units'),
+    (HOSTS.replace('["p7"]', '"p7"'), 'projects'),
+    (HOSTS.replace('"=="', '"?="'), 'resource_properties'),
+    (HOSTS.replace('max_units', 'slots'), 'slots'),
+    (SIZE.replace('vcpus', 'flavor_id'), 'flavor_id'),
+    (SIZE.replace(', "disk_gb": 0', ''), 'needs disk_gb'),
+    (SIZE.replace('virtual:', 'flavor:'), 'flavor:instance '),
+    (FLAVOR.replace('flavor:instance', 'physical:host'), 'no flavor_id'),
+])
 def test_a_wrong_product_stops_the_service_by_the_name_of_its_field(
     read, value, named
 ):

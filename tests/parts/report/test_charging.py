@@ -112,7 +112,5 @@ def test_cloudkitty_takes_the_recipe():
             'value': [0, '90'],
         },
     )
-    assert (told, groups) == (
-        {'resource_class': 'HOST'}, {'project_id': 'p'}
-    )
+    assert (told, groups) == ({'resource_class': 'HOST'}, {'project_id': 'p'})
     assert quantity == 1.5

@@ -234,9 +234,7 @@ def test_each_day_of_a_reservation_is_told_once(
         for p in told for name in p['reserved']
     }
     rows = report(world, 'day', 'reservation_id', end=world.now + DAY)
-    assert found == {
-        key: row['reserved'] for key, row in rows.items()
-    }
+    assert found == {key: row['reserved'] for key, row in rows.items()}
     assert {p['audit_period_ending'][11:] for p in told} == {'00:00:00.000000'}
 
 

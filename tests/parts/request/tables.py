@@ -25,38 +25,21 @@ BODY_RULES = {
     for rule in (*ADMIN, 'blazar:leases:share', 'blazar:leases:extra_specs')
 }
 LEASE_REQUEST = {
-    'id': 'b1f5d6c4-0000-4000-8000-00000000000b',
-    'name': 'night-run',
-    'project_id': 'p1',
-    'user_id': 'alice',
-    'reservations': [],
-    'start': 1893456000,
-    'latest_start': 1893459600,
-    'duration': 3600,
-    'wait_until': 1893459600,
-    'priority': 1,
-    'digest': '',
-    'flexible': False,
-    'number': 7,
-    'status': 'WAITING',
-    'lease_id': None,
-    'position': 3,
-    'estimate': 1893463200,
-    'created_at': 1767225600,
-    'updated_at': None,
+    'id': 'b1f5d6c4-0000-4000-8000-00000000000b', 'name': 'night-run',
+    'project_id': 'p1', 'user_id': 'alice', 'reservations': [],
+    'start': 1893456000, 'latest_start': 1893459600, 'duration': 3600,
+    'wait_until': 1893459600, 'priority': 1, 'digest': '', 'flexible': False,
+    'number': 7, 'status': 'WAITING', 'lease_id': None, 'position': 3,
+    'estimate': 1893463200, 'created_at': 1767225600, 'updated_at': None,
 }
 ANSWERS = {
-    'list_lease_requests': [LEASE_REQUEST],
-    'get_lease_request': LEASE_REQUEST,
-    'create_lease_request': LEASE_REQUEST,
-    'cancel_lease_request': None,
+    'list_lease_requests': [LEASE_REQUEST], 'get_lease_request': LEASE_REQUEST,
+    'create_lease_request': LEASE_REQUEST, 'cancel_lease_request': None,
 }
-RESERVING = {
-    'requests': {
-        'name': 'n', 'duration': '1h', 'start_date': '2030-01-01 00:00',
-        'latest_start_date': '2030-01-02 00:00',
-    },
-}
+RESERVING = {'requests': {
+    'name': 'n', 'duration': '1h', 'start_date': '2030-01-01 00:00',
+    'latest_start_date': '2030-01-02 00:00',
+}}
 LIMITS = {
     ('requests', 'max_waiting_requests', 5): ('MaxWaitingRequests', {
         'name': 'later', 'duration': '1h', 'reservations': [HOST],

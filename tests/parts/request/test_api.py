@@ -5,9 +5,7 @@ import datetime
 
 import pytest
 
-from blazar_sched.parts.request.manager import LeaseRequests
 from blazar_sched.service.booking import search
-from tests import looped
 
 V1_1 = {'OpenStack-API-Version': 'reservation 1.1'}
 ALICE = {**V1_1, 'X-Auth-Token': 'alice:p1'}
@@ -27,17 +25,17 @@ def create(api, headers=ALICE, **values):
         'latest_start_date': day(3),
         'reservations': [{**HOST, 'min': 2, 'max': 2}], **values,
     }
-    return api.simulate_post('/v1/requests', headers=headers, json=body)
+    return api.post('/v1/requests', headers=headers, json=body)
 
 
 def get(api, path, headers=ALICE):
-    return api.simulate_get(f'/v1/{path}', headers=headers)
+    return api.get(f'/v1/{path}', headers=headers)
 
 
 @pytest.fixture
 def lease(api):
     """A lease of a host for the whole range of starts."""
-    answer = api.simulate_post('/v1/leases', headers=ALICE, json={
+    answer = api.post('/v1/leases', headers=ALICE, json={
         'name': 'long', 'start_date': day(1), 'end_date': day(5),
         'reservations': [HOST],
     })
@@ -73,28 +71,13 @@ def test_a_waiting_request_is_shown(api, request_):
     assert get(api, 'leases').json['leases'][0]['name'] == 'long'
 
 
-def test_room_that_comes_is_booked(api, service, lease, request_):
-    path = f'/v1/leases/{lease["id"]}'
-    assert api.simulate_delete(path, headers=ALICE).status_code == 204
-    looped.of(service.manager, LeaseRequests).step()
-    shown = get(api, f'requests/{request_["id"]}').json['request']
-    assert (shown['status'], shown['position']) == ('BOOKED', None)
-    assert get(api, f'leases/{shown["lease_id"]}').status_code == 200
-
-
-def test_version_1_0_has_no_requests(api, request_):
-    headers = {'X-Auth-Token': 'alice:p1'}
-    assert get(api, 'requests', headers).status_code == 404
-    assert create(api, headers).status_code == 404
-
-
 def test_a_cancelled_request_waits_no_more(api, request_):
     path = f'/v1/requests/{request_["id"]}'
-    assert api.simulate_delete(path, headers=BOB).status_code == 404
-    assert api.simulate_delete(path, headers=ALICE).status_code == 204
+    assert api.delete(path, headers=BOB).status_code == 404
+    assert api.delete(path, headers=ALICE).status_code == 204
     shown = get(api, f'requests/{request_["id"]}').json['request']
     assert (shown['status'], shown['estimate']) == ('CANCELLED', None)
-    assert api.simulate_delete(path, headers=ALICE).status_code == 409
+    assert api.delete(path, headers=ALICE).status_code == 409
 
 
 def test_a_high_priority_is_for_administrators(api, request_):
@@ -103,25 +86,6 @@ def test_a_high_priority_is_for_administrators(api, request_):
     assert create(api, priority='low').json['request']['position'] == 2
     first = create(api, ADMIN, priority='high').json['request']
     assert (first['position'], first['priority']) == (1, 'high')
-
-
-def test_more_than_the_hosts_there_are_is_refused(api):
-    """The second host is for p1 alone."""
-    refused = create(api, BOB)
-    assert refused.status_code == 409
-    assert refused.json['error_name'] == 'NotEnoughHostsAvailable'
-    assert get(api, 'requests', BOB).json == {'requests': []}
-
-
-def test_a_repeated_request_is_made_once(api, lease):
-    headers = {**ALICE, 'Idempotency-Key': 'k'}
-    first = create(api, headers)
-    assert create(api, headers).json == first.json
-    refused = create(api, headers, name='day-run')
-    assert refused.json['error_name'] == 'IdempotencyKeyReused'
-    assert len(get(api, 'requests').json['requests']) == 1
-    bad = create(api, {**ALICE, 'Idempotency-Key': 'x' * 256})
-    assert bad.status_code == 400
 
 
 @pytest.mark.parametrize('field, value', [

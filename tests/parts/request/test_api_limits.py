@@ -13,14 +13,14 @@ from tests.parts.product import test_api as test_products
 
 
 def ask(api, headers, reservation, **values):
-    return api.simulate_post('/v1/requests', headers=headers, json={
+    return api.post('/v1/requests', headers=headers, json={
         'name': 'later', 'reservations': [reservation], **values,
     })
 
 
 def shown(api, headers, made):
     path = f'/v1/requests/{made.json["request"]["id"]}'
-    return api.simulate_get(path, headers=headers).json['request']
+    return api.get(path, headers=headers).json['request']
 
 
 class TestGroupLimit:
@@ -41,7 +41,7 @@ class TestGroupLimit:
         )
         assert made.status_code in (200, 201, 202), made.text
         assert made.json['request']['status'] == 'WAITING', made.text
-        api.simulate_delete(f'/v1/leases/{lease["id"]}', headers=bob)
+        api.delete(f'/v1/leases/{lease["id"]}', headers=bob)
         looped.of(service.manager, LeaseRequests).step()
         assert shown(api, bob, made)['status'] == 'BOOKED'
 
@@ -56,11 +56,10 @@ class TestProducts:
         lease = test_products.reserve(api, 'small', 4, bob).json['lease']
         made = ask(
             api, alice, {'product': 'small', 'amount': 1}, duration='1h',
-            start_date='2030-01-01 00:00',
-            latest_start_date='2030-01-01 06:00',
+            start_date='2030-01-01 00:00', latest_start_date='2030-01-01 06:00'
         )
         assert made.json['request']['status'] == 'WAITING', made.text
-        api.simulate_delete(f'/v1/leases/{lease["id"]}', headers=bob)
+        api.delete(f'/v1/leases/{lease["id"]}', headers=bob)
         end = time.monotonic() + 60
         while (
             found := shown(api, alice, made)

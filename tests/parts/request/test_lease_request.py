@@ -163,8 +163,7 @@ def test_the_lease_starts(world, requests, full, ask):
 
 def test_the_order_is_priority_then_age(world, requests, whole, full, ask):
     made = [
-        ask(priority=each, latest=150)
-        for each in (LOW, NORMAL, HIGH, NORMAL)
+        ask(priority=each, latest=150) for each in (LOW, NORMAL, HIGH, NORMAL)
     ]
     by_position = sorted(
         requests.list(None), key=lambda shown: shown['position']
@@ -225,9 +224,7 @@ def test_a_request_about_to_be_booked_keeps_its_last_window_too(
     end(world, *full)
     second = ask(whole(), start=220, latest=230)
     assert second['status'] == 'WAITING'
-
     requests.step()
-
     starts = [
         world.ledger.lease(requests.get(each['id'], None)['lease_id']).start
         for each in (first, second)

@@ -111,9 +111,8 @@ def test_gpus_of_alibabas_trace(tmp_path, capsys):
     def run(*more):
         out = tmp_path / 'out.json'
         assert main.main([
-            'simulate', '--instances', str(tmp_path / 'tasks.csv'),
-            '--hosts', str(tmp_path / 'nodes.csv'), '--json', str(out),
-            *more,
+            'simulate', '--instances', str(tmp_path / 'tasks.csv'), '--hosts',
+            str(tmp_path / 'nodes.csv'), '--json', str(out), *more,
         ]) == 0
         return json.loads(out.read_text()), capsys.readouterr().out
 
@@ -162,7 +161,6 @@ def test_scenes_have_a_line_each(simulate, capsys):
     first, second = scenes['scenes']
     shown = capsys.readouterr().out
     alone = by_name(simulate(*options, '--seed', '8'))
-
     assert (first['seed'], second['seed']) == (7, 8)
     assert by_name(first) != by_name(second) == {
         name: alone[name] for name in ('freepool', 'ours', 'limit')
@@ -311,7 +309,6 @@ def test_help_tells_of_each_option(capsys):
 
 def test_the_headroom_of_the_best_policy_is_suggested(simulate, capsys):
     found = simulate('--sample', '8', '--suggest')
-
     keeping = [
         each for each in found['policies']
         if not each['refused_leases'] and not each['late']
@@ -330,7 +327,6 @@ def test_the_headroom_of_the_best_policy_is_suggested(simulate, capsys):
 def test_nothing_is_suggested_if_no_policy_keeps_every_lease():
     refusing = result.Result('a', refused_leases=['lease'])
     late = result.Result('b', late=1)
-
     assert result.best([refusing, late]) is None
     kept = result.Result('c')
     assert result.best([kept, refusing, late]) is kept

@@ -48,8 +48,7 @@ def test_leases_are_booked_ahead_in_order():
 ])
 def test_their_kind_can_be_chosen(whole, kinds):
     assert kinds == {
-        each.lease.reservations[0].resource_type
-        for each in drawn(whole=whole)
+        each.lease.reservations[0].resource_type for each in drawn(whole=whole)
     }
 
 

@@ -20,10 +20,7 @@ from blazar_sched.worker import request
 objects.register_all()
 
 HOUR = 3600
-OPTIONS = {
-    'unbounded': 'forever',
-    'lease_gap_weight_multiplier': 1.5,
-}
+OPTIONS = {'unbounded': 'forever', 'lease_gap_weight_multiplier': 1.5}
 
 
 @pytest.mark.parametrize('by', [
@@ -84,7 +81,6 @@ def test_a_request_is_read_as_novas_is(asked):
         scheduler_hints=own.scheduler_hints,
     )
     there = cloud.Cloud([], 0, policy.OURS, {'unbounded': 'relocate'})
-
     first, second = (
         request.read_request(
             each, there.seen, there.now, process.CONF.blazar_sched

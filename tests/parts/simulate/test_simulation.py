@@ -18,10 +18,7 @@ from blazar_sched.parts.simulate import trace
 
 HOUR, DAY = 3600, 86400
 START, END, SPAN = 2 * DAY, 3 * DAY, 4 * DAY
-OPTIONS = {
-    'unbounded': 'never',
-    'lease_gap_weight_multiplier': 1.0,
-}
+OPTIONS = {'unbounded': 'never', 'lease_gap_weight_multiplier': 1.0}
 NO_TIMELINE = policy.without(policy.TIMELINE)
 # Instances go to the host with the most room.
 SPREADING = policy.without(policy.STACKING)
@@ -182,11 +179,9 @@ def test_weighers_put_short_lives_before_leases():
     with_, without = (
         played(
             instance(START - 2 * HOUR, HOUR, vcpus=8), by=each, hosts=hosts,
-            lease_gap_weight_multiplier=2.0,
+            lease_gap_weight_multiplier=2.0
         ).idle_host_hours
-        for each in (
-            SPREADING, dataclasses.replace(SPREADING, weighers=False)
-        )
+        for each in (SPREADING, dataclasses.replace(SPREADING, weighers=False))
     )
     assert with_ == without - 1
 
@@ -344,10 +339,8 @@ class TestRelocation:
         found = self.played(
             short, short, first, second, pool=2, by=SPREADING,
             hosts=[host('a'), host('b'), *large],
-            bookings=[
-                whole(), whole(number=1), whole(at=2 * HOUR, number=2)
-            ],
-            lease_gap_weight_multiplier=0.0,
+            bookings=[whole(), whole(number=1), whole(at=2 * HOUR, number=2)],
+            lease_gap_weight_multiplier=0.0
         )
         assert (found.refused.total(), found.reallocated) == (1, 1)
         assert (found.refused_leases, found.late) == ([], 0)
@@ -372,7 +365,6 @@ class TestRelocation:
         found = self.played(
             *self.between(SPAN), bookings=[whole()], hosts=self.HOSTS[:2]
         )
-
         assert (found.refused.total(), found.refused_leases) == (0, [])
         assert (found.late, found.evicted.total(), found.unplanned) == (
             0, 0, 0
@@ -383,7 +375,6 @@ class TestRelocation:
         found = self.played(
             *self.between(DAY), bookings=[whole()], hosts=self.HOSTS[:2]
         )
-
         assert (found.refused.total(), found.moves) == (0, 0)
 
     def test_a_migration_that_fails_is_tried_again(self):
@@ -394,7 +385,6 @@ class TestRelocation:
             )
             for lead in (600, 60)
         )
-
         assert (found.failed_moves, found.moves, found.late) == (10, 1, 0)
         # Ten times 30 s are too long for the lease.
         assert (late.failed_moves, late.moves, late.late) == (10, 1, 1)
@@ -404,7 +394,6 @@ class TestRelocation:
             *self.between(START), bookings=[whole()], hosts=self.HOSTS[:2],
             migration_failure=1.0,
         )
-
         assert (found.moves, found.late, found.evicted.total()) == (0, 1, 0)
         assert found.failed_moves > 20
 
@@ -414,7 +403,6 @@ class TestRelocation:
             instance(START - HOUR, DAY, trace.PREEMPTIBLE, 8),
             bookings=[whole()], hosts=self.HOSTS[:2],
         )
-
         assert found.moves == 1
         assert found.evicted == {trace.PREEMPTIBLE: 1}
         assert found.late == 0
@@ -423,19 +411,16 @@ class TestRelocation:
         found = self.played(
             *self.unbounded(3, 8), bookings=[whole(), whole(number=1)]
         )
-
         assert found.refused == {trace.UNBOUNDED: 2}
         assert found.late == 0
 
     def test_a_lease_displaces_them(self):
         bookings = [whole(at=HOUR), whole(at=HOUR, number=1)]
-
         found = self.played(
             *self.unbounded(3, 2), bookings=bookings, by=SPREADING
         )
         assert found.refused_leases == []
         assert (found.late, found.moves) == (0, 2)
-
         alone = self.played(
             *self.unbounded(3, 2), bookings=bookings,
             by=dataclasses.replace(SPREADING, displacement=False),
@@ -445,11 +430,9 @@ class TestRelocation:
     def test_headroom_is_kept_from_the_least_notice_on(self):
         options = {'relocation_headroom': 0.25, 'relocation_notice': DAY}
         soon = instance(0, HOUR, vcpus=2)
-
         found = self.played(
             *self.unbounded(3, 6), soon, bookings=[], **options
         )
-
         # 18 of 24 vCPUs, and what ends before.
         assert not found.refused
         more = self.played(*self.unbounded(4, 5), bookings=[], **options)
@@ -460,5 +443,4 @@ class TestRelocation:
             *self.unbounded(1, 1), bookings=[],
             by=policy.without(policy.PATHS), pool=3,
         )
-
         assert found.refused == {trace.UNBOUNDED: 1}

@@ -121,7 +121,6 @@ def check_lives(instances, stays):
 @hypothesis.given(INSTANCES, BOOKINGS)
 def test_no_promise_is_broken(unbounded, instances, drawn):
     found, stays = play(instances, bookings_of(drawn), unbounded)
-
     check_capacity(stays)
     lived = check_lives(instances, stays)
     assert found.late == 0
@@ -146,7 +145,6 @@ def test_the_checks_can_fail(wrong):
             dataclasses.replace(stay, start=2 * HOUR),
         ],
     }[wrong]
-
     with pytest.raises(AssertionError):
         check_capacity(broken)
         check_lives([one], broken)

@@ -45,19 +45,16 @@ def test_a_bounded_instance_that_declares_nothing_tells_the_truth(written):
     assert found.declared == 60
 
 
-@pytest.mark.parametrize(
-    'line, named',
-    [
-        ('0,60,none,512,bounded,', 'vcpus'),
-        ('0,60,nan,512,bounded,', 'vcpus'),
-        ('0,0,1,512,bounded,', 'lifetime'),
-        ('-1,60,1,512,bounded,', 'arrival'),
-        ('0,60,1,512,eternal,', 'eternal'),
-        ('0,60,1,512,unbounded,60', 'declared'),
-        ('0,60,1,,bounded', 'memory_mb'),
-        ('0,60,1', 'kind'),
-    ],
-)
+@pytest.mark.parametrize('line, named', [
+    ('0,60,none,512,bounded,', 'vcpus'),
+    ('0,60,nan,512,bounded,', 'vcpus'),
+    ('0,0,1,512,bounded,', 'lifetime'),
+    ('-1,60,1,512,bounded,', 'arrival'),
+    ('0,60,1,512,eternal,', 'eternal'),
+    ('0,60,1,512,unbounded,60', 'declared'),
+    ('0,60,1,,bounded', 'memory_mb'),
+    ('0,60,1', 'kind'),
+])
 def test_a_wrong_line_is_named(written, line, named):
     path = written(OWN + '0,60,1,512,bounded,\n' + line + '\n')
     with pytest.raises(exception.InvalidInput, match='line 3') as e:
@@ -116,9 +113,7 @@ def test_alibabas_tasks_declare_what_the_mapping_says(written):
 
 
 def test_a_repeated_trace_keeps_its_first_copies():
-    once = [
-        trace.Instance(at, 5, 1, 1, trace.UNBOUNDED) for at in (0, 10, 90)
-    ]
+    once = [trace.Instance(at, 5, 1, 1, trace.UNBOUNDED) for at in (0, 10, 90)]
     twice, thrice = (trace.repeat(once, n, 91, seed=7) for n in (2, 3))
     assert trace.repeat(once, 1, 91, seed=7) == once
     assert len(thrice) == 9

@@ -73,6 +73,25 @@ def api(conf, manager):
 
 
 @pytest.fixture
+def refused(manager):
+    """refused(answer, *words): is a refusal that the manager knows nothing of.
+
+    The refusal has some words, a start, or is a whole message.
+    """
+
+    def refused(answer, *words, start='', message=None):
+        assert answer.status_code == 400, answer.text
+        said = answer.json['error_message']
+        assert answer.json['error_name'] == 'InvalidInput'
+        assert all(word in said for word in words), said
+        assert said.startswith(start)
+        assert message in (None, said)
+        assert manager.calls == []
+
+    return refused
+
+
+@pytest.fixture
 def lease():
     """A lease as the manager returns it."""
     return {

@@ -65,7 +65,7 @@ def audited(conf, manager, trail, tmp_path):
 
 def test_who_has_deleted_a_lease(audited, manager, trail):
     manager.answers['delete_lease'] = None
-    answer = audited.simulate_delete(
+    answer = audited.delete(
         f'/v1/leases/{ID}', headers={'X-OpenStack-Request-ID': GLOBAL}
     )
     assert answer.status_code == 204
@@ -87,7 +87,7 @@ def test_who_has_deleted_a_lease(audited, manager, trail):
 
 def test_a_refusal_is_a_failure(audited, manager, trail):
     manager.answers['get_lease'] = exception.LeaseNotFound('no')
-    assert audited.simulate_get(f'/v1/leases/{ID}').status_code == 404
+    assert audited.get(f'/v1/leases/{ID}').status_code == 404
     _, (_, event) = trail()
     assert (event['action'], event['outcome']) == ('read', 'failure')
     assert event['reason']['reasonCode'] == '404'
@@ -96,11 +96,11 @@ def test_a_refusal_is_a_failure(audited, manager, trail):
 def test_only_callers_with_a_token_are_in_the_trail(audited, manager, trail):
     forged = {'X-Auth-Token': 'wrong', 'X-User-Id': 'alice'}
     for path, status in ('/v1/leases', 401), ('/v1', 200):
-        answer = audited.simulate_get(path, headers=forged)
+        answer = audited.get(path, headers=forged)
         assert answer.status_code == status
     assert trail() == []
     manager.answers['list_leases'] = []
-    audited.simulate_get('/v1/leases', headers={'X-User-Id': 'bob'})
+    audited.get('/v1/leases', headers={'X-User-Id': 'bob'})
     assert {each['initiator']['id'] for _, each in trail()} == {'alice'}
 
 
@@ -110,15 +110,15 @@ def test_an_operator_chooses_what_is_audited(conf, manager, audited, trail):
     api = testing.TestClient(
         deploy.deploy(conf, manager), headers={'X-Auth-Token': TOKEN}
     )
-    api.simulate_get('/v1/leases')
+    api.get('/v1/leases')
     assert trail() == []
-    api.simulate_delete(f'/v1/leases/{ID}')
+    api.delete(f'/v1/leases/{ID}')
     assert len(trail()) == 2
     conf.set_override('enabled', False, 'audit')
     api = testing.TestClient(
         deploy.deploy(conf, manager), headers={'X-Auth-Token': TOKEN}
     )
-    assert api.simulate_delete(f'/v1/leases/{ID}').status_code == 204
+    assert api.delete(f'/v1/leases/{ID}').status_code == 204
     assert trail() == []
 
 
@@ -130,7 +130,7 @@ def test_a_trail_that_is_not_sent_does_not_stop_the_request(
 
     monkeypatch.setattr(_impl_test.TestDriver, 'notify', fail)
     manager.answers['list_leases'] = []
-    assert audited.simulate_get('/v1/leases').json == {'leases': []}
+    assert audited.get('/v1/leases').json == {'leases': []}
 
 
 def test_what_cannot_be_audited_stops_the_start(

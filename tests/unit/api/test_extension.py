@@ -18,11 +18,11 @@ def _answering(manager, answers):
 
 
 def show(api, headers=ALICE, **query):
-    return api.simulate_get(PATH, params=query, headers=headers)
+    return api.get(PATH, params=query, headers=headers)
 
 
 def update(api, headers=ALICE, query='', **body):
-    return api.simulate_put(
+    return api.put(
         '/v1/leases/l1', json=body, headers=headers, query_string=query
     )
 
@@ -30,12 +30,10 @@ def update(api, headers=ALICE, query='', **body):
 def test_extension_is_shown(api):
     answer = show(api)
     assert answer.status_code == 200
-    assert answer.json == {
-        'extension': {
-            'end_date': LATER, 'limited_by': 'capacity', 'reservation': 0,
-            'available': 1, 'searched_until': None,
-        }
-    }
+    assert answer.json == {'extension': {
+        'end_date': LATER, 'limited_by': 'capacity', 'reservation': 0,
+        'available': 1, 'searched_until': None,
+    }}
 
 
 def test_a_lease_without_an_end_has_a_null(api, manager):
@@ -43,12 +41,10 @@ def test_a_lease_without_an_end_has_a_null(api, manager):
         'end': FOREVER, 'limited_by': None, 'reservation': None,
         'available': None, 'searched_until': None,
     }
-    assert show(api).json == {
-        'extension': {
-            'end_date': None, 'limited_by': None, 'reservation': None,
-            'available': None, 'searched_until': None,
-        }
-    }
+    assert show(api).json == {'extension': {
+        'end_date': None, 'limited_by': None, 'reservation': None,
+        'available': None, 'searched_until': None,
+    }}
 
 
 @pytest.mark.parametrize('query, end', [
@@ -70,13 +66,11 @@ def test_query_of_the_extension_reaches_the_manager(
 
 
 @pytest.mark.parametrize('text', ['', 'now', 'null', 'soon', '1767232800'])
-def test_a_time_that_is_none_is_refused_by_name(api, manager, text):
-    answer = api.simulate_get(
-        PATH, headers=ALICE, query_string=f'end_date={text}'
+def test_a_time_that_is_none_is_refused_by_name(api, refused, text):
+    refused(
+        api.get(PATH, headers=ALICE, query_string=f'end_date={text}'),
+        start='end_date'
     )
-    assert answer.status_code == 400
-    assert answer.json['error_message'].startswith('end_date')
-    assert manager.calls == []
 
 
 def test_a_lease_that_cannot_be_changed_is_a_conflict(api, manager):
@@ -84,20 +78,19 @@ def test_a_lease_that_cannot_be_changed_is_a_conflict(api, manager):
         'a lease that is TERMINATED can only be renamed', field='status'
     )
     assert show(api).status_code == 409
-    document = api.simulate_get('/openapi.json', headers=V1_1).json
+    document = api.get('/openapi.json', headers=V1_1).json
     described = document['paths']['/v1/leases/{lease_id}/extension']['get']
     assert '409' in described['responses']
 
 
-def test_version_1_0_has_no_extension(api, manager):
+def test_version_1_0_has_no_extension(api, refused):
     headers = {'X-Auth-Token': 'alice:p1'}
     assert show(api, headers).status_code == 404
-    answer = update(
-        api, headers, end_date='2026-01-01 02:00', as_far_as_possible=True
+    refused(
+        update(
+            api, headers, end_date='2026-01-01 02:00', as_far_as_possible=True
+        ), 'as_far_as_possible'
     )
-    assert answer.status_code == 400
-    assert 'as_far_as_possible' in answer.json['error_message']
-    assert manager.calls == []
 
 
 @pytest.mark.parametrize('asked, sent', [
@@ -135,8 +128,5 @@ def test_an_update_as_far_as_possible(
     ({'end_date': LATER, 'as_far_as_possible': None}, 'as_far_as_possible'),
     ({'end_date': LATER, 'as_far_as_possible': 1}, 'as_far_as_possible'),
 ])
-def test_invalid_prolongation_is_refused_by_field(api, manager, body, field):
-    answer = update(api, **{'as_far_as_possible': True, **body})
-    assert answer.status_code == 400
-    assert answer.json['error_message'].startswith(field)
-    assert manager.calls == []
+def test_invalid_prolongation_is_refused_by_field(api, refused, body, field):
+    refused(update(api, **{'as_far_as_possible': True, **body}), start=field)

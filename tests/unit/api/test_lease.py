@@ -14,28 +14,17 @@ from tests import tables
 FOREVER = 2**63 - 1
 # The request of python-blazarclient 4.6.0 for a bare command line.
 HOST_RESERVATION = {
-    'resource_type': 'physical:host',
-    'min': 1,
-    'max': 2,
-    'hypervisor_properties': '',
-    'resource_properties': '',
+    'resource_type': 'physical:host', 'min': 1, 'max': 2,
+    'hypervisor_properties': '', 'resource_properties': '',
 }
 INSTANCE_RESERVATION = {
-    'resource_type': 'virtual:instance',
-    'vcpus': 2,
-    'memory_mb': 2048,
-    'disk_gb': 0,
-    'amount': 3,
-    'affinity': 'None',
-    'resource_properties': '',
+    'resource_type': 'virtual:instance', 'vcpus': 2, 'memory_mb': 2048,
+    'disk_gb': 0, 'amount': 3, 'affinity': 'None', 'resource_properties': '',
 }
 BODY = {
-    'name': 'night-run',
-    'start_date': '2026-01-01 01:00',
-    'end_date': '2026-01-01 02:00',
-    'before_end_date': None,
-    'reservations': [HOST_RESERVATION],
-    'events': [],
+    'name': 'night-run', 'start_date': '2026-01-01 01:00',
+    'end_date': '2026-01-01 02:00', 'before_end_date': None,
+    'reservations': [HOST_RESERVATION], 'events': [],
 }
 
 
@@ -58,7 +47,7 @@ def with_instance(**parameters):
 
 def create(api, manager, lease, body, headers=None):
     manager.answers['create_lease'] = lease
-    answer = api.simulate_post(
+    answer = api.post(
         '/v1/leases', json=body,
         headers={'X-Auth-Token': 'alice:p1', **(headers or {})},
     )
@@ -70,66 +59,46 @@ def create(api, manager, lease, body, headers=None):
 
 def test_a_lease_is_shown_as_blazar_does(api, manager, lease):
     manager.answers['get_lease'] = lease
-    answer = api.simulate_get(f'/v1/leases/{lease["id"]}')
-    assert answer.json == {
-        'lease': {
-            'id': lease['id'],
-            'name': 'night-run',
-            'user_id': 'alice',
-            'project_id': 'p1',
-            'start_date': '2026-01-01T01:00:00.000000',
-            'end_date': '2026-01-01T02:00:00.000000',
-            'trust_id': None,
-            'status': 'PENDING',
-            'degraded': False,
-            'created_at': '2026-01-01 00:00:00',
-            'updated_at': '2026-01-01 00:01:01',
-            'reservations': [
-                {
-                    'id': lease['reservations'][0]['id'],
-                    'lease_id': lease['id'],
-                    'resource_id': lease['reservations'][0]['id'],
-                    'resource_type': 'physical:host',
-                    'status': 'pending',
-                    'missing_resources': False,
-                    'resources_changed': False,
-                    'min': 1,
-                    'max': 2,
-                    'hypervisor_properties': '',
-                    'resource_properties': '',
-                    'before_end': 'default',
-                    'created_at': '2026-01-01 00:00:00',
-                    'updated_at': None,
-                }
-            ],
-            'events': [
-                {
-                    'id': lease['events'][0]['id'],
-                    'lease_id': lease['id'],
-                    'event_type': 'start_lease',
-                    'time': '2026-01-01T01:00:00.000000',
-                    'status': 'UNDONE',
-                    'created_at': '2026-01-01 00:00:00',
-                    'updated_at': None,
-                }
-            ],
-        }
-    }
+    answer = api.get(f'/v1/leases/{lease["id"]}')
+    assert answer.json == {'lease': {
+        'id': lease['id'],
+        'name': 'night-run',
+        'user_id': 'alice',
+        'project_id': 'p1',
+        'start_date': '2026-01-01T01:00:00.000000',
+        'end_date': '2026-01-01T02:00:00.000000',
+        'trust_id': None,
+        'status': 'PENDING',
+        'degraded': False,
+        'created_at': '2026-01-01 00:00:00',
+        'updated_at': '2026-01-01 00:01:01',
+        'reservations': [{
+            'id': lease['reservations'][0]['id'], 'lease_id': lease['id'],
+            'resource_id': lease['reservations'][0]['id'],
+            'resource_type': 'physical:host', 'status': 'pending',
+            'missing_resources': False, 'resources_changed': False, 'min': 1,
+            'max': 2, 'hypervisor_properties': '', 'resource_properties': '',
+            'before_end': 'default', 'created_at': '2026-01-01 00:00:00',
+            'updated_at': None,
+        }],
+        'events': [{
+            'id': lease['events'][0]['id'], 'lease_id': lease['id'],
+            'event_type': 'start_lease', 'time': '2026-01-01T01:00:00.000000',
+            'status': 'UNDONE', 'created_at': '2026-01-01 00:00:00',
+            'updated_at': None,
+        }],
+    }}
 
 
 def test_an_instance_reservation_shows_its_flavor(api, manager, lease):
     reservation = lease['reservations'][0]
     reservation['resource_type'] = 'virtual:instance'
     reservation['parameters'] = {
-        'vcpus': 2,
-        'memory_mb': 2048,
-        'disk_gb': 0,
-        'amount': 3,
-        'affinity': None,
-        'resource_properties': '',
+        'vcpus': 2, 'memory_mb': 2048, 'disk_gb': 0, 'amount': 3,
+        'affinity': None, 'resource_properties': '',
     }
     manager.answers['list_leases'] = [lease]
-    [shown] = api.simulate_get('/v1/leases').json['leases']
+    [shown] = api.get('/v1/leases').json['leases']
     [shown] = shown['reservations']
     assert shown['flavor_id'] == reservation['id']
     assert shown['aggregate_id'] is None
@@ -151,29 +120,26 @@ def test_no_end_is_null_but_in_1_0_where_it_is_far(
             {'id': 'r1', 'lease_id': 'l1', 'start': 60, 'end': FOREVER},
         ]},
     ]
-    answer = api.simulate_get('/v1/leases', headers=headers)
+    answer = api.get('/v1/leases', headers=headers)
     assert answer.json['leases'][0]['end_date'] == end
-    answer = api.simulate_get('/v1/os-hosts/allocations', headers=headers)
+    answer = api.get('/v1/os-hosts/allocations', headers=headers)
     [host] = answer.json['allocations']
     assert host['reservations'][0]['end_date'] == end
 
 
-@pytest.mark.parametrize(
-    'date, end',
-    [
-        ('2999-12-31 00:00', FOREVER),
-        ('2999-12-31T00:00:00.000000', FOREVER),
-        # The value that `prolong_for` makes of it.
-        ('2999-12-31 01:00', FOREVER),
-        ('9999-12-31 23:59', FOREVER),
-        ('2030-12-31 00:00', 1924905600),
-    ],
-)
+@pytest.mark.parametrize('date, end', [
+    ('2999-12-31 00:00', FOREVER),
+    ('2999-12-31T00:00:00.000000', FOREVER),
+    # The value that `prolong_for` makes of it.
+    ('2999-12-31 01:00', FOREVER),
+    ('9999-12-31 23:59', FOREVER),
+    ('2030-12-31 00:00', 1924905600),
+])
 def test_far_end_of_1_0_is_an_endless_lease(api, manager, lease, date, end):
     body = {**BODY, 'end_date': date}
     assert create(api, manager, lease, body)['end'] == end
     manager.answers['update_lease'] = lease
-    answer = api.simulate_put('/v1/leases/l1', json={'end_date': date})
+    answer = api.put('/v1/leases/l1', json={'end_date': date})
     assert answer.status_code == 200
     assert manager.calls[-1][1]['values'] == {'end': end}
 
@@ -181,25 +147,20 @@ def test_far_end_of_1_0_is_an_endless_lease(api, manager, lease, date, end):
 @pytest.mark.parametrize(
     'headers, date', [({}, '2999-12-30 23:59'), (V1_1, '2999-12-31 00:00')]
 )
-def test_an_end_that_is_out_of_range_is_refused(api, manager, headers, date):
+def test_an_end_that_is_out_of_range_is_refused(api, refused, headers, date):
     body = {**BODY, 'end_date': date}
-    answer = api.simulate_post('/v1/leases', json=body, headers=headers)
-    assert answer.status_code == 400
-    assert answer.json['error_message'].startswith('end_date')
-    assert manager.calls == []
+    refused(
+        api.post('/v1/leases', json=body, headers=headers), start='end_date'
+    )
 
 
 @pytest.mark.parametrize('name', ['hypervisor_properties',
                                   'resource_properties'])
-@pytest.mark.parametrize(
-    'reservation',
-    [
-        HOST_RESERVATION,
-        INSTANCE_RESERVATION,
-        {'resource_type': 'flavor:instance', 'flavor_id': '7', 'amount': 1},
-    ],
-    ids=lambda r: r['resource_type'],
-)
+@pytest.mark.parametrize('reservation', [
+    HOST_RESERVATION,
+    INSTANCE_RESERVATION,
+    {'resource_type': 'flavor:instance', 'flavor_id': '7', 'amount': 1},
+], ids=lambda r: r['resource_type'])
 def test_no_requirement_may_be_null(api, manager, lease, reservation, name):
     if name == 'hypervisor_properties' and reservation is not HOST_RESERVATION:
         pytest.skip('it has none')
@@ -209,7 +170,7 @@ def test_no_requirement_may_be_null(api, manager, lease, reservation, name):
     assert sent[name] == ''
     manager.answers['update_lease'] = lease
     change = {'id': lease['reservations'][0]['id'], name: None}
-    answer = api.simulate_put('/v1/leases/l1', json={'reservations': [change]})
+    answer = api.put('/v1/leases/l1', json={'reservations': [change]})
     assert answer.status_code == 200
     [sent] = manager.calls[-1][1]['values']['reservations']
     assert sent[name] == ''
@@ -236,11 +197,8 @@ def test_parameters_have_the_apis_defaults(api, manager, lease):
         'reservations': [
             {'resource_type': 'physical:host', 'min': 1, 'max': 1},
             {
-                'resource_type': 'virtual:instance',
-                'vcpus': 1,
-                'memory_mb': 1,
-                'disk_gb': 0,
-                'amount': 1,
+                'resource_type': 'virtual:instance', 'vcpus': 1,
+                'memory_mb': 1, 'disk_gb': 0, 'amount': 1,
             },
         ],
     }
@@ -254,34 +212,32 @@ def test_parameters_have_the_apis_defaults(api, manager, lease):
     assert instance['affinity'] is None
 
 
-@pytest.mark.parametrize(
-    'name, value, sent',
-    [
-        ('start_date', 'now', 'now'),
-        ('start_date', None, 'now'),
-        ('start_date', '2026-01-01 01:00', 1767229200),
-        ('start_date', '2026-01-01 01:00:07', 1767229207),
-        ('start_date', '2026-01-01T02:00:00+01:00', 1767229200),
-        ('start_date', '2026-01-01T01:00:00.000000', 1767229200),
-        ('end_date', '2026-01-01T02:00Z', 1767232800),
-        ('before_end_date', None, 'default'),
-        ('before_end_date', '', 'default'),
-        ('before_end_date', '2026-01-01 02:00', 1767232800),
-    ],
-)
+@pytest.mark.parametrize('name, value, sent', [
+    ('start_date', 'now', 'now'),
+    ('start_date', None, 'now'),
+    ('start_date', '2026-01-01 01:00', 1767229200),
+    ('start_date', '2026-01-01 01:00:07', 1767229207),
+    ('start_date', '2026-01-01T02:00:00+01:00', 1767229200),
+    ('start_date', '2026-01-01T01:00:00.000000', 1767229200),
+    ('end_date', '2026-01-01T02:00Z', 1767232800),
+    # This time does not exist in most of Europe, but it exists in UTC.
+    ('start_date', '2027-03-28 02:30', 1806201000),
+    ('start_date', '2030-01-01T14:00:00+14:00', 1893456000),
+    ('end_date', '2105-12-31 23:59', 4291747140),
+    ('before_end_date', None, 'default'),
+    ('before_end_date', '', 'default'),
+    ('before_end_date', '2026-01-01 02:00', 1767232800),
+])
 def test_dates(api, manager, lease, name, value, sent):
     values = create(api, manager, lease, {**BODY, name: value})
     assert values[name.removesuffix('_date')] == sent
 
 
-@pytest.mark.parametrize(
-    'sent, meant',
-    [
-        (None, None), ('None', None), ('none', None), ('', None),
-        (True, True), ('True', True), ('true', True), (1, True), ('1', True),
-        (False, False), ('False', False), (0, False), ('0', False),
-    ],
-)
+@pytest.mark.parametrize('sent, meant', [
+    (None, None), ('None', None), ('none', None), ('', None),
+    (True, True), ('True', True), ('true', True), (1, True), ('1', True),
+    (False, False), ('False', False), (0, False), ('0', False),
+])
 def test_affinity_is_read_as_the_client_sends_it(
     api, manager, lease, sent, meant
 ):
@@ -396,7 +352,7 @@ def test_a_bad_value_is_refused_by_name_and_changes_nothing(
     api, manager, case
 ):
     body, field = BAD[case]
-    answer = api.simulate_post('/v1/leases', json=body)
+    answer = api.post('/v1/leases', json=body)
     assert answer.status_code == 400
     assert answer.json['error_code'] == 400
     assert answer.json['error_name'] == 'InvalidInput'
@@ -421,10 +377,7 @@ def test_1_0_ignores_unknown_keys(
 ):
     manager.answers |= {'create_lease': lease, 'update_lease': lease}
     said = [
-        api.simulate_request(
-            method, f'/v1/leases{path}', json=body,
-            headers={'OpenStack-API-Version': f'reservation {version}'},
-        )
+        api.request(method, f'/v1/leases{path}', json=body, version=version)
         for version in ('1.0', '1.1', 'latest')
     ]
     assert [a.status_code for a in said] == [
@@ -435,21 +388,15 @@ def test_1_0_ignores_unknown_keys(
     assert field not in str(sent)
 
 
-@pytest.mark.parametrize(
-    'name',
-    [
-        'nächtlicher Lauf №7 🌙',
-        'תור',
-        '<script>alert(1)</script>',
-        '{{ 7 * 7 }} ${jndi:ldap://x} %s',
-        "'; DROP TABLE lease; --",
-    ],
-)
+@pytest.mark.parametrize('name', [
+    'nächtlicher Lauf №7 🌙', 'תור', '<script>alert(1)</script>',
+    '{{ 7 * 7 }} ${jndi:ldap://x} %s', "'; DROP TABLE lease; --",
+])
 def test_a_name_is_data_and_stays_as_it_is(api, manager, lease, name):
     values = create(api, manager, lease, {**BODY, 'name': name})
     assert values['name'] == name
     manager.answers['get_lease'] = {**lease, 'name': name}
-    answer = api.simulate_get('/v1/leases/l1')
+    answer = api.get('/v1/leases/l1')
     assert answer.json['lease']['name'] == name
 
 
@@ -459,9 +406,7 @@ def test_no_name_has_what_is_not_seen(api, manager):
     ]
     assert {'\u202e', '\U000e0041'} < set(formats)
     for c in formats:
-        answer = api.simulate_post(
-            '/v1/leases', json={**BODY, 'name': f'a{c}b'}
-        )
+        answer = api.post('/v1/leases', json={**BODY, 'name': f'a{c}b'})
         assert answer.status_code == 400, repr(c)
         assert answer.json['error_message'].startswith('name: ')
     assert manager.calls == []
@@ -472,8 +417,7 @@ def test_no_name_has_what_is_not_seen(api, manager):
 )
 def test_an_id_of_digits_is_no_number(api, manager, lease, flavor_id, sent):
     reservation = {
-        'resource_type': 'flavor:instance',
-        'flavor_id': flavor_id,
+        'resource_type': 'flavor:instance', 'flavor_id': flavor_id,
         'amount': 1,
     }
     values = create(
@@ -484,7 +428,7 @@ def test_an_id_of_digits_is_no_number(api, manager, lease, flavor_id, sent):
 
 def test_from_1_1_on_null_is_the_operators_before_end(api, manager, lease):
     manager.answers['update_lease'] = lease
-    answer = api.simulate_put(
+    answer = api.put(
         '/v1/leases/l1', json={'before_end_date': None}, headers=V1_1
     )
     assert answer.status_code == 200
@@ -510,7 +454,7 @@ def test_an_update_sends_only_what_it_names(api, manager, lease):
         ({}, {}),
     ]:
         manager.calls.clear()
-        answer = api.simulate_put('/v1/leases/l1', json=body)
+        answer = api.put('/v1/leases/l1', json=body)
         assert answer.status_code == 200, answer.text
         assert manager.calls == [
             (
@@ -520,29 +464,23 @@ def test_an_update_sends_only_what_it_names(api, manager, lease):
         ]
 
 
-@pytest.mark.parametrize(
-    'body, field',
-    [
-        ({'name': ''}, 'name'),
-        ({'start_date': None}, 'start_date'),
-        ({'end_date': 'soon'}, 'end_date'),
-        ({'end_date': None}, 'end_date'),
-        ({'reservations': [{'id': 'r1', 'projects': []}]}, 'projects'),
-        ({'reservations': [{'min': 1}]}, 'id'),
-        ({'reservations': [{'id': 'r1', 'min': 0}]}, 'min'),
-        (
-            {'reservations': [{'id': 'r1', 'resource_properties': '{}'}]},
-            'resource_properties',
-        ),
-        ({'reservations': [{'id': 1}]}, 'id'),
-        ([], 'object'),
-    ],
-)
-def test_a_bad_update_is_refused_by_name(api, manager, body, field):
-    answer = api.simulate_put('/v1/leases/l1', json=body)
-    assert answer.status_code == 400
-    assert field in answer.json['error_message']
-    assert manager.calls == []
+@pytest.mark.parametrize('body, field', [
+    ({'name': ''}, 'name'),
+    ({'start_date': None}, 'start_date'),
+    ({'end_date': 'soon'}, 'end_date'),
+    ({'end_date': None}, 'end_date'),
+    ({'reservations': [{'id': 'r1', 'projects': []}]}, 'projects'),
+    ({'reservations': [{'min': 1}]}, 'id'),
+    ({'reservations': [{'id': 'r1', 'min': 0}]}, 'min'),
+    (
+        {'reservations': [{'id': 'r1', 'resource_properties': '{}'}]},
+        'resource_properties',
+    ),
+    ({'reservations': [{'id': 1}]}, 'id'),
+    ([], 'object'),
+])
+def test_a_bad_update_is_refused_by_name(api, refused, body, field):
+    refused(api.put('/v1/leases/l1', json=body), field)
 
 
 def test_a_lease_may_be_of_nothing_but_dates(api, manager, lease):
@@ -550,48 +488,39 @@ def test_a_lease_may_be_of_nothing_but_dates(api, manager, lease):
     assert values['reservations'] == []
 
 
-@pytest.mark.parametrize(
-    'body, version, message',
-    [
-        (
-            with_host(on_end='keep'), '1.0',
-            'reservations[0].on_end needs OpenStack-API-Version: reservation '
-            '1.1',
-        ),
-        (
-            {**without('end_date'), 'duration': '6h'}, '1.0',
-            'duration needs OpenStack-API-Version: reservation 1.1',
-        ),
-        (
-            {**BODY, 'name': 'x' * 300}, '1.0',
-            'name: may have 80 characters at most',
-        ),
-        (
-            with_host(resource_propertis=''), '1.1',
-            'reservations[0].resource_propertis is unknown; did you mean '
-            'resource_properties?',
-        ),
-    ],
-)
-def test_an_unknown_field_is_explained(api, manager, body, version, message):
-    answer = api.simulate_post('/v1/leases', json=body, headers={
-        'OpenStack-API-Version': f'reservation {version}',
-    })
-    assert answer.status_code == 400
-    assert answer.json['error_message'] == message
-    assert manager.calls == []
+@pytest.mark.parametrize('body, version, message', [
+    (
+        with_host(on_end='keep'), '1.0',
+        'reservations[0].on_end needs OpenStack-API-Version: reservation 1.1',
+    ),
+    (
+        {**without('end_date'), 'duration': '6h'}, '1.0',
+        'duration needs OpenStack-API-Version: reservation 1.1',
+    ),
+    (
+        {**BODY, 'name': 'x' * 300}, '1.0',
+        'name: may have 80 characters at most',
+    ),
+    (
+        with_host(resource_propertis=''), '1.1',
+        'reservations[0].resource_propertis is unknown; did you mean '
+        'resource_properties?',
+    ),
+])
+def test_an_unknown_field_is_explained(api, refused, body, version, message):
+    refused(
+        api.post('/v1/leases', json=body, version=version), message=message
+    )
 
 
 @pytest.mark.parametrize('missing', ['end_date', 'reservations'])
 def test_from_1_1_on_no_end_and_no_reservations_have_to_be_said(
-    api, manager, missing
+    api, refused, missing
 ):
-    answer = api.simulate_post(
-        '/v1/leases', json=without(missing), headers=V1_1
+    refused(
+        api.post('/v1/leases', json=without(missing), headers=V1_1),
+        start=f'{missing} is missing'
     )
-    assert answer.status_code == 400
-    assert answer.json['error_message'].startswith(f'{missing} is missing')
-    assert manager.calls == []
 
 
 def test_from_1_1_on_a_lease_may_have_no_end(api, manager, lease):
@@ -600,9 +529,7 @@ def test_from_1_1_on_a_lease_may_have_no_end(api, manager, lease):
     assert values['reservations'] == []
     assert values['end'] == FOREVER
     manager.answers['update_lease'] = lease
-    answer = api.simulate_put(
-        '/v1/leases/l1', json={'end_date': None}, headers=V1_1
-    )
+    answer = api.put('/v1/leases/l1', json={'end_date': None}, headers=V1_1)
     assert answer.status_code == 200
     assert manager.calls[-1][1]['values'] == {'end': FOREVER}
 
@@ -617,7 +544,7 @@ def test_from_1_1_on_a_reservation_may_say_who_uses_it_and_what_stays(
     assert sent.items() >= use.items()
     manager.answers['update_lease'] = lease
     changes = [{'id': 'r1', 'projects': [], 'on_end': 'shelve'}]
-    answer = api.simulate_put(
+    answer = api.put(
         '/v1/leases/l1', json={'reservations': changes}, headers=V1_1
     )
     assert answer.status_code == 200
@@ -628,45 +555,36 @@ def test_from_1_1_on_hosts_may_be_magnetic(api, manager, lease):
     body = with_host(magnetic=True)
     [sent] = create(api, manager, lease, body, V1_1)['reservations']
     assert sent['magnetic'] is True
-    for refused, headers in (
-        (with_instance(magnetic=True), V1_1), (body, {}),
-    ):
-        answer = api.simulate_post('/v1/leases', json=refused, headers=headers)
+    for refused, headers in ((with_instance(magnetic=True), V1_1), (body, {})):
+        answer = api.post('/v1/leases', json=refused, headers=headers)
         assert answer.status_code == 400
         assert 'magnetic' in answer.json['error_message']
 
 
-@pytest.mark.parametrize(
-    'parameters, field',
-    [
-        ({'projects': 'p2'}, 'projects'),
-        ({'projects': ['p2', 'p2']}, 'projects'),
-        ({'projects': ['']}, 'projects[0]'),
-        ({'projects': ['p\n']}, 'projects[0]'),
-        ({'projects': ['the physicists']}, 'projects[0]'),
-        ({'projects': ['..']}, 'projects[0]'),
-        ({'projects': ['p' * 65]}, 'projects[0]'),
-        ({'projects': [7]}, 'projects[0]'),
-        ({'projects': [f'p{n}' for n in range(51)]}, 'projects'),
-        ({'on_end': 'explode'}, 'on_end'),
-        ({'on_end': None}, 'on_end'),
-        ({'magnetic': 'yes'}, 'magnetic'),
-        ({'magnetic': None}, 'magnetic'),
-    ],
-)
-def test_1_1_refuses_bad_values_by_name(api, manager, parameters, field):
-    answer = api.simulate_post(
-        '/v1/leases', json=with_host(**parameters), headers=V1_1
-    )
+@pytest.mark.parametrize('parameters, field', [
+    ({'projects': 'p2'}, 'projects'),
+    ({'projects': ['p2', 'p2']}, 'projects'),
+    ({'projects': ['']}, 'projects[0]'),
+    ({'projects': ['p\n']}, 'projects[0]'),
+    ({'projects': ['the physicists']}, 'projects[0]'),
+    ({'projects': ['..']}, 'projects[0]'),
+    ({'projects': ['p' * 65]}, 'projects[0]'),
+    ({'projects': [7]}, 'projects[0]'),
+    ({'projects': [f'p{n}' for n in range(51)]}, 'projects'),
+    ({'on_end': 'explode'}, 'on_end'),
+    ({'on_end': None}, 'on_end'),
+    ({'magnetic': 'yes'}, 'magnetic'),
+    ({'magnetic': None}, 'magnetic'),
+])
+def test_1_1_refuses_bad_values_by_name(api, refused, parameters, field):
+    answer = api.post('/v1/leases', json=with_host(**parameters), headers=V1_1)
     assert answer.status_code == 400
     assert field in answer.json['error_message']
     changes = [{'id': 'r1', **parameters}]
-    answer = api.simulate_put(
-        '/v1/leases/l1', json={'reservations': changes}, headers=V1_1
+    refused(
+        api.put('/v1/leases/l1', json={'reservations': changes}, headers=V1_1),
+        field
     )
-    assert answer.status_code == 400
-    assert field in answer.json['error_message']
-    assert manager.calls == []
 
 
 def test_from_1_1_on_reservations_come_and_go(api, manager, lease):
@@ -674,7 +592,7 @@ def test_from_1_1_on_reservations_come_and_go(api, manager, lease):
     new = {'resource_type': 'physical:host', 'min': 1, 'max': '1'}
     gone = {'id': 'r1', 'remove': True}
     asked = {'reservations': [new, gone, {'id': 'r2', 'min': 3}]}
-    answer = api.simulate_put('/v1/leases/l1', json=asked, headers=V1_1)
+    answer = api.put('/v1/leases/l1', json=asked, headers=V1_1)
     assert answer.status_code == 200, answer.text
     [(_, sent)] = manager.calls
     whole = {
@@ -685,31 +603,27 @@ def test_from_1_1_on_reservations_come_and_go(api, manager, lease):
     }
 
 
-@pytest.mark.parametrize(
-    'change, version, field',
-    [
-        ({'resource_type': 'physical:host', 'min': 1, 'max': 1}, '1.0', 'id'),
-        ({'id': 'r1', 'remove': True}, '1.0', 'remove'),
-        ({'id': 'r1', 'remove': False}, '1.1', 'remove'),
-        ({'resource_type': 'physical:host', 'max': 1}, '1.1', 'min'),
-        ({'min': 1}, '1.1', 'resource_type'),
-        (
-            {**HOST_RESERVATION, 'resource_properties': '["~"]'},
-            '1.1',
-            'reservations[0].resource_properties',
-        ),
-    ],
-)
+@pytest.mark.parametrize('change, version, field', [
+    ({'resource_type': 'physical:host', 'min': 1, 'max': 1}, '1.0', 'id'),
+    ({'id': 'r1', 'remove': True}, '1.0', 'remove'),
+    ({'id': 'r1', 'remove': False}, '1.1', 'remove'),
+    ({'resource_type': 'physical:host', 'max': 1}, '1.1', 'min'),
+    ({'min': 1}, '1.1', 'resource_type'),
+    (
+        {**HOST_RESERVATION, 'resource_properties': '["~"]'},
+        '1.1',
+        'reservations[0].resource_properties',
+    ),
+])
 def test_reservations_that_cannot_come_or_go(
-    api, manager, change, version, field
+    api, refused, change, version, field
 ):
-    answer = api.simulate_put(
-        '/v1/leases/l1', json={'reservations': [change]},
-        headers={'OpenStack-API-Version': f'reservation {version}'},
+    refused(
+        api.put(
+            '/v1/leases/l1', json={'reservations': [change]},
+            version=version,
+        ), field
     )
-    assert answer.status_code == 400
-    assert field in answer.json['error_message']
-    assert manager.calls == []
 
 
 def test_from_1_1_on_times_have_their_zone_and_use_and_hosts_are_shown(
@@ -718,9 +632,8 @@ def test_from_1_1_on_times_have_their_zone_and_use_and_hosts_are_shown(
     lease['reservations'][0] |= {'hosts': ['compute-1'], 'used': 1}
     manager.answers['get_lease'] = lease
     shown = {
-        version: api.simulate_get(
-            f'/v1/leases/{lease["id"]}',
-            headers={'OpenStack-API-Version': f'reservation {version}'},
+        version: api.get(
+            f'/v1/leases/{lease["id"]}', version=version
         ).json['lease']
         for version in ('1.0', '1.1')
     }
@@ -755,105 +668,96 @@ def test_from_1_1_on_what_is_left_of_instances_is_shown(api, manager, lease):
     }
     noun |= {'hosts': [], 'used': 2}
     manager.answers['get_lease'] = lease
-
     shown = {
-        version: api.simulate_get(
-            f'/v1/leases/{lease["id"]}',
-            headers={'OpenStack-API-Version': f'reservation {version}'},
+        version: api.get(
+            f'/v1/leases/{lease["id"]}', version=version
         ).json['lease']['reservations'][0]
         for version in ('1.0', '1.1')
     }
-
     assert shown['1.1']['remaining'] == 1
     assert 'remaining' not in shown['1.0']
 
 
 def test_the_project_is_asked_for_its_own_leases_only(api, manager, lease):
     manager.answers = {
-        'list_leases': [],
-        'get_lease': lease,
-        'update_lease': lease,
+        'list_leases': [], 'get_lease': lease, 'update_lease': lease,
         'delete_lease': None,
     }
     for token, project in [('alice:p1', 'p1'), ('admin:p1', None)]:
         manager.calls.clear()
         headers = {'X-Auth-Token': token}
-        api.simulate_get('/v1/leases', headers=headers)
-        api.simulate_get('/v1/leases/l1', headers=headers)
-        api.simulate_put('/v1/leases/l1', headers=headers, json={})
-        api.simulate_delete('/v1/leases/l1', headers=headers)
+        api.get('/v1/leases', headers=headers)
+        api.get('/v1/leases/l1', headers=headers)
+        api.put('/v1/leases/l1', headers=headers, json={})
+        api.delete('/v1/leases/l1', headers=headers)
         assert [sent['project_id'] for _, sent in manager.calls] == (
             [project] * 4
         )
 
 
-@pytest.mark.parametrize(
-    'query, wanted',
-    [
-        ('', {}),
-        ('name=n', {'name': 'n'}),
-        ('status=ACTIVE&name=n', {'status': 'ACTIVE', 'name': 'n'}),
-        ('sort=name', {'sort': [['name', False]]}),
-        (
-            'sort=end:desc,name:asc',
-            {'sort': [['end', True], ['name', False]]},
-        ),
-        ('limit=5', {'limit': 6}),
-        ('marker=m', {'marker': 'm'}),
-        ('project_id=p9', {'project_id': 'p9'}),
-        ('colour=red&all_tenants=x', {}),
-    ],
-)
+@pytest.mark.parametrize('query, wanted', [
+    ('', {}),
+    ('name=n', {'name': 'n'}),
+    ('status=ACTIVE&name=n', {'status': 'ACTIVE', 'name': 'n'}),
+    ('sort=name', {'sort': [['name', False]]}),
+    ('sort=end:desc,name:asc', {'sort': [['end', True], ['name', False]]}),
+    ('limit=5', {'limit': 6}),
+    ('marker=m', {'marker': 'm'}),
+    ('project_id=p9', {'project_id': 'p9'}),
+    ('colour=red&all_tenants=x', {}),
+])
 def test_a_list_asks_for_what_is_wanted(api, manager, query, wanted):
     manager.answers['list_leases'] = []
-    answer = api.simulate_get('/v1/leases', query_string=query)
+    answer = api.get('/v1/leases', query_string=query)
     assert answer.json == {'leases': []}
     everything = {'project_id': None, 'limit': 1000}
     assert manager.calls == [('list_leases', {**everything, **wanted})]
 
 
-@pytest.mark.parametrize(
-    'query, field',
-    [
-        ('limit=0', 'limit'),
-        ('limit=-1', 'limit'),
-        ('limit=x', 'limit'),
-        ('limit=', 'limit'),
-        ('limit=1.0', 'limit'),
-        ('limit=%EF%BC%91', 'limit'),
-        ('limit=99999999999999999999', 'limit'),
-        ('marker=', 'marker'),
-        ('marker=' + 'm' * 37, 'marker'),
-        ('name=', 'name'),
-        ('status=active', 'status'),
-        ('status=', 'status'),
-        ('sort=', 'sort'),
-        ('sort=name,', 'sort'),
-        ('sort=name:', 'sort'),
-        ('sort=name:up', 'sort'),
-        ('sort=:asc', 'sort'),
-        ('sort=name,name:desc', 'sort'),
-        ('sort=Name', SORT_KEYS),
-        ('sort=name,start_date:desc', SORT_KEYS),
-        ('sort=project_id', SORT_KEYS),
-        ('fields=', 'fields'),
-        ('fields=name,', 'fields'),
-        ('fields=id,name,id', 'fields'),
-        ('fields=name,parameters', 'fields'),
-        ('project_id=', 'project_id'),
-    ],
-)
-def test_a_list_refuses_bad_values_by_name(api, manager, query, field):
-    answer = api.simulate_get('/v1/leases', query_string=query)
-    assert answer.status_code == 400
-    assert field in answer.json['error_message']
-    assert manager.calls == []
+@pytest.mark.parametrize('query, field', [
+    ('limit=0', 'limit'),
+    ('limit=-1', 'limit'),
+    ('limit=x', 'limit'),
+    ('limit=', 'limit'),
+    ('limit=1.0', 'limit'),
+    ('limit=%EF%BC%91', 'limit'),
+    ('limit=99999999999999999999', 'limit'),
+    ('marker=', 'marker'),
+    ('marker=' + 'm' * 37, 'marker'),
+    ('name=', 'name'),
+    ('status=active', 'status'),
+    ('status=', 'status'),
+    ('sort=', 'sort'),
+    ('sort=name,', 'sort'),
+    ('sort=name:', 'sort'),
+    ('sort=name:up', 'sort'),
+    ('sort=:asc', 'sort'),
+    ('sort=name,name:desc', 'sort'),
+    ('sort=Name', SORT_KEYS),
+    ('sort=name,start_date:desc', SORT_KEYS),
+    ('sort=project_id', SORT_KEYS),
+    ('fields=', 'fields'),
+    ('fields=name,', 'fields'),
+    ('fields=id,name,id', 'fields'),
+    ('fields=name,parameters', 'fields'),
+    ('project_id=', 'project_id'),
+])
+def test_a_list_refuses_bad_values_by_name(api, refused, query, field):
+    refused(api.get('/v1/leases', query_string=query), field)
+
+
+@pytest.mark.parametrize('field, value', [
+    ('active_at', 'x'), ('start_date', '2030'), ('end_date', ''),
+    ('resource_type', 'x' * 256), ('host', ''), ('degraded', 'x'),
+])
+def test_a_list_of_1_1_refuses_bad_values_by_name(api, refused, field, value):
+    refused(api.get('/v1/leases', params={field: value}, headers=V1_1), field)
 
 
 def test_a_list_may_be_of_some_fields(api, manager, lease):
     manager.answers['list_leases'] = [lease, lease]
     query = 'fields=name,status&limit=1'
-    answer = api.simulate_get('/v1/leases', query_string=query)
+    answer = api.get('/v1/leases', query_string=query)
     assert answer.json['leases'] == [
         {'name': 'night-run', 'status': 'PENDING'}
     ]
@@ -865,10 +769,7 @@ def test_a_list_may_be_of_some_fields(api, manager, lease):
 
 def test_another_project_cannot_be_asked_for(api, manager):
     manager.answers['list_leases'] = []
-    api.simulate_get(
-        '/v1/leases', query_string='project_id=p2',
-        headers={'X-Auth-Token': 'alice:p1'},
-    )
+    api.get('/v1/leases', query_string='project_id=p2', token='alice:p1')
     [(_, sent)] = manager.calls
     assert sent['project_id'] == 'p1'
 
@@ -877,7 +778,7 @@ def test_a_limited_list_links_to_what_follows(api, manager, lease):
     leases = [{**lease, 'id': f'l{n}'} for n in range(3)]
     manager.answers['list_leases'] = leases
     query = 'limit=2&sort=name:desc&marker=l9&name=a%26b'
-    answer = api.simulate_get('/v1/leases', query_string=query)
+    answer = api.get('/v1/leases', query_string=query)
     assert [x['id'] for x in answer.json['leases']] == ['l0', 'l1']
     [link] = answer.json['leases_links']
     assert link['rel'] == 'next'
@@ -889,7 +790,7 @@ def test_a_limited_list_links_to_what_follows(api, manager, lease):
     # Its links can be requested.
     manager.calls.clear()
     manager.answers['list_leases'] = leases[2:]
-    answer = api.simulate_get('/v1/leases', query_string=url.query)
+    answer = api.get('/v1/leases', query_string=url.query)
     assert [x['id'] for x in answer.json['leases']] == ['l2']
     assert 'leases_links' not in answer.json
     [(_, sent)] = manager.calls
@@ -911,9 +812,7 @@ class Many:
             raise exception.InvalidInput('no such lease', field='marker')
         page = [x for x in self.leases if x['id'] > marker][:limit]
         self.sizes.append(len(page))
-        self.leases = [
-            x for x in self.leases if x['id'] not in self.vanishing
-        ]
+        self.leases = [x for x in self.leases if x['id'] not in self.vanishing]
         following = page[-1]['id'] if len(page) == limit else None
         return {'items': page, 'next': following}
 
@@ -922,10 +821,10 @@ class Many:
 def test_a_long_list_comes_in_several_messages(conf, lease, number):
     many = Many(lease, number)
     api = loopback.client(deploy.deploy(conf, many))
-    listed = api.simulate_get('/v1/leases').json['leases']
+    listed = api.get('/v1/leases').json['leases']
     assert [x['id'] for x in listed] == [f'{n:05}' for n in range(number)]
     assert max(many.sizes) <= 1000
-    limited = api.simulate_get('/v1/leases', query_string='limit=1500').json
+    limited = api.get('/v1/leases', query_string='limit=1500').json
     assert len(limited['leases']) == min(1500, number)
     assert ('leases_links' in limited) == (number > 1500)
 
@@ -934,14 +833,14 @@ def test_a_lease_that_vanishes_between_two_messages_hides_none(conf, lease):
     """The last lease of the first message marks the start of the second."""
     many = Many(lease, 2500, vanishing=['00998', '00999'])
     api = loopback.client(deploy.deploy(conf, many))
-    listed = [x['id'] for x in api.simulate_get('/v1/leases').json['leases']]
+    listed = [x['id'] for x in api.get('/v1/leases').json['leases']]
     assert listed == [f'{n:05}' for n in range(2500)]
 
 
 @pytest.mark.parametrize('key', ['k', '"8e03978e-40d5"', '~ ' * 127 + '~'])
 def test_an_idempotency_key_goes_along(api, manager, lease, key):
     manager.answers['create_lease'] = lease
-    answer = api.simulate_post(
+    answer = api.post(
         '/v1/leases', json=BODY, headers={'Idempotency-Key': key}
     )
     assert answer.status_code == 201
@@ -950,13 +849,11 @@ def test_an_idempotency_key_goes_along(api, manager, lease, key):
 
 
 @pytest.mark.parametrize('key', ['', 'k' * 256, 'é', 'a\tb', '\x7f'])
-def test_a_bad_idempotency_key_is_refused_by_name(api, manager, key):
-    answer = api.simulate_post(
-        '/v1/leases', json=BODY, headers={'Idempotency-Key': key}
+def test_a_bad_idempotency_key_is_refused_by_name(api, refused, key):
+    refused(
+        api.post('/v1/leases', json=BODY, headers={'Idempotency-Key': key}),
+        'Idempotency-Key'
     )
-    assert answer.status_code == 400
-    assert 'Idempotency-Key' in answer.json['error_message']
-    assert manager.calls == []
 
 
 def test_the_type_of_another_package_goes_to_its_driver(api, manager, lease):
@@ -975,27 +872,25 @@ def test_the_type_of_another_package_goes_to_its_driver(api, manager, lease):
     [('hosts', 5), ('hosts', [{}]), ('projects', None), ('labels', 5)],
 )
 def test_a_field_of_all_types_is_validated_for_that_of_another_package(
-    api, manager, version, target, id_, name, value
+    api, refused, version, target, id_, name, value
 ):
     asked = {'resource_type': 'acme:licence', name: value, **id_}
-    answer = change(
-        api, *target, {**BODY, 'reservations': [asked]}, '', version
+    refused(
+        change(api, *target, {**BODY, 'reservations': [asked]}, '', version),
+        f'reservations[0].{name}'
     )
-    assert answer.status_code == 400
-    assert f'reservations[0].{name}' in answer.json['error_message']
-    assert manager.calls == []
 
 
 def test_a_product_of_a_type_of_another_package_is_refused_in_1_0(
-    api, manager
+    api, refused
 ):
     asked = {'resource_type': 'acme:licence', 'product': 5}
-    answer = change(
-        api, 'POST', '/v1/leases', {**BODY, 'reservations': [asked]}, '', '1.0'
+    refused(
+        change(
+            api, 'POST', '/v1/leases', {**BODY, 'reservations': [asked]}, '',
+            '1.0',
+        ), 'reservations[0].product'
     )
-    assert answer.status_code == 400
-    assert 'reservations[0].product' in answer.json['error_message']
-    assert manager.calls == []
 
 
 def test_an_id_of_null_is_refused_in_1_0(api):
@@ -1018,26 +913,18 @@ CHANGES = pytest.mark.parametrize(
 
 
 def change(api, http_method, path, body, query, version):
-    return api.simulate_request(
-        http_method, path, json=body, query_string=query,
-        headers={'OpenStack-API-Version': f'reservation {version}'},
+    return api.request(
+        http_method, path, json=body, query_string=query, version=version
     )
 
 
 @pytest.mark.row('F35')
 @CHANGES
-@pytest.mark.parametrize(
-    'query, sent',
-    [
-        ('', None),
-        ('dry_run=false', None),
-        ('dry_run=False', None),
-        ('dry_run=0', None),
-        ('dry_run=true', True),
-        ('dry_run=True', True),
-        ('dry_run=1', True),
-    ],
-)
+@pytest.mark.parametrize('query, sent', [
+    ('', None), ('dry_run=false', None), ('dry_run=False', None),
+    ('dry_run=0', None), ('dry_run=true', True), ('dry_run=True', True),
+    ('dry_run=1', True),
+])
 def test_from_1_1_on_a_request_may_only_ask(
     api, manager, answers, http_method, path, body, method, query, sent
 ):
@@ -1051,22 +938,18 @@ def test_from_1_1_on_a_request_may_only_ask(
 
 
 @CHANGES
-@pytest.mark.parametrize(
-    'query',
-    [
-        'dry_run', 'dry_run=', 'dry_run=maybe', 'dry_run=2', 'dry_run=true,',
-        'dry_run=true&dry_run=false', 'dry_run=false&dry_run=false',
-        'dry_run=%20x', 'dry_run=null',
-    ],
-)
+@pytest.mark.parametrize('query', [
+    'dry_run', 'dry_run=', 'dry_run=maybe', 'dry_run=2', 'dry_run=true,',
+    'dry_run=true&dry_run=false', 'dry_run=false&dry_run=false',
+    'dry_run=%20x', 'dry_run=null',
+])
 def test_a_dry_run_that_is_not_understood_changes_nothing(
-    api, manager, answers, http_method, path, body, method, query
+    api, manager, answers, http_method, path, body, method, query, refused
 ):
     manager.answers = answers
-    answer = change(api, http_method, path, body, query, '1.1')
-    assert answer.status_code == 400, answer.text
-    assert answer.json['error_message'].startswith('dry_run')
-    assert manager.calls == []
+    refused(
+        change(api, http_method, path, body, query, '1.1'), start='dry_run'
+    )
 
 
 @CHANGES
@@ -1074,20 +957,19 @@ def test_a_dry_run_that_is_not_understood_changes_nothing(
     'query', ['dry_run', 'dry_run=', 'dry_run=true', 'dry_run=false']
 )
 def test_in_1_0_who_only_asks_is_refused(
-    api, manager, answers, http_method, path, body, method, query
+    api, manager, answers, http_method, path, body, method, query, refused
 ):
     """A dry run is never taken for a real request."""
     manager.answers = answers
-    answer = change(api, http_method, path, body, query, '1.0')
-    assert answer.status_code == 400, answer.text
-    assert answer.json['error_message'].startswith('dry_run')
-    assert manager.calls == []
+    refused(
+        change(api, http_method, path, body, query, '1.0'), start='dry_run'
+    )
 
 
 @pytest.mark.parametrize('version', ['1.0', '1.1'])
 def test_a_dry_run_is_described_where_there_is_one(api, version):
     headers = {'OpenStack-API-Version': f'reservation {version}'}
-    paths = api.simulate_get('/openapi.json', headers=headers).json['paths']
+    paths = api.get('/openapi.json', headers=headers).json['paths']
     described = {
         (path, method)
         for path, methods in paths.items()

@@ -10,9 +10,7 @@ from blazar_sched.service.api import microversion
 from blazar_sched.service.api import openapi
 
 START = 1_900_000_000
-WHOLE = {
-    'reservation': 1, 'available': 2, 'start': START, 'end': START + 3600
-}
+WHOLE = {'reservation': 1, 'available': 2, 'start': START, 'end': START + 3600}
 
 
 @pytest.fixture
@@ -23,14 +21,9 @@ def refused(api, manager):
         manager.answers['create_lease'] = exception.NotEnoughHostsAvailable(
             'no room', field='reservations', offer=offer
         )
-        answer = api.simulate_post(
-            '/v1/leases',
-            json={
-                'name': 'n', 'end_date': '2031-01-01 00:00',
-                'reservations': [],
-            },
-            headers={'OpenStack-API-Version': f'reservation {version}'},
-        )
+        answer = api.post('/v1/leases', json={
+            'name': 'n', 'end_date': '2031-01-01 00:00', 'reservations': [],
+        }, version=version)
         assert answer.status_code == (400 if version == '1.0' else 409)
         assert answer.json['error_message'] == 'reservations: no room'
         jsonschema.validate(
@@ -44,43 +37,35 @@ def refused(api, manager):
     return ask
 
 
-@pytest.mark.parametrize(
-    ('offer', 'shown'),
-    [
-        (
-            WHOLE,
-            {
-                'reservation': 1,
-                'available': 2,
-                'start_date': '2030-03-17T17:46:40Z',
-                'end_date': '2030-03-17T18:46:40Z',
-            },
-        ),
-        (
-            {**WHOLE, 'end': window.FOREVER},
-            {
-                'reservation': 1,
-                'available': 2,
-                'start_date': '2030-03-17T17:46:40Z',
-                'end_date': None,
-            },
-        ),
-        (
-            {**WHOLE, 'start': None, 'end': None},
-            {
-                'reservation': 1,
-                'available': 2,
-                'start_date': None,
-                'end_date': None,
-            },
-        ),
-        # There is nothing to offer.
-        ({'reservation': 0, 'start': None, 'end': None}, None),
-        # A refused change needs another offer than a refused new lease.
-        ({'reservation': 0, 'available': 1}, None),
-        (None, None),
-    ],
-)
+@pytest.mark.parametrize(('offer', 'shown'), [
+    (
+        WHOLE,
+        {
+            'reservation': 1, 'available': 2,
+            'start_date': '2030-03-17T17:46:40Z',
+            'end_date': '2030-03-17T18:46:40Z',
+        },
+    ),
+    (
+        {**WHOLE, 'end': window.FOREVER},
+        {
+            'reservation': 1, 'available': 2,
+            'start_date': '2030-03-17T17:46:40Z', 'end_date': None,
+        },
+    ),
+    (
+        {**WHOLE, 'start': None, 'end': None},
+        {
+            'reservation': 1, 'available': 2, 'start_date': None,
+            'end_date': None,
+        },
+    ),
+    # There is nothing to offer.
+    ({'reservation': 0, 'start': None, 'end': None}, None),
+    # A refused change needs another offer than a refused new lease.
+    ({'reservation': 0, 'available': 1}, None),
+    (None, None),
+])
 def test_only_complete_offers_are_shown(refused, offer, shown):
     assert refused(offer, '1.1') == shown
 
@@ -100,9 +85,8 @@ def test_a_change_is_offered_something_from_1_1_on(api, manager, version):
     manager.answers['update_lease'] = exception.NotEnoughHostsAvailable(
         'no room', field='reservations', offer=WHOLE
     )
-    answer = api.simulate_put(
-        '/v1/leases/l1', json={'end_date': '2031-01-01 00:00'},
-        headers={'OpenStack-API-Version': f'reservation {version}'},
+    answer = api.put(
+        '/v1/leases/l1', json={'end_date': '2031-01-01 00:00'}, version=version
     )
     assert answer.status_code == (400 if version == '1.0' else 409)
     offering = version != '1.0'
@@ -111,13 +95,10 @@ def test_a_change_is_offered_something_from_1_1_on(api, manager, version):
     assert ('offering' in asked) is offering
 
 
-@pytest.mark.parametrize(
-    'sent, meant',
-    [
-        ('True', True), ('1', True), (1, True), ('false', False), (0, False),
-        ('', None), ('None', None), (None, None),
-    ],
-)
+@pytest.mark.parametrize('sent, meant', [
+    ('True', True), ('1', True), (1, True), ('false', False), (0, False),
+    ('', None), ('None', None), (None, None),
+])
 def test_alternatives_are_read_as_reservations_are(
     api, manager, answers, sent, meant
 ):
@@ -128,14 +109,10 @@ def test_alternatives_are_read_as_reservations_are(
         'disk_gb': '0', 'amount': 1, 'affinity': sent,
         'resource_properties': None,
     }
-    answer = api.simulate_post(
-        '/v1/offers',
-        json={
-            'duration': '6h', 'reservations': [instance],
-            'alternatives': [[instance], [instance, instance]],
-        },
-        headers={'OpenStack-API-Version': 'reservation 1.1'},
-    )
+    answer = api.post('/v1/offers', json={
+        'duration': '6h', 'reservations': [instance],
+        'alternatives': [[instance], [instance, instance]],
+    }, version='1.1')
     assert answer.status_code == 200, answer.text
     [(_, sent_on)] = manager.calls
     first, *others = sent_on['values']['alternatives']
@@ -149,16 +126,12 @@ def test_alternatives_are_read_as_reservations_are(
     'alternatives', [None, {}, 'x', [None], ['x'], [{}], [['x']], [[]]]
 )
 def test_alternatives_in_another_form_are_refused(api, manager, alternatives):
-    answer = api.simulate_post(
-        '/v1/offers',
-        json={
-            'duration': '6h', 'alternatives': alternatives,
-            'reservations': [
-                {'resource_type': 'physical:host', 'min': 1, 'max': 1}
-            ],
-        },
-        headers={'OpenStack-API-Version': 'reservation 1.1'},
-    )
+    answer = api.post('/v1/offers', json={
+        'duration': '6h', 'alternatives': alternatives,
+        'reservations': [
+            {'resource_type': 'physical:host', 'min': 1, 'max': 1},
+        ],
+    }, version='1.1')
     assert answer.status_code == 400
     assert answer.json['error_message'].startswith('alternatives')
     assert manager.calls == []

@@ -67,9 +67,7 @@ def test_every_rule_names_the_routes_that_ask_it():
         for rule in policies.list_rules()
         for operation in getattr(rule, 'operations', [])
     }
-    asked = {
-        (r.method, r.path, r.rule.name) for r in routes.ROUTES if r.rule
-    }
+    asked = {(r.method, r.path, r.rule.name) for r in routes.ROUTES if r.rule}
     # The policy is checked once the body is known.
     reserves = {
         (method, path, rule)
@@ -88,9 +86,8 @@ def test_rules_have_blazars_names():
     names = {rule.name for rule in policies.list_rules()}
     ours = {
         'blazar:capacity:get', 'blazar:leases:share',
-        'blazar:leases:extra_specs', 'blazar:offers:get',
-        'blazar:offers:post', 'blazar:offers:approve',
-        'blazar:offers:delete',
+        'blazar:leases:extra_specs', 'blazar:offers:get', 'blazar:offers:post',
+        'blazar:offers:approve', 'blazar:offers:delete',
         'blazar:timeline:get', 'blazar:timeline:get_names',
         'blazar:properties:get', 'blazar:flavors:get', 'blazar:limits:get',
         'blazar:maintenances:get', 'blazar:maintenances:post',
@@ -98,22 +95,12 @@ def test_rules_have_blazars_names():
         *tables.names('READ'), *tables.names('WRITE'), *tables.names('ADMIN'),
     }
     assert names - ours == {
-        'admin',
-        'admin_or_owner',
-        'project_member_api',
-        'project_reader_api',
-        'project_member_or_admin',
-        'project_reader_or_admin',
-        'blazar:leases:get',
-        'blazar:leases:post',
-        'blazar:leases:put',
-        'blazar:leases:delete',
-        'blazar:oshosts:get',
-        'blazar:oshosts:post',
-        'blazar:oshosts:put',
-        'blazar:oshosts:delete',
-        'blazar:oshosts:get_allocations',
-        'blazar:oshosts:reallocate',
+        'admin', 'admin_or_owner', 'project_member_api', 'project_reader_api',
+        'project_member_or_admin', 'project_reader_or_admin',
+        'blazar:leases:get', 'blazar:leases:post', 'blazar:leases:put',
+        'blazar:leases:delete', 'blazar:oshosts:get', 'blazar:oshosts:post',
+        'blazar:oshosts:put', 'blazar:oshosts:delete',
+        'blazar:oshosts:get_allocations', 'blazar:oshosts:reallocate',
         'blazar:oshosts:get_resource_properties',
         'blazar:oshosts:update_resource_properties',
     }
@@ -128,9 +115,8 @@ def test_every_route_answers_with_its_status(
 ):
     manager.answers = answers
     path, body = requests[route]
-    answer = api.simulate_request(
-        route.method, path + suffix, json=body,
-        headers={'OpenStack-API-Version': f'reservation {route.since}'},
+    answer = api.request(
+        route.method, path + suffix, json=body, version=route.since
     )
     assert answer.status_code == route.status
     if route.status == 204:
@@ -143,11 +129,9 @@ def test_every_route_answers_with_its_status(
 @pytest.mark.parametrize('accepted', ['gzip', 'br, gzip;q=0.5', '*'])
 def test_a_long_answer_is_compressed(api, manager, lease, accepted):
     manager.answers['list_leases'] = [lease] * 50
-    plain = api.simulate_get('/v1/leases')
+    plain = api.get('/v1/leases')
     assert 'Content-Encoding' not in plain.headers
-    answer = api.simulate_get(
-        '/v1/leases', headers={'Accept-Encoding': accepted}
-    )
+    answer = api.get('/v1/leases', headers={'Accept-Encoding': accepted})
     assert answer.headers['Content-Encoding'] == 'gzip'
     assert answer.headers['Vary'] == 'Accept-Encoding'
     assert int(answer.headers['Content-Length']) == len(answer.content)
@@ -158,9 +142,7 @@ def test_a_long_answer_is_compressed(api, manager, lease, accepted):
 @pytest.mark.parametrize('accepted', ['', 'br', 'gzip;q=0', 'identity'])
 def test_who_does_not_take_gzip_gets_none(api, manager, lease, accepted):
     manager.answers['list_leases'] = [lease] * 50
-    answer = api.simulate_get(
-        '/v1/leases', headers={'Accept-Encoding': accepted}
-    )
+    answer = api.get('/v1/leases', headers={'Accept-Encoding': accepted})
     assert 'Content-Encoding' not in answer.headers
     assert len(answer.json['leases']) == 50
 
@@ -170,43 +152,40 @@ def test_a_change_for_a_tag_changes_nothing(api, manager, lease):
     manager.answers['update_lease'] = lease
     path, body = f'/v1/leases/{lease["id"]}', {'name': 'x'}
     for method in ('PUT', 'DELETE'):
-        answer = api.simulate_request(
+        answer = api.request(
             method, path, json=body, headers={'If-Match': '"a"'}
         )
         assert answer.status_code == 412
     assert manager.calls == []
-    answer = api.simulate_put(path, json=body, headers={'If-Match': '*'})
+    answer = api.put(path, json=body, headers={'If-Match': '*'})
     assert answer.status_code == 200
 
 
 def test_who_names_json_in_the_path_need_not_accept_it(api, manager):
     manager.answers['list_leases'] = []
     headers = {'Accept': 'text/html'}
-    answer = api.simulate_get('/v1/leases.json', headers=headers)
+    answer = api.get('/v1/leases.json', headers=headers)
     assert answer.json == {'leases': []}
-    answer = api.simulate_get('/v1/leases', headers=headers)
+    answer = api.get('/v1/leases', headers=headers)
     assert answer.status_code == 406
 
 
-@pytest.mark.parametrize(
-    'media_type',
-    [
-        'application/json', 'APPLICATION/JSON', 'Application/Json',
-        'APPLICATION/JSON; CHARSET=UTF-8',
-    ],
-)
+@pytest.mark.parametrize('media_type', [
+    'application/json', 'APPLICATION/JSON', 'Application/Json',
+    'APPLICATION/JSON; CHARSET=UTF-8',
+])
 def test_media_types_are_in_any_case(api, manager, answers, media_type):
     manager.answers = answers
-    answer = api.simulate_post(
+    answer = api.post(
         '/v1/os-hosts', body='{"name": "compute-1"}',
         headers={'Accept': media_type, 'Content-Type': media_type},
     )
     assert answer.status_code == 201, answer.text
     accepting = {'Accept': f'text/html, {media_type};Q=0.5'}
-    answer = api.simulate_get('/v1/leases', headers=accepting)
+    answer = api.get('/v1/leases', headers=accepting)
     assert answer.status_code == 200
     refusing = {'Accept': 'TEXT/HTML'}
-    answer = api.simulate_get('/v1/leases', headers=refusing)
+    answer = api.get('/v1/leases', headers=refusing)
     assert answer.status_code == 406
 
 
@@ -223,7 +202,7 @@ def test_versions(api):
         ('/versions', {'versions': [version]}),
         ('/v1', {'version': version}),
     ):
-        answer = api.simulate_get(path, headers={'Host': 'localhost:1234'})
+        answer = api.get(path, headers={'Host': 'localhost:1234'})
         assert answer.json == body
 
 
@@ -236,7 +215,7 @@ def test_versions_behind_a_proxy(conf, manager, trusted, scheme):
     conf.set_override(
         'enable_proxy_headers_parsing', trusted, 'oslo_middleware'
     )
-    answer = testing.TestClient(layers).simulate_get(
+    answer = testing.TestClient(layers).get(
         '/', host='reservations.example',
         headers={'X-Forwarded-Proto': 'https'},
     )
@@ -246,10 +225,10 @@ def test_versions_behind_a_proxy(conf, manager, trusted, scheme):
 
 def test_head_is_get_without_a_body(api, manager):
     manager.answers['list_leases'] = []
-    answer = api.simulate_head('/v1/leases')
+    answer = api.head('/v1/leases')
     assert answer.status_code == 200
     assert answer.content == b''
-    answer = api.simulate_head('/v1/os-hosts', headers={'X-Auth-Token': 'bob'})
+    answer = api.head('/v1/os-hosts', token='bob')
     assert answer.status_code == 403
 
 
@@ -267,9 +246,8 @@ DRY = {
 
 def send(api, requests, route, version, params):
     path, body = requests[route]
-    return api.simulate_request(
-        route.method, path, json=body, params=params,
-        headers={'OpenStack-API-Version': f'reservation {version}'},
+    return api.request(
+        route.method, path, json=body, params=params, version=version
     )
 
 
@@ -320,10 +298,7 @@ def test_a_change_with_an_unknown_parameter_is_refused(
 
 @pytest.mark.parametrize('query', ['DRY_RUN', 'dry_run=true&DRY_RUN', '=1'])
 def test_an_unknown_parameter_needs_no_value(api, manager, query):
-    answer = api.simulate_delete(
-        '/v1/leases/l1', query_string=query,
-        headers={'OpenStack-API-Version': 'reservation 1.1'},
-    )
+    answer = api.delete('/v1/leases/l1', query_string=query, version='1.1')
     assert answer.status_code == 400
     assert manager.calls == []
 
@@ -336,15 +311,13 @@ READING = [
 @pytest.mark.row('F111')
 @pytest.mark.parametrize('route', READING, ids=lambda r: r.path)
 def test_a_read_with_an_unknown_parameter_is_refused(
-    api, manager, answers, requests, route
+    api, manager, answers, requests, route, refused
 ):
     since = max(route.since, microversion.V1_1)
-    answer = send(api, requests, route, since, {'stauts': 'ACTIVE'})
-    assert answer.status_code == 400
-    assert answer.json['error_message'].startswith(
-        f'stauts is no query parameter of GET {route.path}'
+    refused(
+        send(api, requests, route, since, {'stauts': 'ACTIVE'}),
+        start=f'stauts is no query parameter of GET {route.path}'
     )
-    assert manager.calls == []
     # Blazar ignores unknown parameters.
     manager.answers = answers
     if route.since == microversion.V1_0:
@@ -356,26 +329,22 @@ def test_a_read_with_an_unknown_parameter_is_refused(
     ('/v1/leases', 'name=a&name=b', 'name'),
     ('/v1/leases', 'active_at=now&active_at=2030-01-01', 'active_at'),
     ('/v1/leases/l1', 'wait_for=ACTIVE&wait_for=ERROR', 'wait_for'),
+    ('/v1/timeline', 'end_date=2030-01-02&end_date=now', 'end_date'),
 ])
 def test_a_parameter_that_is_repeated_is_refused(
-    api, manager, path, query, name
+    api, refused, path, query, name
 ):
-    answer = api.simulate_get(
-        path, query_string=query,
-        headers={'OpenStack-API-Version': 'reservation 1.1'},
+    refused(
+        api.get(path, query_string=query, version='1.1'),
+        message=f'{name} must be given once'
     )
-    assert answer.status_code == 400
-    assert answer.json['error_message'] == f'{name} must be given once'
-    assert manager.calls == []
 
 
-def test_a_parameter_of_a_newer_version_is_refused(api, manager):
-    answer = api.simulate_delete('/v1/leases/l1', params={'dry_run': 'true'})
-    assert answer.status_code == 400
-    assert answer.json['error_message'] == (
-        'dry_run needs OpenStack-API-Version: reservation 1.1'
+def test_a_parameter_of_a_newer_version_is_refused(api, refused):
+    refused(
+        api.delete('/v1/leases/l1', params={'dry_run': 'true'}),
+        message='dry_run needs OpenStack-API-Version: reservation 1.1'
     )
-    assert manager.calls == []
 
 
 @pytest.mark.parametrize(
@@ -393,6 +362,6 @@ def test_a_route_of_a_newer_version_says_so(api, requests, route):
 
 @pytest.mark.parametrize('path', ['/v1/leases/', '/v1/os-hosts/'])
 def test_an_empty_id_is_no_id(api, manager, path):
-    answer = api.simulate_delete(path)
+    answer = api.delete(path)
     assert answer.status_code == 405
     assert manager.calls == []

@@ -21,8 +21,7 @@ LIST = b'GET /v1/leases HTTP/1.0\r\nX-Auth-Token: admin\r\n\r\n'
 IDLE = 300
 # The content sent on them: nothing, half a header, half a body.
 HALVES = (
-    b'',
-    b'GET / HTTP/1.1\r\nX:',
+    b'', b'GET / HTTP/1.1\r\nX:',
     b'POST /v1/leases HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n{',
 )
 
@@ -189,9 +188,7 @@ def peers():
 def test_idle_connections_stop_nobody(running, peers):
     peers(running.port, IDLE)
     for _ in range(3):
-        assert raw(running.port, LIST) == (
-            200, b'{"leases": []}',
-        )
+        assert raw(running.port, LIST) == (200, b'{"leases": []}')
 
 
 def test_with_a_low_limit_idle_connections_stop_the_api(
@@ -274,16 +271,13 @@ def test_a_request_in_pieces_is_answered(running, clock):
         assert answer.status == 200
 
 
-@pytest.mark.parametrize(
-    'limits, left',
-    [
-        ((1024, 4096), 2000),
-        ((1024, resource.RLIM_INFINITY), 2000),
-        ((resource.RLIM_INFINITY, resource.RLIM_INFINITY), 2000),
-        ((1024, 1024), 1024 - server._OTHER_FILES),
-        ((64, 64), 1),
-    ],
-)
+@pytest.mark.parametrize('limits, left', [
+    ((1024, 4096), 2000),
+    ((1024, resource.RLIM_INFINITY), 2000),
+    ((resource.RLIM_INFINITY, resource.RLIM_INFINITY), 2000),
+    ((1024, 1024), 1024 - server._OTHER_FILES),
+    ((64, 64), 1),
+])
 def test_connections_are_as_many_as_files(monkeypatch, limits, left):
     limited = list(limits)
     monkeypatch.setattr(resource, 'getrlimit', lambda what: tuple(limited))

@@ -29,7 +29,6 @@ def played(monkeypatch):
 
 def test_few_pulls_and_fewer_reads(played):
     found = played()
-
     # Each worker waits for 3.75 to 5 seconds.
     assert WORKERS / 5 < found[fleet.IDLE] < WORKERS / 3.75
     assert WORKERS <= found[fleet.AFTER_COMMIT] < 1.5 * WORKERS
@@ -44,5 +43,4 @@ def test_control_without_the_kept_page_each_worker_is_a_read(
     played, monkeypatch
 ):
     monkeypatch.setattr(feed, 'MAX_PAGES', 0)
-
     assert played()[fleet.READS] >= WORKERS

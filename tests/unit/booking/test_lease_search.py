@@ -125,9 +125,7 @@ def test_no_start_where_more_is_wanted_than_hosts(resource_type):
     hosts = [placements.make_host('a', 1, 0, False, (), 'cheap')]
     world = Placements(hosts)
     window = Window(0, 1)
-    addresses = {
-        'network_id': 'n', 'amount': 1, 'required_floatingips': []
-    }
+    addresses = {'network_id': 'n', 'amount': 1, 'required_floatingips': []}
     wanted = [
         ('physical:host', {'min': 2, 'max': 2}), (resource_type, addresses)
     ]

@@ -50,8 +50,7 @@ def test_a_resource_has_every_field(resource):
         shown |= set(offers['offers']['items']['properties'])
     wanted = shown | asked(resource)
     known = {
-        part.name
-        for _, part in resource._attributes_iterator((fields.Body,))
+        part.name for _, part in resource._attributes_iterator((fields.Body,))
     }
     # Each resource of the SDK has an id and a name.
     assert known - {'id', 'name'} == (

@@ -74,9 +74,7 @@ def test_nothing_is_drawn_of_a_free_host():
 
 
 def test_an_axis_has_hours_or_days():
-    assert CANVAS.axis() == (
-        '|01 Jan 00:00           |01 Jan 12:00           '
-    )
+    assert CANVAS.axis() == '|01 Jan 00:00           |01 Jan 12:00           '
     month = Canvas(DAY, DAY + datetime.timedelta(30), 30)
     assert month.axis() == '|01 Jan       |15 Jan       |2'
     decade = Canvas(DAY, DAY + datetime.timedelta(3650), 30)

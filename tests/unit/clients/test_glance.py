@@ -39,8 +39,7 @@ class Images:
 
     def _list(self, server, name):
         image = {
-            'id': IMAGE,
-            'status': self.status,
+            'id': IMAGE, 'status': self.status,
             'metadata': {'instance_uuid': server},
         }
         return answer(200, {'images': [image]})

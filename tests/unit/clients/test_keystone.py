@@ -50,16 +50,14 @@ def whoami(keystone, trust_id):
 
 
 def test_a_trust_lends_the_tokens_roles_and_no_more(cloud, trust):
-    assert cloud.trusts == {
-        trust: {
-            'trustor_user_id': 'alice',
-            'trustee_user_id': SERVICE,
-            'project_id': 'p1',
-            'roles': [{'name': 'member'}, {'name': 'reader'}],
-            'impersonation': True,
-            'allow_redelegation': False,
-        }
-    }
+    assert cloud.trusts == {trust: {
+        'trustor_user_id': 'alice',
+        'trustee_user_id': SERVICE,
+        'project_id': 'p1',
+        'roles': [{'name': 'member'}, {'name': 'reader'}],
+        'impersonation': True,
+        'allow_redelegation': False,
+    }}
 
 
 def test_a_trust_costs_one_call(cloud, keystone, token, trust):

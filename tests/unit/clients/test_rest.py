@@ -49,14 +49,11 @@ def test_the_refusal_of_a_token_is_not_the_refusal_of_the_service(
 
 
 @pytest.mark.parametrize('name', SERVICES)
-@pytest.mark.parametrize(
-    ('ids', 'told'),
-    [
-        (None, None),
-        ({'request_id': 'req-own'}, 'req-own'),
-        ({'global_request_id': 'req-of-all'}, 'req-of-all'),
-    ],
-)
+@pytest.mark.parametrize(('ids', 'told'), [
+    (None, None),
+    ({'request_id': 'req-own'}, 'req-own'),
+    ({'global_request_id': 'req-of-all'}, 'req-of-all'),
+])
 def test_a_service_is_told_which_request_has_caused_its_request(
     service, monkeypatch, name, ids, told
 ):
@@ -91,11 +88,10 @@ def test_only_a_refusal_of_what_was_asked_is_one(status, refused):
 
 
 @pytest.mark.parametrize('error', [
-    exceptions.ConnectFailure, exceptions.ConnectTimeout,
-    exceptions.SSLError, exceptions.UnknownConnectionError,
-    exceptions.DiscoveryFailure, exceptions.EmptyCatalog,
-    exceptions.EndpointNotFound, exceptions.Unauthorized,
-    exceptions.ServiceUnavailable,
+    exceptions.ConnectFailure, exceptions.ConnectTimeout, exceptions.SSLError,
+    exceptions.UnknownConnectionError, exceptions.DiscoveryFailure,
+    exceptions.EmptyCatalog, exceptions.EndpointNotFound,
+    exceptions.Unauthorized, exceptions.ServiceUnavailable,
 ])
 def test_a_service_that_cannot_be_reached_has_refused_nothing(
     service, monkeypatch, error

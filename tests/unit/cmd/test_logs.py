@@ -28,10 +28,8 @@ from tests.waiting import until
 SCRIPT = pathlib.Path(sys.executable).with_name('blazar-sched')
 GLOBAL = 'req-11111111-1111-4111-8111-111111111111'
 LEASE = {
-    'name': 'night-run',
-    'start_date': '2030-01-01 00:00',
-    'end_date': '2030-01-01 01:00',
-    'reservations': [],
+    'name': 'night-run', 'start_date': '2030-01-01 00:00',
+    'end_date': '2030-01-01 01:00', 'reservations': [],
 }
 
 
@@ -60,10 +58,9 @@ def test_each_request_can_be_found_by_its_id_and_its_lease(log, port):
         return requests.request(
             method, f'http://127.0.0.1:{port}{path}',
             headers={
-                'X-Auth-Token': 'alice:p1',
-                'X-OpenStack-Request-ID': GLOBAL,
+                'X-Auth-Token': 'alice:p1', 'X-OpenStack-Request-ID': GLOBAL,
             },
-            timeout=PATIENCE, **kwargs,
+            timeout=PATIENCE, **kwargs
         )
 
     created = ask('POST', '/v1/leases', json=LEASE)
@@ -134,13 +131,11 @@ def test_a_manager_elsewhere_logs_whose_request_it_is(tmp_path):
         for number in range(3):
             client.call(
                 {
-                    'request_id': f'req-{number}',
-                    'global_request_id': GLOBAL,
-                    'resource_uuid': 'lease-1',
-                    'user': 'alice',
+                    'request_id': f'req-{number}', 'global_request_id': GLOBAL,
+                    'resource_uuid': 'lease-1', 'user': 'alice',
                     'project_id': 'p1',
                 },
-                'work', number=number,
+                'work', number=number
             )
         # A replica that pulls makes no user's request.
         client.call({}, 'work', number=3)
@@ -181,11 +176,10 @@ class Manager:
 
 
 @pytest.mark.parametrize('text', HOSTILE)
-@pytest.mark.parametrize(
-    'path',
-    ['/v1/leases/x{}', '/v1/os-hosts/7{}', '/v1/os-hosts/properties/{}',
-     '/nowhere{}'],
-)
+@pytest.mark.parametrize('path', [
+    '/v1/leases/x{}', '/v1/os-hosts/7{}', '/v1/os-hosts/properties/{}',
+    '/nowhere{}',
+])
 def test_no_path_forges_a_log_line(written, path, text):
     conf, read = written
     api = loopback.client(deploy.deploy(conf, Manager()))

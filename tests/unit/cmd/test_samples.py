@@ -31,12 +31,10 @@ def sample(tmp_path):
 
     def make(name):
         path = tmp_path / f'{name}.sample'
-        generator.main(
-            [
-                '--config-file', str(ETC / f'{name}-generator.conf'),
-                '--output-file', str(path),
-            ]
-        )
+        generator.main([
+            '--config-file', str(ETC / f'{name}-generator.conf'),
+            '--output-file', str(path),
+        ])
         return path
 
     return make
@@ -117,11 +115,9 @@ def test_the_sample_says_what_is_so_by_default(sample, tmp_path):
 @pytest.mark.parametrize(
     ('group', 'type_'),
     {
-        'keystone': 'identity',
-        'nova': 'compute',
-        'placement': 'placement',
+        'keystone': 'identity', 'nova': 'compute', 'placement': 'placement',
         **tables.of('CLIENTS'),
-    }.items(),
+    }.items()
 )
 def test_the_sample_says_how_another_service_is_found(sample, group, type_):
     there = options(sample('config'))

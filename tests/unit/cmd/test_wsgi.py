@@ -97,12 +97,12 @@ def test_wsgi_application_is_the_api_of_a_manager(write, load, tokens):
     manager = assembly.start_manager(conf)
     try:
         api = testing.TestClient(load().application)
-        assert api.simulate_get('/').status_code == 300
-        assert api.simulate_get('/v1/leases').status_code == 401
-        answer = api.simulate_get('/v1/leases', headers=TOKEN)
+        assert api.get('/').status_code == 300
+        assert api.get('/v1/leases').status_code == 401
+        answer = api.get('/v1/leases', headers=TOKEN)
         assert answer.status_code == 200, answer.text
         assert answer.json == {'leases': []}
-        assert api.simulate_get('/healthcheck').status_code == 200
+        assert api.get('/healthcheck').status_code == 200
     finally:
         manager.stop()
 
@@ -116,8 +116,8 @@ def test_there_is_nothing_yet_that_a_fork_would_lose(write, load, monkeypatch):
     threads = set(threading.enumerate())
     api = testing.TestClient(load().application)
     # The caller is identified without the manager.
-    assert api.simulate_get('/').status_code == 300
-    assert api.simulate_get('/v1/leases').status_code == 401
+    assert api.get('/').status_code == 300
+    assert api.get('/v1/leases').status_code == 401
     assert opened == []
     assert set(threading.enumerate()) <= threads
 
@@ -171,18 +171,15 @@ def test_what_is_wrong_in_the_configuration_stops_the_server(write, load):
         load()
 
 
-@pytest.mark.parametrize(
-    ('environment', 'paths'),
-    [
-        ({}, ['/etc/blazar-sched/blazar-sched.conf']),
-        ({'DIR': '/srv/etc'}, ['/srv/etc/blazar-sched.conf']),
-        (
-            {'FILES': 'one.conf;/srv/two.conf'},
-            ['/etc/blazar-sched/one.conf', '/srv/two.conf'],
-        ),
-        ({'DIR': '/srv', 'FILES': 'one.conf'}, ['/srv/one.conf']),
-    ],
-)
+@pytest.mark.parametrize(('environment', 'paths'), [
+    ({}, ['/etc/blazar-sched/blazar-sched.conf']),
+    ({'DIR': '/srv/etc'}, ['/srv/etc/blazar-sched.conf']),
+    (
+        {'FILES': 'one.conf;/srv/two.conf'},
+        ['/etc/blazar-sched/one.conf', '/srv/two.conf'],
+    ),
+    ({'DIR': '/srv', 'FILES': 'one.conf'}, ['/srv/one.conf']),
+])
 def test_the_environment_says_where_the_configuration_is(
     write, load, environment, paths
 ):
@@ -231,9 +228,8 @@ def serve(request, tmp_path, port):
         pytest.importorskip('pyuwsgi', reason='pyuwsgi is not installed')
         command = [
             SCRIPT.with_name('uwsgi'), '--master', '--processes', 2,
-            '--threads', 2, '--need-app', '--die-on-term',
-            '--http-socket', address, '--import', settings,
-            '--module', module, *options,
+            '--threads', 2, '--need-app', '--die-on-term', '--http-socket',
+            address, '--import', settings, '--module', module, *options,
         ]
     else:
         pytest.importorskip('gunicorn')

@@ -29,13 +29,11 @@ def test_a_bar_stands_under_its_time():
 
 
 def test_bars_of_a_host_come_oldest_first_and_under_each_other():
-    lines = rendered(
-        [
-            chart.Bar('one', 'late', 30, 40, ''),
-            chart.Bar('one', 'soon', 0, 10, ''),
-            chart.Bar('two', 'other', 0, 10, ''),
-        ]
-    )
+    lines = rendered([
+        chart.Bar('one', 'late', 30, 40, ''),
+        chart.Bar('one', 'soon', 0, 10, ''),
+        chart.Bar('two', 'other', 0, 10, ''),
+    ])
     order = [
         next(n for n, line in enumerate(lines) if label in line)
         for label in ('soon', 'late', 'other')

@@ -24,6 +24,5 @@ def test_transaction_that_another_has_overtaken_is_a_deadlock(tmp_path):
         late.execute(sqlalchemy.text('SELECT * FROM servers')).all()
         early.execute(change)
         early.commit()
-
         with pytest.raises(exception.DBDeadlock):
             late.execute(change)

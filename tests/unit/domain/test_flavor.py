@@ -56,65 +56,51 @@ class TestResources:
         assert asked['PCPU'] == 5 and 'VCPU' not in asked
         assert resources(hw__emulator_threads_policy='isolate') == PLAIN
 
-    @pytest.mark.parametrize(
-        'mask, pinned',
-        [
-            ('0-1', 2),
-            ('3', 1),
-            ('^0', 3),
-            (' 0-3, ^1-2', 2),
-            ('0-99999999999', 4),
-            ('', 0),
-            ('x', 0),
-            ('2-x', 0),
-        ],
-    )
+    @pytest.mark.parametrize('mask, pinned', [
+        ('0-1', 2),
+        ('3', 1),
+        ('^0', 3),
+        (' 0-3, ^1-2', 2),
+        ('0-99999999999', 4),
+        ('', 0),
+        ('x', 0),
+        ('2-x', 0),
+    ])
     def test_a_mixed_flavor_pins_those_of_its_mask(self, mask, pinned):
         asked = resources(hw__cpu_policy='mixed', hw__cpu_dedicated_mask=mask)
         assert asked.get('VCPU', 0) == 4 - pinned
         assert asked.get('PCPU', 0) == pinned
 
-    @pytest.mark.parametrize(
-        'key, text',
-        [
-            ('resources:CUSTOM_GPU', 'many'),
-            ('resources:CUSTOM_GPU', '-1'),
-            ('resources:CUSTOM_GPU', '1.5'),
-            ('resources:GRAPHICS', '1'),
-            ('resources', '1'),
-            ('xresources:CUSTOM_GPU', '1'),
-            ('resources:CUSTOM_RESERVATION_1234', '1'),
-        ],
-    )
+    @pytest.mark.parametrize('key, text', [
+        ('resources:CUSTOM_GPU', 'many'),
+        ('resources:CUSTOM_GPU', '-1'),
+        ('resources:CUSTOM_GPU', '1.5'),
+        ('resources:GRAPHICS', '1'),
+        ('resources', '1'),
+        ('xresources:CUSTOM_GPU', '1'),
+        ('resources:CUSTOM_RESERVATION_1234', '1'),
+    ])
     def test_what_asks_nothing_of_a_host_is_left_out(self, key, text):
         assert flavor.resources(4, 1024, 10, {key: text}) == PLAIN
 
 
 def test_traits_of_every_group():
     assert flavor.traits({
-        'trait:HW_CPU_X86_AVX2': 'required',
-        'trait1:CUSTOM_FAST': 'required',
-        'trait:CUSTOM_OLD': 'forbidden',
-        'trait:CUSTOM_ODD': 'wanted',
+        'trait:HW_CPU_X86_AVX2': 'required', 'trait1:CUSTOM_FAST': 'required',
+        'trait:CUSTOM_OLD': 'forbidden', 'trait:CUSTOM_ODD': 'wanted',
         'resources:CUSTOM_GPU': '1',
     }) == (('CUSTOM_FAST', 'HW_CPU_X86_AVX2'), ('CUSTOM_OLD',))
     assert flavor.traits({}) == ((), ())
 
 
 @pytest.mark.row('F108')
-@pytest.mark.parametrize(
-    'extra_specs, preemptible',
-    [
-        ({}, False),
-        ({'blazar:preemptible': 'true'}, True),
-        ({'lifecycle:preemptable': 'True'}, True),
-        ({'lifecycle:preemptable': 'no'}, False),
-        (
-            {'blazar:preemptible': 'no', 'lifecycle:preemptable': 'yes'},
-            False,
-        ),
-    ],
-)
+@pytest.mark.parametrize('extra_specs, preemptible', [
+    ({}, False),
+    ({'blazar:preemptible': 'true'}, True),
+    ({'lifecycle:preemptable': 'True'}, True),
+    ({'lifecycle:preemptable': 'no'}, False),
+    ({'blazar:preemptible': 'no', 'lifecycle:preemptable': 'yes'}, False),
+])
 def test_which_flavors_are_preemptible(extra_specs, preemptible):
     assert flavor.is_preemptible(extra_specs) is preemptible
 
@@ -126,14 +112,11 @@ def test_unknown_preempt_policy_is_none(policy):
     assert flavor.preempt_policy(specs) == known
 
 
-@pytest.mark.parametrize(
-    'extra_specs, reservation_id',
-    [
-        ({}, None),
-        ({'blazar:reservation': 'a'}, 'a'),
-        # The form in servers that were booted under Blazar.
-        ({'aggregate_instance_extra_specs:reservation': 'a'}, 'a'),
-    ],
-)
+@pytest.mark.parametrize('extra_specs, reservation_id', [
+    ({}, None),
+    ({'blazar:reservation': 'a'}, 'a'),
+    # The form in servers that were booted under Blazar.
+    ({'aggregate_instance_extra_specs:reservation': 'a'}, 'a'),
+])
 def test_which_reservation_a_flavor_is_of(extra_specs, reservation_id):
     assert flavor.reservation_id(extra_specs) == reservation_id

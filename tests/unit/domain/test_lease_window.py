@@ -27,7 +27,6 @@ def test_a_new_window_has_an_end_or_a_duration():
 
 def test_a_changed_duration_begins_at_the_start():
     old = a_lease(NOW + HOUR, NOW + 2 * HOUR)
-
     assert lease.changed_window(old, {'duration': 60}, NOW) == (
         Window(NOW + HOUR, NOW + HOUR + 60)
     )
@@ -38,7 +37,6 @@ def test_a_changed_duration_begins_at_the_start():
 
 def test_an_active_lease_can_be_as_long_as_it_has_been():
     old = a_lease(NOW - HOUR, NOW + HOUR, states.LEASE_ACTIVE)
-
     assert lease.changed_window(old, {'duration': HOUR}, NOW) == (
         Window(NOW - HOUR, NOW)
     )

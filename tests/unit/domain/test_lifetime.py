@@ -14,33 +14,27 @@ from blazar_sched.domain import window
 UTC = datetime.UTC
 
 
-@pytest.mark.parametrize(
-    'text, seconds',
-    [
-        ('3600', 3600),
-        ('1', 1),
-        ('90s', 90),
-        ('15m', 900),
-        ('2h', 7200),
-        ('1d', 86400),
-        ('1w', 604800),
-        ('007d', 7 * 86400),
-        ('3155760000', 36525 * 86400),
-    ],
-)
+@pytest.mark.parametrize('text, seconds', [
+    ('3600', 3600),
+    ('1', 1),
+    ('90s', 90),
+    ('15m', 900),
+    ('2h', 7200),
+    ('1d', 86400),
+    ('1w', 604800),
+    ('007d', 7 * 86400),
+    ('3155760000', 36525 * 86400),
+])
 def test_duration(text, seconds):
     assert duration.parse_duration(text, 'lifetime') == seconds
 
 
-@pytest.mark.parametrize(
-    'text',
-    [
-        '', '0', '0s', '-1', '+1', '1.5h', '1e3', 'h', '1 h', ' 1', '1\n',
-        '1H', '1y', '1hh', '1h30m', '١h', '\uff11h', 'nan', 'inf', '0x10',
-        '3155760001', '101w' + '0' * 9, '5219w', '9' * 5000, '1_000',
-        None, 3600, 3600.0, True, ['1h'], b'1h',
-    ],
-)
+@pytest.mark.parametrize('text', [
+    '', '0', '0s', '-1', '+1', '1.5h', '1e3', 'h', '1 h', ' 1', '1\n', '1H',
+    '1y', '1hh', '1h30m', '١h', '\uff11h', 'nan', 'inf', '0x10', '3155760001',
+    '101w' + '0' * 9, '5219w', '9' * 5000, '1_000', None, 3600, 3600.0, True,
+    ['1h'], b'1h',
+])
 def test_duration_refused(text):
     with pytest.raises(exception.InvalidInput) as caught:
         duration.parse_duration(text, 'lifetime')
@@ -53,64 +47,58 @@ def at(*parts):
     return int(datetime.datetime(*parts, tzinfo=UTC).timestamp())
 
 
-@pytest.mark.parametrize(
-    'text, expected',
-    [
-        ('2026-01-31 09:30', at(2026, 1, 31, 9, 30)),
-        ('2026-01-31T09:30', at(2026, 1, 31, 9, 30)),
-        ('2026-01-31 09:30:15', at(2026, 1, 31, 9, 30, 15)),
-        ('2026-01-31T09:30:15.999999', at(2026, 1, 31, 9, 30, 15)),
-        ('2026-01-31T09:30:15.5Z', at(2026, 1, 31, 9, 30, 15)),
-        ('2026-01-31 09:30Z', at(2026, 1, 31, 9, 30)),
-        ('2026-01-31T09:30+02:00', at(2026, 1, 31, 7, 30)),
-        ('2026-01-31T09:30:00-05:30', at(2026, 1, 31, 15, 0)),
-        ('2026-01-31T09:30+14:00', at(2026, 1, 30, 19, 30)),
-        ('2026-01-31T09:30-00:00', at(2026, 1, 31, 9, 30)),
-        # As strftime, Go and Java write times, and as Blazar reads them.
-        ('2026-01-31 09:30:15 +0200', at(2026, 1, 31, 7, 30, 15)),
-        ('2026-01-31T09:30:15+0200', at(2026, 1, 31, 7, 30, 15)),
-        ('2026-01-31T09:30:15.123456789Z', at(2026, 1, 31, 9, 30, 15)),
-        ('2026-01-31 09:30 UTC', at(2026, 1, 31, 9, 30)),
-        ('2026-1-1 9:5', at(2026, 1, 1, 9, 5)),
-        # A time that clocks skip in some zones; times are UTC.
-        ('2026-03-29 02:30', at(2026, 3, 29, 2, 30)),
-        ('2028-02-29 00:00', at(2028, 2, 29)),
-        ('1970-01-01 00:00', 0),
-        ('1970-01-01T01:00+01:00', 0),
-        ('2106-02-07T06:28:14Z', window.TIME_LIMIT - 1),
-    ],
-)
+@pytest.mark.parametrize('text, expected', [
+    ('2026-01-31 09:30', at(2026, 1, 31, 9, 30)),
+    ('2026-01-31T09:30', at(2026, 1, 31, 9, 30)),
+    ('2026-01-31 09:30:15', at(2026, 1, 31, 9, 30, 15)),
+    ('2026-01-31T09:30:15.999999', at(2026, 1, 31, 9, 30, 15)),
+    ('2026-01-31T09:30:15.5Z', at(2026, 1, 31, 9, 30, 15)),
+    ('2026-01-31 09:30Z', at(2026, 1, 31, 9, 30)),
+    ('2026-01-31T09:30+02:00', at(2026, 1, 31, 7, 30)),
+    ('2026-01-31T09:30:00-05:30', at(2026, 1, 31, 15, 0)),
+    ('2026-01-31T09:30+14:00', at(2026, 1, 30, 19, 30)),
+    ('2026-01-31T09:30-00:00', at(2026, 1, 31, 9, 30)),
+    # As strftime, Go and Java write times, and as Blazar reads them.
+    ('2026-01-31 09:30:15 +0200', at(2026, 1, 31, 7, 30, 15)),
+    ('2026-01-31T09:30:15+0200', at(2026, 1, 31, 7, 30, 15)),
+    ('2026-01-31T09:30:15.123456789Z', at(2026, 1, 31, 9, 30, 15)),
+    ('2026-01-31 09:30 UTC', at(2026, 1, 31, 9, 30)),
+    ('2026-1-1 9:5', at(2026, 1, 1, 9, 5)),
+    # A time that clocks skip in some zones; times are UTC.
+    ('2026-03-29 02:30', at(2026, 3, 29, 2, 30)),
+    ('2028-02-29 00:00', at(2028, 2, 29)),
+    ('1970-01-01 00:00', 0),
+    ('1970-01-01T01:00+01:00', 0),
+    ('2106-02-07T06:28:14Z', window.TIME_LIMIT - 1),
+])
 def test_time(text, expected):
     assert duration.parse_time(text, 'start_date') == expected
 
 
-@pytest.mark.parametrize(
-    'text',
-    [
-        '', 'now', '1769851800', '2026-01-31', '09:30', '20260131T0930',
-        # ASCII digits, and a whole year.
-        '26-01-31 09:30', '2026-001-31 09:30',
-        '２０２６-01-31 09:30', '2026-01-31 ٠٩:30',
-        # Times that do not exist.
-        '2026-02-29 00:00', '2026-13-01 00:00', '2026-00-01 00:00',
-        '2026-01-32 00:00', '2026-04-31 00:00', '2026-01-31 24:00',
-        '2026-01-31 09:60', '2026-06-30T23:59:60Z', '0000-01-01 00:00',
-        # Other formats.
-        '2026-01-31  09:30', ' 2026-01-31 09:30', '2026-01-31 09:30 ',
-        '2026-01-31 09:30\n', '2026-01-31t09:30', '2026-01-31T09:30z',
-        '2026-01-31T09:30.5', '2026-01-31T09:30:15.', '2026-01-31T09:30:15,5',
-        '2026-01-31T09:30:15.1234567890', '2026/01/31 09:30',
-        '2026-01-31T09:30 CET', '2026-01-31T09:30+02',
-        '2026-01-31T09:30+2:00', '2026-01-31T09:30+24:00',
-        '2026-01-31T09:30+02:60', '2026-01-31T09:30Z+02:00',
-        '-2026-01-31 09:30', '+2026-01-31 09:30', '12026-01-31 09:30',
-        # Beyond the range of the index.
-        '0001-01-01 00:00', '0001-01-01T00:00+14:00', '1969-12-31 23:59',
-        '1970-01-01T00:00+00:01', '2106-02-07T06:28:15Z', '9999-12-31 23:59',
-        '9999-12-31T23:59-14:00', '2026-01-31 09:30' * 1000,
-        None, 1769851800, 1.5, True, [], {}, b'2026-01-31 09:30',
-    ],
-)
+@pytest.mark.parametrize('text', [
+    '', 'now', '1769851800', '2026-01-31', '09:30', '20260131T0930',
+    # ASCII digits, and a whole year.
+    '26-01-31 09:30', '2026-001-31 09:30',
+    '２０２６-01-31 09:30', '2026-01-31 ٠٩:30',
+    # Times that do not exist.
+    '2026-02-29 00:00', '2026-13-01 00:00', '2026-00-01 00:00',
+    '2026-01-32 00:00', '2026-04-31 00:00', '2026-01-31 24:00',
+    '2026-01-31 09:60', '2026-06-30T23:59:60Z', '0000-01-01 00:00',
+    # Other formats.
+    '2026-01-31  09:30', ' 2026-01-31 09:30', '2026-01-31 09:30 ',
+    '2026-01-31 09:30\n', '2026-01-31t09:30', '2026-01-31T09:30z',
+    '2026-01-31T09:30.5', '2026-01-31T09:30:15.', '2026-01-31T09:30:15,5',
+    '2026-01-31T09:30:15.1234567890', '2026/01/31 09:30',
+    '2026-01-31T09:30 CET', '2026-01-31T09:30+02',
+    '2026-01-31T09:30+2:00', '2026-01-31T09:30+24:00',
+    '2026-01-31T09:30+02:60', '2026-01-31T09:30Z+02:00',
+    '-2026-01-31 09:30', '+2026-01-31 09:30', '12026-01-31 09:30',
+    # Beyond the range of the index.
+    '0001-01-01 00:00', '0001-01-01T00:00+14:00', '1969-12-31 23:59',
+    '1970-01-01T00:00+00:01', '2106-02-07T06:28:15Z', '9999-12-31 23:59',
+    '9999-12-31T23:59-14:00', '2026-01-31 09:30' * 1000,
+    None, 1769851800, 1.5, True, [], {}, b'2026-01-31 09:30',
+])
 def test_time_refused(text):
     with pytest.raises(exception.InvalidInput) as caught:
         duration.parse_time(text, 'start_date')
@@ -144,9 +132,7 @@ def test_time_is_what_isoformat_wrote(when, separator):
 @hypothesis.given(st.text(max_size=30))
 def test_any_text_is_read_or_refused(text):
     for parse in (
-        duration.parse_time,
-        duration.parse_duration,
-        duration.parse_unbounded,
+        duration.parse_time, duration.parse_duration, duration.parse_unbounded,
         duration.parse_fixed,
     ):
         try:
@@ -168,11 +154,10 @@ def test_unbounded_assumed():
     assert duration.parse_unbounded('assume:2h', 'u').end(1000) == 8200
 
 
-@pytest.mark.parametrize(
-    'text',
-    ['', 'Forever', 'always', 'assume', 'assume:', 'assume:0', 'assume: 2h',
-     'never ', 'assume:2y', None, 7, ['never']],
-)
+@pytest.mark.parametrize('text', [
+    '', 'Forever', 'always', 'assume', 'assume:', 'assume:0', 'assume: 2h',
+    'never ', 'assume:2y', None, 7, ['never'],
+])
 def test_invalid_value_of_unbounded_is_refused(text):
     with pytest.raises(exception.InvalidInput) as caught:
         duration.parse_unbounded(text, 'unbounded')
@@ -188,11 +173,10 @@ def test_share_of_fixed_instances(text, share):
     assert duration.parse_fixed('never', 'unbounded_fixed').share is None
 
 
-@pytest.mark.parametrize(
-    'text',
-    ['relocate', 'share', 'share:', 'share:1.1', 'share:-1', 'share:60%',
-     'share:nan', 'share:1e-3', 7],
-)
+@pytest.mark.parametrize('text', [
+    'relocate', 'share', 'share:', 'share:1.1', 'share:-1', 'share:60%',
+    'share:nan', 'share:1e-3', 7,
+])
 def test_invalid_value_of_unbounded_fixed_is_refused(text):
     with pytest.raises(exception.InvalidInput) as caught:
         duration.parse_fixed(text, 'unbounded_fixed')

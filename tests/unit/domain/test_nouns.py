@@ -32,17 +32,14 @@ class TestWindow:
     def test_window_of_one_second(self):
         assert Window(10, 11).duration == 1
 
-    @pytest.mark.parametrize(
-        'start, end, field',
-        [
-            (10, 10, 'end_date'),
-            (10, 9, 'end_date'),
-            (-1, 9, 'start_date'),
-            (window.TIME_LIMIT, window.FOREVER, 'start_date'),
-            (10, window.TIME_LIMIT, 'end_date'),
-            (10, window.FOREVER - 1, 'end_date'),
-        ],
-    )
+    @pytest.mark.parametrize('start, end, field', [
+        (10, 10, 'end_date'),
+        (10, 9, 'end_date'),
+        (-1, 9, 'start_date'),
+        (window.TIME_LIMIT, window.FOREVER, 'start_date'),
+        (10, window.TIME_LIMIT, 'end_date'),
+        (10, window.FOREVER - 1, 'end_date'),
+    ])
     def test_invalid_window_is_refused_by_field(self, start, end, field):
         with pytest.raises(exception.InvalidInput) as caught:
             Window(start, end)

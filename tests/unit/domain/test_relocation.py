@@ -28,8 +28,7 @@ def test_an_instance_on_a_volume_is_moved():
 
 
 @pytest.mark.parametrize('fields', [
-    {'devices': True},
-    {'local_disk': True},
+    {'devices': True}, {'local_disk': True},
     {'extra_specs': {'hw:cpu_policy': 'dedicated'}},
     {'extra_specs': {'hw:cpu_policy': 'mixed'}},
     {'extra_specs': {'hw:cpu_realtime': 'yes'}},
@@ -83,7 +82,6 @@ def test_the_kind_that_allows_least_decides(fields, expected):
 
 def test_what_is_too_large_for_a_live_migration_may_be_moved_cold():
     rules = Rules(ways={'memory': 'cold'}, most_memory_mb=8192)
-
     assert way_of(rules, memory_mb=8193) == 'cold'
     assert way_of(rules, memory_mb=8193, extra_specs=SAID) == 'cold'
     assert way_of(rules, memory_mb=8192) == 'live'
@@ -95,7 +93,6 @@ def test_what_is_too_large_for_a_live_migration_may_be_moved_cold():
 ])
 def test_the_hint_can_only_forbid(hint, live, cold):
     rules = Rules(ways=WAYS)
-
     assert way_of(rules, hint=hint) == live
     assert way_of(rules, hint=hint, devices=True) == cold
     assert way_of(rules, hint=hint, extra_specs={
@@ -115,7 +112,6 @@ def test_the_flavor_says_how_its_instances_are_moved(said, expected):
 
 def test_the_owner_has_time_to_choose_when_a_cold_move_begins():
     rules = Rules(lead=600, cold_notice=7200, shortest_stay=900)
-
     assert (rules.lead_of('live'), rules.lead_of('cold')) == (600, 7800)
     assert rules.least_stay('live') == 900
     assert rules.least_stay('cold') == 7800
@@ -131,7 +127,6 @@ def test_the_flavor_overrides_the_hint():
 @pytest.mark.parametrize('memory_mb, moved', [(8192, True), (8193, False)])
 def test_the_limit_of_memory_holds_for_all(memory_mb, moved):
     rules = Rules(most_memory_mb=8192)
-
     assert movable(rules, memory_mb=memory_mb) is moved
     assert movable(rules, memory_mb=memory_mb, extra_specs=SAID) is moved
 
@@ -152,8 +147,6 @@ def test_large_instances_leave_more_free(vcpus, headroom):
 def test_an_instance_with_another_end_keeps_its_path_until_then(end, expected):
     path = (Stay('a', 0, 100), Stay('b', 90, 200), Stay('c', 190, 300))
     instance = Instance('i', 'a', 'p', {'VCPU': 1}, end=300, path=path)
-
     new = instance.ending_at(end)
-
     assert new.end == end
     assert [(stay.start, stay.end) for stay in new.path] == expected

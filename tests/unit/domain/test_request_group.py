@@ -113,16 +113,13 @@ class TestSuits:
         assert wanted.suits(host(*gpus(4), ((), {NIC: units(4)})))
         assert not wanted.suits(host(((), {GPU: units(4), NIC: units(4)})))
 
-    @pytest.mark.parametrize(
-        ('held', 'amount', 'suits'),
-        [
-            (units(8, step_size=2), 4, True),
-            (units(8, step_size=2), 3, False),
-            (units(8, max_unit=2), 3, False),
-            (units(8, min_unit=4), 3, False),
-            (units(8, min_unit=4), 4, True),
-        ],
-    )
+    @pytest.mark.parametrize(('held', 'amount', 'suits'), [
+        (units(8, step_size=2), 4, True),
+        (units(8, step_size=2), 3, False),
+        (units(8, max_unit=2), 3, False),
+        (units(8, min_unit=4), 3, False),
+        (units(8, min_unit=4), 4, True),
+    ])
     def test_the_limits_of_a_provider_hold(self, held, amount, suits):
         wanted = groups({f'resources:{GPU}': str(amount)})
         assert wanted.suits(host(((), {GPU: held}))) is suits

@@ -16,13 +16,8 @@ from blazar_sched.domain.requirements import Combination
 FIELD = 'resource_properties'
 
 HOST = {
-    'vcpus': '16',
-    'memory_mb': '131072',
-    'load': '0.30',
-    'gpu': 'a100',
-    'serial': '1e5',
-    'empty': '',
-    'trait:HW_GPU': 'required',
+    'vcpus': '16', 'memory_mb': '131072', 'load': '0.30', 'gpu': 'a100',
+    'serial': '1e5', 'empty': '', 'trait:HW_GPU': 'required',
 }
 
 
@@ -37,59 +32,53 @@ def test_empty_requirement_matches_every_host(nothing):
     assert requirement.names() == set()
 
 
-@pytest.mark.parametrize(
-    'operator, value, expected',
-    [
-        ('==', '16', True),
-        ('=', '16', True),
-        ('==', '8', False),
-        ('!=', '8', True),
-        ('!=', '16', False),
-        ('>=', '16', True),
-        ('>=', '17', False),
-        ('<=', '16', True),
-        ('<=', '15', False),
-        ('>', '15', True),
-        ('>', '16', False),
-        ('<', '17', True),
-        ('<', '16', False),
-    ],
-)
+@pytest.mark.parametrize('operator, value, expected', [
+    ('==', '16', True),
+    ('=', '16', True),
+    ('==', '8', False),
+    ('!=', '8', True),
+    ('!=', '16', False),
+    ('>=', '16', True),
+    ('>=', '17', False),
+    ('<=', '16', True),
+    ('<=', '15', False),
+    ('>', '15', True),
+    ('>', '16', False),
+    ('<', '17', True),
+    ('<', '16', False),
+])
 def test_operators(operator, value, expected):
     assert matches([operator, '$vcpus', value]) is expected
     assert matches([operator, '$vcpus', int(value)]) is expected
 
 
 @pytest.mark.row('F13')
-@pytest.mark.parametrize(
-    'tree, expected',
-    [
-        # As text '16' < '9'.
-        (['>', '$vcpus', '9'], True),
-        (['==', '$vcpus', '16.0'], True),
-        (['==', '$vcpus', '016'], True),
-        # 0.1 + 0.2 is not 0.3 in floats; here 0.30 is 0.3.
-        (['==', '$load', 0.3], True),
-        (['<', '$load', '0.30000000000000000001'], True),
-        # One side is not a number: the texts are compared for equality only.
-        (['==', '$gpu', 8], False),
-        (['!=', '$gpu', 8], True),
-        (['>', '$gpu', 8], False),
-        (['<', '$gpu', 8], False),
-        (['>=', '$vcpus', 'a100'], False),
-        # Two texts are ordered as text.
-        (['>', '$gpu', 'a'], True),
-        (['<', '$gpu', 'b'], True),
-        # Numbers have no exponent; nan, inf, other digits and spaces are text.
-        (['==', '$serial', '100000'], False),
-        (['==', '$serial', '1e5'], True),
-        (['<', '$vcpus', 'inf'], False),
-        (['!=', '$vcpus', 'nan'], True),
-        (['==', '$vcpus', '١٦'], False),
-        (['==', '$vcpus', ' 16'], False),
-        (['==', '$empty', ''], True),
-    ],
-)
+@pytest.mark.parametrize('tree, expected', [
+    # As text '16' < '9'.
+    (['>', '$vcpus', '9'], True),
+    (['==', '$vcpus', '16.0'], True),
+    (['==', '$vcpus', '016'], True),
+    # 0.1 + 0.2 is not 0.3 in floats; here 0.30 is 0.3.
+    (['==', '$load', 0.3], True),
+    (['<', '$load', '0.30000000000000000001'], True),
+    # One side is not a number: the texts are compared for equality only.
+    (['==', '$gpu', 8], False),
+    (['!=', '$gpu', 8], True),
+    (['>', '$gpu', 8], False),
+    (['<', '$gpu', 8], False),
+    (['>=', '$vcpus', 'a100'], False),
+    # Two texts are ordered as text.
+    (['>', '$gpu', 'a'], True),
+    (['<', '$gpu', 'b'], True),
+    # Numbers have no exponent; nan, inf, other digits and spaces are text.
+    (['==', '$serial', '100000'], False),
+    (['==', '$serial', '1e5'], True),
+    (['<', '$vcpus', 'inf'], False),
+    (['!=', '$vcpus', 'nan'], True),
+    (['==', '$vcpus', '١٦'], False),
+    (['==', '$vcpus', ' 16'], False),
+    (['==', '$empty', ''], True),
+])
 def test_numbers_and_text(tree, expected):
     assert matches(tree) is expected
 
@@ -101,15 +90,12 @@ def test_a_lacking_property_never_compares(operator):
     assert matches(['not', [operator, '$lacking', '1']])
 
 
-@pytest.mark.parametrize(
-    'tree, expected',
-    [
-        (['in', '$gpu', 'v100', 'a100'], True),
-        (['in', '$vcpus', 8, 16], True),
-        (['in', '$gpu', 'v100'], False),
-        (['not', ['in', '$gpu', 'v100']], True),
-    ],
-)
+@pytest.mark.parametrize('tree, expected', [
+    (['in', '$gpu', 'v100', 'a100'], True),
+    (['in', '$vcpus', 8, 16], True),
+    (['in', '$gpu', 'v100'], False),
+    (['not', ['in', '$gpu', 'v100']], True),
+])
 def test_operator_in(tree, expected):
     assert matches(tree) is expected
 
@@ -207,22 +193,19 @@ def test_malformed_text_is_refused(text, what):
     assert len(str(caught.value)) < 250
 
 
-@pytest.mark.parametrize(
-    'tree',
-    [
-        3,
-        {'a': 1},
-        ('==', '$a', '1'),
-        b'["==", "$a", "1"]',
-        [['=='], '$a', '1'],
-        [None],
-        ['==', '$a', float('nan')],
-        ['==', '$a', float('inf')],
-        ['==', '$a', 10**5000],
-        ['==', '$a', True],
-        ['==', '$a', object()],
-    ],
-)
+@pytest.mark.parametrize('tree', [
+    3,
+    {'a': 1},
+    ('==', '$a', '1'),
+    b'["==", "$a", "1"]',
+    [['=='], '$a', '1'],
+    [None],
+    ['==', '$a', float('nan')],
+    ['==', '$a', float('inf')],
+    ['==', '$a', 10**5000],
+    ['==', '$a', True],
+    ['==', '$a', object()],
+])
 def test_a_malformed_list_is_refused(tree):
     with pytest.raises(exception.InvalidInput) as caught:
         requirements.parse(tree, FIELD)
@@ -308,12 +291,8 @@ def naive_pair(operator, held, value):
     if left is None or right is None:
         left, right = held, str(value)
     return {
-        '=': left == right,
-        '==': left == right,
-        '!=': left != right,
-        '>=': left >= right,
-        '<=': left <= right,
-        '>': left > right,
+        '=': left == right, '==': left == right, '!=': left != right,
+        '>=': left >= right, '<=': left <= right, '>': left > right,
         '<': left < right,
     }[operator]
 
@@ -364,11 +343,10 @@ TREES = st.recursive(
     COMPARISONS,
     lambda parts: st.builds(
         lambda operator, some: [operator, *some],
-        st.sampled_from(['and', 'or']),
-        st.lists(parts, min_size=1, max_size=4),
+        st.sampled_from(['and', 'or']), st.lists(parts, min_size=1, max_size=4)
     )
     | parts.map(lambda part: ['not', part]),
-    max_leaves=12,
+    max_leaves=12
 )
 PROPERTIES = st.dictionaries(st.sampled_from(['a', 'b', 'other:a']), TEXTS)
 

@@ -64,9 +64,7 @@ def columns(draw):
     ids = several(name, 0, 6)
     count, width = len(ids), len(classes)
     return classes, (
-        hosts,
-        numbers(*several(amounts, *[len(hosts) * width] * 2)),
-        ids,
+        hosts, numbers(*several(amounts, *[len(hosts) * width] * 2)), ids,
         several(name, count, count),
         numbers(*several(st.integers(0, len(hosts) - 1), count, count)),
         numbers(*several(times, count, count)),
@@ -79,7 +77,6 @@ def columns(draw):
 @given(columns())
 def test_packed_columns_are_restored_exactly(given_):
     back = packed.unpack(packed.pack(*given_))
-
     assert back == given_
     assert [type(each) for each in back[1]] == [type(e) for e in given_[1]]
 
@@ -95,10 +92,8 @@ def test_makes_the_same_index(twin):
         ('add', 'i3', 'r2', 'h1', 0, 1, (3, 0), False),
     ], force=True)
     other = twin(CLASSES)
-
     _, back = packed.unpack(packed.pack(CLASSES, index.columns()))
     other.load(*back)
-
     assert other.dump() | {'generation': 0} == (
         index.dump() | {'generation': 0}
     )
@@ -113,14 +108,12 @@ def test_no_changed_byte_goes_unnoticed(given_, data):
     whole = bytearray(packed.pack(*given_))
     at = data.draw(st.integers(0, len(whole) - 1))
     whole[at] ^= data.draw(st.integers(1, 255))
-
     with pytest.raises(ext.DamagedSnapshot):
         packed.unpack(bytes(whole))
 
 
 def test_no_changed_bit_goes_unnoticed():
     whole = packed.pack(CLASSES, COLUMNS)
-
     for bit in range(8 * len(whole)):
         damaged = bytearray(whole)
         damaged[bit // 8] ^= 1 << bit % 8
@@ -130,7 +123,6 @@ def test_no_changed_bit_goes_unnoticed():
 
 def test_another_length_is_refused():
     whole = packed.pack(CLASSES, COLUMNS)
-
     for other in (*(whole[:n] for n in range(len(whole))), whole + b'\0'):
         with pytest.raises(ext.DamagedSnapshot):
             packed.unpack(other)
@@ -139,7 +131,6 @@ def test_another_length_is_refused():
 def test_another_version_is_refused(monkeypatch):
     whole = packed.pack(CLASSES, COLUMNS)
     monkeypatch.setattr(packed, 'VERSION', packed.VERSION + 1)
-
     with pytest.raises(ext.DamagedSnapshot, match='version'):
         packed.unpack(whole)
 
@@ -180,7 +171,6 @@ class TestForged:
     def test_other_section(self, at, other):
         sections = list(self.SECTIONS)
         sections[at] = other
-
         with pytest.raises(ext.DamagedSnapshot):
             packed.unpack(packet(sections))
 
@@ -199,22 +189,15 @@ class TestForged:
     def test_number_that_leads_nowhere(self, at):
         changed = bytearray(self.NUMBERS)
         changed[at] = 2
-
         with pytest.raises(ext.DamagedSnapshot, match='out of range'):
             packed.unpack(
                 packet([*self.SECTIONS[:8], zlib.compress(bytes(changed))])
             )
 
-    @pytest.mark.parametrize(
-        'section',
-        [
-            SECTIONS[8][:-1],
-            SECTIONS[8] + b'\0',
-            zlib.compress(NUMBERS + b'\0'),
-            zlib.compress(NUMBERS[:-1]),
-        ],
-        ids=['cut', 'followed', 'longer', 'shorter'],
-    )
+    @pytest.mark.parametrize('section', [
+        SECTIONS[8][:-1], SECTIONS[8] + b'\0', zlib.compress(NUMBERS + b'\0'),
+        zlib.compress(NUMBERS[:-1]),
+    ], ids=['cut', 'followed', 'longer', 'shorter'])
     def test_numbers_that_do_not_add_up(self, section):
         with pytest.raises(ext.DamagedSnapshot):
             packed.unpack(packet([*self.SECTIONS[:8], section]))
@@ -237,37 +220,32 @@ class TestForged:
             assert most < 100 * len(each)
 
 
-@pytest.mark.parametrize(
-    'at, other, refusal',
-    [
-        (0, [A, None], ext.InvalidName),
-        (0, [A], ext.InvalidColumn),
-        (1, numbers(1, 2, 3), ext.InvalidColumn),
-        (1, numbers(1, 2, 3, 2**31), ext.TimelineError),
-        (2, [A, 7], ext.InvalidName),
-        (2, [A], ext.InvalidColumn),
-        (3, ['r1'], ext.InvalidColumn),
-        (3, ['r1', None], ext.InvalidName),
-        (4, numbers(0, 2), ext.UnknownHost),
-        (4, numbers(0, -1), ext.TimelineError),
-        (5, numbers(0), ext.InvalidColumn),
-        (5, numbers(0, ext.FOREVER), ext.TimelineError),
-        (6, numbers(1, ext.TIME_LIMIT), ext.InvalidWindow),
-        (6, [1, 2.5], ext.TimelineError),
-        (7, numbers(1), ext.InvalidColumn),
-        (8, b'\1', ext.InvalidColumn),
-    ],
-)
+@pytest.mark.parametrize('at, other, refusal', [
+    (0, [A, None], ext.InvalidName),
+    (0, [A], ext.InvalidColumn),
+    (1, numbers(1, 2, 3), ext.InvalidColumn),
+    (1, numbers(1, 2, 3, 2**31), ext.TimelineError),
+    (2, [A, 7], ext.InvalidName),
+    (2, [A], ext.InvalidColumn),
+    (3, ['r1'], ext.InvalidColumn),
+    (3, ['r1', None], ext.InvalidName),
+    (4, numbers(0, 2), ext.UnknownHost),
+    (4, numbers(0, -1), ext.TimelineError),
+    (5, numbers(0), ext.InvalidColumn),
+    (5, numbers(0, ext.FOREVER), ext.TimelineError),
+    (6, numbers(1, ext.TIME_LIMIT), ext.InvalidWindow),
+    (6, [1, 2.5], ext.TimelineError),
+    (7, numbers(1), ext.InvalidColumn),
+    (8, b'\1', ext.InvalidColumn),
+])
 def test_what_no_index_holds_is_refused(at, other, refusal):
     wrong = (*COLUMNS[:at], other, *COLUMNS[at + 1:])
-
     with pytest.raises(refusal):
         packed.pack(CLASSES, wrong)
 
 
 def test_too_many_classes_are_refused():
     classes = [f'c{n}' for n in range(ext.CLASSES_LIMIT + 1)]
-
     with pytest.raises(ext.InvalidName):
         packed.pack(classes, EMPTY)
 
@@ -281,6 +259,5 @@ def test_uuids_take_sixteen_bytes():
         )))
 
     ids = [str(uuid.UUID(int=n << 120)) for n in range(100)]
-
     assert length(ids) < 100 * (16 + 16 + 4)
     assert length([*ids[:-1], 'another']) > 100 * (36 + 36)

@@ -11,14 +11,13 @@ import os
 import types
 import typing
 
+import hypothesis
 from hypothesis import stateful
 from hypothesis import strategies as st
 import pytest
 
 from blazar_sched.ext import errors
 from blazar_sched.ext import timeline_index
-
-pytestmark = pytest.mark.more
 
 CLASSES = ('VCPU', 'DISK_GB')
 LANES = (*CLASSES, 'shared', 'whole')
@@ -525,9 +524,7 @@ def entries(draw):
     amounts = draw(
         st.just((0, 0)) if whole else st.tuples(step, step).filter(any)
     )
-    return (
-        draw(owners), draw(hosts), *draw(windows()), amounts, whole,
-    )
+    return (draw(owners), draw(hosts), *draw(windows()), amounts, whole)
 
 
 capacities = st.tuples(st.integers(3, 15), st.integers(3, 15))
@@ -562,10 +559,8 @@ def questions(draw):
         room=draw(st.none() | st.lists(small, min_size=10, max_size=10)),
         duration=draw(st.integers(1, TAIL) | st.just(FOREVER)),
         not_after=draw(st.integers(0, TAIL - 1) | st.just(TAIL)),
-        picture=(
-            draw(hosts), start, start + span, draw(st.integers(1, span)),
-        ),
-        used=draw(st.lists(small, min_size=10, max_size=10)),
+        picture=(draw(hosts), start, start + span, draw(st.integers(1, span))),
+        used=draw(st.lists(small, min_size=10, max_size=10))
     )
 
 
@@ -726,4 +721,10 @@ class TimelineMachine(stateful.RuleBasedStateMachine):
                 assert answer == expected[name], name
 
 
-TestTimelineMachine = TimelineMachine.TestCase
+class TestFewHistories(TimelineMachine.TestCase):
+    settings = hypothesis.settings(max_examples=40)
+
+
+@pytest.mark.more
+class TestTimelineMachine(TimelineMachine.TestCase):
+    """As many histories as the profile has."""

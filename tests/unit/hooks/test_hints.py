@@ -29,53 +29,51 @@ def added(default='', **said):
     return hooked.complete(said, NOW, default)
 
 
-@pytest.mark.parametrize(
-    'said, more',
-    [
-        ({}, {}),
-        ({'reservation': ID}, {}),
-        ({'reservation': 'label:run/1.b=x: "=🙂"'}, {}),
-        ({'lifetime': '2h'}, {'lease_end': '2030-03-17T19:46:40Z'}),
-        ({'lifetime': 7200}, {'lease_end': '2030-03-17T19:46:40Z'}),
-        (
-            {'lease_end': '2030-03-18 00:30:00.9+01:00'},
-            {'lease_end': '2030-03-17T23:30:00Z'},
-        ),
-        (
-            {'lease_start': 'now', 'lifetime': '1h'},
-            {'lease_end': '2030-03-17T18:46:40Z'},
-        ),
-        (
-            {'lease_start': '2030-03-18 00:00', 'lifetime': '1d'},
-            {
-                'lease_start': '2030-03-18T00:00:00Z',
-                'lease_end': '2030-03-19T00:00:00Z',
-            },
-        ),
-        (
-            {'lease_start': '2030-03-18 00:00'},
-            {'lease_start': '2030-03-18T00:00:00Z'},
-        ),
-        # The lifetime has begun, so the server does not wait.
-        (
-            {'lease_start': '2030-03-17 00:00', 'lifetime': '1h'},
-            {'lease_end': '2030-03-17T18:46:40Z'},
-        ),
-        (
-            {'lease_params': '{"name": "x", "start": "2030-03-18 00:00", '
-             '"end": "2030-03-19 00:00", "events": []}'},
-            {
-                'lease_start': '2030-03-18T00:00:00Z',
-                'lease_end': '2030-03-19T00:00:00Z',
-            },
-        ),
-        ({'lease_params': '{"start": "now"}'}, {}),
-        # Later than the last time of the index.
-        ({'lifetime': '36525d'}, {}),
-        ({'group': [ID], 'query': {'a': None}, 'other': None}, {}),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize('said, more', [
+    ({}, {}),
+    ({'reservation': ID}, {}),
+    ({'reservation': 'label:run/1.b=x: "=🙂"'}, {}),
+    ({'lifetime': '2h'}, {'lease_end': '2030-03-17T19:46:40Z'}),
+    ({'lifetime': 7200}, {'lease_end': '2030-03-17T19:46:40Z'}),
+    (
+        {'lease_end': '2030-03-18 00:30:00.9+01:00'},
+        {'lease_end': '2030-03-17T23:30:00Z'},
+    ),
+    (
+        {'lease_start': 'now', 'lifetime': '1h'},
+        {'lease_end': '2030-03-17T18:46:40Z'},
+    ),
+    (
+        {'lease_start': '2030-03-18 00:00', 'lifetime': '1d'},
+        {
+            'lease_start': '2030-03-18T00:00:00Z',
+            'lease_end': '2030-03-19T00:00:00Z',
+        },
+    ),
+    (
+        {'lease_start': '2030-03-18 00:00'},
+        {'lease_start': '2030-03-18T00:00:00Z'},
+    ),
+    # The lifetime has begun, so the server does not wait.
+    (
+        {'lease_start': '2030-03-17 00:00', 'lifetime': '1h'},
+        {'lease_end': '2030-03-17T18:46:40Z'},
+    ),
+    (
+        {
+            'lease_params': '{"name": "x", "start": "2030-03-18 00:00", '
+            '"end": "2030-03-19 00:00", "events": []}',
+        },
+        {
+            'lease_start': '2030-03-18T00:00:00Z',
+            'lease_end': '2030-03-19T00:00:00Z',
+        },
+    ),
+    ({'lease_params': '{"start": "now"}'}, {}),
+    # Later than the last time of the index.
+    ({'lifetime': '36525d'}, {}),
+    ({'group': [ID], 'query': {'a': None}, 'other': None}, {}),
+], ids=str)
 def test_added_hints(said, more):
     assert added(**said) == more
 
@@ -109,15 +107,10 @@ class TestDefault:
         assert hints.read(stamped, specs, NOW, '30d').end == window.FOREVER
         assert hints.read(stamped, {}, NOW).end < window.FOREVER
 
-    @pytest.mark.parametrize(
-        'said',
-        [
-            {'lifetime': '60'},
-            {'lease_end': text(NOW + 60)},
-            {'lease_params': f'{{"end": "{text(NOW + 60)}"}}'},
-        ],
-        ids=str,
-    )
+    @pytest.mark.parametrize('said', [
+        {'lifetime': '60'}, {'lease_end': text(NOW + 60)},
+        {'lease_params': f'{{"end": "{text(NOW + 60)}"}}'},
+    ], ids=str)
     @pytest.mark.row('C33')
     def test_the_users_own_end_wins(self, said):
         assert added('30d', **said) == {'lease_end': '2030-03-17T17:47:40Z'}
@@ -157,46 +150,35 @@ BAD_TEXT = {
 PARTS = {'lease_start', 'lease_end', 'lease_name', 'lease_params'}
 
 
-@pytest.mark.parametrize(
-    'name, value',
-    [
-        (name, value)
-        for name in hints.ALL
-        for value in (*NOT_TEXT, *BAD_TEXT[name])
-    ],
-    ids=lambda value: repr(value)[:30],
-)
+@pytest.mark.parametrize('name, value', [
+    (name, value)
+    for name in hints.ALL
+    for value in (*NOT_TEXT, *BAD_TEXT[name])
+], ids=lambda value: repr(value)[:30])
 def test_invalid_hint_is_refused_by_name(name, value):
     """A3: the error names the wrong hint."""
     with pytest.raises(exception.InvalidInput) as refused:
         hooked.complete({name: value}, NOW, '30d')
-
     named = PARTS if name == 'lease_params' else {name}
     assert refused.value.field in named
     assert refused.value.field in str(refused.value)
     assert len(str(refused.value)) < 300
 
 
-@pytest.mark.parametrize(
-    'one, other',
-    [
-        ({'lease_end': text(NOW + 60)}, {'lifetime': '60'}),
-        ({'lease_params': '{}'}, {'lease_start': 'now'}),
-        ({'lease_params': '{}'}, {'lease_end': text(NOW + 60)}),
-        ({'lease_params': '{}'}, {'lifetime': '60'}),
-        ({'lease_params': '{}'}, {'lease_name': 'mine'}),
-        ({'reservation': ID}, {'lease_start': text(NOW + 60)}),
-        ({'reservation': ID}, {'lease_params': '{}'}),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize('one, other', [
+    ({'lease_end': text(NOW + 60)}, {'lifetime': '60'}),
+    ({'lease_params': '{}'}, {'lease_start': 'now'}),
+    ({'lease_params': '{}'}, {'lease_end': text(NOW + 60)}),
+    ({'lease_params': '{}'}, {'lifetime': '60'}),
+    ({'lease_params': '{}'}, {'lease_name': 'mine'}),
+    ({'reservation': ID}, {'lease_start': text(NOW + 60)}),
+    ({'reservation': ID}, {'lease_params': '{}'}),
+], ids=str)
 def test_contradictions(one, other):
     hooked.complete(one, NOW, '')
     hooked.complete(other, NOW, '')
-
     with pytest.raises(exception.InvalidInput, match='together') as refused:
         hooked.complete(one | other, NOW, '')
-
     assert {refused.value.field} == other.keys()
 
 

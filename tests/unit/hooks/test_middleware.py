@@ -49,12 +49,10 @@ def ask(nova):
     guarded = middleware.Middleware(nova, clock=lambda: NOW + 0.9)
 
     def ask(body, path='/servers', method='POST', project_id='p1', **environ):
-        request = webob.Request.blank(
-            path, method=method, environ={
-                'nova.context': types.SimpleNamespace(project_id=project_id),
-                **environ,
-            },
-        )
+        request = webob.Request.blank(path, method=method, environ={
+            'nova.context': types.SimpleNamespace(project_id=project_id),
+            **environ,
+        })
         request.body = (
             body if isinstance(body, bytes) else json.dumps(body).encode()
         )
@@ -70,30 +68,22 @@ def configure():
         yield override
 
 
-@pytest.mark.parametrize(
-    'path',
-    [
-        '/servers', '/0123abcd-ef/servers', '/os-volumes_boot',
-        '/0123abcd/os-volumes_boot', '/servers\n',
-    ],
-    ids=repr,
-)
+@pytest.mark.parametrize('path', [
+    '/servers', '/0123abcd-ef/servers', '/os-volumes_boot',
+    '/0123abcd/os-volumes_boot', '/servers\n',
+], ids=repr)
 def test_every_way_to_boot(ask, path):
     _, got = ask({'server': SERVER, HINTS: {'lifetime': '60'}}, path)
-
     assert json.loads(got)[HINTS] == {'lifetime': '60', **LATER}
     answer, got = ask({'server': SERVER, HINTS: {'lifetime': 'x'}}, path)
     assert (answer.status_int, got) == (400, None)
 
 
-@pytest.mark.parametrize(
-    'method, path',
-    [
-        ('PUT', '/servers'), ('GET', '/servers'), ('POST', '/servers/'),
-        ('POST', '/servers/x/action'), ('POST', '/flavors'), ('POST', '/'),
-        ('POST', ''), ('POST', '/xyz/servers'), ('POST', '/servers/detail'),
-    ],
-)
+@pytest.mark.parametrize('method, path', [
+    ('PUT', '/servers'), ('GET', '/servers'), ('POST', '/servers/'),
+    ('POST', '/servers/x/action'), ('POST', '/flavors'), ('POST', '/'),
+    ('POST', ''), ('POST', '/xyz/servers'), ('POST', '/servers/detail'),
+])
 def test_body_of_other_requests_is_not_read(nova, method, path):
     class Unread:
         def read(self, *args):
@@ -103,9 +93,7 @@ def test_body_of_other_requests_is_not_read(nova, method, path):
         'PATH_INFO': path, 'wsgi.input': Unread(), 'CONTENT_LENGTH': '9',
     }
     seen = []
-
     middleware.Middleware(lambda *args: seen.append(args))(environ, None)
-
     assert seen == [(environ, None)]
 
 
@@ -115,9 +103,7 @@ def test_request_keeps_all_fields_and_hints(ask):
         HINTS: {'lifetime': '60', 'group': 'g', 'query': [None]},
         'more': [1, 2.5, None],
     }
-
     _, got = ask(said)
-
     assert json.loads(got) == {**said, HINTS: {**said[HINTS], **LATER}}
 
 
@@ -141,33 +127,26 @@ def test_a_refusal_is_as_novas(ask, project_id):
     answer, got = ask(
         {'server': SERVER, HINTS: {'lifetime': 'soon'}}, project_id=project_id
     )
-
     assert got is None
     assert answer.status == '400 Bad Request'
     assert answer.content_type == 'application/json'
-    assert answer.json == {
-        'badRequest': {
-            'code': 400,
-            'message': "lifetime 'soon' must be a duration: digits and s, m, "
-            'h, d or w',
-        }
-    }
+    assert answer.json == {'badRequest': {
+        'code': 400,
+        'message': "lifetime 'soon' must be a duration: digits and s, m, "
+        'h, d or w',
+    }}
 
 
-@pytest.mark.parametrize(
-    'body',
-    [
-        b'', b'{', b'null', b'7', b'"x"', b'[]', b'[' * 100_000,
-        b'{"a": ' + b'9' * 5000 + b'}', b'\xff\xfe{}', b'\xef\xbb\xbf{}',
-        json.dumps({HINTS: {'lifetime': 'x'}}).encode('utf-16'),
-        b'{"os:scheduler_hints": null}', b'{"os:scheduler_hints": []}',
-        b'{"os:scheduler_hints": "lifetime"}',
-        b'{"os:scheduler_hints":  {"a": 1}, "OS-SCH-HNT:scheduler_hints": 7}',
-        b'{"server":  {}}',
-        b'{"os:scheduler_hints": {"lifetime": "x"}, "os:scheduler_hints": 1}',
-    ],
-    ids=lambda body: repr(body[:40]),
-)
+@pytest.mark.parametrize('body', [
+    b'', b'{', b'null', b'7', b'"x"', b'[]', b'[' * 100_000,
+    b'{"a": ' + b'9' * 5000 + b'}', b'\xff\xfe{}', b'\xef\xbb\xbf{}',
+    json.dumps({HINTS: {'lifetime': 'x'}}).encode('utf-16'),
+    b'{"os:scheduler_hints": null}', b'{"os:scheduler_hints": []}',
+    b'{"os:scheduler_hints": "lifetime"}',
+    b'{"os:scheduler_hints":  {"a": 1}, "OS-SCH-HNT:scheduler_hints": 7}',
+    b'{"server":  {}}',
+    b'{"os:scheduler_hints": {"lifetime": "x"}, "os:scheduler_hints": 1}',
+], ids=lambda body: repr(body[:40]))
 def test_what_is_no_hint_is_left_to_nova(ask, body):
     assert ask(body)[1] == body
 
@@ -229,9 +208,7 @@ class TestLength:
             'wsgi.input': rest, 'CONTENT_LENGTH': str(len(self.BODY)),
         })
         guarded = middleware.Middleware(nova, clock=lambda: NOW)
-
         webob.Request(environ).get_response(guarded)
-
         [(request, got)] = nova.requests
         assert json.loads(got)[HINTS] == {'lifetime': '60', **LATER}
         assert request.environ['CONTENT_LENGTH'] == str(len(got))
@@ -247,9 +224,7 @@ class TestLength:
         environ = self.environ(**{
             'wsgi.input': io.BytesIO(self.BODY), 'wsgi.input_terminated': True,
         })
-
         answer = webob.Request(environ).get_response(guarded)
-
         if limit < len(self.BODY):
             assert (answer.status_int, nova.requests) == (413, [])
         else:
@@ -259,9 +234,7 @@ class TestLength:
     def test_unknown_and_unreadable_is_left_as_it_is(self, nova):
         body = io.BytesIO(self.BODY)
         environ = self.environ(**{'wsgi.input': body})
-
         webob.Request(environ).get_response(middleware.Middleware(nova))
-
         [(request, _)] = nova.requests
         assert request.environ['wsgi.input'] is body
         assert body.read() == self.BODY
@@ -285,7 +258,6 @@ class TestNeverBreaksNova:
             for _ in range(3):
                 answer, got = ask(body)
                 assert (answer.status_int, got) == (202, body)
-
         assert failure.count == 3
         [told] = caplog.records
         assert 'RuntimeError: ours' in told.getMessage()
@@ -311,14 +283,10 @@ class TestFactory:
         made = middleware.factory({'here': '/etc/nova'})(nova)
         assert webob.Request.blank('/').get_response(made).status_int == 202
 
-    @pytest.mark.parametrize(
-        'options',
-        [
-            {'default_lifetime': 'a month'},
-            {'project_default_lifetimes': {'p1': '1 h'}},
-        ],
-        ids=str,
-    )
+    @pytest.mark.parametrize('options', [
+        {'default_lifetime': 'a month'},
+        {'project_default_lifetimes': {'p1': '1 h'}},
+    ], ids=str)
     def test_a_bad_option_stops_nova_from_starting(self, configure, options):
         configure(**options)
         [name] = options

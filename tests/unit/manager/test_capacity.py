@@ -106,13 +106,11 @@ def sites(draw):
     for n in range(draw(st.integers(0, 4))):
         start = draw(st.just(NOW) | TIMES)
         whole = draw(st.booleans())
-        allocations.append(
-            Allocation(
-                id=f'a{n}', reservation_id=f'r{n}', host=draw(on), start=start,
-                end=draw(ENDS.filter(lambda end, start=start: end > start)),
-                amounts={} if whole else draw(amounts(4)), whole=whole,
-            )
-        )
+        allocations.append(Allocation(
+            id=f'a{n}', reservation_id=f'r{n}', host=draw(on), start=start,
+            end=draw(ENDS.filter(lambda end, start=start: end > start)),
+            amounts={} if whole else draw(amounts(4)), whole=whole
+        ))
     instances = [
         Instance(
             uuid=f'i{n}', host=draw(on), project_id='any',
@@ -155,13 +153,10 @@ class Brute:
     def __init__(self, hosts, allocations, instances, overcommit=True):
         self.overcommit = overcommit
         self.hosts = [
-            h for h in hosts
-            if not h.disabled and h.projects in ((), ('p',))
+            h for h in hosts if not h.disabled and h.projects in ((), ('p',))
         ]
         self.reserved_alone = allocations
-        self.allocations = [
-            *allocations, *_overdrawn(allocations, instances)
-        ]
+        self.allocations = [*allocations, *_overdrawn(allocations, instances)]
         self.instances = [
             (i, window.FOREVER if i.end <= NOW else i.end)
             for i in instances
@@ -305,27 +300,17 @@ def test_a_lease_gets_what_is_there_and_no_more(site, ends, overcommit):
 
 
 def on_one_host(**values):
-    return Host(
-        **{
-            'uuid': 'h',
-            'id': '1',
-            'hypervisor_hostname': 'h',
-            'inventory': {'VCPU': Inventory(8)},
-            **values,
-        }
-    )
+    return Host(**{
+        'uuid': 'h', 'id': '1', 'hypervisor_hostname': 'h',
+        'inventory': {'VCPU': Inventory(8)}, **values,
+    })
 
 
 def server(uuid, vcpus=1, **values):
-    return Instance(
-        **{
-            'uuid': uuid,
-            'host': 'h',
-            'project_id': 'any',
-            'amounts': {'VCPU': vcpus},
-            **values,
-        }
-    )
+    return Instance(**{
+        'uuid': uuid, 'host': 'h', 'project_id': 'any',
+        'amounts': {'VCPU': vcpus}, **values,
+    })
 
 
 def test_each_part_is_of_what_is_known_by_then():
@@ -371,9 +356,7 @@ def test_later_stays_of_instances_are_in_use_when_they_begin():
         for name in 'ab'
     ]
     path = (Stay('a', 0, LAST), Stay('b', LAST - 10, window.FOREVER))
-    ledger = Ledger([
-        *hosts, Instance('i', 'a', 'p', {'VCPU': 3}, path=path),
-    ])
+    ledger = Ledger([*hosts, Instance('i', 'a', 'p', {'VCPU': 3}, path=path)])
 
     def used(start):
         [part] = ask(ledger, start=start, end=start + 1, parts=1)['parts']

@@ -33,10 +33,8 @@ def make_host(name, vcpus, gpus, disabled, projects, kind):
     held = {'VCPU': vcpus, 'MEMORY_MB': 100, 'DISK_GB': 100, GPU: gpus}
     return Host(
         uuid=name, id=name, hypervisor_hostname=name,
-        inventory={
-            c: Inventory(total) for c, total in held.items() if total
-        },
-        disabled=disabled, projects=projects, capabilities={'kind': kind},
+        inventory={c: Inventory(total) for c, total in held.items() if total},
+        disabled=disabled, projects=projects, capabilities={'kind': kind}
     )
 
 
@@ -67,10 +65,8 @@ FLAVOR = st.builds(
             'affinity': affinity,
         },
     ),
-    st.integers(0, 2),
-    st.integers(0, 2),
-    st.integers(1, 3),
-    st.sampled_from([None, None, True, False]),
+    st.integers(0, 2), st.integers(0, 2), st.integers(1, 3),
+    st.sampled_from([None, None, True, False])
 ).filter(lambda made: made[1]['resources'])
 RESERVATIONS = st.lists(PHYSICAL | FLAVOR, min_size=1, max_size=3)
 
@@ -135,16 +131,13 @@ class Placements:
             return None
         gone = {a.id for many in old.values() for a in many}
         new = [a for many in placed.values() for a in many]
-        self.replica.apply(
-            self.replica.revision + 1,
-            [
-                *(
-                    (record.ALLOCATION, id_, None)
-                    for id_ in gone - {a.id for a in new}
-                ),
-                *map(record.encode, new),
-            ],
-        )
+        self.replica.apply(self.replica.revision + 1, [
+            *(
+                (record.ALLOCATION, id_, None)
+                for id_ in gone - {a.id for a in new}
+            ),
+            *map(record.encode, new),
+        ])
         self.allocations |= placed
         return placed
 

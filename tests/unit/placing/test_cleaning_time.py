@@ -120,9 +120,7 @@ def test_a_lease_that_is_moved_is_apart_from_others(
         lease, start=start, end=end,
         reservations=tuple(grow(r, more) for r in lease.reservations),
     )
-
     after = world.place(lease, lease.window, active, cleaning.options)
-
     if after is not None:
         assert_apart(world, cleaning, lease, before)
 
@@ -164,11 +162,9 @@ def test_a_lease_that_leaves_a_host_is_apart_from_others(
     if before is None:
         return
     book(world, others)
-
     world.allocations |= reallocation.reallocate(
         world.replica, lease, window, {failed}, None, cleaning.options
     )
-
     assert_apart(world, cleaning, lease, before)
 
 
@@ -190,7 +186,6 @@ def test_leases_of_one_commit_are_apart(cleaning, asked, others):
                 continue
             put(map(record.encode, itertools.chain(*placed.values())))
             world.allocations |= placed
-
             assert_apart(world, cleaning, lease, {})
 
 

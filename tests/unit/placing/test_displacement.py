@@ -196,9 +196,7 @@ def lab(*vcpus, movable=True):
 
 def test_a_lease_takes_a_host_that_can_be_cleared():
     world = lab(1, 1, 1, 1)
-
     [displaced] = world.book(lease_of(1))
-
     assert displaced.path[0].end == 10
     assert displaced.path[1].start == 9
     assert displaced.path[1].host != displaced.host
@@ -206,31 +204,25 @@ def test_a_lease_takes_a_host_that_can_be_cleared():
 
 def test_the_host_with_the_least_in_the_way_is_cleared():
     world = lab(3, 3, 1, 3)
-
     [displaced] = world.book(lease_of(1))
-
     assert displaced.host == 'c'
 
 
 def test_a_free_host_is_taken_first():
     world = lab(1, 1, 1, 0)
-
     assert world.book(lease_of(1)) == []
 
 
 def test_all_hosts_or_nothing():
     world = lab(3, 3, 3, 3)
     before = world.look()
-
     with pytest.raises(exception.NotEnoughHostsAvailable):
         world.book(lease_of(2))
-
     assert world.look() == before
 
 
 def test_who_is_not_movable_is_not_displaced():
     world = lab(1, 1, 1, 1, movable=False)
-
     with pytest.raises(exception.NotEnoughHostsAvailable):
         world.book(lease_of(1))
 
@@ -255,7 +247,6 @@ def test_a_group_limit_does_not_count_the_cleaning_time():
 
 def test_no_host_is_cleared_where_instances_are_not_relocated():
     world = lab(1, 1, 1, 1)
-
     with pytest.raises(exception.NotEnoughHostsAvailable):
         world.book(lease_of(1), rules=None)
 
@@ -267,10 +258,8 @@ def test_an_instance_is_displaced_from_a_later_stay():
     [instance] = world.instances.values()
     # Three hosts are leased, and the instance has the fourth.
     assert not instance.path
-
     world.book(lease_of(3, 'third', Window(50, 60)))
     displaced = world.book(lease_of(1, 'fourth', Window(22, 25)))
-
     assert displaced == []
     assert world.overloaded() == set()
 
@@ -281,10 +270,8 @@ def test_slots_take_what_is_left_beside_other_leases():
         'flavor:instance',
         {'resources': {'VCPU': 2}, 'amount': 2, 'affinity': True},
     )]
-
     with pytest.raises(exception.NotEnoughHostsAvailable):
         world.book(make_lease('s', 'mine', WINDOW, slots))
-
     smaller = lab(1, 1, 3, 3)
     displaced = smaller.book(make_lease('s', 'mine', WINDOW, slots))
     assert [each.host for each in displaced] == ['a']
@@ -298,7 +285,5 @@ def test_a_displaced_instance_may_be_displaced_again():
         if each.host != 'a'
     ])
     world.book(lease_of(1, 'first', Window(40, 50)))
-
     world.book(lease_of(3, 'second', Window(60, 70)))
-
     assert world.overloaded() == set()

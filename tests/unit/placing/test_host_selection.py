@@ -64,14 +64,6 @@ def place_instances(
 
 
 class TestHosts:
-    def test_as_many_as_are_free_between_minimum_and_maximum(self):
-        index = make_index(HOSTS, ('other', 'b', 0, 15, None))
-        names = place_hosts(index, HOSTS, WINDOW, 1, 3)
-        assert sorted(names) == ['a', 'c', 'd']
-        assert len(place_hosts(index, HOSTS, WINDOW, 1, 2)) == 2
-        names = place_hosts(index, HOSTS, WINDOW, 2, 9)
-        assert sorted(names) == ['a', 'c', 'd']
-
     def test_refusal_says_how_many_are_free(self):
         index = make_index(HOSTS, ('other', 'b', 0, 15, None))
         with pytest.raises(
@@ -80,14 +72,11 @@ class TestHosts:
             place_hosts(index, HOSTS, WINDOW, 4, 4)
         assert caught.value.field == 'reservations'
 
-    @pytest.mark.parametrize(
-        'hosts, taken, minimum, words',
-        [
-            (1, 1, 1, '1 host is needed, 0 are free'),
-            (2, 1, 2, '2 hosts are needed, 1 is free'),
-            (4, 1, 4, '4 hosts are needed, 3 are free'),
-        ],
-    )
+    @pytest.mark.parametrize('hosts, taken, minimum, words', [
+        (1, 1, 1, '1 host is needed, 0 are free'),
+        (2, 1, 2, '2 hosts are needed, 1 is free'),
+        (4, 1, 4, '4 hosts are needed, 3 are free'),
+    ])
     def test_refusal_counts_as_people_do(self, hosts, taken, minimum, words):
         few = dict(list(HOSTS.items())[:hosts])
         index = make_index(
@@ -96,36 +85,6 @@ class TestHosts:
         with pytest.raises(exception.NotEnoughHostsAvailable) as caught:
             place_hosts(index, few, WINDOW, minimum, minimum)
         assert str(caught.value) == words
-
-    def test_host_is_selected_between_adjacent_leases(self):
-        index = make_index(
-            HOSTS, *(('other', name, 0, 10, None) for name in HOSTS),
-            *(('other', name, 20, 30, None) for name in HOSTS),
-        )
-        assert len(place_hosts(index, HOSTS, WINDOW, 4, 4)) == 4
-
-    def test_a_host_with_an_instance_in_the_window_is_not_free(self):
-        index = make_index(HOSTS, ('other', 'a', 19, 21, (1, 1, 1)))
-        names = place_hosts(index, HOSTS, WINDOW, 1, 4)
-        assert sorted(names) == ['b', 'c', 'd']
-
-    def test_the_tightest_gap_is_taken(self):
-        index = make_index(
-            HOSTS, ('other', 'a', 40, 50, None), ('other', 'c', 0, 5, None),
-            ('other', 'c', 25, 30, None),
-        )
-        names = place_hosts(index, HOSTS, WINDOW, 2, 2)
-        assert names == ['c', 'a']
-
-    def test_kept_hosts_come_first_if_they_still_fit(self):
-        index = make_index(
-            HOSTS, ('mine', 'd', 10, 15, None), ('mine', 'b', 10, 15, None),
-            ('other', 'b', 15, 30, None),
-        )
-        names = place_hosts(
-            index, HOSTS, WINDOW, 2, 2, kept=['b', 'd'], ignore='mine'
-        )
-        assert names == ['d', 'a']
 
     def test_a_kept_host_that_no_longer_matches_is_given_up(self):
         index = make_index(HOSTS, ('mine', 'd', 10, 15, None))
@@ -188,53 +147,15 @@ class TestInstances:
         ):
             place_instances(index, HOSTS, WINDOW, SLOT, 4, False)
 
-    def test_packed_on_the_hosts_with_least_room(self):
-        index = make_index(
-            HOSTS, ('other', 'b', 0, 15, (4, 0, 0)),
-            ('other', 'd', 12, 13, (2, 0, 0)),
-        )
-        placed = place_instances(index, HOSTS, WINDOW, SLOT, 6, None)
-        assert placed == {'b': 2, 'd': 3, 'a': 1}
-
     def test_at_equal_room_the_shorter_run_is_taken(self):
         index = make_index(HOSTS, ('other', 'c', 30, 40, None))
         placed = place_instances(index, HOSTS, WINDOW, SLOT, 1, None)
         assert placed == {'c': 1}
 
-    @pytest.mark.row('C45', 'F19')
-    def test_many_slots_on_one_host_never_exceed_it(self):
-        few = by_uuid(HOSTS['a'])
-        index = make_index(few)
-        placed = place_instances(index, few, WINDOW, SLOT, 4, None)
-        assert placed == {'a': 4}
-        with pytest.raises(exception.NotEnoughHostsAvailable):
-            place_instances(index, few, WINDOW, SLOT, 5, None)
-
-    def test_peaks_of_different_instants_do_not_add_up(self):
-        few = by_uuid(HOSTS['a'])
-        index = make_index(
-            few, ('one', 'a', 0, 15, (6, 0, 0)),
-            ('two', 'a', 15, 30, (6, 0, 0)),
-        )
-        placed = place_instances(index, few, WINDOW, SLOT, 1, None)
-        assert placed == {'a': 1}
-
-    @pytest.mark.parametrize('affinity', [True, False, None])
-    def test_never_on_a_host_taken_whole(self, affinity):
-        index = make_index(
-            HOSTS, *(('other', name, 19, 25, None) for name in 'abc')
-        )
-        placed = place_instances(index, HOSTS, WINDOW, SLOT, 1, affinity)
-        assert placed == {'d': 1}
-
     def test_allocation_ratio_and_reserved_as_in_placement(self):
-        big = Host(
-            uuid='a', id='1', hypervisor_hostname='a',
-            inventory={
-                'VCPU': Inventory(8, 2, 4.0),
-                'MEMORY_MB': Inventory(100),
-            },
-        )
+        big = Host(uuid='a', id='1', hypervisor_hostname='a', inventory={
+            'VCPU': Inventory(8, 2, 4.0), 'MEMORY_MB': Inventory(100),
+        })
         few = by_uuid(big)
         placed = place_instances(
             make_index(few), few, WINDOW, {'VCPU': 1}, 24, None
@@ -261,28 +182,6 @@ class TestInstances:
             place_instances(
                 make_index(HOSTS), HOSTS, WINDOW, slot, 2**31 - 1, None
             )
-
-    def test_growing_takes_no_slot_away(self):
-        index = make_index(
-            HOSTS, ('mine', 'a', 10, 20, (4, 8, 0)),
-            ('mine', 'b', 10, 20, (2, 4, 0)),
-        )
-        placed = place_instances(
-            index, HOSTS, WINDOW, SLOT, 6, None, {'a': 2, 'b': 1}, 'mine'
-        )
-        assert placed == {'a': 4, 'b': 2}
-        placed = place_instances(
-            index, HOSTS, WINDOW, SLOT, 4, None, {'a': 2, 'b': 1}, 'mine'
-        )
-        assert placed == {'a': 3, 'b': 1}
-
-    def test_kept_hosts_with_affinity(self):
-        index = make_index(HOSTS, ('other', 'a', 0, 50, (2, 0, 0)))
-        for affinity in (True, False):
-            placed = place_instances(
-                index, HOSTS, WINDOW, SLOT, 1, affinity, {'c': 1}
-            )
-            assert placed == {'c': 1}
 
 
 class TestPlace:
@@ -463,14 +362,10 @@ ENTRIES = st.lists(
 WINDOWS = st.tuples(
     st.integers(0, TIMES - 1), st.integers(1, TIMES)
 ).filter(lambda w: w[0] < w[1])
-ROOMS = st.fixed_dictionaries(
-    {
-        name: st.tuples(
-            st.integers(0, 6), st.integers(0, 6), st.integers(0, 3)
-        )
-        for name in NAMES
-    }
-)
+ROOMS = st.fixed_dictionaries({
+    name: st.tuples(st.integers(0, 6), st.integers(0, 6), st.integers(0, 3))
+    for name in NAMES
+})
 # Cleaning times of hosts, and a default: mostly the same.
 CLEANING = st.tuples(
     st.dictionaries(st.sampled_from(NAMES), st.integers(0, 3)),
@@ -593,8 +488,7 @@ class IndexAndLists:
 
         count = 0
         while count < amount and all(
-            fits(count + 1, at)
-            for at in range(*self.wide(name, span), MINUTE)
+            fits(count + 1, at) for at in range(*self.wide(name, span), MINUTE)
         ):
             count += 1
         return count
@@ -650,25 +544,19 @@ def test_hosts_as_brute_force(
 @SETTINGS
 @hypothesis.given(
     ROOMS, ENTRIES, CLEANING, WINDOWS,
-    st.fixed_dictionaries(
-        {
-            'VCPU': st.integers(0, 3),
-            'MEMORY_MB': st.integers(0, 3),
-            'DISK_GB': st.integers(0, 30),
-            'CUSTOM_GPU': st.integers(0, 2),
-        }
-    ).filter(lambda slot: any(slot.values())),
+    st.fixed_dictionaries({
+        'VCPU': st.integers(0, 3), 'MEMORY_MB': st.integers(0, 3),
+        'DISK_GB': st.integers(0, 30), 'CUSTOM_GPU': st.integers(0, 2),
+    }).filter(lambda slot: any(slot.values())),
     st.integers(1, 8), st.sampled_from([True, False, None]),
-    st.dictionaries(st.sampled_from(NAMES), st.integers(1, 3)),
+    st.dictionaries(st.sampled_from(NAMES), st.integers(1, 3))
 )
 def test_instances_as_brute_force(
     rooms, entries, cleaning, span, slot, amount, affinity, kept
 ):
     world = IndexAndLists(rooms, entries, cleaning)
     span = Window(*(MINUTE * at for at in span))
-    room = {
-        name: world.room(name, span, slot, amount) for name in world.hosts
-    }
+    room = {name: world.room(name, span, slot, amount) for name in world.hosts}
 
     def spread(counts):
         """Tell whether counts per host are a valid distribution of the amount.
@@ -702,12 +590,10 @@ def test_instances_as_brute_force(
     check_kept(placed, still, room, amount, affinity)
     ranks = {name: world.rank(name, slot['CUSTOM_GPU']) for name in room}
     check_order(placed, still, room, amount, affinity, ranks)
-    world.commit(
-        [
-            (name, span, [count * slot[c] for c in CLASSES])
-            for name, count in placed.items()
-        ]
-    )
+    world.commit([
+        (name, span, [count * slot[c] for c in CLASSES])
+        for name, count in placed.items()
+    ])
 
 
 def check_kept(placed, still, room, amount, affinity):

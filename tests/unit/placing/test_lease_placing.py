@@ -167,7 +167,6 @@ def test_other_classes_alone_are_not_extended_over_a_host_taken_whole(active):
     later = Window(5, 6)
     whole = [('physical:host', {'min': 1, 'max': 1})]
     world.place(make_lease('other', 'theirs', later, whole), later)
-
     assert world.place(mine, Window(3, 6), active) is None
     assert world.place(mine, window, active)
 
@@ -180,16 +179,10 @@ def test_what_is_held_stays_on_a_host_that_was_disabled(hosts, window, wanted):
     placed = world.place(mine, window)
     if placed is None:
         return
-    world.replica.apply(
-        world.replica.revision + 1,
-        [
-            record.encode(dataclasses.replace(h, disabled=True))
-            for h in hosts
-        ],
-    )
-
+    world.replica.apply(world.replica.revision + 1, [
+        record.encode(dataclasses.replace(h, disabled=True)) for h in hosts
+    ])
     again = world.place(mine, window)
-
     assert {id_: amounts(many) for id_, many in again.items()} == {
         id_: amounts(many) for id_, many in placed.items()
     }
@@ -213,7 +206,6 @@ def test_a_default_is_as_if_it_were_asked_for(
     spelt_out = place(make_lease('mine', 'mine', window, spell_out(wanted)))
     if spelt_out is None and options.retry:
         spelt_out = place(mine)
-
     assert place(mine, options) == spelt_out
 
 
@@ -255,7 +247,6 @@ def test_who_leaves_hosts_goes_by_the_default_while_that_is_enough(
     spelt_out = leave(spell_out(wanted))
     if options.retry and is_short(wanted[0], old, *spelt_out.values()):
         spelt_out = leave(wanted)
-
     assert sizes(leave(wanted, options)) == sizes(spelt_out)
 
 

@@ -97,7 +97,6 @@ def test_a_host_is_found_only_if_others_have_room():
     world.book(three)
     [(id_, [host])] = find(world, [three]).items()
     assert id_ == three.reservations[0].id
-
     four = lease_of(1, id='m')
     world.book(four)
     assert find(world, [three, four]) == {}
@@ -114,7 +113,6 @@ def test_two_hosts_are_found_only_if_both_can_be_left_at_once():
         world.book(lease)
     # There are two free hosts, for one lease each.
     assert len(hosts_in(find(world, [one, other]))) == 2
-
     third = lease_of(1, id='n')
     world.book(third)
     found = find(world, [one, other, third])

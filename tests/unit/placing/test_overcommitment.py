@@ -19,13 +19,10 @@ RATIO = 4.0
 
 def make_host(name, vcpus, reserved):
     held = {'VCPU': vcpus + reserved, 'MEMORY_MB': 100, 'DISK_GB': 100}
-    return Host(
-        uuid=name, id=name, hypervisor_hostname=name,
-        inventory={
-            c: Inventory(total, reserved if c == 'VCPU' else 0, RATIO)
-            for c, total in held.items()
-        },
-    )
+    return Host(uuid=name, id=name, hypervisor_hostname=name, inventory={
+        c: Inventory(total, reserved if c == 'VCPU' else 0, RATIO)
+        for c, total in held.items()
+    })
 
 
 HOSTS = st.tuples(*(
@@ -42,8 +39,7 @@ INSTANCES = st.builds(
             'affinity': None,
         },
     ),
-    st.integers(1, 2),
-    st.integers(1, 4),
+    st.integers(1, 2), st.integers(1, 4)
 )
 WHOLE = st.just(('physical:host', {'min': 1, 'max': 1}))
 

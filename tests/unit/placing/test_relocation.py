@@ -154,9 +154,7 @@ def test_a_path_is_found_if_there_is_one(
     replica = make_replica(hosts, taken)
     world = World(hosts, taken, instance)
     rules = dataclasses.replace(RULES, shortest_stay=shortest)
-
     path = relocation.plan(replica, instance, 0, rules)
-
     assert (path is not None) is world.is_reachable(
         'a', 0, rules.least_stay('live'), rules.most_moves
     )
@@ -195,16 +193,13 @@ LAB = tuple(make_host(name, 4, 0) for name in 'abc')
 
 def test_an_instance_stays_where_it_has_room_to_its_end():
     replica = make_replica(LAB, [whole('a', 9, 3)])
-
     assert relocation.plan(replica, make_instance(end=9), 0, RULES) == ()
 
 
 def test_the_stays_overlap_by_the_lead():
     replica = make_replica(LAB, [whole('a', 9, 3)])
     rules = dataclasses.replace(RULES, lead=4)
-
     path = relocation.plan(replica, make_instance(), 0, rules)
-
     assert stays(path)[0] == ('a', 0, 9)
     assert stays(path)[1][1:] == (5, FOREVER)
 
@@ -213,16 +208,13 @@ def test_of_the_hosts_with_room_to_the_end_the_fullest_is_next():
     replica = make_replica(
         LAB, [whole('a', 9, 3), Taken('c', 0, 100, 2, 0, False)]
     )
-
     path = relocation.plan(replica, make_instance(end=50), 0, RULES)
-
     assert stays(path)[1][0] == 'c'
 
 
 def test_no_path_begins_with_a_stay_that_is_too_short():
     replica = make_replica(LAB, [whole('a', 9, 3)])
     rules = dataclasses.replace(RULES, shortest_stay=10)
-
     assert relocation.plan(replica, make_instance(), 0, rules) is None
 
 
@@ -230,20 +222,15 @@ def test_a_move_may_prolong_the_time_by_little():
     taken = [whole('a', 9, 100), whole('b', 10, 100), whole('c', 0, 9)]
     replica = make_replica(LAB, taken)
     rules = dataclasses.replace(RULES, shortest_stay=9)
-
     path = relocation.plan(replica, make_instance(vcpus=2), 0, rules)
     assert [stay.host for stay in path] == ['a', 'b', 'c']
 
 
 def test_no_more_moves_than_the_rules_allow():
-    taken = [
-        whole('a', 3, 100), whole('b', 5, 100), whole('c', 0, 3),
-    ]
+    taken = [whole('a', 3, 100), whole('b', 5, 100), whole('c', 0, 3)]
     replica = make_replica(LAB, taken)
-
     path = relocation.plan(replica, make_instance(), 0, RULES)
     assert [stay.host for stay in path] == ['a', 'b', 'c']
-
     once = dataclasses.replace(RULES, most_moves=1)
     assert relocation.plan(replica, make_instance(), 0, once) is None
 
@@ -251,7 +238,6 @@ def test_no_more_moves_than_the_rules_allow():
 def test_an_instance_that_is_not_movable_gets_no_path():
     replica = make_replica(LAB, [whole('a', 9, 3)])
     instance = dataclasses.replace(make_instance(), movable='')
-
     assert relocation.plan(replica, instance, 0, RULES) is None
 
 
@@ -264,7 +250,6 @@ def test_an_instance_that_is_not_movable_gets_no_path():
 ])
 def test_a_path_leads_only_to_hosts_that_take_the_instance(other):
     replica = make_replica([LAB[0], other], [whole('a', 9, 3)])
-
     assert relocation.plan(replica, make_instance(), 0, RULES) is None
 
 
@@ -273,7 +258,6 @@ def test_devices_are_not_left_behind(gpus, other):
     """A host without the class of a device has no room for the device."""
     hosts = [make_host('a', 4, 1), make_host('b', 2, 0), make_host('c', 4, 1)]
     replica = make_replica(hosts, [whole('a', 9, 3)])
-
     path = relocation.plan(replica, make_instance(gpus=gpus), 0, RULES)
     assert [stay.host for stay in path] == ['a', other]
 
@@ -283,7 +267,6 @@ def test_the_own_path_is_no_obstacle():
     path = (Stay('a', 0, 9), Stay('b', 8, FOREVER))
     instance = make_instance(vcpus=4, path=path)
     replica = make_replica(LAB[:2], taken, [instance])
-
     assert relocation.plan(replica, instance, 0, RULES) == path
 
 
@@ -296,13 +279,10 @@ def test_the_path_counts_on_each_host():
         main = replica.indexes.main
         return main.peak(main.rows([host]), at, at + 1)[0]
 
-    expected = {
-        'a': range(0, 9), 'b': range(8, 20), 'c': range(19, 25),
-    }
+    expected = {'a': range(0, 9), 'b': range(8, 20), 'c': range(19, 25)}
     for host, there in expected.items():
         for at in range(25):
             assert peak(host, at) == (3 if at in there else 0)
-
     replica.apply(2, [(record.INSTANCE, 'i', None)])
     assert all(peak(host, at) == 0 for host in 'abc' for at in range(25))
 
@@ -311,8 +291,6 @@ def test_an_instance_that_has_not_left_in_time_stays_counted():
     path = (Stay('a', 0, 9), Stay('b', 8, FOREVER))
     replica = make_replica(LAB, [], [make_instance(vcpus=3, path=path)])
     main = replica.indexes.main
-
     replica.advance(9)
-
     for host in 'ab':
         assert main.peak(main.rows([host]), 9, FOREVER)[0] == 3

@@ -99,16 +99,10 @@ def test_a_host_of_which_only_another_class_is_taken_is_not_free():
     shares = FreeShares([groups.in_service(key) for key in groups.keys])
     assert shares.query(
         replica.indexes, [Window(0, 10), Window(0, 11), Window(19, 30)]
-    ) == [
-        [(1, 2), (1, 1)],
-        [(0.5, 0), (1, 1)],
-        [(0.5, 0), (1, 1)],
-    ]
+    ) == [[(1, 2), (1, 1)], [(0.5, 0), (1, 1)], [(0.5, 0), (1, 1)]]
     # A host that has gone meanwhile has nothing free.
     replica.apply(2, [('host', 'c', None)])
-    assert shares.query(replica.indexes, [Window(0, 9)]) == [
-        [(1, 2), (0, 0)]
-    ]
+    assert shares.query(replica.indexes, [Window(0, 9)]) == [[(1, 2), (0, 0)]]
     assert FreeShares([]).query(replica.indexes, [Window(0, 9)]) == [[]]
 
 
@@ -144,9 +138,7 @@ def random_world(chance):
 
 def taken(allocations, uuid, at):
     """Return the allocations that are on a host at a time."""
-    return [
-        a for a in allocations if a.host == uuid and a.start <= at < a.end
-    ]
+    return [a for a in allocations if a.host == uuid and a.start <= at < a.end]
 
 
 def fits(on, allocations, at):

@@ -160,8 +160,7 @@ class Asked:
     def starts(self):
         first, last = self._bounds.first, self._bounds.last
         return [
-            at for at in range(first, last + 1)
-            if self._bounds.align(at) == at
+            at for at in range(first, last + 1) if self._bounds.align(at) == at
         ]
 
     def ends(self, start):
@@ -211,9 +210,7 @@ def test_windows_have_the_earliest_start_and_the_latest_end(
     limits, world, wanted, bounds, options, distance
 ):
     asked = Asked(world, wanted, bounds, options, limits)
-
     found = asked.search().earliest(3, distance)
-
     expected, at = [], bounds.first
     for start in asked.starts():
         end = asked.longest_end(start)
@@ -232,9 +229,7 @@ def test_windows_have_the_earliest_start_and_the_latest_end(
 @LIMITS
 def test_no_window_is_longer(limits, world, wanted, bounds, options, distance):
     asked = Asked(world, wanted, bounds, options, limits)
-
     found = asked.search().longest(3, distance)
-
     lengths = [
         Window(start, end).duration
         for start in asked.starts()
@@ -244,8 +239,7 @@ def test_no_window_is_longer(limits, world, wanted, bounds, options, distance):
     assert all(asked.has_room(each.window) for each in found)
     assert in_order == sorted(in_order, reverse=True)
     assert (
-        in_order[:1] == sorted(lengths)[-1:]
-        and set(in_order) <= set(lengths)
+        in_order[:1] == sorted(lengths)[-1:] and set(in_order) <= set(lengths)
     ) or asked.competes()
 
 
@@ -254,9 +248,7 @@ def test_no_window_is_longer(limits, world, wanted, bounds, options, distance):
 @LIMITS
 def test_no_window_has_more(limits, world, wanted, bounds, options, distance):
     asked = Asked(world, wanted, bounds, options, limits)
-
     found = asked.search().most(3, distance)
-
     counts = [
         asked.count(start, start + bounds.least) for start in asked.starts()
         if start + bounds.least <= bounds.last_end(start)
@@ -292,7 +284,6 @@ def unbounded(bounds):
 def test_no_limit_is_too_strict(world, wanted, bounds, options, distance):
     bounds = unbounded(bounds)
     asked = Asked(world, wanted, bounds, options)
-
     for start, by_trial, by_index in known(asked, bounds):
         assert by_index[0] >= by_trial[0]
         assert by_index[1] >= by_trial[1]
@@ -314,7 +305,6 @@ def test_no_limit_is_too_strict(world, wanted, bounds, options, distance):
 def test_the_limits_of_hosts_are_exact(world, wanted, bounds, options):
     bounds = unbounded(bounds)
     asked = Asked(world, wanted, bounds, options)
-
     for start, by_trial, by_index in known(asked, bounds):
         longest, count, _ = by_trial
         assert by_index[1] == count
@@ -337,10 +327,8 @@ def test_what_a_search_finds_in_time_is_what_is_first(
     every = [each.window for each in asked.search().earliest(3, 1)]
     tries, place = [], asked.place
     asked.place = lambda window: tries.append(window) or place(window)
-
     search = asked.search(Budget(lambda: len(tries), most))
     found = [each.window for each in search.earliest(3, 1)]
-
     # At one start, three windows are tried before the budget is looked at.
     assert len(tries) <= most + 3
     until = search.searched_until

@@ -185,29 +185,23 @@ class TestDefault:
     def make_catalog(self):
         self.catalog = Catalog(make_index(KINDS), KINDS)
 
-    @pytest.mark.parametrize(
-        'demand',
-        [
-            Hosts(1, 1),
-            Hosts(1, 1, resource_properties='[]'),
-            Hosts(1, 1, '[">", "$vcpus", "1"]'),
-            Slots(SLOT),
-            # The flavor's own requirement is not the requested one.
-            Slots(SLOT, resource_properties='[">", "$vcpus", "1"]'),
-        ],
-    )
+    @pytest.mark.parametrize('demand', [
+        Hosts(1, 1),
+        Hosts(1, 1, resource_properties='[]'),
+        Hosts(1, 1, '[">", "$vcpus", "1"]'),
+        Slots(SLOT),
+        # The flavor's own requirement is not the requested one.
+        Slots(SLOT, resource_properties='[">", "$vcpus", "1"]'),
+    ])
     def test_default_requirement_is_for_reservations_without_one(self, demand):
         assert set(self.candidates(demand).hosts) == {'a'}
         found = self.candidates(demand, requirements.ANY)
         assert set(found.hosts) == {'a', 'b', 'c'}
 
-    @pytest.mark.parametrize(
-        'demand',
-        [
-            Hosts(1, 1, resource_properties=DEAR),
-            Slots(SLOT, resource_properties=DEAR, asked_properties=DEAR),
-        ],
-    )
+    @pytest.mark.parametrize('demand', [
+        Hosts(1, 1, resource_properties=DEAR),
+        Slots(SLOT, resource_properties=DEAR, asked_properties=DEAR),
+    ])
     def test_default_requirement_is_not_for_reservations_with_one(
         self, demand
     ):

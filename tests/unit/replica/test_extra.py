@@ -53,19 +53,15 @@ def test_a_cloud_without_such_classes_has_no_such_index(replica, make):
         make.host('h1'), make.allocation('a1', 'h1', vcpus=3),
         make.instance('i1', 'h1'),
     ))
-
     assert replica.indexes.extra == {}
 
 
 def test_only_hosts_with_inventory_are_in_the_index(replica, make):
     replica.apply(1, encoded(make.host('h1'), make.host('h2', gpus=2)))
-
     assert list(replica.indexes.extra) == [GPU]
     assert replica.indexes.extra[GPU].hosts == ['h2']
-
     replica.apply(2, encoded(make.host('h1', gpus=1), make.host('h2')))
     assert replica.indexes.extra[GPU].hosts == ['h1']
-
     replica.apply(3, [gone(record.HOST, 'h1')])
     assert replica.indexes.extra == {}
 
@@ -73,30 +69,23 @@ def test_only_hosts_with_inventory_are_in_the_index(replica, make):
 def test_more_than_the_index_can_count(replica, make):
     host = make.host('h1')
     host.inventory[GPU] = Inventory(ext.AMOUNT_LIMIT, allocation_ratio=16.0)
-
     replica.apply(1, encoded(host))
-
     index = replica.indexes.extra[GPU]
     assert list(index.fits(None, 0, 9, [inventory.MAX_AMOUNT])) == [1]
 
 
-@pytest.mark.parametrize(
-    'fields, before, after',
-    [
-        ({}, 2, 2),
-        ({'end': 150}, 2, 0),
-        ({'end': 150, 'reservation_id': 'r1'}, 0, 0),
-        ({'preemptible': True}, 0, 0),
-    ],
-    ids=['unbounded', 'bounded', 'bound', 'preemptible'],
-)
+@pytest.mark.parametrize('fields, before, after', [
+    ({}, 2, 2),
+    ({'end': 150}, 2, 0),
+    ({'end': 150, 'reservation_id': 'r1'}, 0, 0),
+    ({'preemptible': True}, 0, 0),
+], ids=['unbounded', 'bounded', 'bound', 'preemptible'])
 def test_instances_are_added_up_for_everybody(
     replica, make, fields, before, after
 ):
     replica.apply(1, encoded(
         make.host('h1', gpus=4), make.instance('i1', 'h1', gpus=2, **fields)
     ))
-
     assert gpus_used(replica, 'h1', 149) == before
     assert gpus_used(replica, 'h1', 150) == after
 
@@ -105,9 +94,7 @@ def test_an_overdue_instance_stays_for_ever(replica, make):
     replica.apply(1, encoded(
         make.host('h1', gpus=4), make.instance('i1', 'h1', gpus=2, end=150)
     ))
-
     replica.advance(150)
-
     assert gpus_used(replica, 'h1', window.TIME_LIMIT - 2) == 2
 
 
@@ -118,7 +105,6 @@ def test_what_takes_only_of_another_class(replica, make):
         make.allocation('a1', 'h1', gpus=1),
         make.instance('i1', 'h1', vcpus=0, gpus=2),
     ))
-
     assert gpus_used(replica, 'h1', 150) == 3
     assert len(replica.indexes.main) == 0
     assert replica.indexes.allocations('r1')['h1'].amounts == {GPU: 1}
@@ -130,7 +116,6 @@ def test_held_has_the_amounts_of_every_class(replica, make):
         make.host('h1', gpus=4), make.host('h2'), held,
         make.allocation('a2', 'h2'),
     ))
-
     assert replica.indexes.allocations('r1') == {
         'h1': held, 'h2': make.allocation('a2', 'h2')
     }
@@ -139,15 +124,11 @@ def test_held_has_the_amounts_of_every_class(replica, make):
 def test_what_is_taken_outlives_the_inventory(replica, make):
     held = make.allocation('a1', 'h1', vcpus=3, gpus=2)
     replica.apply(1, encoded(make.host('h1', gpus=4), held))
-
     replica.apply(2, encoded(make.host('h1')))
-
     assert replica.indexes.allocations('r1') == {'h1': held}
     assert list(replica.indexes.extra[GPU].fits(None, 300, 400, [1])) == [0]
-
     replica.apply(3, encoded(make.host('h1', gpus=4)))
     assert gpus_used(replica, 'h1', 150) == 2
-
     replica.apply(4, [gone(record.ALLOCATION, 'a1')])
     replica.apply(5, encoded(make.host('h1')))
     assert replica.indexes.extra == {}
@@ -161,43 +142,14 @@ def test_what_its_host_has_none_of_is_no_matter_of_the_hosts(replica, make):
     )
     replica.apply(1, [*on_both, *encoded(make.host('h1'), make.host('h2'))])
     assert replica.indexes.extra == {}
-
     replica.apply(2, encoded(make.host('h2', gpus=4)))
     assert replica.indexes.extra[GPU].hosts == ['h2']
     assert gpus_used(replica, 'h2', 150) == 1
-
     # The instance moves to a host that has the class, and away again.
     replica.apply(3, encoded(make.instance('i1', 'h2', gpus=2)))
     assert gpus_used(replica, 'h2', 150) == 3
     replica.apply(4, encoded(make.instance('i1', 'h1', gpus=2)))
     assert replica.indexes.extra[GPU].hosts == ['h2']
-
-
-def test_a_host_gets_and_loses_what_its_servers_have(replica, make):
-    replica.apply(1, encoded(
-        make.host('h1'), make.instance('i1', 'h1', gpus=2),
-        make.instance('i2', 'h1', gpus=1, end=150),
-    ))
-
-    replica.apply(2, encoded(make.host('h1', gpus=4)))
-    assert gpus_used(replica, 'h1', 149) == 3
-    replica.advance(150)
-    assert gpus_used(replica, 'h1', 150) == 3
-
-    replica.apply(3, encoded(
-        make.instance('i1', 'h1', gpus=3), make.host('h1', gpus=8)
-    ))
-    assert gpus_used(replica, 'h1', 150) == 4
-
-    replica.apply(4, encoded(
-        make.instance('i1', 'h1', gpus=2), make.host('h1')
-    ))
-    assert replica.indexes.extra == {}
-
-    replica.apply(5, [
-        *encoded(make.host('h1', gpus=4)), gone(record.INSTANCE, 'i2'),
-    ])
-    assert gpus_used(replica, 'h1', 150) == 2
 
 
 def test_a_host_that_comes_back_without_what_its_servers_have(make):
@@ -206,11 +158,9 @@ def test_a_host_that_comes_back_without_what_its_servers_have(make):
     replica.apply(1, encoded(
         make.host('h1', gpus=4), make.instance('i1', 'h1', gpus=2)
     ))
-
     replica.apply(2, [gone(record.HOST, 'h1')])
     replica.apply(3, encoded(make.host('h1')))
     assert replica.indexes.extra == {}
-
     replica.apply(4, [gone(record.HOST, 'h1')])
     replica.apply(5, encoded(make.host('h1', gpus=4)))
     assert gpus_used(replica, 'h1', 150) == 2
@@ -221,12 +171,9 @@ def test_taken_of_what_the_host_never_had(replica, make):
     replica.apply(1, encoded(
         make.host('h1'), make.allocation('a1', 'h1', vcpus=3, gpus=2)
     ))
-
     assert replica.indexes.allocations('r1')['h1'].amounts == {
-        'VCPU': 3,
-        GPU: 2,
+        'VCPU': 3, GPU: 2,
     }
-
     replica.apply(2, [gone(record.ALLOCATION, 'a1')])
     assert replica.indexes.extra == {}
 
@@ -260,28 +207,22 @@ def test_a_bad_record_changes_nothing(replica, make, bad):
         replica.indexes.extra[GPU].apply([add])
     replica.apply(2, encoded(make.host('h1')))
     assert replica.indexes.allocations('r1')['h1'].amounts == {
-        'VCPU': 1,
-        GPU: 2,
+        'VCPU': 1, GPU: 2,
     }
 
 
 @pytest.mark.parametrize('bad', BAD[1:4])
 def test_a_bad_record_of_a_full_copy_changes_nothing(replica, make, bad):
     hosts = [make.host('h1', gpus=4), make.allocation('a1', 'h1', gpus=1)]
-
     with pytest.raises(ValueError):
         replica.load(1, encoded(*hosts, bad(make)))
-
     assert (replica.indexes.extra, replica.indexes.main.hosts) == ({}, [])
 
 
 def test_a_full_copy(replica, make):
     nouns = [
-        make.host('h1', gpus=4),
-        make.host('h2'),
-        make.reservation('r1'),
-        make.reservation('r2'),
-        make.instance('i1', 'h1', gpus=1),
+        make.host('h1', gpus=4), make.host('h2'), make.reservation('r1'),
+        make.reservation('r2'), make.instance('i1', 'h1', gpus=1),
     ]
     allocations = [
         make.allocation('a1', 'h1', vcpus=1, gpus=1),
@@ -316,9 +257,7 @@ def test_records_after_the_allocations(replica, make, as_items):
         make.instance('i1', 'h2', vcpus=0, gpus=1),
     )))
     assert not isinstance(items[-1], str)
-
     left_out = replica.load(1, *packing.split(items))
-
     assert left_out == {'a3', 'i1'}
     assert replica.indexes.allocations('r1') == {'h1': held}
     assert replica.indexes.allocations('r2')['h1'].whole
@@ -342,8 +281,7 @@ def nouns(make, key, host, start, end, amounts):
     return encoded(
         make.allocation(f'a{key}', host, start, end, vcpus, f'r{key}', gpus),
         make.instance(f'i{key}', host, vcpus, gpus, end=end),
-        make.instance(f'i{key}', host, vcpus, gpus),
-        make.host(host, gpus=gpus),
+        make.instance(f'i{key}', host, vcpus, gpus), make.host(host, gpus=gpus)
     )
 
 
@@ -373,9 +311,7 @@ def histories(draw, make):
 def levels(replica):
     """Return the levels of each class on each host, until 100."""
     return {
-        (name, host): [
-            sums[0] for sums in index.levels(host, 0, 100, 100)
-        ]
+        (name, host): [sums[0] for sums in index.levels(host, 0, 100, 100)]
         for name, index in replica.indexes.extra.items()
         for host in index.hosts
     }

@@ -41,7 +41,6 @@ def test_the_rest_of_a_batch_is_used(replica, make):
         make.allocation('a2', 'h1', vcpus=2),
         make.allocation('a3', 'h2', vcpus=1),
     ), leave_out=True)
-
     assert replica.revision == 2
     assert [key for _, key, _ in replica.left_out.for_now()] == ['a2']
     assert 'a3' in replica.indexes.main
@@ -57,7 +56,6 @@ def test_a_check_changes_nothing(replica, make):
     ))
     with pytest.raises(ext.AmountOverflow):
         replica.check(encoded(make.allocation('a2', 'h1', vcpus=2)))
-
     assert (list(replica.items()), replica.indexes.main.generation) == before
     assert replica.indexes.extra == {}
 
@@ -66,9 +64,7 @@ def test_left_out_record_is_tried_again_with_later_changes(replica, make):
     replica.apply(
         2, encoded(make.allocation('a2', 'h1', vcpus=2)), leave_out=True
     )
-
     replica.apply(3, [(record.ALLOCATION, 'a1', None)])
-
     assert len(replica.left_out) == 0
     assert replica.indexes.allocations('r1')['h1'].id == 'a2'
     assert fits(replica, 'h1')
@@ -77,9 +73,7 @@ def test_left_out_record_is_tried_again_with_later_changes(replica, make):
 def test_an_instance_stays_known(replica, make):
     """The sync of instance records with Nova must find the record."""
     many = [make.instance(f'i{n}', 'h2', vcpus=2**40) for n in range(3)]
-
     replica.apply(2, encoded(*many), leave_out=True)
-
     assert len(replica.left_out) == 1
     assert replica.instances.keys() == {'i0', 'i1', 'i2'}
     assert not fits(replica, 'h2', 0)
@@ -98,9 +92,7 @@ def test_instances_that_overflow_with_time(make):
         )
         for n in range(3)
     )))
-
     replica.advance(60)
-
     assert len(replica.left_out) == 1
     assert not fits(replica, 'h1', 0)
 
@@ -114,9 +106,7 @@ def test_what_is_left_out_is_in_its_items(replica, make):
         (record.HOST, 'h3', {'colour': 'red'}), ValueError('red')
     )])
     other = state.Replica(replica.accounting)
-
     assert other.load(3, *packing.split(replica.items())) == set()
-
     assert list(other.items()) == list(replica.items())
     assert other.left_out.closed == {'h1', 'h3'}
     assert not fits(other, 'h1', 0)
@@ -127,9 +117,7 @@ def test_a_host_that_cannot_be_read_can_go(replica):
     marked = left_out.marked((record.HOST, 'h2', {}), ValueError('empty'))
     replica.apply(2, [marked])
     assert not fits(replica, 'h2', 0)
-
     replica.apply(3, [(record.HOST, 'h2', None)])
-
     assert len(replica.left_out) == 0
     assert replica.indexes.main.hosts == ['h1']
 

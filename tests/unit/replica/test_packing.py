@@ -44,7 +44,6 @@ def test_packed_allocations_are_restored_exactly(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(packing, 'CHUNK', chunk)
         items = json.loads(json.dumps(list(as_items(records))))
-
     assert len(items) == -(-len(records) // chunk)
     assert list(as_records(items)) == records
 
@@ -55,16 +54,13 @@ def test_many_take_little_room():
         (id_(n), id_(n // 10), id_(n % 100), n, 9999, (4, 0, 0), False)
         for n in range(9000)
     )
-
     assert len(text) < 40 * 9000
 
 
 def test_records_come_first_and_are_let_be(make):
     records = [record.encode(make.host('h1')), record.encode(make.host('h2'))]
     text = packing.pack(columns(ENTRY))
-
     first, then = packing.split([*records, text, text])
-
     assert list(first) == records
     assert [each[2] for each in then] == [['a1'], ['a1']]
 
@@ -72,7 +68,6 @@ def test_records_come_first_and_are_let_be(make):
 def test_a_record_after_the_allocations_is_refused(make):
     text = packing.pack(columns(ENTRY))
     first, then = packing.split([text, record.encode(make.host('h1'))])
-
     assert list(first) == []
     with pytest.raises(ValueError):
         list(then)
@@ -81,26 +76,20 @@ def test_a_record_after_the_allocations_is_refused(make):
 def test_allocations_of_other_classes_are_refused():
     packet = packed.pack(('A', 'B', 'C'), columns(ENTRY))
     text = packing.base64.b64encode(packet)
-
     with pytest.raises(ValueError):
         packing.unpack(text.decode())
 
 
-@pytest.mark.parametrize(
-    'damage',
-    [
-        lambda text: text[:-4],
-        lambda text: text[4:],
-        lambda text: text[:40] + ('A' if text[40] != 'A' else 'B') + text[41:],
-        lambda text: '',
-        lambda text: '?' + text[1:],
-        lambda text: 'é' + text[1:],
-    ],
-    ids=['end', 'start', 'changed', 'empty', 'character', 'accent'],
-)
+@pytest.mark.parametrize('damage', [
+    lambda text: text[:-4],
+    lambda text: text[4:],
+    lambda text: text[:40] + ('A' if text[40] != 'A' else 'B') + text[41:],
+    lambda text: '',
+    lambda text: '?' + text[1:],
+    lambda text: 'é' + text[1:],
+], ids=['end', 'start', 'changed', 'empty', 'character', 'accent'])
 def test_damaged_allocations_are_refused(damage):
     text = packing.pack(columns(ENTRY))
-
     with pytest.raises(ValueError):
         packing.unpack(damage(text))
 
@@ -129,16 +118,12 @@ def test_what_is_on_an_unknown_host_is_left_out(known):
     assert other.dump() == index.dump() | {'generation': 1}
 
 
-@pytest.mark.parametrize(
-    'entry',
-    [
-        ('a1', 'r1', 'h1', 'soon', 9, (3, 0, 0), False),
-        ('a1', 'r1', 'h1', 5, 2**63, (3, 0, 0), False),
-        ('a1', 'r1', 'h1', 5, 9, (3, None, 0), False),
-        ('a1', 'r1', ['h1'], 5, 9, (3, 0, 0), False),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize('entry', [
+    ('a1', 'r1', 'h1', 'soon', 9, (3, 0, 0), False),
+    ('a1', 'r1', 'h1', 5, 2**63, (3, 0, 0), False),
+    ('a1', 'r1', 'h1', 5, 9, (3, None, 0), False),
+    ('a1', 'r1', ['h1'], 5, 9, (3, 0, 0), False),
+], ids=str)
 def test_what_is_no_entry_is_refused(entry):
     with pytest.raises(ValueError):
         columns(entry)

@@ -71,8 +71,7 @@ def horizons(replica, seen, vcpus, own_id=None):
 
 
 GIVEN_BACK = pytest.mark.parametrize('server', [
-    a_server('s', 4, NOW + 10),
-    a_server('s', 4, preemptible=True),
+    a_server('s', 4, NOW + 10), a_server('s', 4, preemptible=True),
     a_server('s', 4, TAIL, reservation_id='r'),
 ], ids=['bounded', 'preemptible', 'bound'])
 
@@ -85,20 +84,17 @@ class TestServerThatHasLeft:
 
     def test_server_is_given_back_while_host_state_names_it(self, server):
         replica = a_replica(self.lease, server)
-
         there = host_state(['s'], vcpus_used=4)
         assert has_room(replica, there, 4)
         assert not has_room(replica, there, 5)
 
     def test_server_that_has_left_is_not_given_back(self, server):
         replica = a_replica(self.lease, server)
-
         assert not has_room(replica, host_state(), 5)
         assert has_room(replica, host_state(), 4)
 
     def test_control_the_index_alone_gives_it_back(self, server):
         replica = a_replica(self.lease, server)
-
         assert replica.indexes.main.select(
             [host_state()], NOW, TAIL, (8, 0, 0)
         )
@@ -106,19 +102,16 @@ class TestServerThatHasLeft:
     def test_room_is_not_given_back_while_nova_lists_the_server(self, server):
         """Nova changes a host's figures first, and then its instances."""
         replica = a_replica(self.lease, server)
-
         assert not has_room(replica, host_state(['s']), 5)
 
     def test_room_is_not_given_back_for_another_server(self, server):
         """A server without a record has its room now."""
         replica = a_replica(self.lease, server)
-
         assert not has_room(replica, host_state(['x'], vcpus_used=4), 1)
 
     def test_its_record_is_removed_at_last(self, server):
         replica = a_replica(self.lease, server)
         replica.apply(2, [(record.INSTANCE, 's', None)])
-
         assert has_room(replica, host_state(), 4)
         assert not has_room(replica, host_state(), 5)
 
@@ -127,7 +120,6 @@ def test_room_of_who_has_left_can_be_used_at_once():
     """The server that left is not counted, even before its record is deleted.
     """
     replica = a_replica(a_server('s', 4), a_server('t', 4, NOW + 10))
-
     assert has_room(replica, host_state(['t'], vcpus_used=4), 4)
 
 
@@ -136,7 +128,6 @@ def test_whoever_has_moved_counts_where_nova_has_it():
         a_host('g'), a_server('s', 4, NOW + 10),
         an_allocation(4, TAIL, TAIL + 9),
     )
-
     assert not has_room(replica, host_state(), 5)
     # The server counts as unbounded there, as its record names another host.
     assert not has_room(replica, host_state(['s'], 4, uuid='g'), 5)
@@ -159,7 +150,6 @@ def test_whoever_has_left_keeps_the_place_where_it_was_to_go():
     """The place is free when the record is gone, and not before."""
     replica = a_replica(a_host('g'), moving('s', VCPUS, NOW + 5))
     seen = [host_state(), host_state(uuid='g')]
-
     assert horizons(replica, seen, 1) == [window.FOREVER, 0]
     assert not replica.present.select(
         replica.indexes.main, seen, NOW, NOW + 9, (VCPUS + 1, 0, 0), None
@@ -180,7 +170,6 @@ def test_a_place_of_whoever_has_left_counts_beside_a_preemptible_server():
         a_server('p', VCPUS, preemptible=True, on='g'),
     )
     seen = [host_state(), host_state(uuid='g')]
-
     assert replica.present.select(
         replica.indexes.main, seen, NOW, NOW + 9, (1, 0, 0), None
     ) == seen[:1]
@@ -193,7 +182,6 @@ def test_instances_that_nova_does_not_name_confirm_nothing():
     )
     seen = host_state(vcpus_used=4)
     seen.instances = None
-
     assert not has_room(replica, seen, 4)
 
 
@@ -279,7 +267,6 @@ class TestUnits:
         most = min(4, VCPUS - vcpus)
         assert has_room(replica, seen, most)
         assert not has_room(replica, seen, most + 1)
-
         stays = a_server('s', vcpus, used={'VCPU': used})
         replica = a_replica(self.lease, stays)
         assert has_room(replica, seen, 4 - vcpus)
@@ -288,7 +275,6 @@ class TestUnits:
     def test_pinned_cpus_take_no_shared_ones(self):
         pinned = a_server('s', 0, used={'VCPU': 8})
         replica = a_replica(self.lease, pinned)
-
         assert has_room(replica, host_state(['s'], vcpus_used=8), 4)
         assert not has_room(replica, host_state(['s'], vcpus_used=8), 5)
 
@@ -299,7 +285,6 @@ class TestUnits:
         """Nova lists neither the server nor another one, which has left."""
         building = a_server('s', 4, used={'VCPU': 1}, **fields)
         replica = a_replica(building, a_server('t', 1, NOW + 10))
-
         assert has_room(replica, host_state(vcpus_used=1), 4)
         assert not has_room(replica, host_state(vcpus_used=1), 5)
 
@@ -311,7 +296,6 @@ class TestUnits:
             each.indexes.main.dump()['entries'] for each in (replica, plain)
         )
         assert known == others
-
         replica.apply(3, [(record.INSTANCE, 's', None)])
         assert len(replica.indexes.main) == 0
 
@@ -356,7 +340,6 @@ def test_a_class_without_inventory_keeps_nobody_off():
     replica = a_replica()
     seen = host_state()
     seen.disk_mb_used = 1024
-
     assert replica.present.select(
         replica.indexes.main, [seen], NOW, TAIL, (1, 512, 10), None
     )
@@ -396,7 +379,6 @@ def test_a_record_that_goes_meanwhile_is_not_missed():
         replica.indexes.main,
         lambda: replica.apply(2, [(record.INSTANCE, 's', None)]),
     )
-
     assert not replica.present.select(
         racing, [host_state()], NOW, TAIL, (5, 0, 0), None
     )
@@ -414,7 +396,6 @@ def test_control_without_the_version_it_is_missed(monkeypatch):
         replica.indexes.main,
         lambda: replica.apply(2, [(record.INSTANCE, 's', None)]),
     )
-
     assert replica.present.select(
         racing, [host_state()], NOW, TAIL, (5, 0, 0), None
     )
@@ -430,7 +411,6 @@ def test_a_batch_that_fails_changes_nothing():
             record.encode(a_server('s', 6, NOW + 10)),
             record.encode(a_server('t', 1, NOW + 10, on='nowhere')),
         ])
-
     assert before == replica.present.headroom(
         replica.indexes.main, [host_state(['s'])], None
     )
@@ -441,7 +421,6 @@ def test_of_no_record_nothing_is_left():
     replica.apply(2, [
         (record.INSTANCE, 's', None), (record.INSTANCE, 't', None)
     ])
-
     assert not replica.present._on
     assert not replica.present._doubtful
 
@@ -467,7 +446,6 @@ def test_both_indexes_look_closer_at_the_same_hosts(hosts):
         in enumerate(hosts)
     }
     room = array.array('q', [n for *_, left, _ in hosts for n in (0, left)])
-
     assert ext.unconfirmed(
         host_states, known, room, 2
     ) == ext_host_state.unconfirmed(host_states, known, room, 2)

@@ -74,7 +74,6 @@ def test_learns_by_how_much_its_clock_is_wrong(ledger, took, manager, ahead):
     pulled.pull(0)
     at[0] = 100.0
     pulled.pull(0)
-
     assert pulled.ahead == ahead
 
 
@@ -95,7 +94,6 @@ def test_follows_the_settings_that_managers_tell(pulled, ledger, wire, make):
     pulled.pull(0)
     assert pulled.copy.replica.settings == settings
     assert pulled.copy.replica.indexes.total is not None
-
     # Without a change of the ledger, and of a later release.
     told(wire, ledger, settings=settings.encode() | {
         'unbounded': 'never', 'colour': 'red',
@@ -155,9 +153,7 @@ def fill(ledger, make, hosts=5):
 
 def test_first_pull_takes_a_snapshot(pulled, ledger, wire, clock, make):
     fill(ledger, make)
-
     pulled.pull(0)
-
     assert image_of(pulled.copy.replica) == ledger.image
     assert pulled.copy.replica.revision == ledger.newest
     assert pulled.copy.fresh_at == clock.at
@@ -169,10 +165,8 @@ def test_next_pull_takes_only_changes(pulled, ledger, wire, make):
     pulled.pull(0)
     replica = pulled.copy.replica
     wire.asked.clear()
-
     ledger.commit(make.host('h9'), gone=[(record.ALLOCATION, 'a0')])
     pulled.pull(0)
-
     assert pulled.copy.replica is replica
     assert image_of(replica) == ledger.image
     assert wire.asked == ['changes']
@@ -184,7 +178,6 @@ def test_many_pages(pulled, ledger, make, monkeypatch):
     pulled.pull(0)
     fill(ledger, make, 9)
     pulled.pull(0)
-
     assert image_of(pulled.copy.replica) == ledger.image
     assert pulled.copy.replica.revision == ledger.newest
 
@@ -193,9 +186,7 @@ def test_revision_longer_than_a_page(pulled, ledger, make, monkeypatch):
     small_pages(monkeypatch)
     pulled.pull(0)
     ledger.commit(*(make.host(f'h{n}') for n in range(7)))
-
     pulled.pull(0)
-
     assert len(pulled.copy.replica.hosts) == 7
 
 
@@ -235,9 +226,7 @@ def test_forgotten_revision_needs_a_snapshot(pulled, ledger, wire, make):
     ledger.commit(make.host('h9'))
     ledger.pruned = ledger.newest
     wire.asked.clear()
-
     pulled.pull(0)
-
     assert pulled.copy.replica is not before
     assert image_of(pulled.copy.replica) == ledger.image
     assert wire.asked == ['changes', 'snapshot', 'changes']
@@ -249,10 +238,8 @@ def test_a_fresh_replica_is_never_set_back(pulled, ledger, wire, clock, make):
     pulled.pull(0)
     wire.ledger = ledger.at(3)
     clock.at += MAX_AGE
-
     with pytest.raises(puller.Unanswered, match='revision 3.* lags behind'):
         pulled.pull(0)
-
     assert image_of(pulled.copy.replica) == ledger.image
     assert pulled.copy.fresh_at == clock.at - MAX_AGE
     wire.ledger = ledger
@@ -269,9 +256,7 @@ def test_a_stale_replica_is_set_back_with_a_warning(
     pulled.pull(0)
     wire.ledger = ledger.at(3)
     clock.at += MAX_AGE + 1
-
     pulled.pull(0)
-
     assert image_of(pulled.copy.replica) == wire.ledger.image
     assert pulled.is_fresh(pulled.copy)
     [told] = [r.getMessage() for r in caplog.records]
@@ -336,14 +321,12 @@ def test_changes_that_end_before_a_page_of_the_copy(
     wire.tampering = tampering
     with pytest.raises(puller.Unanswered, match='end at revision 8'):
         pulled.pull(0)
-
     assert pulled.copy is None
 
 
 def test_a_copy_that_lacks_a_host_is_refused(pulled, ledger, wire, make):
     fill(ledger, make)
     del ledger.image[record.HOST, 'h3']
-
     with pytest.raises(puller.Unusable, match='host that does not exist'):
         pulled.pull(0)
     with pytest.raises(puller.Unusable, match='host that does not exist'):
@@ -358,7 +341,6 @@ def test_an_answer_for_another_page_is_refused(
     wire.tampering = lambda method, kwargs: getattr(ledger, method)(
         **(kwargs | {'after': 'host/h1'})
     )
-
     with pytest.raises(puller.Unusable, match='another request'):
         pulled.pull(0)
 
@@ -376,10 +358,8 @@ def test_a_page_that_leads_to_itself_is_refused(
         return getattr(ledger, method)(**kwargs) | {'next': first}
 
     wire.tampering = tamper
-
     with pytest.raises(puller.Unusable, match='no next page'):
         pulled.pull(0)
-
     assert wire.asked == ['snapshot', 'snapshot']
 
 
@@ -400,7 +380,6 @@ def test_another_version_only_lets_it_age(
     with pytest.raises(puller.Unanswered, match='upgrade'):
         pulled.pull(0)
     assert pulled.copy.fresh_at == 1000.0
-
     wire.tampering = None
     wire.asked.clear()
     pulled.pull(0)
@@ -415,9 +394,7 @@ def test_another_ledger_needs_a_snapshot(pulled, ledger, make, caplog):
     ledger.id = 'another'
     ledger.image = {}
     ledger.revisions = [[]] * ledger.newest
-
     pulled.pull(0)
-
     assert pulled.copy.ledger == 'another'
     assert image_of(pulled.copy.replica) == {}
     [told] = [r.getMessage() for r in caplog.records]
@@ -485,7 +462,6 @@ def test_silence_only_lets_it_age(pulled, ledger, wire, clock, make, failure):
     clock.at += 50
     with pytest.raises(puller.Unanswered):
         pulled.pull(0)
-
     assert pulled.copy.fresh_at == 1000.0
 
 
@@ -496,7 +472,6 @@ def test_freshness_is_that_of_the_question(pulled, wire, ledger, clock):
 
     wire.tampering = tampering
     pulled.pull(0)
-
     assert pulled.copy.fresh_at == 1000.0
 
 
@@ -505,9 +480,7 @@ def test_kept_copy_goes_on_by_changes(pulled, ledger, wire, clock, make):
     pulled.load(ledger.id, ledger.newest, ledger.items(), 1.0, 0)
     assert pulled.copy.fresh_at == 1.0
     ledger.commit(make.host('h9'))
-
     pulled.pull(0)
-
     assert image_of(pulled.copy.replica) == ledger.image
     assert wire.asked == ['changes']
 
@@ -515,15 +488,12 @@ def test_kept_copy_goes_on_by_changes(pulled, ledger, wire, clock, make):
 def test_kept_copy_with_bad_records_is_refused(pulled, ledger):
     with pytest.raises(puller.Unusable):
         pulled.load(ledger.id, 3, [('host', 'x', {'uuid': 7})], 1.0, 0)
-
     assert pulled.copy is None
 
 
 def test_instance_that_is_overdue_on_arrival(pulled, ledger, make):
     ledger.commit(make.host('h1'), make.instance('i1', 'h1', end=100))
-
     pulled.pull(now=100)
-
     index = pulled.copy.replica.indexes.main
     assert index.peak(index.rows(['h1']), 100, 101)[0] == 0
 
@@ -533,9 +503,7 @@ def test_advance_counts_what_has_ended(pulled, ledger, make):
     pulled.pull(now=50)
     index = pulled.copy.replica.indexes.main
     assert index.peak(index.rows(['h1']), 100, 101)[0] == -1
-
     pulled.advance(100)
-
     assert index.peak(index.rows(['h1']), 100, 101)[0] == 0
 
 

@@ -159,9 +159,7 @@ class TestClaim:
         ]
         assert found == (min(fitting)[1] if fitting else None)
         # A reservation that loses its labels, or is over, is not named.
-        self.put(replica, *(
-            dataclasses.replace(r, labels={}) for r in nouns
-        ))
+        self.put(replica, *(dataclasses.replace(r, labels={}) for r in nouns))
         assert not replica.labelled
 
     def test_a_server_stays_in_the_reservation_that_its_label_named(

@@ -38,9 +38,7 @@ def path(tmp_path, items):
 
 def read(path):
     with snapshot_file.reading(path) as kept:
-        return (
-            kept.ledger, kept.revision, kept.written_at, list(kept.items)
-        )
+        return (kept.ledger, kept.revision, kept.written_at, list(kept.items))
 
 
 def test_comes_back_as_written(path, items):
@@ -63,7 +61,6 @@ def test_no_file(tmp_path):
 
 def test_replaces_the_one_before(path):
     snapshot_file.write(path, LEDGER, 6, WRITTEN_AT + 1, [])
-
     assert read(path)[1] == 6
     assert not os.path.exists(path + '.new')
 
@@ -71,7 +68,6 @@ def test_replaces_the_one_before(path):
 def test_truncated_anywhere_is_refused(path):
     with open(path, 'rb') as file:
         whole = file.read()
-
     for length in range(len(whole)):
         with open(path, 'wb') as file:
             file.write(whole[:length])
@@ -82,7 +78,6 @@ def test_truncated_anywhere_is_refused(path):
 def test_damaged_anywhere_is_refused(path):
     with open(path, 'rb') as file:
         whole = file.read()
-
     for at in range(len(whole)):
         with open(path, 'wb') as file:
             file.write(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1:])
@@ -99,13 +94,11 @@ def test_a_version_that_this_version_reads_is_read(
 ):
     monkeypatch.setattr(snapshot_file.wire, 'FORMAT', version)
     snapshot_file.write(path, LEDGER, 5, WRITTEN_AT, items)
-
     assert read(path)[:2] == (LEDGER, 5)
 
 
 def test_another_version_is_refused(path, monkeypatch):
     monkeypatch.setattr(snapshot_file.wire, 'WIRE_VERSION', 1)
-
     with pytest.raises(snapshot_file.SnapshotError, match='version'):
         read(path)
 
@@ -120,7 +113,6 @@ def test_a_header_of_something_else_is_refused(tmp_path, header):
     digest = hashlib.sha256(last + b'7').hexdigest()
     true_at = f'true_at {7:020d} sha256 {digest}\n'.encode()
     path.write_bytes(lines + last + true_at)
-
     with pytest.raises(snapshot_file.SnapshotError):
         read(str(path))
 
@@ -132,7 +124,6 @@ def test_failed_write_leaves_the_one_before(path, items):
 
     with pytest.raises(OSError):
         snapshot_file.write(path, LEDGER, 6, WRITTEN_AT, failing())
-
     assert read(path)[1] == 5
     assert not os.path.exists(path + '.new')
 
@@ -145,7 +136,6 @@ def test_two_do_not_write_at_once(path, items):
         yield from items[1:]
 
     snapshot_file.write(path, LEDGER, 6, WRITTEN_AT, slow())
-
     assert read(path)[1] == 6
     snapshot_file.write(path, LEDGER, 7, WRITTEN_AT, items)
     assert read(path)[1] == 7
@@ -165,9 +155,7 @@ def test_who_is_killed_while_writing_leaves_no_more_than_one_file(path, items):
     assert sorted(os.listdir(os.path.dirname(path))) == [
         'snapshot', 'snapshot.hosts', 'snapshot.lock', 'snapshot.new',
     ]
-
     snapshot_file.write(path, LEDGER, 7, WRITTEN_AT, items)
-
     assert read(path)[1] == 7
     assert not os.path.exists(path + '.new')
 
@@ -177,9 +165,7 @@ class TestRefresh:
 
     def test_only_the_time_is_new(self, path, items):
         inode = os.stat(path).st_ino
-
         assert snapshot_file.refresh(path, LEDGER, 5, WRITTEN_AT + 60)
-
         assert read(path) == (LEDGER, 5, WRITTEN_AT + 60, items)
         assert os.stat(path).st_ino == inode
 
@@ -188,23 +174,19 @@ class TestRefresh:
         assert not snapshot_file.refresh(
             path, ledger, revision, WRITTEN_AT + 60
         )
-
         assert read(path)[2] == WRITTEN_AT
 
     def test_another_version_is_left_alone(self, path, monkeypatch):
         monkeypatch.setattr(snapshot_file.wire, 'FORMAT', {'version': 1})
-
         assert not snapshot_file.refresh(path, LEDGER, 5, WRITTEN_AT + 60)
 
     @pytest.mark.parametrize('cut', [1, 10, 100, 150])
     def test_one_that_is_cut_off_is_left_alone(self, path, cut):
         os.truncate(path, os.stat(path).st_size - cut)
-
         assert not snapshot_file.refresh(path, LEDGER, 5, WRITTEN_AT + 60)
 
     def test_one_without_the_list_of_hosts_is_left_alone(self, path):
         os.unlink(path + '.hosts')
-
         assert not snapshot_file.refresh(path, LEDGER, 5, WRITTEN_AT + 60)
 
     def test_not_while_another_writes(self, path, items):
@@ -230,20 +212,17 @@ class TestHosts:
 
     def test_come_back_by_another_version(self, path, monkeypatch):
         monkeypatch.setattr(snapshot_file.wire, 'WIRE_VERSION', 1)
-
         assert snapshot_file.read_hosts(path) == self.UUIDS
 
     def test_file_of_hosts_has_a_uuid_in_each_line(self, path):
         """The last line is their number, as a uuid for earlier versions."""
         with open(path + '.hosts') as file:
             *hosts, number = file.read().splitlines()
-
         assert set(hosts) == self.UUIDS
         assert uuid.UUID(number).int == 3
 
     def test_none_is_a_list_too(self, path):
         snapshot_file.write(path, LEDGER, 6, WRITTEN_AT, [])
-
         assert snapshot_file.read_hosts(path) == frozenset()
 
     def test_no_list(self, tmp_path):
@@ -256,7 +235,6 @@ class TestHosts:
     def test_a_list_that_is_cut_off_is_refused(self, path, left):
         """An empty file is no cloud without reservable hosts."""
         os.truncate(path + '.hosts', left)
-
         with pytest.raises(snapshot_file.SnapshotError):
             snapshot_file.read_hosts(path)
         assert not snapshot_file.refresh(path, LEDGER, 5, WRITTEN_AT + 60)
@@ -265,7 +243,6 @@ class TestHosts:
     def test_something_else_is_refused(self, path, content):
         with open(path + '.hosts', 'wb') as file:
             file.write(content)
-
         with pytest.raises(snapshot_file.SnapshotError):
             snapshot_file.read_hosts(path)
 
@@ -289,20 +266,17 @@ class TestUntrustedFolder:
         if os.path.exists(link):
             os.unlink(link)
         os.symlink(victim, link)
-
         for write in (
             lambda: snapshot_file.refresh(path, LEDGER, 5, WRITTEN_AT),
             lambda: snapshot_file.write(path, LEDGER, 6, WRITTEN_AT, items),
         ):
             with contextlib.suppress(OSError):
                 write()
-
         assert victim.read_text() == 'precious'
 
     def test_a_link_is_not_read(self, path, tmp_path):
         link = str(tmp_path / 'link')
         os.symlink(path, link)
-
         with pytest.raises(OSError):
             read(link)
 
@@ -314,7 +288,6 @@ class TestUntrustedFolder:
         for name in (path, path + '.hosts'):
             os.unlink(name)
             kind(name)
-
         with pytest.raises(refusal):
             read(path)
         with pytest.raises(refusal):
@@ -324,7 +297,6 @@ class TestUntrustedFolder:
     def test_what_others_may_write_is_not_read(self, path, mode):
         os.chmod(path, mode)
         os.chmod(path + '.hosts', mode)
-
         with pytest.raises(files.UntrustedFileError, match='can write'):
             read(path)
         with pytest.raises(files.UntrustedFileError, match='can write'):
@@ -335,7 +307,6 @@ class TestUntrustedFolder:
     ):
         monkeypatch.setattr(os, 'geteuid', lambda: os.getuid() + 1)
         monkeypatch.setattr(files, '_ROOT', -1)
-
         with pytest.raises(files.UntrustedFileError, match='owns the file'):
             read(path)
         assert snapshot_file.read_hosts(path) == frozenset()
@@ -348,6 +319,5 @@ def test_only_its_owner_may_read_it(path):
 def test_file_is_readable_by_people(path):
     with open(path) as file:
         header = json.loads(file.readline())
-
     assert header['ledger'] == LEDGER
     assert header['revision'] == 5

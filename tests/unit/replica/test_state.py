@@ -52,7 +52,6 @@ def test_applies_a_batch_in_any_order(scheduler, make):
             make.reservation('r1'),
         ),
     )
-
     assert scheduler.revision == 1
     assert vcpus_used(scheduler, 'h1', 99) == 0
     assert vcpus_used(scheduler, 'h1', 100) == 3
@@ -62,9 +61,7 @@ def test_applies_a_batch_in_any_order(scheduler, make):
 def test_a_host_written_before_it_had_a_cleaning_time(scheduler, make):
     kind, key, data = record.encode(make.host('h1'))
     del data['cleaning_time']
-
     scheduler.apply(1, [(kind, key, data)])
-
     assert scheduler.hosts == {'h1': make.host('h1')}
 
 
@@ -72,11 +69,9 @@ def test_drops_a_host_with_all_that_was_on_it(scheduler, make):
     scheduler.apply(
         1, encoded(make.host('h1'), make.allocation('a1', 'h1', vcpus=3))
     )
-
     scheduler.apply(
         2, [gone(record.HOST, 'h1'), gone(record.ALLOCATION, 'a1')]
     )
-
     assert scheduler.indexes.main.hosts == []
     assert scheduler.indexes.allocations('r1') == {}
 
@@ -105,10 +100,8 @@ def test_bad_record_changes_nothing(scheduler, make, bad):
         1, encoded(make.host('h1'), make.allocation('a1', 'h1', vcpus=3))
     )
     before = sorted(scheduler.items()), scheduler.indexes.main.generation
-
     with pytest.raises(ValueError):
         scheduler.apply(2, [*encoded(make.host('h3')), bad])
-
     after = sorted(scheduler.items()), scheduler.indexes.main.generation
     assert after == before
     assert scheduler.revision == 1
@@ -163,9 +156,7 @@ def test_what_is_on_an_unknown_host_is_left_out_of_a_full_copy(
         make.instance('i1', 'h2', end=5), make.allocation('a1', 'h1', vcpus=3),
         make.allocation('a2', 'h2', vcpus=3),
     )))
-
     left_out = scheduler.load(1, records, allocations)
-
     assert left_out == {'i1', 'a2'}
     assert list(scheduler.indexes.allocations('r1')) == ['h1']
     scheduler.apply(2, encoded(
@@ -204,7 +195,6 @@ def test_its_items_make_it_anew(scheduler, make):
 def test_bad_record_of_a_full_copy_changes_nothing(scheduler, make, bad):
     with pytest.raises(ValueError):
         scheduler.load(2, [*encoded(make.host('h1')), bad])
-
     assert list(scheduler.items()) == []
     assert len(scheduler.indexes.main.hosts) == 0
     assert scheduler.revision == 0
@@ -212,14 +202,12 @@ def test_bad_record_of_a_full_copy_changes_nothing(scheduler, make, bad):
 
 def test_text_for_a_number_in_a_full_copy(scheduler, make):
     wrong = make.allocation('a1', 'h1', start='soon')
-
     with pytest.raises(ValueError):
         scheduler.load(2, encoded(make.host('h1'), wrong))
 
 
 def test_an_empty_copy(scheduler):
     scheduler.load(7, [])
-
     assert scheduler.revision == 7
     assert list(scheduler.items()) == []
 
@@ -236,14 +224,10 @@ def test_tells_hosts_with_a_hold_a_policy_or_closed_windows(scheduler, make):
     assert scheduler.dedicated == {'h1'}
     assert scheduler.with_policy == {'h2'}
     assert [h.uuid for h in scheduler.closing_hosts()] == ['h2']
-
-    scheduler.apply(
-        2,
-        [
-            *encoded(make.host('h1'), make.host('h3', hold='dedicated')),
-            gone(record.HOST, 'h2'),
-        ],
-    )
+    scheduler.apply(2, [
+        *encoded(make.host('h1'), make.host('h3', hold='dedicated')),
+        gone(record.HOST, 'h2'),
+    ])
     assert scheduler.dedicated == {'h3'}
     assert scheduler.with_policy == set()
     assert list(scheduler.closing_hosts()) == []
@@ -257,7 +241,6 @@ def test_tells_the_index_the_time(scheduler, monkeypatch):
 
     monkeypatch.setattr(scheduler.indexes, 'main', Index())
     scheduler.advance(150)
-
     assert told == [150]
 
 
@@ -265,15 +248,10 @@ def test_allocation_replaced_on_its_host_in_one_batch(scheduler, make):
     scheduler.apply(
         1, encoded(make.host('h1'), make.allocation('a1', 'h1', vcpus=3))
     )
-
-    scheduler.apply(
-        2,
-        [
-            *encoded(make.allocation('a2', 'h1', vcpus=2)),
-            gone(record.ALLOCATION, 'a1'),
-        ],
-    )
-
+    scheduler.apply(2, [
+        *encoded(make.allocation('a2', 'h1', vcpus=2)),
+        gone(record.ALLOCATION, 'a1'),
+    ])
     assert scheduler.indexes.allocations('r1')['h1'].id == 'a2'
 
 
@@ -288,7 +266,6 @@ class TestScheduler:
                 make.instance('i1', 'h1', 2, reservation_id='r1', end=200),
             ),
         )
-
         # The instance is in the current use, and so are 2 of the 3 reserved.
         assert vcpus_used(scheduler, 'h1', 150) == 3 - 2
 
@@ -303,14 +280,12 @@ class TestScheduler:
             ),
         )
         scheduler.advance(200)
-
         assert vcpus_used(scheduler, 'h1', 200) == 0
 
     def test_bounded_instance_gives_back_at_its_end(self, scheduler, make):
         scheduler.apply(
             1, encoded(make.host('h1'), make.instance('i1', 'h1', end=150))
         )
-
         assert vcpus_used(scheduler, 'h1', 149) == 0
         assert vcpus_used(scheduler, 'h1', 150) == -1
 
@@ -318,9 +293,7 @@ class TestScheduler:
         scheduler.apply(
             1, encoded(make.host('h1'), make.instance('i1', 'h1', end=150))
         )
-
         scheduler.advance(150)
-
         assert vcpus_used(scheduler, 'h1', 150) == 0
 
     def test_overdue_stays_so_when_its_record_comes_again(
@@ -330,9 +303,7 @@ class TestScheduler:
             1, encoded(make.host('h1'), make.instance('i1', 'h1', end=150))
         )
         scheduler.advance(160)
-
         scheduler.apply(2, encoded(make.instance('i1', 'h1', 2, end=150)))
-
         assert vcpus_used(scheduler, 'h1', 170) == 0
 
     def test_overdue_instance_may_be_given_more_time(self, scheduler, make):
@@ -340,9 +311,7 @@ class TestScheduler:
             1, encoded(make.host('h1'), make.instance('i1', 'h1', end=150))
         )
         scheduler.advance(160)
-
         scheduler.apply(2, encoded(make.instance('i1', 'h1', end=300)))
-
         assert vcpus_used(scheduler, 'h1', 299) == 0
         assert vcpus_used(scheduler, 'h1', 300) == -1
 
@@ -351,11 +320,9 @@ class TestScheduler:
             1, encoded(make.host('h1'), make.instance('i1', 'h1', end=150))
         )
         scheduler.advance(160)
-
         scheduler.apply(
             2, [gone(record.INSTANCE, 'i1'), gone(record.HOST, 'h1')]
         )
-
         assert list(scheduler.items()) == []
 
     def test_clock_set_back_changes_nothing(self, scheduler, make):
@@ -363,22 +330,17 @@ class TestScheduler:
             1, encoded(make.host('h1'), make.instance('i1', 'h1', end=150))
         )
         scheduler.advance(160)
-
         scheduler.advance(10)
-
         assert vcpus_used(scheduler, 'h1', 170) == 0
 
     def test_unbounded_instance_changes_nothing(self, scheduler, make):
         scheduler.apply(1, encoded(make.host('h1'), make.instance('i1', 'h1')))
-
         assert len(scheduler.indexes.main) == 0
 
     def test_capacity_has_the_reserved_part_back(self, scheduler, make):
         host = make.host('h1')
         host.inventory['VCPU'] = type(host.inventory['VCPU'])(8, 2, 2.0)
-
         scheduler.apply(1, encoded(host))
-
         # (8 - 2) * 2 for instances, and the 2 that Nova counts as used.
         rows = scheduler.indexes.main.rows(['h1'])
         assert scheduler.indexes.main.fits(rows, 0, 9, (14, 0, 0)) == b'\x01'
@@ -392,21 +354,16 @@ class TestLedger:
     def replica(self):
         return state.Replica(accounting.LedgerAccounting)
 
-    @pytest.mark.parametrize(
-        'fields, before, after',
-        [
-            ({}, 1, 1),
-            ({'end': 150}, 1, 0),
-            ({'end': 150, 'reservation_id': 'r1'}, 0, 0),
-            ({'preemptible': True}, 0, 0),
-        ],
-        ids=['unbounded', 'bounded', 'bound', 'preemptible'],
-    )
+    @pytest.mark.parametrize('fields, before, after', [
+        ({}, 1, 1),
+        ({'end': 150}, 1, 0),
+        ({'end': 150, 'reservation_id': 'r1'}, 0, 0),
+        ({'preemptible': True}, 0, 0),
+    ], ids=['unbounded', 'bounded', 'bound', 'preemptible'])
     def test_counts_an_instance(self, replica, make, fields, before, after):
         replica.apply(
             1, encoded(make.host('h1'), make.instance('i1', 'h1', **fields))
         )
-
         assert vcpus_used(replica, 'h1', 149) == before
         assert vcpus_used(replica, 'h1', 150) == after
 
@@ -418,9 +375,7 @@ class TestLedger:
             'i1', 'h1', end=150, reservation_id=reservation_id
         )
         replica.apply(1, encoded(make.host('h1'), overdue))
-
         replica.advance(150)
-
         assert vcpus_used(replica, 'h1', window.TIME_LIMIT - 2) == 1
 
 
@@ -438,26 +393,16 @@ def histories(draw, make):
             key = draw(st.sampled_from('abcd'))
             end = start + draw(st.integers(1, 50))
             host = draw(st.sampled_from(HOSTS))
-            batch.append(
-                draw(
-                    st.sampled_from(
-                        [
-                            *encoded(
-                                make.allocation(
-                                    f'a{key}', host, start, end, 2, f'r{key}'
-                                ),
-                                make.instance(f'i{key}', host, end=end),
-                                make.instance(
-                                    f'i{key}', host, reservation_id='r1'
-                                ),
-                                make.instance(f'i{key}', host),
-                            ),
-                            gone(record.ALLOCATION, f'a{key}'),
-                            gone(record.INSTANCE, f'i{key}'),
-                        ]
-                    )
-                )
-            )
+            batch.append(draw(st.sampled_from([
+                *encoded(
+                    make.allocation(f'a{key}', host, start, end, 2, f'r{key}'),
+                    make.instance(f'i{key}', host, end=end),
+                    make.instance(f'i{key}', host, reservation_id='r1'),
+                    make.instance(f'i{key}', host)
+                ),
+                gone(record.ALLOCATION, f'a{key}'),
+                gone(record.INSTANCE, f'i{key}'),
+            ])))
         record.merge(image, batch)
         batches.append((draw(st.integers(0, 100)), batch))
     return batches, [(*key, data) for key, data in image.items()]
@@ -522,7 +467,6 @@ class TestEnds:
             replica.apply(n + 2, [record.encode(one)])
             if gone:
                 replica.apply(n + 2, [('instance', 'i1', None)])
-
         assert len(replica._ends) <= 2 + entities.MIN_ENDS
 
     def test_each_instance_is_overdue_in_its_time_all_the_same(self, make):

@@ -131,10 +131,8 @@ def test_total_demand_is_the_sum_of_all_hosts(
     world.put_instances(instances)
     world.put_allocations(allocations)
     world.check()
-
     world.resize(resized)
     world.check()
-
     for number in gone:
         world.instances.pop(f'i{number}', None)
         world.allocations.pop(str(number), None)
@@ -158,10 +156,8 @@ def test_a_copy_has_the_same_total(
         *map(record.encode, world.hosts.values()),
         *map(record.encode, world.instances.values()),
     ]
-
     copy = state.Replica(accounting_, relocating=True)
     copy.load(1, items, world.allocations.values())
-
     world.replica = copy
     world.check()
 
@@ -170,7 +166,6 @@ def test_the_own_entries_are_ignored(make):
     world = World(make, accounting.LedgerAccounting, (4, 4))
     world.put_instances([('a', 4, FOREVER, False, False)])
     total = world.replica.indexes.total
-
     assert not total.has_room(0, 9, {'VCPU': 5}, 0.0)
     assert total.has_room(0, 9, {'VCPU': 5}, 0.0, ignore='i0')
 
@@ -193,11 +188,9 @@ def test_the_share_that_is_free_is_that_of_the_fullest_time(make):
     world = World(make, accounting.LedgerAccounting, (4, 4))
     total = world.replica.indexes.total
     assert set(total.free_shares(0).values()) == {1}
-
     world.put_instances([
         ('a', 2, 10, False, False), ('a', 1, FOREVER, False, False),
     ])
-
     assert total.free_shares(9)['VCPU'] == 5 / 8
     assert total.free_shares(10)['VCPU'] == 7 / 8
     # A forced server may have more than there is.
@@ -208,7 +201,6 @@ def test_the_share_that_is_free_is_that_of_the_fullest_time(make):
 def test_there_is_no_share_of_what_no_host_has():
     replica = state.Replica(accounting.LedgerAccounting, relocating=True)
     replica.load(0, [])
-
     assert replica.indexes.total.free_shares(0) == {}
 
 
@@ -245,7 +237,6 @@ def test_memory_of_many_large_hosts_is_counted(make):
         for n in range(3000)
     ]
     replica.load(0, map(record.encode, hosts))
-
     total = replica.indexes.total
     assert total.capacity == (300_000, 3000 * 4 * GIB)
     assert total.has_room(0, FOREVER, {'MEMORY_MB': 1}, 0.05)
@@ -297,7 +288,6 @@ def test_amounts_that_cannot_be_added_up_leave_no_room(make):
         )
         for n in range(2100)
     ))), leave_out=True)
-
     fixed = replica.indexes.total.fixed
     assert not fixed.has_room(0, FOREVER, {'CUSTOM_KBIT': 1}, 1.0)
     assert fixed.has_room(0, FOREVER, {'VCPU': 1}, 1.0)
@@ -307,7 +297,5 @@ def test_the_total_is_counted_only_where_instances_are_relocated(make):
     replica = state.Replica(accounting.SchedulerAccounting)
     replica.load(0, [record.encode(make.host('a'))])
     assert replica.indexes.total is None
-
     replica.apply(1, [record.encode(make.host('b', unbounded='relocate'))])
-
     assert replica.indexes.total.capacity[0] == 16

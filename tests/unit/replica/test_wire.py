@@ -25,13 +25,11 @@ def over_the_wire(page):
 def test_changes_arrive_as_sent():
     records = [*RECORDS, GONE]
     page = over_the_wire(wire.changes_page(LEDGER, 3, 5, records, 9))
-
     assert wire.parse_changes(page) == wire.Changes(LEDGER, 3, 5, records, 9)
 
 
 def test_forgotten_revision_arrives_as_none():
     page = over_the_wire(wire.changes_page(LEDGER, 3, None, [], 9))
-
     assert wire.parse_changes(page).revision is None
 
 
@@ -40,7 +38,6 @@ def test_snapshot_arrives_as_sent():
     page = over_the_wire(
         wire.snapshot_page(LEDGER, 5, 'host/1', items, 'host/7')
     )
-
     assert wire.parse_snapshot(page) == wire.Snapshot(
         LEDGER, 5, 'host/1', items, 'host/7'
     )
@@ -48,7 +45,6 @@ def test_snapshot_arrives_as_sent():
 
 def test_last_page_of_a_snapshot_has_no_next():
     page = over_the_wire(wire.snapshot_page(LEDGER, 5, None, [], None))
-
     assert wire.parse_snapshot(page).next is None
 
 
@@ -64,7 +60,6 @@ def test_last_page_of_a_snapshot_has_no_next():
 @pytest.mark.parametrize('parse', [wire.parse_changes, wire.parse_snapshot])
 def test_another_version_is_refused_saying_what_to_do(parse, version, told):
     told = told.format(wire.WIRE_VERSION)
-
     with pytest.raises(wire.WireVersionError, match=told):
         parse({'version': version})
 
@@ -75,7 +70,6 @@ def test_a_version_that_this_version_reads_is_read(step, oldest):
         'version': wire.WIRE_VERSION + step, 'fields': 'of the next version',
         'oldest': wire.WIRE_VERSION + oldest,
     }
-
     assert wire.parse_changes(page).revision == 5
 
 
@@ -83,64 +77,49 @@ def test_a_version_that_this_version_reads_is_read(step, oldest):
 @pytest.mark.parametrize('parse', [wire.parse_changes, wire.parse_snapshot])
 def test_no_version_is_malformed(parse, version):
     page = wire.changes_page(LEDGER, 3, 5, [], 9)
-
     with pytest.raises(ValueError, match='no version'):
         parse(page | {'version': version})
 
 
-@pytest.mark.parametrize(
-    'wrong',
-    [
-        {'ledger': None},
-        {'ledger': ''},
-        {'ledger': 7},
-        {'since': -1},
-        {'since': '3'},
-        {'since': True},
-        {'revision': 2},
-        {'revision': 10},
-        {'revision': 4.0},
-        {'newest': None},
-        {'records': None},
-        {'records': {}},
-        {'records': []},
-        {'records': RECORDS[:1]},
-        {'records': ['abc']},
-        {'records': [['host', 'h1']]},
-        {'records': [[1, 'h1', None]]},
-        {'records': [['host', None, None]]},
-        {'records': [['host', 'h1', []]]},
-        {'records': [['host', 'h1', 'gone']]},
-        {'now': True},
-        {'now': '1900000000'},
-        {'now': -1},
-        {'now': float('nan')},
-        {'now': float('inf')},
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize('wrong', [
+    {'ledger': None},
+    {'ledger': ''},
+    {'ledger': 7},
+    {'since': -1},
+    {'since': '3'},
+    {'since': True},
+    {'revision': 2},
+    {'revision': 10},
+    {'revision': 4.0},
+    {'newest': None},
+    {'records': None},
+    {'records': {}},
+    {'records': []},
+    {'records': RECORDS[:1]},
+    {'records': ['abc']},
+    {'records': [['host', 'h1']]},
+    {'records': [[1, 'h1', None]]},
+    {'records': [['host', None, None]]},
+    {'records': [['host', 'h1', []]]},
+    {'records': [['host', 'h1', 'gone']]},
+    {'now': True},
+    {'now': '1900000000'},
+    {'now': -1},
+    {'now': float('nan')},
+    {'now': float('inf')},
+], ids=str)
 def test_malformed_changes_are_refused(wrong):
     page = wire.changes_page(LEDGER, 3, 5, RECORDS, 9) | wrong
-
     with pytest.raises(ValueError):
         wire.parse_changes(page)
 
 
-@pytest.mark.parametrize(
-    'wrong',
-    [
-        {'revision': None},
-        {'next': 7},
-        {'next': ''},
-        {'after': 7},
-        {'items': [[]]},
-        {'items': 'packed'},
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize('wrong', [
+    {'revision': None}, {'next': 7}, {'next': ''}, {'after': 7},
+    {'items': [[]]}, {'items': 'packed'},
+], ids=str)
 def test_malformed_snapshots_are_refused(wrong):
     page = wire.snapshot_page(LEDGER, 5, None, RECORDS, 'host/7') | wrong
-
     with pytest.raises(ValueError):
         wire.parse_snapshot(page)
 

@@ -27,12 +27,8 @@ from tests.standins.cloud import CloudApi
 
 def slots(amount, **parameters):
     return {
-        'resource_type': 'virtual:instance',
-        'vcpus': 2,
-        'memory_mb': 512,
-        'disk_gb': 1,
-        'amount': amount,
-        **parameters,
+        'resource_type': 'virtual:instance', 'vcpus': 2, 'memory_mb': 512,
+        'disk_gb': 1, 'amount': amount, **parameters,
     }
 
 
@@ -69,13 +65,11 @@ def give_up(cloud, placement, names, id_, held, amount, failing=()):
 
 SIZES = strategies.lists(
     strategies.integers(1, 4), min_size=1, max_size=4
-).flatmap(
-    lambda held: strategies.tuples(
-        strategies.just(held),
-        strategies.tuples(*(strategies.integers(0, n) for n in held)),
-        strategies.integers(1, sum(held)),
-    )
-)
+).flatmap(lambda held: strategies.tuples(
+    strategies.just(held),
+    strategies.tuples(*(strategies.integers(0, n) for n in held)),
+    strategies.integers(1, sum(held))
+))
 
 
 @hypothesis.settings(deadline=None, max_examples=60)

@@ -48,12 +48,9 @@ def test_the_furthest_end_is_the_furthest(held, takes, lasts, asks):
     replica = state.Replica(accounting.LedgerAccounting)
     known = Instance('i', 'h', 'p', takes, end=NOW + lasts)
     nouns = [
-        Host(
-            uuid='h', id='1', hypervisor_hostname='h',
-            inventory={
-                c: Inventory(n) for c, n in CLASSES.items()
-            },
-        ),
+        Host(uuid='h', id='1', hypervisor_hostname='h', inventory={
+            c: Inventory(n) for c, n in CLASSES.items()
+        }),
         record.Reservation('r', 'l', 'p', 'virtual:instance', 0, NOW + 99),
         known,
     ]

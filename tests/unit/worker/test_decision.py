@@ -176,23 +176,17 @@ def clouds(draw):
         nouns.append(of)
         # An index has any number of entries, whether or not they fit.
         for row in draw(st.sets(on, max_size=3)):
-            nouns.append(
-                an_allocation(
-                    f'{n} {row}', row, of, draw(st.integers(0, 6)),
-                    draw(st.integers(0, 1)) if known[row]['gpus'] else 0,
-                )
-            )
+            nouns.append(an_allocation(
+                f'{n} {row}', row, of, draw(st.integers(0, 6)),
+                draw(st.integers(0, 1)) if known[row]['gpus'] else 0
+            ))
     for n in range(draw(st.integers(0, 3)) if known else 0):
-        nouns.append(
-            Instance(
-                id_of('instance', n), id_of('host', draw(on)), MINE,
-                {inventory.VCPU: draw(st.integers(1, 4))},
-                end=NOW + draw(st.integers(-1, 5)) * HOUR,
-                reservation_id=draw(
-                    st.none() | st.just(id_of('reservation', 0))
-                ),
-            )
-        )
+        nouns.append(Instance(
+            id_of('instance', n), id_of('host', draw(on)), MINE,
+            {inventory.VCPU: draw(st.integers(1, 4))},
+            end=NOW + draw(st.integers(-1, 5)) * HOUR,
+            reservation_id=draw(st.none() | st.just(id_of('reservation', 0)))
+        ))
     by_host = {}
     for noun in nouns:
         if isinstance(noun, Instance):
@@ -224,7 +218,6 @@ def requests(draw):
 def test_who_does_not_pass_has_a_reason_and_nobody_else(cloud, spec):
     replica, host_states = cloud
     passing, told = decide(replica, host_states, spec)
-
     refused = {h.nodename for h in host_states if h not in passing}
     reasons = [
         (name, why) for each in told for name, why in each['hosts'].items()
@@ -241,7 +234,6 @@ def test_who_does_not_pass_has_a_reason_and_nobody_else(cloud, spec):
 def test_a_whole_host_from_a_time_on():
     soon = a_reservation(0, HOUR, 2 * HOUR, THEIRS)
     replica = a_replica(a_host(0), soon, an_allocation(0, 0, soon))
-
     assert why(replica, a_request(lifetime='2h')) == (
         'the whole host is reserved from 2027-01-15T09:00:00Z on, and '
         'requested until 2027-01-15T10:00:00Z'
@@ -251,7 +243,6 @@ def test_a_whole_host_from_a_time_on():
 def test_how_much_is_left_and_how_much_is_requested():
     soon = a_reservation(0, HOUR, 2 * HOUR, THEIRS)
     replica = a_replica(a_host(0), soon, an_allocation(0, 0, soon, vcpus=5))
-
     assert why(replica, a_request(2, lifetime='2h'), vcpus_used=2) == (
         'from 2027-01-15T09:00:00Z on: 1 VCPU left, 2 requested until '
         '2027-01-15T10:00:00Z'
@@ -263,7 +254,6 @@ def test_another_resource_class():
     replica = a_replica(
         a_host(0, gpus=2), soon, an_allocation(0, 0, soon, gpus=2)
     )
-
     assert why(replica, a_request(gpus=1)) == (
         'from 2027-01-15T09:00:00Z on: 0 CUSTOM_GPU left, 1 requested for ever'
     )
@@ -273,7 +263,6 @@ def test_nobody_is_kept_off_what_only_a_provider_below_the_host_has():
     """The number and the use of such providers do not matter."""
     there = Instance(id_of('instance', 1), id_of('host', 0), MINE, {GPU: 1})
     replica = a_replica(a_host(0), a_host(1, gpus=1), there)
-
     host_states = [a_host_state(n) for n in range(2)]
     for each in a_request(gpus=1), a_request(gpus=1, lifetime='2h'):
         passing, _ = decide(replica, host_states, each)
@@ -283,7 +272,6 @@ def test_nobody_is_kept_off_what_only_a_provider_below_the_host_has():
 def test_a_window_that_has_not_opened():
     mine = a_reservation(0, HOUR, 2 * HOUR)
     replica = a_replica(a_host(0), mine, an_allocation(0, 0, mine))
-
     assert why(replica, a_request(reservation=mine.id)) == (
         f'the window of reservation {mine.id} opens at 2027-01-15T09:00:00Z'
     )
@@ -292,7 +280,6 @@ def test_a_window_that_has_not_opened():
 def test_a_window_that_has_closed():
     mine = a_reservation(0, -HOUR, -60)
     replica = a_replica(a_host(0), mine, an_allocation(0, 0, mine))
-
     assert 'closed at 2027-01-15T07:59:00Z' in why(
         replica, a_request(reservation=mine.id)
     )
@@ -301,7 +288,6 @@ def test_a_window_that_has_closed():
 def test_a_reservation_that_is_on_other_hosts():
     mine = a_reservation(0, -HOUR, HOUR)
     replica = a_replica(a_host(0), mine)
-
     assert 'has no allocation on the host' in why(
         replica, a_request(reservation=mine.id)
     )
@@ -310,7 +296,6 @@ def test_a_reservation_that_is_on_other_hosts():
 def test_a_reservation_of_another_project():
     theirs = a_reservation(0, -HOUR, HOUR, THEIRS)
     replica = a_replica(a_host(0), theirs, an_allocation(0, 0, theirs))
-
     assert 'is not open to project p1' in why(
         replica, a_request(reservation=theirs.id)
     )
@@ -331,7 +316,6 @@ def test_a_reservation_with_too_little_left():
             end=NOW + HOUR, reservation_id=mine.id,
         ),
     )
-
     assert '1 VCPU left, 2 requested' in why(
         replica, a_request(2, reservation=mine.id)
     )
@@ -396,13 +380,11 @@ def test_with_others_of_its_own_request():
 
 def test_a_dedicated_host():
     replica = a_replica(a_host(0, hold='dedicated'))
-
     assert 'dedicated' in why(replica, a_request())
 
 
 def test_a_host_that_takes_nothing_without_an_end():
     replica = a_replica(a_host(0, unbounded='never'))
-
     assert 'unbounded = never' in why(replica, a_request())
 
 
@@ -414,9 +396,7 @@ def test_what_was_in_the_way_may_be_gone():
         lifetime_filter.LifetimeFilter().filter_all([a_host_state(0)], spec)
         kept = process.ensure_started().decisions
         kept.settle(replica)
-
     replica.apply(8, [(record.ALLOCATION, id_of('allocation', 0), None)])
-
     [told] = kept.explain(replica, spec.instance_uuid)
     assert (told['revision'], told['explained_by']) == (7, 8)
     assert told['hosts'] == {
@@ -444,11 +424,9 @@ def test_one_host_can_be_asked_about():
 
 def test_decision_tells_the_request():
     replica = a_replica(a_host(0))
-
     _, [first, *_] = decide(
         replica, [a_host_state(0)], a_request(2, gpus=1, lifetime='1h')
     )
-
     assert first['asked'] == {
         'kind': 'bounded', 'project_id': MINE, 'reservation_id': None,
         'end': NOW + HOUR, 'moves_from': None,
@@ -473,7 +451,6 @@ def test_a_filter_that_failed_says_so(monkeypatch):
         [told] = process.ensure_started().decisions.explain(
             replica, spec.instance_uuid
         )
-
     assert (told['outcome'], told['passed']) == (decision.FAILED, 1)
     assert 'the filter failed' in told['hosts']['c0']
 
@@ -531,12 +508,10 @@ def test_a_step_that_always_fails_is_soon_given_up():
     names = {f'c{n}' for n in range(3000)}
     failed = []
     step = _FailsOn(names)
-
     passing = steps.checked(
         step, list(map(a_host_state, range(3000))),
         lambda part: failed.extend(part) or [],
     )
-
     assert (passing, len(failed)) == ([], 3000)
     assert step.calls <= steps.MAX_PARTS + 1
 
@@ -550,7 +525,6 @@ def test_only_so_many_decisions_are_kept(options):
         for number in range(5):
             each.filter_all([a_host_state(0)], a_request(number=number))
         kept.settle(replica)
-
         assert len(kept) == 3
         assert not kept.explain(replica, id_of('instance', 1))
         assert kept.explain(replica, id_of('instance', 4))
@@ -573,9 +547,7 @@ def test_a_host_that_has_never_reported_has_its_reason():
     spec = a_request(reservation=mine.id)
     here = a_host_state(1)
     here.uuid = None
-
     _, [told, *_] = decide(replica, [here], spec)
-
     assert 'has no allocation on the host' in told['hosts']['c1']
 
 
@@ -618,7 +590,6 @@ def test_hosts_that_are_gone_are_forgotten_in_the_end(monkeypatch):
                 a_request(number=number),
             )
             kept.settle(replica)
-
         assert len(kept._hosts.identities) == 2
         for number in range(7):
             [told] = kept.explain(replica, id_of('instance', number))
@@ -635,7 +606,6 @@ def test_novas_objects_are_let_go(options):
             host_states, a_request()
         )
         kept.settle(replica)
-
         assert vars(kept._settled[0])['_host_states'] == []
 
 
@@ -644,10 +614,8 @@ def test_a_failure_to_count_fails_no_decision(monkeypatch):
     with process.following(replica, lambda: NOW):
         monkeypatch.setattr(process.ensure_started(), 'metrics', None)
         before = process.note_failure.count
-
         passing = reservation_filter.ReservationFilter().filter_all(
             [a_host_state(0)], a_request()
         )
-
         assert len(passing) == 1
         assert process.note_failure.count == before + 1

@@ -126,12 +126,11 @@ class History:
         start = self.now + self.rng.choice((-1, -1, 1, 3)) * HOUR
         self.put(record.Reservation(
             id_, 'lease', self.rng.choice(PROJECTS),
-            PHYSICAL_HOST if is_whole
-            else VIRTUAL_INSTANCE,
-            start, self.now + self.rng.choice((4, 8)) * HOUR,
+            PHYSICAL_HOST if is_whole else VIRTUAL_INSTANCE, start,
+            self.now + self.rng.choice((4, 8)) * HOUR,
             magnetic=is_whole and self.rng.random() < 0.5,
             on_end=self.rng.choice((reservation.DELETE, reservation.KEEP)),
-            cleared=(host,) if is_whole and start <= self.now else (),
+            cleared=(host,) if is_whole and start <= self.now else ()
         ))
         known = self.ledger.reservations[id_]
         self.put(Allocation(

@@ -109,9 +109,7 @@ def test_magnetic_reservation_is_there_during_its_change(replica):
             return held
 
     replica.magnetic = Watched(replica.magnetic)
-
     replica.apply(2, [reservation(magnetic=True, aggregate='a')])
-
     assert drawn(replica, 'mine') == ['h1']
     assert drawn(replica, 'friend') == []
 

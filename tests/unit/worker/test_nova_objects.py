@@ -84,9 +84,7 @@ def listed():
 def test_everything_left_on_the_objects_is_listed():
     host_state, spec = make_host_state(), make_spec()
     before, before_spec = set(vars(host_state)), set(vars(spec))
-
     pending = schedule(host_state, spec)
-
     [placed] = pending[host_state.uuid]
     assert placed.uuid == spec.instance_uuid
     left = set(vars(host_state)) - before | set(vars(spec)) - before_spec

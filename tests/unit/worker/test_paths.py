@@ -69,7 +69,6 @@ def states(*numbers, **fields):
 
 def test_a_host_passes_if_another_one_has_room_later():
     replica = a_replica(a_host(0), a_host(1), *leased(0))
-
     assert passing(replica, states(0), a_request()) == ['c0']
 
 
@@ -80,7 +79,6 @@ def test_a_host_that_nova_does_not_offer_now_may_be_the_later_one():
     )
     replica = a_replica(a_host(0), a_host(1), there, *leased(0))
     assert passing(replica, states(0), a_request()) == ['c0']
-
     forever = dataclasses.replace(there, end=window.FOREVER)
     replica = a_replica(a_host(0), a_host(1), forever, *leased(0))
     assert passing(replica, states(0), a_request()) == []
@@ -109,7 +107,6 @@ def test_a_place_that_is_booked_is_taken():
         id_of('instance', 9), id_of('host', 0), 'p', {'VCPU': 8}, path=path
     )
     replica = a_replica(a_host(0), a_host(1), booked, *leased(0))
-
     assert passing(replica, states(1), a_request()) == []
     short = a_request(lifetime='1d')
     assert passing(replica, states(1), short) == ['c1']
@@ -122,7 +119,6 @@ def test_a_place_that_is_booked_is_taken():
 ])
 def test_not_every_host_takes_relocated_instances(other):
     replica = a_replica(a_host(0), a_host(1, **other), *leased(0))
-
     assert passing(replica, states(0), a_request()) == []
 
 
@@ -130,7 +126,6 @@ def test_a_host_of_its_own_policy(options):
     options(unbounded='never')
     hosts = [a_host(0, unbounded='relocate'), a_host(1), a_host(2)]
     replica = a_replica(*hosts, *leased(0))
-
     # The other hosts follow the cloud, and take no unbounded instances.
     assert passing(replica, states(0, 1, 2), a_request()) == ['c0']
 
@@ -195,14 +190,12 @@ def test_instances_that_cannot_be_moved_hold_at_most_their_share(options):
 def test_a_fixed_instance_within_the_share_needs_a_host_for_ever(options):
     options(unbounded_fixed='share:0.5')
     replica = a_replica(a_host(0), a_host(1), *leased(0))
-
     assert passing(replica, states(0, 1), a_request(**FIXED)) == ['c1']
 
 
 def test_a_long_fixed_lifetime_counts_in_the_share(options):
     options(unbounded_fixed='share:0.25')
     replica = a_replica(a_host(0), a_host(1), *leased(0, start=4 * DAY))
-
     long = a_request(lifetime='3d', **FIXED)
     assert passing(replica, states(0, 1), long) == ['c0', 'c1']
     longer = a_request(lifetime='5d', **FIXED)
@@ -259,14 +252,12 @@ def test_a_cloud_without_leases_keeps_no_headroom(options):
     )
     replica = a_replica(a_host(0), a_host(1), alone)
     assert passing(replica, states(0), a_request()) == ['c0']
-
     replica = a_replica(a_host(0), a_host(1), *leased(0))
     assert passing(replica, states(0), a_request()) == []
 
 
 def test_a_long_lifetime_is_relocated_too(options):
     replica = a_replica(a_host(0), a_host(1), *leased(0))
-
     long = a_request(lifetime='3d')
     assert passing(replica, states(0), long) == ['c0']
     options(unbounded='never')
@@ -275,7 +266,6 @@ def test_a_long_lifetime_is_relocated_too(options):
 
 def test_a_host_that_does_not_relocate_takes_what_ends_in_time():
     replica = a_replica(a_host(0, unbounded='never'), a_host(1), *leased(0))
-
     for lifetime, found in (('1h', ['c0']), ('2d', ['c0']), ('3d', [])):
         spec = a_request(lifetime=lifetime)
         assert passing(replica, states(0), spec) == found
@@ -284,7 +274,6 @@ def test_a_host_that_does_not_relocate_takes_what_ends_in_time():
 def test_a_declared_end_needs_no_more_than_is_assumed_without_one():
     hosts = a_host(0, unbounded='assume:1d'), a_host(1)
     replica = a_replica(*hosts, *leased(0))
-
     for lifetime in ({}, {'lifetime': '3d'}):
         assert passing(replica, states(0), a_request(**lifetime)) == ['c0']
 
@@ -297,14 +286,12 @@ def test_headroom_is_kept_of_all_hosts_together(
 ):
     options(relocation_headroom=headroom)
     replica = a_replica(a_host(0), a_host(1), *leased(0, vcpus=4))
-
     assert passing(replica, states(0), a_request(vcpus)) == found
 
 
 def test_no_headroom_is_kept_of_short_lifetimes(options):
     options(relocation_headroom=1.0)
     replica = a_replica(a_host(0), a_host(1), *leased(0, start=HOUR))
-
     assert passing(replica, states(0), a_request()) == []
     short = a_request(lifetime='2h')
     assert passing(replica, states(0), short) == ['c0']
@@ -354,7 +341,6 @@ def test_a_lease_leaves_a_host_for_the_devices_of_an_instance():
 def test_other_resource_classes_need_a_path_too():
     hosts = [a_host(0, gpus=2), a_host(1, gpus=1)]
     lease = leased(0, gpus=2)
-
     replica = a_replica(*hosts, *lease)
     one, two = (a_request(gpus=n, movable='true') for n in (1, 2))
     assert passing(replica, states(0), one) == ['c0']
@@ -365,7 +351,6 @@ def test_other_resource_classes_need_a_path_too():
 def test_an_instance_with_devices_can_stay_unless_it_can_be_moved():
     hosts = [a_host(0, gpus=2), a_host(1, gpus=2), a_host(2)]
     replica = a_replica(*hosts, *leased(0, gpus=2))
-
     assert passing(replica, states(0, 1), a_request(gpus=1)) == ['c1']
     can = a_request(gpus=1, movable='true')
     assert passing(replica, states(0, 1), can) == ['c0', 'c1']
@@ -373,7 +358,6 @@ def test_an_instance_with_devices_can_stay_unless_it_can_be_moved():
 
 def test_a_path_leads_only_to_hosts_with_the_devices():
     replica = a_replica(a_host(0, gpus=1), a_host(1), *leased(0, gpus=1))
-
     can = a_request(gpus=1, movable='true')
     assert passing(replica, states(0), can) == []
     assert passing(replica, states(0), a_request()) == ['c0']
@@ -387,7 +371,6 @@ def reason(replica, spec, host='c0'):
 
 def test_a_refusal_for_headroom_says_so(options):
     options(relocation_headroom=1.0)
-
     replica = a_replica(a_host(0), a_host(1), *leased(0))
     assert 'headroom' in reason(replica, a_request())
 
@@ -402,7 +385,6 @@ def test_a_path_is_shown_by_which_a_host_passes(options):
         a_host(0), a_host(1), a_host(2), *leased(0, hours=999),
         *leased(1, start=5 * DAY), *leased(2, start=DAY),
     )
-
     assert reason(replica, a_request()) == (
         f'the host passed, by a relocation path: {FIRST}, then c1 until '
         '2027-01-20T08:00:00Z, then c2 for ever'
@@ -416,7 +398,6 @@ def test_a_path_is_shown_by_which_a_host_passes(options):
 
 def test_no_path_is_shown_where_an_instance_stays():
     replica = a_replica(a_host(0), a_host(1), *leased(0))
-
     assert reason(replica, a_request(), 'c1') is None
     assert reason(replica, a_request(lifetime='1d')) is None
 
@@ -452,7 +433,6 @@ def test_the_booked_path_is_shown_where_the_instance_has_come():
 def test_a_refusal_without_another_host_says_when_it_would_need_one():
     far = a_host(1, availability_zone='other')
     replica = a_replica(a_host(0), far, *leased(0))
-
     assert reason(replica, a_request()) == (
         f'{WHOLE}requested for ever; no relocation path: {FIRST}, then no '
         'other host has room from 2027-01-17T07:50:00Z until after '
@@ -463,7 +443,6 @@ def test_a_refusal_without_another_host_says_when_it_would_need_one():
 def test_a_refusal_of_a_short_stay_says_how_short(options):
     options(relocation_shortest_stay=3 * DAY)
     replica = a_replica(a_host(0), a_host(1), *leased(0))
-
     assert reason(replica, a_request()) == (
         f'{WHOLE}requested for ever; no relocation path: the host has room '
         'for 172800 s, and an instance that has to be moved is started for '
@@ -477,7 +456,6 @@ def test_a_refusal_of_too_many_moves_says_how_many(options):
         a_host(0), a_host(1), a_host(2), *leased(0, hours=999),
         *leased(1, start=5 * DAY), *leased(2, start=4 * DAY),
     )
-
     assert reason(replica, a_request()) == (
         f'{WHOLE}requested for ever; no relocation path: {FIRST}, then c1 '
         'until 2027-01-20T08:00:00Z, and more than 1 moves would be necessary'
@@ -487,7 +465,6 @@ def test_a_refusal_of_too_many_moves_says_how_many(options):
 def test_a_refusal_for_another_resource_class_names_the_class():
     hosts = [a_host(0, gpus=2), a_host(1, gpus=1)]
     replica = a_replica(*hosts, *leased(0, gpus=2))
-
     assert reason(replica, a_request(gpus=2, movable='true')) == (
         'from 2027-01-17T08:00:00Z on: 0 CUSTOM_GPU left, 2 requested for '
         f'ever; no relocation path: {FIRST}, then no other host has room from '
@@ -500,9 +477,7 @@ def test_a_host_that_was_not_needed_says_so():
     others = range(1, paths.ENOUGH + 1)
     replica = a_replica(*map(a_host, (0, *others)), *leased(0))
     spec = a_request()
-
     _, told = decide(replica, states(0, *others), spec)
-
     assert told[-1]['passed'] == paths.ENOUGH
     assert told[-1]['hosts']['c0'] == (
         'no relocation path was looked for, as enough other hosts passed: '
@@ -521,7 +496,6 @@ def test_an_instance_passes_where_it_has_its_own_allocation():
         {'VCPU': 8, 'MEMORY_MB': 512, 'DISK_GB': 1}, path=path, movable='live',
     )
     replica = a_replica(a_host(0), a_host(1), own, *leased(0, start=600))
-
     assert passing(replica, states(1), a_request(8)) == ['c1']
     other = a_request(1, number=5)
     assert passing(replica, states(1), other) == []
@@ -546,7 +520,6 @@ def moving(vcpus, left_at, arrives_at):
 def test_a_booked_host_is_for_an_instance_that_does_not_grow():
     replica = moving(2, 600, 0)
     full = states(1, vcpus_used=7)
-
     assert passing(replica, full, a_request(1)) == ['c1']
     assert passing(replica, full, a_request(2)) == ['c1']
     for vcpus in (3, 8):
@@ -560,7 +533,6 @@ def test_a_path_has_room_for_all_of_an_instance_that_grows(vcpus, expected):
     """Only the growth is new on the host on which the instance is."""
     replica = moving(2, 2 * HOUR, 2 * HOUR - 600)
     here = states(0, vcpus_used=2, here=[id_of('instance', 0)])
-
     assert len(passing(replica, here, a_request(vcpus))) == expected
 
 
@@ -594,15 +566,12 @@ def test_the_later_place_of_a_server_placed_a_moment_ago_is_taken(vcpus, room):
     # HostState has counted the server on c0 already.
     small = placed(vcpus=vcpus)
     here = states(0, here=[small.uuid])
-
     found = passing_beside([small], replica, here, a_request())
-
     assert found == (['c0'] if room else [])
 
 
 def test_whoever_stays_counts_the_later_place_beside_itself():
     replica = a_replica(a_host(0), a_host(1), *leased(0))
-
     assert passing_beside([], replica, states(1), a_request()) == ['c1']
     assert passing_beside([placed()], replica, states(1), a_request()) == []
 
@@ -612,11 +581,9 @@ def test_whoever_stays_counts_the_later_place_beside_itself():
 ])
 def test_who_does_not_count_for_itself_takes_no_later_place(fields):
     replica = a_replica(a_host(0), a_host(1), *leased(0))
-
     there = dataclasses.replace(
         placed(), host=id_of('host', 1), path=(), **fields
     )
-
     assert passing_beside([there], replica, states(0), a_request()) == ['c0']
 
 
@@ -625,7 +592,6 @@ def test_the_record_counts_in_place_of_the_placement():
     recorded = placed(vcpus=2, path=())
     replica = a_replica(a_host(0), a_host(1), recorded, *leased(0))
     here = states(0, here=[recorded.uuid])
-
     assert passing_beside([placed()], replica, here, a_request()) == ['c0']
 
 
@@ -646,9 +612,7 @@ def test_the_devices_of_a_server_placed_a_moment_ago_are_taken_later(
     small = with_gpus(gpus)
     here = states(0, here=[small.uuid])
     can = a_request(gpus=1, movable='true')
-
     found = passing_beside([small], replica, here, can)
-
     assert found == (['c0'] if room else [])
 
 
@@ -658,9 +622,7 @@ def test_the_devices_of_a_server_placed_a_moment_ago_are_taken_here():
     replica = a_replica(*hosts)
     can = [a_request(gpus=n, movable='true') for n in (1, 2)]
     small = with_gpus(1, path=())
-    found = [
-        passing_beside([small], replica, states(0), each) for each in can
-    ]
+    found = [passing_beside([small], replica, states(0), each) for each in can]
     assert found == [['c0'], []]
 
 

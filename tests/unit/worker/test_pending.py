@@ -31,7 +31,6 @@ def test_counts_until_its_time_is_over():
     pending = Pending(clock)
     pending.refresh()
     pending.add(PLACED, 20)
-
     clock.now += 9.9
     pending.refresh()
     clock.now += 9.9
@@ -49,7 +48,6 @@ def test_counts_while_the_replica_is_not_refreshed():
     pending = Pending(clock)
     pending.add(PLACED, 60)
     pending.refresh()
-
     clock.now += 1000
     assert pending.by_host(replica_with()) == {'h1': [PLACED]}
     pending.refresh()
@@ -60,7 +58,6 @@ def test_a_resize_on_its_host_counts_until_its_record_has_grown():
     pending = Pending()
     grown = dataclasses.replace(PLACED, amounts={'VCPU': 3})
     pending.add(grown, 60)
-
     before = Instance('i1', 'h1', 'p', {'VCPU': 1})
     assert pending.by_host(replica_with(before)) == {'h1': [grown]}
     after = dataclasses.replace(before, amounts={'VCPU': 4, 'CUSTOM_X': 1})
@@ -73,7 +70,6 @@ def test_counts_until_the_feed_knows_it_there():
     # The server moves: its record names the former host.
     elsewhere = replica_with(Instance('i1', 'h0', 'p', {}))
     assert list(pending.by_host(elsewhere)) == ['h1']
-
     there = replica_with(Instance('i1', 'h1', 'p', {'VCPU': 1}))
     assert pending.by_host(there) == {}
     assert pending.by_host(elsewhere) == {}
@@ -83,7 +79,6 @@ def test_counts_while_nova_is_building_it():
     """The record of a placed instance is there before HostState counts."""
     pending = Pending()
     pending.add(PLACED, 60)
-
     assert pending.by_host(replica_with(PLACED)) == {'h1': [PLACED]}
     built = dataclasses.replace(PLACED, building=False)
     assert pending.by_host(replica_with(built)) == {}
@@ -93,7 +88,6 @@ def test_counts_no_more_once_nova_has_given_it_up():
     """The manager has booked a record, and deletes the record."""
     pending = Pending()
     pending.add(PLACED, 60)
-
     assert pending.by_host(replica_with()) == {'h1': [PLACED]}
     assert pending.by_host(replica_with(PLACED)) == {'h1': [PLACED]}
     assert pending.by_host(replica_with()) == {}
@@ -108,7 +102,6 @@ def test_counts_on_the_later_hosts_of_its_path_until_it_has_a_record():
     ))
     pending = Pending()
     pending.add(moving, 60)
-
     both = {'h1': [moving], 'h2': [moving]}
     assert pending.by_host(replica_with()) == both
     # The record is that of the host which the server leaves.
@@ -122,9 +115,7 @@ def test_the_last_host_counts():
     pending.add(PLACED, 60)
     pending.add(dataclasses.replace(PLACED, host='h2'), 60)
     pending.add(dataclasses.replace(PLACED, host='h2', uuid='i2'), 60)
-
     found = pending.by_host(replica_with())
-
     assert {h: len(many) for h, many in found.items()} == {'h2': 2}
 
 

@@ -144,9 +144,7 @@ def test_follows_the_ledger(end_point, ledger, make):
     ledger.commit(make.host('h1'))
     process.ensure_started()
     assert eventually(lambda: hosts() == {'h1'})
-
     ledger.commit(make.host('h2'))
-
     assert eventually(lambda: hosts() == {'h1', 'h2'})
 
 
@@ -158,13 +156,11 @@ def test_one_puller_however_many_ask(end_point):
         thread.start()
     for thread in asking:
         thread.join()
-
     assert len(pullers()) == 1
 
 
 def test_nothing_is_started_in_the_master(configure):
     process.prepare()
-
     assert pullers() == []
 
 
@@ -176,11 +172,9 @@ def test_garbage_makes_it_stale_until_it_ends(end_point, ledger, make):
     ledger.commit(make.host('h1'))
     process.ensure_started()
     assert eventually(lambda: hosts() == {'h1'})
-
     end_point.broken = {'version': wire.WIRE_VERSION}
     assert eventually(lambda: process.current()[1])
     assert 'h1' in process.current()[0].hosts
-
     end_point.broken = None
     assert eventually(lambda: hosts() == {'h1'})
 
@@ -194,20 +188,17 @@ def test_no_number_of_failures_ends_it(configure, monkeypatch):
     mine = threads.Worker()
     monkeypatch.setattr(mine.puller, 'pull', fail)
     mine._failures = 5000
-
     assert 0 < mine._turn() <= pace.MAX_PAUSE
 
 
 def test_a_replica_that_somebody_else_feeds(configure):
     configure(max_age=1)
     replica = state.Replica(accounting.SchedulerAccounting)
-
     with process.following(replica, lambda: 7.5):
         assert process.current() == (replica, False)
         assert process.last_known() is replica
         assert process.now() == 7
         process.stop()
-
     assert process.last_known() is None
     assert pullers() == []
 
@@ -297,7 +288,6 @@ class TestNews:
             tell(ledger.id, ledger.newest * revision)
         ledger.commit(make.host('h3'))
         tell(ledger.id, ledger.newest)
-
         assert eventually(lambda: hosts() == {'h1', 'h2', 'h3'})
         assert len(asked) <= 2
 
@@ -309,9 +299,7 @@ class TestNews:
     ):
         self.test_pulls_at_once(asked, ledger, make, tell)
         ledger.commit(make.host('h3'))
-
         tell(ledger_id, revision)
-
         assert eventually(lambda: hosts() == {'h1', 'h2', 'h3'})
         assert process.current()[0].revision == ledger.newest
 
@@ -325,7 +313,6 @@ class TestNews:
         for n in range(50):
             ledger.commit(make.host(f'n{n}'))
             tell(ledger.id, ledger.newest)
-
         assert eventually(lambda: len(hosts() or ()) == 52)
         assert len(asked) <= 10
 
@@ -378,21 +365,17 @@ class TestTrouble:
     def test_neither_decisions_nor_news_undo_the_pause(self, asked):
         mine = process.ensure_started()
         assert eventually(lambda: mine._failures == 1)
-
         for n in range(5 * decision_log.MANY_FRESH):
             process.note(_Decided(str(n)), 0.001)
             mine._hear('ledger', n)
         assert eventually(lambda: len(mine.decisions._settled) > 0)
         mine._thread.join(0.2)
-
         assert len(asked) == 1
 
     def test_stops_in_the_pause(self, asked):
         mine = process.ensure_started()
         assert eventually(lambda: mine._failures == 1)
-
         mine.stop()
-
         assert not mine._thread.is_alive()
 
 
@@ -407,9 +390,7 @@ class TestSilence:
 
         def call(self, method, **kwargs):
             bus.wait()
-            answer = (
-                ledger.changes if method == 'changes' else ledger.snapshot
-            )
+            answer = ledger.changes if method == 'changes' else ledger.snapshot
             return answer(*kwargs.values())
 
         monkeypatch.setattr(threads.Worker, 'call', call)
@@ -441,9 +422,7 @@ class TestSilence:
     def test_the_metrics_tell(self, bus, tmp_path):
         assert eventually(lambda: self.gauge(tmp_path, metrics.STALE) == 1)
         assert eventually(lambda: self.gauge(tmp_path, metrics.AGE) > 1)
-
         bus.set()
-
         assert eventually(lambda: self.gauge(tmp_path, metrics.STALE) == 0)
 
     @pytest.fixture
@@ -472,9 +451,7 @@ class TestSilence:
 
     def test_novas_objects_are_let_go(self, bus):
         decision = _Decided()
-
         process.note(decision, 0.001)
-
         assert eventually(lambda: decision.settled)
 
 
@@ -482,7 +459,6 @@ def test_a_bus_that_is_lost_is_not_waited_for_without_end(end_point):
     """oslo.messaging would reconnect without end inside of one call."""
     mine = threads.Worker()
     mine.call('changes', since=0, limit=1)
-
     assert mine._client.retry == wire.RETRIES
     mine._listener.stop()
 
@@ -524,16 +500,13 @@ class TestPlacedInstance:
     def test_counts_at_the_other_worker(self, workers):
         mine, other = workers
         assert self.counted(other) == {}
-
         self.announce_until_heard(mine, other)
-
         assert self.counted(other) == {'h1': [self.PLACED]}
 
     def test_placed_instance_is_booked_by_the_manager(
         self, workers, end_point
     ):
         workers[0].add_placed(self.PLACED, 1000, 60)
-
         assert eventually(lambda: end_point.booked)
         assert end_point.booked == [(self.PLACED, 1000)]
 
@@ -543,7 +516,6 @@ class TestPlacedInstance:
         """It may not be on the host of a lease that starts meanwhile."""
         placed = dataclasses.replace(self.PLACED, preemptible=True)
         workers[0].add_placed(placed, 1000, 60)
-
         assert eventually(lambda: end_point.booked)
         assert end_point.booked == [(placed, 1000)]
 
@@ -562,10 +534,8 @@ class TestPlacedInstance:
         mine, other = workers
         self.announce_until_heard(mine, other)
         mine.pending.add(dataclasses.replace(self.PLACED, host='h2'), 60)
-
         page = wire.instance_page(self.PLACED)
         mine._listener._end_point.placed({}, mine.name, page)
-
         assert set(self.counted(mine)) == {'h2'}
 
     @pytest.mark.parametrize('page', [
@@ -575,9 +545,7 @@ class TestPlacedInstance:
     ])
     def test_an_unreadable_announcement_is_ignored(self, workers, page):
         mine, other = workers
-
         mine._listener._end_point.placed({}, other.name, page)
-
         assert self.counted(mine) == {}
 
     def test_a_bus_that_is_away_is_not_waited_for(self, workers, monkeypatch):
@@ -585,10 +553,8 @@ class TestPlacedInstance:
         held = threading.Event()
         monkeypatch.setattr(mine._announcer, '_cast', lambda *_: held.wait())
         began = mine._announcer._failure.count
-
         for _ in range(announcer.MAX_WAITING + 2):
             mine.add_placed(self.PLACED, 1000, 60)
-
         assert mine._announcer._failure.count > began
         held.set()
 
@@ -600,7 +566,6 @@ class TestPlacedInstance:
             )
             mine.add_placed(self.PLACED, 1000, 60)
             assert eventually(lambda: mine._announcer._failure.count)
-
         self.announce_until_heard(mine, other)
 
 
@@ -621,40 +586,28 @@ class TestSnapshotFile:
 
     def test_decides_with_the_manager_down(self, kept):
         kept(age=60)
-
         process.ensure_started()
-
         assert eventually(lambda: hosts() == {'h1'})
 
     @pytest.mark.parametrize('age', [121, -121])
-    def test_its_age_counts(self, kept, age):
+    def test_its_age_counts(self, kept, caplog, age):
         kept(age)
-
         process.ensure_started()
-
         assert eventually(lambda: process.current()[0] is not None)
         replica, stale = process.current()
         assert stale
         assert 'h1' in replica.hosts
-
-    def test_snapshot_from_the_future_is_logged(self, kept, caplog):
-        kept(-121)
-
-        process.ensure_started()
-
-        assert eventually(lambda: process.current()[0] is not None)
-        assert any('from now' in r.getMessage() for r in caplog.records)
+        # It is from the future, or old.
+        assert ('from now' in caplog.text) is (age < 0)
 
     def test_snapshot_file_continues_to_age(self, kept, monkeypatch):
         kept(age=110)
         process.ensure_started()
         assert eventually(lambda: hosts() == {'h1'})
-
         later = time.monotonic() + 11
         monkeypatch.setattr(
             process.ensure_started().puller, '_monotonic', lambda: later
         )
-
         assert process.current()[1]
 
     @pytest.mark.parametrize(
@@ -667,9 +620,7 @@ class TestSnapshotFile:
         path = pathlib.Path(process.CONF.blazar_sched.snapshot_path)
         path.write_bytes(content)
         ledger.commit(make.host('h1'))
-
         process.ensure_started()
-
         assert eventually(lambda: hosts() == {'h1'})
         told = [
             r for r in caplog.records if r.name == kept_snapshot.__name__
@@ -680,15 +631,11 @@ class TestSnapshotFile:
 
     def test_snapshot_is_written(self, end_point, ledger, make):
         ledger.commit(make.host('h1'))
-
         process.ensure_started()
-
         path = process.CONF.blazar_sched.snapshot_path
         assert eventually(lambda: os.path.exists(path))
         with snapshot_file.reading(path) as kept:
-            assert (kept.ledger, kept.revision) == (
-                ledger.id, ledger.newest
-            )
+            assert (kept.ledger, kept.revision) == (ledger.id, ledger.newest)
             assert abs(kept.written_at - time.time()) < DEADLINE
 
     def test_fresh_snapshot_file_is_not_written_by_another_worker(
@@ -696,10 +643,8 @@ class TestSnapshotFile:
     ):
         kept(age=1)
         ledger.commit(make.host('h2'))
-
         process.ensure_started()
         assert eventually(lambda: hosts() == {'h1', 'h2'})
-
         with snapshot_file.reading(
             process.CONF.blazar_sched.snapshot_path
         ) as left:
@@ -713,7 +658,6 @@ class TestSnapshotFile:
         os.utime(path, (0, 0))
         before = os.stat(path).st_ino
         began = process.now()
-
         process.ensure_started()
 
         def written_at():
@@ -729,7 +673,6 @@ class TestSnapshotFile:
         path = pathlib.Path(process.CONF.blazar_sched.snapshot_path)
         path.write_bytes(b'damaged a moment ago')
         ledger.commit(make.host('h1'))
-
         process.ensure_started()
 
         def revision():
@@ -746,9 +689,7 @@ class TestSnapshotFile:
     ):
         os.mkfifo(process.CONF.blazar_sched.snapshot_path)
         ledger.commit(make.host('h1'))
-
         process.ensure_started()
-
         assert eventually(lambda: hosts() == {'h1'})
 
     def test_no_place_for_it_is_no_trouble(
@@ -756,9 +697,7 @@ class TestSnapshotFile:
     ):
         configure(snapshot_path=str(tmp_path / 'no' / 'such' / 'snapshot'))
         ledger.commit(make.host('h1'))
-
         process.ensure_started()
-
         assert eventually(lambda: hosts() == {'h1'})
 
 
@@ -805,9 +744,7 @@ class TestStart:
         configure(start_timeout=DEADLINE)
         process.ensure_started()
         threading.Timer(0.1, slow.set).start()
-
         replica, stale = process.current()
-
         assert set(replica.hosts) == {self.HOST}
         assert not stale
 
@@ -816,7 +753,6 @@ class TestStart:
     ):
         configure(start_timeout=DEADLINE)
         ledger.commit(make.host(self.HOST))
-
         assert set(process.current()[0].hosts) == {self.HOST}
 
     def test_requests_wait_no_longer_than_start_timeout(
@@ -825,10 +761,8 @@ class TestStart:
         """All requests together wait no longer than one."""
         configure(start_timeout=0.2)
         began = time.monotonic()
-
         for _ in range(100):
             assert process.current() == (None, True)
-
         assert time.monotonic() - began < DEADLINE / 2
 
     def test_start_does_not_wait_without_file_and_manager(
@@ -839,7 +773,6 @@ class TestStart:
         end_point.broken = {'version': 1}
         process.ensure_started()
         began = time.monotonic()
-
         assert process.current() == (None, True)
         assert time.monotonic() - began < DEADLINE
 
@@ -848,32 +781,26 @@ class TestStart:
         mine = process.ensure_started()
         waiting = threading.Thread(target=process.current)
         waiting.start()
-
         mine._stopping.set()
         slow.set()
         mine.stop()
         waiting.join(DEADLINE)
-
         assert not waiting.is_alive()
 
     def test_the_hosts_are_known_without_a_copy(self, unusable):
         process.ensure_started()
-
         assert process.current() == (None, True)
         assert process.reservable_hosts() == {self.HOST}
 
     def test_where_there_was_never_a_copy_they_are_not(self, configure):
         process.ensure_started()
-
         assert process.reservable_hosts() is None
 
     def test_a_list_that_cannot_be_used_is_told_of(
         self, unusable, path, caplog
     ):
         path.with_name('snapshot.hosts').write_bytes(b'not a uuid')
-
         process.ensure_started()
-
         assert process.reservable_hosts() is None
         assert [
             r for r in caplog.records
@@ -886,7 +813,6 @@ class TestStart:
     ):
         ledger.commit(make.host('h2'), gone=[('host', self.HOST)])
         process.ensure_started()
-
         assert eventually(lambda: hosts() == {'h2'})
         assert set(process.reservable_hosts()) == {'h2'}
 
@@ -895,14 +821,10 @@ class TestOptions:
     """An invalid option stops nova-scheduler from starting, with its name."""
 
     @pytest.mark.parametrize(
-        'option, value',
-        [
-            ('default_lifetime', 'an hour'),
-        ],
+        'option, value', [('default_lifetime', 'an hour')]
     )
     def test_bad_text(self, configure, option, value):
         configure(**{option: value})
-
         with pytest.raises(exception.InvalidInput, match=option):
             process.prepare()
 
@@ -921,19 +843,15 @@ class TestOptions:
 def test_each_forked_process_has_its_own_live_puller():
     """F13: nova-scheduler forks workers, and forks them anew on SIGHUP."""
     script = pathlib.Path(__file__).parent / 'forking.py'
-
     done = subprocess.run(
         [sys.executable, '-W', 'ignore', str(script)], capture_output=True,
         text=True, timeout=60,
     )
-
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
-        'master: no puller',
-        'worker: 1 puller, hosts [h1]',
+        'master: no puller', 'worker: 1 puller, hosts [h1]',
         'worker of a busy master: 1 puller, hosts [h1]',
-        'worker: 1 puller, hosts [h1]',
-        'master: no puller',
+        'worker: 1 puller, hosts [h1]', 'master: no puller',
     ]
 
 
@@ -968,7 +886,6 @@ class TestMetrics:
     def test_how_the_replica_is(self, end_point, ledger, make, written):
         ledger.commit(make.host('h1'))
         process.ensure_started()
-
         assert eventually(lambda: written(metrics.REVISION) == 1)
         assert eventually(lambda: written(metrics.STALE) == 0)
         assert written(metrics.AGE) < DEADLINE
@@ -979,9 +896,7 @@ class TestMetrics:
         ledger.commit(make.host('h1'))
         process.ensure_started()
         assert eventually(lambda: written(metrics.STALE) == 0)
-
         end_point.broken = {'version': wire.WIRE_VERSION}
-
         assert eventually(lambda: written(metrics.STALE) == 1)
         assert eventually(lambda: written(metrics.AGE) == float('inf'))
         assert written(metrics.PULLS, 'failed') >= 1
@@ -989,7 +904,6 @@ class TestMetrics:
 
     def test_metrics_show_that_there_is_no_copy(self, written):
         process.ensure_started()
-
         assert eventually(lambda: written(metrics.STALE) == 1)
         assert written(metrics.REVISION) == 0
 
@@ -1000,9 +914,7 @@ class TestMetrics:
         ledger.commit(make.host('h1'))
         process.ensure_started()
         assert eventually(lambda: hosts() == {'h1'})
-
         ledger.commit(make.host('h2'))
-
         assert eventually(lambda: hosts() == {'h1', 'h2'})
 
     def test_the_file_goes_with_the_worker(
@@ -1010,9 +922,7 @@ class TestMetrics:
     ):
         process.ensure_started()
         assert eventually(lambda: written(metrics.STALE) is not None)
-
         process.stop()
-
         assert list((tmp_path / 'metrics').iterdir()) == []
 
 
@@ -1045,21 +955,18 @@ class TestDecisions:
         assert eventually(lambda: hosts() == set())
         pulls = mine.metrics.of(metrics.PULLS, 'done')
         before = pulls._value.get()
-
         for _ in range(5):
             many = [_Decided() for _ in range(decision_log.MANY_FRESH)]
             for each in many:
                 process.note(each, 0.001)
             assert eventually(lambda many=many: all(d.settled for d in many))
         mine._thread.join(0.2)
-
         assert pulls._value.get() == before
 
     def test_unsettled_decisions_are_bounded(self):
         kept = decision_log.Decisions(lambda: 1000, lambda: None)
         for n in range(decision_log.MAX_FRESH + 5):
             kept.add(_Decided(str(n)))
-
         assert len(kept) == decision_log.MAX_FRESH
         assert kept.explain(None, '0') == []
         assert kept.explain(None, '5') == [{'of': '5'}]

@@ -15,10 +15,8 @@ def states(*numbers):
 
 def test_a_host_has_one_number_whoever_asks():
     hosts = recorded_hosts.RecordedHosts()
-
     first = hosts.numbers(states(1, 2, 3))
     second = hosts.numbers(states(3, 4, 1))
-
     assert first == [0, 1, 2]
     assert second == [2, 3, 0]
     assert hosts.identities == [
@@ -29,7 +27,6 @@ def test_a_host_has_one_number_whoever_asks():
 def test_a_host_without_a_uuid_has_its_name():
     hosts = recorded_hosts.RecordedHosts()
     never_reported = types.SimpleNamespace(uuid=None, nodename='c9')
-
     assert hosts.numbers([never_reported, *states(1), never_reported]) == [
         0, 1, 0,
     ]
@@ -50,7 +47,6 @@ def test_each_decision_has_what_was_true_then():
         kept.append((hosts.keep(numbers, cells), dict(
             zip(numbers, cells, strict=True)
         )))
-
     for chunks, cells in kept:
         assert {n: recorded_hosts.cell(chunks, n) for n in cells} == cells
 
@@ -60,9 +56,7 @@ def test_unchanged_hosts_share_their_record():
     many = states(*range(10 * recorded_hosts.CHUNK))
     numbers = hosts.numbers(many)
     before = hosts.keep(numbers, [b'a'] * len(many))
-
     after = hosts.keep(numbers, [b'a'] * (len(many) - 1) + [b'b'])
-
     assert [a is b for a, b in zip(before, after, strict=True)] == (
         [True] * 9 + [False]
     )

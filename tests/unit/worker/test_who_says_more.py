@@ -96,11 +96,9 @@ def draw_world(rng):
         instance = Instance(
             id_of('instance', n), id_of('host', on), 'p',
             {'VCPU': vcpus, 'MEMORY_MB': 512},
-            end=rng.choice((
-                window.FOREVER, NOW + rng.choice(LENGTHS)
-            )),
+            end=rng.choice((window.FOREVER, NOW + rng.choice(LENGTHS))),
             preemptible=preemptible,
-            movable='' if preemptible else rng.choice(('', 'live')),
+            movable='' if preemptible else rng.choice(('', 'live'))
         )
         nouns.append(instance)
         used[on] += vcpus

@@ -28,11 +28,9 @@ def pytest_collection_modifyitems(items):
         if item.path.is_relative_to(pathlib.Path(__file__).parent):
             item.add_marker('page')
             if main.BROWSER not in os.environ:
-                item.add_marker(
-                    pytest.mark.skip(
-                        f'{main.BROWSER} is not set: see `make test-page`'
-                    )
-                )
+                item.add_marker(pytest.mark.skip(
+                    f'{main.BROWSER} is not set: see `make test-page`'
+                ))
 
 
 @pytest.fixture(scope='session')

@@ -18,7 +18,6 @@ FLAGS = (
 def chromium(program):
     """Run the browser, with an empty folder of its own."""
     from playwright.sync_api import sync_playwright
-
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=program, args=list(FLAGS)

@@ -457,9 +457,7 @@ def test_a_window_from_now_on_moves_with_the_time(world, browse):
     searches = []
     page.on('request', lambda r: searches.append(r.url))
     page.clock.run_for(300_000)
-    alice.until(lambda: page.inner_text('#found') not in (
-        shown, 'searching…'
-    ))
+    alice.until(lambda: page.inner_text('#found') not in (shown, 'searching…'))
     assert page.inner_text('#found').startswith('from now to ')
     assert [url for url in searches if url.endswith('/offers')]
 
@@ -651,9 +649,7 @@ def test_flavors_show_how_many_fit(world, browse):
 
 def test_the_shares_of_a_resource_class(world, browse):
     manager = world.service.manager
-    cards = [
-        (f'card-{n}', {'CUSTOM_GPU': Units(n, 1, n, 1)}) for n in (1, 2)
-    ]
+    cards = [(f'card-{n}', {'CUSTOM_GPU': Units(n, 1, n, 1)}) for n in (1, 2)]
     for (id_, units), host in zip(cards, manager.ledger.hosts(), strict=False):
         manager.services.placement.put_below(host.uuid, id_, units)
     manager.hosts.sync()
