@@ -564,7 +564,7 @@ LOOPS: dict[str, Callable[[World], object]] = {
         'fanout', 'notifier', 'metrics', 'relocation', 'flavor sync',
         'leavable hosts', 'unused reservations', 'clearing', 'webhooks',
         'usage', 'usage notifications', 'claim renewer', 'restorer',
-        'trust deletion', 'limit sync',
+        'trust deletion', 'limit sync', 'floating IP healing',
     ), lambda world: None),
     'series': _series,
     'pruner': _ended,
