@@ -198,11 +198,11 @@ class FloatingIPResource(base.Resource):
         self, lease: Lease, reservation: Reservation
     ) -> list[neutron.FloatingIP]:
         """Return the existing floating IPs made for the reservation."""
+        network_id = demands.read(reservation.demand).network_id
         return [
             floating_ip
             for floating_ip in self._neutron.floating_ips(
-                project_id=lease.project_id,
-                floating_network_id=demands.read(reservation.demand).network_id,
+                project_id=lease.project_id, floating_network_id=network_id
             )
             if is_made_for(reservation, floating_ip)
         ]

@@ -6,12 +6,14 @@ import pytest
 from blazar_sched.parts.floating_ip import models
 from blazar_sched.parts.floating_ip.floating_ip import FloatingIP
 from tests.functional.manager import test_dry_run
-from tests.functional.manager.test_dry_run import (  # noqa: F401
-    test_dry_run_is_answered_as_the_request_right_after_and_changes_nothing,
-)
 from tests.standins.neutron import NETWORK
 from tests.standins.neutron import NeutronApi
 from tests.standins.neutron import SUBNET
+
+test_dry_run_is_answered_as_the_request = (
+    test_dry_run
+    .test_dry_run_is_answered_as_the_request_right_after_and_changes_nothing
+)
 
 
 class Cloud(test_dry_run.CloudWithApi):

@@ -6,13 +6,14 @@ import pytest
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.parts.floating_ip import models
 from blazar_sched.parts.floating_ip.floating_ip import FloatingIP
-from tests.functional.manager.test_extension import conf  # noqa: F401
+from tests.functional.manager import test_extension
 from tests.functional.manager.test_extension import extension
 from tests.functional.manager.test_extension import prolong
-from tests.functional.manager.test_extension import (  # noqa: F401
-    test_extension_is_the_last_end_that_an_update_accepts,
-)
 
+conf = test_extension.conf
+test_extension_is_the_last_end = (
+    test_extension.test_extension_is_the_last_end_that_an_update_accepts
+)
 NETWORK = 'net'
 ADDRESS = {
     'resource_type': 'virtual:floatingip', 'network_id': NETWORK, 'amount': 1,
