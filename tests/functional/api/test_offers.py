@@ -468,8 +468,6 @@ def test_the_greatest_numbers_are_answered(api, body, align):
     assert starts == sorted(set(starts))
 
 
-
-
 def test_a_lease_begins_at_the_first_start_with_room(api):
     book_hours(api, HOST, 1, 3)
     asked = {'latest_start_date': text(FIRST + 3 * HOUR)}
