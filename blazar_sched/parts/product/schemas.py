@@ -12,8 +12,7 @@ from blazar_sched.service.api.schemas import text
 from blazar_sched.service.api.validation import Schema
 from blazar_sched.service.booking.draft import PRODUCT
 
-# The fields, those required first.
-_FIELDS = (
+_REQUIRED = (
     Field(
         PRODUCT,
         'Name of a product that the operator publishes, in place of the '
@@ -21,15 +20,16 @@ _FIELDS = (
         'a100', Type(text.line(255)),
     ),
     Field('amount', 'Number of hosts or instances', 2, COUNT),
-    *reservation.BESIDE_SIZE,
 )
 
 
 def _new(version: Version) -> Schema:
+    # The module `reservation` imports this module before it has all fields.
+    fields = (*_REQUIRED, *reservation.BESIDE_SIZE)
     return {
         'type': 'object',
-        'required': [field.name for field in _FIELDS[:2]],
-        'properties': properties(_FIELDS, version),
+        'required': [field.name for field in _REQUIRED],
+        'properties': properties(fields, version),
         'additionalProperties': False,
     }
 
