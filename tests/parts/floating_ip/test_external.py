@@ -3,7 +3,7 @@
 
 from blazar_sched.parts.floating_ip import models
 from blazar_sched.parts.floating_ip.floating_ip import FloatingIP
-from tests.functional.manager import test_external
+from tests.parts.limit import test_external
 
 conf, service = test_external.conf, test_external.service
 ADDRESS_ID = '00000000-0000-4000-8000-000000000000'

@@ -155,20 +155,3 @@ class TestLimitsOfKeystone:
         world.create(slots(4, 1))
         with pytest.raises(exception.MaxResources, match='4 of VCPU'):
             world.create(slots(5, 1))
-
-    def test_a_series_has_the_limits_of_its_project(self, world, whole, read):
-        def create(count):
-            world.manager.series.create({
-                'name': 'course', 'project_id': 'p1', 'user_id': 'user',
-                'rrule': f'FREQ=DAILY;COUNT={count}', 'time_zone': 'UTC',
-                'start': '2027-01-16T12:00', 'duration': 60,
-                'reservations': [whole()], 'except_dates': [],
-                'if_no_room': 'refuse',
-            })
-
-        with pytest.raises(exception.Unavailable, match='Keystone'):
-            create(1)
-        read({'p1': {'max_leases_per_project': 2}})
-        with pytest.raises(MaxLeases, match='2 leases'):
-            create(3)
-        create(2)

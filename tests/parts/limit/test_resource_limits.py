@@ -283,46 +283,6 @@ def test_healing_is_not_refused(world, limit, whole):
 class TestElsewhere:
     """What makes leases beside a request for one."""
 
-    def test_the_leases_of_a_series_count_together(self, world, limit, on):
-        limit(max_resources_per_project={GPU: 12})
-        with refused(exception.MaxResources, 'occurrence', '12', GPU):
-            self.series(world, on('b'), 4)
-        assert world.ledger.leases() == []
-        made = self.series(world, on('b'), 3)
-        assert len(made['leases']) == 3
-        with pytest.raises(exception.MaxResources):
-            world.create(gpus(1))
-
-    def test_a_series_keeps_to_weight_hours(self, world, limit):
-        limit(resource_weights={GPU: 1}, max_weight_hours_per_project=5)
-        with refused(MaxWeightHours, 'occurrence', '5'):
-            self.series(world, gpus(2), 3)
-        self.series(world, gpus(1), 5)
-
-    def test_a_series_is_changed_within_the_limit(self, world, limit, on):
-        """The leases that a change replaces do not count."""
-        limit(max_resources_per_project={GPU: 12})
-        made = self.series(world, on('b'), 3)
-        change = world.manager.series.update
-        change(made['id'], 'project', {'duration': 2 * HOUR})
-        with pytest.raises(exception.MaxResources):
-            change(made['id'], 'project', {'reservations': [on('a', 'b')]})
-        world.check()
-
-    def test_the_loop_books_a_series_up_to_the_limit(
-        self, world, conf, limit, on
-    ):
-        limit(max_resources_per_project={GPU: 12})
-        conf.set_override('series_horizon', 2 * DAY, 'manager')
-        made = self.series(world, on('b'), 5)
-        conf.set_override('series_horizon', 9 * DAY, 'manager')
-        world.manager.series.step()
-        leases = world.ledger.leases_of_series(made['id'])
-        assert len(leases) == 3
-        shown = world.manager.series.get(made['id'], None)
-        assert sum(each['lease_id'] is None for each in shown['leases']) == 2
-        world.check()
-
     def test_an_offer_tells_of_the_limit_and_keeps_to_it(
         self, world, limit, on
     ):
@@ -360,16 +320,6 @@ class TestElsewhere:
         found = world.manager.extensions.get(lease.id, None, FOREVER)
         assert found['end'] == lease.start + 3 * HOUR
         assert found['limited_by'] == 'policy'
-
-    @staticmethod
-    def series(world, reservation, count):
-        return world.manager.series.create({
-            'name': 'course', 'project_id': 'project', 'user_id': 'user',
-            'rrule': f'FREQ=DAILY;COUNT={count}', 'time_zone': 'UTC',
-            'start': '2027-01-15T12:00', 'duration': HOUR,
-            'reservations': [reservation], 'except_dates': [],
-            'if_no_room': 'refuse',
-        })
 
 
 class TestAtOnce:

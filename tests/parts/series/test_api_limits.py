@@ -5,8 +5,8 @@ import datetime
 
 import pytest
 
-from tests.functional.api import test_limits
-from tests.functional.api import test_products
+from tests.parts.limit import test_api as test_limits
+from tests.parts.product import test_api as test_products
 
 # A series is booked some weeks ahead.
 FIRST = datetime.date.today() + datetime.timedelta(days=2)

@@ -4,10 +4,11 @@
 import pytest
 
 from blazar_sched.domain import exception
+from blazar_sched.parts.limit.exception import MaxLeases
 from blazar_sched.parts.series.manager import AllSeries
 from tests import looped
-from tests.functional.manager import test_enforcement
-from tests.functional.manager.test_enforcement import world  # noqa: F401
+from tests.parts.limit import test_enforcement
+from tests.parts.limit.test_enforcement import world  # noqa: F401
 
 
 class TestLimitsOfKeystone:
@@ -29,6 +30,6 @@ class TestLimitsOfKeystone:
         with pytest.raises(exception.Unavailable, match='Keystone'):
             create(1)
         read({'p1': {'max_leases_per_project': 2}})
-        with pytest.raises(exception.MaxLeases, match='2 leases'):
+        with pytest.raises(MaxLeases, match='2 leases'):
             create(3)
         create(2)

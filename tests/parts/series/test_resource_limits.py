@@ -4,16 +4,17 @@
 import pytest
 
 from blazar_sched.domain import exception
+from blazar_sched.parts.limit.exception import MaxWeightHours
 from blazar_sched.parts.series.manager import AllSeries
 from tests import looped
-from tests.functional.manager.test_resource_limits import conf  # noqa: F401
-from tests.functional.manager.test_resource_limits import DAY
-from tests.functional.manager.test_resource_limits import GPU
-from tests.functional.manager.test_resource_limits import gpus
-from tests.functional.manager.test_resource_limits import HOUR
-from tests.functional.manager.test_resource_limits import on  # noqa: F401
-from tests.functional.manager.test_resource_limits import refused
-from tests.functional.manager.test_resource_limits import world  # noqa: F401
+from tests.parts.limit.test_resource_limits import conf  # noqa: F401
+from tests.parts.limit.test_resource_limits import DAY
+from tests.parts.limit.test_resource_limits import GPU
+from tests.parts.limit.test_resource_limits import gpus
+from tests.parts.limit.test_resource_limits import HOUR
+from tests.parts.limit.test_resource_limits import on  # noqa: F401
+from tests.parts.limit.test_resource_limits import refused
+from tests.parts.limit.test_resource_limits import world  # noqa: F401
 
 
 @pytest.fixture
@@ -50,7 +51,7 @@ def test_the_leases_of_a_series_count_together(
 
 def test_a_series_keeps_to_weight_hours(limit, create):
     limit(resource_weights={GPU: 1}, max_weight_hours_per_project=5)
-    with refused(exception.MaxWeightHours, 'occurrence', '5'):
+    with refused(MaxWeightHours, 'occurrence', '5'):
         create(gpus(2), 3)
     create(gpus(1), 5)
 
