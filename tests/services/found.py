@@ -23,6 +23,8 @@ DATABASES = {
         private.PostgreSQL,
     ),
 }
+# Clouds and tests of databases may use one server at the same time.
+CONNECTIONS = 1000
 BROKER = 'rabbit://guest:guest@127.0.0.1:5672/'
 
 
@@ -45,6 +47,7 @@ def database(stack: contextlib.ExitStack, engine: str) -> str:
         return _said(named, 'as the environment says')
     url, server = DATABASES[engine]
     if _lets_in(url):
+        _allow_connections(url)
         return _said(url, 'there already')
     return _started(stack, server)
 
@@ -73,6 +76,18 @@ def _lets_in(url: str) -> bool:
             return True
     except sa.exc.SQLAlchemyError:
         return False
+
+
+def _allow_connections(url: str) -> None:
+    """Let MariaDB have more connections, if this user may change that."""
+    if sa.make_url(url).get_backend_name() == 'mysql':
+        with contextlib.suppress(sa.exc.SQLAlchemyError):
+            engine = sa.create_engine(url)
+            with engine.begin() as connection:
+                connection.exec_driver_sql(
+                    f'SET GLOBAL max_connections = {CONNECTIONS}'
+                )
+            engine.dispose()
 
 
 def _started(stack: contextlib.ExitStack, server: type[private.Server]) -> str:
