@@ -48,6 +48,8 @@ BLAZARS_BEFORE_END = ('', DEFAULT_BEFORE_END, SNAPSHOT)
 # reservations, and the greatest length of a project's id.
 MAX_PROJECTS = 50
 MAX_PROJECT_ID = 64
+# The name in place of which a part fills in the resource type and the size.
+PRODUCT = 'product'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

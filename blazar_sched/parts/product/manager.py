@@ -7,12 +7,12 @@ from typing import Any
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import lease
+from blazar_sched.domain.reservation import PRODUCT
 from blazar_sched.domain.window import Window
 from blazar_sched.parts.product import conf
 from blazar_sched.parts.product import models
 from blazar_sched.parts.product.product import peak
 from blazar_sched.parts.product.product import Product
-from blazar_sched.service.booking.draft import PRODUCT
 from blazar_sched.service.bus.calls import Page
 from blazar_sched.service.manager.manager import Manager
 from blazar_sched.service.manager.running import Running

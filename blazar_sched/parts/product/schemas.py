@@ -3,6 +3,7 @@
 
 from microversion_parse import Version
 
+from blazar_sched.domain.reservation import PRODUCT
 from blazar_sched.service.api.field import COUNT
 from blazar_sched.service.api.field import Field
 from blazar_sched.service.api.field import properties
@@ -10,7 +11,6 @@ from blazar_sched.service.api.field import Type
 from blazar_sched.service.api.schemas import reservation
 from blazar_sched.service.api.schemas import text
 from blazar_sched.service.api.validation import Schema
-from blazar_sched.service.booking.draft import PRODUCT
 
 _REQUIRED = (
     Field(

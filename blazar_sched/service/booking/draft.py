@@ -26,6 +26,7 @@ from blazar_sched.domain.lease import changed_window
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import DELETE
 from blazar_sched.domain.reservation import MAX_PROJECTS
+from blazar_sched.domain.reservation import PRODUCT
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.reservation import take_use
 from blazar_sched.domain.window import FOREVER
@@ -35,8 +36,6 @@ from blazar_sched.service import resources
 
 DEFAULT = 'default'
 MAX_RESERVATIONS = 100
-# The name in place of which a part fills in the resource type and the size.
-PRODUCT = 'product'
 # A new reservation has one of these.
 NEW = {'resource_type', PRODUCT}
 
