@@ -76,6 +76,8 @@ class Ours:
                 'host': '127.0.0.1',
                 'port': self._port,
             },
+            # One project leases the whole cloud, as it may with Blazar.
+            'enforcement': {'max_percent_per_project': -1},
             'keystone_authtoken': user,
             **dict.fromkeys(_CALLED, user),
         }
