@@ -123,7 +123,7 @@ class Conflict(BlazarSchedError):
 
 
 class NoRoom(Conflict):
-    """A window without room for a reservation of another package's type."""
+    """A window that has no room for a reservation."""
 
 
 class NotEnoughHostsAvailable(NoRoom):
