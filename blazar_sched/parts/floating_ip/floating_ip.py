@@ -53,21 +53,6 @@ class Subnet:
     pools: tuple[tuple[str, str], ...] = ()
 
 
-def parse(text: object, field: str = ADDRESS) -> str:
-    """Return an IPv4 or IPv6 address in the only form in which it is stored.
-
-    :raises InvalidInput: naming `field`, if the text is not an IP address
-    """
-    if isinstance(text, str) and '%' not in text:
-        try:
-            return ipaddress.ip_address(text).compressed
-        except ValueError:
-            pass
-    raise exception.InvalidInput(
-        f'{str(text)[:64]!r} is not an IP address', field=field
-    )
-
-
 def order(floating_ip: FloatingIP) -> tuple[str, int, int]:
     """Return the sort key of a floating IP: network, then numeric address."""
     address = ipaddress.ip_address(floating_ip.address)

@@ -6,6 +6,7 @@ import dataclasses
 import ipaddress
 import uuid
 
+from blazar_sched.domain import ip_address
 from blazar_sched.parts.floating_ip import conf
 from blazar_sched.parts.floating_ip import floating_ip
 from blazar_sched.parts.floating_ip import healing
@@ -43,7 +44,7 @@ class FloatingIPs:
         :raises FloatingIPExists: if the address is registered already
         :raises Unavailable: if there is no cloud, or the cloud does not answer
         """
-        address = floating_ip.parse(address)
+        address = ip_address.parse(address, floating_ip.ADDRESS)
         subnet = floating_ip.find_subnet(
             address, self._neutron.subnets(network_id)
         )

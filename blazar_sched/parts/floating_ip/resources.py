@@ -15,6 +15,7 @@ from typing import Any
 from oslo_log import log
 
 from blazar_sched.domain import exception
+from blazar_sched.domain import ip_address
 from blazar_sched.domain.demand import Demand
 from blazar_sched.domain.demand import Other
 from blazar_sched.domain.lease import Lease
@@ -23,7 +24,6 @@ from blazar_sched.domain.window import Window
 from blazar_sched.parts.floating_ip import conf
 from blazar_sched.parts.floating_ip import demand as demands
 from blazar_sched.parts.floating_ip import exception as refusals
-from blazar_sched.parts.floating_ip import floating_ip as floating_ip_rules
 from blazar_sched.parts.floating_ip import models
 from blazar_sched.parts.floating_ip import neutron
 from blazar_sched.parts.floating_ip import placing
@@ -305,7 +305,7 @@ def _required(parameters: Mapping[str, Any]) -> tuple[str, ...]:
         raise exception.InvalidInput(
             f'{REQUIRED} must be a list', field=REQUIRED
         )
-    required = tuple(floating_ip_rules.parse(text, REQUIRED) for text in asked)
+    required = tuple(ip_address.parse(text, REQUIRED) for text in asked)
     if len(set(required)) < len(required):
         raise exception.InvalidInput(
             f'{REQUIRED} must be different addresses', field=REQUIRED

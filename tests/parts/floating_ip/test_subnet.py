@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 import pytest
 
 from blazar_sched.domain import exception
+from blazar_sched.domain import ip_address
 from blazar_sched.parts.floating_ip import floating_ip
 from blazar_sched.parts.floating_ip.floating_ip import FloatingIP
 from blazar_sched.parts.floating_ip.floating_ip import Subnet
@@ -123,7 +124,7 @@ def test_every_address_of_a_subnet_against_a_list_of_the_good_ones(subnet):
     ],
 )
 def test_an_address_is_kept_in_one_form(text, kept):
-    assert floating_ip.parse(text) == kept
+    assert ip_address.parse(text, floating_ip.ADDRESS) == kept
 
 
 @pytest.mark.parametrize(
@@ -136,7 +137,7 @@ def test_an_address_is_kept_in_one_form(text, kept):
 )
 def test_what_is_no_address_is_refused_by_its_field(text):
     with pytest.raises(exception.InvalidInput) as refused:
-        floating_ip.parse(text, 'required_floatingips')
+        ip_address.parse(text, 'required_floatingips')
     assert refused.value.field == 'required_floatingips'
 
 

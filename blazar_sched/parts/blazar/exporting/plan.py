@@ -11,6 +11,7 @@ import dataclasses
 import uuid
 
 from blazar_sched.domain import exception
+from blazar_sched.domain import ip_address
 from blazar_sched.domain import states
 from blazar_sched.domain.demand import PHYSICAL_HOST
 from blazar_sched.domain.host import Host
@@ -447,7 +448,7 @@ class Planner:
         self, each: Reservation, own_id: str
     ) -> Iterator[tuple[str, blazar.Row]]:
         known = {
-            floating_ip.parse(row['address']): row
+            ip_address.parse(row['address'], floating_ip.ADDRESS): row
             for row in self._required[own_id]
         }
         for address in each.demand.encode()[floating_ip.REQUIRED]:

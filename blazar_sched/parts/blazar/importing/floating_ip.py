@@ -4,9 +4,8 @@
 Another part has the floating IPs: see `service.ledger.off_hosts`.
 """
 
-import ipaddress
-
 from blazar_sched.domain import exception
+from blazar_sched.domain import ip_address
 from blazar_sched.domain.demand import Other
 from blazar_sched.parts.blazar import tables as blazar
 from blazar_sched.service.ledger.off_hosts import Resource
@@ -28,22 +27,7 @@ def from_row(row: blazar.Row) -> Resource:
             raise exception.InvalidInput(
                 f'{row[name]!r} is not an id', field=name
             )
-    return {**row, ADDRESS: parse(row[ADDRESS])}
-
-
-def parse(address: str) -> str:
-    """Return an address in the form in which the ledger has addresses.
-
-    :raises InvalidInput: if the text is not an IP address
-    """
-    try:
-        if '%' not in address:
-            return ipaddress.ip_address(address).compressed
-    except ValueError:
-        pass
-    raise exception.InvalidInput(
-        f'{address[:64]!r} is not an IP address', field=ADDRESS
-    )
+    return {**row, ADDRESS: ip_address.parse(row[ADDRESS], ADDRESS)}
 
 
 def demand(own: blazar.Row) -> Other:
