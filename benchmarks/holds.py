@@ -21,6 +21,7 @@ import statistics
 import threading
 import time
 from typing import Any
+from unittest import mock
 
 from falcon import testing
 import futurist
@@ -36,9 +37,12 @@ from blazar_sched.cmd import service as cmd_service
 from blazar_sched.domain import inventory
 from blazar_sched.domain.flavor import Flavor
 from blazar_sched.domain.window import FOREVER
+from blazar_sched.parts.notify import models as webhook_models
+from blazar_sched.parts.notify import webhook
 from blazar_sched.parts.request.manager import LeaseRequests
 from blazar_sched.parts.series import models as series_models
 from blazar_sched.service.api import deploy
+from blazar_sched.service.clients import receiver
 from blazar_sched.service.clients.nova import Server
 from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger.ledger import Ledger
@@ -66,6 +70,9 @@ CHANGED_HOSTS, NEW_SERVERS, KEYS = 150, 500, 500
 HELD = 'longest hold, processor time, {} active leases'
 BESIDE = 'longest create beside, {} active leases'
 QUIET = 'create a lease'
+
+# An address of IANA, to which nothing is sent.
+WEBHOOK = {'url': 'https://192.0.32.7/hook', 'events': ['lease.*']}
 
 Ids = dict[str, str]
 
@@ -281,6 +288,30 @@ def _request(world: World) -> dict[str, Any]:
     }
 
 
+def _many_wait(world: World, webhook_id: str) -> None:
+    """Let as many notifications wait for a webhook as may."""
+    body = json.dumps({'type': 'lease.create', 'data': {'name': 'n' * 1000}})
+    with world.manager.ledger._to_write.begin() as connection:
+        database.insert(connection, webhook_models.WebhookDelivery, (
+            {
+                'id': f'{webhook_id[:30]}{n:06}', 'webhook_id': webhook_id,
+                'commit': n, 'position': 0, 'body': body, 'subject': str(n),
+            }
+            for n in range(webhook.MAX_WAITING)
+        ))
+        connection.execute(sa.update(webhook_models.Webhook).values(
+            waiting=webhook.MAX_WAITING,
+            waiting_bytes=webhook.MAX_WAITING * len(body),
+        ))
+
+
+def _send(world: World) -> None:
+    """Let a receiver accept the notifications of a turn."""
+    accepted = receiver.Answer(200)
+    with mock.patch.object(receiver, 'post', return_value=accepted):
+        world.step('webhooks')
+
+
 def _offers() -> dict[str, Any]:
     return {
         'reservations': [instances() for _ in range(RESERVATIONS)],
@@ -337,8 +368,12 @@ ROUTES: dict[str, Work] = {
             'GET /v1/flavors', 'GET /v1/offers',
         )
     },
-    'POST /v1/leases': _makes(
-        'POST /v1/leases', lambda world: largest_lease()
+    # The notification of the lease is one too many for the webhook.
+    'POST /v1/leases': dataclasses.replace(
+        _makes('POST /v1/leases', lambda world: largest_lease()),
+        prepare=lambda world: _many_wait(
+            world, world.made('POST /v1/webhooks', WEBHOOK)
+        ),
     ),
     'GET /v1/leases/{lease_id}': _reads(
         'GET /v1/leases/{lease_id}', lease_id='leases'
@@ -384,14 +419,15 @@ ROUTES: dict[str, Work] = {
     'DELETE /v1/requests/{request_id}': _changes(
         'DELETE /v1/requests/{request_id}', 'request_id'
     ),
-    'POST /v1/webhooks': _makes('POST /v1/webhooks', lambda world: {
-        'url': 'https://192.0.32.7/hook', 'events': ['lease.*'],
-    }),
+    'POST /v1/webhooks': _makes(
+        'POST /v1/webhooks', lambda world: WEBHOOK
+    ),
     'GET /v1/webhooks/{webhook_id}': _reads(
         'GET /v1/webhooks/{webhook_id}', webhook_id='webhooks'
     ),
     'DELETE /v1/webhooks/{webhook_id}': _changes(
-        'DELETE /v1/webhooks/{webhook_id}', 'webhook_id'
+        'DELETE /v1/webhooks/{webhook_id}', 'webhook_id',
+        prepare=lambda world: _many_wait(world, world.ids['webhooks']),
     ),
     'POST /v1/calendars': _makes(
         'POST /v1/calendars', lambda world: {'name': 'calendar'}
@@ -502,6 +538,16 @@ def _hosts_change(world: World) -> None:
         held[inventory.DISK_GB] = inventory.Inventory(4000)
 
 
+def _host_shrinks(world: World) -> None:
+    """Let a host lose the room that many leases to come have on the host."""
+    _many_on_host(world, 30 * DAY)
+    node = world.nova.nodes[world.ids['free']]
+    world.manager.services.placement.providers[node.uuid][
+        inventory.VCPU
+    ] = inventory.Inventory(64, reserved=64)
+    world.step('host sync')
+
+
 def _servers_come(world: World) -> None:
     names = _free_hosts(world)
     for n in range(NEW_SERVERS):
@@ -586,6 +632,12 @@ def works() -> dict[str, Work]:
             f'loop: {name}': Work(step(name), prepare)
             for name, prepare in LOOPS.items()
         },
+        'loop: webhooks': Work(_send, lambda world: _many_wait(
+            world, world.made('POST /v1/webhooks', WEBHOOK)
+        )),
+        'loop: host monitor, a host shrinks': Work(
+            step('host monitor'), _host_shrinks
+        ),
     }
 
 

@@ -153,12 +153,18 @@ class Webhooks(loop.Looped):
 
         :raises WebhookNotFound: if the project has no such webhook
         """
-        self._ledger.write(
+        while self._ledger.write(
             lambda tx: tx.run(models.delete, webhook_id, project_id)
-        )
+        ):
+            pass
 
     def step(self) -> None:
-        """Give workers the webhooks that are due, one of each project."""
+        """Give workers the webhooks that are due, one of each project.
+
+        Notifications that wait for disabled webhooks are deleted.
+        """
+        for id_ in self._ledger.run(models.disabled_and_waiting):
+            self._forget(id_)
         now = int(self._clock())
         claim = now + TURN + int(self._conf.timeout) + SLACK
         for due in self._ledger.run(models.due, now, MAX_DUE):
@@ -170,6 +176,12 @@ class Webhooks(loop.Looped):
             if self._change(due, claimed):
                 self._busy.add(due.project_id)
                 self._pool.submit(self._take_turn, claimed)
+
+    def _forget(self, webhook_id: str) -> None:
+        while self._ledger.write(
+            lambda tx: tx.run(models.forget, webhook_id)
+        ):
+            pass
 
     def stop(self) -> None:
         """Take no further step, and leave the rest to other managers."""

@@ -83,6 +83,8 @@ _SUBJECTS = ('request_id', 'series_id', 'lease_id')
 _UPDATE = '{"type": "lease.update"'
 _MAX_REPLACED = 20
 _ENABLED = Webhook.disabled.is_(None)
+# The most notifications that one commit deletes, as other commits wait.
+MAX_FORGOTTEN = 1000
 
 
 def get(
@@ -248,7 +250,8 @@ def _put(
         ).first()
         if last and last.begins == _UPDATE:
             old[last.id] = last.size
-    connection.execute(sa.delete(table).where(table.id.in_(old)))
+    if old:
+        connection.execute(sa.delete(table).where(table.id.in_(old)))
     rows.add(connection, table, list(map(rows.columns, new)))
     count = len(new) - len(old)
     size = sum(len(each.body) for each in new) - sum(old.values())
@@ -285,7 +288,7 @@ def change(
 ) -> bool:
     """Write what a turn has changed, unless the webhook has changed meanwhile.
 
-    A webhook that is disabled stays so, and loses all notifications.
+    A webhook that is disabled stays so; see `disabled_and_waiting`.
 
     :param delivered: the ids of the notifications that were sent, which are
         deleted in any case
@@ -303,17 +306,17 @@ def change(
             sa.update(table).where(table.id == each.id)
             .values(refused_at=each.refused_at)
         )
-    is_disabled = changed and new.disabled
-    if is_disabled or delivered:
-        gone = sa.and_(
-            table.webhook_id == old.id,
-            sa.true() if is_disabled else table.id.in_(delivered),
+    if changed and new.disabled:
+        connection.execute(
+            sa.update(Webhook).where(Webhook.id == old.id)
+            .values(waiting=0, waiting_bytes=0)
         )
-        _forget(connection, old.id, gone)
+    if delivered:
+        _drop(connection, old.id, table.id.in_(delivered))
     return changed
 
 
-def _forget(
+def _drop(
     connection: sa.Connection, webhook_id: str, gone: sa.ColumnElement[bool]
 ) -> None:
     """Delete notifications of a webhook, and count the others."""
@@ -334,19 +337,41 @@ def _forget(
     )
 
 
+def disabled_and_waiting(connection: sa.Connection) -> list[str]:
+    """Return the ids of disabled webhooks for which notifications wait."""
+    waiting = sa.exists().where(WebhookDelivery.webhook_id == Webhook.id)
+    return list(connection.scalars(
+        sa.select(Webhook.id).where(~_ENABLED, waiting)
+    ))
+
+
+def forget(connection: sa.Connection, webhook_id: str) -> bool:
+    """Delete MAX_FORGOTTEN notifications of a webhook, or all.
+
+    :returns: whether notifications may be left
+    """
+    table = WebhookDelivery
+    ids = connection.scalars(
+        sa.select(table.id).where(table.webhook_id == webhook_id)
+        .limit(MAX_FORGOTTEN)
+    ).all()
+    connection.execute(sa.delete(table).where(table.id.in_(ids)))
+    return len(ids) == MAX_FORGOTTEN
+
+
 def delete(
     connection: sa.Connection, webhook_id: str, project_id: str | None
-) -> None:
-    """Delete a webhook with the notifications that wait for it.
+) -> bool:
+    """Delete notifications as `forget` does, and after the last the webhook.
 
+    :returns: whether the webhook is left
     :raises WebhookNotFound: if the project has no such webhook
     """
     found = get(connection, webhook_id, project_id)
-    connection.execute(
-        sa.delete(WebhookDelivery)
-        .where(WebhookDelivery.webhook_id == found.id)
-    )
+    if forget(connection, found.id):
+        return True
     connection.execute(sa.delete(Webhook).where(Webhook.id == found.id))
+    return False
 
 
 def _is(known: rules.Webhook) -> sa.ColumnElement[bool]:

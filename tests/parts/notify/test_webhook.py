@@ -77,6 +77,20 @@ def statements(world):
     sa.event.remove(engine, 'before_cursor_execute', note)
 
 
+@contextlib.contextmanager
+def deletions(world):
+    """Yield how many notifications each statement deletes."""
+    found = []
+
+    @sa.event.listens_for(world.ledger._to_write, 'after_cursor_execute')
+    def note(_conn, cursor, statement, _parameters, _context, _many):
+        if statement.startswith('DELETE FROM webhook_delivery'):
+            found.append(cursor.rowcount)
+
+    yield found
+    sa.event.remove(world.ledger._to_write, 'after_cursor_execute', note)
+
+
 @pytest.fixture
 def hook():
     hook = told.Hook()
@@ -422,9 +436,8 @@ class TestDisabled:
         near.leases.delete(lease.id, None)
         assert shown(near, slow)['disabled'] == 'full'
         assert shown(near, good)['disabled'] is None
-        assert waiting_bytes(near, slow) == 0
         send(near)
-        assert waiting_bytes(near, good) == 0
+        assert waiting_bytes(near, slow) == waiting_bytes(near, good) == 0
 
     def test_not_by_the_updates_of_a_lease(self, near, hook, monkeypatch):
         """Where much waits, a lease has its last update waiting, in order."""
@@ -446,6 +459,26 @@ class TestDisabled:
         near.leases.update(lease.id, None, {'name': 'a'})
         near.leases.delete(lease.id, None)
         assert shown(near, made)['disabled'] is None
+
+    @pytest.mark.parametrize('way', ['disabled', 'deleted'])
+    def test_what_waits_is_deleted_in_slices(
+        self, near, hook, monkeypatch, way
+    ):
+        """No other commit waits until all that has waited is deleted."""
+        monkeypatch.setattr(models, 'MAX_FORGOTTEN', 3)
+        made = register(near, hook.url)
+        for number in range(7):
+            near.create(start=1000 + number, end=1001 + number)
+        with deletions(near) as found:
+            if way == 'deleted':
+                webhooks(near.manager).delete(made['id'], 'project')
+            else:
+                monkeypatch.setattr(rules, 'MAX_WAITING', 7)
+                near.create(start=3000, end=4000)
+                assert found == []
+                send(near)
+        assert found == [3, 3, 1 if way == 'deleted' else 2]
+        assert hook.requests() == []
 
     def test_a_commit_costs_no_more_the_more_wait(self, near, hook):
         register(near, hook.url)
