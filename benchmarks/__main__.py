@@ -75,6 +75,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         screen.print('Interrupted; this is what there is so far.')
         status = 130
+    except Exception:
+        # The figures of an hour are not lost with those that are missing.
+        screen.print_exception()
+        status = 1
     verdicts = list(report.judged(report.values(results), wanted))
     screen.print(report.results_table(results, verdicts))
     met = sum(verdict.met for verdict in verdicts)

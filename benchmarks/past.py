@@ -48,7 +48,7 @@ ASKED: dict[str, Callable[[Ledger], object]] = {
         'project-0', limit=100, marker=database.lease_row(99, HOSTS)['id']
     ),
     OPEN: lambda ledger: ledger.open_leases('project-0'),
-    METRICS: lambda ledger: ledger.statistics(),
+    METRICS: lambda ledger: ledger.statistics(workload.NOW),
     DUE: lambda ledger: ledger.due_events(workload.NOW, workload.NOW),
 }
 UNITS = {MANAGER: 'B', SIZE: 'B', WORKER: 'B'}
