@@ -13,6 +13,7 @@ from blazar_sched.service.api.field import Field
 from blazar_sched.service.api.rule import ADMIN
 from blazar_sched.service.api.schemas import host as schemas
 from blazar_sched.service.api.views.host import HOST
+from blazar_sched.service.bus import calls
 
 Body = dict[str, Any]
 
@@ -47,17 +48,12 @@ def _texts(body: Body) -> Body:
 
 HOSTS = Collection(
     '/v1/os-hosts', Field('host_id', meaning.HOST_ID), 'host', 'hosts',
-    'blazar:oshosts', ADMIN, ADMIN, HOST,
+    'blazar:oshosts', ADMIN, ADMIN, HOST, calls=calls.HOSTS,
 )
 ROUTES = (
-    HOSTS.to_list(
-        'List the reservable hosts.', lambda manager: manager.list_hosts
-    ),
+    HOSTS.to_list('List the reservable hosts.'),
     HOSTS.to_create(create_host, schemas.CREATE),
-    HOSTS.to_show('Show a host.', lambda manager: manager.get_host),
+    HOSTS.to_show('Show a host.'),
     HOSTS.to_update(update_host, schemas.UPDATE),
-    HOSTS.to_delete(
-        'Make a host no longer reservable.',
-        lambda manager: manager.delete_host,
-    ),
+    HOSTS.to_delete('Make a host no longer reservable.'),
 )

@@ -412,7 +412,7 @@ def _keep_before_end(
 LEASES = Collection(
     '/v1/leases', Field('lease_id', meaning.LEASE_ID), 'lease', 'leases',
     'blazar:leases', PROJECT_READER_OR_ADMIN, PROJECT_MEMBER_OR_ADMIN, LEASE,
-    LISTED_LEASE, owned=True,
+    LISTED_LEASE,
 )
 _ONE = f'{LEASES.path}/{{lease_id}}'
 _LINKS = described(

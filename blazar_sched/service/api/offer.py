@@ -31,6 +31,7 @@ from blazar_sched.service.api.views.offer import HELD_OFFER
 from blazar_sched.service.api.views.offer import IN_THE_WAY
 from blazar_sched.service.api.views.offer import OFFER
 from blazar_sched.service.api.views.offer import OFFERS
+from blazar_sched.service.bus import calls
 
 Body = dict[str, Any]
 
@@ -128,29 +129,26 @@ def _refuse(
 HELD_OFFERS = Collection(
     '/v1/offers', Field('offer_id', meaning.OFFER_ID), 'offer', 'offers',
     'blazar:offers', PROJECT_READER_OR_ADMIN, PROJECT_MEMBER_OR_ADMIN,
-    HELD_OFFER, since=microversion.V1_1, owned=True,
+    HELD_OFFER, since=microversion.V1_1, calls=calls.OFFERS,
 )
 ROUTES = (
     HELD_OFFERS.to_list(
         'List the held offers of the project, or of all projects for an '
         'admin.\n\nThe offer that starts first is the first of the list.',
-        lambda manager: manager.list_offers, 'start', 'id',
+        sort=('start', 'id'),
     ),
     Route(
         'POST', HELD_OFFERS.path, search_offers, HELD_OFFERS.writable('post'),
         Answer(OFFERS), since=HELD_OFFERS.since, body=schemas.SEARCH,
         also=reservation.RULES,
     ),
-    HELD_OFFERS.to_show(
-        'Show a held offer.', lambda manager: manager.get_offer
-    ),
+    HELD_OFFERS.to_show('Show a held offer.'),
     Route(
         'PUT', f'{HELD_OFFERS.path}/{{offer_id}}', update_offer,
         Rule('blazar:offers:approve', ADMIN), Answer(HELD_OFFER, 'offer'),
         since=microversion.V1_2, variable=HELD_OFFERS.id, body=schemas.UPDATE,
     ),
     HELD_OFFERS.to_delete(
-        'Delete a held offer, so that its room is free again.',
-        lambda manager: manager.delete_offer,
+        'Delete a held offer, so that its room is free again.'
     ),
 )
