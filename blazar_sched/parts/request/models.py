@@ -108,10 +108,10 @@ def pending(connection: sa.Connection) -> tuple[str, list[LeaseRequest]]:
     return 'lease request', waiting(connection)
 
 
-def _count(connection: sa.Connection) -> int:
-    return connection.execute(
+def _count(connection: sa.Connection) -> dict[tuple[()], int]:
+    return {(): connection.execute(
         sa.select(sa.func.count()).select_from(Row).where(_WAITING)
-    ).scalar_one()
+    ).scalar_one()}
 
 
 GAUGES = {

@@ -124,7 +124,7 @@ class Manager:
         )
         self.gauges = gauges.Gauges(
             conf, self.ledger, self.notifier, self.clock, monotonic,
-            lambda: self._loops, lambda: self._parts,
+            lambda: self._loops,
         )
         self.metrics.registry.register(self.gauges)
         self.services = self._make_services(nova, placement, adapter, keystone)
