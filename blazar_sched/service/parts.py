@@ -42,10 +42,10 @@ read by one place of the core:
 ``models``
     `TABLES`, the tables of the part, which ``db upgrade`` creates; `NUMBERS`,
     limits on the number of rows that a project may have: see
-    `service.ledger.statistics.Number`; `GAUGES`, the metrics of the
-    part, each with the query for its values by label; `over(connection,
-    before)`, which yields tables with the condition of the rows that are over:
-    see `service.ledger.retention`; `pending(connection)`, which returns a noun,
+    `service.ledger.statistics.Number`; `GAUGES`, the metrics of the part, each
+    with the query for its values by label; `over(connection, before)`, which
+    yields tables with the condition of the rows that are over: see
+    `service.ledger.retention`; `pending(connection)`, which returns a noun,
     and the objects of the part that are not over; `in_commit(connection,
     notifications, now)`, which is called at the end of each commit, under the
     lock on the ledger's row, with what the commit notifies of; `OFF_HOSTS`,

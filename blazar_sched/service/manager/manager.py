@@ -69,7 +69,9 @@ from blazar_sched.service.upkeep import restorer
 
 LOG = log.getLogger(__name__)
 
-# The number of commits with deleted leases in one step of the pruner.
+# The seconds between two steps of the pruner, and the number of commits with
+# deleted leases in a step.
+PRUNE_INTERVAL = 600.0
 PURGE_SLICES = 200
 # Seconds for which an idempotency key is kept whose lease was deleted: far
 # longer than a suspended manager can keep a copy of a request; and the number
@@ -245,7 +247,7 @@ class Manager:
             self._fanout,
             self.notifier,
             self.gauges,
-            loop.Loop('pruner', self._prune, lambda: options.prune_interval),
+            loop.Loop('pruner', self._prune, lambda: PRUNE_INTERVAL),
             self.instances,
             self.relocations,
             loop.Loop(

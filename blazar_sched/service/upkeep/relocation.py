@@ -64,6 +64,8 @@ T = TypeVar('T')
 
 LOG = log.getLogger(__name__)
 
+# Seconds between two looks for moves that are due, and for missing paths.
+INTERVAL = 5.0
 # The instances whose paths one commit writes.
 INSTANCES_IN_COMMIT = 10
 # Seconds until Nova is asked again for a move that has not happened.
@@ -177,10 +179,7 @@ class Relocations(loop.Looped):
         self._objects = loop.Objects[tuple[Instance, Host]](
             'relocation', metrics_
         )
-        self._loop = loop.Loop(
-            'relocation', self.step,
-            lambda: self._conf.manager.relocation_interval,
-        )
+        self._loop = loop.Loop('relocation', self.step, lambda: INTERVAL)
 
     def step(self) -> None:
         """Plan the missing paths, and begin the moves that are due.
