@@ -31,13 +31,13 @@ from blazar_sched.service.api.field import Object
 from blazar_sched.service.api.field import TEXT
 from blazar_sched.service.api.field import TEXT_OR_NULL
 from blazar_sched.service.api.field import Type
+from blazar_sched.service.api.idempotency import HEADERS
 from blazar_sched.service.api.rule import ADMIN
 from blazar_sched.service.api.rule import PROJECT_MEMBER_OR_ADMIN
 from blazar_sched.service.api.rule import PROJECT_READER_OR_ADMIN
 from blazar_sched.service.api.rule import Rule
 from blazar_sched.service.api.schemas import lease
 from blazar_sched.service.api.schemas import text
-from blazar_sched.service.api.schemas.idempotency import HEADERS
 from blazar_sched.service.api.schemas.reservation import new
 from blazar_sched.service.api.schemas.reservation import with_defaults
 from blazar_sched.service.api.times import DATE
