@@ -62,7 +62,3 @@ opts = [
         'larger bodies.',
     ),
 ]
-
-
-def register(conf: cfg.ConfigOpts) -> None:
-    conf.register_opts(opts, GROUP)

@@ -317,7 +317,3 @@ opts = [
         'Reports of the usage do not need these leases: see ``keep_usage``.',
     ),
 ]
-
-
-def register(conf: cfg.ConfigOpts) -> None:
-    conf.register_opts(opts, GROUP)

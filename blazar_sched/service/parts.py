@@ -85,7 +85,7 @@ def running(conf: cfg.ConfigOpts) -> tuple[str, ...]:
 
     :raises oslo_config.cfg.Error: if a part is not installed
     """
-    default.register(conf)
+    conf.register_opts(default.opts)
     wanted: list[str] | None = conf.parts
     if wanted is None:
         return tuple(installed())
