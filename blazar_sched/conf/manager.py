@@ -12,9 +12,6 @@ from blazar_sched.domain.demand import PLACED
 
 GROUP = 'manager'
 
-# The actions on a lease that is not used in full.
-NOTIFY, SHRINK, END = 'notify', 'shrink', 'end'
-
 vacating = ('live-migrate', 'shelve', 'delete')
 
 opts = [
@@ -263,27 +260,6 @@ opts = [
         'allocations to be moved off a failed host. Later reservations keep '
         'their allocations, because the host may recover before they start. '
         '0 moves the allocations of all reservations.',
-    ),
-    cfg.IntOpt(
-        'unused_after', default=0, min=0, mutable=True,
-        help='Seconds after the start of a lease from which on its '
-        'reservations of hosts and instances are to be used by servers: the '
-        'notification ``lease.unused`` is sent for a lease that is not used '
-        'in full then. A lease is checked for one day. 0 disables the check.',
-    ),
-    cfg.IntOpt(
-        'unused_notice', default=1800, min=0, mutable=True,
-        help='Seconds from the notification ``lease.unused`` to the action '
-        '``on_unused``.',
-    ),
-    cfg.StrOpt(
-        'on_unused', default=NOTIFY, choices=(NOTIFY, SHRINK, END),
-        mutable=True,
-        help='Action on a lease that is not used in full: ``notify`` does no '
-        'more than the notification; ``end`` ends a lease that has no server '
-        'at all; ``shrink`` also gives back the hosts without servers, and '
-        'the instances that do not exist, of any other lease. Only used with '
-        '``unused_after``.',
     ),
     cfg.IntOpt(
         'clear_notice', default=30, min=0, mutable=True,

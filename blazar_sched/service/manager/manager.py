@@ -27,7 +27,6 @@ from blazar_sched.service.booking import extension
 from blazar_sched.service.booking import lease
 from blazar_sched.service.booking import offer
 from blazar_sched.service.booking import placing_options
-from blazar_sched.service.booking import unused
 from blazar_sched.service.booking.booking import Bookings
 from blazar_sched.service.booking.search import WindowSearch
 from blazar_sched.service.bus import fanout
@@ -163,7 +162,6 @@ class Manager:
         self.leases = lease.Leases(self.bookings, self.search, wait)
         self.offers = offer.Offers(self.bookings, self.search, self.leases)
         self.extensions = extension.Extensions(self.bookings, self.leases)
-        self.unused = unused.Unused(self.bookings, self.leases, self.metrics)
         self.hosts = host.Hosts(
             conf, self.ledger, nova, self.services.placement,
             self.services.freepool, self.clock,
@@ -261,7 +259,6 @@ class Manager:
             self.monitor,
             self.leavable_hosts,
             self.maintenances,
-            self.unused,
             self.clearing,
             self.runner,
             self.restorer,
