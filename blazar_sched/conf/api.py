@@ -42,21 +42,6 @@ opts = [
         'no effect unless ``auth_strategy`` is ``keystone`` and [keystone] '
         'is configured. See also [keystone] trust_roles.',
     ),
-    cfg.BoolOpt(
-        'serve_page', default=True,
-        help='Whether the API serves its web page at ``/ui/``. With '
-        '``auth_strategy = keystone`` users sign in on the page: the API then '
-        'asks the Keystone of [keystone] for their tokens.',
-    ),
-    cfg.DictOpt(
-        'websso', default={},
-        help='The sign-ins by federation that the web page offers: a label '
-        'and the URL of Keystone for each, such as ``University: '
-        'https://keystone.example.org/v3/auth/OS-FEDERATION/websso/openid``. '
-        'Keystone sends a user back to ``/ui/websso`` of the API: the whole '
-        'URL, as browsers see it, must be a [federation] trusted_dashboard '
-        'of keystone.conf.',
-    ),
     cfg.IntOpt(
         'threads', default=16, min=1,
         help='Maximum number of requests that the API processes at the same '
@@ -72,17 +57,8 @@ opts = [
         'accordingly, as far as the hard limit permits.',
     ),
     cfg.IntOpt(
-        'connection_timeout', default=20, min=1,
-        help='Seconds after which the API closes an idle connection, or a '
-        'connection on which a request has begun but is not complete.',
-    ),
-    cfg.IntOpt(
         'max_request_body_size', default=114688, min=1024,
         help='Maximum size of a request body, in bytes. The API rejects '
         'larger bodies.',
     ),
 ]
-
-
-def register(conf: cfg.ConfigOpts) -> None:
-    conf.register_opts(opts, GROUP)

@@ -30,7 +30,3 @@ opts = [
         'By default all requests are audited.',
     ),
 ]
-
-
-def register(conf: cfg.ConfigOpts) -> None:
-    conf.register_opts(opts, GROUP)

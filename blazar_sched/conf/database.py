@@ -58,7 +58,3 @@ is read-only, full or overloaded, or has cancelled a statement.
         '-1 for never.',
     ),
 ]
-
-
-def register(conf: cfg.ConfigOpts) -> None:
-    conf.register_opts(opts, group=GROUP)

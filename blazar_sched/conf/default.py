@@ -15,7 +15,3 @@ opts = [
         'the same for each manager and each API.',
     ),
 ]
-
-
-def register(conf: cfg.ConfigOpts) -> None:
-    conf.register_opts(opts)

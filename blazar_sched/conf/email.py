@@ -39,7 +39,3 @@ opts = [
         'arrives, the event is retried; see [manager] event_max_retries.',
     ),
 ]
-
-
-def register(conf: cfg.ConfigOpts) -> None:
-    conf.register_opts(opts, GROUP)

@@ -107,7 +107,3 @@ opts = [
     ),
     exempt('max_resources', 'MaxResourcesFilter'),
 ]
-
-
-def register(conf: cfg.ConfigOpts) -> None:
-    conf.register_opts(opts, GROUP)

@@ -24,7 +24,3 @@ opts = [
     ),
     *client.options(service_type='identity', version='3'),
 ]
-
-
-def register(conf: cfg.ConfigOpts) -> None:
-    conf.register_opts(opts, GROUP)

@@ -12,18 +12,10 @@ from blazar_sched.domain.demand import PLACED
 
 GROUP = 'manager'
 
-# The actions on a lease that is not used in full.
-NOTIFY, SHRINK, END = 'notify', 'shrink', 'end'
-
 vacating = ('live-migrate', 'shelve', 'delete')
 
 opts = [
     *relocation.opts,
-    cfg.FloatOpt(
-        'relocation_interval', default=5.0, min=0.1, mutable=True,
-        help='Seconds between two looks for instances that have to be moved, '
-        'or that need a relocation path.',
-    ),
     cfg.FloatOpt(
         'maintenance_interval', default=10.0, min=0.1, mutable=True,
         help='Seconds between two looks for hosts that will be closed soon, '
@@ -72,19 +64,6 @@ opts = [
         'another service refuses. The first retry follows within a second; '
         'each further pause is twice as long as the one before, up to this '
         'value. See also ``event_max_retries``.',
-    ),
-    cfg.FloatOpt(
-        'start_retry_interval', default=300.0, min=1.0, mutable=True,
-        help='Seconds between two attempts of a start_lease event whose '
-        'retries were exhausted although the lease is active, for example '
-        'because Nova refused to enlarge a reservation. The '
-        'event is retried until it succeeds or the lease ends.',
-    ),
-    cfg.FloatOpt(
-        'event_poll_interval', default=0.5, min=0.1, mutable=True,
-        help='Seconds between two queries for events that are due. Events '
-        'that the same manager creates or moves do not wait for the next '
-        'query.',
     ),
     cfg.FloatOpt(
         'clock_tolerance', default=5.0, min=1.0, mutable=True,
@@ -283,36 +262,9 @@ opts = [
         '0 moves the allocations of all reservations.',
     ),
     cfg.IntOpt(
-        'unused_after', default=0, min=0, mutable=True,
-        help='Seconds after the start of a lease from which on its '
-        'reservations of hosts and instances are to be used by servers: the '
-        'notification ``lease.unused`` is sent for a lease that is not used '
-        'in full then. A lease is checked for one day. 0 disables the check.',
-    ),
-    cfg.IntOpt(
-        'unused_notice', default=1800, min=0, mutable=True,
-        help='Seconds from the notification ``lease.unused`` to the action '
-        '``on_unused``.',
-    ),
-    cfg.StrOpt(
-        'on_unused', default=NOTIFY, choices=(NOTIFY, SHRINK, END),
-        mutable=True,
-        help='Action on a lease that is not used in full: ``notify`` does no '
-        'more than the notification; ``end`` ends a lease that has no server '
-        'at all; ``shrink`` also gives back the hosts without servers, and '
-        'the instances that do not exist, of any other lease. Only used with '
-        '``unused_after``.',
-    ),
-    cfg.IntOpt(
         'clear_notice', default=30, min=0, mutable=True,
         help='Seconds from the notification of a preemptible server that is '
         'on what an active lease holds to the removal of the server.',
-    ),
-    cfg.FloatOpt(
-        'clear_interval', default=5.0, min=0.1, mutable=True,
-        help='Seconds between two looks for preemptible servers on what '
-        'active leases hold: for those that were on their way when the lease '
-        'started, or whose removal has failed.',
     ),
     group_limit.opt,
     cfg.IntOpt(
@@ -331,22 +283,13 @@ opts = [
         'kept. A replica that is behind by more revisions fetches a full '
         'copy of the ledger. A larger value needs more space in the database.',
     ),
-    cfg.FloatOpt(
-        'prune_interval', default=600.0, min=1.0, mutable=True,
-        help='Seconds between two deletions of changes that exceed '
-        '``changes_kept``, and of leases that exceed ``keep_leases``.',
-    ),
     cfg.IntOpt(
         'keep_leases', default=366 * 86400, min=0, mutable=True,
         help='Seconds after its end for which a lease that is over is kept in '
         'the database. Leases in ERROR, lease requests, series and '
         'maintenances that have been over for as long are deleted, too, at '
-        'most 10,000 leases in each ``prune_interval``. 0 keeps everything, '
+        'most 10,000 leases in ten minutes. 0 keeps everything, '
         'so that the database grows without end. The default is a year. '
         'Reports of the usage do not need these leases: see ``keep_usage``.',
     ),
 ]
-
-
-def register(conf: cfg.ConfigOpts) -> None:
-    conf.register_opts(opts, GROUP)

@@ -23,7 +23,3 @@ opts = [
         'configuration file with a port of its own.',
     ),
 ]
-
-
-def register(conf: cfg.ConfigOpts) -> None:
-    conf.register_opts(opts, GROUP)

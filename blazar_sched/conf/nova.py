@@ -39,7 +39,3 @@ def pci_aliases(conf: cfg.ConfigOpts) -> dict[str, pci_alias.Alias]:
         return pci_alias.read(filter(None, conf.nova.pci_alias))
     except ValueError as e:
         raise ValueError(f'[nova] pci_alias: {e}') from e
-
-
-def register(conf: cfg.ConfigOpts) -> None:
-    conf.register_opts(opts, GROUP)

@@ -5,14 +5,9 @@ Without ``auth_type`` there is no cloud, and requests that need a cloud are
 refused.
 """
 
-from oslo_config import cfg
 
 from blazar_sched.conf import client
 
 GROUP = 'placement'
 
 opts = client.options(service_type='placement')
-
-
-def register(conf: cfg.ConfigOpts) -> None:
-    conf.register_opts(opts, GROUP)

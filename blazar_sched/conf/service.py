@@ -242,8 +242,8 @@ def parse(
         if _exists(name):
             module = importlib.import_module(name)
             conf.register_opts(getattr(module, group), group=group)
-    for module in GROUPS:
-        module.register(conf)
+    for each in GROUPS:
+        conf.register_opts(each.opts, None if each is default else each.GROUP)
     for group, opts in _of_parts():
         conf.register_opts(opts, group)
     said = io.StringIO()

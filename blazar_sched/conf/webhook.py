@@ -27,7 +27,3 @@ opts = [
         'before the end of a lease.',
     ),
 ]
-
-
-def register(conf: cfg.ConfigOpts) -> None:
-    conf.register_opts(opts, GROUP)

@@ -5,7 +5,6 @@ The metrics of nova-scheduler's workers are in replica.metrics.
 """
 
 from collections.abc import Callable
-import itertools
 import os
 import threading
 from typing import Any
@@ -19,7 +18,6 @@ from prometheus_client import multiprocess
 
 from blazar_sched.replica import metrics
 from blazar_sched.replica import wire
-from blazar_sched.service import parts
 
 LOG = log.getLogger(__name__)
 
@@ -229,7 +227,6 @@ LOOKED_UP = (
     LEASES, DEGRADED, HOSTS, PATHS, DUE, DUE_AGE, DATABASE_UP,
     DATABASE_SECONDS, HEADROOM, REVISION, REPLICA_REVISION, LEFT_OUT, LOOPS,
     LOST,
-    *itertools.chain.from_iterable(parts.each('metrics', 'LOOKED_UP')),
 )
 
 #: Every metric of the service and of nova-scheduler's workers, but for the

@@ -34,8 +34,6 @@ read by one place of the core:
     and answers, by resource type: see `service.api.schemas.reservation`; and
     `RESERVATIONS`, the schemas of new reservations that have a field of the
     part in place of a resource type, by that field: functions of the version.
-``metrics``
-    `LOOKED_UP`, the metrics of the part: see `service.metrics`.
 ``commands``
     `COMMANDS`, further commands of ``blazar-sched``: see `cmd.main.COMMANDS`;
     `DB`, actions of ``blazar-sched db``: see `cmd.db.Action`; and
@@ -44,9 +42,9 @@ read by one place of the core:
 ``models``
     `TABLES`, the tables of the part, which ``db upgrade`` creates; `NUMBERS`,
     limits on the number of rows that a project may have: see
-    `service.ledger.statistics.Number`; `GAUGES`, the query for the value of
-    each metric of the database; `over(connection, before)`, which yields
-    tables with the condition of the rows that are over: see
+    `service.ledger.statistics.Number`; `GAUGES`, the metrics of the part, each
+    with the query for its values by label; `over(connection, before)`, which
+    yields tables with the condition of the rows that are over: see
     `service.ledger.retention`; `pending(connection)`, which returns a noun,
     and the objects of the part that are not over; `in_commit(connection,
     notifications, now)`, which is called at the end of each commit, under the
@@ -87,7 +85,7 @@ def running(conf: cfg.ConfigOpts) -> tuple[str, ...]:
 
     :raises oslo_config.cfg.Error: if a part is not installed
     """
-    default.register(conf)
+    conf.register_opts(default.opts)
     wanted: list[str] | None = conf.parts
     if wanted is None:
         return tuple(installed())

@@ -61,9 +61,7 @@ class Reservation(service.Service):
                 'restore_interval': 2,
                 'unbounded': 'forever',
                 'unbounded_fixed': 'never',
-                'relocation_interval': 1,
                 'clear_notice': 2,
-                'clear_interval': 1,
                 **RELOCATION,
             },
             'enforcement': {

@@ -57,7 +57,6 @@ class Deployment:
             },
             'manager': {
                 'event_claim_seconds': 2,
-                'event_poll_interval': 0.1,
                 'event_retry_interval': 0.2,
                 'sync_interval': 3600,
                 'unbounded': 'forever',

@@ -148,6 +148,7 @@ def cloud(tmp_path_factory, clock):
         pytest.MonkeyPatch.context()
     ) as patch:
         patch.setattr(process, '_clock', clock)
+        patch.setattr(relocation, 'INTERVAL', 0.2)
         yield cloud
 
 
@@ -159,7 +160,6 @@ def module_site(cloud, clock, tmp_path_factory):
     conf.set_override('transport_url', 'fake://')
     for name, value in {
         'sync_interval': 1.0,
-        'relocation_interval': 0.2,
         'vacate_lead_time': 0,
         # On a busy machine a compute may report late.
         'enable_polling_monitor': False,

@@ -15,6 +15,7 @@ import re
 import secrets
 import time
 from typing import Any
+from typing import cast
 from wsgiref import types as wsgi
 
 import falcon
@@ -90,7 +91,7 @@ def create_calendar(req: falcon.Request, caller: Caller) -> dict[str, Any]:
     body = req.media
     validation.check_body(_CREATE, caller.version, body)
     token = secrets.token_urlsafe(32)
-    made = calls.of(caller.manager).create_calendar(values={
+    made = cast(calls.Calls, caller.manager).create_calendar(values={
         **body, 'project_id': caller.project_id, 'digest': digest(token),
     })
     return {**made, 'url': req.prefix + LINK.format(token=token)}
@@ -99,22 +100,15 @@ def create_calendar(req: falcon.Request, caller: Caller) -> dict[str, Any]:
 CALENDARS = Collection(
     PATH, Field('calendar_id', _ID), 'calendar', 'calendars',
     'blazar:calendars', PROJECT_READER_OR_ADMIN, PROJECT_MEMBER_OR_ADMIN,
-    CALENDAR, since=microversion.V1_1, owned=True,
+    CALENDAR, since=microversion.V1_1, calls=calls.CALENDARS,
 )
 ROUTES = (
     CALENDARS.to_list(
         'List the calendars of the project, or of all projects for an admin.',
-        lambda manager: calls.of(manager).list_calendars,
     ),
     CALENDARS.to_create(create_calendar, _CREATE),
-    CALENDARS.to_show(
-        'Show a calendar, without its link.',
-        lambda manager: calls.of(manager).get_calendar,
-    ),
-    CALENDARS.to_delete(
-        'Delete a calendar: its link is not valid any more.',
-        lambda manager: calls.of(manager).delete_calendar,
-    ),
+    CALENDARS.to_show('Show a calendar, without its link.'),
+    CALENDARS.to_delete('Delete a calendar: its link is not valid any more.'),
 )
 
 
@@ -176,7 +170,7 @@ class _Link:
         ctxt = context.RequestContext(
             request_id=req.env[request_id.LOCAL]
         ).to_dict()
-        return calls.of(sent_by(
+        return cast(calls.Calls, sent_by(
             lambda method, **arguments: self._manager.call(
                 ctxt, method, **arguments
             )

@@ -10,6 +10,7 @@ from blazar_sched.domain.lease import Lease
 from blazar_sched.parts.calendar import FUTURE
 from blazar_sched.parts.calendar import models
 from blazar_sched.parts.calendar import PAST
+from blazar_sched.parts.calendar.calls import CALENDARS
 from blazar_sched.parts.calendar.exception import MaxCalendars
 from blazar_sched.service.bus.calls import Values
 from blazar_sched.service.ledger.ledger import Ledger
@@ -55,14 +56,14 @@ class Calendars:
 
     def list(self, project_id: str | None) -> list[Values]:
         """Return the calendars of a project, or all, by id."""
-        return [dict(c) for c in self._ledger.run(models.list_, project_id)]
+        return self._ledger.run(models.list_, project_id)
 
     def get(self, calendar_id: str, project_id: str | None) -> Values:
         """Return a calendar.
 
         :raises CalendarNotFound: if the project has no such calendar
         """
-        return dict(self._ledger.run(models.get, calendar_id, project_id))
+        return self._ledger.run(models.get, calendar_id, project_id)
 
     def delete(self, calendar_id: str, project_id: str | None) -> None:
         """Delete a calendar: its link shows nothing any more.
@@ -104,8 +105,6 @@ def start(manager: Manager) -> Running:
     calendars = Calendars(manager.ledger, manager.clock)
     return Running({
         'create_calendar': calendars.create,
-        'list_calendars': paging.owned(calendars.list),
-        'get_calendar': calendars.get,
-        'delete_calendar': calendars.delete,
         'read_calendar': calendars.read,
+        **paging.answers(CALENDARS, calendars),
     })

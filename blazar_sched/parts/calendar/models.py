@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table of calendars, and the queries for calendars."""
 
-from collections.abc import Sequence
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import orm
@@ -10,6 +10,7 @@ from blazar_sched.parts.calendar.exception import CalendarNotFound
 from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger import rows
 from blazar_sched.service.ledger.statistics import Number
+from blazar_sched.service.ledger.stored import Stored
 
 # The most calendars of a project.
 MAX_CALENDARS = 10
@@ -35,37 +36,16 @@ NUMBERS = (
 )
 
 
-def list_(
-    connection: sa.Connection, project_id: str | None
-) -> Sequence[sa.RowMapping]:
-    """Return the calendars by id, of the project `project_id` if given."""
-    return rows.select(
-        connection, Calendar, rows.of_project(Calendar, project_id)
-    )
+_ALL = Stored(Calendar, dict[str, Any], 'calendar', CalendarNotFound)
+get, list_ = _ALL.get, _ALL.all
 
 
-def get(
-    connection: sa.Connection, calendar_id: str, project_id: str | None
-) -> sa.RowMapping:
-    """Return a calendar, of the project `project_id` if given.
-
-    :raises CalendarNotFound: if the project has no such calendar
-    """
-    if models.is_id(calendar_id):
-        of_id = rows.of_project(
-            Calendar, project_id, Calendar.id == calendar_id
-        )
-        for found in rows.select(connection, Calendar, of_id):
-            return found
-    raise CalendarNotFound(f'calendar {calendar_id} not found')
-
-
-def with_digest(connection: sa.Connection, digest: str) -> sa.RowMapping:
+def with_digest(connection: sa.Connection, digest: str) -> dict[str, Any]:
     """Return the calendar whose token has a digest.
 
     :raises CalendarNotFound: if there is no such calendar
     """
-    for found in rows.select(connection, Calendar, Calendar.digest == digest):
+    for found in _ALL.select(connection, Calendar.digest == digest):
         return found
     raise CalendarNotFound('calendar not found')
 

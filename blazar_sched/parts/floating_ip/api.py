@@ -3,6 +3,7 @@
 
 from operator import itemgetter
 from typing import Any
+from typing import cast
 
 import falcon
 
@@ -45,7 +46,7 @@ FLOATING_IP = Object(
 def create_floating_ip(req: falcon.Request, caller: Caller) -> Body:
     """Register a floating IP of an external network as reservable."""
     validation.check_body(schemas.CREATE, caller.version, req.media)
-    return calls.of(caller.manager).create_floating_ip(
+    return cast(calls.Calls, caller.manager).create_floating_ip(
         network_id=req.media['floating_network_id'],
         address=req.media['floating_ip_address'],
     )
@@ -54,20 +55,11 @@ def create_floating_ip(req: falcon.Request, caller: Caller) -> Body:
 FLOATING_IPS = Collection(
     '/v1/floatingips', Field('floating_ip_id', _ID), 'floatingip',
     'floatingips', 'blazar:floatingips', PROJECT_READER_OR_ADMIN, ADMIN,
-    FLOATING_IP,
+    FLOATING_IP, calls=calls.FLOATING_IPS,
 )
 ROUTES = (
-    FLOATING_IPS.to_list(
-        'List the reservable floating IPs.',
-        lambda manager: calls.of(manager).list_floating_ips,
-    ),
+    FLOATING_IPS.to_list('List the reservable floating IPs.'),
     FLOATING_IPS.to_create(create_floating_ip, schemas.CREATE),
-    FLOATING_IPS.to_show(
-        'Show a reservable floating IP.',
-        lambda manager: calls.of(manager).get_floating_ip,
-    ),
-    FLOATING_IPS.to_delete(
-        'Make a floating IP no longer reservable.',
-        lambda manager: calls.of(manager).delete_floating_ip,
-    ),
+    FLOATING_IPS.to_show('Show a reservable floating IP.'),
+    FLOATING_IPS.to_delete('Make a floating IP no longer reservable.'),
 )

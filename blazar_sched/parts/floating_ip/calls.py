@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The calls of the API to the manager for floating IPs."""
 
-from typing import cast
 from typing import Protocol
 
 from blazar_sched.service.bus import calls
-from blazar_sched.service.bus.calls import Page
 from blazar_sched.service.bus.calls import Values
 
 
@@ -17,15 +15,7 @@ class Calls(Protocol):
         self, *, network_id: str, address: str
     ) -> Values: ...
 
-    @calls.reading
-    def list_floating_ips(self, *, marker: str | None = None) -> Page: ...
 
-    @calls.reading
-    def get_floating_ip(self, *, floating_ip_id: str) -> Values: ...
-
-    def delete_floating_ip(self, *, floating_ip_id: str) -> None: ...
-
-
-def of(manager: calls.Calls) -> Calls:
-    """Return the calls for floating IPs to a manager."""
-    return cast(Calls, manager)
+FLOATING_IPS = calls.noun(
+    'floating_ip', 'floating_ips', 'floating_ip_id', owned=False
+)

@@ -15,6 +15,7 @@ from blazar_sched.parts.floating_ip.floating_ip import ADDRESS
 from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger import off_hosts
 from blazar_sched.service.ledger import rows
+from blazar_sched.service.ledger.stored import Stored
 
 
 class FloatingIP(models.Base):
@@ -55,19 +56,11 @@ class FloatingIPAllocation(models.Base):
 TABLES = (FloatingIP, FloatingIPAllocation)
 
 
-def get(
-    connection: sa.Connection, floating_ip_id: str
-) -> floating_ip.FloatingIP:
-    """Return a floating IP.
-
-    :raises FloatingIPNotFound: if there is no such floating IP
-    """
-    if models.is_id(floating_ip_id):
-        for found in _select(connection, FloatingIP.id == floating_ip_id):
-            return found
-    raise exception.FloatingIPNotFound(
-        f'floating IP {floating_ip_id} not found'
-    )
+_ALL = Stored(
+    FloatingIP, lambda row: floating_ip.FloatingIP(**row), 'floating IP',
+    exception.FloatingIPNotFound,
+)
+get = _ALL.get
 
 
 def list_(
@@ -190,10 +183,8 @@ def delete(connection: sa.Connection, floating_ip_id: str) -> None:
 def _select(
     connection: sa.Connection, *conditions: sa.ColumnExpressionArgument[bool]
 ) -> list[floating_ip.FloatingIP]:
-    found = rows.select(connection, FloatingIP, sa.and_(*conditions))
-    return sorted(
-        (floating_ip.FloatingIP(**row) for row in found), key=floating_ip.order
-    )
+    found = _ALL.select(connection, sa.and_(*conditions))
+    return sorted(found, key=floating_ip.order)
 
 
 # Neutron's names of the fields.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options of the limits."""
+"""The options of the limits, and of what leases do not use."""
 
 from collections.abc import Callable
 import math
@@ -8,6 +8,7 @@ import os_resource_classes as orc
 from oslo_config import cfg
 from oslo_config import types
 
+from blazar_sched.conf import manager
 from blazar_sched.conf.enforcement import CUSTOM
 from blazar_sched.conf.enforcement import exempt
 from blazar_sched.conf.enforcement import GROUP
@@ -66,6 +67,9 @@ def _resources(name: str, of: str) -> cfg.Opt:
         'MaxResourcesFilter.',
     )
 
+
+# The actions on a lease that is not used in full.
+NOTIFY, SHRINK, END = 'notify', 'shrink', 'end'
 
 OPTIONS = {GROUP: [
     cfg.IntOpt(
@@ -143,5 +147,27 @@ OPTIONS = {GROUP: [
         help='Token that is sent to the external service as a bearer token, '
         'in the header Authorization. It is not sent if '
         '``external_service_token`` is set.',
+    ),
+], manager.GROUP: [
+    cfg.IntOpt(
+        'unused_after', default=0, min=0, mutable=True,
+        help='Seconds after the start of a lease from which on its '
+        'reservations of hosts and instances are to be used by servers: the '
+        'notification ``lease.unused`` is sent for a lease that is not used '
+        'in full then. A lease is checked for one day. 0 disables the check.',
+    ),
+    cfg.IntOpt(
+        'unused_notice', default=1800, min=0, mutable=True,
+        help='Seconds from the notification ``lease.unused`` to the action '
+        '``on_unused``.',
+    ),
+    cfg.StrOpt(
+        'on_unused', default=NOTIFY, choices=(NOTIFY, SHRINK, END),
+        mutable=True,
+        help='Action on a lease that is not used in full: ``notify`` does no '
+        'more than the notification; ``end`` ends a lease that has no server '
+        'at all; ``shrink`` also gives back the hosts without servers, and '
+        'the instances that do not exist, of any other lease. Only used with '
+        '``unused_after``.',
     ),
 ]}

@@ -13,6 +13,7 @@ from oslo_config import cfg
 
 from blazar_sched.conf import keystone as keystone_conf
 from blazar_sched.domain import exception
+from blazar_sched.parts.limit.unused import Unused
 from blazar_sched.service import loop
 from blazar_sched.service.clients import rest
 from blazar_sched.service.clients.keystone import OTHER_SCOPES
@@ -133,10 +134,14 @@ def _in_region(
 
 
 def start(manager: Manager) -> Running:
-    """Let the limits of Keystone apply, if the operator wants them."""
+    """Give back what leases do not use, and let Keystone's limits apply.
+
+    The limits of Keystone apply only if the operator wants them.
+    """
+    unused = Unused(manager.bookings, manager.leases, manager.metrics)
     interval = manager.conf.enforcement.unified_limits_interval
     if not interval:
-        return Running()
+        return Running(threads=(unused,))
     limits = UnifiedLimits(manager.conf, interval)
     manager.enforcement.limits_of = limits.of
-    return Running(threads=(limits,))
+    return Running(threads=(unused, limits))

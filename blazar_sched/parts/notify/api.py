@@ -2,6 +2,7 @@
 """Webhooks: the routes."""
 
 from typing import Any
+from typing import cast
 
 import falcon
 
@@ -78,7 +79,7 @@ def create_webhook(req: falcon.Request, caller: Caller) -> dict[str, Any]:
     """Create a webhook, to which notifications of the project are posted."""
     body = req.media
     validation.check_body(_CREATE, caller.version, body)
-    return calls.of(caller.manager).create_webhook(
+    return cast(calls.Calls, caller.manager).create_webhook(
         values={**body, 'project_id': caller.project_id}
     )
 
@@ -87,20 +88,15 @@ def create_webhook(req: falcon.Request, caller: Caller) -> dict[str, Any]:
 WEBHOOKS = Collection(
     '/v1/webhooks', Field('webhook_id', _ID), 'webhook', 'webhooks',
     'blazar:webhooks', PROJECT_MEMBER_OR_ADMIN, PROJECT_MEMBER_OR_ADMIN,
-    WEBHOOK, since=microversion.V1_1, owned=True,
+    WEBHOOK, since=microversion.V1_1, calls=calls.WEBHOOKS,
 )
 ROUTES = (
     WEBHOOKS.to_list(
         'List the webhooks of the project, or of all projects for an admin.',
-        lambda manager: calls.of(manager).list_webhooks,
     ),
     WEBHOOKS.to_create(create_webhook, _CREATE),
-    WEBHOOKS.to_show(
-        'Show a webhook, and why it fails.',
-        lambda manager: calls.of(manager).get_webhook,
-    ),
+    WEBHOOKS.to_show('Show a webhook, and why it fails.'),
     WEBHOOKS.to_delete(
-        'Delete a webhook, with the notifications that wait for it.',
-        lambda manager: calls.of(manager).delete_webhook,
+        'Delete a webhook, with the notifications that wait for it.'
     ),
 )

@@ -31,6 +31,7 @@ from blazar_sched.domain import plural
 from blazar_sched.parts.notify import address
 from blazar_sched.parts.notify import models
 from blazar_sched.parts.notify import webhook
+from blazar_sched.parts.notify.calls import WEBHOOKS
 from blazar_sched.parts.notify.exception import MaxWebhooks
 from blazar_sched.parts.notify.webhook import Delivery
 from blazar_sched.parts.notify.webhook import Webhook
@@ -369,7 +370,5 @@ def start(manager: Manager) -> Running:
     webhooks = Webhooks(manager)
     return Running({
         'create_webhook': webhooks.create,
-        'list_webhooks': paging.owned(webhooks.list),
-        'get_webhook': webhooks.get,
-        'delete_webhook': webhooks.delete,
+        **paging.answers(WEBHOOKS, webhooks),
     }, (webhooks,))

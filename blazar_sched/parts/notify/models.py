@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 import datetime
-import functools
 import json
 from typing import Any
 import uuid
@@ -25,6 +24,7 @@ from blazar_sched.service.bus.payload import IN_THE_WAY
 from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger import rows
 from blazar_sched.service.ledger.statistics import Number
+from blazar_sched.service.ledger.stored import Stored
 
 
 class Webhook(models.Base):
@@ -73,8 +73,6 @@ NUMBERS = (
     Number('max_webhooks', 'webhooks', Webhook, most=rules.MAX_WEBHOOKS),
 )
 
-_of = functools.partial(rows.of_project, Webhook)
-
 # The fields with the subject of a notification. That of a lease request may
 # have a lease, too.
 _SUBJECTS = ('request_id', 'series_id', 'lease_id')
@@ -87,25 +85,15 @@ _ENABLED = Webhook.disabled.is_(None)
 MAX_FORGOTTEN = 1000
 
 
-def get(
-    connection: sa.Connection, webhook_id: str, project_id: str | None
-) -> rules.Webhook:
-    """Return a webhook, of the project `project_id` if given.
-
-    :raises WebhookNotFound: if the project has no such webhook
-    """
-    if models.is_id(webhook_id):
-        condition = Webhook.id == webhook_id
-        for found in _select(connection, _of(project_id, condition)):
-            return found
-    raise WebhookNotFound(f'webhook {webhook_id} not found')
+def _read(row: Mapping[Any, Any]) -> rules.Webhook:
+    return rules.Webhook(**{
+        **{name: row[name] for name in rules.Webhook.__slots__},
+        'events': tuple(row['events']),
+    })
 
 
-def list_(
-    connection: sa.Connection, project_id: str | None = None
-) -> list[rules.Webhook]:
-    """Return the webhooks by id, of the project `project_id` if given."""
-    return _select(connection, _of(project_id))
+_ALL = Stored(Webhook, _read, 'webhook', WebhookNotFound)
+get, list_ = _ALL.get, _ALL.all
 
 
 def due(
@@ -116,12 +104,12 @@ def due(
     The webhook that has waited longest is the first.
     """
     waiting = sa.exists().where(WebhookDelivery.webhook_id == Webhook.id)
-    return _read(connection.execute(
+    return [*map(_read, connection.execute(
         sa.select(Webhook)
         .where(_ENABLED, Webhook.due_at <= now, waiting)
         .order_by(Webhook.due_at, Webhook.id)
         .limit(limit)
-    ).mappings().all())
+    ).mappings())]
 
 
 def next_delivery(
@@ -167,7 +155,7 @@ def in_commit(
     ))
     if not found:
         return
-    hooks = _read(found)
+    hooks = [*map(_read, found)]
     waiting = {row['id']: _Waiting(
         row['project_id'], row['waiting'], row['waiting_bytes']
     ) for row in found}
@@ -376,19 +364,3 @@ def delete(
 
 def _is(known: rules.Webhook) -> sa.ColumnElement[bool]:
     return sa.and_(Webhook.id == known.id, Webhook.due_at == known.due_at)
-
-
-def _select(
-    connection: sa.Connection, condition: sa.ColumnElement[bool]
-) -> list[rules.Webhook]:
-    return _read(rows.select(connection, Webhook, condition))
-
-
-def _read(found: Sequence[sa.RowMapping]) -> list[rules.Webhook]:
-    return [
-        rules.Webhook(**{
-            **{name: row[name] for name in rules.Webhook.__slots__},
-            'events': tuple(row['events']),
-        })
-        for row in found
-    ]

@@ -16,6 +16,7 @@ import cachetools
 import falcon
 
 from blazar_sched.domain import exception
+from blazar_sched.parts.page import keystone
 from blazar_sched.service.api import validation
 from blazar_sched.service.clients.keystone import Keystone
 
@@ -93,16 +94,16 @@ class Attempts:
 class Token:
     """A user's token: issued, with another project as its scope, revoked."""
 
-    def __init__(self, keystone: Keystone, attempts: Attempts) -> None:
-        self._keystone = keystone
+    def __init__(self, api: Keystone, attempts: Attempts) -> None:
+        self._keystone = api
         self._attempts = attempts
 
     def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
         body = req.media
         identity = _identity(body)
         with self._attempts.one(*_guesser(req, body)):
-            token = self._keystone.issue_token(
-                identity, body.get('project_id')
+            token = keystone.issue_token(
+                self._keystone, identity, body.get('project_id')
             )
         resp.media = {'token': token}
         resp.status = falcon.HTTP_CREATED
@@ -110,20 +111,20 @@ class Token:
 
     def on_delete(self, req: falcon.Request, resp: falcon.Response) -> None:
         with self._attempts.one():
-            self._keystone.revoke_token(_token(req))
+            keystone.revoke_token(self._keystone, _token(req))
         resp.status = falcon.HTTP_NO_CONTENT
 
 
 class Projects:
     """The projects that a user may choose."""
 
-    def __init__(self, keystone: Keystone, attempts: Attempts) -> None:
-        self._keystone = keystone
+    def __init__(self, api: Keystone, attempts: Attempts) -> None:
+        self._keystone = api
         self._attempts = attempts
 
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
         with self._attempts.one():
-            projects = self._keystone.list_projects(_token(req))
+            projects = keystone.list_projects(self._keystone, _token(req))
         resp.media = {'projects': projects}
         resp.cache_control = ['no-store']
 

@@ -21,6 +21,7 @@ from blazar_sched.service.api import meaning
 from blazar_sched.service.api import microversion
 from blazar_sched.service.api.auth import PUBLIC
 from blazar_sched.service.api.caller import Caller
+from blazar_sched.service.api.capacity import WINDOW_QUERY
 from blazar_sched.service.api.field import Field
 from blazar_sched.service.api.field import INTEGER
 from blazar_sched.service.api.field import INTEGER_OR_NULL
@@ -31,7 +32,6 @@ from blazar_sched.service.api.route import Answer
 from blazar_sched.service.api.route import Route
 from blazar_sched.service.api.rule import PROJECT_READER_OR_ADMIN
 from blazar_sched.service.api.rule import Rule
-from blazar_sched.service.api.schemas.capacity import WINDOW
 from blazar_sched.service.api.schemas.reservation import HOST
 from blazar_sched.service.bus.calls import Page
 
@@ -148,6 +148,6 @@ ROUTES = (
         'GET', _PATH, list_products,
         Rule('blazar:products:get', PROJECT_READER_OR_ADMIN),
         Answer(PRODUCT, 'products', many=True), since=microversion.V1_1,
-        query=WINDOW,
+        query=WINDOW_QUERY,
     ),
 )

@@ -8,7 +8,6 @@ from the allocations, and is exact; the servers of a step count since the step
 before. The manager that has measured the end of a day notifies of the day.
 """
 
-from collections import Counter
 from collections import deque
 from collections.abc import Callable
 from collections.abc import Sequence
@@ -24,7 +23,6 @@ from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.window import Window
 from blazar_sched.parts.report import models
 from blazar_sched.parts.report import usage
-from blazar_sched.parts.report.metrics import RESERVED
 from blazar_sched.parts.report.models import Measured
 from blazar_sched.parts.report.usage import DAY
 from blazar_sched.parts.report.usage import DEFAULT_DAYS
@@ -61,8 +59,6 @@ class Usages(loop.Looped):
 
     :param clock: returns the time in epoch seconds
     :param wait: waits for a number of seconds
-    :ivar reserved: the amounts that were reserved at the last measurement of
-        any manager, by project and resource class
     """
 
     def __init__(
@@ -77,7 +73,6 @@ class Usages(loop.Looped):
         self._ledger = ledger
         self._notifier = notifier
         self._clock = clock
-        self.reserved: Counter[tuple[str, ...]] = Counter()
         self._id = str(uuid.uuid4())
         self._turns = turns.Turns('reports of usage')
         # The days to notify of, each with the last reservation that is told.
@@ -101,7 +96,6 @@ class Usages(loop.Looped):
             self._refused.popleft()
         if self._ledger.run(models.is_measured_by, self._id, now):
             self._measure(now)
-        self.reserved = self._ledger.run(models.reserved_now)
 
     def notify(self) -> float:
         """Notify of the days that are over, one reservation after another."""
@@ -235,10 +229,7 @@ def start(manager: Manager) -> Running:
     )
     manager.bookings.on_refusal.append(usages.refuse)
     manager.ledger.on_deletion.append(usages.measure_deleted)
-    return Running(
-        {'list_usage': usages.report}, (usages,),
-        {RESERVED: lambda: usages.reserved},
-    )
+    return Running({'list_usage': usages.report}, (usages,))
 
 
 def payload(usages: Sequence[Usage]) -> dict[str, Any]:

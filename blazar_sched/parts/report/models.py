@@ -12,6 +12,7 @@ import itertools
 import operator
 from typing import Any
 
+import prometheus_client
 import sqlalchemy as sa
 from sqlalchemy import orm
 
@@ -24,6 +25,7 @@ from blazar_sched.parts.report.usage import FIGURES
 from blazar_sched.parts.report.usage import Held
 from blazar_sched.parts.report.usage import SUMS
 from blazar_sched.parts.report.usage import Usage
+from blazar_sched.replica.metrics import Metric
 from blazar_sched.service.ledger import allocation
 from blazar_sched.service.ledger import host
 from blazar_sched.service.ledger import instance
@@ -463,6 +465,17 @@ def reserved_now(connection: sa.Connection) -> Counter[tuple[str, ...]]:
     return Counter({
         (project, name): int(amount) for project, name, amount in found
     })
+
+
+GAUGES = {
+    Metric(
+        prometheus_client.Gauge, 'blazar_sched_manager_reserved',
+        'Amount that the leases of each project had reserved when the usage '
+        'was measured last, by resource class; every manager reports the same '
+        'number',
+        ('project_id', 'resource_class'),
+    ): reserved_now,
+}
 
 
 def _select(

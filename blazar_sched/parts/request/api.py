@@ -3,6 +3,7 @@
 
 from operator import itemgetter
 from typing import Any
+from typing import cast
 
 import falcon
 from microversion_parse import Version
@@ -30,13 +31,13 @@ from blazar_sched.service.api.field import Object
 from blazar_sched.service.api.field import TEXT
 from blazar_sched.service.api.field import TEXT_OR_NULL
 from blazar_sched.service.api.field import Type
+from blazar_sched.service.api.idempotency import HEADERS
 from blazar_sched.service.api.rule import ADMIN
 from blazar_sched.service.api.rule import PROJECT_MEMBER_OR_ADMIN
 from blazar_sched.service.api.rule import PROJECT_READER_OR_ADMIN
 from blazar_sched.service.api.rule import Rule
 from blazar_sched.service.api.schemas import lease
 from blazar_sched.service.api.schemas import text
-from blazar_sched.service.api.schemas.idempotency import HEADERS
 from blazar_sched.service.api.schemas.reservation import new
 from blazar_sched.service.api.schemas.reservation import with_defaults
 from blazar_sched.service.api.times import DATE
@@ -169,7 +170,7 @@ def create_lease_request(req: falcon.Request, caller: Caller) -> Body:
     start = body.get('start_date', NOW)
     latest_start = times.read_time(body, 'latest_start_date')
     wait_until = times.read_time(body, 'wait_until')
-    return calls.of(caller.manager).create_lease_request(
+    return cast(calls.Calls, caller.manager).create_lease_request(
         values={
             'name': body['name'],
             'project_id': caller.project_id,
@@ -192,25 +193,22 @@ def create_lease_request(req: falcon.Request, caller: Caller) -> Body:
 LEASE_REQUESTS = Collection(
     '/v1/requests', Field('request_id', _ID), 'request', 'requests',
     'blazar:requests', PROJECT_READER_OR_ADMIN, PROJECT_MEMBER_OR_ADMIN,
-    LEASE_REQUEST, LISTED_LEASE_REQUEST, microversion.V1_1, owned=True,
+    LEASE_REQUEST, LISTED_LEASE_REQUEST, microversion.V1_1,
+    calls.LEASE_REQUESTS,
 )
 ROUTES = (
     LEASE_REQUESTS.to_list(
         'List the lease requests of the project, or of all projects for an '
         'admin.\n\n'
         'The request that was created first is the first of the list.',
-        lambda manager: calls.of(manager).list_lease_requests, 'number',
+        sort=['number'],
     ),
     LEASE_REQUESTS.to_create(
         create_lease_request, _CREATE, headers=HEADERS,
         also=(PRIORITIZE, *reservation.RULES),
     ),
     LEASE_REQUESTS.to_show(
-        'Show a lease request, with the start that it may expect.',
-        lambda manager: calls.of(manager).get_lease_request,
+        'Show a lease request, with the start that it may expect.'
     ),
-    LEASE_REQUESTS.to_delete(
-        'Cancel a lease request that waits for room.',
-        lambda manager: calls.of(manager).cancel_lease_request,
-    ),
+    LEASE_REQUESTS.to_delete('Cancel a lease request that waits for room.'),
 )

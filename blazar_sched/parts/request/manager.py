@@ -36,6 +36,7 @@ from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.notification import Notification
 from blazar_sched.parts.request import models
 from blazar_sched.parts.request import placing
+from blazar_sched.parts.request.calls import LEASE_REQUESTS
 from blazar_sched.parts.request.exception import LeaseRequestNotFound
 from blazar_sched.parts.request.exception import MaxWaitingRequests
 from blazar_sched.parts.request.lease_request import BOOKED
@@ -179,7 +180,7 @@ class LeaseRequests(loop.Looped):
             for each in self._ledger.run(models.list_, project_id)
         ]
 
-    def cancel(self, request_id: str, project_id: str | None) -> None:
+    def delete(self, request_id: str, project_id: str | None) -> None:
         """Wait for room no longer.
 
         :raises LeaseRequestNotFound: if the project has no such request
@@ -685,9 +686,7 @@ def start(manager: Manager) -> Running:
     return Running(
         {
             'create_lease_request': create,
-            'list_lease_requests': paging.owned(requests.list),
-            'get_lease_request': requests.get,
-            'cancel_lease_request': requests.cancel,
+            **paging.answers(LEASE_REQUESTS, requests),
         },
         (requests,),
     )

@@ -2,7 +2,6 @@
 """Lease requests in SQL, also those that wait no more."""
 
 from collections.abc import Iterator
-import functools
 from typing import Any
 
 import prometheus_client
@@ -16,6 +15,7 @@ from blazar_sched.parts.request.lease_request import WAITING
 from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger import rows
 from blazar_sched.service.ledger.statistics import Number
+from blazar_sched.service.ledger.stored import Stored
 from blazar_sched.service.metrics import Metric
 
 
@@ -43,41 +43,23 @@ class Row(models.Base):
     updated_at: orm.Mapped[int | None]
 
 
-_of = functools.partial(rows.of_project, Row)
 _WAITING = Row.status == WAITING
 
 TABLES = (Row,)
 NUMBERS = (Number('max_waiting_requests', 'requests', Row, _WAITING),)
 
 
-def get(
-    connection: sa.Connection, request_id: str, project_id: str | None
-) -> LeaseRequest:
-    """Return a lease request, of the project `project_id` if given.
-
-    :raises LeaseRequestNotFound: if there is no such request, or the request
-        belongs to another project
-    """
-    if models.is_id(request_id):
-        condition = Row.id == request_id
-        for found in _select(connection, _of(project_id, condition)):
-            return found
-    raise LeaseRequestNotFound(f'lease request {request_id} not found')
-
-
-def list_(
-    connection: sa.Connection, project_id: str | None
-) -> list[LeaseRequest]:
-    """Return the lease requests by id, of the project `project_id` if given.
-    """
-    return _select(connection, _of(project_id))
+_ALL = Stored(
+    Row, lambda row: LeaseRequest(**row), 'lease request', LeaseRequestNotFound
+)
+get, list_ = _ALL.get, _ALL.all
 
 
 def waiting(
     connection: sa.Connection, project_id: str | None = None
 ) -> list[LeaseRequest]:
     """Return the waiting lease requests, the one whose turn it is first."""
-    found = _select(connection, _of(project_id, _WAITING))
+    found = _ALL.select(connection, _WAITING, project_id)
     return sorted(found, key=lambda request: request.turn)
 
 
@@ -89,7 +71,7 @@ def flexible(connection: sa.Connection) -> list[LeaseRequest]:
     pending = sa.select(models.Lease.id).where(
         models.Lease.status == states.LEASE_PENDING
     )
-    found = _select(
+    found = _ALL.select(
         connection, sa.and_(Row.flexible, Row.lease_id.in_(pending))
     )
     return sorted(found, key=lambda request: request.turn, reverse=True)
@@ -106,15 +88,6 @@ def last_number(connection: sa.Connection) -> int:
 def put(connection: sa.Connection, new: LeaseRequest) -> None:
     """Insert a lease request, or replace the request of the same id."""
     rows.replace(connection, Row, Row.id == new.id, [rows.columns(new)])
-
-
-def _select(
-    connection: sa.Connection, condition: sa.ColumnElement[bool]
-) -> list[LeaseRequest]:
-    return [
-        LeaseRequest(**row)
-        for row in rows.select(connection, Row, condition)
-    ]
 
 
 def over(
@@ -135,10 +108,10 @@ def pending(connection: sa.Connection) -> tuple[str, list[LeaseRequest]]:
     return 'lease request', waiting(connection)
 
 
-def _count(connection: sa.Connection) -> int:
-    return connection.execute(
+def _count(connection: sa.Connection) -> dict[tuple[()], int]:
+    return {(): connection.execute(
         sa.select(sa.func.count()).select_from(Row).where(_WAITING)
-    ).scalar_one()
+    ).scalar_one()}
 
 
 GAUGES = {

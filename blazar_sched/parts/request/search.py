@@ -18,9 +18,9 @@ from blazar_sched.placing.window_search import Starts
 from blazar_sched.replica import state
 from blazar_sched.service.booking import draft
 from blazar_sched.service.booking.booking import Bookings
-from blazar_sched.service.booking.lease_search import first_window
 from blazar_sched.service.booking.search import check_on_hosts
 from blazar_sched.service.booking.search import DEFAULT_RANGE
+from blazar_sched.service.booking.search import first_window
 from blazar_sched.service.booking.search import WindowSearch
 from blazar_sched.service.ledger.at_one_revision import Query
 from blazar_sched.service.ledger.at_one_revision import ReplicaReader

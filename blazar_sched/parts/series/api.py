@@ -3,6 +3,7 @@
 
 from operator import itemgetter
 from typing import Any
+from typing import cast
 
 import falcon
 
@@ -27,11 +28,11 @@ from blazar_sched.service.api.field import Object
 from blazar_sched.service.api.field import TEXT
 from blazar_sched.service.api.field import TEXT_OR_NULL
 from blazar_sched.service.api.field import Type
+from blazar_sched.service.api.idempotency import HEADERS
 from blazar_sched.service.api.rule import PROJECT_MEMBER_OR_ADMIN
 from blazar_sched.service.api.rule import PROJECT_READER_OR_ADMIN
 from blazar_sched.service.api.schemas import lease
 from blazar_sched.service.api.schemas import text
-from blazar_sched.service.api.schemas.idempotency import HEADERS
 from blazar_sched.service.api.schemas.reservation import new
 from blazar_sched.service.api.schemas.reservation import with_defaults
 from blazar_sched.service.api.times import DATE
@@ -151,7 +152,7 @@ def create_series(req: falcon.Request, caller: Caller) -> Body:
     only_asks = dry_run.argument(req)
     body = lease.plain(req.media)
     validation.check_body(_CREATE, caller.version, body)
-    return calls.of(caller.manager).create_series(
+    return cast(calls.Calls, caller.manager).create_series(
         values={
             'project_id': caller.project_id,
             'user_id': caller.user_id,
@@ -173,7 +174,7 @@ def update_series(req: falcon.Request, caller: Caller, series_id: str) -> Body:
     only_asks = dry_run.argument(req)
     body = lease.plain(req.media)
     validation.check_body(_UPDATE, caller.version, body)
-    return calls.of(caller.manager).update_series(
+    return cast(calls.Calls, caller.manager).update_series(
         series_id=series_id, project_id=caller.scope,
         values=_values(caller, body), since=body.get('from'),
         # A manager of the release before accepts None only.
@@ -198,27 +199,22 @@ def _values(caller: Caller, body: Body) -> Body:
 ALL_SERIES = Collection(
     '/v1/series', Field('series_id', meaning.SERIES_ID), 'series', 'series',
     'blazar:series', PROJECT_READER_OR_ADMIN, PROJECT_MEMBER_OR_ADMIN, SERIES,
-    LISTED_SERIES, microversion.V1_1, owned=True,
+    LISTED_SERIES, microversion.V1_1, calls.ALL_SERIES,
 )
 ROUTES = (
     ALL_SERIES.to_list(
         'List the series of the project, or of all projects for an admin.',
-        lambda manager: calls.of(manager).list_series,
     ),
     ALL_SERIES.to_create(
         create_series, _CREATE, query=lease.CHANGING_QUERY, headers=HEADERS,
         also=reservation.RULES,
     ),
-    ALL_SERIES.to_show(
-        'Show a series, with its occurrences.',
-        lambda manager: calls.of(manager).get_series,
-    ),
+    ALL_SERIES.to_show('Show a series, with its occurrences.'),
     ALL_SERIES.to_update(
         update_series, _UPDATE, query=lease.CHANGING_QUERY,
         also=reservation.RULES,
     ),
     ALL_SERIES.to_delete(
-        'Delete a series with its leases that have not started.',
-        lambda manager: calls.of(manager).delete_series,
+        'Delete a series with its leases that have not started.'
     ),
 )

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The calls of the API to the manager for series."""
 
-from typing import cast
 from typing import Protocol
 
 from blazar_sched.service.bus import calls
-from blazar_sched.service.bus.calls import Page
 from blazar_sched.service.bus.calls import Values
 
 
@@ -26,21 +24,5 @@ class Calls(Protocol):
         names: bool | None = None,
     ) -> Values: ...
 
-    @calls.reading
-    def list_series(
-        self, *, project_id: str | None, marker: str | None = None
-    ) -> Page: ...
 
-    @calls.reading
-    def get_series(
-        self, *, series_id: str, project_id: str | None
-    ) -> Values: ...
-
-    def delete_series(
-        self, *, series_id: str, project_id: str | None
-    ) -> None: ...
-
-
-def of(manager: calls.Calls) -> Calls:
-    """Return the calls for series to a manager."""
-    return cast(Calls, manager)
+ALL_SERIES = calls.noun('series', 'series', 'series_id')

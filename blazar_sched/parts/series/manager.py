@@ -33,6 +33,7 @@ from blazar_sched.domain.notification import Notification
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.domain.window import Window
 from blazar_sched.parts.series import models
+from blazar_sched.parts.series.calls import ALL_SERIES
 from blazar_sched.parts.series.exception import MaxSeries
 from blazar_sched.parts.series.exception import SeriesNotFound
 from blazar_sched.parts.series.pace import Pace
@@ -984,7 +985,5 @@ def start(manager: Manager) -> Running:
     return Running({
         'create_series': create,
         'update_series': update,
-        'list_series': paging.owned(all_series.list),
-        'get_series': all_series.get,
-        'delete_series': all_series.delete,
+        **paging.answers(ALL_SERIES, all_series),
     }, (all_series,))

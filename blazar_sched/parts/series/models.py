@@ -6,8 +6,8 @@ The core has the id of the series, and the occurrence, of each lease.
 
 from collections.abc import Collection
 from collections.abc import Iterator
+from collections.abc import Mapping
 import datetime
-import functools
 from typing import Any
 
 import sqlalchemy as sa
@@ -21,6 +21,7 @@ from blazar_sched.service.ledger import lease
 from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger import rows
 from blazar_sched.service.ledger.statistics import Number
+from blazar_sched.service.ledger.stored import Stored
 
 
 class Row(models.Base):
@@ -48,48 +49,28 @@ class Row(models.Base):
     deleted_at: orm.Mapped[int | None]
 
 
-_of = functools.partial(rows.of_project, Row)
 _HAS_LEASES = sa.exists().where(models.Lease.series_id == Row.id)
 
 TABLES = (Row,)
 NUMBERS = (Number('max_series', 'series', Row),)
 
 
-def get(
-    connection: sa.Connection, series_id: str, project_id: str | None = None
-) -> Series:
-    """Return a series, of the project `project_id` if given.
-
-    :raises SeriesNotFound: if there is no such series, or the series is being
-        deleted, or belongs to another project
-    """
-    found = find(connection, series_id, project_id)
-    if found.deleted_at is not None:
-        raise _not_found(series_id)
-    return found
+def _read(row: Mapping[Any, Any]) -> Series:
+    return Series(**row)
 
 
-def find(
-    connection: sa.Connection, series_id: str, project_id: str | None = None
-) -> Series:
-    """Return a series as `get` does, also one that is being deleted."""
-    if models.is_id(series_id):
-        condition = Row.id == series_id
-        for found in _select(connection, _of(project_id, condition)):
-            return found
-    raise _not_found(series_id)
-
-
-def list_(
-    connection: sa.Connection, project_id: str | None = None
-) -> list[Series]:
-    """Return the series by id, of the project `project_id` if given."""
-    return _select(connection, _of(project_id, Row.deleted_at.is_(None)))
+_KEPT = Stored(
+    Row, _read, 'series', SeriesNotFound, Row.deleted_at.is_(None)
+)
+get, list_ = _KEPT.get, _KEPT.all
+_ALL = Stored(Row, _read, 'series', SeriesNotFound)
+#: Returns a series as `get` does, also one that is being deleted.
+find = _ALL.get
 
 
 def deleted(connection: sa.Connection) -> list[Series]:
     """Return the series that are being deleted, by id."""
-    return _select(connection, Row.deleted_at.is_not(None))
+    return _ALL.select(connection, Row.deleted_at.is_not(None))
 
 
 def leases(
@@ -165,13 +146,3 @@ def over(
 def pending(connection: sa.Connection) -> tuple[str, list[Series]]:
     """Return the series, and the noun for them."""
     return 'series', list_(connection)
-
-
-def _select(
-    connection: sa.Connection, condition: sa.ColumnElement[bool]
-) -> list[Series]:
-    return [Series(**row) for row in rows.select(connection, Row, condition)]
-
-
-def _not_found(series_id: str) -> SeriesNotFound:
-    return SeriesNotFound(f'series {series_id} not found')

@@ -6,7 +6,9 @@ manager. The module of a noun has the handlers that are its own.
 """
 
 from collections.abc import Callable
+from collections.abc import Sequence
 import dataclasses
+from operator import attrgetter
 from operator import itemgetter
 from typing import Any
 
@@ -24,12 +26,10 @@ from blazar_sched.service.api.route import Route
 from blazar_sched.service.api.rule import Rule
 from blazar_sched.service.api.validation import ByVersion
 from blazar_sched.service.bus.calls import Calls
-from blazar_sched.service.bus.calls import Page
+from blazar_sched.service.bus.calls import Noun
 
 # Returns the method of the manager to call.
-Lister = Callable[[Calls], Callable[..., Page]]
-Getter = Callable[[Calls], Callable[..., listing.Item]]
-Deleter = Callable[[Calls], Callable[..., None]]
+Method = Callable[[Calls], Callable[..., Any]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Collection:
     :param writers: the role that creates, changes and deletes items
     :param shown: an item
     :param listed: an item in a list, by default as `shown`
-    :param owned: whether the items belong to projects
+    :param calls: the calls of the manager, None if each route names its own
     """
 
     path: str
@@ -59,7 +59,7 @@ class Collection:
     shown: Object
     listed: Object | None = None
     since: Version = microversion.V1_0
-    owned: bool = False
+    calls: Noun | None = None
 
     @property
     def readable(self) -> Rule:
@@ -68,15 +68,20 @@ class Collection:
     def writable(self, method: str) -> Rule:
         return Rule(f'{self.policy}:{method}', self.writers)
 
-    def to_list(self, text: str, call: Lister, *sort: str) -> Route:
+    def to_list(
+        self, text: str, call: Method | None = None, sort: Sequence[str] = ()
+    ) -> Route:
         """Return the route of the list.
 
         :param text: the description in the document
+        :param call: the call in place of that of the noun, likewise below
         :param sort: the keys by which the items are sorted
         """
+        ask = call or self._named('list')
+
         def handle(req: falcon.Request, caller: Caller) -> list[listing.Item]:
             found = listing.whole(
-                lambda **page: call(caller.manager)(
+                lambda **page: ask(caller.manager)(
                     **self._scope(caller), **page
                 )
             )
@@ -97,16 +102,10 @@ class Collection:
             201, self.since, body=body, **more,
         )
 
-    def to_show(self, text: str, call: Getter) -> Route:
+    def to_show(self, text: str, call: Method | None = None) -> Route:
         """Return the route of an item, with its description."""
-        def handle(
-            req: falcon.Request, caller: Caller, **variable: str
-        ) -> listing.Item:
-            return call(caller.manager)(**variable, **self._scope(caller))
-
-        return self._of_one(
-            'GET', _described(handle, text), self.readable, self._answer()
-        )
+        handle = self._handler(text, call or self._named('get'))
+        return self._of_one('GET', handle, self.readable, self._answer())
 
     def to_update(
         self, handler: Handler, body: ByVersion, **more: Any
@@ -117,17 +116,24 @@ class Collection:
             **more,
         )
 
-    def to_delete(self, text: str, call: Deleter) -> Route:
+    def to_delete(self, text: str, call: Method | None = None) -> Route:
         """Return the route of a deletion, with its description."""
+        handle = self._handler(text, call or self._named('delete'))
+        return self._of_one(
+            'DELETE', handle, self.writable('delete'), status=204
+        )
+
+    def _named(self, verb: str) -> Method:
+        return attrgetter(getattr(self.calls, verb))
+
+    def _handler(self, text: str, call: Method) -> Handler:
+        """Return a handler that calls the manager about one item."""
         def handle(
             req: falcon.Request, caller: Caller, **variable: str
-        ) -> None:
-            call(caller.manager)(**variable, **self._scope(caller))
+        ) -> Any:
+            return call(caller.manager)(**variable, **self._scope(caller))
 
-        return self._of_one(
-            'DELETE', _described(handle, text), self.writable('delete'),
-            status=204,
-        )
+        return _described(handle, text)
 
     def _of_one(
         self, method: str, handler: Handler, rule: Rule,
@@ -142,7 +148,8 @@ class Collection:
         return Answer(self.shown, self.one)
 
     def _scope(self, caller: Caller) -> dict[str, str | None]:
-        return {'project_id': caller.scope} if self.owned else {}
+        is_owned = self.calls is not None and self.calls.owned
+        return {'project_id': caller.scope} if is_owned else {}
 
 
 def _described(handler: Handler, text: str) -> Handler:

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Idempotency keys of requests that create something."""
+"""Idempotency keys of requests that create something.
+
+A request that is repeated under the same key creates nothing more.
+"""
 
 import re
 from typing import TypedDict
@@ -8,7 +11,19 @@ import falcon
 from oslo_utils import uuidutils
 
 from blazar_sched.domain import exception
-from blazar_sched.service.api.schemas.idempotency import KEY_HEADER
+from blazar_sched.service.api.field import Field
+from blazar_sched.service.api.field import Type
+
+KEY_HEADER = 'Idempotency-Key'
+HEADERS = (
+    Field(
+        KEY_HEADER,
+        'Identifies the request: a client that received no response can '
+        'repeat the request with the same key, and receives what the first '
+        'request created',
+        type=Type({'type': 'string', 'pattern': '^[ -~]{1,255}$'}),
+    ),
+)
 
 _KEY = re.compile('[ -~]{1,255}')
 

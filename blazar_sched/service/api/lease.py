@@ -30,22 +30,20 @@ from blazar_sched.service.api.caller import Caller
 from blazar_sched.service.api.collection import Collection
 from blazar_sched.service.api.field import described
 from blazar_sched.service.api.field import Field
+from blazar_sched.service.api.idempotency import HEADERS
 from blazar_sched.service.api.route import Answer
 from blazar_sched.service.api.route import Route
 from blazar_sched.service.api.rule import PROJECT_MEMBER_OR_ADMIN
 from blazar_sched.service.api.rule import PROJECT_READER_OR_ADMIN
-from blazar_sched.service.api.schemas import extension as extension_schemas
 from blazar_sched.service.api.schemas import lease as schemas
-from blazar_sched.service.api.schemas.idempotency import HEADERS
 from blazar_sched.service.api.schemas.reservation import BEFORE_END
 from blazar_sched.service.api.schemas.reservation import ON_HOSTS
 from blazar_sched.service.api.schemas.reservation import with_defaults
-from blazar_sched.service.api.views.extension import EXTENSION
+from blazar_sched.service.api.version import LINKS
 from blazar_sched.service.api.views.lease import FIELDS
 from blazar_sched.service.api.views.lease import LEASE
 from blazar_sched.service.api.views.lease import LISTED_LEASE
 from blazar_sched.service.api.views.reservation import RESERVATION
-from blazar_sched.service.api.views.version import LINKS
 from blazar_sched.service.api.waiting import Early
 
 NOW = 'now'
@@ -412,7 +410,7 @@ def _keep_before_end(
 LEASES = Collection(
     '/v1/leases', Field('lease_id', meaning.LEASE_ID), 'lease', 'leases',
     'blazar:leases', PROJECT_READER_OR_ADMIN, PROJECT_MEMBER_OR_ADMIN, LEASE,
-    LISTED_LEASE, owned=True,
+    LISTED_LEASE,
 )
 _ONE = f'{LEASES.path}/{{lease_id}}'
 _LINKS = described(
@@ -446,7 +444,7 @@ ROUTES = (
     ),
     Route(
         'GET', f'{_ONE}/extension', extension.show_extension, LEASES.readable,
-        Answer(EXTENSION, 'extension'), since=microversion.V1_1,
-        variable=LEASES.id, query=extension_schemas.QUERY, changing=True,
+        Answer(extension.EXTENSION, 'extension'), since=microversion.V1_1,
+        variable=LEASES.id, query=extension.QUERY, changing=True,
     ),
 )

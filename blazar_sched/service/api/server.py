@@ -24,6 +24,9 @@ from blazar_sched.service.metrics import Metrics
 
 LOG = logging.getLogger(__name__)
 
+# Seconds after which an idle connection is closed, or one on which a request
+# has begun but is not complete.
+CONNECTION_TIMEOUT = 20
 # Open files of the process that are not connections of API clients.
 _OTHER_FILES = 256
 
@@ -83,8 +86,8 @@ class Server:
             threads=conf.api.threads,
             max_request_body_size=conf.api.max_request_body_size,
             connection_limit=_connections(conf.api.max_connections),
-            channel_timeout=conf.api.connection_timeout,
-            cleanup_interval=max(1, conf.api.connection_timeout // 4),
+            channel_timeout=CONNECTION_TIMEOUT,
+            cleanup_interval=CONNECTION_TIMEOUT // 4,
             # select() supports no file descriptor above 1023.
             asyncore_use_poll=True,
             # oslo.middleware decides whether proxy headers are trusted.

@@ -10,6 +10,7 @@ the errors.
 
 from collections.abc import Callable
 from collections.abc import Mapping
+import dataclasses
 import functools
 import inspect
 from typing import Any
@@ -67,6 +68,43 @@ def repeatable(*needed: str) -> Callable[[M], M]:
 
 
 reading = repeatable()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Noun:
+    """The names of the calls that list, show and delete the items of a noun.
+
+    :param owned: whether the items belong to projects
+    """
+
+    list: str
+    get: str
+    delete: str
+    owned: bool
+
+
+def noun(
+    one: str, many: str, id_: str, owned: bool = True, delete: str = 'delete'
+) -> Noun:
+    """Declare the calls that list, show and delete the items of a noun.
+
+    The list comes in pages, after the `marker`. If the items belong to
+    projects, each call has the `project_id`.
+
+    :param id_: the argument with the id of the item to show or to delete
+    :param delete: the verb of a deletion
+    """
+    found = Noun(f'list_{many}', f'get_{one}', f'{delete}_{one}', owned)
+    for name, argument in (
+        (found.list, 'marker'), (found.get, id_), (found.delete, id_)
+    ):
+        _PARAMETERS[name] = {
+            each: inspect.Parameter(each, inspect.Parameter.KEYWORD_ONLY)
+            for each in (argument, *(['project_id'] if owned else []))
+        }
+    for name in found.list, found.get:
+        _REPEATABLE[name] = ()
+    return found
 
 
 def only_reads(method: str) -> bool:
@@ -152,23 +190,9 @@ class Calls(Protocol):
         self, *, values: Values, idempotency_key: str, dry_run: bool = False
     ) -> Values: ...
 
-    @reading
-    def list_offers(
-        self, *, project_id: str | None, marker: str | None = None
-    ) -> Page: ...
-
-    @reading
-    def get_offer(
-        self, *, offer_id: str, project_id: str | None
-    ) -> Values: ...
-
     def update_offer(
         self, *, offer_id: str, project_id: str | None, values: Values
     ) -> Values: ...
-
-    def delete_offer(
-        self, *, offer_id: str, project_id: str | None
-    ) -> None: ...
 
     @repeatable('dry_run')
     def create_maintenance(
@@ -191,15 +215,7 @@ class Calls(Protocol):
 
     def create_host(self, *, name: str, values: Values) -> Values: ...
 
-    @reading
-    def list_hosts(self, *, marker: str | None = None) -> Page: ...
-
-    @reading
-    def get_host(self, *, host_id: str) -> Values: ...
-
     def update_host(self, *, host_id: str, values: Values) -> Values: ...
-
-    def delete_host(self, *, host_id: str) -> None: ...
 
     @reading
     def list_allocations(
@@ -234,6 +250,10 @@ class Calls(Protocol):
     def list_flavors(
         self, *, project_id: str, marker: str | None = None
     ) -> Page: ...
+
+
+HOSTS = noun('host', 'hosts', 'host_id', owned=False)
+OFFERS = noun('offer', 'offers', 'offer_id')
 
 
 class _Sender:

@@ -23,8 +23,6 @@ from oslo_log import log
 import oslo_messaging
 
 from blazar_sched.domain import event
-from blazar_sched.domain.host import Host
-from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.maintenance import Maintenance
 from blazar_sched.domain.notification import Notification
@@ -153,27 +151,26 @@ class Notifier(loop.Looped):
 
     def notify(self, notification: Notification) -> None:
         """Queue a notification of a change that was committed."""
-        self._put(notification.event_type, notification.payload())
+        self.tell(notification.event_type, notification.payload())
 
-    def host(self, event_type: str, host: Host) -> None:
-        """Queue a notification of a host, with an `event_type` from above."""
-        self._put(event_type, payloads.host(host))
-
-    def instance(self, event_type: str, uuid: str, **details: Any) -> None:
-        """Queue a notification of a server; `event_type` is from above."""
-        self._put(event_type, {'instance_id': uuid, **details})
-
-    def relocation(
-        self, event_type: str, instance: Instance, source: str, target: str
-    ) -> None:
-        """Queue a notification of a move along a relocation path.
-
-        :param event_type: from above
-        :param instance: the record of the server before the move
-        :param source: the hypervisor hostname of the host that is left
-        :param target: the hypervisor hostname of the next host
+    def tell(self, event_type: str, payload: Payload) -> None:
+        """Queue a notification of a host or a server; the type is from above.
         """
-        self._put(event_type, payloads.relocation(instance, source, target))
+        shown = {k: payload[k] for k in _LOGGED if k in payload}
+        LOG.info(
+            '%s: %s', event_type,
+            ', '.join(f'{k} {v}' for k, v in shown.items()),
+        )
+        if not self.is_on:
+            return
+        if len(self._waiting) == MAX_WAITING:
+            LOG.warning(
+                'Dropped notification %s: the queue is full',
+                self._waiting[0][1],
+            )
+            self.lost += 1
+        self._waiting.append((context.get_current(), event_type, payload))
+        self._loop.wake()
 
     def send(self, event_type: str, payload: dict[str, Any]) -> None:
         """Send a notification in this thread, without a line in the log.
@@ -199,23 +196,6 @@ class Notifier(loop.Looped):
             # notifications.
             LOG.exception('Could not send notification %s', event_type)
             self.lost += 1
-
-    def _put(self, event_type: str, payload: dict[str, Any]) -> None:
-        shown = {k: payload[k] for k in _LOGGED if k in payload}
-        LOG.info(
-            '%s: %s', event_type,
-            ', '.join(f'{k} {v}' for k, v in shown.items()),
-        )
-        if not self.is_on:
-            return
-        if len(self._waiting) == MAX_WAITING:
-            LOG.warning(
-                'Dropped notification %s: the queue is full',
-                self._waiting[0][1],
-            )
-            self.lost += 1
-        self._waiting.append((context.get_current(), event_type, payload))
-        self._loop.wake()
 
 
 def lease(tx: Tx, event_type: str, lease: Lease) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Client of Keystone: trusts and endpoints of leases, and users' tokens.
+"""Client of Keystone: trusts, and the endpoints of leases.
 
 With a trust the creator of a lease, the trustor, lets the service's own user,
 the trustee, act for the creator long after the creator's token has expired.
@@ -7,12 +7,9 @@ the trustee, act for the creator long after the creator's token has expired.
 
 from collections.abc import Callable
 from collections.abc import Collection
-from collections.abc import Mapping
-import contextlib
 import functools
 import threading
 import time
-from typing import Any
 from urllib import parse
 
 import cachetools
@@ -23,7 +20,6 @@ from keystoneauth1 import plugin
 from keystoneauth1 import token_endpoint
 from oslo_config import cfg
 from oslo_log import log
-import requests
 
 from blazar_sched.conf import keystone as keystone_conf
 from blazar_sched.domain import exception
@@ -47,12 +43,7 @@ OTHER_SCOPES = dict.fromkeys(
         'project_domain_name',
     )
 )
-# The seconds for which Keystone may be silent during a request of a user: an
-# anonymous caller may have sent it, and it takes a thread of the API.
-USER_TIMEOUT = 10.0
 _TRUSTS = '/OS-TRUST/trusts'
-_TOKENS = '/auth/tokens'
-_BAD_REQUEST = 400
 _UNAUTHORIZED = 401
 _FORBIDDEN = 403
 _NOT_FOUND = 404
@@ -60,16 +51,6 @@ _NOT_FOUND = 404
 # The errors with which Keystone refuses a token for a trust that is no longer
 # valid.
 _DEAD = (exceptions.Unauthorized, exceptions.Forbidden, exceptions.NotFound)
-
-_CREDENTIAL = 'application_credential'
-# What a refusal of a user's own request means. Keystone gives no further
-# reason to a user that it does not know.
-_REFUSALS: Mapping[int, tuple[type[exception.BlazarSchedError], str]] = {
-    _BAD_REQUEST: (exception.Unauthorized, 'Keystone refuses the request'),
-    _UNAUTHORIZED: (exception.Unauthorized, 'Keystone refuses the sign-in'),
-    _FORBIDDEN: (exception.NotAuthorized, 'Keystone forbids the request'),
-    _NOT_FOUND: (exception.NotAuthorized, 'Keystone has no such project'),
-}
 
 # Returns the credentials of the service's user in the scope of a trust.
 Impersonate = Callable[[str], plugin.BaseAuthPlugin]
@@ -240,83 +221,10 @@ class Keystone:
             return None
         return rest.beside(self._api, service_type, auth)
 
-    def issue_token(
-        self, identity: Mapping[str, Any], project_id: str | None = None
-    ) -> dict[str, Any]:
-        """Return a new token of the user who `identity` says.
-
-        Nothing of the request or of the answer is logged.
-
-        :param identity: the methods of Keystone's API, with their values
-        :param project_id: the scope of the token; without it, a token of an
-            application credential has the project of the credential, and any
-            other token has no scope
-        :returns: ``id``, ``expires_at``, ``user``, ``project`` and ``roles``,
-            the names of the user's roles in the project
-        :raises Unauthorized: if Keystone refuses the identity
-        :raises NotAuthorized: if Keystone refuses the scope
-        :raises Unavailable: if Keystone cannot be reached
-        """
-        auth: dict[str, Any] = {'identity': identity}
-        if project_id is not None:
-            auth['scope'] = {'project': {'id': project_id}}
-        elif _CREDENTIAL not in identity['methods']:
-            auth['scope'] = 'unscoped'
-        answer = self._ask_for_user(
-            'POST', f'{_TOKENS}?nocatalog', json={'auth': auth}
-        )
-        token = answer.json()['token']
-        project = token.get('project')
-        return {
-            'id': answer.headers['X-Subject-Token'],
-            'expires_at': token['expires_at'],
-            'user': _named(token['user']),
-            'project': project and _named(project),
-            'roles': [role['name'] for role in token.get('roles', ())],
-        }
-
-    def list_projects(self, token: str) -> list[dict[str, str]]:
-        """Return the id and the name of each project of a token's user.
-
-        :raises Unauthorized: if the token is no longer valid
-        :raises NotAuthorized: if the token may not ask
-        :raises Unavailable: if Keystone cannot be reached
-        """
-        answer = self._ask_for_user(
-            'GET', '/auth/projects', headers={'X-Auth-Token': token}
-        )
-        projects = answer.json()['projects']
-        return [_named(each) for each in projects if each.get('enabled', True)]
-
-    def revoke_token(self, token: str) -> None:
-        """Make a token invalid; a token that is invalid already stays so.
-
-        :raises NotAuthorized: if the token may not be revoked
-        :raises Unavailable: if Keystone cannot be reached
-        """
-        with contextlib.suppress(exception.Unauthorized):
-            self._ask_for_user(
-                'DELETE', _TOKENS,
-                headers={'X-Auth-Token': token, 'X-Subject-Token': token},
-            )
-
-    def _ask_for_user(
-        self, method: str, path: str, **request: Any
-    ) -> requests.Response:
-        """Send a request with what the user has given, and nothing else."""
-        if self._api is None:
-            raise exception.Unavailable(
-                'this service requests no tokens from Keystone: [keystone] '
-                'auth_type is not set'
-            )
-        with rest.tolerating(*_REFUSALS) as refusals:
-            # The log of keystoneauth would have the password.
-            return self._as(None).request(
-                path, method, authenticated=False, log=False,
-                timeout=USER_TIMEOUT, **request,
-            )
-        refusal, message = _REFUSALS[refusals[0].status_code]
-        raise refusal(message)
+    @property
+    def identity(self) -> adapter.Adapter | None:
+        """The identity API as the service's user, None without a Keystone."""
+        return self._api and self._as(None)
 
     @property
     def _own(self) -> adapter.Adapter:
@@ -379,10 +287,6 @@ class Keystone:
             self._own.session, auth=auth or self._own.auth,
             service_type='identity', endpoint_override=self._url,
         )
-
-
-def _named(noun: Mapping[str, Any]) -> dict[str, str]:
-    return {'id': noun['id'], 'name': noun['name']}
 
 
 def load(

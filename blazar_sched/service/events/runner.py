@@ -55,6 +55,10 @@ from blazar_sched.service.resources import base
 
 LOG = log.getLogger(__name__)
 
+# The seconds between two looks for events that are due, and between two tries
+# of a start that was given up although its lease is active.
+INTERVAL = 0.5
+START_RETRY_INTERVAL = 300.0
 # Seconds that a stop gives the steps in progress.
 STOP_TIMEOUT = 3.0
 # The seconds after which a step of a loop hangs: a step waits for nothing but
@@ -171,16 +175,15 @@ class Runner:
         for event, seen in due:
             if self._take(event, seen):
                 self._pool_for(event).submit(self._run_due, event, seen)
-        longest: float = self._conf.event_poll_interval
         if at is None or at <= now:
-            return longest
-        return min(longest, at - now)
+            return INTERVAL
+        return min(INTERVAL, at - now)
 
     def due(self) -> list[tuple[Event, Claim | None]]:
         """Return the events that are due, each with its claim, if any."""
         now = self._clock()
         return self._ledger.due_events(
-            int(now), int(now - self._conf.start_retry_interval)
+            int(now), int(now - START_RETRY_INTERVAL)
         )
 
     def renew(self) -> float:

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Base classes that turn queries into methods of the ledger and of commits.
 
-The module of an entity has its queries as functions of a connection, and
-classes that bind these functions to the method names that callers use.
-`Reader` and `Tx` are composed of such classes.
+The module of an entity has its queries as functions of a connection. `Reader`
+and `Tx` bind these functions to the method names that callers use.
 """
 
 import abc

@@ -15,7 +15,6 @@ import sqlalchemy as sa
 
 from blazar_sched.domain.allocation import Allocation
 from blazar_sched.replica import record
-from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import instance
 from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger import rows
@@ -186,16 +185,3 @@ def _select(
 ) -> list[Allocation]:
     query = sa.select(models.Allocation).where(condition)
     return [from_row(row) for row in connection.execute(query)]
-
-
-class Reads(access.Reads):
-    """The queries for allocations."""
-
-    allocations = access.read(list_)
-
-
-class Writes(access.Writes):
-    """The changes of allocations."""
-
-    put_allocations = access.noted(put)
-    put_all_allocations = access.noted(put_all)

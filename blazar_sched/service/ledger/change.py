@@ -11,7 +11,6 @@ from blazar_sched.domain import exception
 from blazar_sched.replica import left_out
 from blazar_sched.replica import record
 from blazar_sched.replica import wire
-from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger import rows
 
@@ -197,11 +196,3 @@ def _select(since: int, until: int) -> sa.Select[Any]:
 
 def _records(found: Iterable[Any]) -> list[record.Record]:
     return list(left_out.check((row.kind, row.key, row.data) for row in found))
-
-
-class Reads(access.Reads):
-    """The queries for revisions."""
-
-    newest = access.read(newest)
-    version = access.read(version)
-    changes = access.read(page)

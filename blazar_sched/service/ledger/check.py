@@ -19,7 +19,6 @@ from blazar_sched.domain import event
 from blazar_sched.domain import states
 from blazar_sched.domain import window
 from blazar_sched.domain.host import Host
-from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import change
 from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger import off_hosts
@@ -392,9 +391,3 @@ def _copies(connection: sa.Connection, now: int) -> Iterator[str]:
                     f'host {host.uuid}: closed over {copies.get(id_)}, by '
                     f'maintenance {id_} over {expected.get(id_)}'
                 )
-
-
-class Reads(access.Reads):
-    """The query for inconsistencies."""
-
-    check = access.read(check)

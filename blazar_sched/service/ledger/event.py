@@ -17,7 +17,6 @@ from blazar_sched.domain import states
 from blazar_sched.domain.event import Claim
 from blazar_sched.domain.event import Event
 from blazar_sched.domain.lease import Lease
-from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import clock
 from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger import off_hosts
@@ -261,19 +260,3 @@ def is_blocked(connection: sa.Connection, lease_id: str) -> bool:
     """
     query = _any_blocking(off_hosts.kinds(connection))
     return bool(connection.scalar(query, {'lease_id': lease_id}))
-
-
-class Reads(access.Reads):
-    """The queries for events."""
-
-    due_events = access.read(list_due)
-    is_blocked = access.read(is_blocked)
-    next_event = access.read(next_time)
-
-
-class Writes(access.Writes):
-    """The changes of events."""
-
-    claim_event = access.write(claim)
-    renew_claims = access.write(renew)
-    finish_event = access.write(finish)

@@ -7,7 +7,6 @@ from typing import Any
 import sqlalchemy as sa
 
 from blazar_sched.domain.flavor import Flavor
-from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger import rows
 
@@ -46,16 +45,3 @@ def put(connection: sa.Connection, flavors: Iterable[Flavor]) -> None:
 def _to_row(flavor: Flavor) -> dict[str, Any]:
     projects = None if flavor.projects is None else list(flavor.projects)
     return rows.columns(flavor, projects=projects)
-
-
-class Reads(access.Reads):
-    """The queries for flavors."""
-
-    flavor = access.read(get)
-    flavors = access.read(list_)
-
-
-class Writes(access.Writes):
-    """The changes of flavors."""
-
-    put_flavors = access.write(put)

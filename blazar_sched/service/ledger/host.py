@@ -15,7 +15,6 @@ from blazar_sched.domain.host import ClosedWindow
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.inventory import Inventory
 from blazar_sched.replica import record
-from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import allocation
 from blazar_sched.service.ledger import instance
 from blazar_sched.service.ledger import models
@@ -181,29 +180,3 @@ def _select(
 ) -> list[Host]:
     query = sa.select(models.Host).where(condition).order_by(models.Host.id)
     return [from_row(row) for row in connection.execute(query.limit(limit))]
-
-
-class Reads(access.Reads):
-    """The queries for hosts."""
-
-    host = access.read(get)
-    hosts = access.read(list_)
-    capacities = access.read(capacities)
-
-
-class Writes(access.Writes):
-    """The changes of hosts."""
-
-    add_host = access.noted(add)
-    delete_host = access.noted(delete)
-
-    def put_host(self, new: Host) -> Host:
-        """Insert a host without an id, else update it; return the host.
-
-        :returns: the host with its id
-        :raises HostExists: if a host to be inserted exists
-        :raises HostNotFound: if a host to be updated does not exist
-        """
-        kept, records = self.run(put, new)
-        self._note(records)
-        return kept

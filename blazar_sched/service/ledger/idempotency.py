@@ -5,7 +5,6 @@ from collections.abc import Collection
 
 import sqlalchemy as sa
 
-from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger import rows
 
@@ -88,17 +87,3 @@ def put_sending(
         )
     )
     put(connection, _CALLS, call_id, None, str(number), now)
-
-
-class Reads(access.Reads):
-    """The query for idempotency keys."""
-
-    lease_by_key = access.read(get)
-
-
-class Writes(access.Writes):
-    """The changes of idempotency keys."""
-
-    put_key = access.write(put)
-    put_sending = access.write(put_sending)
-    drop_keys = access.write(drop)

@@ -11,7 +11,6 @@ import sqlalchemy as sa
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.instance import Stay
 from blazar_sched.replica import record
-from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger import rows
 
@@ -208,21 +207,3 @@ def _select(
 ) -> list[Instance]:
     query = sa.select(models.Instance).where(condition)
     return [from_row(row) for row in connection.execute(query)]
-
-
-class Reads(access.Reads):
-    """The queries for instances."""
-
-    instance = access.read(get)
-    instances = access.read(list_)
-    claiming = access.read(claiming)
-
-
-class Writes(access.Writes):
-    """The changes of instances."""
-
-    put_instance = access.noted(put)
-    put_instances = access.noted(put_all)
-    bind_instances = access.noted(bind_on)
-    release_instances = access.noted(release)
-    delete_instance = access.noted(delete)

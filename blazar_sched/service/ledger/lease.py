@@ -13,7 +13,6 @@ from blazar_sched.domain import states
 from blazar_sched.domain.allocation import Allocation
 from blazar_sched.domain.lease import Lease
 from blazar_sched.replica import record
-from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import allocation
 from blazar_sched.service.ledger import event
 from blazar_sched.service.ledger import idempotency
@@ -317,28 +316,3 @@ def cut(connection: sa.Connection, ended: Lease) -> list[record.Record]:
     ids = [reservation.id for reservation in ended.reservations]
     off_hosts.cut_allocations(connection, ids, ended.end)
     return allocation.cut(connection, ids, ended.end)
-
-
-class Reads(access.Reads):
-    """The queries for single leases, and for the leases of a kind."""
-
-    lease = access.read(get)
-    owned_lease = access.read(owned)
-    open_leases = access.read(open_)
-    whole_hosts = access.read(whole_hosts)
-    leases_on = access.read(on_hosts)
-    leases_with = access.read(with_type)
-    started_leases = access.read(started)
-
-
-class Writes(access.Writes):
-    """The changes of leases."""
-
-    add_lease = access.noted(add)
-    add_leases = access.noted(add_all)
-    put_lease = access.noted(put)
-    split_lease = access.noted(split)
-    cut_allocations = access.noted(cut)
-    delete_lease = access.noted(delete)
-    delete_leases = access.noted(delete_all)
-    set_lease_status = access.write(set_status)

@@ -11,7 +11,6 @@ import sqlalchemy as sa
 from blazar_sched.domain import exception
 from blazar_sched.domain import states
 from blazar_sched.domain.lease import Lease
-from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import allocation
 from blazar_sched.service.ledger import lease
 from blazar_sched.service.ledger import models
@@ -173,9 +172,3 @@ def _after(order: _Order, values: Sequence[Any]) -> sa.ColumnElement[bool]:
         beyond = key < value if descending else key > value
         after = sa.or_(beyond, sa.and_(key == value, after))
     return after
-
-
-class Reads(lease.Reads):
-    """The queries for leases, including lists of leases."""
-
-    leases = access.read(list_)

@@ -5,7 +5,6 @@ import sqlalchemy as sa
 
 from blazar_sched.domain import exception
 from blazar_sched.domain.maintenance import Maintenance
-from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger import rows
 
@@ -59,17 +58,3 @@ def _select(
         Maintenance(**{**row, 'hosts': tuple(row['hosts'])})
         for row in rows.select(connection, models.Maintenance, condition)
     ]
-
-
-class Reads(access.Reads):
-    """The queries for maintenances."""
-
-    maintenance = access.read(get)
-    maintenances = access.read(list_)
-
-
-class Writes(access.Writes):
-    """The changes of maintenances."""
-
-    put_maintenance = access.write(put)
-    delete_maintenance = access.write(delete)

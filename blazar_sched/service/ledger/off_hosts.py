@@ -15,7 +15,6 @@ import sqlalchemy as sa
 
 from blazar_sched.domain.window import Window
 from blazar_sched.service import parts
-from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger import rows
 
@@ -134,17 +133,3 @@ def _kind(connection: sa.Connection, resource_type: str) -> OffHosts:
         each for each in kinds(connection)
         if each.resource_type == resource_type
     )
-
-
-class Reads(access.Reads):
-    """The queries for resources that are not on hosts."""
-
-    off_hosts = access.read(list_)
-
-
-class Writes(access.Writes):
-    """The changes of resources that are not on hosts."""
-
-    add_off_hosts = access.write(add)
-    put_off_hosts = access.write(put_allocations)
-    drop_off_hosts = access.write(drop_allocations)

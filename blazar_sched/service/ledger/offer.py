@@ -6,7 +6,6 @@ import sqlalchemy as sa
 from blazar_sched.domain import exception
 from blazar_sched.domain import states
 from blazar_sched.domain.lease import Lease
-from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import lease
 from blazar_sched.service.ledger import models
 
@@ -33,10 +32,3 @@ def list_(connection: sa.Connection, project_id: str | None) -> list[Lease]:
     if project_id is not None:
         condition = sa.and_(condition, models.Lease.project_id == project_id)
     return lease.select(connection, condition, (models.Lease.id,))
-
-
-class Reads(access.Reads):
-    """The queries for held offers."""
-
-    offer = access.read(get)
-    offers = access.read(list_)

@@ -3,7 +3,6 @@
 
 import sqlalchemy as sa
 
-from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import models
 
 
@@ -25,15 +24,3 @@ def put(connection: sa.Connection, name: str, private: bool) -> None:
             .where(models.HostProperty.name == name)
             .values(private=private)
         )
-
-
-class Reads(access.Reads):
-    """The query for properties."""
-
-    properties = access.read(list_)
-
-
-class Writes(access.Writes):
-    """The change of properties."""
-
-    put_property = access.write(put)

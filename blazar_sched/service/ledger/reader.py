@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The queries of the ledger, inside a commit or outside a commit."""
 
+from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import allocation
 from blazar_sched.service.ledger import change
 from blazar_sched.service.ledger import check
@@ -9,6 +10,7 @@ from blazar_sched.service.ledger import flavor
 from blazar_sched.service.ledger import host
 from blazar_sched.service.ledger import idempotency
 from blazar_sched.service.ledger import instance
+from blazar_sched.service.ledger import lease
 from blazar_sched.service.ledger import listing
 from blazar_sched.service.ledger import maintenance
 from blazar_sched.service.ledger import off_hosts
@@ -24,14 +26,50 @@ from blazar_sched.service.ledger import trust
 from blazar_sched.service.ledger import use
 
 
-class Reader(
-    allocation.Reads, statistics.Reads, change.Reads, check.Reads, event.Reads,
-    flavor.Reads, host.Reads, idempotency.Reads, instance.Reads,
-    listing.Reads, maintenance.Reads, off_hosts.Reads, offer.Reads,
-    property.Reads, reservation.Reads, retention.Reads, shelved_server.Reads,
-    snapshot.Reads, timeline.Reads, trust.Reads, use.Reads,
-):
+class Reader(access.Reads):
     """All queries of the ledger, answered with domain objects.
 
     All objects of an answer are of one state of the ledger.
     """
+
+    allocations = access.read(allocation.list_)
+    newest = access.read(change.newest)
+    version = access.read(change.version)
+    changes = access.read(change.page)
+    check = access.read(check.check)
+    due_events = access.read(event.list_due)
+    is_blocked = access.read(event.is_blocked)
+    next_event = access.read(event.next_time)
+    flavors = access.read(flavor.list_)
+    flavor = access.read(flavor.get)
+    hosts = access.read(host.list_)
+    capacities = access.read(host.capacities)
+    host = access.read(host.get)
+    lease_by_key = access.read(idempotency.get)
+    instances = access.read(instance.list_)
+    claiming = access.read(instance.claiming)
+    instance = access.read(instance.get)
+    owned_lease = access.read(lease.owned)
+    open_leases = access.read(lease.open_)
+    whole_hosts = access.read(lease.whole_hosts)
+    leases_on = access.read(lease.on_hosts)
+    leases_with = access.read(lease.with_type)
+    started_leases = access.read(lease.started)
+    lease = access.read(lease.get)
+    leases = access.read(listing.list_)
+    maintenances = access.read(maintenance.list_)
+    maintenance = access.read(maintenance.get)
+    off_hosts = access.read(off_hosts.list_)
+    offers = access.read(offer.list_)
+    offer = access.read(offer.get)
+    properties = access.read(property.list_)
+    lacking = access.read(reservation.list_lacking)
+    reservation_records = access.read(reservation.records)
+    ended_leases = access.read(retention.ended)
+    shelved_servers = access.read(shelved_server.list_)
+    snapshot = access.read(snapshot.page)
+    counts_of = access.read(statistics.counts_of)
+    statistics = access.read(statistics.take)
+    uses = access.read(timeline.list_)
+    discarded_trusts = access.read(trust.list_discarded)
+    lease_in_use = access.read(use.of_lease)

@@ -22,7 +22,6 @@ from blazar_sched.domain.reservation import LEAVABLE
 from blazar_sched.domain.reservation import Reservation
 from blazar_sched.domain.reservation import WAITED_FOR
 from blazar_sched.replica import record
-from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import allocation
 from blazar_sched.service.ledger import instance
 from blazar_sched.service.ledger import models
@@ -342,18 +341,3 @@ def records(
         row.id: to_record(from_row(row), row.project_id, row.start, row.end)
         for row in found
     }
-
-
-class Reads(access.Reads):
-    """The queries for reservations."""
-
-    lacking = access.read(list_lacking)
-    reservation_records = access.read(records)
-
-
-class Writes(access.Writes):
-    """The changes of reservations without their leases."""
-
-    set_leavable_hosts = access.noted(set_leavable)
-    set_reservations_made = access.noted(set_made)
-    set_reservations_status = access.noted(set_status)

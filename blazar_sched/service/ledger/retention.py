@@ -12,7 +12,6 @@ import sqlalchemy as sa
 
 from blazar_sched.domain import states
 from blazar_sched.service import parts
-from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import rows
 from blazar_sched.service.ledger.models import Base
 from blazar_sched.service.ledger.models import Lease
@@ -95,9 +94,3 @@ def delete_others(
     for model, condition in _others(connection, before, running):
         more |= rows.delete_some(connection, model, condition, limit)
     return more
-
-
-class Reads(access.Reads):
-    """The queries for what is over."""
-
-    ended_leases = access.read(ended)

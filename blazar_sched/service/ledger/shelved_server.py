@@ -5,7 +5,6 @@ from collections.abc import Collection
 
 import sqlalchemy as sa
 
-from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import models
 
 
@@ -29,16 +28,3 @@ def drop(connection: sa.Connection, uuids: Collection[str]) -> None:
             models.ShelvedServer.uuid.in_(uuids)
         )
     )
-
-
-class Reads(access.Reads):
-    """The query for shelved servers."""
-
-    shelved_servers = access.read(list_)
-
-
-class Writes(access.Writes):
-    """The changes of shelved servers."""
-
-    add_shelved_server = access.write(add)
-    drop_shelved_servers = access.write(drop)

@@ -259,9 +259,3 @@ def _noun(row: Any) -> Allocation:
 def _amounts(text: str) -> tuple[int, ...]:
     """Parse amounts, cached because many allocations have equal amounts."""
     return packing.amounts_of(json.loads(text))
-
-
-class Reads(access.Reads):
-    """The query for full copies."""
-
-    snapshot = access.read(page)

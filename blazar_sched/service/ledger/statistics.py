@@ -8,7 +8,6 @@ import sqlalchemy as sa
 from sqlalchemy import orm
 
 from blazar_sched.domain import states
-from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import change
 from blazar_sched.service.ledger import event
 from blazar_sched.service.ledger import lease
@@ -110,10 +109,3 @@ def counts_of(
         .label(each.unit)
         for each in numbers
     ))).mappings().one())
-
-
-class Reads(access.Reads):
-    """The queries for metrics and for the limits of a project."""
-
-    statistics = access.read(take)
-    counts_of = access.read(counts_of)

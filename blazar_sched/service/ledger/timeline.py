@@ -7,7 +7,6 @@ import sqlalchemy as sa
 
 from blazar_sched.domain.window import Window
 from blazar_sched.placing.timeline import Use
-from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import allocation
 from blazar_sched.service.ledger import models
 
@@ -54,9 +53,3 @@ def list_(
         ]
     found.sort(key=lambda use: (use.allocation.start, use.allocation.id))
     return found[:limit]
-
-
-class Reads(access.Reads):
-    """The query for the allocations in a window."""
-
-    uses = access.read(list_)

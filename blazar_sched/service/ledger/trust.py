@@ -3,7 +3,6 @@
 
 import sqlalchemy as sa
 
-from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import models
 
 
@@ -42,16 +41,3 @@ def forget(connection: sa.Connection, trust_id: str) -> None:
             models.DiscardedTrust.id == trust_id
         )
     )
-
-
-class Reads(access.Reads):
-    """The query for discarded trusts."""
-
-    discarded_trusts = access.read(list_discarded)
-
-
-class Writes(access.Writes):
-    """The changes of discarded trusts."""
-
-    discard_trust = access.write(discard)
-    forget_trust = access.write(forget)

@@ -11,10 +11,12 @@ import sqlalchemy as sa
 from blazar_sched import ext
 from blazar_sched.domain import exception
 from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.notification import Notification
 from blazar_sched.replica import record
 from blazar_sched.replica import state
+from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import allocation
 from blazar_sched.service.ledger import event
 from blazar_sched.service.ledger import flavor
@@ -34,12 +36,7 @@ from blazar_sched.service.ledger import trust
 _PROMISES = (record.RESERVATION, record.ALLOCATION)
 
 
-class Tx(
-    allocation.Writes, event.Writes, flavor.Writes, host.Writes,
-    idempotency.Writes, instance.Writes, lease.Writes, maintenance.Writes,
-    off_hosts.Writes, property.Writes, reservation.Writes,
-    shelved_server.Writes, trust.Writes, reader.Reader,
-):
+class Tx(access.Writes, reader.Reader):
     """An attempt at a commit; reads see the attempt's earlier writes.
 
     `notifications` holds what is notified of once the attempt is committed.
@@ -47,9 +44,58 @@ class Tx(
     :raises RuntimeError: by a write of which replicas need a record
     """
 
+    put_allocations = access.noted(allocation.put)
+    put_all_allocations = access.noted(allocation.put_all)
+    claim_event = access.write(event.claim)
+    renew_claims = access.write(event.renew)
+    finish_event = access.write(event.finish)
+    put_flavors = access.write(flavor.put)
+    add_host = access.noted(host.add)
+    delete_host = access.noted(host.delete)
+    put_key = access.write(idempotency.put)
+    put_sending = access.write(idempotency.put_sending)
+    drop_keys = access.write(idempotency.drop)
+    put_instance = access.noted(instance.put)
+    put_instances = access.noted(instance.put_all)
+    bind_instances = access.noted(instance.bind_on)
+    release_instances = access.noted(instance.release)
+    delete_instance = access.noted(instance.delete)
+    add_lease = access.noted(lease.add)
+    add_leases = access.noted(lease.add_all)
+    put_lease = access.noted(lease.put)
+    split_lease = access.noted(lease.split)
+    cut_allocations = access.noted(lease.cut)
+    delete_lease = access.noted(lease.delete)
+    delete_leases = access.noted(lease.delete_all)
+    set_lease_status = access.write(lease.set_status)
+    put_maintenance = access.write(maintenance.put)
+    delete_maintenance = access.write(maintenance.delete)
+    add_off_hosts = access.write(off_hosts.add)
+    put_off_hosts = access.write(off_hosts.put_allocations)
+    drop_off_hosts = access.write(off_hosts.drop_allocations)
+    put_property = access.write(property.put)
+    set_leavable_hosts = access.noted(reservation.set_leavable)
+    set_reservations_made = access.noted(reservation.set_made)
+    set_reservations_status = access.noted(reservation.set_status)
+    add_shelved_server = access.write(shelved_server.add)
+    drop_shelved_servers = access.write(shelved_server.drop)
+    discard_trust = access.write(trust.discard)
+    forget_trust = access.write(trust.forget)
+
     def __init__(self, connection: sa.Connection) -> None:
         super().__init__(connection)
         self.notifications: list[Notification] = []
+
+    def put_host(self, new: Host) -> Host:
+        """Insert a host without an id, else update it; return the host.
+
+        :returns: the host with its id
+        :raises HostExists: if a host to be inserted exists
+        :raises HostNotFound: if a host to be updated does not exist
+        """
+        kept, records = self.run(host.put, new)
+        self._note(records)
+        return kept
 
     def _note(self, records: list[record.Record]) -> None:
         if records:

@@ -7,7 +7,6 @@ import dataclasses
 import sqlalchemy as sa
 
 from blazar_sched.domain.lease import Lease
-from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import allocation
 from blazar_sched.service.ledger import host
 from blazar_sched.service.ledger import instance
@@ -51,9 +50,3 @@ def of_lease(
         )
         for reservation in found.reservations
     }
-
-
-class Reads(access.Reads):
-    """The query for the use of a lease."""
-
-    lease_in_use = access.read(of_lease)

@@ -21,6 +21,7 @@ from blazar_sched.replica import wire
 from blazar_sched.service.booking import extension
 from blazar_sched.service.booking import lease
 from blazar_sched.service.booking import offer
+from blazar_sched.service.bus.calls import OFFERS
 from blazar_sched.service.bus.calls import Page
 from blazar_sched.service.bus.calls import Values
 from blazar_sched.service.enforcement.admission import Enforcement
@@ -76,9 +77,7 @@ class Endpoint:
         self.delete_lease = leases.delete
         self.get_extension = extensions.get
         self.get_capacity = capacity.get
-        self.list_offers = paging.owned(offers.list)
-        self.get_offer = offers.get
-        self.update_offer, self.delete_offer = offers.update, offers.delete
+        self.update_offer = offers.update
         self.create_maintenance = maintenances.create
         self.list_maintenances = paging.listed(maintenances.list_all)
         self.get_maintenance = maintenances.get
@@ -91,6 +90,7 @@ class Endpoint:
         self.list_unknown_hosts = hosts.unknown_hosts
         self.update_property = hosts.update_property
         self.snapshot = ledger.snapshot
+        vars(self).update(paging.answers(OFFERS, offers))
         for part in parts:
             vars(self).update(part.answers)
 

@@ -17,7 +17,9 @@ from blazar_sched.service.booking import placing_options
 from blazar_sched.service.bus.notifier import Notifier
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.statistics import Statistics
-from blazar_sched.service.manager.running import Running
+
+# The values of a metric, by its labels.
+Values = Mapping[tuple[str, ...], float]
 
 # The seconds between two reads of the database, and those for which what was
 # read is shown.
@@ -36,14 +38,12 @@ class Gauges(loop.Looped):
     :param clock: returns the time in epoch seconds
     :param monotonic: returns monotonic seconds
     :param loops: returns the loops of the manager, once they exist
-    :param parts: returns the parts that run, whose metrics are told too
     """
 
     def __init__(
         self, conf: cfg.ConfigOpts, ledger: Ledger, notifier: Notifier,
         clock: Callable[[], float], monotonic: Callable[[], float],
         loops: Callable[[], Iterable[loop.Loop]],
-        parts: Callable[[], Iterable[Running]],
     ) -> None:
         self._conf = conf
         self._ledger = ledger
@@ -51,10 +51,9 @@ class Gauges(loop.Looped):
         self._clock = clock
         self._monotonic = monotonic
         self._loops = loops
-        self._parts = parts
         # What was read, with the times at the begin and the end of the read.
         self._read: tuple[Statistics, float, float] | None = None
-        self._counts: dict[metrics.Metric, int] = {}
+        self._of_parts: dict[metrics.Metric, Values] = {}
         self._loop = loop.Loop(
             'metrics', self.step,
             lambda: INTERVAL if ledger.is_writable else RETRY,
@@ -70,12 +69,12 @@ class Gauges(loop.Looped):
         finally:
             began = self._monotonic()
             found = self._ledger.statistics(int(self._clock()))
-            self._counts = {
-                metric: self._ledger.run(count)
+            self._of_parts = {
+                metric: self._ledger.run(read)
                 for each in parts.each(
                     'models', 'GAUGES', parts.running(self._conf)
                 )
-                for metric, count in each.items()
+                for metric, read in each.items()
             }
             self._read = found, began, self._monotonic()
 
@@ -95,9 +94,6 @@ class Gauges(loop.Looped):
             metrics.LOOPS,
             {(each.name,): each.succeeded_at for each in self._loops()},
         )
-        for part in self._parts():
-            for metric, values in part.gauges.items():
-                yield _gauge(metric, values())
         replica = self._ledger.replica
         if replica is not None:
             yield _gauge(metrics.REPLICA_REVISION, {(): replica.revision})
@@ -124,16 +120,14 @@ class Gauges(loop.Looped):
         )
         yield _gauge(metrics.DEGRADED, {(): found.degraded})
         yield _gauge(metrics.PATHS, {(): found.paths})
-        for metric, count in self._counts.items():
-            yield _gauge(metric, {(): count})
+        for metric, values in self._of_parts.items():
+            yield _gauge(metric, values)
         yield _gauge(
             metrics.HOSTS,
             {('true',): found.available, ('false',): found.unavailable},
         )
 
-    def _headroom(
-        self, replica: state.Replica
-    ) -> dict[tuple[str, ...], float]:
+    def _headroom(self, replica: state.Replica) -> Values:
         """Return the share that is free later, by resource class.
 
         No commit waits for this: the replica may be in the middle of a trial.
@@ -148,9 +142,7 @@ class Gauges(loop.Looped):
         }
 
 
-def _gauge(
-    metric: metrics.Metric, values: Mapping[tuple[str, ...], float]
-) -> core.Metric:
+def _gauge(metric: metrics.Metric, values: Values) -> core.Metric:
     family = core.GaugeMetricFamily(
         metric.name, metric.documentation, labels=metric.labels
     )

@@ -27,7 +27,6 @@ from blazar_sched.service.booking import extension
 from blazar_sched.service.booking import lease
 from blazar_sched.service.booking import offer
 from blazar_sched.service.booking import placing_options
-from blazar_sched.service.booking import unused
 from blazar_sched.service.booking.booking import Bookings
 from blazar_sched.service.booking.search import WindowSearch
 from blazar_sched.service.bus import fanout
@@ -69,7 +68,9 @@ from blazar_sched.service.upkeep import restorer
 
 LOG = log.getLogger(__name__)
 
-# The number of commits with deleted leases in one step of the pruner.
+# The seconds between two steps of the pruner, and the number of commits with
+# deleted leases in a step.
+PRUNE_INTERVAL = 600.0
 PURGE_SLICES = 200
 # Seconds for which an idempotency key is kept whose lease was deleted: far
 # longer than a suspended manager can keep a copy of a request; and the number
@@ -124,7 +125,7 @@ class Manager:
         )
         self.gauges = gauges.Gauges(
             conf, self.ledger, self.notifier, self.clock, monotonic,
-            lambda: self._loops, lambda: self._parts,
+            lambda: self._loops,
         )
         self.metrics.registry.register(self.gauges)
         self.services = self._make_services(nova, placement, adapter, keystone)
@@ -161,7 +162,6 @@ class Manager:
         self.leases = lease.Leases(self.bookings, self.search, wait)
         self.offers = offer.Offers(self.bookings, self.search, self.leases)
         self.extensions = extension.Extensions(self.bookings, self.leases)
-        self.unused = unused.Unused(self.bookings, self.leases, self.metrics)
         self.hosts = host.Hosts(
             conf, self.ledger, nova, self.services.placement,
             self.services.freepool, self.clock,
@@ -245,7 +245,7 @@ class Manager:
             self._fanout,
             self.notifier,
             self.gauges,
-            loop.Loop('pruner', self._prune, lambda: options.prune_interval),
+            loop.Loop('pruner', self._prune, lambda: PRUNE_INTERVAL),
             self.instances,
             self.relocations,
             loop.Loop(
@@ -259,7 +259,6 @@ class Manager:
             self.monitor,
             self.leavable_hosts,
             self.maintenances,
-            self.unused,
             self.clearing,
             self.runner,
             self.restorer,

@@ -6,23 +6,32 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from blazar_sched.replica import wire
+from blazar_sched.service.bus.calls import Noun
 from blazar_sched.service.bus.calls import Page
 from blazar_sched.service.bus.calls import Values
 
 
-class _OwnedPage(Protocol):
-    def __call__(
-        self, *, project_id: str | None, marker: str | None = None
-    ) -> Page: ...
+class _Items(Protocol):
+    """The operations on the items of a noun, which belong to projects."""
+
+    @property
+    def get(self) -> Callable[..., Values]: ...
+
+    @property
+    def delete(self) -> Callable[..., None]: ...
+
+    def list(self, project_id: str | None) -> Iterable[Values]: ...
 
 
-def owned(items: Callable[[str | None], Iterable[Values]]) -> _OwnedPage:
-    """Return the answer with a page of the items of a project."""
+def answers(noun: Noun, items: _Items) -> dict[str, Callable[..., object]]:
+    """Return the answers to the calls of a noun, by call."""
 
     def answer(*, project_id: str | None, marker: str | None = None) -> Page:
-        return page(items(project_id), 'id', after=marker)
+        return page(items.list(project_id), 'id', after=marker)
 
-    return answer
+    return {
+        noun.list: answer, noun.get: items.get, noun.delete: items.delete
+    }
 
 
 class _AnyPage(Protocol):

@@ -504,10 +504,13 @@ class Vacater:
             'Server %s is in the way of %s on host %s, and must leave at %s',
             server.uuid, cause.name, server.node, at,
         )
-        self._notifier.instance(
-            INSTANCE_VACATE, server.uuid, project_id=server.project_id,
-            hypervisor_hostname=server.node, vacate_at=at, **cause.details,
-        )
+        self._notifier.tell(INSTANCE_VACATE, {
+            'instance_id': server.uuid,
+            'project_id': server.project_id,
+            'hypervisor_hostname': server.node,
+            'vacate_at': at,
+            **cause.details,
+        })
         return _Course(latest)
 
     def _notice(self, cause: Cause, server: Server, now: int) -> int | None:

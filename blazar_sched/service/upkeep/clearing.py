@@ -37,6 +37,8 @@ from blazar_sched.service.resources import vacating
 
 LOG = log.getLogger(__name__)
 
+# Seconds between two looks at all active leases.
+INTERVAL = 5.0
 # Seconds until the next look at a reservation of which there is nothing new.
 RECHECK = 60
 # The most hosts, or reservations, of one query of the replica.
@@ -74,7 +76,7 @@ class Clearing(loop.Looped):
         self._seen: dict[str, tuple[_Glance, int]] = {}
         self._objects = loop.Objects[str]('clearing', metrics)
         self._loop = loop.Loop(
-            'clearing', self.step, lambda: self._conf.clear_interval
+            'clearing', self.step, lambda: INTERVAL
         )
 
     def step(self) -> None:

@@ -70,10 +70,12 @@ def report(
             'Instance %s on host %s is in the way of leases %s', instance.uuid,
             instance.host, ', '.join(lease_ids),
         )
-        notifier.instance(
-            INSTANCE_MISPLACED, instance.uuid, project_id=instance.project_id,
-            host_id=instance.host, lease_ids=lease_ids,
-        )
+        notifier.tell(INSTANCE_MISPLACED, {
+            'instance_id': instance.uuid,
+            'project_id': instance.project_id,
+            'host_id': instance.host,
+            'lease_ids': lease_ids,
+        })
 
 
 def in_the_way_of(

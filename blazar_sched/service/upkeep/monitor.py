@@ -21,6 +21,7 @@ from blazar_sched.domain.host import Host
 from blazar_sched.replica import limited_log
 from blazar_sched.service import loop
 from blazar_sched.service import slices
+from blazar_sched.service.bus import payload
 from blazar_sched.service.bus.notifier import HOST_FAILURE
 from blazar_sched.service.bus.notifier import HOST_RECOVERY
 from blazar_sched.service.bus.notifier import Notifier
@@ -124,10 +125,10 @@ class Monitor(loop.Looped):
         for host in written:
             if host.reservable:
                 LOG.info('Host %s is up again', host.hypervisor_hostname)
-                self._notifier.host(HOST_RECOVERY, host)
+                self._notifier.tell(HOST_RECOVERY, payload.host(host))
             else:
                 LOG.warning('Host %s has failed', host.hypervisor_hostname)
-                self._notifier.host(HOST_FAILURE, host)
+                self._notifier.tell(HOST_FAILURE, payload.host(host))
         return [host.uuid for host in written if host.reservable]
 
     def _find_unready(self, hosts: list[Host]) -> dict[str, bool]:

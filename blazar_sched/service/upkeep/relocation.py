@@ -44,6 +44,7 @@ from blazar_sched.service import loop
 from blazar_sched.service import metrics
 from blazar_sched.service import slices
 from blazar_sched.service.booking import placing_options
+from blazar_sched.service.bus import payload
 from blazar_sched.service.bus.notifier import INSTANCE_RELOCATION_END
 from blazar_sched.service.bus.notifier import INSTANCE_RELOCATION_ERROR
 from blazar_sched.service.bus.notifier import INSTANCE_RELOCATION_LATE
@@ -63,6 +64,8 @@ T = TypeVar('T')
 
 LOG = log.getLogger(__name__)
 
+# Seconds between two looks for moves that are due, and for missing paths.
+INTERVAL = 5.0
 # The instances whose paths one commit writes.
 INSTANCES_IN_COMMIT = 10
 # Seconds until Nova is asked again for a move that has not happened.
@@ -140,10 +143,9 @@ def report_end(
         return
     if old.relocations and old.relocations[0].host == new.host:
         names = {uuid: name for name, uuid in nodes.items()}
-        notifier.relocation(
-            INSTANCE_RELOCATION_END, old, names.get(old.host, ''),
-            names[new.host],
-        )
+        notifier.tell(INSTANCE_RELOCATION_END, payload.relocation(
+            old, names.get(old.host, ''), names[new.host]
+        ))
 
 
 class Relocations(loop.Looped):
@@ -177,10 +179,7 @@ class Relocations(loop.Looped):
         self._objects = loop.Objects[tuple[Instance, Host]](
             'relocation', metrics_
         )
-        self._loop = loop.Loop(
-            'relocation', self.step,
-            lambda: self._conf.manager.relocation_interval,
-        )
+        self._loop = loop.Loop('relocation', self.step, lambda: INTERVAL)
 
     def step(self) -> None:
         """Plan the missing paths, and begin the moves that are due.
@@ -320,10 +319,11 @@ class Relocations(loop.Looped):
                 'Instance %s is still on host %s: %s', uuid, instance.host,
                 problem,
             )
-            self._notifier.instance(
-                event_type, uuid, project_id=instance.project_id,
-                host_id=instance.host,
-            )
+            self._notifier.tell(event_type, {
+                'instance_id': uuid,
+                'project_id': instance.project_id,
+                'host_id': instance.host,
+            })
         self._reported[event_type] = set(found)
         self._metrics.of(metric).set(len(found))
 
@@ -411,19 +411,20 @@ class Relocations(loop.Looped):
         if now < latest and (chosen is None or chosen > latest):
             at = duration.format_time(latest)
             self._nova.set_server_metadata(server, {MOVE_AT: at})
-            self._notifier.instance(
-                INSTANCE_RELOCATION_PLANNED, server.uuid,
-                project_id=server.project_id, hypervisor_hostname=server.node,
-                move_at=at,
-            )
+            self._notifier.tell(INSTANCE_RELOCATION_PLANNED, {
+                'instance_id': server.uuid,
+                'project_id': server.project_id,
+                'hypervisor_hostname': server.node,
+                'move_at': at,
+            })
         return now >= latest or chosen is not None and chosen <= now
 
     def _tell(
         self, event_type: str, instance: Instance, server: Server, target: Host
     ) -> None:
-        self._notifier.relocation(
-            event_type, instance, server.node or '', target.hypervisor_hostname
-        )
+        self._notifier.tell(event_type, payload.relocation(
+            instance, server.node or '', target.hypervisor_hostname
+        ))
 
     def _lead_elsewhere(
         self, instance: Instance, target: Host, now: int, rules: Rules

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from blazar_sched.service.booking import search
-from blazar_sched.service.booking.lease_search import LeaseSearch
+from blazar_sched.service.booking.search import LeaseSearch
 from blazar_sched.service.ledger import at_one_revision
 from tests import tables
 

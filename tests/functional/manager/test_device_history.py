@@ -465,7 +465,9 @@ class History:
             if each.end <= self.world.now:
                 self.world.nova.stored.pop(uuid, None)
         self.world.manager.instances.sync()
-        self.world.manager.unused.step()
+        for each in self.world.manager._threads:
+            if each.loops[:1] and each.loops[0].name == 'unused reservations':
+                each.step()
         self.world.monitor.step()
         self.check_flags()
         self.check_requirements()
@@ -715,7 +717,8 @@ def world(conf, world):
     for name, value in {
         'unused_after': 30, 'unused_notice': 10, 'on_unused': 'shrink',
     }.items():
-        conf.set_override(name, value, 'manager')
+        if name in conf.manager:
+            conf.set_override(name, value, 'manager')
     world.begin(conf)
     return world
 

@@ -377,12 +377,11 @@ class TestFailure:
 class TestGivenUp:
     """The given-up start of an active lease is retried."""
 
-    PACE = 300
+    PACE = int(manager_runner.START_RETRY_INTERVAL)
 
     @pytest.fixture(autouse=True)
     def once(self, conf):
         conf.set_override('event_max_retries', 0, 'manager')
-        conf.set_override('start_retry_interval', self.PACE, 'manager')
 
     @pytest.fixture
     def lease(self, world, slots):
@@ -937,8 +936,8 @@ class TestThreads:
             until(lambda s=status: self.status(running, lease) == s)
             assert 0 <= time.time() - at < 1
 
-    def test_lease_of_now_starts_at_once(self, running, conf):
-        conf.set_override('event_poll_interval', 1000.0, 'manager')
+    def test_lease_of_now_starts_at_once(self, running, monkeypatch):
+        monkeypatch.setattr(manager_runner, 'INTERVAL', 1000.0)
         running.runner.wake()
         running.add_host('a')
         begun = time.monotonic()

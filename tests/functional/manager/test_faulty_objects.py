@@ -59,9 +59,6 @@ def ids(*_, **__):
 # that works on one object; and what else is replaced: the list of the objects,
 # and the rest of their work.
 LOOPS = {
-    'unused reservations': ('unused.step', 'unused._look', {
-        'ledger.started_leases': some,
-    }),
     'healing': ('healer.heal', 'healer.heal_lease', {
         'healer._ailing': ids,
     }),

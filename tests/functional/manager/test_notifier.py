@@ -13,6 +13,7 @@ from blazar_sched.domain import exception
 from blazar_sched.domain import window
 from blazar_sched.domain.notification import Notification
 from blazar_sched.service.bus import notifier as bus_notifier
+from blazar_sched.service.bus import payload as payloads
 from blazar_sched.service.bus import rpc
 from blazar_sched.service.bus.notifier import HOST_FAILURE
 from blazar_sched.service.bus.notifier import Notifier
@@ -269,7 +270,7 @@ class TestSending:
     def test_a_host(self, loud):
         loud.add_host('a')
         [host] = loud.ledger.hosts()
-        loud.manager.notifier.host(HOST_FAILURE, host)
+        loud.manager.notifier.tell(HOST_FAILURE, payloads.host(host))
         [(event_type, payload)] = sent(loud)
         assert event_type == 'host.failure'
         assert payload['host_id'] == host.id

@@ -9,6 +9,7 @@ import pytest
 
 from blazar_sched.domain.reservation import WAITED_FOR
 from blazar_sched.service.manager.manager import Manager
+from blazar_sched.service.upkeep import clearing
 from demo import cloud as demo_cloud
 from tests.nova.manager.test_leases import fed
 from tests.nova.manager.test_leases import hosts
@@ -20,9 +21,9 @@ pytestmark = pytest.mark.more
 
 
 @pytest.fixture
-def conf(conf):
-    for name, value in ('clear_notice', 0), ('clear_interval', 1.0):
-        conf.set_override(name, value, 'manager')
+def conf(conf, monkeypatch):
+    conf.set_override('clear_notice', 0, 'manager')
+    monkeypatch.setattr(clearing, 'INTERVAL', 1.0)
     return conf
 
 

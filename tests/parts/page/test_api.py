@@ -11,8 +11,8 @@ import pytest
 
 from blazar_sched.conf import service as service_conf
 from blazar_sched.parts.page import api as page
+from blazar_sched.parts.page import keystone as page_keystone
 from blazar_sched.service.api import deploy
-from blazar_sched.service.clients import keystone as keystone_client
 from tests import loopback
 from tests.standins.keystone import KeystoneServer
 
@@ -295,7 +295,7 @@ def test_sign_ins_leave_threads_to_others(signing_in, keystone, waiting):
 
 def test_a_sign_in_waits_for_seconds_only(signing_in, keystone, monkeypatch):
     signing_in.post('/ui/token', json=password())
-    monkeypatch.setattr(keystone_client, 'USER_TIMEOUT', 0.01)
+    monkeypatch.setattr(page_keystone, 'USER_TIMEOUT', 0.01)
     keystone.gate.clear()
     answer = signing_in.post('/ui/token', json=password())
     keystone.gate.set()

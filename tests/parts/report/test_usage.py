@@ -329,7 +329,10 @@ def test_nothing_is_written_while_nothing_changes(world, conf, whole, slots):
     world.run()
     assert written(world, 60, managers) > 0
     assert sum(written(world, 300, managers) for _ in range(12)) == 0
-    vcpus = {usages.of(each).reserved['project', 'VCPU'] for each in managers}
+    vcpus = {
+        each.ledger.run(models.reserved_now)['project', 'VCPU']
+        for each in managers
+    }
     assert vcpus == {VCPUS + 1}
     assert report(world)['VCPU',]['reserved'] == (VCPUS + 1) * 61 / 60
     # The next day begins once.

@@ -36,7 +36,7 @@ def test_lease_requests_that_wait_count_together(
         ask(1, 100, 200)
     # A lease does not wait for what may never be booked.
     world.create(whole(), start=9100, end=9200)
-    requests.cancel(first['id'], 'project')
+    requests.delete(first['id'], 'project')
     assert ask(1, 100, 200)['status'] == 'WAITING'
 
 

@@ -341,14 +341,14 @@ def test_a_cancelled_request_lets_others_by(world, requests, whole, full, ask):
     requests.step()
     assert status(requests, behind) == 'WAITING'
     with pytest.raises(LeaseRequestNotFound):
-        requests.cancel(first['id'], 'another')
-    requests.cancel(first['id'], 'project')
+        requests.delete(first['id'], 'another')
+    requests.delete(first['id'], 'project')
     requests.step()
     assert status(requests, first) == 'CANCELLED'
     assert status(requests, behind) == 'BOOKED'
     for made in first, behind:
         with pytest.raises(exception.InvalidStatus):
-            requests.cancel(made['id'], None)
+            requests.delete(made['id'], None)
 
 
 def test_more_than_the_hosts_there_are_is_refused(
@@ -805,7 +805,7 @@ def test_starts_outside_of_windows(seed):
 
 def test_requests_that_wait_no_more_are_purged(world, requests, full, ask):
     gone, kept = ask(), ask()
-    requests.cancel(gone['id'], None)
+    requests.delete(gone['id'], None)
     world.clock.now += 10
     list(world.ledger.purge(world.now))
     assert [each['id'] for each in requests.list(None)] == [kept['id']]
@@ -834,7 +834,7 @@ def test_each_change_of_a_lease_request_is_notified(
         ) if event_type.startswith('request.') else None,
     )
     first, second, third = ask(until=150), ask(), ask()
-    requests.cancel(second['id'], None)
+    requests.delete(second['id'], None)
     world.clock.now += 150
     end(world, *full)
     requests.step()

@@ -11,12 +11,12 @@ from typing import Any
 
 from oslo_log import log
 
-from blazar_sched.conf import manager as manager_conf
 from blazar_sched.domain import exception
 from blazar_sched.domain import lease as lease_rules
 from blazar_sched.domain import states
 from blazar_sched.domain.lease import Lease
 from blazar_sched.domain.reservation import Reservation
+from blazar_sched.parts.limit import conf
 from blazar_sched.service import loop
 from blazar_sched.service.booking.booking import Bookings
 from blazar_sched.service.booking.lease import Leases
@@ -83,7 +83,7 @@ class Unused(loop.Looped):
                 notified_at is not None
                 and notified_at + self._conf.unused_notice <= now
             )
-            if due and self._conf.on_unused != manager_conf.NOTIFY:
+            if due and self._conf.on_unused != conf.NOTIFY:
                 self._give_back(lease, now)
         except _InUse:
             LOG.info('Lease %s is used now', lease.id)
@@ -101,7 +101,7 @@ class Unused(loop.Looped):
         used = _used(self._ledger, lease)
         change: dict[str, Any] = {'end': lease_rules.NOW}
         if any(used.values()):
-            if self._conf.on_unused == manager_conf.END:
+            if self._conf.on_unused == conf.END:
                 return
             change = {'reservations': _changes(lease, used)}
 

@@ -4,6 +4,8 @@
 import pytest
 
 from blazar_sched.domain import exception
+from blazar_sched.parts.limit.unused import Unused
+from tests import looped
 from tests import told
 
 AFTER, NOTICE = 600, 300
@@ -55,7 +57,7 @@ def boot(world, lease, node, number=0):
 
 def look(world, seconds):
     world.clock.now += seconds
-    world.manager.unused.step()
+    looped.of(world.manager, Unused).step()
     world.run()
     world.run(5)
     assert world.ledger.check() == []
