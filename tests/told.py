@@ -27,7 +27,7 @@ def notified(manager, monkeypatch, seen=None):
         if each is not None:
             told.append(each)
 
-    monkeypatch.setattr(manager.notifier, '_put', put)
+    monkeypatch.setattr(manager.notifier, 'tell', put)
     return told
 
 

@@ -34,7 +34,7 @@ for module in pkgutil.walk_packages(blazar_sched.__path__, 'blazar_sched.'):
         print(e.name.partition('.')[0])
 """
 # The packages of the extras.
-EXTRAS = {'fixtures', 'matplotlib', 'nova'}
+EXTRAS = {'fixtures', 'nova'}
 # None of these is a dependency of the service.
 UNWANTED = {
     'cython', 'matplotlib', 'nova', 'numpy', 'openstack-placement', 'pytest',

@@ -70,10 +70,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         '--json', type=_new_file, metavar='FILE',
         help='file for the results, as JSON',
     )
-    parser.add_argument(
-        '--plot', type=_new_file, metavar='FILE',
-        help='file for a plot of the results, as PNG; requires matplotlib',
-    )
 
 
 def _add_cloud(parser: argparse.ArgumentParser) -> None:
@@ -233,20 +229,16 @@ def run(args: argparse.Namespace) -> int:
     if args.save and not args.os_cloud:
         print('simulate: --save requires --os-cloud', file=sys.stderr)
         return 2
-    if args.seeds > 1 and (args.suggest or args.plot):
+    if args.seeds > 1 and args.suggest:
+        print('simulate: --suggest requires a single seed', file=sys.stderr)
+        return 2
+    if importlib.util.find_spec('nova') is None:
         print(
-            'simulate: --suggest and --plot require a single seed',
+            "simulate requires nova: run pip install '.[simulate]' in a "
+            'checkout',
             file=sys.stderr,
         )
         return 2
-    for module, wanted in (('nova', True), ('matplotlib', args.plot)):
-        if wanted and importlib.util.find_spec(module) is None:
-            print(
-                f"simulate requires {module}: run pip install '.[simulate]' "
-                'in a checkout',
-                file=sys.stderr,
-            )
-            return 2
     if not args.os_cloud:
         _simulate(args)
         return 0
@@ -318,4 +310,4 @@ def _simulate(args: argparse.Namespace) -> None:
         policy.suggested() if args.suggest
         else policy.compared([*args.without, policy.WEIGHERS])
     )
-    comparison.run(settings, policies, args.json, args.plot, args.suggest)
+    comparison.run(settings, policies, args.json, args.suggest)

@@ -81,8 +81,7 @@ class Scene:
 
 def run(
     settings: Settings, policies: Sequence[Policy],
-    json_path: str | None = None, plot_path: str | None = None,
-    suggest: bool = False,
+    json_path: str | None = None, suggest: bool = False,
 ) -> None:
     """Play each policy, print the results, and save the results if requested.
 
@@ -100,11 +99,6 @@ def run(
         out.print(_suggestion(policies, scene.results), markup=False)
     if json_path is not None:
         _save(json_path, scene.as_json())
-    if plot_path is not None:
-        # Only this import needs matplotlib.
-        from blazar_sched.parts.simulate import plot
-
-        plot.save(scene.results, plot_path)
 
 
 def run_scenes(

@@ -89,7 +89,7 @@ def sent(world, monkeypatch):
     sent = []
     notifier = world.manager.notifier
     monkeypatch.setattr(notifier, 'is_on', True)
-    monkeypatch.setattr(notifier, '_put', lambda *each: sent.append(each))
+    monkeypatch.setattr(notifier, 'tell', lambda *each: sent.append(each))
     return sent
 
 

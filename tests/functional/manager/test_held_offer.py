@@ -335,7 +335,7 @@ def test_a_maintenance_notifies_of_an_offer_once_it_is_a_lease(
     notifier = world.manager.notifier
     sent = []
     monkeypatch.setattr(notifier, 'is_on', True)
-    monkeypatch.setattr(notifier, '_put', lambda *each: sent.append(each[0]))
+    monkeypatch.setattr(notifier, 'tell', lambda *each: sent.append(each[0]))
 
     def close_and_open():
         made = world.manager.maintenances.create({

@@ -52,9 +52,8 @@ class RoteManager:
 @pytest.fixture
 def conf():
     service = cfg.ConfigOpts()
-    api_conf.register(service)
-    audit_conf.register(service)
-    keystone_conf.register(service)
+    for each in (api_conf, audit_conf, keystone_conf):
+        service.register_opts(each.opts, each.GROUP)
     for options in parts.each('conf', 'OPTIONS'):
         service.register_opts(options.get(api_conf.GROUP, ()), api_conf.GROUP)
     service([], default_config_files=[], default_config_dirs=[])
