@@ -114,3 +114,10 @@ class TestCapacity:
         with pytest.raises(exception.InvalidInput) as caught:
             get(**wanted)
         assert caught.value.field == field
+
+    def test_another_projects_flavor_is_not_known(self, get, flavor):
+        id_ = flavor(projects=('another',))
+        with pytest.raises(exception.InvalidInput) as caught:
+            get(flavor_id=id_)
+        assert caught.value.field == 'flavor_id'
+        assert get('another', flavor_id=id_)['hosts'] == 0
