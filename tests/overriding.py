@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options by which nova-scheduler decides, overridden for tests.
+"""Options that tests override.
 
 The options of ``[blazar_sched]`` are those of the process, which plays other
 tests afterwards. The options of the managers are as if a manager had told them
@@ -15,6 +15,24 @@ from blazar_sched.conf import relocation
 from blazar_sched.conf import scheduler
 from blazar_sched.domain import duration
 from blazar_sched.replica import state
+
+
+@contextlib.contextmanager
+def forgetting(conf):
+    """Clear at the end what is overridden of a configuration meanwhile.
+
+    Tests share a configuration in this way, as one takes long to read.
+    """
+    overridden, override = [], conf.set_override
+
+    def set_override(name, value, group=None):
+        overridden.append((name, group))
+        override(name, value, group)
+
+    with mock.patch.object(conf, 'set_override', set_override):
+        yield conf
+    for name, group in overridden:
+        conf.clear_override(name, group)
 
 
 def told(**values):

@@ -6,7 +6,9 @@ clients' methods, with hosts of 16 VCPUs and no servers, and Neutron at the
 level of HTTP.
 """
 
+import functools
 import shutil
+import tempfile
 from types import SimpleNamespace
 
 import futurist
@@ -18,6 +20,7 @@ from blazar_sched.service.api import deploy
 from blazar_sched.service.bus import rpc
 from blazar_sched.service.manager.manager import Manager
 from tests import loopback
+from tests import overriding
 from tests.standins import processor
 from tests.standins.clients import add_compute_node
 from tests.standins.clients import Nova
@@ -36,16 +39,22 @@ def options():
     return ''
 
 
+@functools.cache
+def _read(text):
+    with tempfile.NamedTemporaryFile('w', suffix='.conf') as file:
+        file.write(text)
+        file.flush()
+        return service_conf.load(files=[file.name])
+
+
 @pytest.fixture
 def service(empty_ledger, tmp_path, monkeypatch, options):
     """A running service: `.conf`, `.manager`, `.bus` and `.api`."""
     # The end of the service waits for idle threads, a second by default.
     monkeypatch.setattr(futurist._thread.ThreadWorker, 'MAX_IDLE_FOR', 0.05)
     ledger = shutil.copy(empty_ledger, tmp_path / 'ledger.sqlite')
-    file = tmp_path / 'blazar-sched.conf'
-    file.write_text(
+    read = _read(
         '[DEFAULT]\ntransport_url = fake://\nrpc_response_timeout = 30\n'
-        f'[database]\nconnection = sqlite:///{ledger}\n'
         '[api]\nauth_strategy = noauth\nport = 0\n'
         # Tests of relocation and of limits set what they are about.
         '[manager]\nrelocate_instances = false\n'
@@ -53,7 +62,12 @@ def service(empty_ledger, tmp_path, monkeypatch, options):
         'max_percent_per_project = -1\n'
         f'{options}'
     )
-    conf = service_conf.load(files=[str(file)])
+    with overriding.forgetting(read) as conf:
+        conf.set_override('connection', f'sqlite:///{ledger}', 'database')
+        yield from _serve(conf)
+
+
+def _serve(conf):
     nova, placement = Nova(), Placement()
     nova.known_flavors = [Flavor(**FLAVOR)]
     for n in range(1, 5):

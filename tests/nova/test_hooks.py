@@ -5,11 +5,9 @@ import datetime
 import uuid
 
 from keystoneauth1 import adapter
-from nova.scheduler import request_filter as theirs
 from nova.tests.functional.api import client
 import pytest
 
-from blazar_sched import filters
 from blazar_sched.conf import service as service_conf
 from blazar_sched.domain import duration
 from blazar_sched.hooks import request_filter
@@ -72,12 +70,6 @@ class TestHints:
         assert lab.boots('c1', hints={'lifetime': '10m'})
         assert not lab.boots('c1', hints={'lifetime': '20m'})
 
-    def test_of_several_servers_and_in_another_project(self, lab):
-        servers = lab.cloud.boot_many(
-            2, lab.flavor(), {'lifetime': '2h'}, project_id=str(uuid.uuid4())
-        )
-        assert all('lease_end' in hints(lab, each) for each in servers)
-
     def test_at_the_first_version_of_the_api(self, lab):
         api = lab.cloud.client()
         api.microversion = None
@@ -120,15 +112,6 @@ class TestHints:
         assert ours['badRequest']['code'] == 400
         assert lab.cloud.servers() == []
 
-    @pytest.mark.row('C40')
-    def test_whose_reservation_it_is_the_filters_say(self, lab):
-        lab.register('c1')
-        mine = lab.reserve('c1', start=-60)
-        hint = {'reservation': mine}
-
-        assert lab.boots('c1', hints=hint)
-        assert not lab.boots('c1', hints=hint, project_id=str(uuid.uuid4()))
-
 
 class TestDefault:
     """Each default option by itself, and the values that override it."""
@@ -140,9 +123,6 @@ class TestDefault:
         assert server['status'] == 'ACTIVE', server.get('fault')
         return hints(lab, server), seconds(server['created'])
 
-    def test_server_has_no_default_end_without_the_option(self, lab):
-        assert self.declared(lab)[0] == {}
-
     @pytest.mark.row('C33', 'C34', 'F53')
     def test_of_the_cloud(self, lab):
         lab.cloud.configure(default_lifetime='30d')
@@ -151,12 +131,6 @@ class TestDefault:
 
         end = seconds(shown['lease_default_end'])
         assert created - SOON <= end - MONTH <= created
-
-    def test_server_of_a_reservation_has_no_default_end(self, lab):
-        lab.cloud.configure(default_lifetime='30d')
-        lab.register('c1')
-        hint = {'reservation': lab.reserve('c1', start=-60)}
-        assert self.declared(lab, hint)[0] == hint
 
     @pytest.mark.row('F53')
     def test_the_filters_go_by_it_unless_the_flavor_says_more(self, lab):
@@ -204,9 +178,6 @@ class TestLeases:
             ]
 
         return leases
-
-    def test_server_without_hints_has_no_lease(self, leases):
-        assert leases()[1] == []
 
     @pytest.mark.row('C33', 'C34', 'F53')
     def test_a_plain_boot_gets_one_of_a_month(self, lab, leases):
@@ -345,33 +316,6 @@ class TestNarrowing:
         assert off.count(None) == 2
         assert on == list(each)
 
-    def test_of_several_hosts(self, lab, reserve):
-        lab.register(*lab.cloud.hosts)
-        lab.cloud.configure(narrow_placement=True)
-        id_ = reserve('c3', 'c4')
-
-        servers = lab.cloud.boot_many(2, lab.flavor(5), {'reservation': id_})
-
-        assert {host_of(each) for each in servers} == {'c3', 'c4'}
-
-    def test_beside_a_host_that_is_asked_for(self, lab, each):
-        lab.cloud.configure(narrow_placement=True)
-        hint = {'reservation': each['c3']}
-
-        assert [
-            name for name in lab.cloud.hosts if lab.boots(name, hints=hint)
-        ] == ['c3']
-
-    def test_request_without_reservation_is_not_narrowed(self, lab, reserve):
-        lab.register('c1')
-        reserve('c1')
-        lab.cloud.configure(narrow_placement=True)
-        lab.cloud.configure('scheduler', max_placement_results=1000)
-
-        server = lab.boot()
-
-        assert host_of(server) != 'c1'
-
     def test_unknown_reservation_does_not_narrow_placement(self, lab, each):
         lab.cloud.configure(narrow_placement=True)
         assert self.where(lab, str(uuid.uuid4())) is None
@@ -396,9 +340,3 @@ class TestNarrowing:
         monkeypatch.setattr(process, 'current', current)
 
         assert not request_filter.narrow_to_reservation(None, object())
-
-    def test_request_filter_is_installed_once(self):
-        filters.all_filters()
-        filters.all_filters()
-        ours = request_filter.narrow_to_reservation
-        assert theirs.ALL_REQUEST_FILTERS.count(ours) == 1

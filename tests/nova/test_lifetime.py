@@ -9,14 +9,11 @@ threads that poll it have the real clock.
 # the module.
 from demo.cloud import Cloud  # isort: skip
 
-import contextlib
-import json
 
 from keystoneauth1 import adapter
 from keystoneauth1 import exceptions
 from keystoneauth1 import session
 from keystoneauth1 import token_endpoint
-from nova.tests.functional.api import client
 import pytest
 
 from blazar_sched.conf import service as service_conf
@@ -36,16 +33,6 @@ pytestmark = pytest.mark.more
 
 HOSTS = ('c1', 'c2')
 HOUR = 3600
-MONTH = 30 * 24 * HOUR
-BOTH = {
-    'resource_type': 'physical:host', 'min': 2, 'max': 2,
-    'hypervisor_properties': '', 'resource_properties': '',
-}
-SLOT_ON_C1 = {
-    'resource_type': 'virtual:instance', 'vcpus': 2, 'memory_mb': 512,
-    'disk_gb': 1, 'amount': 1, 'affinity': None,
-    'resource_properties': '["==", "$hypervisor_hostname", "c1"]',
-}
 VERSION = {'OpenStack-API-Version': 'reservation 1.1'}
 
 
@@ -230,28 +217,6 @@ def test_hints_alone_make_a_lease(site):
         site.client('bob').get(f'/leases/{lease["id"]}')
 
 
-@pytest.mark.row('C31')
-def test_climates_hint_makes_one(site):
-    end = site.at(2 * HOUR)
-    server = site.boot(lease_params=json.dumps(
-        {'name': 'climate', 'start': 'now', 'end': end, 'events': []}
-    ))
-    lease = site.lease(server, 'ACTIVE')
-    assert (lease['name'], lease['end_date']) == ('climate', end)
-
-
-@pytest.mark.row('C33', 'C34', 'F53')
-def test_by_default_a_month(site):
-    """nova-api's middleware adds the hint if the user declares no end."""
-    by_default = site.at(MONTH)
-    server = site.boot(lease_default_end=by_default)
-    lease = site.lease(server, 'ACTIVE')
-    assert lease['name'] == f'lease-{server["id"][:6]}'
-    assert lease['end_date'] == by_default
-    own = site.boot(lease_default_end=by_default, lease_end=site.at(HOUR))
-    assert site.lease(own, 'ACTIVE')['end_date'] < by_default
-
-
 @pytest.mark.row('C35', 'F54')
 def test_shelved_until_its_start_then_back_onto_its_place(site):
     server = site.boot(lease_start=site.at(HOUR), lease_end=site.at(3 * HOUR))
@@ -279,16 +244,6 @@ def test_shelved_until_its_start_then_back_onto_its_place(site):
     site.clock.ahead += 2 * HOUR
     site.gone(server)
     site.lease(server, 'TERMINATED')
-
-
-@pytest.mark.row('C32')
-def test_without_a_place_neither_lease_nor_server(site):
-    site.reserve(HOUR, 3 * HOUR, BOTH)
-    # The server may be deleted before it is seen.
-    with contextlib.suppress(client.OpenStackApiNotFoundException):
-        site.boot(lease_start=site.at(2 * HOUR), lease_end=site.at(4 * HOUR))
-    wait_for('no servers', lambda: site.cloud.servers() == [])
-    assert site.leases() == {}
 
 
 class TestEnd:
@@ -324,49 +279,3 @@ class TestEnd:
             if i['name'] == f'lifetime_{server["name"]}'
         ]
         assert image['status'] == 'ACTIVE'
-
-
-@pytest.mark.row('F69')
-def test_extended_as_far_as_its_host_is_free(site):
-    """nova-scheduler uses the new end."""
-    server = site.boot(host='c1', lease_end=site.at(HOUR))
-    lease = site.lease(server, 'ACTIVE')
-    site.known(server)
-    start, end = site.at(3 * HOUR), site.at(4 * HOUR)
-    site.reserve(3 * HOUR, 4 * HOUR, BOTH)
-    for later in (end, None):
-        with pytest.raises(exceptions.Conflict) as caught:
-            site.update(lease, end_date=later)
-        assert f'can be at most {start}' in caught.value.response.text
-    assert site.update(lease, end_date=start)['end_date'] == start
-    site.clock.ahead += 2 * HOUR
-    assert site.cloud.show(server)['status'] == 'ACTIVE'
-    site.clock.ahead += HOUR
-    site.gone(server)
-    site.lease(server, 'TERMINATED')
-
-
-def test_nova_scheduler_goes_by_the_new_end(site):
-    server = site.boot(host='c1', lease_end=site.at(HOUR))
-    lease = site.lease(server, 'ACTIVE')
-    site.known(server)
-    site.reserve(2 * HOUR, 3 * HOUR, SLOT_ON_C1)
-    large = site.cloud.flavor(vcpus=6)
-    # When the slot is reserved the first server is already deleted.
-    other = site.boot('bob', large, host='c1', lifetime='150m')
-    site.known(other)
-    site.cloud.delete(other)
-    wait_for('no record', lambda: site.record(other) is None)
-    end = site.update(lease, end_date=site.at(10 * HOUR))['end_date']
-
-    def is_told():
-        replica, _ = process.current()
-        known = replica.instances[server['id']]
-        return duration.format_time(known.end) == end
-
-    wait_for('nova-scheduler knows', is_told)
-    refused = site.cloud.boot(
-        large, {'lifetime': '150m'}, host='c1', project_id='bob'
-    )
-    assert refused['status'] == 'ERROR'
-    assert 'No valid host' in refused['fault']['message']

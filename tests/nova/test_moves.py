@@ -79,38 +79,6 @@ def test_stays_if_there_is_room_nowhere(lab, move):
     assert move(lab, server) == 'c1'
 
 
-def test_known_end_goes_before_a_hint_that_is_out_of_date(lab):
-    """The lifetime of the hint, counted from now on, would be too long."""
-    only(lab, 'c1', 'c2')
-    server = lab.boot(hints=lasting(HOUR), host='c1')
-    lab.register('c1', 'c2')
-    lab.reserve('c2', start=SOON)
-    lab.know(server, end=SOON // 2)
-
-    assert cold(lab, server) == 'c2'
-
-
-def test_known_end_that_is_later_than_the_hint(lab):
-    only(lab, 'c1', 'c2')
-    server = lab.boot(hints=lasting(60), host='c1')
-    lab.register('c1', 'c2')
-    lab.reserve('c2', start=SOON)
-    lab.know(server, end=HOUR)
-
-    assert cold(lab, server) == 'c1'
-
-
-def test_overdue_instance_moves_as_an_unbounded_one(lab):
-    only(lab, 'c1', 'c2', 'c3')
-    server = lab.boot(hints=lasting(60), host='c1')
-    lab.register('c1', 'c2')
-    lab.register('c3', unbounded='never')
-    lab.reserve('c2', start=SOON)
-    lab.know(server, end=-1)
-
-    assert cold(lab, server) == 'c1'
-
-
 @MIGRATIONS
 def test_bound_instance_moves_within_its_reservation(lab, move):
     lab.register('c1', 'c2')
@@ -120,24 +88,6 @@ def test_bound_instance_moves_within_its_reservation(lab, move):
     [other] = {'c1', 'c2'} - {cloud.host_of(server)}
 
     assert move(lab, server) == other
-
-
-def test_bound_instance_needs_room_in_its_reservation(lab):
-    lab.register('c1', 'c2')
-    mine = lab.reserve('c1', 'c2', start=-60, vcpus=4)
-    hint = {'reservation': mine}
-    full = lab.boot(lab.flavor(4), hint, host='c2')
-    lab.know(full, end=HOUR, reservation_id=mine)
-    server = lab.boot(lab.flavor(2), hint, host='c1')
-    lab.know(server, end=HOUR, reservation_id=mine)
-
-    assert cold(lab, server) == 'c1'
-
-    lab.cloud.delete(full)
-    lab.ledger.commit(lambda tx: tx.delete_instance(full['id']))
-    lab.sync()
-
-    assert cold(lab, server) == 'c2'
 
 
 def test_known_reservation_goes_before_the_hint(lab):
@@ -185,15 +135,6 @@ class TestResize:
             lambda: self.resize(lab, server, lab.flavor(4)) == ('c1', 4),
         )
 
-    def test_growth_is_counted(self, lab):
-        only(lab, 'c1')
-        server = lab.boot(lab.flavor(2), lasting(HOUR), host='c1')
-        lab.register('c1')
-        lab.reserve('c1', start=SOON, vcpus=5)
-        lab.know(server, end=HOUR)
-
-        assert self.resize(lab, server, lab.flavor(4)) == ('c1', 2)
-
     def test_server_that_grows_goes_to_another_host(self, lab):
         only(lab, 'c1', 'c2')
         server = lab.boot(lab.flavor(2), lasting(HOUR), host='c1')
@@ -236,22 +177,6 @@ class TestUnshelve:
 
         assert shelved(lab, server) is None
 
-    def test_goes_where_there_is_room(self, lab):
-        only(lab, 'c1', 'c2')
-        server = lab.boot(hints=lasting(HOUR), host='c1')
-        lab.register('c1', 'c2')
-        lab.reserve('c1', start=SOON)
-
-        assert shelved(lab, server) == 'c2'
-
-    def test_stays_shelved_if_there_is_room_nowhere(self, lab):
-        only(lab, 'c1')
-        server = lab.boot(hints=lasting(HOUR), host='c1')
-        lab.register('c1')
-        lab.reserve('c1', start=SOON)
-
-        assert shelved(lab, server) is None
-
     def test_bound_goes_back_to_its_reservation(self, lab):
         lab.register('c1')
         mine = lab.reserve('c1', start=-60)
@@ -274,19 +199,6 @@ class TestRebuild:
         server = lab.cloud.act(server, 'rebuild', imageRef=OTHER_IMAGE)
 
         assert server['status'] == 'ACTIVE'
-        assert server['image']['id'] == OTHER_IMAGE
-
-    def test_passes_with_a_reservation_that_is_over(self, lab):
-        lab.register('c1')
-        mine = lab.reserve('c1', start=-60)
-        server = lab.boot(hints={'reservation': mine})
-        lab.ledger.commit(
-            lambda tx: [tx.delete_lease(each.id) for each in tx.leases()]
-        )
-        lab.sync()
-
-        server = lab.cloud.act(server, 'rebuild', imageRef=OTHER_IMAGE)
-
         assert server['image']['id'] == OTHER_IMAGE
 
 
@@ -328,13 +240,3 @@ class TestEvacuate:
         request.getfixturevalue('failed')
 
         assert self.evacuate(lab, server) == ('c3', 'SHUTOFF')
-
-    def test_stays_if_there_is_room_nowhere(self, lab, request):
-        only(lab, 'c1', 'c2')
-        server = lab.boot(hints=lasting(HOUR), host='c1')
-        lab.register('c1', 'c2')
-        lab.reserve('c2', start=SOON)
-        lab.know(server, end=HOUR)
-        request.getfixturevalue('failed')
-
-        assert self.evacuate(lab, server) == ('c1', 'ERROR')

@@ -13,7 +13,6 @@ from demo import cloud
 pytestmark = pytest.mark.more
 
 HOUR = 3600
-SOON = 900
 
 
 def placed(servers):
@@ -38,28 +37,6 @@ def only(lab, *hosts):
     lab.register(*others, hold='dedicated')
 
 
-def test_as_many_as_there_is_room_for(lab):
-    only(lab, 'c1')
-    lab.register('c1')
-    lab.reserve('c1', vcpus=2)
-
-    servers = lab.cloud.boot_many(3, lab.flavor(2), {'lifetime': str(HOUR)})
-
-    assert placed(servers) == {'c1': 3}
-
-
-def test_five_with_room_for_three(lab):
-    """Nova boots all or none: the three that fit are not booted either."""
-    only(lab, 'c1')
-    lab.register('c1')
-    lab.reserve('c1', vcpus=2)
-
-    servers = lab.cloud.boot_many(5, lab.flavor(2), {'lifetime': str(HOUR)})
-
-    assert len(servers) == 5
-    assert refused(servers)
-
-
 def test_min_count_is_for_nova_a_matter_of_quota(lab):
     """At least three of five are requested, and three fit: Nova refuses all.
     """
@@ -72,36 +49,6 @@ def test_min_count_is_for_nova_a_matter_of_quota(lab):
     )
 
     assert len(servers) == 5
-    assert refused(servers)
-
-
-def test_spread_over_hosts_by_the_room_of_each(lab):
-    only(lab, 'c1', 'c2')
-    lab.register('c1', 'c2')
-    lab.reserve('c1', vcpus=4)
-    lab.reserve('c2', vcpus=6)
-
-    servers = lab.cloud.boot_many(3, lab.flavor(2), {'lifetime': str(HOUR)})
-
-    assert placed(servers) == {'c1': 2, 'c2': 1}
-
-
-def test_as_many_as_a_reservation_has_slots_for(lab):
-    lab.register('c1', 'c2')
-    mine = lab.reserve('c1', 'c2', start=-60, vcpus=4)
-    hint = {'reservation': mine}
-
-    servers = lab.cloud.boot_many(4, lab.flavor(2), hint)
-
-    assert placed(servers) == {'c1': 2, 'c2': 2}
-
-
-def test_more_than_a_reservation_has_slots_for(lab):
-    lab.register('c1', 'c2')
-    mine = lab.reserve('c1', 'c2', start=-60, vcpus=4)
-
-    servers = lab.cloud.boot_many(5, lab.flavor(2), {'reservation': mine})
-
     assert refused(servers)
 
 

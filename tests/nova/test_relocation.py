@@ -20,7 +20,6 @@ import pytest
 from blazar_sched.conf import service as service_conf
 from blazar_sched.domain import exception
 from blazar_sched.domain import pci_alias
-from blazar_sched.domain.flavor import MOVABLE
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.replica import puller
 from blazar_sched.service.clients.nova import Nova
@@ -214,40 +213,6 @@ def test_an_unbounded_server_runs_where_its_place_afterwards_is_booked(site):
     assert site.path(server)[1] != 'c1'
 
 
-def test_no_server_runs_where_no_other_host_has_room_afterwards(site):
-    site.reserve('c1')
-    site.reserve('c2', 'c3', start=2 * HOUR, length=10 * DAY)
-
-    server = site.boot(host='c1')
-
-    assert server['status'] == 'ERROR'
-
-
-def test_a_lease_leaves_the_only_host_for_a_server_that_is_not_moved(site):
-    lease = site.reserve()
-    [host] = site.hosts_of(lease)
-    fixed = site.cloud.flavor(VCPUS, extra_specs={MOVABLE: 'false'})
-    site.manager.leavable_hosts.step()
-    server = site.boot(flavor=fixed, host=host)
-    assert server['status'] == 'ACTIVE', server.get('fault')
-    wait_for('another host', lambda: site.hosts_of(lease) != {host})
-    assert site.host_of(server) == host
-
-
-def test_a_place_that_is_booked_is_given_to_nobody_else(site):
-    site.reserve('c1')
-    site.reserve('c3', start=2 * HOUR, length=10 * DAY)
-    first = site.boot(VCPUS, host='c1')
-    assert site.path(first) == ['c1', 'c2']
-
-    unbounded = site.boot(host='c2')
-    bounded = site.boot(lifetime='2d', host='c2')
-    short = site.boot(lifetime='1h', host='c2')
-
-    assert unbounded['status'] == bounded['status'] == 'ERROR'
-    assert short['status'] == 'ACTIVE', short.get('fault')
-
-
 @pytest.mark.row('F95')
 def test_a_lease_takes_a_host_that_a_server_can_leave(site):
     servers = [site.boot(host=name) for name in HOSTS]
@@ -260,14 +225,6 @@ def test_a_lease_takes_a_host_that_a_server_can_leave(site):
     assert (path[0].end, path[-1].end) == (lease.start, FOREVER)
     others = [each for each in servers if each is not displaced]
     assert all(not site.record(each).path for each in others)
-
-
-def test_a_lease_is_refused_if_a_server_has_nowhere_to_go(site):
-    for name in HOSTS:
-        site.boot(VCPUS - 1, host=name)
-
-    with pytest.raises(exception.NotEnoughHostsAvailable):
-        site.reserve()
 
 
 def test_the_server_is_moved_to_the_booked_host_in_time(site, clock):
@@ -339,19 +296,6 @@ def test_preemptible_servers_make_room_for_the_move(site, clock):
     assert there['id'] not in {s['id'] for s in site.cloud.servers()}
 
 
-def test_a_server_that_an_operator_moves_gets_another_path(site):
-    lease = site.reserve('c1')
-    site.reserve('c2', start=3 * DAY)
-    server = site.boot(host='c1')
-    site.told()
-
-    site.cloud.act(server, 'os-migrateLive', host='c2',
-                   block_migration='auto')
-
-    wait_for('path', lambda: site.path(server)[:1] == ['c2'])
-    assert site.record(server).path[0].end == lease.start + 2 * DAY
-
-
 def test_a_server_that_is_not_movable_goes_where_it_can_stay(site):
     flavor = site.cloud.flavor(1, extra_specs={'blazar:movable': 'false'})
     site.reserve('c1')
@@ -372,37 +316,6 @@ def test_a_server_stays_if_the_reservation_is_gone(site, clock):
     assert site.host_of(server) == 'c1'
 
 
-def test_a_host_that_is_disabled_is_no_target_any_more(site):
-    server = site.boot(host='c1')
-    site.reserve('c1')
-    target = site.path(server)[-1]
-    [other] = set(HOSTS) - {'c1', target}
-    host = site.manager.ledger.host(site.cloud.hosts[target])
-
-    site.manager.hosts.update(host.id, {'disabled': 'true'})
-
-    wait_for('path', lambda: site.path(server) == ['c1', other])
-
-
-def test_a_server_that_has_nowhere_to_go_is_reported_and_kept(
-    site, clock, caplog
-):
-    server = site.boot(VCPUS, host='c1')
-    site.reserve('c1')
-    target = site.path(server)[-1]
-    [other] = set(HOSTS) - {'c1', target}
-    site.reserve(other, start=2 * HOUR, length=10 * DAY)
-    host = site.manager.ledger.host(site.cloud.hosts[target])
-
-    site.manager.hosts.update(host.id, {'disabled': 'true'})
-
-    wait_for('report', lambda: f'{server["id"]} is still on' in caplog.text)
-    assert site.cloud.show(server)['status'] == 'ACTIVE'
-
-    site.manager.hosts.update(host.id, {'disabled': 'false'})
-    wait_for('path', lambda: site.path(server) == ['c1', target])
-
-
 @pytest.fixture
 def decided(monkeypatch):
     """decided(function): call a function between a decision and its booking.
@@ -420,41 +333,6 @@ def decided(monkeypatch):
         )
 
     return set_
-
-
-def test_of_two_let_pass_by_one_place_the_second_is_reported_and_kept(
-    site, decided, caplog
-):
-    site.reserve('c1')
-    site.reserve('c3', start=2 * HOUR, length=10 * DAY)
-    site.boot(2, host='c2')
-    site.told()
-    both = threading.Barrier(2, timeout=60)
-    decided(both.wait)
-    servers = []
-    threads = [
-        threading.Thread(target=lambda: servers.append(
-            site.cloud.boot(site.flavors[2], host='c1')
-        ))
-        for _ in range(2)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    decided(lambda: None)
-
-    # Both were let pass, and both are kept.
-    assert {server['status'] for server in servers} == {'ACTIVE'}
-    wait_for('records', lambda: all(map(site.record, servers)))
-    [first] = [each for each in servers if site.path(each) == ['c1', 'c2']]
-    [second] = [each for each in servers if each is not first]
-    assert site.path(second) == []
-    wait_for('report', lambda: f'{second["id"]} is still on' in caplog.text)
-    assert f'{first["id"]} must leave' not in caplog.text
-
-    site.cloud.delete(first)
-    wait_for('path', lambda: site.path(second) == ['c1', 'c2'])
 
 
 @pytest.fixture
@@ -503,24 +381,6 @@ def test_control_without_the_later_places_both_are_admitted(
     servers = boot_two(room_for_one, 2)
 
     assert {server['status'] for server in servers} == {'ACTIVE'}
-
-
-def test_a_lease_that_is_booked_after_the_decision_has_its_host(site, decided):
-    site.reserve('c1')
-    site.boot(host='c2')
-    site.told()
-    leases = []
-    # The path that nova-scheduler has found leads to the fuller host.
-    decided(lambda: leases.append(
-        site.reserve('c2', start=DAY + HOUR, length=10 * DAY)
-    ))
-
-    server = site.boot(VCPUS - 1, host='c1')
-
-    [lease] = leases
-    assert site.hosts_of(lease) == {'c2'}
-    assert server['status'] == 'ACTIVE', server.get('fault')
-    assert site.path(server) == ['c1', 'c3']
 
 
 def test_a_move_that_nova_does_not_make_goes_to_another_host(

@@ -15,8 +15,6 @@ from blazar_sched.worker import process
 from demo.cloud import wait_for
 
 pytestmark = pytest.mark.more
-
-HOUR = 3600
 SOON = 900
 THEIRS = 'b8a2e1c09f6d4c7f8e7d6c5b4a392817'
 
@@ -80,45 +78,6 @@ def test_four_hosts_have_four_reasons(lab, ask):
     assert asked['kind'] == 'bounded'
     assert asked['amounts']['VCPU'] == 4
     assert asked['project_id'] == lab.cloud.project_id
-
-
-def test_a_reservation_before_its_window(lab, ask):
-    lab.register('c1', 'c2')
-    mine = lab.reserve('c1', start=SOON)
-    server = refused(lab, lab.flavor(), {'reservation': mine})
-
-    found = hosts(ask(server))
-
-    assert 'opens at' in found.pop('c1')
-    assert found.keys() == {'c2', 'c3', 'c4'}
-    assert all('no allocation on the host' in each for each in found.values())
-
-
-def test_a_stale_replica(lab, ask):
-    lab.register(*lab.cloud.hosts)
-    # A change that cannot be parsed makes the replica stale at once.
-    lab.end_point.answer = dict
-    wait_for('stale', lambda: process.current()[1])
-    server = refused(lab, lab.flavor(), None)
-    lab.end_point.answer = None
-
-    found = hosts(ask(server))
-
-    assert found.keys() == set(lab.cloud.hosts)
-    assert all('stale' in each for each in found.values())
-
-
-def test_why_tells_that_the_cause_is_gone(lab, ask):
-    lab.register('c1', 'c2', 'c3', 'c4', hold='dedicated')
-    server = refused(lab, lab.flavor(), None)
-
-    lab.ledger.commit(lambda tx: tx.delete_host(lab.cloud.hosts['c1']))
-    lab.sync()
-
-    [told] = ask(server)
-    assert told['explained_by'] > told['revision']
-    assert 'would pass now' in told['hosts']['c1']
-    assert 'dedicated' in told['hosts']['c2']
 
 
 def test_output_of_why_is_readable(lab, ask):

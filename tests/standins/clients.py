@@ -192,12 +192,12 @@ class Nova:
 
     def set_aggregate_metadata(self, aggregate, metadata):
         self._fail()
-        known = self.aggregates[aggregate.name]
-        both = {**known.metadata, **metadata}
-        left = {k: v for k, v in both.items() if v is not None}
-        self.aggregates[aggregate.name] = dataclasses.replace(
-            known, metadata=left
-        )
+        if known := self.aggregates.get(aggregate.name):
+            both = {**known.metadata, **metadata}
+            left = {k: v for k, v in both.items() if v is not None}
+            self.aggregates[known.name] = dataclasses.replace(
+                known, metadata=left
+            )
 
     def add_to_aggregate(self, aggregate, host):
         self._set_members(aggregate, lambda hosts: hosts | {host})
@@ -207,10 +207,10 @@ class Nova:
 
     def _set_members(self, aggregate, change):
         self._fail()
-        known = self.aggregates[aggregate.name]
-        self.aggregates[aggregate.name] = dataclasses.replace(
-            known, hosts=tuple(sorted(change(set(known.hosts))))
-        )
+        if known := self.aggregates.get(aggregate.name):
+            self.aggregates[known.name] = dataclasses.replace(
+                known, hosts=tuple(sorted(change(set(known.hosts))))
+            )
 
     def delete_aggregate(self, name):
         self._fail()

@@ -6,6 +6,7 @@ The contributor's guide describes the requirements: see PAGE.
 
 import ast
 import collections
+import functools
 import pathlib
 import re
 
@@ -31,6 +32,7 @@ MUSTS = (
 SHOWN = {*(f'C{n}' for n in range(1, 56)), *(f'F{n}' for n in MUSTS)} - HISTORY
 
 
+@functools.cache
 def marked():
     """Return the names of the marked tests, classes and files, by number."""
     found = collections.defaultdict(list)

@@ -71,28 +71,3 @@ def test_a_lease_is_prolonged_by_what_is_shown(api, lease):
     ).status_code == 409
     assert update(api, lease, text(last), far=False).status_code == 200
     assert ask(api, lease)['end_date'] == text(last)
-
-
-@pytest.mark.parametrize('end', [None, text(FIRST + 9 * HOUR)])
-def test_update_prolongs_a_lease_as_far_as_possible(api, lease, end):
-    last = text(FIRST + 3 * HOUR)
-
-    asked = update(api, lease, end, 'dry_run=true')
-    assert asked.status_code == 200, asked.text
-    assert asked.json['lease']['end_date'] == last
-    path = f'/v1/leases/{lease["id"]}'
-    shown = api.get(path, headers=ALICE).json['lease']
-    assert shown['end_date'] == lease['end_date']
-
-    answer = update(api, lease, end)
-    assert answer.status_code == 200, answer.text
-    assert answer.json['lease']['end_date'] == last
-    shown = api.get(path, headers=ALICE).json['lease']
-    assert shown['end_date'] == last
-
-    refused = update(api, lease, end)
-    assert refused.status_code == 409
-    assert refused.json['error_name'] == 'NotEnoughHostsAvailable'
-    assert refused.json['offer'] == {
-        'reservation': 0, 'available': 0, 'start_date': None, 'end_date': None,
-    }

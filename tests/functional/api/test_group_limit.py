@@ -66,38 +66,6 @@ def test_the_limit_leads_to_another_host(api):
     )
 
 
-def test_instances_of_all_projects_share_a_limit(api):
-    assert reserve(api, BOB, **{**SMALL, 'amount': 3}).status_code == 201
-    refused(
-        reserve(api, BOB, **{**SMALL, 'amount': 2}), 'room for 1',
-        'the group limit rack 7 leaves 2 of 8 in the window',
-    )
-    other = {'start_date': '2030-01-02 00:00', 'end_date': '2030-01-03 00:00'}
-    assert reserve(
-        api, BOB, other, **{**SMALL, 'amount': 4}
-    ).status_code == 201
-    assert reserve(api, BOB, **SMALL).status_code == 201
-
-
-def test_a_share_of_all_hosts_stays_for_others(api):
-    # 24 of the 32 VCPUs: a whole host and half of the other one.
-    assert reserve(api, **HOST).status_code == 201
-    assert reserve(api, BOB, **{**SMALL, 'amount': 4}).status_code == 201
-    refused(reserve(api, BOB, **SMALL), 'the group limit', '0 of')
-
-
-def test_a_search_offers_the_first_time_with_room(api):
-    assert reserve(api, BOB, **{**SMALL, 'amount': 4}).status_code == 201
-    answer = api.simulate_post('/v1/offers', headers=BOB, json={
-        'reservations': [{**SMALL, 'amount': 2}], 'duration': '2h',
-        'start_date': '2030-01-01 10:00',
-        'latest_start_date': '2030-01-05 00:00',
-    })
-    assert answer.status_code == 200, answer.text
-    first = answer.json['offers'][0]['start_date']
-    assert first.startswith('2030-01-02T00:00')
-
-
 def test_the_capacity_is_within_the_limits(api):
     def free(headers, **query):
         answer = api.simulate_get('/v1/capacity', headers=headers, params={

@@ -114,35 +114,6 @@ def test_the_earliest_window(api):
     assert book(api, HOST, start=text(start), end=text(end)) == 201
 
 
-def test_a_shorter_lease_fits_before(api):
-    book_hours(api, HOSTS, 1, 3)
-    assert windows(ask(api, duration=3600, max_duration='1d', limit=2)) == [
-        (text(FIRST), text(FIRST + HOUR)),
-        (text(FIRST + 3 * HOUR), text(FIRST + 27 * HOUR)),
-    ]
-
-
-def test_the_longest_window_first(api):
-    book_hours(api, HOSTS, 1, 3)
-    book_hours(api, HOSTS, 8, 9)
-    offered = ask(
-        api, best='longest', duration='1h', max_duration='30d',
-        latest_end_date=text(FIRST + 8 * HOUR),
-    )
-    assert windows(offered) == [
-        (text(FIRST + 3 * HOUR), text(FIRST + 8 * HOUR)),
-        (text(FIRST), text(FIRST + HOUR)),
-    ]
-
-
-def test_the_window_with_most_hosts_first(api):
-    book_hours(api, HOST, 0, 3)
-    some = {**HOST, 'max': 2}
-    offered = ask(api, some, best='most')
-    assert numbers(offered) == [[2], [1]]
-    assert offered['offers'][0]['start_date'] == text(FIRST + 3 * HOUR)
-
-
 def test_alternatives(api):
     book_hours(api, HOST, 0, 3)
     small = {
@@ -165,14 +136,6 @@ def test_alternatives(api):
         (text(FIRST), 2, 1),
         (text(FIRST + 3 * HOUR), 0, 2),
     ]
-
-
-def test_several_reservations_at_once(api):
-    book_hours(api, HOST, 1, 4)
-    one = {**HOST, 'resource_properties': '["==", "$rack", "7"]'}
-    [found] = ask(api, one, HOST, limit=1)['offers']
-    assert found['start_date'] == text(FIRST + 4 * HOUR)
-    assert [each['available'] for each in found['reservations']] == [1, 1]
 
 
 def test_starts_that_people_want(api):
@@ -478,14 +441,6 @@ def test_a_lease_begins_at_the_first_start_with_room(api):
     refused = create(api, **asked)
     assert refused.status_code == 409
     assert refused.json['offer']['start_date'] == text(FIRST + 5 * HOUR)
-
-
-def test_a_repeated_request_creates_one_lease(api):
-    headers = {**ALICE, 'Idempotency-Key': 'k'}
-    assert created(create(api, headers=headers)) == created(
-        create(api, headers=headers)
-    )
-    assert len(api.get('/v1/leases', headers=ALICE).json['leases']) == 1
 
 
 def test_a_lease_begins_at_an_aligned_start(api):

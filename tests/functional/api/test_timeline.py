@@ -149,22 +149,6 @@ def test_a_private_property_is_as_one_that_no_host_has(api):
     assert len(rows(api, ADMIN, group_by='rack')) == 2
 
 
-def test_free_shares_of_groups(api, leases):
-    [all_] = rows(api, group_by='zone', parts=24)
-    assert all_['hosts'] == 2
-    # Of 32 VCPUs, leases have 12 for an hour.
-    assert all_['free'][:3] == [1.0, 0.625, 1.0]
-    assert all_['free_hosts'][:3] == [2, 1, 2]
-    [bar] = all_['bars']
-    assert (bar['name'], bar['share']) == ('night-run', 0.125)
-    by_rack = rows(api, group_by='rack', parts=24)
-    assert [row['name'] for row in by_rack] == ['7', None]
-    assert [row['free'][1] for row in by_rack] == [0.25, 1.0]
-    [flavor] = rows(api, group_by='flavor', parts=24)
-    assert flavor['name'] == 'small'
-    assert flavor['instances'][:2] == [16, 10]
-
-
 def test_a_tag_lasts_until_something_changes(api):
     first = ask(api)
     tag = first.headers['ETag']
@@ -211,18 +195,6 @@ def test_a_bad_value_is_refused_by_name(api):
         answer = ask(api, **query)
         assert answer.status_code == 400, query
         assert answer.json['error_message'].startswith(field), query
-
-
-def test_a_resource_class(api):
-    [first, *_] = rows(api, ALICE, resource_class='VCPU', parts=1)
-    assert first['free'] == [1]
-    for query in (
-        {'resource_class': 'CUSTOM_X'}, {'resource_class': ''},
-        {'resource_class': 'VCPU', 'group_by': 'flavor'},
-    ):
-        answer = ask(api, ALICE, **query)
-        assert answer.status_code == 400, query
-        assert 'resource_class' in answer.json['error_message'], query
 
 
 def test_properties(api):

@@ -349,24 +349,6 @@ def test_a_lease_is_moved_with_the_programs(shell):
         assert shown['end_date'] == f'{end}:00.000000'
 
 
-@pytest.mark.row('F64')
-@pytest.mark.parametrize('options, start, end', [
-    ({'prolong_for': '90m'}, '02T00:00', '03T01:30'),
-    ({'reduce_by': '12h'}, '02T00:00', '02T12:00'),
-    ({'end_date': '2030-01-09 01:00'}, '02T00:00', '09T01:00'),
-    ({'defer_by': '1h'}, '02T01:00', '03T00:00'),
-    ({'advance_by': '1d'}, '01T00:00', '03T00:00'),
-    ({'start_date': '2030-01-02 12:00'}, '02T12:00', '03T00:00'),
-    ({'defer_by': '2d', 'prolong_for': '2d'}, '04T00:00', '05T00:00'),
-])
-def test_a_lease_is_moved_by_the_library(login, options, start, end):
-    leases = login('alice:p1').lease
-    made = leases.create('run', '2030-01-02 00:00', '2030-01-03 00:00', [], [])
-    changed = leases.update(made['id'], **options)
-    assert changed['start_date'] == f'2030-01-{start}:00.000000'
-    assert changed['end_date'] == f'2030-01-{end}:00.000000'
-
-
 def test_bare_arguments_of_lease_create(shell):
     """The programs fill in missing dates: from now on, for a day."""
     shell.do('host', 'create', 'compute-1')

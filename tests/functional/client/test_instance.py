@@ -3,7 +3,6 @@
 
 import json
 
-from blazarclient import exception as client_exception
 import pytest
 
 from tests.functional import conftest as shared
@@ -60,36 +59,3 @@ def test_a_server_group_by_the_library(alice, service):
     assert shown['server_group_id'] == group_id
     assert shown['aggregate_id'] == 1
     alice.lease.delete(made['id'])
-
-
-@pytest.mark.parametrize(
-    'field, value', [('flavor_id', 'nope'), ('affinity', 'maybe')]
-)
-def test_refusals_by_the_library(alice, field, value):
-    with pytest.raises(
-        client_exception.BlazarClientException, match=field
-    ) as caught:
-        alice.lease.create('n', *DATES, [{**FLAVOR, field: value}], [])
-    assert caught.value.kwargs['code'] == 400
-
-
-def test_by_the_programs(shell, service):
-    service.manager.flavors.sync()
-    shell.do('host', 'create', 'compute-1')
-    shell.do(
-        'lease', 'create', 'n', '--start-date', DATES[0], '--end-date',
-        DATES[1], '--reservation',
-        f'resource_type=flavor:instance,flavor_id={shared.FLAVOR["id"]},'
-        'amount=1',
-        '--reservation',
-        'resource_type=virtual:instance,vcpus=1,memory_mb=1,disk_gb=0,'
-        'amount=2,affinity=True,resource_properties=',
-    )
-    shown = service.manager.ledger.leases()[0].reservations
-    flavor, slots = shown
-    assert flavor.demand.flavor.name == 'small'
-    assert slots.demand.affinity is True
-    shell.do('lease', 'set', 'n', '--reservation', f'id={flavor.id},amount=2')
-    changed = service.manager.ledger.leases()[0].reservations
-    assert changed[0].demand.amount == 2
-    shell.do('lease', 'delete', 'n')

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The leases of servers' lifetimes, by Blazar's own client."""
 
-import json
 import time
 
-from blazarclient import exception as client_exception
 import pytest
 
 from blazar_sched.service.clients import nova
@@ -50,33 +48,6 @@ def test_lease_of_a_lifetime_is_shown_by_the_library(alice, lease_id):
     assert reservation['resource_type'] == 'instance:lifetime'
     assert reservation['resource_id'] == reservation['instance_id'] == SERVER
     assert reservation['on_end'] == 'shelve'
-
-
-def test_lease_of_a_lifetime_is_extended_by_the_library(alice, lease_id):
-    before = alice.lease.get(lease_id)
-    alice.lease.update(lease_id, prolong_for='1h')
-    assert alice.lease.get(lease_id)['end_date'] > before['end_date']
-
-
-def test_by_a_program(shell, lease_id):
-    [listed] = shell.read('lease', 'list')
-    assert listed['id'] == lease_id
-    shown = shell.read('lease', 'show', 'night')
-    reservations = shown['reservations']
-    if isinstance(reservations, str):
-        reservations = json.loads(reservations)
-    assert SERVER in json.dumps(reservations)
-
-
-def test_reservation_of_a_lifetime_is_refused_in_a_new_lease(alice):
-    asked = {'resource_type': 'instance:lifetime', 'instance_id': SERVER}
-    with pytest.raises(
-        client_exception.BlazarClientException, match='resource_type'
-    ) as caught:
-        alice.lease.create(
-            'n', '2030-01-01 00:00', '2030-01-02 00:00', [asked], []
-        )
-    assert caught.value.kwargs['code'] == 400
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import shutil
 import uuid
 
@@ -16,6 +17,7 @@ from blazar_sched.replica import packing
 from blazar_sched.service import faults
 from blazar_sched.service.clients.nova import Server
 from blazar_sched.service.manager.manager import Manager
+from tests import overriding
 from tests.standins import processor
 from tests.standins.clients import add_compute_node
 from tests.standins.clients import Nova
@@ -201,20 +203,26 @@ def instances(amount=1, vcpus=2, **parameters):
     }
 
 
+@functools.cache
+def _without_files():
+    return service_conf.load(files=[])
+
+
 @pytest.fixture
 def conf(empty_ledger, tmp_path):
-    conf = service_conf.load(files=[])
     path = shutil.copy(empty_ledger, tmp_path / 'ledger.sqlite')
-    conf.set_override('connection', f'sqlite:///{path}', 'database')
-    conf.set_override('transport_url', 'fake://')
-    # Tests of vacating enable it themselves.
-    conf.set_override('vacate_lead_time', 0, 'manager')
-    # Tests of relocation and of limits set the options that they are about.
-    conf.set_override('relocate_instances', False, 'manager')
-    conf.set_override('enabled_filters', [], 'enforcement')
-    conf.set_override('max_start_horizon', -1, 'enforcement')
-    conf.set_override('max_percent_per_project', -1, 'enforcement')
-    return conf
+    with overriding.forgetting(_without_files()) as conf:
+        conf.set_override('connection', f'sqlite:///{path}', 'database')
+        conf.set_override('transport_url', 'fake://')
+        # Tests of vacating enable it themselves.
+        conf.set_override('vacate_lead_time', 0, 'manager')
+        # Tests of relocation and of limits set the options that they are
+        # about.
+        conf.set_override('relocate_instances', False, 'manager')
+        conf.set_override('enabled_filters', [], 'enforcement')
+        conf.set_override('max_start_horizon', -1, 'enforcement')
+        conf.set_override('max_percent_per_project', -1, 'enforcement')
+        yield conf
 
 
 @pytest.fixture

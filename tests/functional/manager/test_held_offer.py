@@ -2,7 +2,6 @@
 """Held offers: what they block, how they lapse, and what accepts them."""
 
 import random
-import threading
 
 import pytest
 
@@ -143,17 +142,6 @@ def test_a_deleted_offer_is_free(world, whole, hold):
         accept(world, offer['id'])
     world.run(HOLD)
     world.check()
-
-
-def test_an_offer_is_accepted_once(world, hold):
-    offer = hold()[0]
-    lease = accept(world, offer['id'])
-    assert accept(world, offer['id']) == lease
-    # The client has sent no idempotency key.
-    with pytest.raises(exception.OfferLapsed):
-        accept(world, offer['id'], name='another')
-    with pytest.raises(exception.OfferLapsed):
-        accept(world, offer['id'], project_id='another')
 
 
 def test_a_dry_run_accepts_nothing(world, hold):
@@ -303,29 +291,6 @@ def test_any_held_offer_can_be_accepted(world, whole, slots, hold, conf, seed):
     for offer in offered:
         lease = accept(world, offer['id'])
         assert (lease.start, lease.end) == (offer['start'], offer['end'])
-
-
-def test_two_acceptances_at_once(world, hold):
-    """One of two projects' members at once makes the lease; both get it."""
-    offer = hold()[0]
-    got = []
-    barrier = threading.Barrier(2)
-
-    def run():
-        barrier.wait()
-        got.append(world.manager.offers.accept({
-            'offer': offer['id'], 'name': 'lease', 'project_id': 'project',
-            'user_id': 'user', 'before_end': None,
-        }, f'offer {offer["id"]}'))
-
-    threads = [threading.Thread(target=run) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert got[0] == got[1]
-    assert [lease.id for lease in world.ledger.leases()] == [offer['id']]
-    world.check()
 
 
 def test_a_maintenance_notifies_of_an_offer_once_it_is_a_lease(

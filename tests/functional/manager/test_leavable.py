@@ -7,7 +7,6 @@ import pytest
 
 from tests.functional.manager.conftest import hosts
 from tests.functional.manager.relocating import FEATURES
-from tests.functional.manager.relocating import LEAD
 from tests.functional.manager.relocating import NAMES
 from tests.functional.manager.relocating import NOTICE
 from tests.functional.manager.relocating import RelocatingManager
@@ -66,19 +65,6 @@ def test_a_lease_leaves_the_host_of_a_server(world):
     assert world.node(server) == node
 
 
-def test_all_hosts_that_are_found_can_be_left_at_once(world):
-    """Two leases of one host could leave their hosts for two others."""
-    leases = [book(world, 1), book(world, 1)]
-    search(world)
-    found = leavable(world)
-    assert len(found) == 2
-    for node in found:
-        boot(world, node)
-    world.manager.replanner.replan()
-    held = [hosts_of(world, lease) for lease in leases]
-    assert held[0] | held[1] == {*NAMES} - found
-
-
 def test_no_server_is_misplaced_where_leases_can_leave(world, caplog):
     [node] = hosts_of(world, book(world, 1))
     for search_first in (False, True):
@@ -90,15 +76,6 @@ def test_no_server_is_misplaced_where_leases_can_leave(world, caplog):
         assert is_reported is not search_first
         del world.nova.stored[server.uuid]
         world.look()
-
-
-def test_no_more_hosts_are_found_than_leases_can_leave(world):
-    book(world, 3)
-    search(world)
-    assert len(leavable(world)) == 1
-    book(world, 1)
-    search(world)
-    assert leavable(world) == set()
 
 
 @pytest.mark.parametrize('change', ['book', 'update'])
@@ -133,25 +110,6 @@ def test_what_was_found_stays_until_the_lease_has_moved(world):
     world.manager.replanner.replan()
     search(world)
     assert node not in hosts_of(world, lease) | leavable(world)
-
-
-def test_a_lease_that_starts_soon_leaves_no_host(world):
-    book(world, 1, start=NOTICE)
-    search(world)
-    assert leavable(world)
-    world.clock.now += NOTICE - LEAD
-    world.manager.leavable_hosts.step()
-    assert leavable(world) == set()
-
-
-def test_nothing_is_found_where_no_server_is_relocated(world, conf):
-    book(world, 1)
-    search(world)
-    assert leavable(world)
-    conf.set_override('relocate_instances', False, 'manager')
-    world.clock.now += DAY // 2
-    search(world)
-    assert leavable(world) == set()
 
 
 def test_a_second_manager_writes_nothing(world, conf):

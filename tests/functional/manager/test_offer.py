@@ -114,32 +114,6 @@ class TestProlongation:
         refusal = self.prolong(world, longer, 1)
         assert (refusal.offer['start'], refusal.offer['end']) == (None, None)
 
-    def test_slots_that_would_be_given_up_need_no_room(self, world, slots):
-        world.add_host('a')
-        lease = world.create(slots(4), start='now', end=100)
-        world.run()
-        rival = world.create(slots(3), start=300, end=400)
-        fewer = {'id': lease.reservations[0].id, 'amount': 2}
-        refusal = self.prolong(world, lease, 900, reservations=[fewer])
-        assert refusal.offer['end'] == rival.start
-        world.leases.update(lease.id, None, {
-            'end': refusal.offer['end'], 'reservations': [fewer],
-        })
-
-    def test_refused_endless_lease_is_offered_the_end_before_the_next_lease(
-        self, world, lease
-    ):
-        rival = world.create(start=300, end=400)
-        refusal = self.prolong(world, lease, FOREVER - lease.end)
-        assert refusal.offer['end'] == rival.start
-
-    def test_cleaning_times_are_kept_free(self, world, lease, conf):
-        conf.set_override('cleaning_time', 1, 'manager')
-        rival = world.create(start=300, end=400)
-        refusal = self.prolong(world, lease, 900)
-        assert refusal.offer['end'] == rival.start - 60
-        world.leases.update(lease.id, None, {'end': refusal.offer['end']})
-
     def test_end_is_that_of_the_extension(self, world, lease):
         rival = world.create(start=300, end=400)
         found = world.manager.extensions.get(lease.id, None, lease.end + 900)

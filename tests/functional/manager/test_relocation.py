@@ -1,15 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Relocation by whole managers, at random, with Nova and time in memory."""
+"""Relocation by whole managers, with Nova and time in memory."""
 
-from collections import Counter
-import random
 
 import pytest
 
-from blazar_sched.domain import exception
-from blazar_sched.domain.window import FOREVER
-from blazar_sched.placing import relocation
-from blazar_sched.replica import instance_record
 from blazar_sched.service.upkeep.relocation import PAUSE
 from tests.functional.manager.relocating import FEATURES
 from tests.functional.manager.relocating import LEAD
@@ -17,13 +11,7 @@ from tests.functional.manager.relocating import LOOK
 from tests.functional.manager.relocating import NAMES
 from tests.functional.manager.relocating import NOTICE
 from tests.functional.manager.relocating import RelocatingManager
-from tests.functional.manager.relocating import RULES
 from tests.functional.manager.relocating import VCPUS
-from tests.seeds import seeds
-
-# The fewest and the most actions, and what must have happened in the end.
-MIN_ACTIONS, MAX_ACTIONS = 40, 500
-ALL = ('boots', 'paths', 'leases', 'displaced', 'moved')
 
 
 @pytest.fixture
@@ -31,121 +19,6 @@ def world(conf):
     world = RelocatingManager(conf)
     yield world
     world.ledger.close()
-
-
-class Chance:
-    """Random actions of users, in a cloud where nobody forces anything."""
-
-    def __init__(self, world, conf, seed):
-        self.world = world
-        self.conf = conf
-        self.random = random.Random(seed)
-        self.counts = Counter()
-
-    def act(self):
-        self.random.choice([
-            self.boot, self.boot, self.boot, self.lease, self.lease,
-            self.delete_server, self.delete_lease, self.pass_time,
-            self.pass_time, self.kill,
-        ])()
-        self.world.look()
-        self.world.check_promises()
-        assert self.world.ledger.check() == []
-
-    def boot(self):
-        """Boot a server on a host on which nova-scheduler would let it pass.
-        """
-        vcpus = self.random.randint(1, 3)
-        node = self.random.choice(NAMES)
-        host = self.world.host(node)
-        end = FOREVER
-        if self.random.random() < 0.3:
-            end = self.world.now + self.random.randint(50, 200)
-        there = [s for s in self.world.nova.stored.values() if s.node == node]
-        used = sum(s.amounts['VCPU'] for s in there)
-        probe = self.world.add_server(
-            node, vcpus=vcpus, end=end, features=FEATURES,
-            created=self.world.now,
-        )
-        record = self.world.ledger.read_replica(
-            lambda replica: self._admitted(replica, probe, host.uuid)
-        )
-        if not record or used + vcpus > VCPUS:
-            del self.world.nova.stored[probe.uuid]
-            return
-        self.counts['boots'] += 1
-        self.world.look()
-        self.counts['paths'] += bool(
-            self.world.ledger.instance(probe.uuid).path
-        )
-
-    def _admitted(self, replica, server, host):
-        replica.advance(self.world.now)
-        record = instance_record.make(
-            replica, host, server, self.world.now, RULES
-        )
-        return relocation.plan(
-            replica, record, self.world.now, RULES
-        ) is not None
-
-    def lease(self):
-        start = self.random.randint(NOTICE, 3 * NOTICE)
-        count = self.random.randint(1, 2)
-        before = {
-            each.uuid: each.path for each in self.world.ledger.instances()
-        }
-        try:
-            self.world.create(
-                {'resource_type': 'physical:host', 'min': count, 'max': count},
-                start=start, end=start + self.random.randint(100, 600)
-            )
-        except exception.NotEnoughHostsAvailable:
-            return
-        self.counts['leases'] += 1
-        self.counts['displaced'] += sum(
-            each.path != before[each.uuid]
-            for each in self.world.ledger.instances()
-        )
-
-    def delete_server(self):
-        servers = sorted(self.world.nova.stored)
-        if servers:
-            del self.world.nova.stored[self.random.choice(servers)]
-
-    def delete_lease(self):
-        leases = self.world.ledger.leases()
-        if leases:
-            self.world.leases.delete(self.random.choice(leases).id, None)
-
-    def pass_time(self):
-        for _ in range(self.random.randint(1, 20)):
-            before = {s.uuid: s.node for s in self.world.nova.stored.values()}
-            self.world.clock.now += LOOK
-            for uuid, server in list(self.world.nova.stored.items()):
-                if server.end <= self.world.now:
-                    del self.world.nova.stored[uuid]
-            self.world.look()
-            self.counts['moved'] += sum(
-                s.node != before[s.uuid]
-                for s in self.world.nova.stored.values()
-            )
-            self.world.check_promises()
-
-    def kill(self):
-        self.world.ledger.close()
-        self.world.begin(self.conf)
-
-
-@pytest.mark.row('F95')
-@pytest.mark.parametrize('seed', seeds(2))
-def test_no_capacity_is_promised_twice_and_no_lease_is_late(world, conf, seed):
-    chance = Chance(world, conf, seed)
-    for number in range(MAX_ACTIONS):
-        chance.act()
-        if number >= MIN_ACTIONS and all(map(chance.counts.__getitem__, ALL)):
-            break
-    assert all(map(chance.counts.__getitem__, ALL))
-    assert not any(lease.degraded for lease in world.ledger.leases())
 
 
 def test_the_check_would_see_it(world):

@@ -6,7 +6,6 @@ stay half done.
 """
 
 
-import contextlib
 import itertools
 
 import pytest
@@ -16,7 +15,6 @@ from blazar_sched.domain.flavor import Flavor
 from blazar_sched.service import faults
 from blazar_sched.service.clients.placement import resource_class
 from tests.functional.manager.managed_cloud import ManagedCloud
-from tests.standins.rest import answer
 from tests.standins.rest import conflict
 from tests.standins.rest import Trouble
 
@@ -436,88 +434,8 @@ class TestBoot:
         site.check(lease)
 
 
-class Killed(BaseException):
-    """The end of the manager's process."""
-
-
-TROUBLES = {
-    'fails': lambda: Trouble(False, answer(500)),
-    'is done and fails': lambda: Trouble(True, answer(500)),
-    'is done and times out': lambda: Trouble(True),
-}
-
-
 @pytest.mark.more
 class TestTrouble:
-    def test_killed_at_any_point(self, site):
-        """Another manager completes either the old or the new lease."""
-        survivor = site.another()
-        found = set()
-        for last in itertools.count():
-            lease = site.active(slots(5))
-            site.boot(lease, hosts_of(site, lease)[-1])
-            passed = itertools.count()
-            points = []
-
-            def kill(name, last=last, passed=passed, points=points):
-                points.append(name)
-                if next(passed) >= last:
-                    raise Killed
-
-            faults.arm(kill)
-            with contextlib.suppress(Killed):
-                site.resize(lease, 2)
-            faults.arm(None)
-            assert site.is_within(lease)
-            site.settle(lease, survivor)
-            site.check(lease)
-            found.add(sum(site.held(lease).values()))
-            site.resize(lease, 2, survivor)
-            site.settle(lease, survivor)
-            assert sum(site.held(lease).values()) == 2
-            site.check(lease)
-            site.end(site.ledger.lease(lease.id))
-            if len(points) <= last:
-                break
-        assert last > 10
-        assert found == {5, 2}
-
-    @pytest.mark.parametrize('trouble', TROUBLES)
-    def test_one_request_meets_trouble(self, site, trouble):
-        """Each request fails in turn: the lease is unchanged until the retry.
-        """
-        for unlucky in itertools.count():
-            lease = site.active(slots(5))
-            site.boot(lease, hosts_of(site, lease)[-1])
-            passed = itertools.count()
-            met = []
-
-            def meddle(method, path, unlucky=unlucky, passed=passed, met=met):
-                if next(passed) != unlucky:
-                    return None
-                met.append(path)
-                return TROUBLES[trouble]()
-
-            site.cloud.meddle = meddle
-            try:
-                site.resize(lease, 2)
-            except exception.Unavailable:
-                assert met
-            else:
-                assert not met
-            site.cloud.meddle = lambda method, path: None
-            site.settle(lease)
-            assert sum(site.held(lease).values()) == (5 if met else 2)
-            site.check(lease)
-            site.resize(lease, 2)
-            site.settle(lease)
-            assert sum(site.held(lease).values()) == 2
-            site.check(lease)
-            site.end(site.ledger.lease(lease.id))
-            if not met:
-                break
-        assert unlucky > 5
-
     def test_manager_that_hangs_writes_nothing_after_its_claim(self, site):
         other = site.another()
 

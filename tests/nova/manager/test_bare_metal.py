@@ -12,7 +12,6 @@ from nova.virt.ironic import driver as ironic_driver
 from openstack.baremetal.v1.node import Node
 import pytest
 
-from blazar_sched.domain import exception
 from blazar_sched.domain.inventory import Inventory
 from blazar_sched.domain.way import NOT
 from blazar_sched.weighers import base
@@ -164,10 +163,6 @@ class TestHosts:
         manager.hosts.sync()
         assert manager.ledger.hosts() == nodes
 
-    def test_no_node_has_the_name_of_its_nova_compute(self, manager, nodes):
-        with pytest.raises(exception.HostNotFound):
-            manager.hosts.create(COMPUTE, {})
-
 
 class TestFilters:
     @pytest.fixture(autouse=True)
@@ -192,18 +187,6 @@ class TestFilters:
         hint = {'reservation': mine.reservations[0].id}
         assert boot(hint) is None
         assert boot(hint, project_id=OWNER) == node
-
-    def test_owner_reaches_only_the_reserved_node(
-        self, manager, ironic, nodes, lease, boot
-    ):
-        mine = lease(whole())
-        hint = {'reservation': mine.reservations[0].id}
-        node = node_of(manager, mine)
-        for name in sorted(ironic.stored, key=lambda name: name == node):
-            expected = node if name == node else None
-            assert boot(
-                hint, project_id=OWNER, hypervisor_hostname=name
-            ) == expected
 
     def test_server_that_ends_before_the_lease_gets_the_node(
         self, manager, cloud, nodes, boot

@@ -6,7 +6,6 @@ import time
 from keystoneauth1 import adapter
 import pytest
 
-from blazar_sched.domain import exception
 from blazar_sched.service.clients.nova.server import IMAGE_MICROVERSION
 
 pytestmark = pytest.mark.more
@@ -109,15 +108,6 @@ def test_dedicated_hosts_are_in_freepool(manager, cloud, nova, lease, ended):
     for host in manager.ledger.hosts():
         manager.hosts.delete(host.id)
     assert members(nova, 'freepool') == set()
-
-
-def test_host_with_a_server_cannot_become_dedicated(
-    manager, cloud, nova, host_of
-):
-    server = cloud.boot(cloud.flavor())
-    with pytest.raises(exception.HostHavingServers):
-        manager.hosts.create(host_of(server), {'hold': 'dedicated'})
-    cloud.delete(server)
 
 
 @pytest.mark.row('F70')

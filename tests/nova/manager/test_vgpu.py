@@ -29,7 +29,6 @@ CARDS = {
 ONE = {f'resources:{VGPU}': '1'}
 ONE_SMALL = {f'resources_v:{VGPU}': '1', f'trait_v:{SMALL}': 'required'}
 ONE_LARGE = {f'resources_v:{VGPU}': '1', f'trait_v:{LARGE}': 'required'}
-OF_OWN_CLASS = {f'resources:{OWN_CLASS}': '1'}
 TWO = {
     f'resources1:{VGPU}': '1', f'resources2:{VGPU}': '1',
     'group_policy': 'none',
@@ -194,14 +193,6 @@ class TestCards:
         site.look()
         assert [site.draw(lease) for _ in range(3)] == [True, True, False]
 
-    def test_another_type_is_another_card(self, site):
-        """A class of its own says that the types are not interchangeable."""
-        site.reserve('compute-2', 1, OF_OWN_CLASS)
-
-        assert site.boot(OF_OWN_CLASS, host='compute-2') is None
-        assert site.boot(ONE_LARGE, host='compute-2')
-        assert site.boot(ONE_LARGE, host='compute-2') is None
-
     def test_two_types_of_one_class_cannot_be_promised(self, site):
         with pytest.raises(exception.NotEnoughHostsAvailable):
             site.reserve('compute-3', 1, ONE_LARGE)
@@ -267,12 +258,6 @@ class TestMoves:
 
     def test_evacuation(self, site, server, booked, failed):
         assert site.evacuate(server) == ('compute-1', 'SHUTOFF')
-
-    def test_no_evacuation_to_reserved_devices(
-        self, site, server, booked, failed
-    ):
-        site.reserve('compute-1', 2)
-        assert site.evacuate(server) == ('compute-2', 'ERROR')
 
 
 class TestVacating:

@@ -11,9 +11,7 @@ import random
 
 import pytest
 
-from blazar_sched.domain import event
 from blazar_sched.domain import exception
-from blazar_sched.domain.event import Claim
 from blazar_sched.parts.floating_ip import exception as refusals
 from blazar_sched.parts.floating_ip import healing
 from blazar_sched.parts.floating_ip import models
@@ -21,7 +19,6 @@ from blazar_sched.parts.floating_ip.demand import read
 from blazar_sched.parts.floating_ip.neutron import Neutron
 from blazar_sched.replica import limited_log
 from blazar_sched.service import faults
-from blazar_sched.service.ledger.tx import Tx
 from tests.standins.neutron import INTERNAL
 from tests.standins.neutron import NETWORK
 from tests.standins.neutron import refusal
@@ -137,11 +134,6 @@ class TestBooking:
     def test_required_address_is_allocated(self, world, registered):
         lease = world.create(addresses(2, THREE))
         assert allocated(world, lease) == [ONE, THREE]
-
-    def test_several_reservations_share_nothing(self, world, registered):
-        lease = world.create(addresses(1), addresses(2, ONE))
-        assert allocated(world, lease, 0) == [TWO]
-        assert allocated(world, lease, 1) == [ONE, THREE]
 
     def test_leases_follow_each_other_without_a_gap(self, world, registered):
         world.create(addresses(3), start=100, end=200)
@@ -536,25 +528,6 @@ class TestBroken:
         assert world.neutron.owned('project') == []
         world.check()
 
-    def test_broken_address_is_not_replaced_by_one_of_another_lease(
-        self, world, registered
-    ):
-        lease = world.create(addresses(2))
-        world.create(addresses(1), start=150, end=250)
-        spoil(world, 'in a pool', ONE)
-        world.run(100)
-        assert outcome(world, lease) == (True, True, [TWO])
-        world.check()
-
-    def test_broken_address_is_not_replaced_by_a_broken_one(
-        self, world, registered
-    ):
-        lease = world.create(addresses(1))
-        for address in (ONE, TWO, THREE):
-            spoil(world, 'in a pool', address)
-        world.run(100)
-        assert outcome(world, lease) == (True, True, [])
-
     def test_required_address_is_replaced_and_reported_missing(
         self, world, registered
     ):
@@ -815,17 +788,6 @@ class TestHealingPending:
         assert outcome(world, lease) == (False, False, [TWO, THREE])
         world.check()
 
-    def test_broken_address_is_not_replaced_by_one_of_another_lease(
-        self, world, registered
-    ):
-        lease = world.create(addresses(1))
-        world.create(addresses(1, TWO), start=199, end=201)
-        world.create(addresses(1, THREE), start=200, end=201)
-        spoil(world, 'in a pool', ONE)
-        world.look()
-        assert allocated(world, lease) == [THREE]
-        world.check()
-
     def test_replacement_spares_addresses_that_others_require(
         self, world, registered
     ):
@@ -843,18 +805,6 @@ class TestHealingPending:
         assert allocated(world, lease, 1) == [TWO]
         assert not world.lease(lease).degraded
         world.check()
-
-    def test_two_of_a_lease_do_not_get_the_same(self, world, registered):
-        lease = world.create(addresses(1), addresses(1))
-        spoil(world, 'in a pool', ONE)
-        spoil(world, 'in a pool', TWO)
-        world.look()
-        world.check()
-        assert allocated(world, lease, 0) == [THREE]
-        first, second = world.lease(lease).reservations
-        assert not first.missing_resources
-        assert second.missing_resources
-        assert world.lease(lease).degraded
 
     def test_address_without_replacement_is_missing(
         self, world, registered, commits
@@ -897,15 +847,6 @@ class TestHealingPending:
         world.run(100)
         assert outcome(world, lease) == (False, False, [ONE, TWO, THREE])
 
-    def test_lease_starts_with_the_addresses_that_are_left(
-        self, world, registered
-    ):
-        lease = world.create(addresses(3))
-        spoil(world, 'taken', ONE)
-        world.look()
-        world.run(100)
-        assert outcome(world, lease) == (True, True, [TWO, THREE])
-
     def test_required_address_is_replaced_and_reported_missing(
         self, world, registered
     ):
@@ -931,43 +872,6 @@ class TestHealingPending:
         world.clock.now += 3600
         world.look()
         assert allocated(world, lease) == [TWO]
-
-    def test_all_move_if_the_interval_is_0(self, world, registered, conf):
-        conf.set_override('healing_interval', 0, 'manager')
-        lease = world.create(addresses(1), start=10**6, end=10**6 + 1)
-        spoil(world, 'in a pool', ONE)
-        world.look()
-        assert allocated(world, lease) == [TWO]
-
-    def test_lease_that_starts_first_is_healed_first(self, world, registered):
-        later = world.create(addresses(1, ONE), start=150, end=300)
-        first = world.create(addresses(1, TWO), start=100, end=200)
-        for address in (ONE, TWO):
-            spoil(world, 'in a pool', address)
-        world.look()
-        assert allocated(world, first) == [THREE]
-        assert flags(world, later) == (True, True, False)
-
-    def test_lease_that_cannot_be_healed_delays_no_other(
-        self, world, registered, monkeypatch
-    ):
-        bad, good = (
-            world.create(addresses(1), start=t, end=t + 10)
-            for t in (100, 110)
-        )
-        put = Tx.put_off_hosts
-
-        def fail(tx, resource_type, reservation_id, *args):
-            if reservation_id == bad.reservations[0].id:
-                raise RuntimeError
-            put(tx, resource_type, reservation_id, *args)
-
-        monkeypatch.setattr(Tx, 'put_off_hosts', fail)
-        spoil(world, 'in a pool', ONE)
-        world.look()
-        assert world.lease(bad) == bad
-        assert allocated(world, bad) == [ONE]
-        assert allocated(world, good) == [TWO]
 
     def test_lease_is_degraded_until_hosts_and_addresses_are_there(
         self, world, registered, whole
@@ -1096,18 +1000,6 @@ class TestHealingActive:
         assert flags(world, lease) == (False, False, True)
         world.check()
 
-    def test_missing_address_is_not_missing_once_it_is_right(
-        self, world, lease
-    ):
-        world.create(addresses(1, THREE), start=300, end=400)
-        self.lose(world, ONE)
-        spoil(world, 'taken', ONE)
-        self.heal(world)
-        self.lose(world, ONE)
-        self.heal(world)
-        assert outcome(world, lease) == (False, False, [ONE, TWO])
-        assert flags(world, lease) == (False, False, False)
-
     @pytest.mark.parametrize('how', ['in a pool', 'the gateway'])
     def test_floating_ip_in_use_stays(self, world, lease, commits, how):
         """Neutron gives the address to no other project; it is not reservable.
@@ -1217,32 +1109,6 @@ class TestHealingActive:
         world.neutron.meddle = lambda method, path: None
         world.run(20)
         assert outcome(world, lease) == (False, False, [TWO])
-
-    def test_addresses_are_not_healed_during_an_event(self, world, lease):
-        self.lose(world, ONE)
-        spoil(world, 'taken', ONE)
-        claim = Claim('another', 'token', 1)
-        [end] = [
-            e
-            for e in world.lease(lease).events
-            if e.event_type == event.END_LEASE
-        ]
-        assert world.ledger.write(
-            lambda tx: tx.claim_event(end.id, claim, None)
-        )
-        world.look()
-        assert allocated(world, lease) == [ONE, TWO]
-
-    def test_by_two_managers_at_once(self, world, lease, conf):
-        self.lose(world, ONE)
-        spoil(world, 'taken', ONE)
-        another = world.another(conf)
-        world.look()
-        another.monitor.step()
-        another.ledger.close()
-        world.run()
-        assert outcome(world, lease) == (False, False, [TWO, THREE])
-        world.check()
 
 
 @pytest.mark.parametrize('seed', range(12))

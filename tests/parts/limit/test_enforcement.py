@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The limit on the number of leases, and the limits of Keystone."""
 
-from concurrent import futures
 
 import pytest
 
@@ -41,32 +40,6 @@ def test_the_count_of_leases_has_a_limit(world, limit):
     assert world.lease(second).status == 'PENDING'
 
 
-def test_a_lease_that_is_over_does_not_count(world, limit):
-    limit(max_leases_per_project=1, max_hosts_per_project=1)
-    lease = world.create(start='now', end=100)
-    world.run()
-    with pytest.raises(MaxLeases):
-        world.create(start=300, end=400)
-    world.run(101)
-    assert world.lease(lease).status == 'TERMINATED'
-    world.create()
-
-
-def test_concurrent_leases_do_not_exceed_a_limit_together(world, limit):
-    limit(max_leases_per_project=3)
-
-    def create(number):
-        try:
-            return world.create(start=1000 * number, end=1000 * number + 1)
-        except MaxLeases:
-            return None
-
-    with futures.ThreadPoolExecutor(8) as pool:
-        made = list(pool.map(create, range(1, 17)))
-    assert sum(lease is not None for lease in made) == 3
-    assert len(world.ledger.leases()) == 3
-
-
 @pytest.mark.row('F76')
 def test_projects_can_be_exempt(world, limit):
     limit(
@@ -84,14 +57,6 @@ class TestUpdate(test_enforcement.TestUpdate):
     @pytest.fixture(autouse=True)
     def most(self, lease, limit):
         limit(max_leases_per_project=0)
-
-
-def test_limits_can_change_while_the_manager_runs(world, limit):
-    limit(max_leases_per_project=0)
-    with pytest.raises(MaxLeases):
-        world.create()
-    limit(max_leases_per_project=1)
-    world.create()
 
 
 class TestLimitsOfKeystone:

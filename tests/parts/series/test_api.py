@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Series over REST, with the real manager and ledger."""
 
-from concurrent import futures
 import datetime
 
 import pytest
@@ -74,15 +73,6 @@ def test_a_request_again_makes_no_second_series(api):
     assert get(api, 'series', BOB).json == {'series': []}
 
 
-def test_a_request_many_times_at_once_makes_one_series(api):
-    headers = {**ALICE, 'Idempotency-Key': 'k'}
-    with futures.ThreadPoolExecutor(8) as pool:
-        answers = list(pool.map(lambda _: create(api, headers), range(8)))
-    assert {answer.status_code for answer in answers} == {201}
-    assert len({answer.json['series']['id'] for answer in answers}) == 1
-    assert len(get(api, 'leases').json['leases']) == 4
-
-
 def test_an_older_client_sees_ordinary_leases(api, series):
     old = {'X-Auth-Token': 'alice:p1'}
     leases = api.simulate_get('/v1/leases', headers=old).json['leases']
@@ -147,13 +137,6 @@ def test_invalid_change_of_a_series_is_refused(api, series):
     assert get(api, path).json['series'] == series
 
 
-def test_a_dry_run_creates_nothing(api):
-    shown = create(api, query='?dry_run=true').json['series']
-    assert len(shown['leases']) == 4
-    assert get(api, 'series').json == {'series': []}
-    assert get(api, 'leases').json == {'leases': []}
-
-
 def test_a_series_without_room_is_refused(api, series):
     refused = create(api, reservations=[{**HOST, 'min': 2, 'max': 2}])
     assert refused.status_code == 409
@@ -185,14 +168,6 @@ def test_change_that_leaves_out_a_parameter_sets_its_default(api):
         [reservation] = lease['reservations']
         assert reservation['ephemeral_gb'] == 0
         assert reservation['before_end'] == 'default'
-
-
-def test_a_deleted_series_leaves_nothing(api, series):
-    path = f'/v1/series/{series["id"]}'
-    assert api.simulate_delete(path, headers=BOB).status_code == 404
-    assert api.simulate_delete(path, headers=ALICE).status_code == 204
-    assert get(api, 'leases').json == {'leases': []}
-    assert api.simulate_delete(path, headers=ALICE).status_code == 404
 
 
 @pytest.mark.parametrize('field, value', [

@@ -3,39 +3,13 @@
 
 import datetime
 
-import pytest
-
-from tests.parts.limit import test_api as test_limits
 from tests.parts.product import test_api as test_products
 
 # A series is booked some weeks ahead.
 FIRST = datetime.date.today() + datetime.timedelta(days=2)
 
 
-class TestWeights:
-    @pytest.fixture
-    def options(self):
-        return test_limits.OPTIONS
-
-    def test_the_leases_of_a_series_count_together(self, api):
-        def series(count):
-            return test_limits.post(
-                api, 'series', test_limits.SLOTS, duration='1h',
-                rrule=f'FREQ=DAILY;COUNT={count}', time_zone='UTC',
-                start=f'{FIRST}T09:00',
-            )
-
-        assert series(4).status_code == 201
-        name, text = test_limits.refusal(series(1))
-        assert name == 'MaxWeightHours'
-        assert f'occurrence {FIRST}T09:00: the leases of a project' in text
-
-
 class TestProducts:
-    @pytest.fixture
-    def options(self):
-        return test_products.OPTIONS
-
     def test_series_can_name_a_product(self, api):
         alice, bob = test_products.ALICE, test_products.BOB
         asked = [{'product': 'rack 7', 'amount': 1}]

@@ -31,8 +31,8 @@ class SimulatedCloud(
     def leftovers(self):
         """Return all objects that reservations have created here."""
         return [
-            *self.flavors_, *self.aggregates, *self.server_groups,
-            *self.classes, *self.slots,
+            *self.flavors_, *self.known.aggregates,
+            *self.known.server_groups, *self.classes, *self.slots,
         ]
 
     def _note(self, what, server):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The API as deployed, in process, with a manager of canned responses."""
+"""The API as default_api, in process, with a manager of canned responses."""
 
 import json
 
@@ -49,8 +49,7 @@ class RoteManager:
             raise self.trouble
 
 
-@pytest.fixture
-def conf():
+def _conf():
     service = cfg.ConfigOpts()
     for each in (api_conf, audit_conf, keystone_conf):
         service.register_opts(each.opts, each.GROUP)
@@ -62,13 +61,31 @@ def conf():
 
 
 @pytest.fixture
-def manager():
-    return RoteManager()
+def conf():
+    return _conf()
+
+
+@pytest.fixture(scope='session')
+def default_api():
+    """The API with the default configuration, and its manager."""
+    manager = RoteManager()
+    return manager, loopback.client(deploy.deploy(_conf(), manager))
 
 
 @pytest.fixture
-def api(conf, manager):
-    return loopback.client(deploy.deploy(conf, manager))
+def manager(default_api):
+    manager, _ = default_api
+    manager.__init__()
+    return manager
+
+
+@pytest.fixture
+def api(request, manager, default_api):
+    """The API; a test with a `conf` of its own has an API of its own."""
+    if 'conf' in request.fixturenames:
+        conf = request.getfixturevalue('conf')
+        return loopback.client(deploy.deploy(conf, manager))
+    return default_api[1]
 
 
 @pytest.fixture

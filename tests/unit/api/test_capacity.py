@@ -3,8 +3,6 @@
 
 import pytest
 
-from blazar_sched.domain import exception
-
 V1_1 = {'OpenStack-API-Version': 'reservation 1.1'}
 ALICE = {**V1_1, 'X-Auth-Token': 'alice:p1'}
 PATH = '/v1/capacity'
@@ -89,15 +87,6 @@ def test_a_bad_value_is_refused_by_name(api, refused, query, field):
     refused(ask(api, **query), start=field)
 
 
-def test_a_refusal_of_the_manager_keeps_its_field(api, manager):
-    manager.answers['get_capacity'] = exception.InvalidInput(
-        'no flavor is known', field='flavor_id'
-    )
-    answer = ask(api, flavor_id='gone')
-    assert answer.status_code == 400
-    assert 'flavor_id' in answer.json['error_message']
-
-
 def test_version_1_0_has_no_capacity(api, manager):
     assert ask(api, headers={}).status_code == 404
     assert manager.calls == []
@@ -109,10 +98,3 @@ def test_version_1_0_has_no_capacity(api, manager):
 def test_an_admin_asks_for_a_project_too(api, manager):
     assert ask(api, {**V1_1, 'X-Auth-Token': 'admin:p1'}).status_code == 200
     assert manager.calls == [('get_capacity', ALL)]
-
-
-@pytest.mark.parametrize('method', ['POST', 'PUT', 'DELETE', 'PATCH'])
-def test_capacity_cannot_be_changed(api, manager, method):
-    answer = api.request(method, PATH, headers=ALICE)
-    assert answer.status_code == 405
-    assert manager.calls == []

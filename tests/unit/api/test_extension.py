@@ -3,7 +3,6 @@
 
 import pytest
 
-from blazar_sched.domain import exception
 from blazar_sched.domain.window import FOREVER
 
 V1_1 = {'OpenStack-API-Version': 'reservation 1.1'}
@@ -71,16 +70,6 @@ def test_a_time_that_is_none_is_refused_by_name(api, refused, text):
         api.get(PATH, headers=ALICE, query_string=f'end_date={text}'),
         start='end_date'
     )
-
-
-def test_a_lease_that_cannot_be_changed_is_a_conflict(api, manager):
-    manager.answers['get_extension'] = exception.InvalidStatus(
-        'a lease that is TERMINATED can only be renamed', field='status'
-    )
-    assert show(api).status_code == 409
-    document = api.get('/openapi.json', headers=V1_1).json
-    described = document['paths']['/v1/leases/{lease_id}/extension']['get']
-    assert '409' in described['responses']
 
 
 def test_version_1_0_has_no_extension(api, refused):

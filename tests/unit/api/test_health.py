@@ -9,6 +9,9 @@ from blazar_sched.service.api import deploy
 from blazar_sched.service.api import health
 from tests import loopback
 
+# An API of its own for each test: the answers last for a second.
+pytestmark = pytest.mark.usefixtures('conf')
+
 
 @pytest.fixture(params=['no token', 'bad token'])
 def headers(request):

@@ -120,18 +120,3 @@ def test_alternatives_are_read_as_reservations_are(
     assert read['affinity'] is meant
     assert read['vcpus'] == 1
     assert others == [[read], [read, read]]
-
-
-@pytest.mark.parametrize(
-    'alternatives', [None, {}, 'x', [None], ['x'], [{}], [['x']], [[]]]
-)
-def test_alternatives_in_another_form_are_refused(api, manager, alternatives):
-    answer = api.post('/v1/offers', json={
-        'duration': '6h', 'alternatives': alternatives,
-        'reservations': [
-            {'resource_type': 'physical:host', 'min': 1, 'max': 1},
-        ],
-    }, version='1.1')
-    assert answer.status_code == 400
-    assert answer.json['error_message'].startswith('alternatives')
-    assert manager.calls == []

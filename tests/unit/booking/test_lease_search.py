@@ -24,7 +24,7 @@ OTHERS = st.lists(
 )
 # There is no offer if the lease finds room, which is often.
 CROWDED = settings(
-    max_examples=300, deadline=None,
+    max_examples=100, deadline=None,
     suppress_health_check=[HealthCheck.filter_too_much],
 )
 # A lease with one reservation, on which its main index alone decides.

@@ -255,7 +255,7 @@ class Brute:
 
 
 @pytest.mark.row('F28')
-@hypothesis.settings(deadline=None, max_examples=200)
+@hypothesis.settings(deadline=None, max_examples=80)
 @hypothesis.given(sites(), PARTS, st.integers(1, 5), st.booleans())
 def test_each_part_is_what_each_second_of_it_says(
     site, ends, count, overcommit
@@ -279,7 +279,7 @@ def test_each_part_is_what_each_second_of_it_says(
         assert part == brute.part(each)
 
 
-@hypothesis.settings(deadline=None, max_examples=100)
+@hypothesis.settings(deadline=None, max_examples=60)
 @hypothesis.given(sites(), PARTS, st.booleans())
 def test_a_lease_gets_what_is_there_and_no_more(site, ends, overcommit):
     start, end = ends

@@ -99,7 +99,7 @@ def book(world, others):
         world.place(make_lease(id_, 'theirs', when, [theirs]), when)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     CLEANING, MINUTES, RESERVATIONS, BOOKED, st.integers(0, 1),
     st.integers(-2, 2), st.integers(0, 2),
@@ -125,7 +125,7 @@ def test_a_lease_that_is_moved_is_apart_from_others(
         assert_apart(world, cleaning, lease, before)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(CLEANING, MINUTES, RESERVATIONS, BOOKED, st.integers(1, 2))
 @pytest.mark.parametrize('active', [False, True])
 def test_a_lease_that_grows_is_apart_from_others(
@@ -151,7 +151,7 @@ def test_a_lease_that_grows_is_apart_from_others(
         assert_apart(world, cleaning, lease, before)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(CLEANING, MINUTES, RESERVATIONS, st.sampled_from(NAMES), BOOKED)
 def test_a_lease_that_leaves_a_host_is_apart_from_others(
     cleaning, window, wanted, failed, others
@@ -168,7 +168,7 @@ def test_a_lease_that_leaves_a_host_is_apart_from_others(
     assert_apart(world, cleaning, lease, before)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     CLEANING, st.lists(st.tuples(MINUTES, RESERVATIONS), max_size=3), BOOKED
 )

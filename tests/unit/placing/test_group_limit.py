@@ -358,16 +358,6 @@ def test_another_rack_is_used_and_the_refusal_names_both():
     assert place(world, 'two', Window(10, 11), hosts(1))
 
 
-def test_an_active_lease_is_extended_within_the_limit_only():
-    world = Placements(
-        [make_host('a'), make_host('b')], group_limits=[rack('A', 1)]
-    )
-    place(world, 'one', Window(0, 10), hosts(1))
-    place(world, 'two', Window(10, 20), hosts(1))
-    assert place(world, 'one', Window(0, 11), hosts(1), active=True) is None
-    assert place(world, 'two', Window(10, 30), hosts(1), active=True)
-
-
 def test_an_active_lease_grows_on_a_host_that_counts_already():
     world = Placements(
         [make_host('a'), make_host('b')],
@@ -450,15 +440,6 @@ def test_what_a_host_has_room_for_no_longer_moves_within_the_limit():
     assert {
         a.host: a.amounts['VCPU'] for a in itertools.chain(*placed.values())
     } == {'a': 3, 'b': 2}
-
-
-def test_instances_are_all_on_one_host_within_the_limit():
-    world = Placements(
-        [make_host('a', 'A'), make_host('b', 'B')],
-        group_limits=[rack('A', 2, resource_class='VCPU')],
-    )
-    placed = place(world, 'one', Window(0, 1), slots(3, affinity=True))
-    assert on(placed) == ['b']
 
 
 def test_no_lease_gets_more_than_can_be_counted():

@@ -64,14 +64,6 @@ def place_instances(
 
 
 class TestHosts:
-    def test_refusal_says_how_many_are_free(self):
-        index = make_index(HOSTS, ('other', 'b', 0, 15, None))
-        with pytest.raises(
-            exception.NotEnoughHostsAvailable, match='4 .* 3 are free'
-        ) as caught:
-            place_hosts(index, HOSTS, WINDOW, 4, 4)
-        assert caught.value.field == 'reservations'
-
     @pytest.mark.parametrize('hosts, taken, minimum, words', [
         (1, 1, 1, '1 host is needed, 0 are free'),
         (2, 1, 2, '2 hosts are needed, 1 is free'),
@@ -106,15 +98,6 @@ class TestHosts:
         names = place_hosts(index, HOSTS, WINDOW, 1, 4, kept=['b', 'gone'])
         assert names == ['a']
 
-    def test_no_candidate_at_all(self):
-        with pytest.raises(exception.NotEnoughHostsAvailable):
-            place_hosts(make_index(HOSTS), {}, WINDOW, 1, 1)
-
-    def test_unbounded_window(self):
-        index = make_index(HOSTS, ('other', 'a', 10**9, 10**9 + 1, None))
-        names = place_hosts(index, HOSTS, Window(5), 1, 4)
-        assert sorted(names) == ['b', 'c', 'd']
-
 
 class TestInstances:
     @pytest.mark.row('C46', 'F15')
@@ -147,11 +130,6 @@ class TestInstances:
         ):
             place_instances(index, HOSTS, WINDOW, SLOT, 4, False)
 
-    def test_at_equal_room_the_shorter_run_is_taken(self):
-        index = make_index(HOSTS, ('other', 'c', 30, 40, None))
-        placed = place_instances(index, HOSTS, WINDOW, SLOT, 1, None)
-        assert placed == {'c': 1}
-
     def test_allocation_ratio_and_reserved_as_in_placement(self):
         big = Host(uuid='a', id='1', hypervisor_hostname='a', inventory={
             'VCPU': Inventory(8, 2, 4.0), 'MEMORY_MB': Inventory(100),
@@ -165,16 +143,6 @@ class TestInstances:
             place_instances(
                 make_index(few), few, WINDOW, {'VCPU': 1}, 25, None
             )
-
-    @pytest.mark.parametrize('affinity', [True, False, None])
-    def test_no_candidate_at_all(self, affinity):
-        for hosts in ({}, by_uuid(make_host('unknown'))):
-            with pytest.raises(
-                exception.NotEnoughHostsAvailable, match='room for 0'
-            ):
-                place_instances(
-                    make_index(HOSTS), hosts, WINDOW, SLOT, 1, affinity
-                )
 
     def test_the_largest_slot_is_refused_for_want_of_room(self):
         slot = {**SLOT, 'MEMORY_MB': ext.AMOUNT_LIMIT}
@@ -263,11 +231,6 @@ class TestPlace:
         assert {(a.id, a.amounts['VCPU']) for a in placed} == {
             ('on-d', 4), ('on-b', 4),
         }
-
-    def test_a_host_that_is_not_reservable_is_not_used(self):
-        hosts = by_uuid(make_host('a', reservable=False), make_host('b'))
-        placed = self.place(make_index(hosts), Hosts(1, 2), hosts=hosts)
-        assert [a.host for a in placed] == ['b']
 
     def test_a_disabled_host_is_kept_but_takes_nothing_more(self):
         hosts = by_uuid(make_host('a', disabled=True), make_host('b'))
@@ -371,7 +334,7 @@ CLEANING = st.tuples(
     st.dictionaries(st.sampled_from(NAMES), st.integers(0, 3)),
     st.integers(0, 3),
 )
-SETTINGS = hypothesis.settings(max_examples=400, deadline=None)
+SETTINGS = hypothesis.settings(max_examples=200, deadline=None)
 
 
 class IndexAndLists:

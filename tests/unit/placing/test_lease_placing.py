@@ -66,7 +66,7 @@ def amounts(allocations):
     return {a.host: (a.id, dict(a.amounts), a.whole) for a in allocations}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     HOSTS, st.lists(st.tuples(WINDOWS, RESERVATIONS), max_size=3), WINDOWS,
     RESERVATIONS, WINDOWS, st.integers(0, 2), st.booleans(),
@@ -99,7 +99,7 @@ def test_a_lease_finds_room_and_grows(
                 assert_kept(placed[r.id], again[r.id])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     HOSTS, st.lists(st.tuples(WINDOWS, RESERVATIONS), max_size=3), WINDOWS,
     RESERVATIONS, WINDOWS, st.booleans(), st.integers(0, 3),
@@ -188,7 +188,7 @@ def test_what_is_held_stays_on_a_host_that_was_disabled(hosts, window, wanted):
     }
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     HOSTS, st.lists(st.tuples(WINDOWS, RESERVATIONS), max_size=3), WINDOWS,
     CHOOSY, TERMS,
@@ -209,7 +209,7 @@ def test_a_default_is_as_if_it_were_asked_for(
     assert place(mine, options) == spelt_out
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(HOSTS, WINDOWS, CHOOSY, TERMS, st.booleans())
 def test_what_is_held_stays_whatever_the_default(
     hosts, window, wanted, options, active
@@ -224,7 +224,7 @@ def test_what_is_held_stays_whatever_the_default(
         }
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     OPEN_HOSTS, WINDOWS, CHOOSY.map(lambda wanted: wanted[:1]), TERMS,
     st.integers(1, 2),
@@ -322,7 +322,7 @@ def is_placed_in_turn(hosts, wanted, window):
     )
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=120)
 @given(OPEN_HOSTS, PAIRS, WINDOWS)
 def test_the_order_of_two_reservations_does_not_matter(hosts, pair, window):
     orders = [pair, pair[::-1]]
@@ -337,7 +337,7 @@ def test_the_order_of_two_reservations_does_not_matter(hosts, pair, window):
         placements.check()
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=120)
 @given(
     OPEN_HOSTS, WINDOWS,
     st.lists(

@@ -77,7 +77,7 @@ def slots(world, wanted, window, overcommit):
 
 
 @pytest.mark.parametrize('overcommit', [True, False])
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     hosts=HOSTS,
     leases=st.lists(
@@ -97,7 +97,7 @@ def test_room_is_found_where_brute_force_finds_room(overcommit, hosts, leases):
         assert (placed is not None) == (wanted[1]['amount'] <= room)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     hosts=HOSTS,
     steps=st.lists(

@@ -281,7 +281,9 @@ def nouns(make, key, host, start, end, amounts):
     return encoded(
         make.allocation(f'a{key}', host, start, end, vcpus, f'r{key}', gpus),
         make.instance(f'i{key}', host, vcpus, gpus, end=end),
-        make.instance(f'i{key}', host, vcpus, gpus), make.host(host, gpus=gpus)
+        make.instance(f'i{key}', host, vcpus, gpus),
+        make.instance(f'i{key}', host, vcpus, gpus, reservation_id=f'r{key}'),
+        make.host(host, gpus=gpus),
     )
 
 
@@ -377,12 +379,23 @@ def test_history_equals_a_rebuild(make, accounting_, data):
 
     assert levels(lived) == levels(rebuilt)
     assert nonzero(levels(lived), now) == nonzero(counted(left, now), now)
-    for index in lived.indexes.extra.values():
+    for name in 'main', 'reserved':
+        both = [getattr(each.indexes, name) for each in (lived, rebuilt)]
+        for host in HOSTS:
+            one, other = (each.levels(host, 0, 100, 100) for each in both)
+            assert one == other
+    for index in lived.indexes.main, *lived.indexes.extra.values():
         index.check()
     for key in 'abc':
         assert lived.indexes.allocations(
             f'r{key}'
         ) == rebuilt.indexes.allocations(f'r{key}')
+        for each in lived, rebuilt:
+            assert sorted(each.indexes.reserved.held(f'r{key}')) == sorted(
+                each.indexes.main.held(f'r{key}')
+            )
+    assert sorted(lived.items(), key=str) == sorted(rebuilt.items(), key=str)
+    assert lived.bound == rebuilt.bound
 
 
 @BOTH

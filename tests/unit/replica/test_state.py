@@ -3,9 +3,6 @@
 
 import dataclasses
 
-from hypothesis import given
-from hypothesis import settings
-from hypothesis import strategies as st
 import pytest
 
 from blazar_sched.domain import window
@@ -17,11 +14,6 @@ from blazar_sched.replica import entities
 from blazar_sched.replica import packing
 from blazar_sched.replica import record
 from blazar_sched.replica import state
-
-BOTH = pytest.mark.parametrize(
-    'accounting_',
-    [accounting.SchedulerAccounting, accounting.LedgerAccounting],
-)
 
 
 def vcpus_used(replica, host, at):
@@ -377,78 +369,6 @@ class TestLedger:
         replica.apply(1, encoded(make.host('h1'), overdue))
         replica.advance(150)
         assert vcpus_used(replica, 'h1', window.TIME_LIMIT - 2) == 1
-
-
-HOSTS = ('h1', 'h2', 'h3')
-
-
-@st.composite
-def histories(draw, make):
-    """Generate batches of records on fixed hosts; return the final records."""
-    batches, image = [], {}
-    for _ in range(draw(st.integers(1, 8))):
-        batch = []
-        for _ in range(draw(st.integers(0, 5))):
-            start = draw(st.integers(0, 50))
-            key = draw(st.sampled_from('abcd'))
-            end = start + draw(st.integers(1, 50))
-            host = draw(st.sampled_from(HOSTS))
-            batch.append(draw(st.sampled_from([
-                *encoded(
-                    make.allocation(f'a{key}', host, start, end, 2, f'r{key}'),
-                    make.instance(f'i{key}', host, end=end),
-                    make.instance(f'i{key}', host, reservation_id='r1'),
-                    make.instance(f'i{key}', host)
-                ),
-                gone(record.ALLOCATION, f'a{key}'),
-                gone(record.INSTANCE, f'i{key}'),
-            ])))
-        record.merge(image, batch)
-        batches.append((draw(st.integers(0, 100)), batch))
-    return batches, [(*key, data) for key, data in image.items()]
-
-
-@BOTH
-@given(data=st.data())
-@settings(max_examples=150, deadline=None)
-def test_history_equals_a_rebuild(make, accounting_, data):
-    batches, left = data.draw(histories(make))
-    hosts = encoded(*(make.host(host) for host in HOSTS))
-    lived = state.Replica(accounting_, overcommit=False)
-    lived.apply(1, hosts)
-    now = 0
-
-    for at, batch in batches:
-        now = max(now, at)
-        lived.advance(at)
-        lived.apply(lived.revision + 1, batch)
-    rebuilt = state.Replica(accounting_, overcommit=False)
-    rebuilt.advance(now)
-    rebuilt.load(lived.revision, hosts + left)
-
-    lived.indexes.main.check()
-    rebuilt.indexes.main.check()
-    assert sorted(lived.items(), key=str) == sorted(rebuilt.items(), key=str)
-    for host in HOSTS:
-        levels = [
-            each.indexes.main.levels(host, 0, 200, 200)
-            for each in (lived, rebuilt)
-        ]
-        assert levels[0] == levels[1]
-        reserved = [
-            each.indexes.reserved.levels(host, 0, 200, 200)
-            for each in (lived, rebuilt)
-        ]
-        assert reserved[0] == reserved[1]
-    for key in 'abcd':
-        for each in (lived, rebuilt):
-            assert sorted(each.indexes.reserved.held(f'r{key}')) == sorted(
-                each.indexes.main.held(f'r{key}')
-            )
-        assert lived.indexes.allocations(
-            f'r{key}'
-        ) == rebuilt.indexes.allocations(f'r{key}')
-    assert lived.bound == rebuilt.bound
 
 
 class TestEnds:
