@@ -161,6 +161,7 @@ class TestInstances:
         ]
         delete(mine)
 
+    @pytest.mark.row('F65')
     def test_active_slots_grow(
         self, manager, cloud, placement_api, both, lease, wait_for, delete
     ):
@@ -179,6 +180,7 @@ class TestInstances:
         delete(mine)
         assert reserved(placement_api, cloud) == {}
 
+    @pytest.mark.row('F65')
     def test_active_slots_shrink_to_the_slots_in_use(
         self, manager, cloud, placement_api, both, lease, wait_for, delete,
         settle,
@@ -207,6 +209,7 @@ class TestInstances:
         delete(mine)
         assert reserved(placement_api, cloud) == {}
 
+    @pytest.mark.row('F66')
     def test_a_reservation_comes_and_goes_in_an_active_lease(
         self, manager, cloud, placement_api, both, lease, wait_for, delete,
         settle,
