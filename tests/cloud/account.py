@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The objects in the cloud, as an administrator sees them."""
 
-from collections.abc import Callable
 from collections.abc import Iterable
-from collections.abc import Mapping
 from typing import Any
 
 from tests.cloud import polling
@@ -55,66 +53,6 @@ class Placement:
     def __init__(self, admin: Person) -> None:
         self._placement = admin.sdk.placement
 
-    def change(
-        self, host: str, what: str, edit: Callable[[Any], object]
-    ) -> None:
-        """Change the `inventories` or `traits` of a host.
-
-        Nova reports its own values again within a minute.
-        """
-        provider = self._placement.find_resource_provider(host)
-        path = f'/resource_providers/{provider.id}/{what}'
-        body = self._placement.get(path, microversion='1.6').json()
-        edit(body[what])
-        self._placement.put(path, json=body, microversion='1.6')
-
-    def add_class(self, name: str) -> None:
-        """Create a resource class, unless the class exists."""
-        self._placement.put(f'/resource_classes/{name}', microversion='1.7')
-
-    def add_child(
-        self, host: str, name: str, totals: Mapping[str, int]
-    ) -> str:
-        """Create a provider below the provider of a host; return its uuid.
-
-        :param totals: the inventory, by resource class
-        """
-        parent = self._placement.find_resource_provider(host)
-        made = self._placement.post(
-            '/resource_providers', microversion='1.20',
-            json={'name': name, 'parent_provider_uuid': parent.id},
-        ).json()
-        self._placement.put(
-            f'/resource_providers/{made["uuid"]}/inventories',
-            microversion='1.20',
-            json={
-                'resource_provider_generation': made['generation'],
-                'inventories': {
-                    each: {'total': total} for each, total in totals.items()
-                },
-            },
-        )
-        return str(made['uuid'])
-
-    def empty(self, provider: str) -> bool:
-        """Delete the inventories of a provider; tell whether they are gone.
-
-        Without a provider that nova-compute knows, all builds would fail until
-        nova-compute reads the providers again.
-        """
-        path = f'/resource_providers/{provider}/inventories'
-        answer = self._placement.delete(path, microversion='1.5')
-        return bool(answer.status_code == 204)
-
-    def used_by(self, consumer: str, resource_class: str) -> dict[str, int]:
-        """Return how much a consumer uses of a class, by provider."""
-        held = self._placement.get(f'/allocations/{consumer}').json()
-        return {
-            provider: each['resources'][resource_class]
-            for provider, each in held['allocations'].items()
-            if resource_class in each['resources']
-        }
-
     def slots(self, reservation_id: str) -> dict[str, int]:
         """Return the slots of a reservation by host."""
         return {
@@ -123,15 +61,16 @@ class Placement:
             for inventory in self._placement.resource_provider_inventories(
                 provider
             )
-            if inventory.resource_class == _class(reservation_id)
+            if inventory.resource_class == class_of(reservation_id)
         }
 
     def has_class(self, reservation_id: str) -> bool:
         classes = self._placement.resource_classes()
-        return _class(reservation_id) in {each.name for each in classes}
+        return class_of(reservation_id) in {each.name for each in classes}
 
 
-def _class(reservation_id: str) -> str:
+def class_of(reservation_id: str) -> str:
+    """Return the resource class of a reservation of instances."""
     return f'CUSTOM_RESERVATION_{reservation_id.upper().replace("-", "_")}'
 
 

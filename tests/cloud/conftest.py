@@ -9,7 +9,6 @@ import datetime
 import json
 import os
 import pathlib
-import uuid
 
 import oslo_messaging
 import pytest
@@ -111,31 +110,6 @@ def nova(admin):
 def placement(admin):
     """Placement, as an administrator."""
     return account.Placement(admin)
-
-
-@pytest.fixture
-def new_flavor(admin, demo, alt):
-    """new_flavor(extra specs) -> the id of a flavor in Nova.
-
-    The flavor cannot be reserved before it has its extra specs.
-    """
-    made = []
-
-    def new_flavor(**extra_specs):
-        flavor = admin.sdk.compute.create_flavor(
-            name=str(uuid.uuid4()), vcpus=1, ram=256, disk=1, ephemeral=2,
-            is_public=False,
-        )
-        made.append(flavor)
-        if extra_specs:
-            admin.sdk.compute.create_flavor_extra_specs(flavor, extra_specs)
-        for who in (demo, alt):
-            admin.sdk.compute.flavor_add_tenant_access(flavor, who.project_id)
-        return flavor.id
-
-    yield new_flavor
-    for flavor in made:
-        admin.sdk.compute.delete_flavor(flavor)
 
 
 @pytest.fixture(scope='session')

@@ -96,23 +96,23 @@ class Person:
         self, name: str, flavor: str = 'm1.tiny', *, zone: str | None = None,
         **hints: str,
     ) -> Any:
-        """Boot a server with the command line client; wait until it is active.
+        """Boot a server; wait until it is active.
 
         :param zone: an availability zone, or ZONE:HOST
-        :raises Refused: if Nova, or its scheduler, refuses the server
+        :raises Refused: if Nova's scheduler refuses the server
         """
-        made = self.openstack(
-            'server', 'create', '--nic', 'none', '--image', seed.IMAGE,
-            '--flavor', flavor,
-            *([] if zone is None else ['--availability-zone', zone]),
-            *(f'--hint={key}={value}' for key, value in hints.items()), name,
-        )  # fmt: skip
+        compute = self.sdk.compute
+        made = compute.create_server(
+            name=name, networks='none', scheduler_hints=hints,
+            image_id=self.sdk.image.find_image(seed.IMAGE).id,
+            flavor_id=compute.find_flavor(flavor, ignore_missing=False).id,
+            **({} if zone is None else {'availability_zone': zone}),
+        )
 
         def look() -> Any:
-            now = self.sdk.compute.get_server(made['id'])
+            now = compute.get_server(made.id)
             return now.status != 'BUILD' and now
 
-        # The client itself would poll only every five seconds.
         server = polling.until(look)
         if server.status == 'ERROR':
             raise Refused(server.fault['message'])

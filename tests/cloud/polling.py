@@ -7,7 +7,7 @@ from typing import TypeVar
 
 # Seconds; everything runs on one machine, which may be busy.
 PATIENCE = 300
-PAUSE = 0.25
+PAUSE = 0.1
 
 T = TypeVar('T')
 

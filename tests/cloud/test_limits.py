@@ -15,22 +15,24 @@ VCPUS = 'max_resources_per_project:VCPU'
 @pytest.fixture
 def set_limits(admin):
     """Set the default of a limit, and the limit of a project."""
-    made = []
+    identity, made = admin.sdk.identity, []
+    service = identity.find_service('blazar')
 
     def set_limits(name, default, **projects):
-        made.append(('registered', 'limit', admin.openstack(
-            'registered', 'limit', 'create', '--service', 'blazar',
-            '--default-limit', default, name,
-        )['id']))
+        of = {'service_id': service.id, 'resource_name': name}
+        made.append((
+            identity.delete_registered_limit,
+            identity.create_registered_limit(**of, default_limit=default),
+        ))
         for project, limit in projects.items():
-            made.append(('limit', admin.openstack(
-                'limit', 'create', '--service', 'blazar', '--project', project,
-                '--resource-limit', limit, name,
-            )['id']))
+            made.append((identity.delete_limit, identity.create_limit(
+                **of, project_id=identity.find_project(project).id,
+                resource_limit=limit,
+            )))
 
     yield set_limits
-    for *noun, id_ in reversed(made):
-        admin.command(*noun, 'delete', id_)
+    for delete, limit in reversed(made):
+        delete(limit)
     polling.until(lambda: limits(admin)[LEASES] == -1)
 
 

@@ -25,39 +25,6 @@ def fail(nova):
         nova.set_down(host, False)
 
 
-@pytest.mark.row('F70')
-def test_a_lease_to_come_is_moved_off_a_host_that_fails(
-    demo, register, fail, host_of, until
-):
-    first = register('compute-1')
-    lease = demo.book(person.hosts(), start=SOON)
-    assert host_of(lease) == [first['id']]
-    second = register('compute-2')
-    fail('compute-1')
-    until(lambda: host_of(lease) == [second['id']])
-    assert not demo.lease(lease)['degraded']
-
-
-@pytest.mark.row('F70')
-def test_a_lease_is_whole_again_once_its_host_is_back(
-    demo, register, fail, until
-):
-    register('compute-1')
-    lease = demo.wait_for(demo.book(person.hosts()), 'ACTIVE')
-    recover = fail('compute-1')
-    until(lambda: demo.lease(lease)['degraded'])
-    [reservation] = demo.lease(lease)['reservations']
-    assert reservation['missing_resources']
-    with pytest.raises(person.Refused, match='NotEnoughHosts'):
-        demo.book(person.hosts(), start=SOON * 10)
-
-    recover()
-    until(lambda: not demo.lease(lease)['degraded'])
-    [reservation] = demo.lease(lease)['reservations']
-    assert not reservation['missing_resources']
-    demo.boot('mine', reservation=reservation['id'])
-
-
 @pytest.mark.row('F70', 'F71')
 def test_instances_leave_a_host_that_fails_and_may_come_back(
     demo, register, fail, host_of, nova, placement, until

@@ -242,6 +242,7 @@ class TestActive:
         assert world.nova.aggregates.keys() == {'freepool'}
         assert world.nova.aggregates['freepool'].hosts == ('a', 'b')
 
+    @pytest.mark.row('F71')
     def test_active_reservation_gets_its_host_back(self, world, lease, on):
         world.fail('a')
         world.run()
@@ -405,6 +406,7 @@ class TestOthers:
 
 
 class TestReallocate:
+    @pytest.mark.row('F72')
     def test_off_a_host_by_lease_or_by_reservation(self, world, on):
         world.add_host('a')
         lease = world.create()

@@ -229,6 +229,7 @@ class TestWhichGo:
         assert site.held(lease) == {fewest: 2}
         site.check(lease)
 
+    @pytest.mark.row('F67')
     def test_a_flavor_of_the_clouds(self, site):
         flavor = Flavor('gold', 'Gold', 2, 512, 1)
         site.ledger.commit(lambda tx: tx.put_flavors([flavor]))

@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from blazar_sched.domain import exception
 from blazar_sched.service.clients.placement import resource_class
 from blazar_sched.worker import process
 from tests.nova.manager.conftest import OWNER
@@ -160,6 +161,128 @@ class TestInstances:
         ]
         delete(mine)
 
+    @pytest.mark.row('F65')
+    def test_active_slots_grow(
+        self, manager, cloud, placement_api, both, lease, wait_for, delete
+    ):
+        mine = lease(slots(1, vcpus=8))
+        id_ = mine.reservations[0].id
+        manager.leases.update(
+            mine.id, OWNER, {'reservations': [{'id': id_, 'amount': 2}]}
+        )
+        wait_for(
+            'one slot on each host',
+            lambda: list(reserved(placement_api, cloud).values()) == [1, 1],
+        )
+        fed(cloud, manager, wait_for)
+        booted = cloud.boot_many(2, id_, project_id=OWNER)
+        assert {s['status'] for s in booted} == {'ACTIVE'}
+        delete(mine)
+        assert reserved(placement_api, cloud) == {}
+
+    @pytest.mark.row('F65')
+    def test_active_slots_shrink_to_the_slots_in_use(
+        self, manager, cloud, placement_api, both, lease, wait_for, delete,
+        settle,
+    ):
+        mine = lease(slots(4, vcpus=4))
+        id_ = mine.reservations[0].id
+        fed(cloud, manager, wait_for)
+        booted = cloud.boot_many(2, id_, project_id=OWNER)
+        assert {s['status'] for s in booted} == {'ACTIVE'}
+        with pytest.raises(
+            exception.CantUpdateParameter, match=' 2 instances in use'
+        ):
+            manager.leases.update(
+                mine.id, OWNER, {'reservations': [{'id': id_, 'amount': 1}]}
+            )
+        settle()
+        assert sum(reserved(placement_api, cloud).values()) == 4
+        manager.leases.update(
+            mine.id, OWNER, {'reservations': [{'id': id_, 'amount': 2}]}
+        )
+        assert sum(reserved(placement_api, cloud).values()) == 2
+        refused = cloud.boot(id_, project_id=OWNER)
+        assert refused['status'] == 'ERROR'
+        assert {cloud.show(s)['status'] for s in booted} == {'ACTIVE'}
+        assert manager.ledger.check() == []
+        delete(mine)
+        assert reserved(placement_api, cloud) == {}
+
+    @pytest.mark.row('F66')
+    def test_a_reservation_comes_and_goes_in_an_active_lease(
+        self, manager, cloud, placement_api, both, lease, wait_for, delete,
+        settle,
+    ):
+        mine = lease(slots(1))
+        kept = mine.reservations[0].id
+        new = manager.leases.update(
+            mine.id, OWNER, {'reservations': [slots(2, vcpus=1)]}
+        )
+        added = new.reservations[1].id
+        wait_for(
+            'it is open',
+            lambda: [
+                r.status for r in manager.ledger.lease(mine.id).reservations
+            ]
+            == ['active', 'active'],
+        )
+        fed(cloud, manager, wait_for)
+        stays, goes = (
+            cloud.boot(id_, project_id=OWNER) for id_ in (kept, added)
+        )
+        assert (stays['status'], goes['status']) == ('ACTIVE', 'ACTIVE')
+        settle()
+        manager.leases.update(
+            mine.id, OWNER, {'reservations': [{'id': added, 'remove': True}]}
+        )
+        wait_for('it is gone', lambda: len(manager.ledger.leases()) == 1)
+        assert {s['id'] for s in cloud.servers()} == {stays['id']}
+        assert added not in flavors(cloud)
+        assert classes(placement_api) == {resource_class(kept)}
+        assert list(reserved(placement_api, cloud).values()) == [1]
+        assert manager.ledger.check() == []
+        delete(mine)
+
+    def test_delete_undoes_it(
+        self, manager, cloud, placement_api, both, lease, wait_for, delete
+    ):
+        mine = lease(slots(1), slots(2, affinity=False))
+        fed(cloud, manager, wait_for)
+        for reservation in mine.reservations:
+            server = cloud.boot(reservation.id, project_id=OWNER)
+            assert server['status'] == 'ACTIVE'
+        delete(mine)
+        assert cloud.servers() == []
+        assert classes(placement_api) == set()
+        assert reserved(placement_api, cloud) == {}
+        with pytest.raises(exception.LeaseNotFound):
+            manager.ledger.lease(mine.id)
+
+    def test_hosts_and_projects_show_in_the_aggregate(
+        self, manager, cloud, nova, both, lease, ended
+    ):
+        mine = lease(slots(2, vcpus=8, projects=[OTHER]))
+        id_ = mine.reservations[0].id
+        shown = nova.aggregate(id_)
+        assert set(shown.hosts) == set(cloud.hosts)
+        assert shown.metadata == {
+            'blazar:owner': OWNER, 'reservation': id_, OTHER: 'blazar:project'
+        }
+        ended(mine)
+        assert nova.aggregate(id_) is None
+
+    def test_a_project_that_it_is_shared_with_uses_it(
+        self, manager, cloud, both, lease, ended, wait_for
+    ):
+        mine = lease(slots(1, projects=[OTHER]))
+        fed(cloud, manager, wait_for)
+        id_ = mine.reservations[0].id
+        server = cloud.boot(id_, project_id=OTHER)
+        assert server['status'] == 'ACTIVE'
+        ended(mine)
+        assert cloud.servers() == []
+
     @pytest.mark.row('C26', 'F15')
     def test_affinity_has_a_server_group(
         self, manager, cloud, both, lease, ended, wait_for, host_of
@@ -251,6 +374,19 @@ class TestFlavors:
         assert flavors(cloud) == before
         assert classes(placement_api) == set()
 
+    @pytest.mark.row('F3')
+    def test_a_trait_that_no_host_has(self, manager, cloud, both, lease):
+        source = cloud.flavor(extra_specs={'trait:CUSTOM_GOLD': 'required'})
+        manager.flavors.sync()
+        with pytest.raises(exception.NotEnoughHostsAvailable):
+            lease(
+                {
+                    'resource_type': 'flavor:instance',
+                    'flavor_id': source,
+                    'amount': 1,
+                }
+            )
+
 
 class TestHosts:
     @pytest.mark.row('C11', 'C25', 'F1')
@@ -284,8 +420,57 @@ class TestHosts:
             s['id'] for s in outside
         }
 
+    def test_server_forced_onto_a_host_degrades_the_lease(
+        self, manager, cloud, both, lease, delete
+    ):
+        """A forced host skips Nova's filters, and so those of blazar-sched."""
+        forced = [
+            cloud.boot(cloud.flavor(), availability_zone=f'nova:{name}')
+            for name in cloud.hosts
+        ]
+        # The lease is placed as if the ledger had no record of the server yet.
+        with manager.instances._lock:
+            for known in manager.ledger.instances():
+                manager.ledger.commit(
+                    lambda tx, uuid=known.uuid: tx.delete_instance(uuid)
+                )
+            mine = lease(hosts())
+        assert mine.degraded
+        assert {s['id'] for s in cloud.servers()} == {s['id'] for s in forced}
+        delete(mine)
+
 
 class TestRegister:
+    def test_servers_of_a_new_host_have_records_at_once(
+        self, manager, cloud, host_of
+    ):
+        server = cloud.boot(cloud.flavor(vcpus=3), {'lifetime': '1h'})
+        host = manager.hosts.create(host_of(server), {'gpu': 'no'})
+        [record] = manager.ledger.instances()
+        assert record.uuid == server['id']
+        assert record.host == host.uuid == cloud.hosts[host_of(server)]
+        assert record.amounts['VCPU'] == 3
+        assert 3500 < record.end - time.time() <= 3600
+        assert host.availability_zone == 'nova'
+        assert host.amounts() == (8, 16384, 1000)
+
+    def test_records_follow(self, manager, cloud, both, wait_for, host_of):
+        server = cloud.boot(cloud.flavor(vcpus=3))
+
+        def recorded():
+            found = manager.ledger.instances()
+            return found and found[0].host
+
+        wait_for('recorded', recorded)
+        assert recorded() == cloud.hosts[host_of(server)]
+        moved = cloud.act(
+            server, 'os-migrateLive', host=None, block_migration='auto'
+        )
+        assert host_of(moved) != host_of(server)
+        wait_for('moved', lambda: recorded() == cloud.hosts[host_of(moved)])
+        cloud.delete(server)
+        wait_for('gone', lambda: not manager.ledger.instances())
+
     @pytest.mark.row('C14')
     def test_given_up_it_leaves_an_empty_child(
         self, manager, placement, placement_api, both, lease, delete
