@@ -17,6 +17,7 @@ from blazar_sched.replica import entities
 from blazar_sched.replica import packing
 from blazar_sched.replica import record
 from blazar_sched.replica import state
+from tests import lanes
 
 BOTH = pytest.mark.parametrize(
     'accounting_',
@@ -431,12 +432,12 @@ def test_history_equals_a_rebuild(make, accounting_, data):
     assert sorted(lived.items(), key=str) == sorted(rebuilt.items(), key=str)
     for host in HOSTS:
         levels = [
-            each.indexes.main.levels(host, 0, 200, 200)
+            lanes.in_use(each.indexes.main, [host], 200)
             for each in (lived, rebuilt)
         ]
         assert levels[0] == levels[1]
         reserved = [
-            each.indexes.reserved.levels(host, 0, 200, 200)
+            lanes.in_use(each.indexes.reserved, [host], 200)
             for each in (lived, rebuilt)
         ]
         assert reserved[0] == reserved[1]
