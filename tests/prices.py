@@ -26,24 +26,24 @@ SOURCES = {'.py', '.pyi', '.js', '.css', '.html'}
 # The most lines of the product and of the tests, blank lines and comments
 # included.
 BUDGETS = {
-    'kernel': (27_100, 0),
-    'core': (57_400, 94_200),
-    'blazar': (3_100, 2_200),
-    'calendar': (500, 400),
-    'floating_ip': (1_800, 3_200),
+    'kernel': (26_700, 0),
+    'core': (56_700, 94_200),
+    'blazar': (3_050, 2_200),
+    'calendar': (450, 400),
+    'floating_ip': (1_700, 3_200),
     'limit': (1_050, 2_100),
-    'notify': (1_200, 1_200),
+    'notify': (1_150, 1_200),
     'ops': (1_200, 1_000),
     'page': (5_100, 2_500),
-    'product': (700, 500),
-    'report': (1_300, 1_000),
-    'request': (1_700, 1_500),
-    'series': (2_000, 2_200),
-    'simulate': (3_400, 1_600),
-    'all': (79_500, 112_800),
+    'product': (600, 500),
+    'report': (1_250, 1_000),
+    'request': (1_650, 1_500),
+    'series': (1_950, 2_200),
+    'simulate': (3_300, 1_600),
+    'all': (78_900, 112_800),
 }
 # The most options of the core, those of keystoneauth apart.
-MAX_OPTIONS = 100
+MAX_OPTIONS = 97
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -920,28 +920,6 @@ class TimelineIndex:
             fitting.sort(key=lambda found: -found[1])
         return [host for _, _, host in fitting[:count]]
 
-    @_atomic
-    def levels(
-        self, host: str, start: int, end: int, buckets: int
-    ) -> list[tuple[int, ...]]:
-        """Return the peak of each lane of a host for each part of a window.
-
-        :param end: a finite time.
-        :param buckets: the number of parts, at most one per second; their
-            lengths differ by at most a second.
-        """
-        timeline = self._timeline(host)
-        checks.check_window(start, end)
-        checks.check_time('end', end)
-        span = end - start
-        if type(buckets) is not int or not 1 <= buckets <= span:
-            raise errors.InvalidWindow('buckets', buckets)
-        borders = [start + i * span // buckets for i in range(buckets + 1)]
-        return [
-            tuple(timeline.peak(begin, until))
-            for begin, until in itertools.pairwise(borders)
-        ]
-
     # Nova's HostStates
 
     @_atomic

@@ -115,23 +115,6 @@ class Bar:
                 )
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Row:
-    """A row, with its bars and what is free in each part.
-
-    `free` is None, and `instances` is not, if the row stands for a flavor.
-    """
-
-    key: str
-    name: str | None
-    hosts: int
-    zone: str | None = None
-    bars: Sequence[Bar] = ()
-    free: Sequence[float] | None = ()
-    free_hosts: Sequence[int] = ()
-    instances: Sequence[int | None] | None = None
-
-
 class Groups:
     """Hosts by row of the timeline, in the order of the rows.
 
@@ -171,29 +154,6 @@ class Members:
         for host in hosts:
             for name in host.inventory:
                 self.capacity[name] += host.capacity(name)
-
-
-def rows_of_hosts(
-    groups: Groups, keys: Sequence[str], bars: Mapping[str, Sequence[Bar]],
-    free: Sequence[Sequence[tuple[float, int]]], by_host: bool,
-) -> list[Row]:
-    """Return the rows with some keys.
-
-    :param bars: the bars of each row, by key
-    :param free: what `FreeShares.query` returns for these rows
-    :param by_host: whether each row stands for one host
-    """
-    rows = []
-    for number, key in enumerate(keys):
-        first = groups.hosts(key)[0]
-        rows.append(Row(
-            key, first.hypervisor_hostname if by_host else key or None,
-            len(groups.in_service(key).uuids),
-            first.availability_zone if by_host else None, bars.get(key, ()),
-            [part[number][0] for part in free],
-            [part[number][1] for part in free],
-        ))
-    return rows
 
 
 def widened(window: Window, hosts: Iterable[Host], options: Options) -> Window:

@@ -14,6 +14,8 @@ import uuid
 import sqlalchemy as sa
 
 from blazar_sched.domain.allocation import Allocation
+from blazar_sched.domain.window import Window
+from blazar_sched.placing.timeline import Use
 from blazar_sched.replica import record
 from blazar_sched.service.ledger import instance
 from blazar_sched.service.ledger import models
@@ -64,6 +66,50 @@ def list_(
         rows_ = connection.execute(query)
         found += [(from_row(row), row.lease_id) for row in rows_]
     return sorted(found, key=lambda each: (each[0].start, each[0].id))
+
+
+def uses(
+    connection: sa.Connection, window: Window, limit: int,
+    hosts: Collection[str] | None = None, project_id: str | None = None,
+) -> list[Use]:
+    """Return the allocations in a window with their leases, by start.
+
+    The allocations that are over are returned too.
+
+    :param limit: the maximum number of allocations
+    :param hosts: the UUIDs of the hosts, None for all
+    :param project_id: the project that owns the leases, None for any
+    """
+    found: list[Use] = []
+    for held in EVER:
+        query = (
+            sa.select(
+                held, models.Reservation.resource_type,
+                models.Reservation.lease_id, models.Lease.project_id,
+                models.Lease.name, models.Lease.status, models.Lease.degraded,
+            )
+            .join(
+                models.Reservation,
+                models.Reservation.id == held.reservation_id,
+            )
+            .join(models.Lease, models.Lease.id == models.Reservation.lease_id)
+            .where(held.start < window.end, held.end > window.start)
+            .order_by(held.start, held.id)
+            .limit(limit)
+        )
+        if hosts is not None:
+            query = query.where(held.host.in_(hosts))
+        if project_id is not None:
+            query = query.where(models.Lease.project_id == project_id)
+        found += [
+            Use(
+                from_row(row), row.resource_type, row.lease_id,
+                row.project_id, row.name, row.status, row.degraded,
+            )
+            for row in connection.execute(query)
+        ]
+    found.sort(key=lambda use: (use.allocation.start, use.allocation.id))
+    return found[:limit]
 
 
 def put(

@@ -180,3 +180,23 @@ def _select(
 ) -> list[Host]:
     query = sa.select(models.Host).where(condition).order_by(models.Host.id)
     return [from_row(row) for row in connection.execute(query.limit(limit))]
+
+
+def properties(connection: sa.Connection) -> dict[str, bool]:
+    """Return, by property name, whether the property is private."""
+    found = connection.execute(sa.select(models.HostProperty))
+    return {row.name: row.private for row in found}
+
+
+def put_property(connection: sa.Connection, name: str, private: bool) -> None:
+    """Insert or update a property."""
+    if name not in properties(connection):
+        connection.execute(
+            sa.insert(models.HostProperty).values(name=name, private=private)
+        )
+    else:
+        connection.execute(
+            sa.update(models.HostProperty)
+            .where(models.HostProperty.name == name)
+            .values(private=private)
+        )

@@ -207,3 +207,25 @@ def _select(
 ) -> list[Instance]:
     query = sa.select(models.Instance).where(condition)
     return [from_row(row) for row in connection.execute(query)]
+
+
+def shelved(connection: sa.Connection) -> set[str]:
+    """Return the UUIDs of the servers shelved to vacate their hosts."""
+    return set(
+        connection.execute(sa.select(models.ShelvedServer.uuid)).scalars()
+    )
+
+
+def add_shelved(connection: sa.Connection, uuid: str) -> None:
+    """Insert a server shelved to vacate its host, unless it is present."""
+    drop_shelved(connection, [uuid])
+    connection.execute(sa.insert(models.ShelvedServer).values(uuid=uuid))
+
+
+def drop_shelved(connection: sa.Connection, uuids: Collection[str]) -> None:
+    """Delete servers that no longer have to be unshelved."""
+    connection.execute(
+        sa.delete(models.ShelvedServer).where(
+            models.ShelvedServer.uuid.in_(uuids)
+        )
+    )

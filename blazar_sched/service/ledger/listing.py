@@ -7,6 +7,8 @@ import json
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.ext import compiler
+from sqlalchemy.sql import functions
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import states
@@ -14,7 +16,31 @@ from blazar_sched.domain.lease import Lease
 from blazar_sched.service.ledger import allocation
 from blazar_sched.service.ledger import lease
 from blazar_sched.service.ledger import models
-from blazar_sched.service.ledger.byte_string import ByteString
+
+_TEMPLATES = {
+    'sqlite': '{}',
+    'postgresql': '({} COLLATE "C")',
+    'mysql': 'CAST({} AS BINARY)',
+    'mariadb': 'CAST({} AS BINARY)',
+}
+
+
+class ByteString(functions.FunctionElement[str]):
+    """A string that every database compares by its bytes.
+
+    Otherwise PostgreSQL uses the collation of its locale, and MySQL ignores
+    trailing blanks.
+    """
+
+    type = sa.String()
+    inherit_cache = True
+
+
+@compiler.compiles(ByteString)
+def _to_sql(element: ByteString, compiling: Any, **kwargs: Any) -> str:
+    text = compiling.process(element.clauses, **kwargs)
+    return _TEMPLATES[compiling.dialect.name].format(text)
+
 
 # The sort keys of a list. A lease without a time sorts before all times.
 _KEYS: dict[str, sa.ColumnElement[Any]] = {

@@ -14,14 +14,10 @@ from blazar_sched.service.ledger import lease
 from blazar_sched.service.ledger import listing
 from blazar_sched.service.ledger import maintenance
 from blazar_sched.service.ledger import off_hosts
-from blazar_sched.service.ledger import offer
-from blazar_sched.service.ledger import property
 from blazar_sched.service.ledger import reservation
 from blazar_sched.service.ledger import retention
-from blazar_sched.service.ledger import shelved_server
 from blazar_sched.service.ledger import snapshot
 from blazar_sched.service.ledger import statistics
-from blazar_sched.service.ledger import timeline
 from blazar_sched.service.ledger import trust
 from blazar_sched.service.ledger import use
 
@@ -33,6 +29,7 @@ class Reader(access.Reads):
     """
 
     allocations = access.read(allocation.list_)
+    uses = access.read(allocation.uses)
     newest = access.read(change.newest)
     version = access.read(change.version)
     changes = access.read(change.page)
@@ -44,10 +41,12 @@ class Reader(access.Reads):
     flavor = access.read(flavor.get)
     hosts = access.read(host.list_)
     capacities = access.read(host.capacities)
+    properties = access.read(host.properties)
     host = access.read(host.get)
     lease_by_key = access.read(idempotency.get)
     instances = access.read(instance.list_)
     claiming = access.read(instance.claiming)
+    shelved_servers = access.read(instance.shelved)
     instance = access.read(instance.get)
     owned_lease = access.read(lease.owned)
     open_leases = access.read(lease.open_)
@@ -55,21 +54,18 @@ class Reader(access.Reads):
     leases_on = access.read(lease.on_hosts)
     leases_with = access.read(lease.with_type)
     started_leases = access.read(lease.started)
+    offers = access.read(lease.offers)
+    offer = access.read(lease.offer)
     lease = access.read(lease.get)
     leases = access.read(listing.list_)
     maintenances = access.read(maintenance.list_)
     maintenance = access.read(maintenance.get)
     off_hosts = access.read(off_hosts.list_)
-    offers = access.read(offer.list_)
-    offer = access.read(offer.get)
-    properties = access.read(property.list_)
     lacking = access.read(reservation.list_lacking)
     reservation_records = access.read(reservation.records)
     ended_leases = access.read(retention.ended)
-    shelved_servers = access.read(shelved_server.list_)
     snapshot = access.read(snapshot.page)
     counts_of = access.read(statistics.counts_of)
     statistics = access.read(statistics.take)
-    uses = access.read(timeline.list_)
     discarded_trusts = access.read(trust.list_discarded)
     lease_in_use = access.read(use.of_lease)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The operations that the work of a commit may do on the ledger."""
 
-import builtins
 from collections.abc import Iterable
 from collections.abc import Iterator
 import contextlib
@@ -26,10 +25,8 @@ from blazar_sched.service.ledger import instance
 from blazar_sched.service.ledger import lease
 from blazar_sched.service.ledger import maintenance
 from blazar_sched.service.ledger import off_hosts
-from blazar_sched.service.ledger import property
 from blazar_sched.service.ledger import reader
 from blazar_sched.service.ledger import reservation
-from blazar_sched.service.ledger import shelved_server
 from blazar_sched.service.ledger import trust
 
 # The kinds of records that say what is allocated.
@@ -73,12 +70,12 @@ class Tx(access.Writes, reader.Reader):
     add_off_hosts = access.write(off_hosts.add)
     put_off_hosts = access.write(off_hosts.put_allocations)
     drop_off_hosts = access.write(off_hosts.drop_allocations)
-    put_property = access.write(property.put)
+    put_property = access.write(host.put_property)
     set_leavable_hosts = access.noted(reservation.set_leavable)
     set_reservations_made = access.noted(reservation.set_made)
     set_reservations_status = access.noted(reservation.set_status)
-    add_shelved_server = access.write(shelved_server.add)
-    drop_shelved_servers = access.write(shelved_server.drop)
+    add_shelved_server = access.write(instance.add_shelved)
+    drop_shelved_servers = access.write(instance.drop_shelved)
     discard_trust = access.write(trust.discard)
     forget_trust = access.write(trust.forget)
 
@@ -123,7 +120,7 @@ class PlacingTx(Tx):
         # The number of records that the replica has.
         self._shown = 0
 
-    @builtins.property
+    @property
     def replica(self) -> state.Replica:
         """The replica at the newest committed revision, with these writes.
 

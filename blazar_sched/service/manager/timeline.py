@@ -7,6 +7,8 @@ it: see `_shown`.
 
 from collections.abc import Callable
 from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Sequence
 import dataclasses
 import hashlib
 import itertools
@@ -32,7 +34,6 @@ from blazar_sched.placing.timeline import Groups
 from blazar_sched.placing.timeline import HOST
 from blazar_sched.placing.timeline import LEASE
 from blazar_sched.placing.timeline import OFFER
-from blazar_sched.placing.timeline import Row
 from blazar_sched.placing.timeline import Use
 from blazar_sched.placing.timeline import ZONE
 from blazar_sched.replica import state
@@ -147,7 +148,7 @@ class Timeline:
             rows, more = self._flavor_rows(query, window)
         else:
             rows, more = self._host_rows(query, window, parts, now)
-        shown, cut = wire.fitting(_show(row, query) for row in rows)
+        shown, cut = wire.fitting(rows)
         page = {
             'start': window.start,
             'end': window.end,
@@ -172,7 +173,7 @@ class Timeline:
 
     def _flavor_rows(
         self, query: Query, window: Window
-    ) -> tuple[list[Row], bool]:
+    ) -> tuple[Iterable[Values], bool]:
         """Return the rows of a page of flavors, and whether others follow."""
         if query.resource_class is not None:
             raise exception.InvalidInput(
@@ -202,19 +203,17 @@ class Timeline:
                 found = {'hosts': 0, 'parts': []}
             else:
                 counts = [part['instances'] for part in found['parts']]
-            rows.append(
-                Row(
-                    key, flavors[key].name, found['hosts'], free=None,
-                    free_hosts=[part['hosts'] for part in found['parts']]
-                    or [0] * len(counts),
-                    instances=counts,
-                )
-            )
+            rows.append(_row(
+                query, key, flavors[key].name, found['hosts'],
+                [part['hosts'] for part in found['parts']]
+                or [0] * len(counts),
+                instances=counts,
+            ))
         return rows, len(keys) > limit
 
     def _host_rows(
         self, query: Query, window: Window, parts: list[Window], now: int
-    ) -> tuple[list[Row], bool]:
+    ) -> tuple[Iterable[Values], bool]:
         """Return the rows of a page of hosts, and whether others follow."""
         requirement = requirements.parse(
             query.resource_properties, 'resource_properties'
@@ -245,8 +244,7 @@ class Timeline:
         keys = timeline.after(groups.keys, query.marker, limit + 1)
         more = len(keys) > limit
         keys = keys[:limit]
-        by_host = query.group_by == HOST
-        if by_host:
+        if query.group_by == HOST:
             options = placing_options.read(self._conf.manager)
             rows = {key: groups.hosts(key)[0] for key in keys}
             read, uses = self._uses(rows, window, options)
@@ -265,7 +263,13 @@ class Timeline:
                 query.resource_class,
             )
         free = self._free(query, groups, keys, parts, now)
-        return timeline.rows_of_hosts(groups, keys, bars, free, by_host), more
+        return (
+            _row_of_hosts(
+                query, groups, key, bars.get(key, ()),
+                [part[number] for part in free],
+            )
+            for number, key in enumerate(keys)
+        ), more
 
     def _grouped(self, query: Query, hosts: list[Host]) -> Groups:
         """Return the hosts by row, remembered as long as no host changes."""
@@ -375,16 +379,42 @@ def _value(host: Host, name: str) -> str:
     return f'{value[:MAX_MARKER - 40]}… {digest}'
 
 
-def _show(row: Row, query: Query) -> Values:
-    """Return a row in JSON primitives, as the caller may see it."""
-    bars = sorted(
+def _row_of_hosts(
+    query: Query, groups: Groups, key: str, bars: Sequence[Bar],
+    free: Sequence[tuple[float, int]],
+) -> Values:
+    """Return the row of one host or of a group, as the caller may see it.
+
+    :param free: the free share and the free hosts, by part
+    """
+    first = groups.hosts(key)[0]
+    by_host = query.group_by == HOST
+    return _row(
+        query, key, first.hypervisor_hostname if by_host else key or None,
+        len(groups.in_service(key).uuids), [hosts for _, hosts in free],
+        first.availability_zone if by_host else None, bars,
+        [_cut(share) for share, _ in free],
+    )
+
+
+def _row(
+    query: Query, key: str, name: str | None, hosts: int,
+    free_hosts: list[int], zone: str | None = None, bars: Sequence[Bar] = (),
+    free: list[float] | None = None, instances: list[int | None] | None = None,
+) -> Values:
+    """Return a row in JSON primitives, as the caller may see it.
+
+    :param free: the free share by part, None if the row stands for a flavor
+    :param instances: by part, None unless the row stands for a flavor
+    """
+    shown = sorted(
         (
-            _shown(bar, query) for bar in row.bars
+            _shown(bar, query) for bar in bars
             if bar.share or query.resource_class is None
         ),
         key=_order,
     )
-    left = bars[:MAX_BARS]
+    left = shown[:MAX_BARS]
     seen = query.names or query.group_by != HOST
     for bar, track in zip(
         left, timeline.tracks((bar['start'], bar['end']) for bar in left),
@@ -392,16 +422,16 @@ def _show(row: Row, query: Query) -> Values:
     ):
         bar['track'] = track
     return {
-        'key': row.key,
-        'name': row.name if seen else None,
-        'zone': row.zone,
-        'hosts': row.hosts,
-        'available': row.hosts > 0,
-        'free': None if row.free is None else [_cut(s) for s in row.free],
-        'free_hosts': list(row.free_hosts),
-        'instances': None if row.instances is None else list(row.instances),
+        'key': key,
+        'name': name if seen else None,
+        'zone': zone,
+        'hosts': hosts,
+        'available': hosts > 0,
+        'free': free,
+        'free_hosts': free_hosts,
+        'instances': instances,
         'bars': left,
-        'bars_left_out': len(bars) - len(left),
+        'bars_left_out': len(shown) - len(left),
     }
 
 

@@ -1069,39 +1069,6 @@ cdef class TimelineIndex:
                 query, start, end, fits, first, first + count, order, least
             )
 
-    def levels(self, host, start, end, buckets):
-        """Return the peak of each lane in each part of a window.
-
-        O(buckets log steps + k).
-        """
-        cdef Py_ssize_t number = -1
-        if isinstance(host, str):
-            number = self._hosts.number(exact(host))
-        if number < 0:
-            raise errors.UnknownHost(host)
-        cdef int lanes = self._hosts.lanes, lane
-        cdef int64_t begin = take_time('start', start)
-        cdef int64_t until = take_end('end', begin, end)
-        cdef int64_t count = 0, i
-        take_time('end', end)
-        if not integer(buckets, 1, until - begin, &count):
-            raise errors.InvalidWindow('buckets', buckets)
-        cdef bytes answers = PyBytes_FromStringAndSize(
-            NULL, count * lanes * sizeof(int64_t)
-        )
-        cdef int64_t *most = <int64_t *> PyBytes_AS_STRING(answers)
-        for i in range(count):
-            peak(
-                &self._hosts.row[number], lanes,
-                begin + i * (until - begin) // count,
-                begin + (i + 1) * (until - begin) // count,
-                most + i * lanes,
-            )
-        return [
-            tuple([most[i * lanes + lane] for lane in range(lanes)])
-            for i in range(count)
-        ]
-
     # Nova's HostStates
 
     def headroom(self, host_states):

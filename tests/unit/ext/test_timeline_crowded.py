@@ -153,7 +153,6 @@ class Crowd:
             ('pick', (count, start, end, amounts, None, 'tightest', whole)),
             ('pick', (count, start, end, amounts, some, 'freest', whole)),
             ('pick', (count, start, end, amounts, None, 'first', whole)),
-            ('levels', (self.hosts[0], start, start + DAY, 7)),
         ):
             first, *others = [
                 getattr(index, name)(*args) for index in self.twins

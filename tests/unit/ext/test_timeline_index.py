@@ -531,22 +531,10 @@ class TimelineIndexTests:
         with pytest.raises(errors.UnknownHost):
             full.free(array.array('i', [-1]), array.array('i', [0]), 1, 0, 1)
 
-    @pytest.mark.parametrize('buckets', [0, -1, 11, True, 2.0, None, 2**70])
-    def test_levels_in_no_such_parts(self, full, buckets):
-        with Refusals(full, errors.InvalidWindow, 'buckets', buckets):
-            full.levels('big', 10, 20, buckets)
-
-    def test_levels_needs_a_host_and_an_end(self, full):
-        with Refusals(full, errors.UnknownHost, 'nobody'):
-            full.levels('nobody', 0, 1, 1)
-        with Refusals(full, errors.InvalidWindow, 'end', FOREVER):
-            full.levels('big', 0, FOREVER, 1)
-
     @pytest.mark.parametrize('query', [
         lambda index, start, end: index.fits(None, start, end, [1]),
         lambda index, start, end: index.peak(None, start, end),
         lambda index, start, end: index.pick(1, start, end, [1]),
-        lambda index, start, end: index.levels('big', start, end, 1),
         lambda index, start, end: index.edges(None, start, end),
         lambda index, start, end: index.select([], start, end, [1]),
     ])

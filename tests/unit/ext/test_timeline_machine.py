@@ -345,21 +345,6 @@ class NaiveIndex:
             if amount > 0
         ), default=FOREVER)
 
-    def levels(self, question):
-        host, start, end, buckets = question.picture
-        self.known(host)
-        span = end - start
-        return [
-            tuple(
-                max(self.sums(host, at)[lane] for at in range(
-                    start + i * span // buckets,
-                    start + (i + 1) * span // buckets,
-                ))
-                for lane in range(len(LANES))
-            )
-            for i in range(buckets)
-        ]
-
     def select(self, question):
         states = question.host_states()
         return [state.uuid for state in states if self.lets_in(
@@ -397,7 +382,6 @@ class Question(typing.NamedTuple):
     room: list[int] | None
     duration: int
     not_after: int
-    picture: tuple[str, int, int, int]
     used: list[int]
 
     def rows(self, index):
@@ -473,7 +457,6 @@ def ask(index, question):
             q.duration, q.start, q.amounts, rows, after, q.whole, q.ignore
         ),
         'edges': lambda: index.edges(rows, q.start, q.end),
-        'levels': lambda: index.levels(*q.picture),
         'select': lambda: [state.uuid for state in index.select(
             q.host_states(), q.start, q.end, q.amounts, q.ignore
         )],
@@ -486,7 +469,7 @@ def ask_naive(index, question):
         name: outcome(getattr(index, name), question)
         for name in (
             'fits', 'peak', 'free_sums', 'horizon', 'earliest', 'pick', 'runs',
-            'edges', 'levels', 'select',
+            'edges', 'select',
         )
     }
 
@@ -547,7 +530,6 @@ forced = st.sampled_from((True, True, False))
 @st.composite
 def questions(draw):
     start, end = draw(windows())
-    span = draw(st.integers(start + 1, TAIL)) - start
     some = st.lists(st.sampled_from((*HOSTS, *HOSTS, 'nobody')), unique=True)
     small = st.integers(-2, 9)
     some_owner = st.sampled_from((*OWNERS, 'nobody'))
@@ -559,7 +541,6 @@ def questions(draw):
         room=draw(st.none() | st.lists(small, min_size=10, max_size=10)),
         duration=draw(st.integers(1, TAIL) | st.just(FOREVER)),
         not_after=draw(st.integers(0, TAIL - 1) | st.just(TAIL)),
-        picture=(draw(hosts), start, start + span, draw(st.integers(1, span))),
         used=draw(st.lists(small, min_size=10, max_size=10))
     )
 

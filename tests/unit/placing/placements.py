@@ -23,6 +23,7 @@ from blazar_sched.placing.options import DEFAULT_OPTIONS
 from blazar_sched.replica import accounting
 from blazar_sched.replica import record
 from blazar_sched.replica import state
+from tests import lanes
 
 TIMES = 8
 NAMES = 'abc'
@@ -147,7 +148,7 @@ class Placements:
             (
                 index.resource_classes,
                 sorted(index.hosts),
-                [index.levels(h, 0, 99, 99) for h in sorted(index.hosts)],
+                lanes.in_use(index, sorted(index.hosts), 99),
                 {owner: sorted(index.held(owner)) for owner in self.owners},
             )
             for index in (

@@ -20,6 +20,7 @@ from blazar_sched.replica import accounting
 from blazar_sched.replica import packing
 from blazar_sched.replica import record
 from blazar_sched.replica import state
+from tests import lanes
 
 GPU = 'CUSTOM_GPU'
 BOTH = pytest.mark.parametrize(
@@ -313,7 +314,7 @@ def histories(draw, make):
 def levels(replica):
     """Return the levels of each class on each host, until 100."""
     return {
-        (name, host): [sums[0] for sums in index.levels(host, 0, 100, 100)]
+        (name, host): [sums[0] for sums in lanes.in_use(index, [host], 100)]
         for name, index in replica.indexes.extra.items()
         for host in index.hosts
     }

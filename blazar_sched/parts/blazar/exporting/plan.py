@@ -66,11 +66,6 @@ class ExportPlan:
     refused: Sequence[RefusedRow]
     notes: Sequence[str]
 
-    @property
-    def exported(self) -> Plan:
-        """The entities of the ledger that Blazar is to have."""
-        return dataclasses.replace(self.ledger, leases=list(self.leases))
-
 
 class Planner:
     """A builder of a single plan.

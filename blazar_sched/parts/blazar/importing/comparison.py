@@ -32,9 +32,6 @@ _MINUTE = 60
 # chooses no other hosts for such a reservation.
 _CHOSEN_BY = ('asked_properties', 'resource_properties')
 
-# Entities by (kind, id): the name of each, and its fields.
-_Entities = dict[tuple[str, str], tuple[str, Mapping[str, object]]]
-
 
 def contents(source: Reader) -> Plan:
     """Return all entities of a ledger that Blazar knows, and held offers."""
