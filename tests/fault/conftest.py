@@ -16,7 +16,6 @@ from tests.services import broker
 from tests.services import database
 from tests.standins.served import ServedCloud
 
-ENGINES = ('sqlite', 'mysql', 'postgresql')
 HOSTS = ('compute-1', 'compute-2')
 
 
@@ -43,24 +42,18 @@ def pytest_terminal_summary(terminalreporter):
 
 @pytest.fixture
 def database_on(tmp_path):
-    """database_on(engine, name) -> the URL of a new empty database."""
+    """database_on(engine) -> the URL of a new empty database."""
     with contextlib.ExitStack() as stack:
 
-        def make(engine, name='ledger'):
+        def make(engine):
             if engine == 'sqlite':
-                return f'sqlite:///{tmp_path}/{name}.sqlite'
+                return f'sqlite:///{tmp_path}/ledger.sqlite'
             server = database.servers().get(engine)
             if server is None:
                 pytest.skip(f'{database.VARIABLE} names no {engine}')
             return stack.enter_context(database.made(server))
 
         yield make
-
-
-@pytest.fixture(params=ENGINES)
-def database_url(request, database_on):
-    """The URL of an empty database, for each engine."""
-    return database_on(request.param)
 
 
 @pytest.fixture

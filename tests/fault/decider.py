@@ -25,7 +25,7 @@ from blazar_sched.filters import reservation_filter  # noqa: E402
 from blazar_sched.worker import process  # noqa: E402
 from tests.fault import placer  # noqa: E402
 
-PAUSE = 0.02
+PAUSE = 0.1
 
 
 def decide(chain, hosts, lifetime):

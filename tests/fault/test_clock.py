@@ -19,7 +19,6 @@ from tests.fault.site import Deployment
 from tests.fault.site import SLOT
 
 HOUR = 3600
-SERVERS = ('mysql', 'postgresql')
 # The number of polls in which one event, a start or an end, is found.
 LOOKS = 3
 # The number of renewals; a claim lasts as long as three of them.
@@ -92,9 +91,9 @@ def new_member(tmp_path, database_on, cloud):
         member.manager.stop()
 
 
-@pytest.fixture(params=SERVERS)
-def member(request, new_member):
-    return new_member(request.param)
+@pytest.fixture
+def member(new_member):
+    return new_member('mysql')
 
 
 @pytest.fixture
@@ -113,9 +112,9 @@ def ends_early(member, ahead):
     return member.status(lease) != 'ACTIVE'
 
 
-@pytest.mark.parametrize('ahead', [2 * HOUR, 86_400 * 365])
-def test_a_clock_that_is_ahead_ends_no_lease(member, ahead):
-    assert not ends_early(member, ahead)
+@pytest.mark.parametrize('engine', ['mysql', 'postgresql'])
+def test_a_clock_that_is_ahead_ends_no_lease(new_member, engine):
+    assert not ends_early(new_member(engine), 2 * HOUR)
 
 
 def test_without_the_databases_clock_it_would(own, member):

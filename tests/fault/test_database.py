@@ -16,13 +16,12 @@ import requests
 import sqlalchemy as sa
 
 from tests import serving
-from tests.fault import proxy as proxy_modes
-from tests.fault.proxy import Proxy
 from tests.fault.site import wait_for
 from tests.services import private
+from tests.services import proxy as proxies
 
 # Seconds of a trouble in which some writes may pass.
-DURING = 3
+DURING = 2
 # Seconds by which the packets of a slow network are late.
 LATE = 0.1
 # The size of a disk that a server fills soon.
@@ -193,7 +192,7 @@ class Site:
     def is_slow(self):
         def late(data):
             time.sleep(LATE)
-            return proxy_modes.PASS
+            return proxies.forward
 
         before, self._proxy.to_client = self._proxy.to_client, late
         try:
@@ -260,7 +259,7 @@ def site(request):
     troubles = list(TROUBLES)
     if not server.confine(SIZE):
         troubles.remove(Site.is_full)
-    with server, Proxy(server.port) as proxy:
+    with server, proxies.Proxy(server.port) as proxy:
         site = Site(engine, server, proxy)
         site.troubles = troubles
         yield site

@@ -27,8 +27,8 @@ from tests.fault.site import wait_for
 WISH, BOUND = 10, 20
 CLIENTS, MANAGERS, APIS = 24, 3, 2
 # Seconds during which managers are killed, and between two kills.
-KILLING = int(os.environ.get('BLAZAR_SCHED_KILL_SECONDS', '10'))
-BETWEEN = 5
+KILLING = int(os.environ.get('BLAZAR_SCHED_KILL_SECONDS', '6'))
+BETWEEN = 3
 # The number of creates that reach each of two managers.
 CREATES = 12
 

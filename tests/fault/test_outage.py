@@ -8,23 +8,40 @@ import signal
 import time
 
 import pytest
-import sqlalchemy as sa
 
 from blazar_sched.service.manager.manager import Manager
-from tests.fault import proxy as proxy_modes
-from tests.fault.proxy import CUT_AFTER
-from tests.fault.proxy import Proxy
 from tests.fault.site import Deployment
 from tests.fault.site import wait_for
 from tests.services import database
 from tests.services import private
+from tests.services import proxy as proxies
 
 # Seconds before an outage, and of an outage.
-BEFORE, DURING = 2, 4
+BEFORE, DURING = 1, 4
 # The number of leases created one after the other, and from when on.
 LEASES, START = 30, 2_000_000_000
 # The share of commits whose connection is cut.
 CUT = 0.3
+
+
+def restart(server, *_):
+    server.kill()
+    time.sleep(DURING)
+    server.start()
+
+
+def freeze(server, *_):
+    server.signal(signal.SIGSTOP)
+    time.sleep(DURING)
+    server.signal(signal.SIGCONT)
+
+
+def cut_off(_, proxy):
+    proxy.block()
+    time.sleep(DURING)
+    # Messages in transit are lost with the connections.
+    proxy.cut()
+    proxy.unblock()
 
 
 @pytest.fixture
@@ -41,70 +58,28 @@ def own():
         yield start
 
 
-@pytest.fixture
-def proxied():
-    """proxied(url) -> a proxy before a server, and the URL through it."""
-    with contextlib.ExitStack() as stack:
-
-        def start(url):
-            parts = sa.make_url(url)
-            proxy = stack.enter_context(Proxy(parts.port))
-            through = parts.set(port=proxy.port)
-            return proxy, through.render_as_string(hide_password=False)
-
-        yield start
+def goes_on(fleet, outages, *arguments):
+    """Check that leases are created after each outage, without any help."""
+    with fleet.at_work() as traffic:
+        for outage in outages:
+            time.sleep(BEFORE)
+            outage(*arguments)
+            made = len(traffic.made)
+            wait_for('leases', lambda made=made: len(traffic.made) > made + 10)
 
 
-def restart(server):
-    server.kill()
-    time.sleep(DURING)
-    server.start()
-
-
-def freeze(server):
-    server.signal(signal.SIGSTOP)
-    time.sleep(DURING)
-    server.signal(signal.SIGCONT)
-
-
-@pytest.mark.parametrize('outage', [restart, freeze])
-def test_of_the_broker(outage, own, new_fleet, database_on):
+def test_of_the_broker(own, new_fleet, database_on):
     broker = own(private.RabbitMQ)
-    fleet = new_fleet(database_on('mysql'), broker.url, managers=2)
-    with fleet.at_work() as traffic:
-        time.sleep(BEFORE)
-        outage(broker)
-        goes_on(traffic)
+    with proxies.before(broker.url) as (proxy, url):
+        fleet = new_fleet(database_on('mysql'), url, managers=2)
+        goes_on(fleet, (restart, freeze, cut_off), broker, proxy)
 
 
-def test_partition_from_the_broker(own, proxied, new_fleet, database_on):
-    proxy, url = proxied(own(private.RabbitMQ).url)
-    fleet = new_fleet(database_on('mysql'), url, managers=2)
-    with fleet.at_work() as traffic:
-        time.sleep(BEFORE)
-        proxy.block()
-        time.sleep(DURING)
-        # Messages in transit are lost with the connections.
-        proxy.cut()
-        proxy.unblock()
-        goes_on(traffic)
-
-
-def goes_on(traffic):
-    """Check that leases are created again, without any help."""
-    made = len(traffic.made)
-    wait_for('new leases', lambda: len(traffic.made) > made + 10)
-
-
-@pytest.mark.parametrize('outage', [restart, freeze])
-def test_of_the_database(outage, bus, own, new_fleet):
+def test_of_the_database(bus, own, new_fleet):
     server = own(private.MariaDB)
     with database.made(server.url) as url:
         fleet = new_fleet(url, bus, managers=2)
-        with fleet.at_work() as traffic:
-            time.sleep(BEFORE)
-            outage(server)
-            goes_on(traffic)
+        goes_on(fleet, (restart, freeze), server)
         fleet.close()
 
 
@@ -115,7 +90,7 @@ def commits(data):
 
 def before_commit(proxy, cut):
     def judge(data):
-        return proxy_modes.CUT if commits(data) and cut() else proxy_modes.PASS
+        return proxies.cut if commits(data) and cut() else proxies.forward
 
     proxy.from_client = judge
 
@@ -125,8 +100,8 @@ def during_commit(proxy, cut):
 
     def judge(data):
         if commits(data) and cut():
-            return CUT_AFTER
-        return proxy_modes.PASS
+            return proxies.cut_after
+        return proxies.forward
 
     proxy.from_client = judge
 
@@ -137,54 +112,46 @@ def after_commit(proxy, cut):
     def from_client(data):
         if commits(data) and cut():
             committing.append(True)
-        return proxy_modes.PASS
+        return proxies.forward
 
     def to_client(data):
         if committing:
             committing.pop()
-            return CUT_AFTER
-        return proxy_modes.PASS
+            return proxies.cut_after
+        return proxies.forward
 
     proxy.from_client, proxy.to_client = from_client, to_client
 
 
 @pytest.mark.parametrize('engine', ['mysql', 'postgresql'])
-@pytest.mark.parametrize('when', [before_commit, during_commit, after_commit])
-def test_of_a_connection(when, engine, proxied, database_on, cloud, tmp_path):
+def test_of_a_connection(engine, database_on, cloud, tmp_path):
     """Each lease is created once, wherever a commit loses its connection."""
-    proxy, url = proxied(database_on(engine))
-    site = Deployment(tmp_path, url, cloud=cloud.url)
-    manager = Manager(site.conf())
-    manager.ledger.upgrade()
-    manager.hosts.create('compute-1', {})
     chance = random.Random(1)
-    cuts = []
+    cuts, made = [], set()
 
     def cut():
         cuts.append(chance.random() < CUT)
         return cuts[-1]
 
-    when(proxy, cut)
-    made = {
-        manager.leases.create(
-            {
-                'name': 'lease',
-                'project_id': 'project',
-                'user_id': 'user',
-                'start': START + number * 3600,
-                'end': START + number * 3600 + 60,
-                'before_end': None,
-                'reservations': [
-                    {'resource_type': 'physical:host', 'min': 1, 'max': 1}
-                ],
-            }
-        ).id
-        for number in range(LEASES)
-    }
-    when(proxy, lambda: False)
+    with proxies.before(database_on(engine)) as (proxy, url):
+        manager = Manager(Deployment(tmp_path, url, cloud=cloud.url).conf())
+        manager.ledger.upgrade()
+        manager.hosts.create('compute-1', {})
+        for when in (before_commit, during_commit, after_commit):
+            when(proxy, cut)
+            for _ in range(LEASES // 3):
+                start = START + len(made) * 3600
+                made.add(manager.leases.create({
+                    'name': 'lease', 'project_id': 'project',
+                    'user_id': 'user', 'start': start, 'end': start + 60,
+                    'before_end': None, 'reservations': [{
+                        'resource_type': 'physical:host', 'min': 1, 'max': 1,
+                    }],
+                }).id)
+            when(proxy, lambda: False)
 
-    assert len(made) == LEASES
-    assert sum(cuts) > LEASES * CUT / 2
-    assert {lease.id for lease in manager.ledger.leases()} == made
-    assert manager.ledger.check() == []
-    manager.ledger.close()
+        assert len(made) == LEASES
+        assert sum(cuts) > LEASES * CUT / 2
+        assert {lease.id for lease in manager.ledger.leases()} == made
+        assert manager.ledger.check() == []
+        manager.ledger.close()

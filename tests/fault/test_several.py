@@ -9,9 +9,9 @@ import pytest
 
 MANAGERS, APIS, WORKERS = 3, 2, 4
 # Seconds that clients work without faults, and between two signals.
-QUIET, BETWEEN = 6, 1
+QUIET, BETWEEN = 4, 0.5
 # Seconds; longer than a claim.
-STOPPED = 4
+STOPPED = 3
 # Seconds in which a lease should reach every replica, and in which it must.
 WISH, BOUND = 1, 5
 

@@ -210,12 +210,17 @@ def promise(fleet):
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize('order', ORDERS)
-@pytest.mark.parametrize('pair', ['last', 'next'])
+@pytest.mark.parametrize(('pair', 'order'), [
+    ('last', 'managers-first'), ('next', 'schedulers-first'),
+])
 def test_two_releases_work_side_by_side(
     request, bus, database_on, new_fleet, processes, tmp_path, pair, order
 ):
-    """Each process is upgraded while all others work, and taken back."""
+    """Each process is upgraded while all others work, and taken back.
+
+    The processes are taken back in the same order, so either order has each
+    kind of process newer than the others once, and older once.
+    """
     old, new = (
         (request.getfixturevalue('last_release'), None) if pair == 'last'
         else (None, request.getfixturevalue('next_release'))

@@ -33,6 +33,9 @@ HOST = {
     'resource_type': 'physical:host', 'min': 1, 'max': 1,
     'hypervisor_properties': '', 'resource_properties': '',
 }
+# Seconds between two turns of a client: few clients leave the cores to the
+# processes that start, and many still ask for all that the cores can do.
+PAUSE = 0.25
 # How often a client looks whether a lease request is booked.
 LOOKS = 10
 
@@ -104,6 +107,7 @@ class Traffic:
                 client.turn()
             except Exception as e:
                 self.troubles.append(f'{type(e).__name__}: {e}')
+            self._stopping.wait(PAUSE)
 
 
 class _Client:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Databases for the tests, and objects for them.
 
-Every test runs on a SQLite file, and on the servers in the environment (see
-tests.services).
+A test runs on a SQLite file. A test of what differs between databases, such as
+locks, isolation, types, collations, orders and errors, runs on the servers in
+the environment as well (see tests.services).
 """
 
 import contextlib
@@ -30,22 +31,51 @@ from blazar_sched.service.ledger import models
 from tests.services import database as databases
 
 SQLITE = 'sqlite'
-ENGINES = [
-    SQLITE,
-    *(
-        pytest.param(url, id=engine, marks=pytest.mark.services)
-        for engine, url in databases.servers().items()
-    ),
-]
+SERVERS = ('mysql', 'postgresql')
 
 
-@pytest.fixture(params=ENGINES)
-def bare_url(request, tmp_path):
+def _params(engines, *values):
+    """Return parameters of (server, *values), as far as servers are named."""
+    known = {SQLITE: SQLITE, **databases.servers()}
+    return [
+        pytest.param(
+            known[each], *values, id='-'.join(map(str, (each, *values))),
+            marks=() if each == SQLITE else pytest.mark.services,
+        )
+        for each in engines if each in known
+    ]
+
+
+def on(*engines):
+    """Return the mark of a test that runs on these engines."""
+    return pytest.mark.parametrize('server', _params(engines))
+
+
+def histories(count):
+    """Return the mark of a test that plays histories, one on each server."""
+    return pytest.mark.parametrize(('server', 'seed'), [
+        *(each for seed in range(count) for each in _params([SQLITE], seed)),
+        *_params(SERVERS, 0),
+    ])
+
+
+on_servers = on(*SERVERS)
+on_every_engine = on(SQLITE, *SERVERS)
+
+
+@pytest.fixture
+def server():
+    """The server with the database of a test."""
+    return SQLITE
+
+
+@pytest.fixture
+def bare_url(server, tmp_path):
     """The URL of a database without tables."""
-    if request.param == SQLITE:
+    if server == SQLITE:
         yield f'sqlite:///{tmp_path}/ledger.sqlite'
         return
-    with databases.made(request.param) as url:
+    with databases.made(server) as url:
         yield url
 
 
@@ -69,11 +99,11 @@ def made_once(tmp_path_factory):
         yield make
 
 
-@pytest.fixture(params=ENGINES)
-def url(request, tmp_path, made_once):
+@pytest.fixture
+def url(server, tmp_path, made_once):
     """The URL of a database with empty tables."""
-    url = made_once(request.param)
-    if request.param == SQLITE:
+    url = made_once(server)
+    if server == SQLITE:
         file = shutil.copy(sa.make_url(url).database, tmp_path)
         yield f'sqlite:///{file}'
         return
@@ -91,14 +121,6 @@ def empty(url):
             id=1, uuid=str(uuid.uuid4()), revision=0, commits=0
         ))
     engine.dispose()
-
-
-@pytest.fixture
-def server_url(url):
-    """The URL of an empty database on a server."""
-    if url.startswith('sqlite'):
-        pytest.skip('for database servers')
-    return url
 
 
 @pytest.fixture

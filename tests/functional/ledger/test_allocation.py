@@ -6,6 +6,7 @@ import dataclasses
 import pytest
 
 from blazar_sched.domain import window
+from tests.functional.ledger.conftest import on_every_engine
 
 
 @pytest.fixture
@@ -53,6 +54,7 @@ def test_put_replaces_the_earlier_allocations(store, nouns, lease, hosts):
     assert store.allocations() == []
 
 
+@on_every_engine
 def test_two_can_change_places(store, nouns, lease, hosts):
     first, second = (nouns.allocation(lease, host) for host in hosts)
     put(store, lease, first, second)
@@ -79,6 +81,7 @@ def test_only_changed_allocations_are_in_the_feed(store, nouns, lease, hosts):
     assert [key for _, key, _ in page['records']] == [first.id]
 
 
+@on_every_engine
 def test_allocations_are_found_by_lease_and_host(store, nouns, hosts):
     early, late = nouns.lease(100, 200), nouns.lease(200, 300)
     a, b = nouns.allocation(early, hosts[0]), nouns.allocation(late, hosts[0])

@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from blazar_sched.domain import event
 from blazar_sched.domain import window
+from tests.functional.ledger.conftest import on_every_engine
 
 
 @pytest.fixture
@@ -81,6 +82,7 @@ def test_many_at_one_instant(store, plant, host):
     assert store.check() == [f'host {host.uuid}: 9 of 8 VCPU allocated at 200']
 
 
+@on_every_engine
 @pytest.mark.parametrize(('table', 'lost', 'children'), [
     ('lease', 'id', ['reservation', 'event', 'event', 'idempotency_key']),
     ('reservation', 'id', ['allocation', 'instance']),
@@ -215,6 +217,7 @@ BROKEN = {
 }
 
 
+@on_every_engine
 @pytest.mark.parametrize('name', BROKEN)
 def test_check_finds_each_broken_row(store, nouns, database, lease, name):
     store.commit(lambda tx: tx.put_host(nouns.host()))

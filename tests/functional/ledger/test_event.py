@@ -8,6 +8,7 @@ import uuid
 import pytest
 
 from blazar_sched.domain.event import Claim
+from tests.functional.ledger.conftest import on_every_engine
 
 
 @pytest.fixture
@@ -41,6 +42,7 @@ def status(store, event):
     return found.status
 
 
+@on_every_engine
 def test_at_one_instant_what_ends_makes_room(store, nouns):
     ending = nouns.lease(100, 200)
     ending = dataclasses.replace(
@@ -68,6 +70,7 @@ def test_an_event_is_due_from_its_time_on(store, lease):
     assert store.due_events(200) == [(start, None), (end, None)]
 
 
+@on_every_engine
 def test_empty_ledger_has_no_due_event(store):
     assert store.due_events(10**9) == []
     assert store.next_event()[0] is None
@@ -95,6 +98,7 @@ def test_due_events_are_one_query(store, nouns, queries):
     assert len([q for q in queries if q.startswith('SELECT')]) == 1
 
 
+@on_every_engine
 def test_one_of_two_managers_gets_the_claim(store, open_ledger, lease):
     start, end = lease.events
     other = open_ledger()
@@ -108,6 +112,7 @@ def test_one_of_two_managers_gets_the_claim(store, open_ledger, lease):
     assert status(store, start) == 'DONE'
 
 
+@on_every_engine
 def test_a_claim_is_taken_over_as_it_was_seen(store, open_ledger, lease):
     start, _ = lease.events
     other = open_ledger()
@@ -128,6 +133,7 @@ def test_a_claim_is_taken_over_as_it_was_seen(store, open_ledger, lease):
     assert not finish(other, start, taken)
 
 
+@on_every_engine
 def test_a_renewed_claim_is_not_taken_over(store, open_ledger, lease):
     start, end = lease.events
     first, second = claim(store, start, 'one'), claim(store, end, 'one')
@@ -170,6 +176,7 @@ def test_an_update_of_the_lease_keeps_the_claim(store, lease):
     assert finish(store, start, held)
 
 
+@on_every_engine
 def test_an_event_that_is_due_anew_has_no_claim(store, lease):
     start, _ = lease.events
     held = claim(store, start)
@@ -186,6 +193,7 @@ def test_a_deleted_lease_takes_its_claim_along(store, lease):
     assert not finish(store, start, held)
 
 
+@on_every_engine
 def test_a_claim_and_an_update_do_not_undo_each_other(
     store, open_ledger, lease
 ):
@@ -217,6 +225,7 @@ def test_a_claim_and_an_update_do_not_undo_each_other(
     assert finish(other, start, held)
 
 
+@on_every_engine
 @pytest.mark.parametrize('after', [None, 'one that stands still'])
 def test_many_claimers_one_claim(store, open_ledger, lease, after):
     start, _ = lease.events
@@ -243,6 +252,7 @@ def occupy(tx, nouns, host, *leases):
         tx.add_lease(lease, [nouns.allocation(lease, host)])
 
 
+@on_every_engine
 def test_a_host_is_left_before_it_is_entered(store, nouns, host):
     ending, starting = nouns.lease(100, 200), nouns.lease(200, 300)
     store.commit(lambda tx: occupy(tx, nouns, host, ending, starting))

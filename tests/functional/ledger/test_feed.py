@@ -21,6 +21,8 @@ from blazar_sched.replica import state
 from blazar_sched.replica import wire
 from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger import snapshot
+from tests.functional.ledger.conftest import histories
+from tests.functional.ledger.conftest import on_every_engine
 
 LAST = 1000
 
@@ -220,7 +222,7 @@ def replica_of(image, revision):
     return new
 
 
-@pytest.mark.parametrize('seed', range(4))
+@histories(4)
 def test_every_way_leads_to_the_truth(store, open_ledger, nouns, seed):
     clients = Clients(seed, nouns, [store, open_ledger()])
     image, since, truths = {}, 0, []
@@ -271,7 +273,7 @@ def small_pages(monkeypatch):
     monkeypatch.setattr(snapshot, 'PER_RECORD', 1)
 
 
-@pytest.mark.parametrize('seed', range(4))
+@histories(4)
 def test_a_snapshot_of_a_moving_ledger(
     store, open_ledger, nouns, small_pages, seed
 ):
@@ -436,6 +438,7 @@ def test_a_page_has_whole_revisions_only(store, nouns, host):
             since = page.revision
 
 
+@on_every_engine
 def test_a_revision_that_is_not_known(store, host, database):
     store.commit(lambda tx: tx.delete_host(host.uuid))
     for since in (3, 10**30):
@@ -477,44 +480,3 @@ def test_a_page_that_cannot_be(store, ask, field):
     with pytest.raises(exception.InvalidInput) as refused:
         ask(store)
     assert refused.value.field == field
-
-
-def test_the_replica_never_sees_what_was_not_committed(
-    store, open_ledger, nouns, host
-):
-    """Only the attempt at a commit sees its own writes."""
-    lease = nouns.lease()
-
-    def fail(tx):
-        tx.put_lease(lease)
-        tx.put_allocations(
-            lease.reservations[0].id, [nouns.allocation(lease, host)]
-        )
-        assert lease.reservations[0].id in tx.replica.reservations
-        raise exception.Conflict('given up')
-
-    with pytest.raises(exception.Conflict):
-        store.commit(fail)
-    assert lease.reservations[0].id not in store.replica.reservations
-    assert_same(store.replica, truth(open_ledger))
-    store.commit(lambda tx: tx.put_lease(lease))
-    replica = store.commit(lambda tx: tx.replica)
-    assert list(replica.reservations) == [lease.reservations[0].id]
-
-
-def test_two_managers_replicas_meet(store, open_ledger, nouns, host):
-    other = open_ledger()
-    lease = nouns.lease()
-    allocation = nouns.allocation(lease, host, vcpus=5)
-
-    def work(tx):
-        tx.put_lease(lease)
-        tx.put_allocations(allocation.reservation_id, [allocation])
-
-    other.commit(work)
-
-    def peak(tx):
-        return tx.replica.indexes.main.peak(None, 100, 200)[0]
-
-    assert store.commit(peak) == 5
-    assert other.commit(peak) == 5

@@ -8,8 +8,10 @@ import pytest
 from blazar_sched.domain import exception
 from blazar_sched.domain import window
 from blazar_sched.domain.host import DEDICATED
+from tests.functional.ledger.conftest import on_every_engine
 
 
+@on_every_engine
 def test_a_host_comes_back_whole(store, nouns):
     host = nouns.host(
         service_name='compute', hypervisor_type='QEMU',
@@ -35,12 +37,14 @@ def test_an_update_keeps_the_id(store, nouns, host):
     assert store.hosts() == [new, other]
 
 
+@on_every_engine
 def test_an_id_is_never_given_twice(store, nouns, host):
     store.commit(lambda tx: tx.delete_host(host.uuid))
     again = dataclasses.replace(host, id='')
     assert store.commit(lambda tx: tx.put_host(again)).id != host.id
 
 
+@on_every_engine
 def test_some_hosts(store, nouns, host):
     other = store.commit(lambda tx: tx.put_host(nouns.host()))
     assert store.hosts([other.uuid, 'x']) == [other]
@@ -48,12 +52,14 @@ def test_some_hosts(store, nouns, host):
     assert store.hosts([]) == []
 
 
+@on_every_engine
 def test_a_host_is_registered_once(store, host):
     again = dataclasses.replace(host, id='')
     with pytest.raises(exception.HostExists):
         store.commit(lambda tx: tx.put_host(again))
 
 
+@on_every_engine
 def test_a_host_that_is_not_there(store, nouns, host):
     for host_id in ('', '0', '0' + host.id, '9' * 400, 'x', host.uuid + ' '):
         with pytest.raises(exception.HostNotFound):
@@ -67,6 +73,7 @@ def test_a_host_that_is_not_there(store, nouns, host):
         store.commit(lambda tx: tx.put_host(nouns.host(id='77')))
 
 
+@on_every_engine
 def test_a_deleted_host_takes_along_what_was_there(store, nouns, host):
     other = store.commit(lambda tx: tx.put_host(nouns.host()))
     lease = nouns.lease()
@@ -88,6 +95,7 @@ def test_a_deleted_host_takes_along_what_was_there(store, nouns, host):
     assert replica.indexes.main.hosts == [other.uuid]
 
 
+@on_every_engine
 def test_properties(store):
     def work(tx):
         tx.put_property('gpu', True)

@@ -6,6 +6,8 @@ import threading
 import pytest
 import sqlalchemy as sa
 
+from tests.functional.ledger.conftest import on_every_engine
+
 NOW = 1_900_000_000
 
 
@@ -32,6 +34,7 @@ def test_a_key_leads_to_its_lease(store, nouns):
     assert [lease.id for lease in store.leases()] == [made[0]]
 
 
+@on_every_engine
 def test_keys_are_a_projects_own_and_exact(store, nouns):
     made = {
         create(store, nouns, key, project)
@@ -41,6 +44,7 @@ def test_keys_are_a_projects_own_and_exact(store, nouns):
     assert len(made) == len(store.leases()) == 8
 
 
+@on_every_engine
 def test_a_key_is_kept_for_a_while_after_its_lease(store, nouns):
     id_, _ = create(store, nouns, 'key')
     store.write(lambda tx: tx.drop_keys(NOW + 1, 10))
@@ -54,6 +58,7 @@ def test_a_key_is_kept_for_a_while_after_its_lease(store, nouns):
     assert store.check() == []
 
 
+@on_every_engine
 def test_a_key_is_never_given_to_another_lease(store, nouns):
     create(store, nouns, 'key')
     other = nouns.lease()
@@ -67,6 +72,7 @@ def test_a_key_is_never_given_to_another_lease(store, nouns):
     assert len(store.leases()) == 1
 
 
+@on_every_engine
 def test_one_of_eight_concurrent_creates_makes_the_lease(
     store, open_ledger, nouns
 ):

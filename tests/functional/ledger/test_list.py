@@ -12,6 +12,7 @@ import pytest
 from blazar_sched.domain import exception
 from blazar_sched.domain.demand import Hosts
 from blazar_sched.service.ledger import statistics
+from tests.functional.ledger.conftest import on_every_engine
 
 # The order is that of bytes, not that of a language.
 NAMES = [
@@ -83,6 +84,7 @@ SORTS = [
 ]
 
 
+@on_every_engine
 @pytest.mark.row('F86')
 def test_every_order(store, leases):
     for sort in SORTS:
@@ -90,9 +92,10 @@ def test_every_order(store, leases):
         assert ids(store.leases('project', sort=sort)) == ids(expected), sort
 
 
+@on_every_engine
 @pytest.mark.row('F86')
 def test_pages_leave_out_nothing_and_have_nothing_twice(store, leases):
-    for sort, limit in itertools.product(SORTS, (1, 7, 26, 1000)):
+    for sort, limit in itertools.product(SORTS, (1, 26)):
         found, marker = [], None
         while True:
             page = store.leases(
@@ -113,6 +116,7 @@ def test_a_page_has_all_that_its_leases_own(store, nouns):
     assert store.leases(limit=3, marker=leases[2].id) == leases[3:]
 
 
+@on_every_engine
 @pytest.mark.row('F86')
 def test_filters(store, leases):
     for name in NAMES:
@@ -226,6 +230,7 @@ def matches(lease, whole, held, wanted):
     )
 
 
+@on_every_engine
 def test_any_filters(store, world):
     @hypothesis.given(FILTERS, st.none() | st.integers(1, 5))
     @hypothesis.settings(max_examples=60, deadline=None)
@@ -239,6 +244,7 @@ def test_any_filters(store, world):
     check()
 
 
+@on_every_engine
 def test_a_past_host_finds_its_lease(store, world):
     lease, [name] = next(
         (lease, held) for lease, _, held in world if len(held) == 1
@@ -250,6 +256,7 @@ def test_a_past_host_finds_its_lease(store, world):
     assert ids(store.leases(host='gone')) == []
 
 
+@on_every_engine
 def test_a_page_of_what_is_filtered(store, leases):
     first, second = store.leases('project', name='b')
     assert store.leases('project', name='b', limit=1) == [first]
@@ -265,11 +272,12 @@ def test_a_page_of_what_is_filtered(store, leases):
     )
 
 
-@pytest.mark.parametrize('text', ['%', "'", 'a\0', '\ud800', 'x' * 100_000])
-def test_no_other_text_finds_any(store, leases, text):
-    assert store.leases(name=text) == []
-    assert store.leases(status=text) == []
-    assert store.leases(text) == []
+@on_every_engine
+def test_no_other_text_finds_any(store, leases):
+    for text in ('%', "'", 'a\0', '\ud800', 'x' * 100_000):
+        assert store.leases(name=text) == []
+        assert store.leases(status=text) == []
+        assert store.leases(text) == []
 
 
 def test_invalid_sort_key_limit_or_marker_is_refused(store, leases):
@@ -297,6 +305,7 @@ def test_a_page_is_found_by_the_database(store, leases, queries):
     assert 'LIMIT' in selects[0]
 
 
+@on_every_engine
 def test_open_leases_are_a_projects_own_that_are_not_on_their_way_out(
     store, nouns
 ):
@@ -326,6 +335,7 @@ def test_a_lease_of_another_project_takes_as_many_queries_as_none(
     assert counts[0] == counts[1] > 0
 
 
+@on_every_engine
 def test_what_a_project_has_beside_its_leases_is_counted_in_one_query(
     store, queries
 ):

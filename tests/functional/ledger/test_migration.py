@@ -19,7 +19,8 @@ from blazar_sched.domain import exception
 from blazar_sched.service.ledger import ledger
 from blazar_sched.service.ledger import migrations
 from blazar_sched.service.ledger import models
-from tests.services import database as services
+from tests.functional.ledger.conftest import on_every_engine
+from tests.functional.ledger.conftest import on_servers
 
 UPGRADE = (
     'import sys\n'
@@ -43,6 +44,7 @@ def store(store):
     return store
 
 
+@on_every_engine
 def test_the_migrations_make_the_models(store, database):
     with database.connect() as connection:
         context = migration.MigrationContext.configure(
@@ -53,6 +55,7 @@ def test_the_migrations_make_the_models(store, database):
         )
 
 
+@on_every_engine
 def test_keys_and_constraints_have_our_names(store, database):
     """Named keys can be changed by a later migration on every database."""
     inspector = sa.inspect(database)
@@ -86,6 +89,7 @@ def test_names_need_no_quotes():
     assert columns & RESERVED <= KNOWN
 
 
+@on_every_engine
 def test_the_rows_of_the_first_tables_are_kept(
     bare_url, database, open_ledger, nouns
 ):
@@ -120,6 +124,7 @@ def test_the_rows_of_the_first_tables_are_kept(
     }
 
 
+@on_every_engine
 def test_keys_are_kept(store, database, nouns, host):
     """The database itself refuses an orphan, also from the ledger."""
     lease = nouns.lease()
@@ -142,6 +147,7 @@ def test_second_upgrade_keeps_the_rows(store, open_ledger, nouns):
     assert again.leases() == [lease]
 
 
+@on_every_engine
 def test_an_occurrence_has_one_lease(store, database, nouns):
     of = {'series_id': 'series', 'occurrence': '2030-01-07T09:00'}
     leases = [nouns.lease(start, **of) for start in (101, 100)]
@@ -163,6 +169,7 @@ def test_an_occurrence_has_one_lease(store, database, nouns):
     )
 
 
+@on_every_engine
 def test_two_processes_upgrade_at_once(url):
     processes = [
         subprocess.Popen(
@@ -197,38 +204,39 @@ def test_two_threads_upgrade_at_once(tmp_path):
 
 
 def test_sqlite_waits_its_turn(store, database):
-    if database.dialect.name != 'sqlite':
-        pytest.skip('for SQLite')
     with database.connect() as connection:
         mode = connection.exec_driver_sql('PRAGMA journal_mode').scalar()
     assert mode == 'wal'
 
 
+@on_every_engine
 def test_missing_tables_are_refused(open_ledger):
     with pytest.raises(exception.NotUpgraded, match='db upgrade'):
         open_ledger().require_current()
 
 
-@pytest.mark.parametrize('found', [
-    'later', '0001', '0021', '7a41c95be2d0', '0010_0005_usage_day',
-])
-def test_tables_of_another_version_are_refused(store, database, found):
+@on_every_engine
+def test_tables_of_another_version_are_refused(store, database):
     """Also the tables of an unreleased version, whose migrations are gone."""
     store.require_current()
-    with database.begin() as connection:
-        connection.exec_driver_sql(
-            f"UPDATE alembic_version SET version_num = '{found}'"
-        )
-    for refused in (store.require_current, store.upgrade):
-        with pytest.raises(
-            exception.NotUpgraded,
-            match=rf'at migration {found}, .*make a new database',
-        ):
-            refused()
+    for found in (
+        'later', '0001', '0021', '7a41c95be2d0', '0010_0005_usage_day',
+    ):
+        with database.begin() as connection:
+            connection.exec_driver_sql(
+                f"UPDATE alembic_version SET version_num = '{found}'"
+            )
+        for refused in (store.require_current, store.upgrade):
+            with pytest.raises(
+                exception.NotUpgraded,
+                match=rf'at migration {found}, .*make a new database',
+            ):
+                refused()
 
 
+@on_servers
 def test_upgrade_waits_for_a_concurrent_upgrade(
-    server_url, open_ledger, database, made_once
+    server, open_ledger, database, made_once
 ):
     """The lock of another database on the server is another lock."""
     waited = []
@@ -239,7 +247,6 @@ def test_upgrade_waits_for_a_concurrent_upgrade(
         with pytest.raises(exception.Unavailable, match='another upgrade'):
             store.upgrade()
         assert waited == [1] * migrations.LOCK_WAIT
-        server = services.servers()[database.dialect.name]
         elsewhere = ledger.Ledger(made_once(server))
         elsewhere.upgrade()
         elsewhere.close()

@@ -14,6 +14,7 @@ from blazar_sched.service.manager.endpoint import Endpoint
 from blazar_sched.service.upkeep import host as manager_host
 from blazar_sched.service.upkeep.host import Hosts
 from tests.functional.ledger import test_uncountable
+from tests.functional.ledger.conftest import on_every_engine
 
 LENGTH = 20_000
 
@@ -63,6 +64,7 @@ def test_leases(store, endpoint, nouns):
     assert max(lengths) < 4 * LENGTH
 
 
+@on_every_engine
 def test_a_limit_of_leases(store, endpoint, nouns, monkeypatch):
     monkeypatch.setattr(manager_endpoint, 'MAX_ITEMS', 2)
     for _ in range(3):
@@ -74,6 +76,7 @@ def test_a_limit_of_leases(store, endpoint, nouns, monkeypatch):
     assert (len(page['items']), page['next']) == (1, None)
 
 
+@on_every_engine
 def test_hosts(store, endpoint, nouns):
     hosts = [store.commit(lambda tx: tx.put_host(long_host(nouns)))
              for _ in range(7)]
@@ -83,6 +86,7 @@ def test_hosts(store, endpoint, nouns):
     assert len(lengths) == 4
 
 
+@on_every_engine
 def test_allocations(store, endpoint, nouns, monkeypatch):
     """The allocations of a host may continue on the next page."""
     monkeypatch.setattr(manager_host, 'ALLOCATIONS', 3)
@@ -115,6 +119,7 @@ def test_allocations(store, endpoint, nouns, monkeypatch):
     assert [len(each['reservations']) for each in last] == [3, 3, 2]
 
 
+@on_every_engine
 def test_changes_and_snapshots(store, nouns):
     """A commit that is longer than a page reaches the replicas too."""
     scheduler = test_uncountable.pulled(store)

@@ -6,6 +6,8 @@ import threading
 import pytest
 
 from blazar_sched.service.ledger import ledger
+from tests.functional.ledger.conftest import on_every_engine
+from tests.functional.ledger.conftest import on_servers
 
 
 @pytest.fixture
@@ -56,15 +58,7 @@ def test_revisions_continue_after_all_changes_are_pruned(
     assert store.check() == []
 
 
-def test_a_manager_that_is_behind_starts_anew(store, open_ledger, fill):
-    behind = open_ledger()
-    fill(1, by=behind)
-    fill(10)
-    store.prune(2)
-    fill(1, by=behind)
-    assert len(behind.replica.reservations) == len(store.leases()) == 12
-
-
+@on_every_engine
 def test_two_prune_while_others_commit(store, open_ledger, fill):
     """Exactly the old changes are deleted, and no manager fails."""
     gone, failed = [], []
@@ -99,7 +93,8 @@ def test_two_prune_while_others_commit(store, open_ledger, fill):
     assert store.check() == []
 
 
-def test_no_commit_waits_for_a_prune(server_url, store, fill, open_ledger):
+@on_servers
+def test_no_commit_waits_for_a_prune(store, fill, open_ledger):
     """No commit waits for it, even if it stops in the middle."""
     fill(10)
     other = open_ledger()

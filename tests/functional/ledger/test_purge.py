@@ -11,6 +11,7 @@ from blazar_sched.domain.maintenance import Maintenance
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.service.ledger import ledger
 from tests import tables
+from tests.functional.ledger.conftest import on_every_engine
 
 ENDED = 2000
 DAY = 86400
@@ -37,6 +38,7 @@ def there(store):
     return {noun.id for noun in store.leases()}
 
 
+@on_every_engine
 def test_leases_that_ended_before_are_deleted_in_slices(store, put):
     kept = {
         put(end=ENDED + 1), put(states.LEASE_ERROR, end=ENDED + 1),
@@ -116,6 +118,7 @@ def test_replicas_hear_nothing_of_leases_that_are_over(store, nouns, host):
     assert store.changes(since)['newest'] == since + 1
 
 
+@on_every_engine
 def test_purge_deletes_maintenances_that_are_over(store):
     maintenances = [
         Maintenance(id_, 'name', '', 0, end)
@@ -135,6 +138,7 @@ def test_purge_deletes_maintenances_that_are_over(store):
     assert [each.id for each in store.maintenances()] == ['later']
 
 
+@on_every_engine
 def test_purge_forgets_the_hosts_that_a_lease_left_long_ago(store, nouns):
     first, second, third = hosts = [nouns.host() for _ in range(3)]
     lease = nouns.lease(ENDED - 100, FOREVER)
@@ -183,6 +187,7 @@ def test_what_ended_besides_leases_is_deleted_in_slices(store, monkeypatch):
     assert left == [4, 1, 0]
 
 
+@on_every_engine
 def test_two_concurrent_purges_delete_each_lease_once(
     store, open_ledger, put, monkeypatch
 ):

@@ -18,6 +18,9 @@ from blazar_sched.domain.demand import Hosts
 from blazar_sched.domain.group_limit import GroupLimit
 from blazar_sched.placing import lease_placing
 from blazar_sched.service.ledger import models
+from tests.functional.ledger.conftest import on
+from tests.functional.ledger.conftest import on_every_engine
+from tests.functional.ledger.conftest import on_servers
 
 CLIENTS = 12
 START, END = 100, 200
@@ -78,6 +81,7 @@ def host(store, nouns):
     return store.commit(work)
 
 
+@on_every_engine
 @pytest.mark.row('F24')
 def test_the_last_slot_is_won_once(store, open_ledger, nouns, host):
     overlap = Overlap(0.02)
@@ -105,6 +109,7 @@ def test_the_last_slot_is_won_once(store, open_ledger, nouns, host):
     assert store.check() == []
 
 
+@on('sqlite', 'mysql')
 @pytest.mark.row('F76')
 def test_the_last_of_a_group_limit_is_won_once(store, open_ledger, nouns):
     """Each client has a host of its own, and one rack gives power to all."""
@@ -134,8 +139,9 @@ def test_the_last_of_a_group_limit_is_won_once(store, open_ledger, nouns):
     assert len(store.leases()) == 1
 
 
+@on_servers
 def test_without_the_protocol_it_is_overbooked(
-    server_url, store, open_ledger, nouns, host, database
+    store, open_ledger, nouns, host, database
 ):
     """The control: the same race on bare transactions overbooks.
 

@@ -3,8 +3,10 @@
 
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.domain.window import Window
+from tests.functional.ledger.conftest import on_every_engine
 
 
+@on_every_engine
 def test_uses_of_hosts_in_a_window(store, nouns, host):
     leases = [
         nouns.lease(start=start, end=end, project_id=project)

@@ -17,6 +17,7 @@ from blazar_sched.replica import record
 from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger.tx import PlacingTx
 from tests.functional.ledger import test_feed
+from tests.functional.ledger.conftest import histories
 
 GPU = 'CUSTOM_GPU'
 VCPU = inventory.VCPU
@@ -155,7 +156,7 @@ def assert_alike(replica, truth):
     )
 
 
-@pytest.mark.parametrize('seed', range(6))
+@histories(6)
 def test_every_replica_can_follow(store, open_ledger, nouns, seed):
     other = open_ledger()
     clients = Absurd(seed, nouns, [store, other])

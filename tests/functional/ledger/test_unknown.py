@@ -3,6 +3,7 @@
 
 import sqlite3
 import threading
+import time
 
 import pytest
 import sqlalchemy as sa
@@ -12,7 +13,10 @@ from blazar_sched.service.ledger import engine
 from blazar_sched.service.ledger import ledger
 from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger import writer
-from tests.functional.ledger import proxy
+from tests.functional.ledger.conftest import on
+from tests.functional.ledger.conftest import on_every_engine
+from tests.functional.ledger.conftest import on_servers
+from tests.services import proxy
 
 
 # The errors of COMMIT by engine. A driver is installed where its server is.
@@ -105,6 +109,7 @@ def work(nouns):
     return Work(nouns)
 
 
+@on_every_engine
 @pytest.mark.parametrize(('when', 'runs'), [('before', 2), ('after', 1)])
 def test_commit_with_an_unknown_outcome_is_made_once(
     store, work, fail, errors, when, runs
@@ -124,6 +129,7 @@ def test_commit_with_an_unknown_outcome_is_made_once(
     assert store.check() == []
 
 
+@on_every_engine
 def test_control_without_the_check_the_commit_is_made_twice(
     store, work, fail, errors, monkeypatch
 ):
@@ -135,6 +141,7 @@ def test_control_without_the_check_the_commit_is_made_twice(
         assert len(store.leases()) == 2 * number
 
 
+@on_every_engine
 @pytest.mark.parametrize('when', ['before', 'after'])
 def test_check_of_a_commit_is_repeated_if_it_fails(
     store, work, fail, errors, when
@@ -210,44 +217,83 @@ def test_writers_that_are_silent_are_forgotten(
     assert count() == 3
 
 
+# Seconds of delay of a late COMMIT, or of a late end of its connection.
+LATE = 0.3
+
+
+def lose_late(client, server, commit):
+    """The server gets no COMMIT, and does not notice the end at once."""
+    proxy.close(client)
+    time.sleep(LATE)
+    return True
+
+
+def swallow(client, server, commit):
+    """All later packets are dropped, as when a network is partitioned."""
+    time.sleep(10 * LATE)
+    return True
+
+
+def lose_answer(client, server, commit):
+    """The server commits, and the client gets no response."""
+    proxy.close(client)
+    server.sendall(commit)
+    time.sleep(LATE)
+    return True
+
+
+def deliver_late(client, server, commit):
+    """The server commits long after the client has given up."""
+    proxy.close(client)
+    time.sleep(LATE)
+    return lose_answer(client, server, commit)
+
+
 @pytest.fixture
-def cut(server_url, store):
-    """Returns a ledger whose connections are cut at COMMIT in some way."""
-    opened = []
+def behind(url):
+    """A ledger, and arm(way): then its next COMMIT goes this way."""
+    with proxy.before(url) as (between, through):
 
-    def open_(way):
-        between = proxy.Proxy(server_url, way)
-        behind = ledger.Ledger(between.url, sleep=lambda seconds: None)
-        opened.extend([between, behind])
-        return between, behind
+        def arm(way):
+            armed = iter([way])
 
-    yield open_
-    for each in reversed(opened):
-        each.close()
+            def judge(data):
+                # PostgreSQL's COMMIT ends with a NUL; READ COMMITTED is
+                # another text.
+                is_commit = data.rstrip(b'\0').endswith(b'COMMIT')
+                return next(armed, proxy.forward) if is_commit else (
+                    proxy.forward
+                )
+
+            between.from_client = judge
+
+        behind = ledger.Ledger(through, sleep=lambda seconds: None)
+        yield behind, arm
+        behind.close()
 
 
+@on_servers
 @pytest.mark.parametrize(('way', 'runs'), [
-    (proxy.lose, 2),
-    (proxy.lose_late, 2),
-    (proxy.lose_answer, 1),
-    (proxy.deliver_late, 1),
+    (proxy.cut, 2),
+    (lose_late, 2),
+    (lose_answer, 1),
+    (deliver_late, 1),
 ])
-def test_a_connection_cut_at_commit(store, work, cut, way, runs):
+def test_a_connection_cut_at_commit(store, work, behind, way, runs):
     """A proxy cuts the connection; late is after the query that reads back."""
-    between, behind = cut(way)
+    behind, arm = behind
     behind.commit(work)
-    between.arm()
+    arm(way)
     told = behind.commit(work)
     assert len(work.made) == 1 + runs
     assert store.leases() == [work.made[0], told]
     assert store.check() == []
 
 
+@on('mysql')
 def test_a_node_outside_of_its_cluster_is_left(store, caplog, monkeypatch):
     """Galera's node refuses each statement, and ROLLBACK too."""
     dialect = store._to_write.dialect
-    if dialect.name != 'mysql':
-        pytest.skip('Galera is of MariaDB and MySQL')
     outside, rollback = [], dialect.do_rollback
 
     def refuse(connection):
@@ -269,9 +315,8 @@ def test_a_node_outside_of_its_cluster_is_left(store, caplog, monkeypatch):
     assert 'Exception' not in caplog.text
 
 
+@on_servers
 def test_a_connection_lost_after_commit_is_no_error(store, caplog):
-    if store._to_write.dialect.name == 'sqlite':
-        pytest.skip('for database servers')
     with store._to_write.connect() as connection:
         connection.exec_driver_sql('SELECT 1')
         connection.commit()
@@ -287,53 +332,62 @@ def now_refused(code):
     return f"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = {code}"
 
 
-@pytest.mark.parametrize('name, statement', [
-    ('postgresql', 'SET TRANSACTION READ ONLY'),
-    # Of --read-only, of a read-only transaction, and of read-only mode.
-    ('mysql', now_refused(1290)),
-    ('mysql', now_refused(1792)),
-    ('mysql', now_refused(1836)),
-    # Of a server that was stopped, and that is full.
-    ('mysql', now_refused(1927)),
-    ('mysql', now_refused(1114)),
-])
-def test_a_server_that_has_become_a_standby_is_left(store, name, statement):
+REFUSALS = {
+    'postgresql': ['SET TRANSACTION READ ONLY'],
+    'mysql': [
+        # Of --read-only, of a read-only transaction, and of read-only mode.
+        now_refused(1290), now_refused(1792), now_refused(1836),
+        # Of a server that was stopped, and that is full.
+        now_refused(1927), now_refused(1114),
+    ],
+}
+
+
+@on_servers
+def test_a_server_that_has_become_a_standby_is_left(store):
     """A standby keeps its connections, and refuses to write."""
-    if store._to_write.dialect.name != name:
-        pytest.skip(f'the error is of {name}')
-    used = []
+    name = store._to_write.dialect.name
+    for statement in REFUSALS[name]:
+        used = []
 
-    def work(tx):
-        used.append(tx._connection.connection.dbapi_connection)
-        if len(used) == 1:
-            tx._connection.exec_driver_sql(statement)
-        tx.put_property('gpu', True)
+        def work(tx, used=used, statement=statement):
+            used.append(tx._connection.connection.dbapi_connection)
+            if len(used) == 1:
+                tx._connection.exec_driver_sql(statement)
+            tx.put_property(statement, True)
 
-    store.commit(work)
-    assert store.properties() == {'gpu': True}
-    assert used[0].closed if name == 'postgresql' else not used[0].open
-    assert used[1] is not used[0]
+        store.commit(work)
+        assert statement in store.properties()
+        assert used[0].closed if name == 'postgresql' else not used[0].open
+        assert used[1] is not used[0]
 
 
-def test_a_server_that_answers_no_more(store, work, cut, monkeypatch):
-    if store._to_write.dialect.name != 'mysql':
-        pytest.skip('PostgreSQL leaves it to TCP to find out')
+@pytest.fixture
+def short_read_timeout(monkeypatch):
     monkeypatch.setitem(engine._CONNECT_ARGS['mysql'], 'read_timeout', 1)
-    between, behind = cut(proxy.swallow)
+
+
+@on('mysql')
+def test_a_server_that_answers_no_more(
+    store, work, short_read_timeout, behind
+):
+    """PostgreSQL leaves it to TCP to find out."""
+    behind, arm = behind
     behind.commit(work)
-    between.arm()
+    arm(swallow)
     told = behind.commit(work)
     assert store.leases() == [work.made[0], told]
 
 
-def test_a_connection_cut_while_others_commit(store, nouns, cut):
+@on_servers
+def test_a_connection_cut_while_others_commit(store, nouns, behind):
     """Each of many commits is written once, whatever its connection does."""
-    between, behind = cut(proxy.deliver_late)
+    behind, arm = behind
     works = [Work(nouns) for _ in range(6)]
 
     def client(number):
         if number % 2:
-            between.arm()
+            arm(deliver_late)
         (behind if number % 2 else store).commit(works[number])
 
     threads = [

@@ -8,6 +8,8 @@ from blazar_sched.domain import exception
 from blazar_sched.service.ledger import ledger
 from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger import retry
+from tests.functional.ledger.conftest import on_every_engine
+from tests.functional.ledger.conftest import on_servers
 
 # What makes a session read-only, and writable again.
 SESSIONS = {
@@ -43,6 +45,7 @@ def put(tx):
     tx.put_property('gpu', True)
 
 
+@on_every_engine
 def test_a_failed_write_tells_and_the_next_one_tells_again(store, read_only):
     store.commit(put)
     store.require_writable()
@@ -71,11 +74,11 @@ def test_a_ledger_that_writes_nothing_finds_out(store, read_only, monkeypatch):
     assert not store.is_writable
 
 
+@on_servers
 def test_finding_out_waits_for_no_commit_and_changes_nothing(
     store, open_ledger, database
 ):
-    if database.dialect.name == 'sqlite':
-        pytest.skip('a file has one writer')
+    """On SQLite it would wait: a file has one writer."""
     store.commit(put)
     other = open_ledger(max_retries=0)
 

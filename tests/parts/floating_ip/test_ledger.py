@@ -18,6 +18,7 @@ from blazar_sched.parts.floating_ip.demand import RESOURCE_TYPE
 from blazar_sched.parts.floating_ip.floating_ip import FloatingIP
 from blazar_sched.parts.floating_ip.floating_ip import Use
 from tests.functional.ledger.conftest import *  # noqa: F401, F403
+from tests.functional.ledger.conftest import on_every_engine
 
 NETWORK = str(uuid.uuid4())
 START, END = 100, 200
@@ -142,6 +143,7 @@ def test_hidden_addresses_and_those_of_other_networks_are_never_free(
         assert free(store, network=network) == []
 
 
+@on_every_engine
 def test_uses_lists_the_allocations_of_a_network(store, pair, book):
     hidden = noun('203.0.113.11', reservable=False)
     elsewhere = noun('203.0.113.12', network_id=str(uuid.uuid4()))
@@ -161,6 +163,7 @@ def test_uses_lists_the_allocations_of_a_network(store, pair, book):
     assert store.run(floating_ips.uses, [], 0) == []
 
 
+@on_every_engine
 def test_a_reservation_s_own_is_free_to_it_though_not_reservable(
     store, pair, book
 ):
@@ -173,6 +176,7 @@ def test_a_reservation_s_own_is_free_to_it_though_not_reservable(
     assert free(store, 300, 400) == pair[1:]
 
 
+@on_every_engine
 def test_leases_with_floating_ips_are_listed_by_start(
     store, pair, nouns, book
 ):
@@ -193,6 +197,7 @@ def test_a_lease_without_an_end_has_it_for_ever(store, pair, book):
     assert free(store, 2 * 10**9, 2 * 10**9 + 1) == []
 
 
+@on_every_engine
 def test_a_commit_sees_what_it_has_written(store, pair, book):
     lease = book(pair[0])
 
@@ -207,6 +212,7 @@ def test_a_commit_sees_what_it_has_written(store, pair, book):
     assert held(store, lease) == pair[1:]
 
 
+@on_every_engine
 def test_another_window_of_the_same(store, pair, book, database):
     lease = book(*pair)
 
@@ -223,6 +229,7 @@ def test_another_window_of_the_same(store, pair, book, database):
     assert free(store, 100, 120) == pair
 
 
+@on_every_engine
 def test_allocations_of_floating_ips_go_with_the_lease(store, pair, book):
     lease = book(*pair)
     with pytest.raises(refusals.CantDeleteFloatingIP):
@@ -294,6 +301,7 @@ class TestCheck:
         [fault] = store.check()
         assert fault.startswith(f'floating_ip {pair[1].id}: ')
 
+    @on_every_engine
     def test_outside_the_lease(self, store, pair, book):
         lease = book(pair[0])
         store.write(lambda tx: put(tx, lease, pair[:1], 99))

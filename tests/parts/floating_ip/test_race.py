@@ -12,6 +12,7 @@ from blazar_sched.parts.floating_ip.demand import Addresses
 from blazar_sched.parts.floating_ip.floating_ip import FloatingIP
 from blazar_sched.parts.floating_ip.resources import FloatingIPResource
 from tests.functional.ledger.conftest import *  # noqa: F401, F403
+from tests.functional.ledger.conftest import on
 from tests.functional.ledger.test_race import CLIENTS
 from tests.functional.ledger.test_race import END
 from tests.functional.ledger.test_race import Overlap
@@ -29,6 +30,7 @@ def floating_ip(store):
     return last
 
 
+@on('sqlite', 'mysql')
 def test_the_last_floating_ip_is_won_once(
     store, open_ledger, nouns, floating_ip
 ):

@@ -6,13 +6,16 @@ from blazar_sched.parts.series import models
 from blazar_sched.parts.series.series import Series
 from tests.functional.ledger.conftest import made_once  # noqa: F401
 from tests.functional.ledger.conftest import nouns  # noqa: F401
+from tests.functional.ledger.conftest import on_every_engine
 from tests.functional.ledger.conftest import open_ledger  # noqa: F401
+from tests.functional.ledger.conftest import server  # noqa: F401
 from tests.functional.ledger.conftest import store  # noqa: F401
 from tests.functional.ledger.conftest import url  # noqa: F401
 from tests.functional.ledger.test_purge import DAY
 from tests.functional.ledger.test_purge import ENDED
 
 
+@on_every_engine
 def test_purge_deletes_series_that_are_over(store, nouns):  # noqa: F811
     """A series stays while it has a lease, or an occurrence to come."""
     lease = nouns.lease(series_id='with-lease')

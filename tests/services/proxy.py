@@ -2,29 +2,45 @@
 """A TCP proxy that can cut, refuse and drop traffic."""
 
 from collections.abc import Callable
+from collections.abc import Iterator
 import contextlib
 import socket
 import threading
 
-# A link calls these functions before it forwards bytes from the client, or to
-# the client; the result decides about the bytes.
-PASS, CUT, CUT_AFTER = 'pass', 'cut', 'cut after'
-Judge = Callable[[bytes], str]
+import sqlalchemy as sa
+
+# What is done with bytes from a source to a sink; tells whether both are
+# closed then.
+Way = Callable[[socket.socket, socket.socket, bytes], bool]
+
+
+def forward(source: socket.socket, sink: socket.socket, data: bytes) -> bool:
+    sink.sendall(data)
+    return False
+
+
+def cut(source: socket.socket, sink: socket.socket, data: bytes) -> bool:
+    return True
+
+
+def cut_after(source: socket.socket, sink: socket.socket, data: bytes) -> bool:
+    sink.sendall(data)
+    return True
 
 
 class Proxy:
     """A proxy that listens on `port` and forwards to another port.
 
-    `from_client` and `to_client` decide about traffic. Other threads may set
-    them, and call `cut`, `block` and `unblock`, at any time.
+    `from_client` and `to_client` return what is done with traffic. Other
+    threads may set them, and call `cut`, `block` and `unblock`, at any time.
     """
 
     def __init__(self, target: int) -> None:
         self._target = target
         self._listener = socket.create_server(('127.0.0.1', 0))
         self.port: int = self._listener.getsockname()[1]
-        self.from_client: Judge = lambda data: PASS
-        self.to_client: Judge = lambda data: PASS
+        self.from_client: Callable[[bytes], Way] = lambda data: forward
+        self.to_client: Callable[[bytes], Way] = lambda data: forward
         self._flows = threading.Event()
         self._flows.set()
         self._links: set[socket.socket] = set()
@@ -47,7 +63,7 @@ class Proxy:
         with self._lock:
             links, self._links = self._links, set()
         for link in links:
-            _close(link)
+            close(link)
 
     def block(self) -> None:
         """Forward nothing, silently, as in a network partition."""
@@ -71,7 +87,7 @@ class Proxy:
         try:
             server = socket.create_connection(('127.0.0.1', self._target))
         except OSError:
-            return _close(client)
+            return close(client)
         for each in (client, server):
             each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         with self._lock:
@@ -84,27 +100,35 @@ class Proxy:
         self._pass(client, server, lambda data: self.from_client(data))
 
     def _pass(
-        self, source: socket.socket, sink: socket.socket, judge: Judge
+        self, source: socket.socket, sink: socket.socket,
+        judge: Callable[[bytes], Way],
     ) -> None:
         try:
             while data := source.recv(65536):
                 self._flows.wait()
-                verdict = judge(data)
-                if verdict == CUT:
-                    break
-                sink.sendall(data)
-                if verdict == CUT_AFTER:
+                if judge(data)(source, sink, data):
                     break
         except OSError:
             pass
         finally:
             with self._lock:
                 self._links -= {source, sink}
-            _close(source)
-            _close(sink)
+            close(source)
+            close(sink)
 
 
-def _close(link: socket.socket) -> None:
+@contextlib.contextmanager
+def before(url: str) -> Iterator[tuple[Proxy, str]]:
+    """Yield a proxy before a server, and the server's URL through it."""
+    parts = sa.make_url(url)
+    assert parts.port
+    with Proxy(parts.port) as proxy:
+        through = parts.set(host='127.0.0.1', port=proxy.port)
+        yield proxy, through.render_as_string(hide_password=False)
+
+
+def close(link: socket.socket) -> None:
+    """Close a socket; a thread that waits for it wakes up."""
     with contextlib.suppress(OSError):
         link.shutdown(socket.SHUT_RDWR)
     link.close()
