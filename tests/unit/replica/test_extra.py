@@ -283,7 +283,7 @@ def nouns(make, key, host, start, end, amounts):
         make.allocation(f'a{key}', host, start, end, vcpus, f'r{key}', gpus),
         make.instance(f'i{key}', host, vcpus, gpus, end=end),
         make.instance(f'i{key}', host, vcpus, gpus),
-        make.instance(f'i{key}', host, vcpus, gpus, reservation_id=f'r{key}'),
+        make.instance(f'i{key}', host, reservation_id=f'r{key}'),
         make.host(host, gpus=gpus),
     )
 
@@ -352,7 +352,7 @@ def nonzero(sums, after):
 
 
 def start_with_hosts(make, accounting_):
-    replica = state.Replica(accounting_)
+    replica = state.Replica(accounting_, overcommit=False)
     replica.apply(1, encoded(*(make.host(host) for host in HOSTS)))
     return replica
 
@@ -369,7 +369,7 @@ def test_history_equals_a_rebuild(make, accounting_, data):
         now = max(now, at)
         lived.advance(at)
         lived.apply(lived.revision + 1, batch)
-    rebuilt = state.Replica(accounting_)
+    rebuilt = state.Replica(accounting_, overcommit=False)
     rebuilt.advance(now)
     hosts = {f'h{n}': n for n in (1, 2)}
     known = {key for kind, key, _ in left if kind == record.HOST}
