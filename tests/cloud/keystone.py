@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keystone: users, projects, roles and the catalog."""
 
+import base64
 from collections.abc import Mapping
+import secrets
 
 from tests.cloud import service
 from tests.cloud.site import PASSWORD
@@ -29,10 +31,14 @@ class Keystone(service.Service):
         return {'OS_KEYSTONE_CONFIG_DIR': str(site.etc)}
 
     def configure(self) -> None:
-        keys = {
-            group: {'key_repository': self._site.made('keystone', group)}
-            for group in _KEYS
-        }
+        keys = {}
+        for group in _KEYS:
+            folder = self._site.made('keystone', group)
+            keys[group] = {'key_repository': folder}
+            # The next key, and the current one.
+            for name in '0', '1':
+                key = base64.urlsafe_b64encode(secrets.token_bytes(32))
+                (folder / name).write_bytes(key)
         sections = {
             'DEFAULT': {'use_stderr': True},
             'database': {'connection': self._site.databases['keystone']},
@@ -54,10 +60,6 @@ class Keystone(service.Service):
 
     def upgrade(self) -> None:
         self._manage('db_sync')
-        for command in ('fernet_setup', 'credential_setup'):
-            self._manage(
-                command, '--keystone-user', 'root', '--keystone-group', 'root'
-            )
         endpoints = [
             f'--bootstrap-{interface}-url={self.url}'
             for interface in ('admin', 'internal', 'public')

@@ -727,8 +727,9 @@ def weekend_of_change(zone, hours):
             return day - datetime.timedelta(days=1)
 
 
-@pytest.mark.parametrize('hours', [23, 25])
-@pytest.mark.parametrize('name', ['Europe/Berlin', 'America/New_York'])
+@pytest.mark.parametrize(
+    'name, hours', [('Europe/Berlin', 25), ('America/New_York', 23)]
+)
 def test_a_series_around_the_change_of_clocks(site, browse, name, hours):
     """An occurrence before and one after, at the same time of the day."""
     zone = zoneinfo.ZoneInfo(name)
@@ -809,8 +810,7 @@ def test_times_of_inputs_around_a_change_of_clocks(site, browse):
     ]
 
 
-@pytest.mark.parametrize('width', [1280, 360])
-@pytest.mark.parametrize('scheme', ['light', 'dark'])
+@pytest.mark.parametrize('width, scheme', [(1280, 'dark'), (360, 'light')])
 def test_accessibility(world, browse, width, scheme):
     axe = pathlib.Path(os.environ[main.AXE])
     recur_and_wait(world)
@@ -931,7 +931,7 @@ FRAMES = '''async () => {
     let most = 0;
     const work = [];
     const begun = performance.now();
-    while (performance.now() - begun < 3000) {
+    while (performance.now() - begun < 1000) {
         elements.rows.scrollTop += 170;
         const from = performance.now();
         timeline.drawRows();
