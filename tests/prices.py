@@ -26,8 +26,8 @@ SOURCES = {'.py', '.pyi', '.js', '.css', '.html'}
 # The most lines of the product and of the tests, blank lines and comments
 # included.
 BUDGETS = {
-    'kernel': (27_100, 0),
-    'core': (57_400, 94_200),
+    'kernel': (27_150, 0),
+    'core': (57_550, 94_300),
     'blazar': (3_100, 2_200),
     'calendar': (500, 400),
     'floating_ip': (1_800, 3_200),
@@ -40,7 +40,7 @@ BUDGETS = {
     'request': (1_700, 1_500),
     'series': (2_000, 2_200),
     'simulate': (3_400, 1_600),
-    'all': (79_500, 112_800),
+    'all': (79_650, 112_900),
 }
 # The most options of the core, those of keystoneauth apart.
 MAX_OPTIONS = 108
