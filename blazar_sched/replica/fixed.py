@@ -65,6 +65,10 @@ class FixedDemand:
             if amount and name in self._capacity
         )
 
+    def hosts_at(self, at: int) -> list[str]:
+        """Return the hosts with a fixed instance that lasts beyond a time."""
+        return [host for host, end in self.latest.items() if end > at]
+
     def apply(
         self, removes: Iterable[str], lifetimes: Iterable[Lifetime],
         hosts: Mapping[str, Host | None],
