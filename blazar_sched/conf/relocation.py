@@ -110,8 +110,11 @@ opts = [
     cfg.FloatOpt(
         'relocation_large_headroom', default=_DEFAULTS.large_headroom, min=0,
         max=1,
-        help=f'The same for instances with {LARGE_VCPUS} VCPUs or more. '
-        'A value below ``relocation_headroom`` has no effect.',
+        help=f'The same for instances with {LARGE_VCPUS} VCPUs or more, and '
+        'the share of the reservable hosts that have neither a lease of the '
+        'whole host nor an instance that cannot be moved, before another host '
+        'gets such an instance. A value below ``relocation_headroom`` has no '
+        'effect.',
     ),
     cfg.IntOpt(
         'relocation_memory_mb', default=_DEFAULTS.most_memory_mb, min=0,

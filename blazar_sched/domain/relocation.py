@@ -95,6 +95,11 @@ class Rules:
         """
         if amounts.get(inventory.VCPU, 0) < LARGE_VCPUS:
             return self.headroom
+        return self.host_headroom
+
+    @property
+    def host_headroom(self) -> float:
+        """The share of the hosts that fixed instances leave to leases."""
         return max(self.headroom, self.large_headroom)
 
 

@@ -41,6 +41,10 @@ from blazar_sched.replica.indexes import Indexes
 
 Allocations = dict[str, list[Allocation]]
 
+# The most reservations of which the hosts are looked at: see
+# `Placer._not_clearable`.
+MAX_RESERVATIONS = 200
+
 
 def allocations_of(replica: state.Replica, lease: Lease) -> Allocations:
     """Return the allocations of each reservation of a lease, by its id."""
@@ -303,7 +307,31 @@ class Placer:
         return Room(
             self.replica.indexes, self.window,
             self._cleaning_time(reservation), ignore,
+            () if reservation.demand.whole else self._not_clearable(),
         )
+
+    def _not_clearable(self) -> Collection[str]:
+        """Return the hosts that no other lease could have as a whole.
+
+        A fixed instance or a reservation is in the way there. Slots go there
+        first, so that hosts that instances can leave remain for whole leases.
+
+        O(reservations), and MAX_RESERVATIONS queries of the indexes.
+        """
+        replica, window = self.replica, self.window
+        total = replica.indexes.total
+        if total is None:
+            return ()
+        beside = itertools.islice((
+            id_ for id_, each in replica.reservations.items()
+            if each.start < window.end and window.start < each.end
+        ), MAX_RESERVATIONS)
+        return dict.fromkeys((
+            *total.fixed.hosts_at(window.start),
+            *(host for id_ in beside for host in (
+                replica.indexes.allocations(id_)
+            )),
+        ))
 
     def choose(
         self, reservation: Reservation, old: Sequence[Allocation],

@@ -33,12 +33,14 @@ class Room:
     :param cleaning_time: seconds, on a host that has no cleaning time of its
         own, between the reservation and all other use of the host
     :param ignore: the owner whose entries are ignored
+    :param first: the hosts to take first
     """
 
     indexes: Indexes
     window: Window
     cleaning_time: int = 0
     ignore: str | None = None
+    first: Collection[str] = ()
 
     def parts(
         self, candidates: Candidates, slot: Mapping[str, int] | None
@@ -46,24 +48,27 @@ class Room:
         """Return candidates by what they have that nobody asks for.
 
         The candidates with the fewest devices beyond those of the slot come
-        first, and among these the shortest cleaning time.
+        first, and among these the shortest cleaning time, and the hosts in
+        `first`.
 
         :param slot: what the reservation asks for; None for whole hosts
         :returns: parts of the candidates with one cleaning time, with the room
             over the window widened by the time
         """
+        main = self.indexes.main
         return [
             (
                 Room(
                     self.indexes, self.window.widened(seconds),
                     ignore=self.ignore,
                 ),
-                part,
+                each,
             )
             for seconds, part in candidates.parts(
-                self.indexes.main, self.cleaning_time,
+                main, self.cleaning_time,
                 frozenset(inventory.others(slot or {})),
             )
+            for each in part.with_first(main, self.first)
         ]
 
     def rows(self, hosts: Iterable[str]) -> 'array.array[int]':

@@ -98,6 +98,22 @@ class Candidates:
             },
         )
 
+    def with_first(
+        self, index: ext.TimelineIndex, first: Iterable[str]
+    ) -> 'list[Candidates]':
+        """Return the candidates in up to two parts, some hosts first."""
+        names = self.known(first)
+        if not names:
+            return [self]
+        mine = rows(index, names)
+        hosts = dict(self.hosts)
+        return [
+            Candidates(
+                {uuid: hosts.pop(uuid) for uuid in names}, mine, self.closed
+            ),
+            Candidates(hosts, self.others(mine), self.closed),
+        ]
+
     def others(self, rows: 'array.array[int]') -> 'array.array[int]':
         """Return the rows of the candidates, except for the given rows."""
         if not rows:

@@ -65,22 +65,31 @@ class FixedDemand:
             if amount and name in self._capacity
         )
 
+    def hosts_at(self, at: int) -> list[str]:
+        """Return the hosts with a fixed instance that lasts beyond a time."""
+        return [host for host, end in self.latest.items() if end > at]
+
     def apply(
         self, removes: Iterable[str], lifetimes: Iterable[Lifetime],
         hosts: Mapping[str, Host | None],
-    ) -> None:
+    ) -> set[str]:
         """Apply the changes of a batch that the main index has taken.
 
         :param lifetimes: the instances that count for themselves
+        :returns: the hosts of which `latest` may have changed
         """
-        self._remove([uuid for uuid in removes if uuid in self._host_of])
+        touched = self._remove([
+            uuid for uuid in removes if uuid in self._host_of
+        ])
         for uuid, host in hosts.items():
             self._capacities.pop(uuid, None)
             if host is not None:
                 self._capacities[uuid] = _capacity(host)
         if hosts:
             self._capacity = self._summed()
-        self._add([each for each in lifetimes if not each[0].movable])
+        fixed = [each for each in lifetimes if not each[0].movable]
+        self._add(fixed)
+        return touched.union(each[0].host for each in fixed)
 
     def _add(self, lifetimes: Iterable[Lifetime]) -> None:
         by_class: dict[str, list[Change]] = defaultdict(list)
@@ -99,9 +108,11 @@ class FixedDemand:
             for at in range(0, len(changes), CHUNK):
                 _put(index, changes[at:at + CHUNK])
 
-    def _remove(self, uuids: Sequence[str]) -> None:
+    def _remove(self, uuids: Sequence[str]) -> set[str]:
+        touched = set()
         for uuid in uuids:
             host = self._host_of.pop(uuid)
+            touched.add(host)
             ends = self._ends[host]
             del ends[uuid]
             if ends:
@@ -113,6 +124,7 @@ class FixedDemand:
                 [('remove', uuid) for uuid in uuids if uuid in index],
                 force=True,
             )
+        return touched
 
     def _index(self, name: str) -> ext.TimelineIndex:
         found = self._indexes.get(name)

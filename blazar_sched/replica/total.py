@@ -7,7 +7,8 @@ what the instances need to their ends, wherever their relocation paths lead. A
 preemptible instance yields, and a bound one is a part of its reservation.
 
 A lane of an index holds no sum above 2**31, so memory is counted in GiB:
-capacities are rounded down, and amounts up.
+capacities are rounded down, and amounts up. A last lane counts the hosts that
+are reserved whole, or have instances that cannot be moved.
 """
 
 from collections import defaultdict
@@ -29,10 +30,13 @@ from blazar_sched.replica.fixed import CHUNK
 from blazar_sched.replica.fixed import FixedDemand
 
 CLASSES = (inventory.VCPU, inventory.MEMORY_MB)
+# The class of the last lane of the index.
+_HOSTS = 'hosts'
 # The only host of the index.
 _ALL = 'all hosts'
 # The most that is counted of one amount, so that no sum of amounts overflows.
 _MAX_AMOUNT = 1 << 20
+_NOTHING = 0, 0, 0
 
 
 class Total:
@@ -43,17 +47,29 @@ class Total:
     """
 
     def __init__(self, hosts: Collection[Host]) -> None:
-        self._index = ext.TimelineIndex(CLASSES)
+        self._index = ext.TimelineIndex((*CLASSES, _HOSTS))
         self._capacities = {host.uuid: _capacity(host) for host in hosts}
         # The entries of whole hosts, by host and id: such an entry takes the
         # capacity of its host, which may change.
         self._whole: dict[str, dict[str, Change]] = defaultdict(dict)
         self._host_of: dict[str, str] = {}
         self.fixed = FixedDemand(hosts)
-        # The capacity of all hosts by CLASSES, memory in GiB.
+        # The capacity of all hosts by CLASSES, memory in GiB, and their count.
         self.capacity = self._summed()
         self._index.apply([('capacity', _ALL, self.capacity)])
         self._row = self._index.rows([_ALL])
+
+    def has_host(
+        self, start: int, end: int, kept_free: float, others: int
+    ) -> bool:
+        """Tell whether a further host may be kept from leases in a window.
+
+        :param kept_free: the share of the hosts that has to stay without
+            instances that cannot be moved, and without leases of whole hosts
+        :param others: how many hosts are kept from leases and not counted
+        """
+        wanted = 0, 0, 1 + others + int(kept_free * self.capacity[-1])
+        return self._index.fits(self._row, start, end, wanted) == b'\1'
 
     def has_room(
         self, start: int, end: int, amounts: Mapping[str, int],
@@ -98,9 +114,9 @@ class Total:
         :param allocations: changes of the main index
         """
         changes = [*self._added(allocations), *_entries(lifetimes)]
+        changes += self._fixed_hosts(self.fixed.apply((), lifetimes, {}))
         for at in range(0, len(changes), CHUNK):
             self._index.apply(changes[at:at + CHUNK], force=True)
-        self.fixed.apply((), lifetimes, {})
 
     def apply(self, batch: Batch) -> None:
         """Apply a batch that the main index has taken."""
@@ -115,8 +131,19 @@ class Total:
             changes += self._resized(batch.hosts)
         changes += self._added(batch.allocations)
         changes += _entries(batch.lifetimes)
+        changes += self._fixed_hosts(self.fixed.apply(
+            batch.removes, batch.lifetimes, batch.hosts
+        ))
         self._index.apply(changes, force=True)
-        self.fixed.apply(batch.removes, batch.lifetimes, batch.hosts)
+
+    def _fixed_hosts(self, hosts: Iterable[str]) -> Iterator[Change]:
+        """Yield the changes for hosts whose fixed instances have changed."""
+        for host in hosts:
+            if host in self._index:
+                yield 'remove', host
+            end = self.fixed.latest.get(host)
+            if end is not None:
+                yield 'add', host, host, _ALL, 0, end, (0, 0, 1), False
 
     def _added(self, allocations: Iterable[Change]) -> Iterator[Change]:
         for change in allocations:
@@ -124,7 +151,7 @@ class Total:
             if whole:
                 self._whole[host][id_] = change
                 self._host_of[id_] = host
-                amounts = self._capacities.get(host, (0,) * len(CLASSES))
+                amounts = self._capacities.get(host, _NOTHING)
             else:
                 amounts = _scaled(amounts)
             if any(amounts):
@@ -147,7 +174,7 @@ class Total:
 
     def _summed(self) -> tuple[int, ...]:
         sums = map(sum, zip(*self._capacities.values(), strict=True))
-        return tuple(sums) or (0,) * len(CLASSES)
+        return tuple(sums) or _NOTHING
 
 
 def _entries(lifetimes: Iterable[Lifetime]) -> Iterator[Change]:
@@ -165,11 +192,11 @@ def _entries(lifetimes: Iterable[Lifetime]) -> Iterator[Change]:
 def _capacity(host: Host) -> tuple[int, ...]:
     vcpus, memory_mb, *_ = host.amounts()
     memory_gib = memory_mb // inventory.MIB_PER_GIB
-    return min(vcpus, _MAX_AMOUNT), min(memory_gib, _MAX_AMOUNT)
+    return min(vcpus, _MAX_AMOUNT), min(memory_gib, _MAX_AMOUNT), 1
 
 
 def _scaled(amounts: Sequence[int]) -> tuple[int, ...]:
-    """Return amounts by RESOURCE_CLASSES as amounts by CLASSES."""
+    """Return amounts by RESOURCE_CLASSES as amounts by the lanes."""
     vcpus, memory_mb, *_ = amounts
     memory_gib = -(-memory_mb // inventory.MIB_PER_GIB)
-    return min(vcpus, _MAX_AMOUNT), min(memory_gib, _MAX_AMOUNT)
+    return min(vcpus, _MAX_AMOUNT), min(memory_gib, _MAX_AMOUNT), 0

@@ -4,10 +4,10 @@
 With a positive ``lease_gap_weight_multiplier``, a bounded instance goes to
 the host with the shortest time between the end of the instance and the next
 need for its room, so that long gaps stay whole; any other instance goes to
-the host with the farthest next need. Where instances are relocated, an
-instance that cannot be moved and outlasts ``relocation_notice`` joins others
-like it. A negative multiplier reverses the orders. The metadata of a host's
-aggregates may override the multiplier.
+the host with the farthest next need. Where instances are relocated, of the
+instances that outlast ``relocation_notice`` those that cannot be moved share
+hosts, and the others use other hosts. A negative multiplier reverses the
+orders. The metadata of a host's aggregates may override the multiplier.
 """
 
 from collections.abc import Iterable
@@ -59,7 +59,7 @@ class LeaseGapWeigher(base.ReplicaWeigher):
                 replica, request, host_states, now
             )
         }
-        packed = _with_fixed(replica, request, host_states, now)
+        packed = _with_alike(replica, request, host_states, now)
         if not own and not packed:
             return found
         return [
@@ -69,20 +69,24 @@ class LeaseGapWeigher(base.ReplicaWeigher):
         ]
 
 
-def _with_fixed(
+def _with_alike(
     replica: state.Replica, request: Request, host_states: Iterable[HostState],
     now: int,
 ) -> set[int]:
-    """Return the id() of the hosts where a request joins fixed instances.
+    """Return the id() of the hosts with instances that are moved alike.
 
-    A lease of whole hosts can have a host that fixed instances leave alone.
+    A lease of whole hosts can have a host that fixed instances leave alone, so
+    movable instances leave the hosts with fixed instances to these.
     """
     total = replica.indexes.total
     beyond = now + replica.settings.rules.notice
     if (
-        total is None or request.movable or request.preemptible
+        total is None or not total.fixed.latest or request.preemptible
         or request.end <= beyond
     ):
         return set()
-    latest = total.fixed.latest
-    return {id(h) for h in host_states if latest.get(h.uuid, 0) > beyond}
+    latest, fixed = total.fixed.latest, not request.movable
+    return {
+        id(h) for h in host_states
+        if (latest.get(h.uuid, 0) > beyond) is fixed
+    }

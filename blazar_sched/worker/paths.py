@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The hosts on which a request passes by a relocation path."""
 
+import bisect
 from collections import Counter
 from collections import defaultdict
 from collections.abc import Collection
@@ -8,6 +9,7 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+import functools
 import itertools
 from typing import Any
 from typing import TypeVar
@@ -98,12 +100,7 @@ class Paths:
         start = self._now + self._rules.notice
         if total is None or end <= start:
             return True
-        others = [
-            placed.countable()
-            for placed in itertools.chain.from_iterable(self._placed.values())
-            if self._is_unrecorded(placed) and not placed.movable
-            and placed.host in self._replica.hosts
-        ]
+        others = [each.countable() for each in self._placed_fixed]
         # What is not asked for may be beyond the share.
         amounts = {
             name: own and own + sum(each.get(name, 0) for each in others)
@@ -112,6 +109,49 @@ class Paths:
         return total.fixed.has_room(
             start, end, amounts, share, ignore=self._ignore
         )
+
+    def with_fixed(
+        self, host_states: list[HostState], end: int
+    ) -> list[HostState]:
+        """Return the hosts where the request may be a fixed instance.
+
+        No lease of whole hosts can have the host of a fixed instance. A fixed
+        instance therefore joins others until their ends, or leaves headroom of
+        hosts.
+        """
+        total = self._replica.indexes.total
+        start = self._now + self._rules.notice
+        if total is None or end <= start or not self._replica.reservations:
+            return host_states
+        others = {each.host for each in self._placed_fixed}
+
+        def has_host(since: int) -> bool:
+            return since == end or total.has_host(
+                since, end, self._rules.host_headroom, len(others)
+            )
+
+        if has_host(start):
+            return host_states
+        latest = total.fixed.latest
+        times = sorted({end, *(
+            each for each in tuple(latest.values()) if start < each < end
+        )})
+        least = times[bisect.bisect_left(times, True, key=has_host)]
+        return [
+            h for h in host_states
+            if h.uuid in others or latest.get(h.uuid, 0) >= least
+            or h.uuid not in self._replica.hosts
+        ]
+
+    @functools.cached_property
+    def _placed_fixed(self) -> list[Instance]:
+        """The fixed instances that were placed recently."""
+        return [
+            placed
+            for placed in itertools.chain.from_iterable(self._placed.values())
+            if self._is_unrecorded(placed) and not placed.movable
+            and placed.host in self._replica.hosts
+        ]
 
     def with_path(
         self, host_states: list[HostState], with_room: list[HostState],

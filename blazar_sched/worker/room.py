@@ -237,7 +237,7 @@ class _RoomStep(steps.Step):
 
 
 class FixedShare(_RoomStep):
-    """The share of all hosts that instances that cannot be moved may hold.
+    """What instances that cannot be moved leave of all hosts together.
 
     An instance that has a host already is counted wherever it is.
     """
@@ -250,17 +250,23 @@ class FixedShare(_RoomStep):
     def _if_fits(
         self, host_states: list[HostState], admission: Admission
     ) -> list[HostState]:
+        request, replica = self._room.request, self._room.replica
+        if (
+            request.movable or request.preemptible
+            or replica.indexes.total is None
+        ):
+            return host_states
         if admission.share is None or self._room.paths.has_share(
             admission.end, admission.share
         ):
-            return host_states
-        hosts = self._room.replica.hosts
-        return [h for h in host_states if h.uuid not in hosts]
+            return self._room.paths.with_fixed(host_states, admission.end)
+        return [h for h in host_states if h.uuid not in replica.hosts]
 
     def reason(self, host_state: HostState) -> str:
         return (
             'the instances that cannot be moved hold as much of all '
-            'reservable hosts as they may: see unbounded_fixed'
+            'reservable hosts as they may, or would be on too many hosts: see '
+            'unbounded_fixed and relocation_large_headroom'
         )
 
 

@@ -69,6 +69,7 @@ def test_instances_that_cannot_be_moved_share_hosts(lab):
     first = lab.boot(fixed)
     lab.know(first)
 
+    # What can be moved leaves the host to others that cannot.
     assert chosen(lab, lab.flavor(movable='true')) != cloud.host_of(first)
     assert chosen(lab, fixed) == cloud.host_of(first)
     # What ends within the notice does not keep a host from a lease.

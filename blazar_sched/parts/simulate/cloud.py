@@ -221,7 +221,9 @@ class Cloud:
             accounting.SchedulerAccounting,
             settings=Settings() if policy.closed else settings,
         )
-        ledger = state.Replica(accounting.LedgerAccounting)
+        ledger = state.Replica(
+            accounting.LedgerAccounting, relocating=self._relocates
+        )
         records = [
             _record(host, host.uuid in self.held)
             for host in self.hosts[:None if self._relocates else pool]

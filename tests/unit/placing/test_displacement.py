@@ -70,7 +70,8 @@ class World:
     def __init__(self, hosts, instances=(), group_limits=()):
         self.hosts = {host.uuid: host for host in hosts}
         self.replica = state.Replica(
-            accounting.LedgerAccounting, group_limits=group_limits
+            accounting.LedgerAccounting, relocating=True,
+            group_limits=group_limits,
         )
         self.replica.load(0, map(record.encode, hosts))
         self.instances = {}
@@ -276,6 +277,38 @@ def test_slots_take_what_is_left_beside_other_leases():
     displaced = smaller.book(make_lease('s', 'mine', WINDOW, slots))
     assert [each.host for each in displaced] == ['a']
     assert smaller.overloaded() == set()
+
+
+SLOT = [(
+    'flavor:instance',
+    {'resources': {'VCPU': 1}, 'amount': 1, 'affinity': None},
+)]
+
+
+@pytest.mark.parametrize('end, host', [(FOREVER, 'b'), (10, 'a')])
+def test_slots_go_first_where_an_instance_cannot_leave(end, host):
+    world = World(LAB, [
+        ('a', 3, FOREVER, True, False), ('b', 1, end, False, False),
+    ])
+    world.book(make_lease('s', 'mine', WINDOW, SLOT))
+    [slot] = world.allocations.values()
+    assert slot.host == host
+
+
+@pytest.mark.parametrize('start, hosts', [(19, 1), (20, 2)])
+def test_slots_go_first_where_others_are(start, hosts):
+    world = World(LAB)
+    world.book(make_lease('s', 'mine', WINDOW, SLOT))
+    [slot] = world.allocations.values()
+    world.replica.apply(world.replica.revision + 1, [record.encode(
+        record.Reservation('s-0', 's', 'mine', 'flavor:instance', 10, 20)
+    )])
+    full = next(name for name in NAMES if name != slot.host)
+    world.put([
+        Instance('i', full, 'p', {'VCPU': 3}, FOREVER, movable='live')
+    ])
+    world.book(make_lease('t', 'mine', Window(start, 30), SLOT))
+    assert len({each.host for each in world.allocations.values()}) == hosts
 
 
 def test_a_displaced_instance_may_be_displaced_again():

@@ -224,6 +224,44 @@ def test_fixed_instances_placed_just_now_count_in_the_share(options):
             assert [each.nodename for each in found] == expected
 
 
+@pytest.mark.row('F109')
+def test_instances_that_cannot_be_moved_leave_whole_hosts_to_leases(options):
+    options(relocation_large_headroom=0.5)
+    replica = a_replica(*map(a_host, range(4)), *leased(0))
+    fixed, every = a_request(**FIXED), ['c0', 'c1', 'c2', 'c3']
+
+    def know(end=window.FOREVER):
+        replica.apply(replica.revision + 1, [record.encode(Instance(
+            id_of('instance', 8), id_of('host', 1), 'p', {'VCPU': 4}, end=end,
+        ))])
+
+    def passing_(**request):
+        return passing(replica, states(0, 1, 2, 3), a_request(**request))
+
+    assert passing_(**FIXED) == every[1:]
+    know()
+    assert passing_(**FIXED) == ['c1']
+    assert 'see unbounded_fixed' in reason(replica, fixed)
+    assert passing_(vcpus=4, root_gb=0) == every
+    # Before the lease starts, another host may be taken.
+    assert passing_(**FIXED, lifetime='36h') == every
+    # The host of an instance that ends before the others is no new one.
+    know(end=NOW + 4 * DAY)
+    assert passing_(**FIXED) == ['c1']
+
+
+def test_hosts_of_instances_placed_just_now_are_kept_from_leases(options):
+    options(relocation_large_headroom=0.5)
+    replica = a_replica(*map(a_host, range(4)), *leased(0))
+    placed = Instance(id_of('instance', 7), id_of('host', 3), 'p', {'VCPU': 4})
+    with process.following(replica, lambda: NOW):
+        process.ensure_started().pending.add(placed, 60)
+        found = lifetime_filter.LifetimeFilter().filter_all(
+            states(1, 2, 3), a_request(**FIXED)
+        )
+        assert [each.nodename for each in found] == ['c3']
+
+
 def test_what_is_not_asked_for_may_be_beyond_the_share(options):
     options(unbounded_fixed='share:0.5')
     replica = a_replica(a_host(0, gpus=2), a_host(1, gpus=2))
