@@ -563,9 +563,9 @@ LOOPS: dict[str, Callable[[World], object]] = {
     # for.
     **dict.fromkeys((
         'fanout', 'notifier', 'metrics', 'relocation', 'flavor sync',
-        'leavable hosts', 'unused reservations', 'clearing', 'webhooks',
-        'usage', 'usage notifications', 'claim renewer', 'restorer',
-        'trust deletion', 'limit sync', 'floating IP healing',
+        'leavable hosts', 'unused reservations', 'closing', 'clearing',
+        'webhooks', 'usage', 'usage notifications', 'claim renewer',
+        'restorer', 'trust deletion', 'limit sync', 'floating IP healing',
     ), lambda world: None),
     'series': _series,
     'pruner': _ended,

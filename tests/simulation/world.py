@@ -83,7 +83,7 @@ SERIES_HORIZON = 3 * 3600
 # What the loops of a manager do in worlds with a feature.
 LOOPS = {
     LEAVING: lambda m: m.leavable_hosts.step(),
-    MAINTENANCE: lambda m: m.maintenances.step(),
+    MAINTENANCE: lambda m: (m.maintenances.step(), m.closing.step()),
     PREEMPTIBLE: lambda m: m.clearing.step(),
     REQUESTS: lambda m: looped.of(m, manager.LeaseRequests).step(),
     SERIES: lambda m: looped.of(m, AllSeries).step(),

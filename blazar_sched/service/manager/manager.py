@@ -55,6 +55,7 @@ from blazar_sched.service.resources import base
 from blazar_sched.service.resources import freepool
 from blazar_sched.service.resources import vacating
 from blazar_sched.service.upkeep import clearing
+from blazar_sched.service.upkeep import closing
 from blazar_sched.service.upkeep import flavor_sync
 from blazar_sched.service.upkeep import healing
 from blazar_sched.service.upkeep import host
@@ -173,8 +174,7 @@ class Manager:
             self.ledger, self.healer, self.clock, self.metrics
         )
         self.maintenances = maintenance.Maintenances(
-            conf, self.ledger, self.healer, self.services.vacater,
-            self.runner.wake, self.clock, self.metrics,
+            conf, self.ledger, self.healer, self.runner.wake, self.clock
         )
         self.monitor = monitor.Monitor(
             conf, self.ledger, nova, self.hosts, self.healer, self.replanner,
@@ -187,6 +187,9 @@ class Manager:
             conf, self.ledger, nova, self.clock, monotonic, self.metrics
         )
         self.clearing = clearing.Clearing(
+            conf, self.ledger, self.services.vacater, self.clock, self.metrics
+        )
+        self.closing = closing.Closing(
             conf, self.ledger, self.services.vacater, self.clock, self.metrics
         )
         self.capacity = capacity.Capacity(self.ledger, drivers, self.clock)
@@ -260,6 +263,7 @@ class Manager:
             self.leavable_hosts,
             self.maintenances,
             self.unused,
+            self.closing,
             self.clearing,
             self.runner,
             self.restorer,

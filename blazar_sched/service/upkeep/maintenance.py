@@ -2,9 +2,8 @@
 """Maintenances: windows in which nothing may be on some hosts.
 
 Each host has a copy of the maintenance, so every index knows when the host is
-closed: nothing is placed there, and the host is open at the end without
-anything being done. A loop vacates hosts ahead of each of their closed
-windows, whatever the host is closed for.
+closed: nothing is placed there, `closing` vacates the host, and the host is
+open at the end without anything being done.
 
 All other commits wait for a commit, so a maintenance is carried out in slices.
 Whether other hosts have room for all reservations is searched for before the
@@ -17,7 +16,6 @@ left unfinished.
 from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
-from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import contextlib
@@ -49,19 +47,14 @@ from blazar_sched.replica import record
 from blazar_sched.replica import state
 from blazar_sched.service import faults
 from blazar_sched.service import loop
-from blazar_sched.service import metrics
 from blazar_sched.service import slices
 from blazar_sched.service.bus import notifier
 from blazar_sched.service.bus.notifier import LEASE_DEGRADED
 from blazar_sched.service.bus.notifier import LEASE_HEALED
 from blazar_sched.service.bus.notifier import LEASE_MAINTENANCE
-from blazar_sched.service.clients.nova import Server
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.reader import Reader
 from blazar_sched.service.ledger.tx import PlacingTx
-from blazar_sched.service.metrics import Metrics
-from blazar_sched.service.resources import vacating
-from blazar_sched.service.resources.vacating import Vacater
 from blazar_sched.service.upkeep import healing
 from blazar_sched.service.upkeep.healing import Healer
 
@@ -74,6 +67,8 @@ HOSTS_IN_COMMIT = 10
 LEASES_IN_COMMIT = 2
 # How often a request begins again because other commits came between.
 MAX_REPEATS = 5
+# The seconds between two looks at all maintenances.
+INTERVAL = 10.0
 # The seconds after which a maintenance counts as left unfinished.
 RESUME_AFTER = 300
 
@@ -87,7 +82,7 @@ class _Overtaken(Exception):
 
 
 class Maintenances(loop.Looped):
-    """The operations on maintenances, and the loop that vacates hosts.
+    """The operations on maintenances, and the loop that goes on with them.
 
     :param wake_runner: has the events that are due executed
     :param clock: returns the time in epoch seconds
@@ -95,22 +90,14 @@ class Maintenances(loop.Looped):
 
     def __init__(
         self, conf: cfg.ConfigOpts, ledger: Ledger, healer: Healer,
-        vacater: Vacater, wake_runner: Callable[[], object],
-        clock: Callable[[], float], metrics_: Metrics,
+        wake_runner: Callable[[], object], clock: Callable[[], float],
     ) -> None:
         self._conf = conf.manager
         self._ledger = ledger
         self._healer = healer
-        self._vacater = vacater
         self._wake_runner = wake_runner
         self._clock = clock
-        self._metrics = metrics_
-        self._objects = loop.Objects[tuple[Host, ClosedWindow]](
-            'maintenance', metrics_
-        )
-        self._loop = loop.Loop(
-            'maintenance', self.step, lambda: self._conf.maintenance_interval
-        )
+        self._loop = loop.Loop('maintenance', self.step, lambda: INTERVAL)
 
     def create(
         self, values: Mapping[str, Any], force: bool = False,
@@ -217,41 +204,13 @@ class Maintenances(loop.Looped):
         ]
 
     def step(self) -> None:
-        """Vacate the hosts that close soon, and settle what is over.
+        """Settle what is over, and go on with what was left unfinished.
 
-        Any manager may do so, and several may do so at once: each request to
-        Nova can be sent twice, and what is written is decided in a commit.
-        Nova is queried only about the hosts on which the ledger has servers.
-
-        :raises Unavailable: if Nova does not answer
+        Any manager may do so: what is written is decided in a commit.
         """
         now = int(self._clock())
         self._settle(now)
         self._resume(now)
-        lead_time = self._conf.vacate_lead_time
-        staying: list[Server] = []
-
-        def vacate(each: tuple[Host, ClosedWindow]) -> None:
-            host, closed = each
-            servers = self._vacater.all_on(host, closed.start, now)
-            if closed.start <= now:
-                staying.extend(servers)
-            self._vacater.vacate(
-                vacating.for_closing(host, closed, lead_time), servers, now
-            )
-
-        hosts = self._ledger.read_replica(
-            lambda replica: [
-                each for each in closing(replica, now, lead_time)
-                if replica.present.instances_on(each[0].uuid)
-            ]
-        )
-        try:
-            self._objects.each(
-                ((each[0].uuid, each) for each in hosts), vacate, now
-            )
-        finally:
-            self._metrics.of(metrics.ON_CLOSED).set(len(staying))
 
     def _settle(self, now: int) -> None:
         """Take maintenances that are over or deleted from their hosts."""
@@ -697,20 +656,6 @@ def _restore(tx: PlacingTx, lease_ids: Iterable[str], now: int) -> None:
             tx.put_lease(dataclasses.replace(new, updated_at=now))
         if not new.degraded:
             notifier.lease(tx, LEASE_HEALED, new)
-
-
-def closing(
-    replica: state.Replica, now: int, lead_time: int
-) -> Iterator[tuple[Host, ClosedWindow]]:
-    """Yield the hosts that are closed now or soon, each with its window.
-
-    The time before a host has come is left out: what is on such a host was
-    there when the host was registered.
-    """
-    for host in replica.closing_hosts():
-        for each in host.closed_windows:
-            if each.start and each.start - lead_time <= now < each.end:
-                yield host, each
 
 
 def _busy() -> exception.Unavailable:
