@@ -37,6 +37,7 @@ from blazar_sched.cmd import service as cmd_service
 from blazar_sched.domain import inventory
 from blazar_sched.domain.flavor import Flavor
 from blazar_sched.domain.window import FOREVER
+from blazar_sched.parts.maintenance import models as maintenances
 from blazar_sched.parts.notify import models as webhook_models
 from blazar_sched.parts.notify import webhook
 from blazar_sched.parts.request.manager import LeaseRequests
@@ -579,7 +580,7 @@ def _maintenance_is_gone(world: World) -> None:
     })
     with world.manager.ledger._to_write.begin() as connection:
         connection.execute(
-            sa.delete(models.Maintenance).where(models.Maintenance.id == id_)
+            sa.delete(maintenances.Row).where(maintenances.Row.id == id_)
         )
 
 
@@ -609,9 +610,9 @@ LOOPS: dict[str, Callable[[World], object]] = {
     # for.
     **dict.fromkeys((
         'fanout', 'notifier', 'metrics', 'relocation', 'flavor sync',
-        'leavable hosts', 'unused reservations', 'clearing', 'webhooks',
-        'usage', 'usage notifications', 'claim renewer', 'restorer',
-        'trust deletion', 'limit sync', 'floating IP healing',
+        'leavable hosts', 'unused reservations', 'closing', 'clearing',
+        'webhooks', 'usage', 'usage notifications', 'claim renewer',
+        'restorer', 'trust deletion', 'limit sync', 'floating IP healing',
     ), lambda world: None),
     'series': _series,
     'pruner': _ended,

@@ -26,12 +26,13 @@ SOURCES = {'.py', '.pyi', '.js', '.css', '.html'}
 # The most lines of the product and of the tests, blank lines and comments
 # included.
 BUDGETS = {
-    'kernel': (26_700, 0),
-    'core': (56_700, 94_200),
+    'kernel': (26_500, 0),
+    'core': (55_650, 90_600),
     'blazar': (3_050, 2_200),
     'calendar': (450, 400),
-    'floating_ip': (1_700, 3_200),
-    'limit': (1_050, 2_100),
+    'floating_ip': (1_700, 3_000),
+    'limit': (1_050, 2_000),
+    'maintenance': (1_200, 1_050),
     'notify': (1_150, 1_200),
     'ops': (1_200, 1_000),
     'page': (5_100, 2_500),
@@ -40,7 +41,7 @@ BUDGETS = {
     'request': (1_650, 1_500),
     'series': (1_950, 2_200),
     'simulate': (3_300, 1_600),
-    'all': (78_900, 112_800),
+    'all': (79_100, 110_000),
 }
 # The most options of the core, those of keystoneauth apart.
 MAX_OPTIONS = 97

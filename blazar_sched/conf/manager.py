@@ -17,7 +17,8 @@ vacating = ('live-migrate', 'shelve', 'delete')
 opts = [
     *relocation.opts,
     cfg.FloatOpt(
-        'maintenance_interval', default=10.0, min=0.1, mutable=True,
+        'closing_interval', default=10.0, min=0.1, mutable=True,
+        deprecated_name='maintenance_interval',
         help='Seconds between two looks for hosts that will be closed soon, '
         'or are closed, to vacate them. See also ``vacate_lead_time``.',
     ),

@@ -123,8 +123,8 @@ LATE = Metric(
 
 ON_CLOSED = Metric(
     prometheus_client.Gauge, 'blazar_sched_manager_servers_on_closed_hosts',
-    'Instances that are on hosts that are closed, for a maintenance or '
-    'because the host is gone; every manager reports the same number',
+    'Instances that are on hosts that are closed; every manager reports the '
+    'same number',
 )
 
 FAILING = Metric(

@@ -57,7 +57,7 @@ class Reservation(service.Service):
                 'event_claim_seconds': 6,
                 'vacate_lead_time': 30,
                 'vacate_notice': 6,
-                'maintenance_interval': 1,
+                'closing_interval': 1,
                 'restore_interval': 2,
                 'unbounded': 'forever',
                 'unbounded_fixed': 'never',

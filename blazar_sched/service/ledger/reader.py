@@ -12,7 +12,6 @@ from blazar_sched.service.ledger import idempotency
 from blazar_sched.service.ledger import instance
 from blazar_sched.service.ledger import lease
 from blazar_sched.service.ledger import listing
-from blazar_sched.service.ledger import maintenance
 from blazar_sched.service.ledger import off_hosts
 from blazar_sched.service.ledger import reservation
 from blazar_sched.service.ledger import retention
@@ -58,8 +57,6 @@ class Reader(access.Reads):
     offer = access.read(lease.offer)
     lease = access.read(lease.get)
     leases = access.read(listing.list_)
-    maintenances = access.read(maintenance.list_)
-    maintenance = access.read(maintenance.get)
     off_hosts = access.read(off_hosts.list_)
     lacking = access.read(reservation.list_lacking)
     reservation_records = access.read(reservation.records)

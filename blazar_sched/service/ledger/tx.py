@@ -23,7 +23,6 @@ from blazar_sched.service.ledger import host
 from blazar_sched.service.ledger import idempotency
 from blazar_sched.service.ledger import instance
 from blazar_sched.service.ledger import lease
-from blazar_sched.service.ledger import maintenance
 from blazar_sched.service.ledger import off_hosts
 from blazar_sched.service.ledger import reader
 from blazar_sched.service.ledger import reservation
@@ -65,8 +64,6 @@ class Tx(access.Writes, reader.Reader):
     delete_lease = access.noted(lease.delete)
     delete_leases = access.noted(lease.delete_all)
     set_lease_status = access.write(lease.set_status)
-    put_maintenance = access.write(maintenance.put)
-    delete_maintenance = access.write(maintenance.delete)
     add_off_hosts = access.write(off_hosts.add)
     put_off_hosts = access.write(off_hosts.put_allocations)
     drop_off_hosts = access.write(off_hosts.drop_allocations)

@@ -54,13 +54,13 @@ from blazar_sched.service.resources import base
 from blazar_sched.service.resources import freepool
 from blazar_sched.service.resources import vacating
 from blazar_sched.service.upkeep import clearing
+from blazar_sched.service.upkeep import closing
 from blazar_sched.service.upkeep import flavor_sync
 from blazar_sched.service.upkeep import healing
 from blazar_sched.service.upkeep import host
 from blazar_sched.service.upkeep import instance_sync
 from blazar_sched.service.upkeep import leavable
 from blazar_sched.service.upkeep import lifetime
-from blazar_sched.service.upkeep import maintenance
 from blazar_sched.service.upkeep import monitor
 from blazar_sched.service.upkeep import relocation
 from blazar_sched.service.upkeep import replanning
@@ -172,10 +172,6 @@ class Manager:
         self.replanner = replanning.Replanner(
             self.ledger, self.healer, self.clock, self.metrics
         )
-        self.maintenances = maintenance.Maintenances(
-            conf, self.ledger, self.healer, self.services.vacater,
-            self.runner.wake, self.clock, self.metrics,
-        )
         self.monitor = monitor.Monitor(
             conf, self.ledger, nova, self.hosts, self.healer, self.replanner,
             self.notifier, self.clock,
@@ -189,14 +185,17 @@ class Manager:
         self.clearing = clearing.Clearing(
             conf, self.ledger, self.services.vacater, self.clock, self.metrics
         )
+        self.closing = closing.Closing(
+            conf, self.ledger, self.services.vacater, self.clock, self.metrics
+        )
         self.capacity = capacity.Capacity(self.ledger, drivers, self.clock)
         self.timeline = timeline.Timeline(
             conf, self.ledger, self.capacity, self.clock
         )
         end_point = endpoint.Endpoint(
             self.ledger, self.leases, self.hosts, self.healer, self.capacity,
-            self.offers, self.extensions, self.maintenances, self.instances,
-            self.timeline, self.flavors, self.enforcement, self.clock,
+            self.offers, self.extensions, self.instances, self.timeline,
+            self.flavors, self.enforcement, self.clock,
             relocation_conf.settings(conf.manager), self._parts,
         )
         self.endpoint = rpc.Counted(
@@ -258,7 +257,7 @@ class Manager:
             ),
             self.monitor,
             self.leavable_hosts,
-            self.maintenances,
+            self.closing,
             self.clearing,
             self.runner,
             self.restorer,

@@ -28,7 +28,7 @@ from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.metrics import Metrics
 from blazar_sched.service.resources import preemption
 from blazar_sched.service.resources import vacating
-from blazar_sched.service.upkeep import maintenance
+from blazar_sched.service.upkeep.closing import closing
 
 LOG = log.getLogger(__name__)
 
@@ -153,7 +153,7 @@ class Restorer(loop.Looped):
         uuids = set(self._ledger.read_replica(
             lambda replica: [
                 host.uuid
-                for host, _ in maintenance.closing(replica, now, lead_time)
+                for host, _ in closing(replica, now, lead_time)
             ]
         ))
         uuids |= {

@@ -69,10 +69,9 @@ LOOPS = {
     'trust deletion': ('trusts.step', 'trusts._delete', {
         'ledger.discarded_trusts': ids,
     }),
-    'maintenance': ('maintenances.step', 'services.vacater.all_on', {
+    'closing': ('closing.step', 'services.vacater.all_on', {
         'services.vacater.vacate': lambda *_: None,
         'ledger.read_replica': lambda _: PAIRS,
-        'maintenances._settle': lambda _: None,
     }),
     'relocation': ('relocations.step', 'relocations._move', {
         'ledger.read_replica': lambda _: PAIRS,

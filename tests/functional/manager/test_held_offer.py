@@ -291,28 +291,3 @@ def test_any_held_offer_can_be_accepted(world, whole, slots, hold, conf, seed):
     for offer in offered:
         lease = accept(world, offer['id'])
         assert (lease.start, lease.end) == (offer['start'], offer['end'])
-
-
-def test_a_maintenance_notifies_of_an_offer_once_it_is_a_lease(
-    world, hold, monkeypatch
-):
-    offer = hold()[0]
-    notifier = world.manager.notifier
-    sent = []
-    monkeypatch.setattr(notifier, 'is_on', True)
-    monkeypatch.setattr(notifier, 'tell', lambda *each: sent.append(each[0]))
-
-    def close_and_open():
-        made = world.manager.maintenances.create({
-            'name': 'm', 'reason': '', 'start': world.now + 100,
-            'end': world.now + 200, 'hosts': ['a'],
-            'resource_properties': None,
-        }, force=True)
-        world.manager.maintenances.delete(made['id'])
-
-    close_and_open()
-    assert sent == []
-    accept(world, offer['id'])
-    del sent[:]
-    close_and_open()
-    assert sent == ['lease.maintenance', 'lease.degraded', 'lease.healed']

@@ -261,7 +261,7 @@ def test_every_loop_is_told_of(world, value):
         'claim renewer', 'event runner', 'fanout', 'flavor sync',
         'host monitor', 'host sync', 'instance poll', 'instance sync',
         'notifier', 'pruner', 'relocation', 'restorer', 'trust deletion',
-        'maintenance', 'clearing', 'leavable hosts', 'metrics',
+        'closing', 'clearing', 'leavable hosts', 'metrics',
         *tables.names('LOOPS'),
     }
 

@@ -8,6 +8,7 @@ import pytest
 from blazar_sched.domain import exception
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.service.booking import obstacle
+from tests import closed
 from tests.functional.manager.conftest import hosts
 from tests.functional.manager.conftest import instances
 
@@ -51,10 +52,9 @@ def test_member_sees_own_leases_maintenances_and_a_number(world, refuse):
     mine = world.create(hosts(2, 2), start=50, end=150, name='mine')
     for end in 150, 180:
         world.create(start=90, end=end, project_id='other', name='secret')
-    world.manager.maintenances.create({
-        'name': 'psu', 'reason': 'secret', 'hosts': ['e'],
-        'start': world.now + 120, 'end': world.now + 300, 'policy': 'refuse',
-    })
+    closed.close(
+        world.ledger, 'e', world.now + 120, world.now + 300, 'psu', 'secret'
+    )
     assert refuse(hosts(2, 2)) == [
         entry('lease', True, hosts=2, name='mine', lease_id=mine.id,
               end=world.now + 150),

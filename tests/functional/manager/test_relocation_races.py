@@ -21,6 +21,7 @@ from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.upkeep import relocation as relocating
 from blazar_sched.service.upkeep.relocation import MAX_REQUESTS
 from blazar_sched.service.upkeep.relocation import PAUSE
+from tests import closed
 from tests.functional.manager.conftest import hosts
 from tests.functional.manager.conftest import instances
 from tests.functional.manager.conftest import Killed
@@ -308,10 +309,7 @@ def test_a_server_moves_earlier_from_a_host_that_closes_earlier(
 ):
     server, lease, _ = planned
     start = lease.start - NOTICE // 2
-    world.manager.maintenances.create({
-        'name': 'rack', 'reason': 'power', 'hosts': ['a'], 'start': start,
-        'end': start + 1,
-    })
+    closed.close(world.ledger, 'a', start, start + 1)
     world.look()
     assert world.ledger.instance(server.uuid).leaves_at == start
     assert unplanned(world) == []

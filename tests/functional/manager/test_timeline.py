@@ -12,6 +12,7 @@ from blazar_sched.domain import exception
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.service.manager import timeline
 from blazar_sched.service.manager.timeline import Query
+from tests import closed
 from tests.functional.manager.conftest import hosts
 from tests.functional.manager.conftest import instances
 from tests.seeds import seeds
@@ -224,10 +225,7 @@ def test_closed_hosts_are_drawn(world):
     world.ledger.commit(lambda tx: tx.put_host(dataclasses.replace(
         host, available_from=world.now + 30
     )))
-    world.manager.maintenances.create({
-        'name': 'rack 7', 'reason': 'power', 'start': world.now + 50,
-        'end': world.now + 70, 'hosts': ['a'], 'resource_properties': '',
-    })
+    closed.close(world.ledger, 'a', world.now + 50, world.now + 70)
 
     def drawn(names):
         return sorted(
