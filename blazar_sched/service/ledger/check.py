@@ -43,7 +43,7 @@ def check(connection: sa.Connection, now: int | None = None) -> list[str]:
 
     :param now: the allocations that end after now must fit on their hosts, as
         a reservation may have grown in place of one that is over. None if all
-        allocations must fit, and for parts if everything is over
+        allocations must fit; parts then take everything for over
     """
     of_parts = parts.each('models', 'check', off_hosts.running(connection))
     at = window.FOREVER if now is None else now
