@@ -10,6 +10,7 @@ import contextlib
 from unittest import mock
 
 from oslo_config import cfg
+from oslo_messaging import transport
 
 from blazar_sched.conf import relocation
 from blazar_sched.conf import scheduler
@@ -33,6 +34,16 @@ def forgetting(conf):
         yield conf
     for name, group in overridden:
         conf.clear_override(name, group)
+
+
+def exchange():
+    """Return the default exchange of oslo.messaging.
+
+    Nova, in the same process, sets another default. oslo.messaging refuses a
+    configuration that was read with the default from before.
+    """
+    options = {each.name: each for each in transport._transport_opts}
+    return options['control_exchange'].default
 
 
 def told(**values):

@@ -59,16 +59,17 @@ class Total:
         self._index.apply([('capacity', _ALL, self.capacity)])
         self._row = self._index.rows([_ALL])
 
-    def has_host(
-        self, start: int, end: int, kept_free: float, others: int
-    ) -> bool:
+    def hosts_in(self, share: float) -> int:
+        """Return the number of hosts in a share of all hosts."""
+        return int(share * self.capacity[-1])
+
+    def has_host(self, start: int, end: int, kept_free: int) -> bool:
         """Tell whether a further host may be kept from leases in a window.
 
-        :param kept_free: the share of the hosts that has to stay without
+        :param kept_free: the number of hosts that have to stay without
             instances that cannot be moved, and without leases of whole hosts
-        :param others: how many hosts are kept from leases and not counted
         """
-        wanted = 0, 0, 1 + others + int(kept_free * self.capacity[-1])
+        wanted = 0, 0, 1 + kept_free
         return self._index.fits(self._row, start, end, wanted) == b'\1'
 
     def has_room(

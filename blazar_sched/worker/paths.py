@@ -123,23 +123,27 @@ class Paths:
         start = self._now + self._rules.notice
         if total is None or end <= start or not self._replica.reservations:
             return host_states
-        others = {each.host for each in self._placed_fixed}
+        kept_free = total.hosts_in(self._rules.host_headroom)
+        if not kept_free:
+            return host_states
+        latest = total.fixed.latest
+        placed = {each.host for each in self._placed_fixed}
+        others = sum(latest.get(host, 0) < end for host in placed)
 
         def has_host(since: int) -> bool:
             return since == end or total.has_host(
-                since, end, self._rules.host_headroom, len(others)
+                since, end, kept_free + others
             )
 
         if has_host(start):
             return host_states
-        latest = total.fixed.latest
         times = sorted({end, *(
             each for each in tuple(latest.values()) if start < each < end
         )})
         least = times[bisect.bisect_left(times, True, key=has_host)]
         return [
             h for h in host_states
-            if h.uuid in others or latest.get(h.uuid, 0) >= least
+            if h.uuid in placed or latest.get(h.uuid, 0) >= least
             or h.uuid not in self._replica.hosts
         ]
 

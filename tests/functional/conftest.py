@@ -40,7 +40,7 @@ def options():
 
 
 @functools.cache
-def _read(text):
+def _read(text, exchange):
     with tempfile.NamedTemporaryFile('w', suffix='.conf') as file:
         file.write(text)
         file.flush()
@@ -60,7 +60,8 @@ def service(empty_ledger, tmp_path, monkeypatch, options):
         '[manager]\nrelocate_instances = false\n'
         '[enforcement]\nenabled_filters =\nmax_start_horizon = -1\n'
         'max_percent_per_project = -1\n'
-        f'{options}'
+        f'{options}',
+        overriding.exchange(),
     )
     with overriding.forgetting(read) as conf:
         conf.set_override('connection', f'sqlite:///{ledger}', 'database')

@@ -199,6 +199,7 @@ class World:
             unbounded=draw.choice([*POLICIES, 'forever', 'relocate']),
             unbounded_fixed=draw.choice(FIXED),
             relocation_headroom=draw.choice([0, 0, 0.3]),
+            relocation_large_headroom=draw.choice([0, 0.4, 0.7]),
         )
         self.site.replica.use(self.settings)
         for name in 'abc':
@@ -369,6 +370,8 @@ class World:
         _, _, share = policy.partition('share:')
         if share and not self.has_share(asked, float(share), most):
             return None
+        if self.with_relocation and not self.leaves_hosts(host, most):
+            return None
         return end
 
     @property
@@ -397,6 +400,31 @@ class World:
             <= int(share * self.capacity(name))
             for name in asked.amounts
             if any(name in h.inventory for h in self.there())
+        )
+
+    def leaves_hosts(self, host, most):
+        """Tell whether a fixed server joins others, or leaves whole hosts.
+
+        A server that is not recorded counts once more on its host.
+        """
+        kept = int(self.settings.rules.host_headroom * len(self.there()))
+        staying = [
+            s for s in self.servers
+            if s.host not in self.left and s.is_for_ever(True)
+        ]
+        known = {
+            s.host for s in staying
+            if s.recorded and not s.gone and s.is_for_ever(False)
+        }
+        if not most:
+            return not kept or host.uuid in {s.host for s in staying} or (
+                len(known) + 1 + kept <= len(self.there())
+            )
+        counted = [{s.host for s in staying if s.recorded}, {
+            s.host for s in staying if not s.recorded
+        }]
+        return not kept or host.uuid in known or (
+            sum(map(len, counted)) + 1 + kept <= len(self.there())
         )
 
     def there(self):
@@ -609,6 +637,7 @@ CONTROLS = {
         fixed.FixedDemand, 'has_room', lambda *args, **kwargs: True
     ),
     'headroom': (Paths, 'has_headroom', lambda self, end: True),
+    'whole hosts': (Paths, 'with_fixed', lambda self, states, end: states),
     'PCI alias': (request, '_devices', lambda spec: {}),
     'PCPU': (flavor, '_cpus', lambda vcpus, extra_specs: {}),
     'pmem and encryption': (flavor, '_translated', lambda extra_specs: ()),
@@ -623,4 +652,4 @@ CONTROLS = {
 @pytest.mark.parametrize('what', CONTROLS)
 def test_control_a_filter_that_is_wrong_is_found(monkeypatch, what):
     monkeypatch.setattr(*CONTROLS[what])
-    assert any(play(range(30)))
+    assert any(play(range(60)))

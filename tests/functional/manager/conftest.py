@@ -204,14 +204,15 @@ def instances(amount=1, vcpus=2, **parameters):
 
 
 @functools.cache
-def _without_files():
+def _without_files(exchange):
     return service_conf.load(files=[])
 
 
 @pytest.fixture
 def conf(empty_ledger, tmp_path):
     path = shutil.copy(empty_ledger, tmp_path / 'ledger.sqlite')
-    with overriding.forgetting(_without_files()) as conf:
+    read = _without_files(overriding.exchange())
+    with overriding.forgetting(read) as conf:
         conf.set_override('connection', f'sqlite:///{path}', 'database')
         conf.set_override('transport_url', 'fake://')
         # Tests of vacating enable it themselves.

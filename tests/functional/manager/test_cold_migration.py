@@ -97,8 +97,8 @@ def test_a_time_that_is_too_late_is_corrected(site, server, text):
 def test_the_owner_is_notified_once(site, server, monkeypatch):
     sent = []
     monkeypatch.setattr(
-        site.manager.notifier, 'instance',
-        lambda event_type, uuid, **fields: sent.append((event_type, fields)),
+        site.manager.notifier, 'tell',
+        lambda event_type, payload: sent.append((event_type, payload)),
     )
     latest = site.now + NOTICE - LEAD
     site.look(NOTICE - LEAD - CHOICE)

@@ -121,8 +121,8 @@ class World:
             for each in self.allocations.values()
         )
         has_host = self.replica.indexes.total.has_host
-        assert has_host(at, at + 1, 0.0, 0) == (kept < 2)
-        assert has_host(at, at + 1, 0.5, 0) == (kept < 1)
+        assert has_host(at, at + 1, 0) == (kept < 2)
+        assert has_host(at, at + 1, 1) == (kept < 1)
 
 
 @BOTH
