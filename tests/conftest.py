@@ -14,7 +14,6 @@ import sys
 import threading
 import time
 import types
-import zlib
 
 import pytest
 
@@ -34,27 +33,6 @@ if PARTS is not None:
 
     for name in parts.installed().keys() - set(PARTS.split(',')):
         del parts.installed()[name]
-
-
-# The marks of the tests that `.ci/run` plays a share of.
-SHARED = ('cloud', 'services')
-
-
-def pytest_collection_modifyitems(config, items):
-    """Keep the share of the shared tests that BLAZAR_SCHED_SHARE names.
-
-    `2/4` keeps each test whose checksum modulo 4 is 2, so every test is in one
-    of the shares 0/4 to 3/4.
-    """
-    share = os.environ.get('BLAZAR_SCHED_SHARE', '0/1')
-    number, _, shares = share.partition('/')
-    kept, left = [], []
-    for item in items:
-        mine = zlib.crc32(item.nodeid.encode()) % int(shares) == int(number)
-        shared = any(map(item.get_closest_marker, SHARED))
-        (kept if mine or not shared else left).append(item)
-    items[:] = kept
-    config.hook.pytest_deselected(items=left)
 
 
 def pytest_exception_interact(call):

@@ -333,6 +333,9 @@ def bus(tmp_path_factory):
 
 
 @pytest.mark.services
+@pytest.mark.parametrize(
+    'serve', ['gunicorn --preload', 'uwsgi'], indirect=True
+)
 def test_each_worker_has_its_own_way_to_the_manager(
     bus, write, serve, tmp_path
 ):
