@@ -81,11 +81,15 @@ class Blazar:
         }
         self._conf.write_text(site.ini(sections))
 
+    def upgrade(self) -> None:
+        """Create the tables."""
+        self._processes.run(
+            'blazar-upgrade', 'blazar-db-manage', '--config-file', self._conf,
+            'upgrade', 'head',
+        )
+
     def start(self) -> None:
         arguments = '--config-file', self._conf
-        self._processes.run(
-            'blazar-upgrade', 'blazar-db-manage', *arguments, 'upgrade', 'head'
-        )  # fmt: skip
         self._processes.start('blazar-manager', 'blazar-manager', *arguments)
         self._processes.start('blazar-api', 'python', '-c', _API, *arguments)
         self._processes.wait('blazar-api', self._answers)

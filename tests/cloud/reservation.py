@@ -4,14 +4,11 @@
 from tests.cloud import keystone
 from tests.cloud import service
 
-# Seconds: a year.
-MAX_LEASE_DURATION = 365 * 24 * 3600
-
 # Equal in nova.conf and in the manager's file. The lead is short, so that
 # tests do not wait, and there are too few hosts for headroom.
 RELOCATION = {
-    'relocation_lead': 25,
-    'relocation_cold_notice': 15,
+    'relocation_lead': 15,
+    'relocation_cold_notice': 5,
     'relocation_shortest_stay': 5,
     'relocation_notice': 300,
     'relocation_headroom': 0,
@@ -51,12 +48,10 @@ class Reservation(service.Service):
                 'sync_interval': 600,
                 'enable_notification_monitor': True,
                 # The intervals for which the tests wait.
-                'flavor_sync_interval': 2,
-                'host_sync_interval': 2,
-                'polling_interval': 5,
+                'polling_interval': 2,
                 'event_claim_seconds': 6,
-                'vacate_lead_time': 30,
-                'vacate_notice': 6,
+                'vacate_lead_time': 20,
+                'vacate_notice': 4,
                 'closing_interval': 1,
                 'restore_interval': 2,
                 'unbounded': 'forever',
@@ -65,12 +60,9 @@ class Reservation(service.Service):
                 **RELOCATION,
             },
             'enforcement': {
-                'enabled_filters': (
-                    'MaxLeaseDurationFilter,MaxLeasesFilter,MaxResourcesFilter'
-                ),
+                'enabled_filters': 'MaxLeasesFilter,MaxResourcesFilter',
                 'max_percent_per_project': -1,
                 'unified_limits_interval': 1,
-                'max_lease_duration': MAX_LEASE_DURATION,
             },
             'oslo_messaging_notifications': {'driver': 'messagingv2'},
             'keystone_authtoken': self._site.authtoken(self.name),

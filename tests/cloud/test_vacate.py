@@ -8,7 +8,7 @@ import pytest
 from tests.cloud import person
 
 # Seconds to boot the servers in the way, and to vacate them.
-AHEAD = datetime.timedelta(seconds=75)
+AHEAD = datetime.timedelta(seconds=40)
 TOLD = 'blazar_vacate_at'
 
 
