@@ -36,6 +36,7 @@ from blazar_sched.cmd import service as cmd_service
 from blazar_sched.domain import inventory
 from blazar_sched.domain.flavor import Flavor
 from blazar_sched.domain.window import FOREVER
+from blazar_sched.parts.maintenance import models as maintenances
 from blazar_sched.parts.request.manager import LeaseRequests
 from blazar_sched.parts.series import models as series_models
 from blazar_sched.service.api import deploy
@@ -533,7 +534,7 @@ def _maintenance_is_gone(world: World) -> None:
     })
     with world.manager.ledger._to_write.begin() as connection:
         connection.execute(
-            sa.delete(models.Maintenance).where(models.Maintenance.id == id_)
+            sa.delete(maintenances.Row).where(maintenances.Row.id == id_)
         )
 
 

@@ -26,12 +26,13 @@ SOURCES = {'.py', '.pyi', '.js', '.css', '.html'}
 # The most lines of the product and of the tests, blank lines and comments
 # included.
 BUDGETS = {
-    'kernel': (27_100, 0),
-    'core': (57_400, 94_200),
+    'kernel': (26_900, 0),
+    'core': (56_200, 93_300),
     'blazar': (3_100, 2_200),
     'calendar': (500, 400),
     'floating_ip': (1_800, 3_200),
     'limit': (900, 2_000),
+    'maintenance': (1_300, 1_100),
     'notify': (1_200, 1_200),
     'ops': (1_200, 1_000),
     'page': (5_000, 2_500),
@@ -40,7 +41,7 @@ BUDGETS = {
     'request': (1_700, 1_500),
     'series': (2_000, 2_200),
     'simulate': (3_400, 1_600),
-    'all': (79_500, 112_800),
+    'all': (79_600, 112_900),
 }
 # The most options of the core, those of keystoneauth apart.
 MAX_OPTIONS = 108

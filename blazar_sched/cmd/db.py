@@ -125,7 +125,7 @@ def _purge(args: argparse.Namespace) -> int:
     ledger.require_current()
     counts = ledger.count_over(args.before)
     if args.dry_run:
-        for name, count in counts.items():
+        for name, count in sorted(counts.items()):
             print(f'Would delete from the table {name}: {count}')
         return 0
     gone = 0

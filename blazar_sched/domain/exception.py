@@ -100,10 +100,6 @@ class LeaseNotFound(NotFound):
     """An id for which there is no lease that the caller may see."""
 
 
-class MaintenanceNotFound(NotFound):
-    """An id for which there is no maintenance."""
-
-
 class OfferNotFound(NotFound):
     """There is no such held offer in the project."""
 
@@ -173,10 +169,6 @@ class HostExists(Conflict):
 
 class HostHavingServers(Conflict):
     """A host with servers on it that is to be dedicated."""
-
-
-class InTheWay(Conflict):
-    """A maintenance of hosts that leases cannot leave."""
 
 
 class CantDeleteHost(Conflict):

@@ -81,11 +81,11 @@ class Host:
     allocation of a project that is not among its `projects`, if there are any.
     A `spare` host gets the allocations of leases that have lost a host only.
     Nothing may be on the host before `available_from` and from
-    `available_until` on, if these are set, nor in the `maintenances`.
-    `movable` is how instances on the host are moved at best, as the metadata
-    of its aggregates says: see domain.way. `capabilities` are free
-    text. `inventory` includes the inventory of the child providers, which are
-    in `providers`: see domain.provider.
+    `available_until` on, if these are set, nor in the `maintenances`, which a
+    part writes. `movable` is how instances on the host are moved at best, as
+    the metadata of its aggregates says: see domain.way. `capabilities` are
+    free text. `inventory` includes the inventory of the child providers, which
+    are in `providers`: see domain.provider.
     """
 
     uuid: str

@@ -16,9 +16,10 @@ read by one place of the core:
     `EXCEPTIONS`, the refusals, which the document of the API names.
 ``manager``
     `start(manager)`, which returns a `service.manager.running.Running`, and
-    may add to `manager.bookings.on_refusal`, `manager.bookings.drafts.fill_in`
-    and `manager.ledger.on_deletion`, and set `manager.enforcement.limits_of`;
-    and `NOTIFICATIONS`, the types of the notifications of projects.
+    may add to `manager.bookings.on_refusal`, `manager.hosts.fill_in`,
+    `manager.bookings.drafts.fill_in` and `manager.ledger.on_deletion`, and set
+    `manager.enforcement.limits_of`; and `NOTIFICATIONS`, the types of the
+    notifications of projects.
 ``enforcement``
     `FILTERS`, enforcement filters by name: each is enabled in place of the
     filter with an entry point of that name, or always if there is none.
@@ -47,15 +48,16 @@ read by one place of the core:
     `service.ledger.statistics.Number`; `GAUGES`, the query for the value of
     each metric of the database; `over(connection, before)`, which yields
     tables with the condition of the rows that are over: see
-    `service.ledger.retention`; `pending(connection)`, which returns a noun,
-    and the objects of the part that are not over; `in_commit(connection,
-    notifications, now)`, which is called at the end of each commit, under the
-    lock on the ledger's row, with what the commit notifies of; `OFF_HOSTS`,
-    the resources of one type that are not on hosts, and their allocations,
-    which end, and are deleted, with their reservations: see
-    `service.ledger.off_hosts`; and, of one part, `reserved`, which reads the
-    amounts x seconds that a project has reserved between two times, by
-    resource class, for another part.
+    `service.ledger.retention`; `pending(connection, now)`, which returns a
+    noun, and the objects of the part that are not over; `check(connection,
+    now)`, which yields a line for each inconsistency of the rows: see
+    `service.ledger.check`; `in_commit(connection, notifications, now)`, which
+    is called at the end of each commit, under the lock on the ledger's row,
+    with what the commit notifies of; `OFF_HOSTS`, the resources of one type
+    that are not on hosts, and their allocations, which end, and are deleted,
+    with their reservations: see `service.ledger.off_hosts`; and, of one part,
+    `reserved`, which reads the amounts x seconds that a project has reserved
+    between two times, by resource class, for another part.
 
 An enforcement filter with an entry point in a part can be enabled where the
 part runs. The core imports no part, and a part imports no other part.

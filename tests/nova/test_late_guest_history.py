@@ -75,17 +75,21 @@ class History:
             if self.rng.random() < 0.5:
                 manager.instances.poll()
 
+    def steps(self):
+        """Return what can be done, each with its weight."""
+        return {
+            self.book: 2, self.own: 6, self.several: 2, self.guest: 12,
+            self.ordinary: 1, self.leave: 5, self.resize: 2, self.extend: 1,
+            self.delete: 0.3, self.fail: 0.3, self.recover: 1,
+            self.hear: 6, self.look: 12,
+        }
+
     def act(self):
         """Do something at random, and let some time pass."""
         self.site.nova.slowness = self.rng.choice((0, 0, 0, 1, 3))
         if self.rng.random() < 0.15:
             self.kill()
-        steps = {
-            self.book: 2, self.own: 6, self.several: 2, self.guest: 12,
-            self.ordinary: 1, self.leave: 5, self.resize: 2, self.extend: 1,
-            self.delete: 0.3, self.fail: 0.3, self.recover: 1,
-            self.close: 0.2, self.hear: 6, self.look: 12,
-        }
+        steps = self.steps()
         [step] = self.rng.choices(list(steps), list(steps.values()))
         if not self._active():
             step = self.book
@@ -191,13 +195,6 @@ class History:
         nodes = self.site.nova.nodes.items()
         down = [name for name, node in nodes if not node.up]
         self._change(lambda: self.site.set_up(*down))
-
-    def close(self):
-        self._change(lambda: self.site.manager.maintenances.create({
-            'name': 'rack', 'reason': 'power', 'start': self.site.now,
-            'end': self.site.now + 300, 'resource_properties': None,
-            'hosts': [self.rng.choice(NAMES)],
-        }, True, False))
 
     def kill(self):
         """Kill a manager at a commit, and begin another one."""
@@ -326,13 +323,13 @@ class History:
 def play(empty_ledger, tmp_path):
     """play(seed) plays a history, and returns what was done."""
 
-    def play(seed):
+    def play(seed, kind=History):
         folder = tmp_path / str(seed)
         folder.mkdir()
         site = nova_site.Site(empty_ledger, folder, NAMES)
         rng = random.Random(seed)
         try:
-            history = History(site, rng, rng.random() < 0.5)
+            history = kind(site, rng, rng.random() < 0.5)
             for _ in range(STEPS):
                 history.act()
             history.settle()

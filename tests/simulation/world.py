@@ -21,6 +21,7 @@ from blazar_sched.domain import exception
 from blazar_sched.domain import relocation as relocation_rules
 from blazar_sched.domain import states
 from blazar_sched.domain.group_limit import GroupLimit
+from blazar_sched.parts.maintenance.manager import Maintenances
 from blazar_sched.parts.request import manager
 from blazar_sched.parts.series.manager import AllSeries
 from blazar_sched.replica import puller
@@ -83,7 +84,9 @@ SERIES_HORIZON = 3 * 3600
 # What the loops of a manager do in worlds with a feature.
 LOOPS = {
     LEAVING: lambda m: m.leavable_hosts.step(),
-    MAINTENANCE: lambda m: (m.maintenances.step(), m.closing.step()),
+    MAINTENANCE: lambda m: (
+        looped.of(m, Maintenances).step(), m.closing.step()
+    ),
     PREEMPTIBLE: lambda m: m.clearing.step(),
     REQUESTS: lambda m: looped.of(m, manager.LeaseRequests).step(),
     SERIES: lambda m: looped.of(m, AllSeries).step(),

@@ -130,7 +130,9 @@ def over(
     )
 
 
-def pending(connection: sa.Connection) -> tuple[str, list[LeaseRequest]]:
+def pending(
+    connection: sa.Connection, now: int
+) -> tuple[str, list[LeaseRequest]]:
     """Return the requests that are not over, and the noun for them."""
     return 'lease request', waiting(connection)
 

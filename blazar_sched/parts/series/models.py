@@ -162,7 +162,7 @@ def over(
     ])
 
 
-def pending(connection: sa.Connection) -> tuple[str, list[Series]]:
+def pending(connection: sa.Connection, now: int) -> tuple[str, list[Series]]:
     """Return the series, and the noun for them."""
     return 'series', list_(connection)
 

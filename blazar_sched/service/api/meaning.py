@@ -13,9 +13,6 @@ APPROVED_BY = (
 )
 SERIES_ID = 'ID of the series'
 OCCURRENCE = 'Local start of the occurrence of a series'
-MAINTENANCE_ID = 'ID of the maintenance'
-MAINTENANCE_NAME = 'Name of the maintenance'
-REASON = 'Reason, which the owners of leases on the hosts are told'
 SPARE = (
     'Whether the host is kept for leases that lose a host: no other lease '
     'gets it'

@@ -28,7 +28,6 @@ from blazar_sched.service.api import flavor
 from blazar_sched.service.api import host
 from blazar_sched.service.api import lease
 from blazar_sched.service.api import limit
-from blazar_sched.service.api import maintenance
 from blazar_sched.service.api import microversion
 from blazar_sched.service.api import offer
 from blazar_sched.service.api import openapi
@@ -60,7 +59,6 @@ DOCUMENT = '/openapi'
 # Each path is also valid with .json at its end, see app.RequestChecks.
 _CORE = (
     *lease.ROUTES,
-    *maintenance.ROUTES,
     *host.ROUTES,
     *allocation.ROUTES,
     *property.ROUTES,

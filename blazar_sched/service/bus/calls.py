@@ -170,25 +170,6 @@ class Calls(Protocol):
         self, *, offer_id: str, project_id: str | None
     ) -> None: ...
 
-    @repeatable('dry_run')
-    def create_maintenance(
-        self, *, values: Values, force: bool = False, dry_run: bool = False
-    ) -> Values: ...
-
-    @reading
-    def list_maintenances(self, *, marker: str | None = None) -> Page: ...
-
-    @reading
-    def get_maintenance(self, *, maintenance_id: str) -> Values: ...
-
-    @repeatable('dry_run')
-    def update_maintenance(
-        self, *, maintenance_id: str, values: Values, force: bool = False,
-        dry_run: bool = False,
-    ) -> Values: ...
-
-    def delete_maintenance(self, *, maintenance_id: str) -> None: ...
-
     def create_host(self, *, name: str, values: Values) -> Values: ...
 
     @reading

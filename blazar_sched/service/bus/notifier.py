@@ -26,7 +26,6 @@ from blazar_sched.domain import event
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.lease import Lease
-from blazar_sched.domain.maintenance import Maintenance
 from blazar_sched.domain.notification import Notification
 from blazar_sched.domain.notification import Payload
 from blazar_sched.service import loop
@@ -55,9 +54,6 @@ LEASE_HEALED = 'lease.healed'
 LEASE_AT_RISK = 'lease.at_risk'
 # The lease has started, and its capacity is not used in full.
 LEASE_UNUSED = 'lease.unused'
-# A maintenance closes a host of the lease, or did so until the lease was moved
-# to another host.
-LEASE_MAINTENANCE = 'lease.maintenance'
 # A held offer waits for the approval of an administrator; an administrator has
 # approved or refused the offer.
 OFFER_WAIT = 'offer.wait'
@@ -71,7 +67,7 @@ _OF_PROJECTS = (
         for each in event.OF_LEASE for suffix in ('', ERROR)
     ),
     BEFORE_END_STOP, LEASE_DEGRADED, LEASE_HEALED, LEASE_AT_RISK,
-    LEASE_UNUSED, LEASE_MAINTENANCE, OFFER_WAIT, OFFER_APPROVE, OFFER_REFUSE,
+    LEASE_UNUSED, OFFER_WAIT, OFFER_APPROVE, OFFER_REFUSE,
 )
 HOST_FAILURE = 'host.failure'
 HOST_RECOVERY = 'host.recovery'
@@ -225,7 +221,7 @@ def lease(tx: Tx, event_type: str, lease: Lease) -> None:
     """
     is_degraded = event_type == LEASE_DEGRADED
     form = payloads.degraded if is_degraded else payloads.lease
-    _of_lease(tx, event_type, lease, lambda: form(lease))
+    of_lease(tx, event_type, lease, lambda: form(lease))
 
 
 def offer(tx: Tx, event_type: str, held: Lease) -> None:
@@ -235,18 +231,10 @@ def offer(tx: Tx, event_type: str, held: Lease) -> None:
     ))
 
 
-def maintenance(
-    tx: Tx, event_type: str, lease: Lease, maintenance: Maintenance
-) -> None:
-    """Notify of a lease that a maintenance concerns, as `lease`."""
-    _of_lease(
-        tx, event_type, lease, lambda: payloads.maintenance(lease, maintenance)
-    )
-
-
-def _of_lease(
+def of_lease(
     tx: Tx, event_type: str, lease: Lease, payload: Callable[[], Payload]
 ) -> None:
+    """Notify of a lease as `lease` does, with a payload of its own."""
     if not lease.is_offer:
         tx.notifications.append(
             Notification(event_type, lease.project_id, payload)

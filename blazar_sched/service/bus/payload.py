@@ -12,7 +12,6 @@ from blazar_sched.domain import window
 from blazar_sched.domain.host import Host
 from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.lease import Lease
-from blazar_sched.domain.maintenance import Maintenance
 from blazar_sched.domain.reservation import as_blazar
 from blazar_sched.domain.reservation import Reservation
 
@@ -66,20 +65,6 @@ def offer(held: Lease) -> dict[str, Any]:
         'held_until': date(held.held_until),
         'needs_approval': held.needs_approval,
         'approved_by': held.approved_by,
-    }
-
-
-def maintenance(lease_: Lease, maintenance: Maintenance) -> dict[str, Any]:
-    """Return the payload of a notification of a lease and a maintenance."""
-    return {
-        **lease(lease_),
-        'maintenance': {
-            'id': maintenance.id,
-            'name': maintenance.name,
-            'reason': maintenance.reason,
-            'start_date': date(maintenance.start),
-            'end_date': date(maintenance.end),
-        },
     }
 
 

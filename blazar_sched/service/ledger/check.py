@@ -19,13 +19,13 @@ from blazar_sched.domain import event
 from blazar_sched.domain import states
 from blazar_sched.domain import window
 from blazar_sched.domain.host import Host
+from blazar_sched.service import parts
 from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import change
 from blazar_sched.service.ledger import models
 from blazar_sched.service.ledger import off_hosts
 from blazar_sched.service.ledger.allocation import from_row
 from blazar_sched.service.ledger.host import list_ as list_hosts
-from blazar_sched.service.ledger.maintenance import list_ as list_maintenances
 from blazar_sched.service.ledger.models import Allocation
 from blazar_sched.service.ledger.models import Change
 from blazar_sched.service.ledger.models import Event
@@ -42,16 +42,17 @@ _BATCH = 5000
 def check(connection: sa.Connection, now: int | None = None) -> list[str]:
     """Return the inconsistencies of all rows, one line each.
 
-    :param now: hosts must have copies of the maintenances that end after now,
-        and the allocations that end after now must fit on their hosts, as a
-        reservation may have grown in place of one that is over. None if all
-        allocations must fit, and no copy of a maintenance is needed
+    :param now: the allocations that end after now must fit on their hosts, as
+        a reservation may have grown in place of one that is over. None if all
+        allocations must fit; parts then take everything for over
     """
+    of_parts = parts.each('models', 'check', off_hosts.running(connection))
+    at = window.FOREVER if now is None else now
     return [
         *_orphans(connection), *_inconsistent(connection),
         *_over_commitments(connection, 0 if now is None else now),
         *_gaps(connection),
-        *_copies(connection, window.FOREVER if now is None else now),
+        *(line for check in of_parts for line in check(connection, at)),
     ]
 
 
@@ -372,26 +373,6 @@ def _gaps(connection: sa.Connection) -> Iterator[str]:
     )
     for revision in connection.scalars(cut):
         yield f'changes: revision {revision} is not whole'
-
-
-def _copies(connection: sa.Connection, now: int) -> Iterator[str]:
-    """Compare the hosts' copies of maintenances with the maintenances."""
-    maintenances = list_maintenances(connection)
-    for host in list_hosts(connection):
-        copies = {
-            each.id: (each.start, each.end) for each in host.maintenances
-        }
-        expected = {
-            each.id: (each.start, each.end) for each in maintenances
-            if host.uuid in each.hosts
-            and (each.end > now or each.id in copies)
-        }
-        for id_ in sorted(copies.keys() | expected.keys()):
-            if copies.get(id_) != expected.get(id_):
-                yield (
-                    f'host {host.uuid}: closed over {copies.get(id_)}, by '
-                    f'maintenance {id_} over {expected.get(id_)}'
-                )
 
 
 class Reads(access.Reads):

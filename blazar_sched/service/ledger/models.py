@@ -182,25 +182,6 @@ class Lease(Base):
     approved_by: orm.Mapped[str | None]
 
 
-class Maintenance(Base):
-    """A maintenance of hosts, which `hosts` names by uuid.
-
-    Each host has a copy of the maintenance, so that a replica loads in one
-    scan.
-    """
-
-    __tablename__ = 'maintenance'
-
-    id: orm.Mapped[str] = orm.mapped_column(Id, primary_key=True)
-    name: orm.Mapped[str]
-    reason: orm.Mapped[str]
-    start: orm.Mapped[int]
-    end: orm.Mapped[int]
-    hosts: orm.Mapped[list[str]]
-    created_at: orm.Mapped[int | None]
-    updated_at: orm.Mapped[int | None]
-
-
 class IdempotencyKey(Base):
     """An idempotency key of a client, with the digest of its request.
 
@@ -317,7 +298,7 @@ class Host(Base):
     capabilities: orm.Mapped[dict[str, Any]]
     available_from: orm.Mapped[int | None]
     available_until: orm.Mapped[int | None]
-    # A copy of each maintenance of the host.
+    # The windows in which a part has closed the host.
     maintenances: orm.Mapped[list[dict[str, Any]]]
     created_at: orm.Mapped[int | None]
     updated_at: orm.Mapped[int | None]

@@ -7,6 +7,7 @@ here, by the names of the API, with times in epoch seconds.
 
 from collections.abc import Callable
 from collections.abc import Collection
+from collections.abc import Sequence
 import dataclasses
 from typing import Any
 import uuid
@@ -49,8 +50,12 @@ class OffHosts:
 
 def kinds(connection: sa.Connection) -> tuple[OffHosts, ...]:
     """Return what the parts have that run."""
-    running = connection.get_execution_options().get(RUNNING)
-    return tuple(parts.each('models', 'OFF_HOSTS', running))
+    return tuple(parts.each('models', 'OFF_HOSTS', running(connection)))
+
+
+def running(connection: sa.Connection) -> Sequence[str] | None:
+    """Return the names of the parts that run, None for all installed."""
+    return connection.get_execution_options().get(RUNNING)
 
 
 def list_(

@@ -10,7 +10,6 @@ from blazar_sched.service.ledger import host
 from blazar_sched.service.ledger import idempotency
 from blazar_sched.service.ledger import instance
 from blazar_sched.service.ledger import listing
-from blazar_sched.service.ledger import maintenance
 from blazar_sched.service.ledger import off_hosts
 from blazar_sched.service.ledger import offer
 from blazar_sched.service.ledger import property
@@ -27,9 +26,9 @@ from blazar_sched.service.ledger import use
 class Reader(
     allocation.Reads, statistics.Reads, change.Reads, check.Reads, event.Reads,
     flavor.Reads, host.Reads, idempotency.Reads, instance.Reads,
-    listing.Reads, maintenance.Reads, off_hosts.Reads, offer.Reads,
-    property.Reads, reservation.Reads, retention.Reads, shelved_server.Reads,
-    snapshot.Reads, timeline.Reads, trust.Reads, use.Reads,
+    listing.Reads, off_hosts.Reads, offer.Reads, property.Reads,
+    reservation.Reads, retention.Reads, shelved_server.Reads, snapshot.Reads,
+    timeline.Reads, trust.Reads, use.Reads,
 ):
     """All queries of the ledger, answered with domain objects.
 

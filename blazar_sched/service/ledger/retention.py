@@ -16,7 +16,6 @@ from blazar_sched.service.ledger import access
 from blazar_sched.service.ledger import rows
 from blazar_sched.service.ledger.models import Base
 from blazar_sched.service.ledger.models import Lease
-from blazar_sched.service.ledger.models import Maintenance
 from blazar_sched.service.ledger.models import PastAllocation
 from blazar_sched.service.ledger.models import Reservation
 
@@ -57,7 +56,6 @@ def _others(
     The hosts that a lease had and has left are forgotten, too, if the lease
     goes on.
     """
-    yield Maintenance, Maintenance.end < before
     yield PastAllocation, PastAllocation.end < before
     for over in parts.each('models', 'over', running):
         yield from over(connection, before)

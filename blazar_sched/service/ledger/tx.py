@@ -22,7 +22,6 @@ from blazar_sched.service.ledger import host
 from blazar_sched.service.ledger import idempotency
 from blazar_sched.service.ledger import instance
 from blazar_sched.service.ledger import lease
-from blazar_sched.service.ledger import maintenance
 from blazar_sched.service.ledger import off_hosts
 from blazar_sched.service.ledger import property
 from blazar_sched.service.ledger import reader
@@ -36,9 +35,9 @@ _PROMISES = (record.RESERVATION, record.ALLOCATION)
 
 class Tx(
     allocation.Writes, event.Writes, flavor.Writes, host.Writes,
-    idempotency.Writes, instance.Writes, lease.Writes, maintenance.Writes,
-    off_hosts.Writes, property.Writes, reservation.Writes,
-    shelved_server.Writes, trust.Writes, reader.Reader,
+    idempotency.Writes, instance.Writes, lease.Writes, off_hosts.Writes,
+    property.Writes, reservation.Writes, shelved_server.Writes, trust.Writes,
+    reader.Reader,
 ):
     """An attempt at a commit; reads see the attempt's earlier writes.
 

@@ -35,7 +35,6 @@ from blazar_sched.service.upkeep import flavor_sync
 from blazar_sched.service.upkeep import healing
 from blazar_sched.service.upkeep import host
 from blazar_sched.service.upkeep import instance_sync
-from blazar_sched.service.upkeep import maintenance
 
 LOG = log.getLogger(__name__)
 
@@ -55,7 +54,6 @@ class Endpoint:
         healer: healing.Healer, capacity: capacity.Capacity,
         offers: offer.Offers,
         extensions: extension.Extensions,
-        maintenances: maintenance.Maintenances,
         instances: instance_sync.Instances, timeline: timeline.Timeline,
         flavors: flavor_sync.Flavors, enforcement: Enforcement,
         clock: clock.Clock, told: Settings,
@@ -79,11 +77,6 @@ class Endpoint:
         self.list_offers = paging.owned(offers.list)
         self.get_offer = offers.get
         self.update_offer, self.delete_offer = offers.update, offers.delete
-        self.create_maintenance = maintenances.create
-        self.list_maintenances = paging.listed(maintenances.list_all)
-        self.get_maintenance = maintenances.get
-        self.update_maintenance = maintenances.update
-        self.delete_maintenance = maintenances.delete
         self.delete_host = hosts.delete
         self.reallocate = healer.reallocate
         self.list_public_properties = hosts.public_properties

@@ -62,7 +62,6 @@ from blazar_sched.service.upkeep import host
 from blazar_sched.service.upkeep import instance_sync
 from blazar_sched.service.upkeep import leavable
 from blazar_sched.service.upkeep import lifetime
-from blazar_sched.service.upkeep import maintenance
 from blazar_sched.service.upkeep import monitor
 from blazar_sched.service.upkeep import relocation
 from blazar_sched.service.upkeep import replanning
@@ -173,9 +172,6 @@ class Manager:
         self.replanner = replanning.Replanner(
             self.ledger, self.healer, self.clock, self.metrics
         )
-        self.maintenances = maintenance.Maintenances(
-            conf, self.ledger, self.healer, self.runner.wake, self.clock
-        )
         self.monitor = monitor.Monitor(
             conf, self.ledger, nova, self.hosts, self.healer, self.replanner,
             self.notifier, self.clock,
@@ -198,8 +194,8 @@ class Manager:
         )
         end_point = endpoint.Endpoint(
             self.ledger, self.leases, self.hosts, self.healer, self.capacity,
-            self.offers, self.extensions, self.maintenances, self.instances,
-            self.timeline, self.flavors, self.enforcement, self.clock,
+            self.offers, self.extensions, self.instances, self.timeline,
+            self.flavors, self.enforcement, self.clock,
             relocation_conf.settings(conf.manager), self._parts,
         )
         self.endpoint = rpc.Counted(
@@ -261,7 +257,6 @@ class Manager:
             ),
             self.monitor,
             self.leavable_hosts,
-            self.maintenances,
             self.unused,
             self.closing,
             self.clearing,

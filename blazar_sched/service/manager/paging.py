@@ -29,15 +29,6 @@ class _AnyPage(Protocol):
     def __call__(self, *, marker: str | None = None) -> Page: ...
 
 
-def listed(items: Callable[[str | None], Iterable[Values]]) -> _AnyPage:
-    """Return the answer with a page of the items after a marker."""
-
-    def answer(*, marker: str | None = None) -> Page:
-        return page(items(marker), 'id')
-
-    return answer
-
-
 def page(
     items: Iterable[Values], key: str, others: bool = False,
     after: str | None = None,

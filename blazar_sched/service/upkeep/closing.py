@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The loop that vacates hosts ahead of the windows in which they are closed.
 
-What a host is closed for does not matter. Every index knows the windows, so
-the host is open at the end of a window without anything being done.
+What a host is closed for does not matter. Each index knows the windows, so the
+host is open at the end without anything being done.
 """
 
 from collections.abc import Callable
@@ -15,9 +15,7 @@ from blazar_sched.domain.host import Host
 from blazar_sched.replica import state
 from blazar_sched.service import loop
 from blazar_sched.service import metrics
-from blazar_sched.service.clients.nova import Server
 from blazar_sched.service.ledger.ledger import Ledger
-from blazar_sched.service.metrics import Metrics
 from blazar_sched.service.resources import vacating
 
 
@@ -29,7 +27,7 @@ class Closing(loop.Looped):
 
     def __init__(
         self, conf: cfg.ConfigOpts, ledger: Ledger, vacater: vacating.Vacater,
-        clock: Callable[[], float], metrics_: Metrics,
+        clock: Callable[[], float], metrics_: metrics.Metrics,
     ) -> None:
         self._conf = conf.manager
         self._ledger = ledger
@@ -54,13 +52,14 @@ class Closing(loop.Looped):
         """
         now = int(self._clock())
         lead_time = self._conf.vacate_lead_time
-        staying: list[Server] = []
+        staying = 0
 
         def vacate(each: tuple[Host, ClosedWindow]) -> None:
+            nonlocal staying
             host, closed = each
             servers = self._vacater.all_on(host, closed.start, now)
             if closed.start <= now:
-                staying.extend(servers)
+                staying += len(servers)
             self._vacater.vacate(
                 vacating.for_closing(host, closed, lead_time), servers, now
             )
@@ -76,7 +75,7 @@ class Closing(loop.Looped):
                 ((each[0].uuid, each) for each in hosts), vacate, now
             )
         finally:
-            self._metrics.of(metrics.ON_CLOSED).set(len(staying))
+            self._metrics.of(metrics.ON_CLOSED).set(staying)
 
 
 def closing(

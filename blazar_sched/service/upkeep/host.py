@@ -36,6 +36,7 @@ from blazar_sched.service.clients.placement import Placement
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.reader import Reader
 from blazar_sched.service.ledger.tx import PlacingTx
+from blazar_sched.service.ledger.tx import Tx
 from blazar_sched.service.resources.freepool import Freepool
 from blazar_sched.service.upkeep import host_settings
 
@@ -75,6 +76,9 @@ class Hosts:
         self._placement = placement
         self._freepool = freepool
         self._clock = clock
+        #: Called in the commit that registers a host, with the time; each
+        #: returns the host, with what a part already has of it.
+        self.fill_in: list[Callable[[Tx, Host, int], Host]] = []
         # By provider: what was read of it, and the generation before that.
         self._seen: dict[str, tuple[int, _Seen]] = {}
 
@@ -125,14 +129,10 @@ class Hosts:
             replica = tx.replica
             if wanted.uuid in replica.hosts:
                 raise _exists(name)
-            host: Host = tx.put_host(dataclasses.replace(
-                wanted,
-                # A maintenance still names a host that was removed.
-                maintenances=tuple(
-                    each.on_host for each in tx.maintenances()
-                    if wanted.uuid in each.hosts and each.end > now
-                ),
-            ))
+            host = wanted
+            for fill_in in self.fill_in:
+                host = fill_in(tx, host, now)
+            host = tx.put_host(host)
             tx.put_instances([
                 instance_record.make(replica, host.uuid, server, now)
                 for server in servers

@@ -307,6 +307,24 @@ def test_hosts(api):
     refused(api.get(path), 404, 'HostNotFound')
 
 
+def test_a_host_that_comes_or_goes(api):
+    path = '/v1/os-hosts/1'
+    body = {
+        'available_from': '2036-01-01 00:00',
+        'available_until': '2036-01-02 00:00',
+    }
+    shown = api.simulate_put(path, headers=V1_1, json=body).json['host']
+    assert shown['available_from'] == '2036-01-01T00:00:00Z'
+    assert shown['available_until'] == '2036-01-02T00:00:00Z'
+    older = api.simulate_get(path).json['host']
+    assert not {'available_from', 'available_until'} & older.keys()
+    wrong = api.simulate_put(
+        path, headers=V1_1, json={'available_until': '2035-12-31 23:00'}
+    )
+    assert wrong.status_code == 400
+    assert 'available_until' in wrong.json['error_message']
+
+
 def test_a_host_in_use_stays(api):
     wanted = {
         'resource_type': 'physical:host', 'min': 1, 'max': 1,

@@ -393,6 +393,7 @@ def test_a_calendar_shows_its_link_once(program, client):
     assert list(client.calendars()) == []
 
 
+@tables.EVERY
 def test_a_maintenance_moves_reservations(program, client, night):
     openstack = program()
     asked = openstack.read(

@@ -285,6 +285,7 @@ def test_leases_are_found_by_their_names(admin):
     assert admin.find_host('compute-2').id == '2'
 
 
+@tables.EVERY
 @pytest.mark.parametrize(('call', 'near'), [
     (lambda c: c.create_lease(**NIGHT, start='2030-01-01'), 'start_date'),
     (lambda c: c.update_lease('id', nam='x'), 'name'),

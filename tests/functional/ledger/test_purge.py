@@ -5,12 +5,12 @@ import dataclasses
 import uuid
 
 import pytest
+import sqlalchemy as sa
 
 from blazar_sched.domain import states
-from blazar_sched.domain.maintenance import Maintenance
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.service.ledger import ledger
-from tests import tables
+from blazar_sched.service.ledger import models
 
 ENDED = 2000
 DAY = 86400
@@ -116,25 +116,6 @@ def test_replicas_hear_nothing_of_leases_that_are_over(store, nouns, host):
     assert store.changes(since)['newest'] == since + 1
 
 
-def test_purge_deletes_maintenances_that_are_over(store):
-    maintenances = [
-        Maintenance(id_, 'name', '', 0, end)
-        for id_, end in (('over', ENDED), ('later', FOREVER))
-    ]
-
-    def work(tx):
-        for each in maintenances:
-            tx.put_maintenance(each)
-
-    store.commit(work)
-    assert store.count_over(ENDED * DAY) == {
-        'lease': 0, 'maintenance': 1, 'past_allocation': 0,
-        **dict.fromkeys(tables.names('PURGED'), 0),
-    }
-    assert list(store.purge(ENDED * DAY)) == []
-    assert [each.id for each in store.maintenances()] == ['later']
-
-
 def test_purge_forgets_the_hosts_that_a_lease_left_long_ago(store, nouns):
     first, second, third = hosts = [nouns.host() for _ in range(3)]
     lease = nouns.lease(ENDED - 100, FOREVER)
@@ -165,17 +146,29 @@ def test_purge_forgets_the_hosts_that_a_lease_left_long_ago(store, nouns):
     assert left() == {second.uuid, third.uuid}
 
 
-def test_what_ended_besides_leases_is_deleted_in_slices(store, monkeypatch):
+def test_what_ended_besides_leases_is_deleted_in_slices(
+    store, nouns, monkeypatch
+):
     """No commit waits for the deletion of more than a slice."""
-    for n in range(7):
-        each = Maintenance(f'{n}', 'power', '', 0, ENDED)
-        store.commit(lambda tx, each=each: tx.put_maintenance(each))
+    lease = nouns.lease(ENDED - 100, FOREVER)
+    [reservation] = lease.reservations
+    store.commit(lambda tx: tx.put_lease(lease))
+    past = models.PastAllocation
+    store.write(lambda tx: tx.run(
+        lambda connection: connection.execute(sa.insert(past), [
+            {
+                'id': f'{n}', 'reservation_id': reservation.id, 'host': 'host',
+                'start': 0, 'end': ENDED, 'amounts': {}, 'whole': True,
+            }
+            for n in range(7)
+        ])
+    ))
     left = []
     write = store.write
 
     def counted(work):
         result = write(work)
-        left.append(len(store.maintenances()))
+        left.append(len(store.allocations(past=True)))
         return result
 
     monkeypatch.setattr(store, 'write', counted)

@@ -252,15 +252,6 @@ class History:
         if len(self.cards) < 2:
             self.add_host()
 
-    def maintain(self):
-        host = self.rng.choice(list(self.cards))
-        start, end = self._window()
-        self.world.manager.maintenances.create({
-            'name': 'rack', 'reason': 'power', 'start': start, 'end': end,
-            'hosts': [self._host(host).hypervisor_hostname],
-            'resource_properties': None,
-        }, self.rng.random() < 0.5, False)
-
     # What users do.
 
     def create(self):
@@ -441,7 +432,7 @@ class History:
             self.create: 6, self.update: 4, self.delete: 2, self.hold: 1,
             self.extend: 1, self.reduce: 2,
             self.boot: 4, self.draw: 4, self.leave: 1,
-            self.plug: 1, self.refit: 0.5, self.fail: 1, self.maintain: 0.5,
+            self.plug: 1, self.refit: 0.5, self.fail: 1,
             self.remove_host: 0.3, self.add_host: 0.3,
         }
 

@@ -640,26 +640,6 @@ class TestSeveralReasons:
         world.leases.update(lease.id, None, {'end': end})
         assert places(world, lease) == {'a': None}
 
-    def test_a_host_that_will_be_closed_is_given_up_first(
-        self, world, add, flavors
-    ):
-        add('a', 2)
-        add('b', 2)
-        lease = world.create(gpus(4), start='now', end=300)
-        world.run()
-        world.manager.maintenances.create({
-            'name': 'rack', 'reason': 'power', 'start': world.now + 100,
-            'end': world.now + 200, 'hosts': ['a'],
-            'resource_properties': None,
-        }, True, False)
-        assert world.lease(lease).degraded
-        change = {'id': lease.reservations[0].id, 'amount': 2}
-        world.leases.update(lease.id, None, {'reservations': [change]})
-        assert places(world, lease) == {'b': 2}
-        world.run()
-        look(world)
-        assert not world.lease(lease).degraded
-
     def test_an_active_lease_on_a_host_that_goes_away_is_at_risk(
         self, world, add, flavors, monkeypatch
     ):

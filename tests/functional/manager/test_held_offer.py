@@ -326,28 +326,3 @@ def test_two_acceptances_at_once(world, hold):
     assert got[0] == got[1]
     assert [lease.id for lease in world.ledger.leases()] == [offer['id']]
     world.check()
-
-
-def test_a_maintenance_notifies_of_an_offer_once_it_is_a_lease(
-    world, hold, monkeypatch
-):
-    offer = hold()[0]
-    notifier = world.manager.notifier
-    sent = []
-    monkeypatch.setattr(notifier, 'is_on', True)
-    monkeypatch.setattr(notifier, '_put', lambda *each: sent.append(each[0]))
-
-    def close_and_open():
-        made = world.manager.maintenances.create({
-            'name': 'm', 'reason': '', 'start': world.now + 100,
-            'end': world.now + 200, 'hosts': ['a'],
-            'resource_properties': None,
-        }, force=True)
-        world.manager.maintenances.delete(made['id'])
-
-    close_and_open()
-    assert sent == []
-    accept(world, offer['id'])
-    del sent[:]
-    close_and_open()
-    assert sent == ['lease.maintenance', 'lease.degraded', 'lease.healed']

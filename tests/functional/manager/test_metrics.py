@@ -261,8 +261,8 @@ def test_every_loop_is_told_of(world, value):
         'claim renewer', 'event runner', 'fanout', 'flavor sync',
         'host monitor', 'host sync', 'instance poll', 'instance sync',
         'notifier', 'pruner', 'relocation', 'restorer', 'trust deletion',
-        'unused reservations', 'maintenance', 'closing', 'clearing',
-        'leavable hosts', 'metrics', *tables.names('LOOPS'),
+        'unused reservations', 'closing', 'clearing', 'leavable hosts',
+        'metrics', *tables.names('LOOPS'),
     }
 
 

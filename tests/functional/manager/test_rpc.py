@@ -152,7 +152,7 @@ def call_two(conf, monkeypatch):
         ('list_hosts', {}),
         ('get_lease', {'lease_id': 'l1', 'project_id': None}),
         ('create_lease', {'values': {}, 'idempotency_key': 'k'}),
-        ('create_maintenance', {'values': {}, 'dry_run': True}),
+        ('create_lease', {'values': {}, 'dry_run': True}),
     ],
 )
 def test_a_call_that_can_be_repeated_is_answered_by_another_manager(
@@ -166,7 +166,7 @@ def test_a_call_that_can_be_repeated_is_answered_by_another_manager(
     [
         ('hold_offer', {'values': {}, 'seconds': 60}),
         ('create_lease', {'values': {}}),
-        ('create_maintenance', {'values': {}, 'dry_run': False}),
+        ('create_lease', {'values': {}, 'dry_run': False}),
         ('delete_host', {'host_id': 'h1'}),
     ],
 )

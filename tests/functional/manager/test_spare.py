@@ -81,16 +81,8 @@ class TestNoLeaseGetsIt:
         found = world.manager.capacity.get('project')
         assert (found['hosts'], found['parts'][0]['hosts']) == (1, 1)
 
-    def test_neither_a_maintenance_nor_an_operator_moves_leases_there(
-        self, world
-    ):
+    def test_no_operator_moves_leases_there(self, world):
         lease = world.create()
-        with pytest.raises(exception.InTheWay):
-            world.manager.maintenances.create({
-                'name': 'power', 'reason': '', 'start': None,
-                'end': world.now + 1000, 'hosts': ['a'],
-                'resource_properties': None,
-            })
         with pytest.raises(exception.NotEnoughHostsAvailable):
             world.healer.reallocate(world.host('a').id, lease.id)
 

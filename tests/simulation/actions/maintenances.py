@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Actions of operators on maintenances: close hosts, change, cancel."""
 
+from blazar_sched.parts.maintenance import models
 from tests.simulation import features
 from tests.simulation import looks
 from tests.simulation.actions import registry
@@ -42,5 +43,5 @@ def cancel(world):
 
 def _some(world):
     """Return a maintenance in a list, which is empty if there is none."""
-    known = world.ledger.maintenances()
+    known = world.ledger.run(models.list_)
     return [world.random.choice(known)] if known else []

@@ -6,6 +6,7 @@ of hosts at each time, in which a closed window takes the whole host.
 """
 
 from blazar_sched.domain.window import Window
+from blazar_sched.parts.maintenance import models
 from tests.simulation.promises import registry
 from tests.simulation.promises.filters import is_newest
 
@@ -39,7 +40,7 @@ def a_host_is_closed_for_known_maintenances_only(world):
     """
     wanted = {
         (host, each.on_host)
-        for each in world.ledger.maintenances()
+        for each in world.ledger.run(models.list_)
         for host in each.hosts
         if each.end > world.time + SKEW
     }

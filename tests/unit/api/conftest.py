@@ -268,31 +268,7 @@ def timeline():
 
 
 @pytest.fixture
-def maintenance():
-    """A maintenance as the manager returns it."""
-    blocked = {
-        'lease_id': 'b1f5d6c4-0000-4000-8000-000000000000',
-        'reservation_id': 'b1f5d6c4-0000-4000-8000-000000000001',
-        'hosts': ['compute-1'],
-    }
-    return {
-        'id': 'b1f5d6c4-0000-4000-8000-000000000009',
-        'name': 'rack 7 power',
-        'reason': 'the power supply is replaced',
-        'start': 1893456000,
-        'end': 1893459600,
-        'hosts': ['compute-1'],
-        'status': 'PLANNED',
-        'created_at': 1767225600,
-        'updated_at': None,
-        'moved': [blocked],
-        'in_the_way': [{**blocked, 'why': 'no_room'}],
-        'servers': 3,
-    }
-
-
-@pytest.fixture
-def answers(lease, host, capacity, offer, timeline, maintenance):
+def answers(lease, host, capacity, offer, timeline):
     """The responses of a manager without faults, by method."""
     return {
         'list_leases': [lease],
@@ -332,11 +308,6 @@ def answers(lease, host, capacity, offer, timeline, maintenance):
             'id': 'm1.small', 'name': 'small', 'vcpus': 2, 'memory_mb': 2048,
             'disk_gb': 20, 'ephemeral_gb': 0, 'swap_mb': 0,
         }],
-        'list_maintenances': [maintenance],
-        'get_maintenance': maintenance,
-        'create_maintenance': maintenance,
-        'update_maintenance': maintenance,
-        'delete_maintenance': None,
         **tables.of('ANSWERS'),
         'list_offers': [offer],
         'get_offer': offer,
@@ -367,11 +338,6 @@ def requests():
             'duration': '6h', 'reservations': [reservation],
         },
         ('PUT', '/v1/offers/{offer_id}'): {'approved': True},
-        ('POST', '/v1/maintenances'): {
-            'name': 'rack 7 power', 'hosts': ['compute-1'],
-            'start_date': '2030-01-07 09:00', 'end_date': '2030-01-07 17:00',
-        },
-        ('PUT', '/v1/maintenances/{maintenance_id}'): {'end_date': None},
         ('POST', '/v1/os-hosts'): {'name': 'compute-1'},
         ('PUT', '/v1/os-hosts/{host_id}'): {'gpu': 'true'},
         ('PUT', '/v1/os-hosts/{host_id}/allocation'): {'lease_id': 'l1'},
@@ -382,7 +348,7 @@ def requests():
         route: (
             route.path.format(
                 lease_id='l1', host_id='7', name='gpu', offer_id='o1',
-                maintenance_id='m1', **tables.of('VARIABLES'),
+                **tables.of('VARIABLES'),
             ),
             bodies.get((route.method, route.path)),
         )

@@ -982,8 +982,6 @@ def test_a_dry_run_is_described_where_there_is_one(api, version):
             ('/v1/leases', 'post'),
             ('/v1/leases/{lease_id}', 'put'),
             ('/v1/leases/{lease_id}', 'delete'),
-            ('/v1/maintenances', 'post'),
-            ('/v1/maintenances/{maintenance_id}', 'put'),
             *((path, method.lower())
               for method, path in tables.names('DRY_RUNS')),
         }

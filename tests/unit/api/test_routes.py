@@ -41,11 +41,6 @@ OURS = {
     ('GET', '/v1/timeline'): 200,
     ('GET', '/v1/properties'): 200,
     ('GET', '/v1/flavors'): 200,
-    ('GET', '/v1/maintenances'): 200,
-    ('POST', '/v1/maintenances'): 201,
-    ('GET', '/v1/maintenances/{maintenance_id}'): 200,
-    ('PUT', '/v1/maintenances/{maintenance_id}'): 200,
-    ('DELETE', '/v1/maintenances/{maintenance_id}'): 204,
     ('GET', '/v1/offers'): 200,
     ('POST', '/v1/offers'): 200,
     ('GET', '/v1/offers/{offer_id}'): 200,
@@ -90,8 +85,6 @@ def test_rules_have_blazars_names():
         'blazar:offers:approve', 'blazar:offers:delete',
         'blazar:timeline:get', 'blazar:timeline:get_names',
         'blazar:properties:get', 'blazar:flavors:get', 'blazar:limits:get',
-        'blazar:maintenances:get', 'blazar:maintenances:post',
-        'blazar:maintenances:put', 'blazar:maintenances:delete',
         *tables.names('READ'), *tables.names('WRITE'), *tables.names('ADMIN'),
     }
     assert names - ours == {
@@ -238,8 +231,6 @@ DRY = {
     ('POST', '/v1/leases'),
     ('PUT', '/v1/leases/{lease_id}'),
     ('DELETE', '/v1/leases/{lease_id}'),
-    ('POST', '/v1/maintenances'),
-    ('PUT', '/v1/maintenances/{maintenance_id}'),
     *tables.names('DRY_RUNS'),
 }
 

@@ -136,21 +136,16 @@ class Exporter:
 
     def _skipped(self) -> list[str]:
         """Return notes about what Blazar does not have, or does not spare."""
-        ledger, now = self._services.ledger, self._clock()
+        ledger, now = self._services.ledger, int(self._clock())
         others = Counter(
             each.host for each in ledger.instances() if each.claim is None
         )
         return [
             f'{kind} {each.id} ({each.name}) is not exported'
-            for kind, found in (
-                (
-                    'maintenance',
-                    [m for m in ledger.maintenances() if m.end > now],
-                ),
-                *map(ledger.run, parts.each(
-                    'models', 'pending', parts.running(self._conf)
-                )),
+            for pending in parts.each(
+                'models', 'pending', parts.running(self._conf)
             )
+            for kind, found in [ledger.run(pending, now)]
             for each in found
         ] + [
             f'host {each.hypervisor_hostname} joins the freepool with '

@@ -122,12 +122,6 @@ def upgrade() -> None:
     op.bulk_insert(ledger, [
         {'id': 1, 'uuid': str(uuid.uuid4()), 'revision': 0, 'commits': 0},
     ])
-    _create(
-        'maintenance', sa.Column('id', ID, primary_key=True),
-        *_columns(NAME, 'name', 'reason'),
-        *_columns(sa.BigInteger, 'start', 'end'), *_columns(TEXT, 'hosts'),
-        *_nullable(sa.BigInteger, 'created_at', 'updated_at'),
-    )
     _create('shelved_server', sa.Column('uuid', ID, primary_key=True))
     _create(
         'writer', sa.Column('id', ID, primary_key=True),

@@ -115,18 +115,3 @@ def test_hosts_are_named_and_a_start_may_be_now(ask):
 def test_version_1_0_has_no_maintenances(ask):
     assert ask('GET', version='1.0')[0] == 404
     assert ask('POST', body=wanted(), version='1.0')[0] == 404
-
-
-def test_a_host_that_comes_or_goes(api):
-    path = '/v1/os-hosts/1'
-    body = {'available_from': at(0), 'available_until': at(24)}
-    shown = api.simulate_put(path, headers=V1_1, json=body).json['host']
-    assert shown['available_from'] == at(0, '%Y-%m-%dT%H:%M:00Z')
-    assert shown['available_until'] == at(24, '%Y-%m-%dT%H:%M:00Z')
-    older = api.simulate_get(path).json['host']
-    assert not {'available_from', 'available_until'} & older.keys()
-    wrong = api.simulate_put(
-        path, headers=V1_1, json={'available_until': at(-1)}
-    )
-    assert wrong.status_code == 400
-    assert 'available_until' in wrong.json['error_message']

@@ -3,7 +3,6 @@
 
 import dataclasses
 
-from blazar_sched.domain import states
 from blazar_sched.domain.host import ClosedWindow
 from blazar_sched.domain.host import MAINTENANCE
 from blazar_sched.domain.window import Window
@@ -12,13 +11,15 @@ from blazar_sched.domain.window import Window
 MAX_NAME = 80
 MAX_REASON = 255
 
+# The statuses of a maintenance.
+STATUSES = PLANNED, DRAINING, ACTIVE, OVER = (
+    'PLANNED', 'DRAINING', 'ACTIVE', 'OVER'
+)
+
 # Why a reservation keeps its allocations on a host that will be closed: the
 # reservation is open and has servers there, no other host has room, or an
 # event of the lease is in progress.
-SERVERS = 'servers'
-NO_ROOM = 'no_room'
-CHANGING = 'changing'
-WHYS = (SERVERS, NO_ROOM, CHANGING)
+WHYS = SERVERS, NO_ROOM, CHANGING = 'servers', 'no_room', 'changing'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -54,15 +55,15 @@ class Maintenance:
         )
 
     def status(self, now: int, lead_time: int) -> str:
-        """Return the status, of domain.states.
+        """Return the status, one of STATUSES.
 
         :param lead_time: seconds before the start at which the hosts begin to
             be vacated
         """
         if self.end <= now:
-            return states.MAINTENANCE_OVER
+            return OVER
         if self.start <= now:
-            return states.MAINTENANCE_ACTIVE
+            return ACTIVE
         if self.start - lead_time <= now:
-            return states.MAINTENANCE_DRAINING
-        return states.MAINTENANCE_PLANNED
+            return DRAINING
+        return PLANNED

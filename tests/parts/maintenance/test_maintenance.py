@@ -11,32 +11,14 @@ import pytest
 from blazar_sched.domain import exception
 from blazar_sched.domain.event import Claim
 from blazar_sched.domain.window import FOREVER
+from blazar_sched.parts.maintenance import execution
+from blazar_sched.parts.maintenance import manager
+from blazar_sched.parts.maintenance import models
+from blazar_sched.parts.maintenance.exception import InTheWay
+from blazar_sched.parts.maintenance.execution import LEASE_MAINTENANCE
 from blazar_sched.service import faults
-from blazar_sched.service.bus import notifier
-from blazar_sched.service.upkeep import maintenance
+from blazar_sched.service import slices
 from tests.told import notified
-
-
-@pytest.fixture
-def close(world):
-    """close(*hosts, start, end): create a maintenance; times are from now."""
-
-    def close(*hosts, start=100, end=200, force=False, dry_run=False,
-              requirement=None):
-        made = world.manager.maintenances.create(
-            {
-                'name': 'rack 7', 'reason': 'power',
-                'start': None if start is None else world.now + start,
-                'end': end if end == FOREVER else world.now + end,
-                'hosts': list(hosts) or None,
-                'resource_properties': requirement,
-            },
-            force, dry_run,
-        )
-        world.check()
-        return made
-
-    return close
 
 
 @pytest.fixture
@@ -46,7 +28,7 @@ def told(world, monkeypatch):
         world.manager, monkeypatch, lambda type_, payload: (
             type_, payload['lease_id'], payload['degraded'],
             payload['maintenance']['reason'],
-        ) if type_ == notifier.LEASE_MAINTENANCE else None,
+        ) if type_ == LEASE_MAINTENANCE else None,
     )
 
 
@@ -82,69 +64,75 @@ class TestClosedHost:
         world.create(start=150, end=160)
 
     def test_maintenance_without_end_closes_a_host_until_it_has_one(
-        self, world, close
+        self, world, close, maintenances
     ):
         made = close('a', end=FOREVER)
         with pytest.raises(exception.NotEnoughHostsAvailable):
             world.create(start=10**6, end=2 * 10**6)
-        world.manager.maintenances.update(made['id'], {'end': world.now + 200})
+        maintenances.update(made['id'], {'end': world.now + 200})
         world.create(start=10**6, end=2 * 10**6)
         world.check()
 
-    def test_cancelled_maintenance_leaves_the_host_open(self, world, close):
+    def test_cancelled_maintenance_leaves_the_host_open(
+        self, world, close, maintenances
+    ):
         made = close('a')
-        world.manager.maintenances.delete(made['id'])
+        maintenances.delete(made['id'])
         world.create(start=150, end=160)
-        assert world.ledger.maintenances() == []
+        assert world.ledger.run(models.list_) == []
         assert world.host('a').maintenances == ()
         world.check()
 
-    def test_overlapping_maintenances_close_a_host_each(self, world, close):
+    def test_overlapping_maintenances_close_a_host_each(
+        self, world, close, maintenances
+    ):
         first = close('a')
         close('a', start=150, end=300)
-        world.manager.maintenances.delete(first['id'])
+        maintenances.delete(first['id'])
         world.create(start=100, end=150)
         with pytest.raises(exception.NotEnoughHostsAvailable):
             world.create(start=199, end=250)
 
-    def test_one_that_is_over_is_taken_from_the_host(self, world, close):
+    def test_one_that_is_over_is_taken_from_the_host(
+        self, world, close, maintenances
+    ):
         made = close('a')
         world.clock.now += 200
-        assert world.manager.maintenances.get(made['id'])['status'] == 'OVER'
-        world.manager.maintenances.step()
+        assert maintenances.get(made['id'])['status'] == 'OVER'
+        maintenances.step()
         assert world.host('a').maintenances == ()
         world.check()
 
     @pytest.mark.parametrize('settled', [False, True])
     def test_maintenance_that_is_over_can_be_renamed(
-        self, world, close, settled
+        self, world, close, maintenances, settled
     ):
         lease = world.create(start=100, end=500)
         made = close('a', force=True)
         world.clock.now += 200
         if settled:
-            world.manager.maintenances.step()
-        shown = world.manager.maintenances.update(
+            maintenances.step()
+        shown = maintenances.update(
             made['id'], {'name': 'rack 8'}
         )
         assert (shown['name'], shown['status']) == ('rack 8', 'OVER')
         assert (shown['moved'], shown['in_the_way']) == ([], [])
-        world.manager.maintenances.step()
+        maintenances.step()
         assert world.host('a').maintenances == ()
         assert not world.ledger.lease(lease.id).degraded
         world.check()
 
     def test_maintenance_that_is_over_can_only_get_a_future_end(
-        self, world, close
+        self, world, close, maintenances
     ):
         made = close('a', start=None)
         world.clock.now += 200
         with pytest.raises(exception.InvalidInput) as error:
-            world.manager.maintenances.update(
+            maintenances.update(
                 made['id'], {'end': world.now - 10}
             )
         assert error.value.field == 'end_date'
-        world.manager.maintenances.update(made['id'], {'end': world.now + 9})
+        maintenances.update(made['id'], {'end': world.now + 9})
         with pytest.raises(exception.NotEnoughHostsAvailable):
             world.create(start='now', end=500)
 
@@ -179,7 +167,7 @@ class TestClosedHost:
         with pytest.raises(exception.InvalidInput) as error:
             close(*hosts, **values)
         assert error.value.field == field
-        assert world.ledger.maintenances() == []
+        assert world.ledger.run(models.list_) == []
 
     def test_a_host_that_is_not_registered(self, close):
         with pytest.raises(exception.HostNotFound) as error:
@@ -226,7 +214,7 @@ class TestLeasesOnTheHosts:
         assert [(m['lease_id'], m['hosts']) for m in made['moved']] == [
             (lease.id, ['a'])
         ]
-        assert told == [(notifier.LEASE_MAINTENANCE, lease.id, False, 'power')]
+        assert told == [(LEASE_MAINTENANCE, lease.id, False, 'power')]
         assert not world.lease(lease).degraded
 
     def test_a_lease_beside_the_window_stays(self, world, close, on, told):
@@ -257,13 +245,19 @@ class TestLeasesOnTheHosts:
 
     def test_no_room_elsewhere(self, world, close, on, told):
         lease = world.create(start=150, end=300)
-        with pytest.raises(exception.InTheWay, match='no_room') as error:
+        with pytest.raises(InTheWay, match='no_room') as error:
             close('a')
         assert error.value.field == 'hosts'
-        assert world.ledger.maintenances() == []
+        assert world.ledger.run(models.list_) == []
         assert told == []
         assert not world.lease(lease).degraded
         world.create(start=100, end=150)
+
+    def test_no_lease_moves_to_a_spare_host(self, world, close):
+        world.create(start=150, end=300)
+        world.add_host('b', spare=True)
+        with pytest.raises(InTheWay):
+            close('a')
 
     def test_a_dry_run_shows_it_and_changes_nothing(
         self, world, close, on, told
@@ -287,7 +281,7 @@ class TestLeasesOnTheHosts:
         assert [each['why'] for each in made['in_the_way']] == ['no_room']
         assert on(lease) == ['a']
         assert world.lease(lease).degraded
-        assert told == [(notifier.LEASE_MAINTENANCE, lease.id, True, 'power')]
+        assert told == [(LEASE_MAINTENANCE, lease.id, True, 'power')]
 
     def test_a_lease_in_the_way_moves_once_there_is_room(
         self, world, close, on
@@ -300,58 +294,60 @@ class TestLeasesOnTheHosts:
         assert not world.lease(lease).degraded
         world.check()
 
-    def test_cancelling_restores_a_lease(self, world, close, on):
+    def test_cancelling_restores_a_lease(self, world, close, maintenances, on):
         lease = world.create(start=150, end=300)
         made = close('a', force=True)
-        world.manager.maintenances.delete(made['id'])
+        maintenances.delete(made['id'])
         assert on(lease) == ['a']
         assert not world.lease(lease).degraded
 
-    def test_so_does_another_window(self, world, close):
+    def test_so_does_another_window(self, world, close, maintenances):
         lease = world.create(start=150, end=300)
         made = close('a', force=True)
-        world.manager.maintenances.update(made['id'], {'end': world.now + 150})
+        maintenances.update(made['id'], {'end': world.now + 150})
         assert not world.lease(lease).degraded
         world.check()
 
-    def test_a_wider_window_moves_more(self, world, close, on):
+    def test_a_wider_window_moves_more(self, world, close, maintenances, on):
         made = close('a')
         lease = world.create(start=250, end=300)
         assert on(lease) == ['a']
         world.add_host('b')
-        world.manager.maintenances.update(made['id'], {'end': world.now + 260})
+        maintenances.update(made['id'], {'end': world.now + 260})
         assert on(lease) == ['b']
         world.check()
 
-    def test_maintenance_can_begin_now(self, world, close):
+    def test_maintenance_can_begin_now(self, world, close, maintenances):
         made = close('a')
-        changed = world.manager.maintenances.update(
+        changed = maintenances.update(
             made['id'], {'start': None}
         )
         assert (changed['start'], changed['status']) == (world.now, 'ACTIVE')
         world.check()
 
-    def test_a_wider_window_can_be_refused(self, world, close, on):
+    def test_a_wider_window_can_be_refused(
+        self, world, close, maintenances, on
+    ):
         made = close('a')
         world.create(start=250, end=300)
-        with pytest.raises(exception.InTheWay):
-            world.manager.maintenances.update(
+        with pytest.raises(InTheWay):
+            maintenances.update(
                 made['id'], {'end': world.now + 260}
             )
-        assert world.ledger.maintenance(made['id']).end == world.now + 200
+        assert world.ledger.run(models.get, made['id']).end == world.now + 200
 
     @pytest.mark.parametrize('values', [
         {'name': 'rack 8'}, {'reason': 'water'}, {'end': 170},
     ], ids=str)
     def test_lease_on_a_closed_host_can_change_to_less(
-        self, world, close, on, values
+        self, world, close, maintenances, on, values
     ):
         lease = world.create(start=150, end=300)
         made = close('a', force=True)
         world.add_host('b')
         if 'end' in values:
             values = {'end': world.now + values['end']}
-        shown = world.manager.maintenances.update(made['id'], values)
+        shown = maintenances.update(made['id'], values)
         assert shown.items() >= values.items()
         assert [each['lease_id'] for each in shown['in_the_way']] == [
             lease.id
@@ -378,21 +374,23 @@ class TestLeasesOnTheHosts:
         world.add_server('a', 'project', reservation_id=reservation.id)
         world.manager.instances.sync()
         world.add_host('b')
-        with pytest.raises(exception.InTheWay, match='servers'):
+        with pytest.raises(InTheWay, match='servers'):
             close('a')
         made = close('a', force=True)
         assert [each['why'] for each in made['in_the_way']] == ['servers']
         assert on(lease) == ['a']
         assert world.lease(lease).degraded
 
-    def test_its_lease_is_whole_again_at_the_end(self, world, close, on):
+    def test_its_lease_is_whole_again_at_the_end(
+        self, world, close, maintenances, on
+    ):
         lease = world.create(start='now', end=300)
         world.run()
         close('a', force=True)
         world.run(100)
         assert world.lease(lease).degraded
         world.clock.now += 100
-        world.manager.maintenances.step()
+        maintenances.step()
         world.run()
         assert on(lease) == ['a']
         assert not world.lease(lease).degraded
@@ -413,7 +411,7 @@ class TestLeasesOnTheHosts:
         assert world.ledger.write(
             lambda tx: tx.claim_event(start.id, claim, None)
         )
-        with pytest.raises(exception.InTheWay, match='changing'):
+        with pytest.raises(InTheWay, match='changing'):
             close('a')
         assert on(lease) == ['a']
 
@@ -453,21 +451,21 @@ class TestSlices:
         made = close('a', start=1000, end=2000)
         assert len(made['moved']) == self.NUMBER
         assert sum(moved) == self.NUMBER
-        assert max(moved) == maintenance.LEASES_IN_COMMIT
+        assert max(moved) == execution.LEASES_IN_COMMIT
 
     @pytest.mark.parametrize('after', range(4))
     def test_killed_at_a_slice_another_manager_goes_on(
-        self, world, close, leases, on, killed, told, after
+        self, world, close, maintenances, leases, on, killed, told, after
     ):
         with killed('maintenance:slice', after):
             close('a', start=1000, end=2000)
         left = [each for each in leases if on(each) == ['b']]
-        assert len(left) == after * maintenance.LEASES_IN_COMMIT
+        assert len(left) == after * execution.LEASES_IN_COMMIT
         world.check()
         # Nothing new is placed there meanwhile.
         assert world.host('a').maintenances
-        world.clock.now += maintenance.RESUME_AFTER
-        world.manager.maintenances.step()
+        world.clock.now += manager.RESUME_AFTER
+        maintenances.step()
         assert all(on(each) == ['b'] for each in leases)
         assert sorted(each[1] for each in told) == sorted(
             each.id for each in leases
@@ -476,9 +474,9 @@ class TestSlices:
 
     @pytest.mark.parametrize('after', range(2))
     def test_killed_while_hosts_are_closed_or_opened(
-        self, world, close, killed, monkeypatch, after
+        self, world, close, maintenances, killed, monkeypatch, after
     ):
-        monkeypatch.setattr(maintenance, 'HOSTS_IN_COMMIT', 1)
+        monkeypatch.setattr(slices, 'HOSTS', 1)
         names = 'abc'
         for name in names:
             world.add_host(name)
@@ -489,14 +487,14 @@ class TestSlices:
         with killed('maintenance:slice', after):
             close(*names, start=1000, end=2000)
         assert len(closed()) == 1 + after
-        world.clock.now += maintenance.RESUME_AFTER
-        world.manager.maintenances.step()
+        world.clock.now += manager.RESUME_AFTER
+        maintenances.step()
         assert closed() == list(names)
-        [made] = world.ledger.maintenances()
+        [made] = world.ledger.run(models.list_)
         with killed('maintenance:slice', after):
-            world.manager.maintenances.delete(made.id)
+            maintenances.delete(made.id)
         assert len(closed()) == 3 - after
-        world.manager.maintenances.step()
+        maintenances.step()
         assert closed() == []
         world.check()
 
@@ -522,7 +520,7 @@ class TestRace:
 
     @pytest.mark.parametrize('first', ['lease', 'maintenance'])
     def test_lease_and_maintenance_are_booked_one_after_the_other(
-        self, conf, world, close, first, on
+        self, conf, world, close, maintenances, first, on
     ):
         world.add_host('a')
         other = world.another(conf)
@@ -541,7 +539,7 @@ class TestRace:
             })
 
         def shut():
-            return world.manager.maintenances.create({
+            return maintenances.create({
                 'name': 'm', 'reason': '', 'start': at + 100,
                 'end': at + 200, 'hosts': ['a'], 'resource_properties': None,
             })
@@ -579,7 +577,7 @@ class TestRace:
         assert not isinstance(results[first], Exception)
         assert isinstance(
             results[second],
-            exception.InTheWay if first == 'lease'
+            InTheWay if first == 'lease'
             else exception.NotEnoughHostsAvailable,
         )
         other.ledger.close()
@@ -600,7 +598,7 @@ class TestRace:
                 'resource_type': 'physical:host', 'min': 1, 'max': 1,
             }],
         })
-        with pytest.raises(exception.InTheWay):
+        with pytest.raises(InTheWay):
             close('a')
         other.ledger.close()
 
@@ -609,7 +607,7 @@ HOSTS = 'abcde'
 
 
 @pytest.mark.more
-def test_small_worlds_by_brute_force(world, close):
+def test_small_worlds_by_brute_force(world, close, maintenances):
     """What moves fits, what stays has no room, and nothing else changes."""
     for name in HOSTS:
         world.add_host(name)
@@ -661,7 +659,7 @@ def test_small_worlds_by_brute_force(world, close):
             assert world.ledger.lease(id_).degraded
         moves += len(moved)
         stays += len(in_the_way)
-        world.manager.maintenances.delete(made['id'])
+        maintenances.delete(made['id'])
         assert not any(world.lease(each).degraded for each in leases)
         for each in leases:
             world.leases.delete(each.id, None)
