@@ -55,8 +55,6 @@ class Reservation(service.Service):
                 'closing_interval': 1,
                 'restore_interval': 2,
                 'unbounded': 'forever',
-                'unbounded_fixed': 'never',
-                'clear_notice': 2,
                 **RELOCATION,
             },
             'enforcement': {
