@@ -747,6 +747,10 @@ def test_a_response_has_a_status_near_its_beginning(near, response, accepts):
     def respond(connection):
         connection.recv(100_000)
         connection.sendall(response)
+        # A socket that is closed with a body unread resets the connection.
+        connection.shutdown(socket.SHUT_WR)
+        while connection.recv(100_000):
+            pass
 
     with receiver(respond) as url:
         made = register(near, url)

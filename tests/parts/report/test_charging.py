@@ -29,7 +29,7 @@ def played(world, minutes):
         if minute % 5 == 0:
             world.run()
             usages.of(world.manager).step()
-            world.manager.gauges.step()
+        world.manager.gauges.step()
         for name, labels, value, *_ in (
             sample
             for family in world.manager.gauges.collect()

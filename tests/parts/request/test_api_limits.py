@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lease requests over REST, in clouds with limits and products."""
+"""Lease requests over REST, in clouds with products."""
 
 import time
+
+import pytest
 
 from tests.parts.product import test_api as test_products
 
@@ -18,6 +20,10 @@ def shown(api, headers, made):
 
 
 class TestProducts:
+    @pytest.fixture
+    def options(self):
+        return test_products.OPTIONS
+
     def test_a_lease_request_waits_for_units(self, api):
         alice, bob = test_products.ALICE, test_products.BOB
         lease = test_products.reserve(api, 'small', 4, bob).json['lease']

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Series over REST, in clouds with limits and products."""
+"""Series over REST, in clouds with products."""
 
 import datetime
+
+import pytest
 
 from tests.parts.product import test_api as test_products
 
@@ -10,6 +12,10 @@ FIRST = datetime.date.today() + datetime.timedelta(days=2)
 
 
 class TestProducts:
+    @pytest.fixture
+    def options(self):
+        return test_products.OPTIONS
+
     def test_series_can_name_a_product(self, api):
         alice, bob = test_products.ALICE, test_products.BOB
         asked = [{'product': 'rack 7', 'amount': 1}]

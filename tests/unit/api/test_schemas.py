@@ -10,8 +10,8 @@ import pkgutil
 import jsonschema
 import pytest
 
+from blazar_sched.service import api
 from blazar_sched.service.api import microversion
-from blazar_sched.service.api import schemas
 from blazar_sched.service.api import validation
 
 
@@ -19,7 +19,7 @@ def by_version():
     """Return the validators of each schema by version, by their names."""
     found = {}
     versions = set(microversion.KNOWN)
-    for each in pkgutil.iter_modules(schemas.__path__, f'{schemas.__name__}.'):
+    for each in pkgutil.walk_packages(api.__path__, f'{api.__name__}.'):
         module = importlib.import_module(each.name)
         found |= {
             f'{each.name.rpartition(".")[2]}.{name}': value

@@ -383,7 +383,7 @@ def test_history_equals_a_rebuild(make, accounting_, data):
     for name in 'main', 'reserved':
         both = [getattr(each.indexes, name) for each in (lived, rebuilt)]
         for host in HOSTS:
-            one, other = (each.levels(host, 0, 100, 100) for each in both)
+            one, other = (lanes.in_use(each, [host], 100) for each in both)
             assert one == other
     for index in lived.indexes.main, *lived.indexes.extra.values():
         index.check()
