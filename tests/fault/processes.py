@@ -47,6 +47,9 @@ def _run(
     environment: dict[str, str],
 ) -> None:
     os.environ.update(environment)
+    # oslo.messaging reads when the leader of the group has started, which may
+    # be gone.
+    os.setpgid(0, 0)
     with open(log, 'ab') as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
