@@ -65,8 +65,8 @@ class Rules:
     most_moves: int = MAX_STAYS - 1
     shortest_stay: int = 600
     notice: int = 86400
-    headroom: float = 0.03
-    large_headroom: float = 0.1
+    headroom: float = 0.05
+    large_headroom: float = 0.15
     most_memory_mb: int = 0
     ways: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
