@@ -25,6 +25,8 @@ from tests.standins.clients import Placement
 from tests.standins.neutron import NeutronApi
 
 START = 1_800_000_000
+# The name by which a module of tests says that they read files.
+READS_FILES = 'READS_FILES'
 
 
 class Clock:
@@ -204,14 +206,18 @@ def instances(amount=1, vcpus=2, **parameters):
 
 
 @functools.cache
-def _without_files(exchange):
+def _without_files(exchange, module):
     return service_conf.load(files=[])
 
 
 @pytest.fixture
-def conf(empty_ledger, tmp_path):
+def conf(request, empty_ledger, tmp_path):
     path = shutil.copy(empty_ledger, tmp_path / 'ledger.sqlite')
-    read = _without_files(overriding.exchange())
+    # A module whose tests read files into it shares it with no other module.
+    module = request.module.__name__ if READS_FILES in vars(
+        request.module
+    ) else None
+    read = _without_files(overriding.exchange(), module)
     with overriding.forgetting(read) as conf:
         conf.set_override('connection', f'sqlite:///{path}', 'database')
         conf.set_override('transport_url', 'fake://')
