@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 import contextlib
 import dataclasses
+import functools
 import itertools
 from typing import Any
 import uuid
@@ -249,7 +250,7 @@ def new_id() -> str:
     return str(uuid.uuid4())
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True)
 class Placer:
     """The placing of single reservations of a lease over one window.
 
@@ -307,11 +308,12 @@ class Placer:
         return Room(
             self.replica.indexes, self.window,
             self._cleaning_time(reservation), ignore,
-            () if reservation.demand.whole else self._not_clearable(),
+            () if reservation.demand.whole else self._not_clearable,
         )
 
+    @functools.cached_property
     def _not_clearable(self) -> Collection[str]:
-        """Return the hosts that no other lease could have as a whole.
+        """The hosts that no other lease could have as a whole.
 
         A fixed instance or a reservation is in the way there. Slots go there
         first, so that hosts that instances can leave remain for whole leases.
