@@ -81,6 +81,7 @@ _SUBJECTS = ('request_id', 'series_id', 'lease_id')
 _UPDATE = '{"type": "lease.update"'
 _MAX_REPLACED = 20
 _ENABLED = Webhook.disabled.is_(None)
+_WAITED_FOR = sa.exists().where(WebhookDelivery.webhook_id == Webhook.id)
 # The most notifications that one commit deletes, as other commits wait.
 MAX_FORGOTTEN = 1000
 
@@ -103,10 +104,9 @@ def due(
 
     The webhook that has waited longest is the first.
     """
-    waiting = sa.exists().where(WebhookDelivery.webhook_id == Webhook.id)
     return [*map(_read, connection.execute(
         sa.select(Webhook)
-        .where(_ENABLED, Webhook.due_at <= now, waiting)
+        .where(_ENABLED, Webhook.due_at <= now, _WAITED_FOR)
         .order_by(Webhook.due_at, Webhook.id)
         .limit(limit)
     ).mappings())]
@@ -294,11 +294,6 @@ def change(
             sa.update(table).where(table.id == each.id)
             .values(refused_at=each.refused_at)
         )
-    if changed and new.disabled:
-        connection.execute(
-            sa.update(Webhook).where(Webhook.id == old.id)
-            .values(waiting=0, waiting_bytes=0)
-        )
     if delivered:
         _drop(connection, old.id, table.id.in_(delivered))
     return changed
@@ -327,9 +322,8 @@ def _drop(
 
 def disabled_and_waiting(connection: sa.Connection) -> list[str]:
     """Return the ids of disabled webhooks for which notifications wait."""
-    waiting = sa.exists().where(WebhookDelivery.webhook_id == Webhook.id)
     return list(connection.scalars(
-        sa.select(Webhook.id).where(~_ENABLED, waiting)
+        sa.select(Webhook.id).where(~_ENABLED, _WAITED_FOR)
     ))
 
 
@@ -343,7 +337,7 @@ def forget(connection: sa.Connection, webhook_id: str) -> bool:
         sa.select(table.id).where(table.webhook_id == webhook_id)
         .limit(MAX_FORGOTTEN)
     ).all()
-    connection.execute(sa.delete(table).where(table.id.in_(ids)))
+    _drop(connection, webhook_id, table.id.in_(ids))
     return len(ids) == MAX_FORGOTTEN
 
 
