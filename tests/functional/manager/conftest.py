@@ -25,8 +25,6 @@ from tests.standins.clients import Placement
 from tests.standins.neutron import NeutronApi
 
 START = 1_800_000_000
-# The name by which a module of tests says that they read files.
-READS_FILES = 'READS_FILES'
 
 
 class Clock:
@@ -205,19 +203,19 @@ def instances(amount=1, vcpus=2, **parameters):
     }
 
 
-@functools.cache
-def _without_files(exchange, module):
+@functools.lru_cache(maxsize=1)
+def _without_files(module, exchange):
+    """Return a configuration that the tests of a module share.
+
+    Some read files into it, or register options.
+    """
     return service_conf.load(files=[])
 
 
 @pytest.fixture
 def conf(request, empty_ledger, tmp_path):
     path = shutil.copy(empty_ledger, tmp_path / 'ledger.sqlite')
-    # A module whose tests read files into it shares it with no other module.
-    module = request.module.__name__ if READS_FILES in vars(
-        request.module
-    ) else None
-    read = _without_files(overriding.exchange(), module)
+    read = _without_files(request.module.__name__, overriding.exchange())
     with overriding.forgetting(read) as conf:
         conf.set_override('connection', f'sqlite:///{path}', 'database')
         conf.set_override('transport_url', 'fake://')

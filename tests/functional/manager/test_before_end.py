@@ -25,8 +25,6 @@ pytestmark = pytest.mark.row('F58')
 ALICE = 'alice@example.org'
 SECRET = 'hush'
 
-READS_FILES = True
-
 
 @pytest.fixture
 def keystone():
