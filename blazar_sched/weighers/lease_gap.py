@@ -73,10 +73,10 @@ def _with_alike(
     replica: state.Replica, request: Request, host_states: Iterable[HostState],
     now: int,
 ) -> set[int]:
-    """Return the id() of the hosts with instances that are moved alike.
+    """Return the id() of the hosts that suit a fixed or a movable request.
 
-    A lease of whole hosts can have a host that fixed instances leave alone, so
-    movable instances leave the hosts with fixed instances to these.
+    A fixed request suits the hosts with fixed instances, and a movable request
+    the others: a lease of whole hosts can have a host without fixed instances.
     """
     total = replica.indexes.total
     beyond = now + replica.settings.rules.notice
