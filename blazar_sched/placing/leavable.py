@@ -31,8 +31,11 @@ from blazar_sched.replica import state
 from blazar_sched.replica.indexes import peaks_of
 
 # The reservations, those that start first, whose hosts are looked at; and the
-# most hosts that are tried, and that are found: no commit waits for long.
+# most hosts that are tried, and that are found.
 MAX_RESERVATIONS, MAX_TRIED, MAX_FOUND = 200, 8, 4
+# The most reservations that are moved on trial: commits of this process wait
+# for the search.
+MAX_MOVED = 50
 
 # The uuids of the hosts that a reservation can leave, by its id.
 Leavable = dict[str, tuple[str, ...]]
@@ -82,7 +85,8 @@ def find(
     The leases leave one host after the other. A host that was left is not
     taken again, and a host that was taken is not left.
 
-    A reallocation of each lease on each of the hosts.
+    A reallocation of each lease on each of the hosts, of MAX_MOVED
+    reservations at most: hosts that would exceed this are passed over.
 
     :param replica: by LedgerAccounting
     :param hosts: uuids of the hosts, in the order in which they are tried
@@ -97,10 +101,13 @@ def find(
     found: defaultdict[str, list[str]] = defaultdict(list)
     left: set[str] = set()
     taken: set[str] = set()
+    remaining = MAX_MOVED
     with contextlib.ExitStack() as trials:
         for host in hosts:
-            if host in taken:
+            count = sum(len(lease.reservations) for lease in on_host[host])
+            if host in taken or count > remaining:
                 continue
+            remaining -= count
             with contextlib.ExitStack() as trial:
                 put = trial.enter_context(replica.changing())
                 moved = _leave(
@@ -123,6 +130,15 @@ def known(replica: state.Replica) -> Leavable:
         id_: replica.reservations[id_].leavable
         for id_ in {*itertools.chain.from_iterable(replica.leavable.values())}
     }
+
+
+def in_both(one: Leavable, other: Leavable) -> Leavable:
+    """Return the hosts that reservations can leave by both findings."""
+    both = {
+        id_: tuple(sorted({*hosts} & {*other.get(id_, ())}))
+        for id_, hosts in one.items()
+    }
+    return {id_: hosts for id_, hosts in both.items() if hosts}
 
 
 def _leave(

@@ -3,8 +3,9 @@
 
 nova-scheduler may put an instance on such a host, although a lease will need
 the host. The host then holds too much, and replanning moves the lease. Several
-managers may do the same: only differences are written, and what is written is
-decided in a commit. See placing.leavable.
+managers may do the same: only differences are written. The search is outside
+of the commit, and so what the search finds counts for the revision that was
+searched. See placing.leavable.
 """
 
 from collections.abc import Callable
@@ -64,25 +65,33 @@ class LeavableHosts(loop.Looped):
             self._wake_replanner()
         if now < self._next and (excess or revision == self._searched):
             return
-        self._searched, self._next = revision, now + RECHECK
+        self._next = now + RECHECK
         hosts = self._ledger.read_replica(
             functools.partial(self._hosts_to_try, now=now)
         )
         leases = self._ledger.leases_on(hosts, now)
-        found, known = self._ledger.read_replica(lambda replica: (
-            self._find(replica, hosts, leases, now), leavable.known(replica)
-        ))
+        self._searched, found, known = self._ledger.read_replica(
+            lambda replica: (
+                replica.revision, self._find(replica, hosts, leases, now),
+                leavable.known(replica),
+            )
+        )
         if found != known:
-            self._ledger.commit(functools.partial(self._write, now=now))
+            self._ledger.commit(functools.partial(self._write, found=found))
 
-    def _write(self, tx: PlacingTx, now: int) -> None:
-        hosts = self._hosts_to_try(tx.replica, now)
-        leases = tx.leases_on(hosts, now)
+    def _write(self, tx: PlacingTx, found: Leavable) -> None:
+        """Write what was found at the revision that was searched.
+
+        At another revision, leases may have taken the room that others would
+        have moved to: what is no longer found is dropped, nothing is added,
+        and the next step searches again.
+        """
         old = leavable.known(tx.replica)
-        new = self._find(tx.replica, hosts, leases, now)
+        if tx.replica.revision != self._searched:
+            found = leavable.in_both(old, found)
         tx.set_leavable_hosts({
-            id_: new.get(id_, ()) for id_ in old.keys() | new.keys()
-            if old.get(id_) != new.get(id_)
+            id_: found.get(id_, ()) for id_ in old.keys() | found.keys()
+            if old.get(id_) != found.get(id_)
         })
 
     def _hosts_to_try(self, replica: state.Replica, now: int) -> list[str]:
