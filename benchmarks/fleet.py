@@ -249,9 +249,9 @@ def _hosts(tx: Any) -> None:
 
 def _instances(tx: Any) -> None:
     for n in range(RECORDS):
-        tx.put_instance(
+        tx.put_instances([
             Instance(
                 database.host_uuid(HOSTS + n), database.host_uuid(n), 'p1',
                 {inventory.VCPU: 1},
             )
-        )
+        ])

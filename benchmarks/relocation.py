@@ -380,10 +380,9 @@ def _commits(budget: float) -> Iterator[Result]:
         def commit(stays: int, number: int) -> float:
             # Each instance is committed without a path, too.
             instance = _instance(number, 1, number % 40, stays)
-            return timed(
-                [lambda: ledger.commit(lambda tx: tx.put_instance(instance))],
-                0,
-            ).median
+            return timed([lambda: ledger.commit(
+                lambda tx: tx.put_instances([instance])
+            )], 0).median
 
         try:
             ledger.commit(
@@ -438,7 +437,7 @@ def _manager(url: str, size: int, instances: Sequence[int]) -> Manager:
         for n, host in enumerate(_hosts(size)):
             tx.put_host(host)
             for vcpus in instances:
-                tx.put_instance(_instance(next(numbers), vcpus, n))
+                tx.put_instances([_instance(next(numbers), vcpus, n)])
 
     manager.ledger.commit(fill)
     return manager

@@ -178,7 +178,7 @@ class Lab:
             ),
             end=window.FOREVER if end is None else self.now + end, **fields,
         )
-        self.ledger.commit(lambda tx: tx.put_instance(noun))
+        self.ledger.commit(lambda tx: tx.put_instances([noun]))
         self.sync()
 
     def sync(self):

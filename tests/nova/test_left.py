@@ -18,7 +18,7 @@ def site(lab):
 
 def forget(site, server):
     """Delete the record of a server."""
-    site.ledger.commit(lambda tx: tx.delete_instance(server['id']))
+    site.ledger.commit(lambda tx: tx.delete_instances([server['id']]))
     site.sync()
 
 

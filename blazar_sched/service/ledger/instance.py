@@ -44,12 +44,7 @@ def get(connection: sa.Connection, uuid: str) -> Instance | None:
     return found[0] if found else None
 
 
-def put(connection: sa.Connection, new: Instance) -> list[record.Record]:
-    """Insert or update an instance; return the records."""
-    return put_all(connection, [new])
-
-
-def put_all(
+def put(
     connection: sa.Connection, new: Collection[Instance]
 ) -> list[record.Record]:
     """Insert or update instances; return the records of what has changed.
@@ -79,8 +74,10 @@ def put_all(
 
 
 def _row(instance: Instance) -> dict[str, Any]:
-    row = dataclasses.asdict(instance)
-    row['path'] = [dataclasses.astuple(stay) for stay in instance.path] or None
+    row = {name: getattr(instance, name) for name in Instance.__slots__}
+    row['path'] = [
+        (stay.host, stay.start, stay.end) for stay in instance.path
+    ] or None
     return row
 
 
@@ -123,7 +120,7 @@ def bind(
         )
         .where(models.Instance.claim.is_not(None), condition)
     ).all()
-    return put_all(connection, [
+    return put(connection, [
         dataclasses.replace(
             from_row(row), reservation_id=row.claim if row.has else None
         )
@@ -156,7 +153,7 @@ def set_ends(
             if id_ is not None and id_ in ends
         )
 
-    return put_all(connection, [
+    return put(connection, [
         dataclasses.replace(known, end=end(known), path=())
         for known in (claiming(connection, ends.keys()) if ends else ())
     ])
@@ -170,7 +167,7 @@ def release(
 
     :param end: the new end of the instances, None to keep their ends
     """
-    return put_all(connection, [
+    return put(connection, [
         dataclasses.replace(
             known, end=known.end if end is None else end, reservation_id=None,
             claim=None,
@@ -191,15 +188,19 @@ def drop(
 def drop_paths(connection: sa.Connection, host: str) -> list[record.Record]:
     """Drop the relocation paths that lead to a host."""
     path = sa.type_coerce(models.Instance.path, sa.Text)
-    return put_all(connection, [
+    return put(connection, [
         dataclasses.replace(known, path=())
         for known in _select(connection, path.contains(host))
     ])
 
 
-def delete(connection: sa.Connection, uuid: str) -> list[record.Record]:
-    """Delete an instance, if the instance exists."""
-    return drop(connection, models.Instance.uuid == uuid)
+def delete(
+    connection: sa.Connection, uuids: Collection[str]
+) -> list[record.Record]:
+    """Delete the instances that exist."""
+    if not uuids:
+        return []
+    return drop(connection, models.Instance.uuid.in_(uuids))
 
 
 def _select(

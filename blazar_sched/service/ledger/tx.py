@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The operations that the work of a commit may do on the ledger."""
 
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
 import contextlib
@@ -51,11 +52,10 @@ class Tx(access.Writes, reader.Reader):
     put_key = access.write(idempotency.put)
     put_sending = access.write(idempotency.put_sending)
     drop_keys = access.write(idempotency.drop)
-    put_instance = access.noted(instance.put)
-    put_instances = access.noted(instance.put_all)
+    put_instances = access.noted(instance.put)
     bind_instances = access.noted(instance.bind_on)
     release_instances = access.noted(instance.release)
-    delete_instance = access.noted(instance.delete)
+    delete_instances = access.noted(instance.delete)
     add_lease = access.noted(lease.add)
     add_leases = access.noted(lease.add_all)
     put_lease = access.noted(lease.put)
@@ -130,18 +130,20 @@ class PlacingTx(Tx):
         new = self.records[self._shown:]
         if new:
             self._shown = len(self.records)
-            with _refused():
-                # Facts are shown whatever the replica can count.
-                self._show(new, leave_out=not _has_promise(new))
+            self._apply(new)
         return self._replica
 
     def expect(self, entities: Iterable[Allocation | Instance]) -> None:
-        """Show the replica what this attempt writes later, in one go.
+        """Show the replica what this attempt writes later, in one statement.
 
         :raises Uncountable: if the replica could not hold an allocation
         """
+        self._apply(list(map(record.encode, entities)))
+
+    def _apply(self, records: Collection[record.Record]) -> None:
         with _refused():
-            self._show(map(record.encode, entities))
+            # Facts are shown whatever the replica can count.
+            self._show(records, leave_out=not _has_promise(records))
 
     def require_countable(self) -> None:
         """Refuse allocations that the replica could not hold.

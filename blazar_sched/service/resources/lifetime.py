@@ -100,7 +100,7 @@ class LifetimeResource(on_hosts.OnHostsResource):
             return
         if known.end < lease.end and not known.preemptible:
             _check_room(tx.replica, known, lease.end, window.start)
-        tx.put_instance(known.ending_at(lease.end))
+        tx.put_instances([known.ending_at(lease.end)])
 
     def start(self, part: Part, now: int) -> base.Opened | None:
         """Have the server unshelved, and yielding servers in its way deleted.

@@ -34,6 +34,7 @@ from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.relocation import Rules
 from blazar_sched.replica import instance_record
 from blazar_sched.replica import limited_log
+from blazar_sched.replica import state
 from blazar_sched.service import loop
 from blazar_sched.service import metrics
 from blazar_sched.service import slices
@@ -183,9 +184,10 @@ class Instances:
         rules = placing_options.rules(self._conf)
 
         def work(tx: PlacingTx) -> None:
+            replica = tx.replica
+            replica.advance(now)
+            booked = []
             for each in placed:
-                replica = tx.replica
-                replica.advance(now)
                 if each.uuid in replica.instances or (
                     each.host not in replica.hosts
                 ):
@@ -197,9 +199,11 @@ class Instances:
                     new, building=True,
                     movable='' if new.claim else each.movable,
                 )
-                tx.put_instance(
+                booked.append(
                     relocation.with_path(replica, None, new, now, rules)
                 )
+                tx.expect(booked[-1:])
+            tx.put_instances(booked)
 
         self._ledger.commit(work)
 
@@ -211,7 +215,8 @@ class Instances:
         with self._lock:
             placed, self._placed = self._placed, {}
         if placed:
-            self._book(placed.values(), int(self._clock()))
+            for some in slices.of(placed.values(), PAGE):
+                self._book(some, int(self._clock()))
         looks = self._take()
         if not looks:
             return
@@ -354,9 +359,7 @@ class Instances:
             ]
             of_servers = self._lifetimes.write(tx, current, now)
             written = of_servers, self._lifetimes.forget(tx, gone)
-            for uuid in gone:
-                if uuid in known:
-                    tx.delete_instance(uuid)
+            tx.delete_instances([uuid for uuid in gone if uuid in known])
             changed = _put(
                 tx, view.nodes, current, now, rules, of_servers.over
             )
@@ -398,7 +401,7 @@ def _is_moving(server: Server) -> bool:
 
 
 def _put(
-    tx: PlacingTx, nodes: Mapping[str, str], servers: Iterable[Server],
+    tx: PlacingTx, nodes: Mapping[str, str], servers: Collection[Server],
     now: int, rules: Rules | None, over: Collection[str],
 ) -> list[Instance]:
     """Write the records of servers that differ; return those records.
@@ -409,28 +412,39 @@ def _put(
 
     :param over: the servers that have outlived their leases
     """
+    tx.delete_instances([
+        server.uuid for server in servers
+        if _has_left(tx.replica, nodes, server)
+    ])
     replica = tx.replica
     replica.advance(now)
     changed = []
     for server in servers:
-        if rules is not None:
-            # The paths of one commit are planned one beside the other.
-            replica = tx.replica
-        old = replica.instances.get(server.uuid)
         host = nodes.get(server.node or '', '')
-        if host in replica.hosts:
-            new = relocation.with_path(
-                replica, old,
-                instance_record.make(
-                    replica, host, server, now, rules, server.uuid in over
-                ),
-                now, rules,
-            )
-            if new != old:
-                tx.put_instance(new)
-                changed.append(new)
-        elif old is not None and not (
-            old.building and server.node is None and _is_moving(server)
-        ):
-            tx.delete_instance(server.uuid)
+        if host not in replica.hosts:
+            continue
+        old = replica.instances.get(server.uuid)
+        new = relocation.with_path(
+            replica, old,
+            instance_record.make(
+                replica, host, server, now, rules, server.uuid in over
+            ),
+            now, rules,
+        )
+        if new != old:
+            changed.append(new)
+            if rules is not None:
+                # The paths of one commit are planned one beside the other.
+                tx.expect([new])
+    tx.put_instances(changed)
     return changed
+
+
+def _has_left(
+    replica: state.Replica, nodes: Mapping[str, str], server: Server
+) -> bool:
+    """Tell whether a server with a record is on no reservable host."""
+    old = replica.instances.get(server.uuid)
+    return old is not None and (
+        nodes.get(server.node or '') not in replica.hosts
+    ) and not (old.building and server.node is None and _is_moving(server))

@@ -269,7 +269,7 @@ class Relocations(loop.Looped):
     def _plan(self, now: int, rules: Rules) -> list[Instance]:
         """Plan paths for the instances that need one; return the others."""
         def work(some: Sequence[Instance], tx: PlacingTx) -> list[Instance]:
-            failed = []
+            failed, planned = [], []
             for each in _still(some, _unplanned(tx.replica, now)):
                 path = relocation.plan(
                     tx.replica, each, now, rules, urgent=True
@@ -277,7 +277,9 @@ class Relocations(loop.Looped):
                 if path is None:
                     failed.append(each)
                 else:
-                    tx.put_instance(dataclasses.replace(each, path=path))
+                    planned.append(dataclasses.replace(each, path=path))
+                    tx.expect(planned[-1:])
+            tx.put_instances(planned)
             return failed
 
         return list(itertools.chain(*self._in_slices(_unplanned, now, work)))
@@ -285,10 +287,13 @@ class Relocations(loop.Looped):
     def _drop_needless(self, now: int) -> None:
         """Drop the due paths of instances that need not leave any more."""
         def work(some: Sequence[Instance], tx: PlacingTx) -> None:
+            staying = []
             for each in _still(some, _needless(tx.replica, now)):
                 # Another instance that stays may need the same room.
                 if not relocation.must_leave(tx.replica, each, now):
-                    tx.put_instance(dataclasses.replace(each, path=()))
+                    staying.append(dataclasses.replace(each, path=()))
+                    tx.expect(staying[-1:])
+            tx.put_instances(staying)
 
         self._in_slices(_needless, now, work)
 
@@ -441,7 +446,7 @@ class Relocations(loop.Looped):
             is_current = tx.replica.instances.get(instance.uuid) == instance
             if not path or not is_current:
                 return False
-            tx.put_instance(dataclasses.replace(instance, path=path))
+            tx.put_instances([dataclasses.replace(instance, path=path)])
             return True
 
         return self._ledger.commit(work)

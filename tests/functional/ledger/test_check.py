@@ -95,7 +95,7 @@ def test_orphans(store, nouns, host, database, table, lost, children):
     def work(tx):
         tx.put_lease(lease)
         tx.put_allocations(held.id, [nouns.allocation(lease, host)])
-        tx.put_instance(nouns.instance(host, reservation_id=held.id))
+        tx.put_instances([nouns.instance(host, reservation_id=held.id)])
         tx.put_key('project', 'key', lease.id, 'digest', 0)
 
     store.commit(work)

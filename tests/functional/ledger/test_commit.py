@@ -437,7 +437,7 @@ def test_failed_commit_leaves_no_rows(store, nouns, host):
         tx.put_allocations(
             lease.reservations[0].id, [nouns.allocation(lease, host)]
         )
-        tx.put_instance(nouns.instance(host))
+        tx.put_instances([nouns.instance(host)])
         tx.put_host(nouns.host())
         tx.put_property('gpu', True)
         tx.delete_lease(kept.id)
@@ -564,7 +564,7 @@ class TestRehearse:
             tx.put_allocations(
                 lease.reservations[0].id, [nouns.allocation(lease, host)]
             )
-            tx.put_instance(nouns.instance(host))
+            tx.put_instances([nouns.instance(host)])
             tx.put_host(nouns.host())
             tx.put_property('gpu', True)
             tx.claim_event(lease.events[0].id, Claim('me', 'token', 10), None)
@@ -708,7 +708,7 @@ class TestReplicaOfACommit:
 
         def work(tx):
             tx.add_lease(lease, [held])
-            tx.put_instance(server)
+            tx.put_instances([server])
 
         store.commit(work)
         return lease
@@ -735,7 +735,7 @@ class TestReplicaOfACommit:
              lambda replica: held(replica) == [moved]),
             (lambda tx: tx.add_lease(new, [added]),
              lambda replica: held(replica, added.reservation_id) == [added]),
-            (lambda tx: tx.put_instance(server),
+            (lambda tx: tx.put_instances([server]),
              lambda replica: server.uuid in replica.instances),
             (lambda tx: tx.delete_lease(known.id),
              lambda replica: held(replica) == []
@@ -857,7 +857,7 @@ def test_reads_in_a_commit_see_its_writes(store, nouns, host):
     def work(tx):
         tx.put_lease(lease)
         tx.put_allocations(allocation.reservation_id, [allocation])
-        tx.put_instance(instance)
+        tx.put_instances([instance])
         return (
             tx.lease(lease.id), tx.leases(), tx.allocations(),
             tx.instance(instance.uuid), tx.hosts(), tx.host(host.id),

@@ -143,7 +143,7 @@ class Clients:
                 r.id for lease in tx.leases() for r in lease.reservations
                 if r.status != 'deleted'
             ]
-            tx.put_instance(self.nouns.instance(
+            tx.put_instances([self.nouns.instance(
                 self.random.choice(hosts),
                 end=self.random.choice(
                     [window.FOREVER, self.random.randrange(1, LAST)]
@@ -151,19 +151,19 @@ class Clients:
                 reservation_id=self.random.choice([None, *bound]),
                 preemptible=self.random.random() < 0.2,
                 amounts=self._amounts(1)
-            ))
+            )])
 
     def move_instance(self, tx):
         if instances := tx.instances():
-            tx.put_instance(dataclasses.replace(
+            tx.put_instances([dataclasses.replace(
                 self.random.choice(instances),
                 host=self.random.choice(tx.hosts()).uuid,
                 amounts=self._amounts(3)
-            ))
+            )])
 
     def delete_instance(self, tx):
         if instances := tx.instances():
-            tx.delete_instance(self.random.choice(instances).uuid)
+            tx.delete_instances([self.random.choice(instances).uuid])
 
     CHANGES = (
         put_host, put_lease, put_lease, put_lease, update_lease, put_instance,

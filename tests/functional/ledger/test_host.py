@@ -83,8 +83,8 @@ def test_a_deleted_host_takes_along_what_was_there(store, nouns, host):
     def occupy(tx):
         tx.put_lease(lease)
         tx.put_allocations(there.reservation_id, [there, elsewhere])
-        tx.put_instance(nouns.instance(host))
-        tx.put_instance(stays)
+        tx.put_instances([nouns.instance(host)])
+        tx.put_instances([stays])
 
     store.commit(occupy)
     store.commit(lambda tx: tx.delete_host(host.uuid))
@@ -112,8 +112,8 @@ def test_instances(store, nouns, host):
     two = nouns.instance(host, vcpus=2)
 
     def work(tx):
-        tx.put_instance(one)
-        tx.put_instance(two)
+        tx.put_instances([one])
+        tx.put_instances([two])
 
     store.commit(work)
     assert two.end == window.FOREVER
@@ -122,9 +122,9 @@ def test_instances(store, nouns, host):
     moved = dataclasses.replace(two, end=900, amounts={'VCPU': 3})
 
     def change(tx):
-        tx.put_instance(moved)
-        tx.delete_instance(one.uuid)
-        tx.delete_instance('not there')
+        tx.put_instances([moved])
+        tx.delete_instances([one.uuid])
+        tx.delete_instances(['not there'])
 
     store.commit(change)
     assert store.instances() == [moved]

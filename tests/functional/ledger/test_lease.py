@@ -57,7 +57,7 @@ def test_a_lease_that_is_split_shares_what_it_had(store, nouns, host):
     def occupy(tx):
         for allocation in held:
             tx.put_allocations(allocation.reservation_id, [allocation])
-        tx.put_instance(bound)
+        tx.put_instances([bound])
 
     store.commit(occupy)
     other = nouns.lease()
@@ -96,7 +96,7 @@ def test_an_update_leaves_exactly_what_was_put(store, nouns, host):
     def occupy(tx):
         tx.put_allocations(kept.id, [on_kept])
         tx.put_allocations(dropped.id, [on_dropped])
-        tx.put_instance(bound)
+        tx.put_instances([bound])
 
     store.commit(occupy)
     new = dataclasses.replace(
@@ -128,7 +128,7 @@ def test_a_deleted_lease_is_gone_with_all_it_owned(store, nouns, host):
     def occupy(tx):
         tx.put_allocations(mine.reservation_id, [mine])
         tx.put_allocations(theirs.reservation_id, [theirs])
-        tx.put_instance(bound)
+        tx.put_instances([bound])
 
     store.commit(occupy)
     store.commit(lambda tx: tx.delete_lease(lease.id))

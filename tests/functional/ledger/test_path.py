@@ -26,7 +26,7 @@ def instance(store, nouns, host, other):
     new = dataclasses.replace(
         nouns.instance(host, vcpus=3, end=FOREVER), path=path, movable='live'
     )
-    store.commit(lambda tx: tx.put_instance(new))
+    store.commit(lambda tx: tx.put_instances([new]))
     return new
 
 
@@ -63,7 +63,7 @@ def test_a_path_is_fed_to_replicas(store, other, instance):
     assert copy.instances[instance.uuid] == instance
     assert peak(copy, other, 90) == 3
     stays = dataclasses.replace(instance, path=())
-    store.commit(lambda tx: tx.put_instance(stays))
+    store.commit(lambda tx: tx.put_instances([stays]))
     changes = wire.parse_changes(store.changes(page.revision, 1000))
     copy.apply(changes.revision, changes.records)
     assert copy.instances[instance.uuid] == stays

@@ -106,16 +106,16 @@ class Absurd:
         if not tx.hosts():
             return
         bound = [r.id for lease in tx.leases() for r in lease.reservations]
-        tx.put_instance(self.nouns.instance(
+        tx.put_instances([self.nouns.instance(
             self.random.choice(tx.hosts()), amounts=self._amounts(),
             end=self.random.choice(TIMES),
             preemptible=self.random.random() < 0.3,
             reservation_id=self.random.choice([None, *bound]),
-        ))
+        )])
 
     def delete_instance(self, tx):
         for instance in tx.instances()[:2]:
-            tx.delete_instance(instance.uuid)
+            tx.delete_instances([instance.uuid])
 
     CHANGES = (
         put_host, update_host, delete_host, put_lease, put_lease,

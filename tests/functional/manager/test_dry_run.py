@@ -374,7 +374,7 @@ class TestShrink:
             site.boot(lease.reservations[0], host)
         for known in list(site.ledger.instances()):
             site.ledger.commit(
-                lambda tx, known=known: tx.delete_instance(known.uuid)
+                lambda tx, known=known: tx.delete_instances([known.uuid])
             )
         body = {
             'reservations': [{'id': lease.reservations[0].id, 'amount': 1}]

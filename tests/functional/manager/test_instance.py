@@ -556,7 +556,7 @@ class TestMisplaced:
         ask = world.ledger.allocations
 
         def allocations(**wanted):
-            world.ledger.commit(lambda tx: tx.delete_instance(server.uuid))
+            world.ledger.commit(lambda tx: tx.delete_instances([server.uuid]))
             return ask(**wanted)
 
         monkeypatch.setattr(world.ledger, 'allocations', allocations)

@@ -17,7 +17,7 @@ from blazar_sched.domain.inventory import Inventory
 from blazar_sched.placing import relocation
 from blazar_sched.replica import instance_record
 from blazar_sched.service import faults
-from blazar_sched.service.ledger.tx import PlacingTx
+from blazar_sched.service.booking.lease_writer import LeaseWriter
 from blazar_sched.service.upkeep import relocation as relocating
 from blazar_sched.service.upkeep.relocation import MAX_REQUESTS
 from blazar_sched.service.upkeep.relocation import PAUSE
@@ -692,6 +692,9 @@ def test_a_manager_that_is_killed_at_any_point_leaves_nothing_half_done(
 
 def test_a_lease_without_the_paths_would_be_seen(world, conf, monkeypatch):
     """The control: as if the manager were killed between two commits."""
-    monkeypatch.setattr(PlacingTx, 'put_instances', lambda tx, displaced: None)
+    write = LeaseWriter.write
+    monkeypatch.setattr(LeaseWriter, 'write', lambda self, tx, new: write(
+        self, tx, [(lease, placed, []) for lease, placed, _ in new]
+    ))
     with pytest.raises(AssertionError):
         Course(world, conf, Points(world, monkeypatch)).play()

@@ -496,9 +496,8 @@ class TestWholeHost:
         [record] = site.ledger.instances()
         site.asked()
         # This is the state after the end of the lease was moved.
-        site.ledger.commit(lambda tx: tx.put_instance(
-            dataclasses.replace(record, end=lease.start)
-        ))
+        overdue = dataclasses.replace(record, end=lease.start)
+        site.ledger.commit(lambda tx: tx.put_instances([overdue]))
         site.run(1000 - LEAD)
         site.run(NOTICE)
         assert site.asked() == []
@@ -535,9 +534,9 @@ class TestWholeHost:
         server['tenant_id'] = 'project'
         site.sync()
         [record] = site.ledger.instances()
-        site.ledger.commit(lambda tx: tx.put_instance(dataclasses.replace(
+        site.ledger.commit(lambda tx: tx.put_instances([dataclasses.replace(
             record, end=lease.end, reservation_id=lease.reservations[0].id
-        )))
+        )]))
         site.ledger.commit(lambda tx: tx.put_lease(dataclasses.replace(
             tx.lease(lease.id),
             events=event.start_again(tx.lease(lease.id).events)

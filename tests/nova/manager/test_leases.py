@@ -432,7 +432,7 @@ class TestHosts:
         with manager.instances._lock:
             for known in manager.ledger.instances():
                 manager.ledger.commit(
-                    lambda tx, uuid=known.uuid: tx.delete_instance(uuid)
+                    lambda tx, uuid=known.uuid: tx.delete_instances([uuid])
                 )
             mine = lease(hosts())
         assert mine.degraded

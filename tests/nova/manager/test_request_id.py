@@ -127,7 +127,7 @@ def test_a_request_and_an_event_are_found_by_their_ids(
     with manager.instances._lock:
         for known in manager.ledger.instances():
             manager.ledger.commit(
-                lambda tx, uuid=known.uuid: tx.delete_instance(uuid)
+                lambda tx, uuid=known.uuid: tx.delete_instances([uuid])
             )
         post(
             CREATE, '/v1/leases', name='night', events=[],
