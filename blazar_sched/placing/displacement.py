@@ -6,12 +6,17 @@ instances that get relocation paths around the window. The instances are moved
 on the timeline only: no instance moves before its path says so.
 """
 
-from collections import defaultdict
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
 import contextlib
 import dataclasses
+import functools
+import itertools
+import math
+import operator
 
 from blazar_sched.domain import exception
 from blazar_sched.domain import inventory
@@ -31,18 +36,36 @@ from blazar_sched.replica import accounting
 from blazar_sched.replica import packing
 from blazar_sched.replica import record
 from blazar_sched.replica import state
+from blazar_sched.replica.indexes import peaks_of
 
 # The reservation of the allocations that keep cleared hosts free.
 _CLEARED = 'cleared'
 # The number of hosts that cannot be cleared, after which a lease is refused:
 # no other commit waits for a search among all hosts of a large cloud.
 MAX_FAILED = 100
+# The number of hosts whose costs are determined together, and at most.
+WEIGHED, MAX_WEIGHED = 100, 1000
+# The number of instances with new paths after which one commit has enough.
+ENOUGH = 20
+
+
+class TooManyDisplaced(Exception):
+    """A lease needs more hosts cleared than one commit should clear.
+
+    :param hosts: the hosts that were cleared on trial, and the windows
+    :param lacking: how many hosts more the lease needs at least
+    """
+
+    def __init__(self, hosts: Mapping[str, Window], lacking: int) -> None:
+        super().__init__()
+        self.hosts = hosts
+        self.lacking = lacking
 
 
 def place(
     replica: state.Replica, lease: Lease, window: Window, now: int,
     rules: Rules | None, attempt: Callable[[], Allocations],
-    options: Options = DEFAULT_OPTIONS,
+    options: Options = DEFAULT_OPTIONS, enough: float = math.inf,
 ) -> tuple[Allocations, list[Instance]]:
     """Place a lease; clear hosts for the lease if there is no room otherwise.
 
@@ -52,9 +75,12 @@ def place(
     :param replica: by LedgerAccounting
     :param rules: the rules of relocation; None if no instance is relocated
     :param attempt: places the lease on the replica as it is at the time
+    :param enough: the number of instances with new paths after which no
+        further host is cleared
     :returns: the allocations, and the instances that have another path now
     :raises NotEnoughHostsAvailable: if there is no room after all; no instance
         has another path then
+    :raises TooManyDisplaced: if there is no room after `enough`
     """
     try:
         return attempt(), []
@@ -68,13 +94,48 @@ def place(
     ]
     with replica.changing() as put, contextlib.ExitStack() as undo:
         clearing = _Clearing(replica, now, rules, put, undo)
+        lacking = at_first = _lacking(lease, refusal)
+        clearing.keep_free(placers[0], _refused(lease, refusal))
         while clearing.clear_next(placers, _refused(lease, refusal)):
-            try:
-                with clearing.open():
-                    return attempt(), clearing.displaced
-            except exception.NotEnoughHostsAvailable as e:
-                refusal = e
+            lacking -= 1
+            if lacking <= 0:
+                try:
+                    with clearing.open():
+                        return attempt(), clearing.displaced
+                except exception.NotEnoughHostsAvailable as e:
+                    refusal = e
+                    lacking = _lacking(lease, refusal)
+            if clearing.count >= enough:
+                raise TooManyDisplaced(clearing.cleared, at_first)
         raise refusal
+
+
+def clear(
+    replica: state.Replica, hosts: Mapping[str, Window], now: int, rules: Rules
+) -> list[Instance]:
+    """Return the instances with new paths that clear hosts over windows.
+
+    A host that cannot be cleared is passed over. The replica is restored
+    afterwards.
+
+    :param hosts: the windows over which to clear hosts, by host
+    """
+    with replica.changing() as put, contextlib.ExitStack() as undo:
+        clearing = _Clearing(replica, now, rules, put, undo)
+        for host, window in hosts.items():
+            if host in replica.hosts:
+                clearing.clear(host, window)
+        return clearing.displaced
+
+
+def _lacking(
+    lease: Lease, refusal: exception.NotEnoughHostsAvailable
+) -> int:
+    """Return how many more hosts must be cleared at least."""
+    demand = _refused(lease, refusal).demand
+    if not demand.whole:
+        return 1
+    return demand.least - int((refusal.offer or {}).get('available', 0))
 
 
 def _refused(
@@ -108,11 +169,8 @@ class _Clearing:
         # The allocations that keep cleared hosts free, by host.
         self._kept_free: dict[str, Allocation] = {}
         self._failed: set[str] = set()
-        # The costs of hosts, None for a host that cannot be cleared, by the
-        # window and the id of the reservation.
-        self._costs: dict[
-            tuple[Window, str], dict[str, int | None]
-        ] = defaultdict(dict)
+        # The costs of hosts by the window and the id of the reservation.
+        self._costs: dict[tuple[Window, str], _Costs] = {}
 
     @property
     def displaced(self) -> list[Instance]:
@@ -122,11 +180,49 @@ class _Clearing:
             if (now := self._replica.instances[uuid]) != before
         ]
 
+    @property
+    def count(self) -> int:
+        """The number of instances that were given a new path."""
+        return len(self._before)
+
+    @property
+    def cleared(self) -> dict[str, Window]:
+        """The windows over which hosts are kept free, by host."""
+        return {
+            host: Window(kept.start, kept.end)
+            for host, kept in self._kept_free.items()
+        }
+
     @contextlib.contextmanager
     def open(self) -> Iterator[None]:
         """Let the cleared hosts be taken in a block."""
         with self._replica.indexes.removed(self._kept_free.values()):
             yield
+
+    def keep_free(self, placer: Placer, reservation: Reservation) -> None:
+        """Keep the free hosts that a reservation needs, beside those cleared.
+
+        Else instances that leave one host would be moved to another of these.
+        """
+        main = self._replica.indexes.main
+        in_window = placer.room(reservation)
+        for room, part in in_window.parts(
+            placer.candidates(reservation), reservation.demand.slot
+        ):
+            hosts = [
+                host for host in part.hosts if host not in self._kept_free
+            ]
+            fits = main.fits(
+                main.rows(hosts), room.window.start, room.window.end, None,
+                whole=True,
+            )
+            free = itertools.compress(hosts, fits)
+            missing = reservation.demand.least - len(self._kept_free)
+            for host in itertools.islice(free, max(missing, 0)):
+                self._kept_free[host] = _kept_free(host, room.window)
+        self._undo.enter_context(
+            self._replica.indexes.added(self._kept_free.values())
+        )
 
     def clear_next(
         self, placers: Iterable[Placer], reservation: Reservation
@@ -141,48 +237,74 @@ class _Clearing:
             for room, part in in_window.parts(
                 candidates, reservation.demand.slot
             ):
-                for host in self._by_cost(
-                    group_limit.open_hosts(
-                        in_window, part, reservation.demand
-                    ),
-                    room.window, reservation,
-                ):
+                hosts = functools.partial(
+                    group_limit.open_hosts, in_window, part, reservation.demand
+                )
+                for host in self._by_cost(hosts, room.window, reservation):
                     if len(self._failed) >= MAX_FAILED:
                         return False
-                    if self._clear(host, room.window):
+                    if self.clear(host, room.window):
                         return True
                     self._failed.add(host)
         return False
 
     def _by_cost(
-        self, hosts: Iterable[str], window: Window, reservation: Reservation
+        self, hosts: Callable[[], Iterable[str]], window: Window,
+        reservation: Reservation,
     ) -> list[str]:
-        """Return the hosts that could be cleared, the cheapest first.
+        """Return hosts that could be cleared, the cheapest first.
 
         The cost of a host is the size of the instances in the way. Whether
-        these instances find paths is not known yet.
+        these instances find paths is not known yet. The costs are determined
+        of WEIGHED hosts at a time, those first of which the least is taken.
         """
-        known = self._costs[window, reservation.id]
-        costs = {}
-        for host in hosts:
-            if host in self._kept_free or host in self._failed:
-                continue
-            if host not in known:
-                known[host] = self._cost(host, window, reservation)
-            cost = known[host]
-            if cost is not None:
-                costs[host] = cost
-        return sorted(costs, key=costs.__getitem__)
+        key = window, reservation.id
+        if key not in self._costs:
+            self._costs[key] = _Costs(self._by_use([*hosts()], window))
+        costs = self._costs[key]
+        while True:
+            found = [
+                host for host, _ in sorted(
+                    costs.known.items(), key=operator.itemgetter(1)
+                )
+                if host not in self._kept_free and host not in self._failed
+            ]
+            some = [] if found else costs.take()
+            if not some:
+                return found
+            costs.known |= self._weigh(some, window, reservation)
 
-    def _cost(
-        self, host: str, window: Window, reservation: Reservation
-    ) -> int | None:
-        movers = self._movers(host, window)
-        if movers and self._is_rest_free(host, window, movers, reservation):
-            return sum(map(_size, movers))
-        return None
+    def _by_use(self, hosts: Sequence[str], window: Window) -> list[str]:
+        """Return hosts, those first of whose VCPUs the least is taken."""
+        main = self._replica.indexes.main
+        taken = peaks_of(main, main.rows(hosts), window)[inventory.VCPU]
+        order = sorted(range(len(hosts)), key=taken.__getitem__)
+        return [hosts[n] for n in order]
 
-    def _clear(self, host: str, window: Window) -> bool:
+    def _weigh(
+        self, hosts: Sequence[str], window: Window, reservation: Reservation
+    ) -> dict[str, int]:
+        """Return the costs of the hosts that could be cleared."""
+        movers = {host: self._movers(host, window) for host in hosts}
+        demand = reservation.demand
+        main = self._replica.indexes.main
+        # What the reservation has there already, in an earlier form of its
+        # lease, is ignored.
+        is_rest_free = main.fits(
+            main.rows(hosts), window.start, window.end,
+            None if demand.whole else packing.amounts_of(demand.slot),
+            whole=demand.whole,
+            ignore=(reservation.id, *(
+                each.uuid for many in movers.values() for each in many
+            )),
+        )
+        return {
+            host: sum(map(_size, movers[host]))
+            for host, free in zip(hosts, is_rest_free, strict=True)
+            if free and movers[host]
+        }
+
+    def clear(self, host: str, window: Window) -> bool:
         """Give the instances in the way on a host paths around a window.
 
         The largest instance is first, and instances of one size go by their
@@ -194,10 +316,7 @@ class _Clearing:
             key=lambda each: (-_size(each), each.uuid),
         )
         changed: list[Instance] = []
-        kept_free = Allocation(
-            f'{_CLEARED} {host}', _CLEARED, host, window.start, window.end,
-            whole=True,
-        )
+        kept_free = _kept_free(host, window)
         with contextlib.ExitStack() as undo:
             undo.enter_context(self._replica.indexes.added([kept_free]))
             for each in movers:
@@ -228,9 +347,8 @@ class _Clearing:
             now = self._replica.instances[before.uuid]
             touched.update(stay.host for stay in (*before.path, *now.path))
             touched.add(before.host)
-        for known in self._costs.values():
-            for each in touched:
-                known.pop(each, None)
+        for costs in self._costs.values():
+            costs.forget(touched)
 
     def _movers(self, host: str, window: Window) -> list[Instance]:
         """Return the movable instances in the way on a host."""
@@ -253,24 +371,39 @@ class _Clearing:
             and accounting.occupancy(each, overdue=False) is not None
         ]
 
-    def _is_rest_free(
-        self, host: str, window: Window, movers: Iterable[Instance],
-        reservation: Reservation,
-    ) -> bool:
-        """Tell whether a host has room if the movers leave the host.
 
-        What the reservation has there already, in an earlier form of its
-        lease, is ignored.
-        """
-        demand = reservation.demand
-        main = self._replica.indexes.main
-        [fits] = main.fits(
-            main.rows([host]), window.start, window.end,
-            None if demand.whole else packing.amounts_of(demand.slot),
-            whole=demand.whole,
-            ignore=(reservation.id, *(each.uuid for each in movers)),
-        )
-        return bool(fits)
+class _Costs:
+    """The costs of hosts: known or still to be determined.
+
+    :param hosts: the hosts, in the order in which to determine costs
+    """
+
+    def __init__(self, hosts: Sequence[str]) -> None:
+        self.known: dict[str, int] = {}
+        self._unknown = list(hosts[:MAX_WEIGHED])
+        self._taken: set[str] = set()
+
+    def take(self) -> list[str]:
+        """Return the next hosts of which to determine the costs."""
+        some = self._unknown[:WEIGHED]
+        del self._unknown[:WEIGHED]
+        self._taken.update(some)
+        return some
+
+    def forget(self, hosts: Iterable[str]) -> None:
+        """Have the costs of hosts determined again where they were known."""
+        again = sorted(self._taken.intersection(hosts))
+        self._taken.difference_update(again)
+        for host in again:
+            self.known.pop(host, None)
+        self._unknown[:0] = again
+
+
+def _kept_free(host: str, window: Window) -> Allocation:
+    return Allocation(
+        f'{_CLEARED} {host}', _CLEARED, host, window.start, window.end,
+        whole=True,
+    )
 
 
 def _size(instance: Instance) -> int:

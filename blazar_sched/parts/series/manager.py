@@ -719,7 +719,7 @@ class AllSeries(loop.Looped):
 
         def place(lease: Lease) -> Placed:
             return (
-                lease, *self._bookings.writer.place(tx.replica, lease, now)
+                lease, *self._bookings.writer.place_in_commit(tx, lease, now)
             )
 
         due = part.due

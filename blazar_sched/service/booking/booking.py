@@ -115,7 +115,7 @@ class Bookings:
         :raises NotEnoughHostsAvailable: if a reservation finds no room
         :raises BlazarSchedError: the refusal of a filter
         """
-        placed, displaced = self.writer.place(tx.replica, lease, now)
+        placed, displaced = self.writer.place_in_commit(tx, lease, now)
         change = LeaseChange(
             lease, None, now, placed, asked_at=asked_at, lifted=lifted
         )

@@ -2,9 +2,14 @@
 """Placing leases and writing them, as a part of a commit."""
 
 from collections.abc import Collection
+from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
+import contextlib
 import dataclasses
+import functools
 import itertools
+import math
 
 from oslo_config import cfg
 
@@ -30,6 +35,7 @@ from blazar_sched.service.bus import notifier
 from blazar_sched.service.bus.notifier import LEASE_CREATE
 from blazar_sched.service.bus.notifier import LEASE_UPDATE
 from blazar_sched.service.enforcement.base import LeaseChange
+from blazar_sched.service.ledger.ledger import CommitFirst
 from blazar_sched.service.ledger.reader import Reader
 from blazar_sched.service.ledger.tx import PlacingTx
 from blazar_sched.service.resources.base import FreeOffHosts
@@ -58,9 +64,44 @@ class LeaseWriter:
 
         :raises NotEnoughHostsAvailable: if a reservation finds no room
         """
+        return place(replica, lease, now, self.options, self._rules_of(lease))
+
+    def place_in_commit(
+        self, tx: PlacingTx, lease: Lease, now: int
+    ) -> tuple[lease_placing.Allocations, list[Instance]]:
+        """Return what `place` returns, in a commit.
+
+        :raises NotEnoughHostsAvailable: if a reservation finds no room
+        :raises CommitFirst: if another commit must clear hosts first
+        """
+        with self._clearing_first(now):
+            return place(
+                tx.replica, lease, now, self.options, self._rules_of(lease),
+                displacement.ENOUGH,
+            )
+
+    def _rules_of(self, lease: Lease) -> Rules | None:
         # The lease of a server's lifetime displaces no other server.
-        rules = None if lease.is_lifetime else self.rules
-        return place(replica, lease, now, self.options, rules)
+        return None if lease.is_lifetime else self.rules
+
+    @contextlib.contextmanager
+    def _clearing_first(self, now: int) -> Iterator[None]:
+        """Have another commit clear the hosts that were too many in a block.
+        """
+        try:
+            yield
+        except displacement.TooManyDisplaced as e:
+            raise CommitFirst(
+                functools.partial(self._clear, e.hosts, now), e.lacking
+            ) from e
+
+    def _clear(
+        self, hosts: Mapping[str, Window], now: int, tx: PlacingTx
+    ) -> None:
+        if self.rules is not None:
+            tx.put_instances(
+                displacement.clear(tx.replica, hosts, now, self.rules)
+            )
 
     def write(self, tx: PlacingTx, new: Sequence[Placed]) -> None:
         """Write new leases with what `place` has returned for each."""
@@ -119,7 +160,7 @@ class LeaseWriter:
 
         :raises NotEnoughHostsAvailable: if a reservation finds no room
         """
-        placed, displaced = self.place(tx.replica, lease, now)
+        placed, displaced = self.place_in_commit(tx, lease, now)
         leavable_ = _none_leavable(tx)
         tx.put_lease(lease)
         tx.put_all_allocations(placed, now)
@@ -149,7 +190,10 @@ class LeaseWriter:
         known = old
         settled = _settled(old, new, left)
         leavable_ = _none_leavable(tx)
-        placed, displaced = self.place_changed(tx.replica, old, new, now, left)
+        with self._clearing_first(now):
+            placed, displaced = self.place_changed(
+                tx.replica, old, new, now, left, displacement.ENOUGH
+            )
         if old.status == states.LEASE_ACTIVE:
             if changed or _grown(held, placed):
                 # The start is due again for all reservations of the lease.
@@ -189,11 +233,12 @@ class LeaseWriter:
 
     def place_changed(
         self, replica: state.Replica, old: Lease, new: Lease, now: int,
-        left: lease_placing.Allocations,
+        left: lease_placing.Allocations, enough: float = math.inf,
     ) -> tuple[lease_placing.Allocations, list[Instance]]:
         """Return a changed lease's allocations and displaced instances.
 
         :param left: see `change`
+        :param enough: see displacement.place
         :raises NotEnoughHostsAvailable: if the lease finds no room
         """
         replica.advance(now)
@@ -209,7 +254,8 @@ class LeaseWriter:
             )
 
         return displacement.place(
-            replica, new, new.left(now), now, self.rules, attempt, self.options
+            replica, new, new.left(now), now, self.rules, attempt,
+            self.options, enough,
         )
 
     @property
@@ -246,11 +292,12 @@ class LeaseWriter:
 
 def place(
     replica: state.Replica, lease: Lease, now: int, options: Options,
-    rules: Rules | None,
+    rules: Rules | None, enough: float = math.inf,
 ) -> tuple[lease_placing.Allocations, list[Instance]]:
     """Return a new lease's allocations and the displaced instances.
 
     :param rules: the rules of relocation; None if no instance is relocated
+    :param enough: see displacement.place
     :raises NotEnoughHostsAvailable: if a reservation finds no room
     """
     replica.advance(now)
@@ -259,7 +306,7 @@ def place(
         lambda: lease_placing.place(
             replica, lease, lease.window, options=options
         ),
-        options,
+        options, enough,
     )
 
 

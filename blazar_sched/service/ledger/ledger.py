@@ -78,6 +78,28 @@ _TABLES = sa.text('SELECT version_num FROM alembic_version')
 # commits wait; and the rows of another table.
 PURGE_SLICE = 50
 
+# The commits in a row that bring no progress, after which a work that needs
+# other commits first is given up.
+MAX_IN_VAIN = 5
+
+
+class CommitFirst(Exception):
+    """The work of a commit needs another commit first.
+
+    What takes long is done in several commits in this way, so that no other
+    commit waits for the whole.
+
+    :param work: the work of the other commit
+    :param remaining: how much is still to be done, by any measure
+    """
+
+    def __init__(
+        self, work: Callable[[tx.PlacingTx], object], remaining: int
+    ) -> None:
+        super().__init__()
+        self.work = work
+        self.remaining = remaining
+
 
 class Ledger(reader.Reader):
     """A ledger that threads can share, but not processes after a fork.
@@ -294,12 +316,26 @@ class Ledger(reader.Reader):
         must have no effect other than through its `tx`, and must not commit
         by itself.
 
+        The work may raise CommitFirst, and is run again after the other
+        commit.
+
         :param dry_run: answer as `dry_run`, and commit nothing
         :raises Uncountable: if the replicas could not hold the allocations
         :raises Unavailable: if conflicts do not end
         """
         if dry_run:
             return self.dry_run(work)
+        in_vain, remaining = 0, math.inf
+        while in_vain < MAX_IN_VAIN:
+            try:
+                return self._commit_whole(work)
+            except CommitFirst as e:
+                in_vain = 0 if e.remaining < remaining else in_vain + 1
+                remaining = min(remaining, e.remaining)
+                self.commit(e.work)
+        raise exception.Unavailable('other requests keep taking the room')
+
+    def _commit_whole(self, work: Callable[[tx.PlacingTx], T]) -> T:
         with self._measured():
             result, revision, told = self._retry(lambda: self._commit(work))
         if revision is not None:
@@ -339,7 +375,7 @@ class Ledger(reader.Reader):
         if within is None:
             return self._retry(lambda: self._dry_run(work))
         with within.undone() as attempt:
-            return _try(work, attempt)
+            return _try_undone(work, attempt)
 
     def read_replica(self, query: Callable[[state.Replica], T]) -> T:
         """Return `query(replica)` at the newest revision, without a change.
@@ -469,7 +505,7 @@ class Ledger(reader.Reader):
             ):
                 self._catch_up(connection, replica, revision)
                 with tx.attempt(connection, replica) as attempt:
-                    return _try(work, attempt)
+                    return _try_undone(work, attempt)
 
     def _read_replica(self, query: Callable[[state.Replica], T]) -> T:
         with self._lock:
@@ -590,3 +626,24 @@ def _try(work: Callable[[tx.PlacingTx], T], attempt: tx.PlacingTx) -> T:
     result = work(attempt)
     attempt.require_countable()
     return result
+
+
+def _try_undone(
+    work: Callable[[tx.PlacingTx], T], attempt: tx.PlacingTx
+) -> T:
+    """Return what `_try` does, with what the work needs first done before.
+
+    :raises Unavailable: if what the work needs first brings no progress
+    """
+    remaining = math.inf
+    while True:
+        try:
+            with attempt.undone() as within:
+                return _try(work, within)
+        except CommitFirst as e:
+            if e.remaining >= remaining:
+                raise exception.Unavailable(
+                    'what the request needs first cannot be done now'
+                ) from e
+            remaining = e.remaining
+            e.work(attempt)

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Relocation by whole managers, with Nova and time in memory."""
 
-
 import pytest
 
+from blazar_sched.domain import exception
+from blazar_sched.placing import displacement
+from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.upkeep.relocation import PAUSE
+from tests.functional.manager.conftest import hosts
+from tests.functional.manager.conftest import Killed
 from tests.functional.manager.relocating import FEATURES
 from tests.functional.manager.relocating import LEAD
 from tests.functional.manager.relocating import LOOK
@@ -83,6 +87,94 @@ def test_the_path_of_a_server_ends_when_its_own_lease_does(world):
     world.leases.update(own.id, None, {'end': end + NOTICE})
 
     assert world.ledger.instance(server.uuid).path == ()
+
+
+class Commits:
+    """The commits of a ledger, counted; one of them is never made."""
+
+    def __init__(self, monkeypatch):
+        self.count, self.fatal = 0, None
+        commit = Ledger._commit_whole
+
+        def counted(ledger, work):
+            self.count += 1
+            if self.count == self.fatal:
+                raise Killed
+            return commit(ledger, work)
+
+        monkeypatch.setattr(Ledger, '_commit_whole', counted)
+        monkeypatch.setattr(displacement, 'ENOUGH', 1)
+
+
+def book(world, count=3, manager=None, **more):
+    """Book whole hosts by a manager, by that of the world by default."""
+    return (manager or world.manager).leases.create({
+        'name': 'large', 'project_id': 'project', 'user_id': 'user',
+        'before_end': None, 'start': world.now + NOTICE,
+        'end': world.now + 2 * NOTICE, 'reservations': [hosts(count, count)],
+    }, **more)
+
+
+@pytest.fixture
+def commits(monkeypatch, world):
+    for name in NAMES:
+        world.boot(name, vcpus=1)
+    return Commits(monkeypatch)
+
+
+def test_a_large_lease_is_booked_in_several_commits(world, commits):
+    lease = book(world)
+    # Each commit of new paths is preceded by an attempt at the lease.
+    assert commits.count == 5
+    world.check_promises()
+    for _ in range(2 * NOTICE // LOOK):
+        world.look(LOOK)
+        world.check_promises()
+    assert not world.lease(lease).degraded
+
+
+@pytest.mark.parametrize('fatal', range(1, 6))
+def test_a_manager_killed_between_two_commits_leaves_no_half(
+    world, conf, commits, fatal
+):
+    commits.fatal = fatal
+    with pytest.raises(Killed):
+        book(world)
+    assert world.ledger.leases() == []
+    world.check_promises()
+    again = book(world, manager=world.another(conf))
+    world.check_promises()
+    assert len(world.ledger.allocations(None, again.id)) == 3
+
+
+def test_the_paths_of_a_lease_that_never_came_are_dropped(world, commits):
+    commits.fatal = 5
+    with pytest.raises(Killed):
+        book(world)
+    assert any(each.path for each in world.ledger.instances())
+    for _ in range(NOTICE // LOOK):
+        world.look(LOOK)
+    assert not any(each.path for each in world.ledger.instances())
+    assert {s.node for s in world.nova.stored.values()} == {*NAMES}
+
+
+def test_a_dry_run_of_a_large_lease_changes_nothing(world, commits):
+    before = world.ledger.replica.revision
+    book(world, dry_run=True)
+    assert world.ledger.replica.revision == before
+    assert not any(each.path for each in world.ledger.instances())
+    with pytest.raises(exception.NotEnoughHostsAvailable):
+        book(world, 4, dry_run=True)
+
+
+def test_a_lease_grows_in_several_commits(world, commits):
+    lease = book(world, 1)
+    [reservation] = lease.reservations
+    world.leases.update(lease.id, None, {
+        'reservations': [{'id': reservation.id, 'min': 3, 'max': 3}],
+    })
+    world.check_promises()
+    assert len(world.ledger.allocations(None, lease.id)) == 3
 
 
 def test_a_server_that_comes_leaves_the_room_of_an_open_lease(world, slots):

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Leases that find room only where instances get relocation paths."""
 
-from collections import Counter
+import contextlib
 import dataclasses
+import math
 
 from hypothesis import given
 from hypothesis import settings
@@ -25,6 +26,8 @@ from tests.unit.placing.placements import make_lease
 
 NAMES = 'abcd'
 LAST = 24
+# A lease of this test needs fewer hosts cleared.
+MAX_PARTS = 8
 RULES = Rules(lead=1, most_moves=3, shortest_stay=1)
 
 HOSTS = st.tuples(*(
@@ -89,13 +92,23 @@ class World:
         self.instances |= {each.uuid: each for each in instances}
         self._apply(map(record.encode, instances))
 
-    def book(self, lease, rules=RULES):
+    def book_in_parts(self, lease):
+        """Book a lease; commit the new path of one instance after another."""
+        for _ in range(MAX_PARTS):
+            try:
+                return self.book(lease, enough=1)
+            except displacement.TooManyDisplaced as e:
+                self.put(displacement.clear(self.replica, e.hosts, 0, RULES))
+        raise exception.NotEnoughHostsAvailable('no progress')
+
+    def book(self, lease, rules=RULES, enough=math.inf):
         """Place a lease and commit; return the displaced instances."""
         before = self.look()
         try:
             placed, displaced = displacement.place(
                 self.replica, lease, lease.window, 0, rules,
                 lambda: lease_placing.place(self.replica, lease, lease.window),
+                enough=enough,
             )
         finally:
             assert self.look() == before
@@ -150,8 +163,10 @@ class World:
 
 
 @settings(max_examples=300, deadline=None)
-@given(HOSTS, INSTANCES, LEASES)
-def test_displacement_promises_no_capacity_twice(hosts, instances, leases):
+@given(HOSTS, INSTANCES, LEASES, st.booleans())
+def test_displacement_promises_no_capacity_twice(
+    hosts, instances, leases, in_parts
+):
     world = World(hosts, instances)
     # Hosts may have too much already: they must not get more.
     before = world.overloaded()
@@ -159,16 +174,12 @@ def test_displacement_promises_no_capacity_twice(hosts, instances, leases):
         uuid: each for uuid, each in world.instances.items()
         if not each.movable
     }
-    refused = Counter()
+    book = world.book_in_parts if in_parts else world.book
 
     for number, (window, wanted) in enumerate(leases):
         lease = make_lease(f'l{number}', 'mine', window, wanted)
-        try:
-            world.book(lease)
-        except exception.NotEnoughHostsAvailable:
-            refused[number] += 1
-            continue
-
+        with contextlib.suppress(exception.NotEnoughHostsAvailable):
+            book(lease)
         assert world.overloaded() <= before
         for uuid, each in immovable.items():
             assert world.instances[uuid] == each
@@ -220,6 +231,32 @@ def test_all_hosts_or_nothing():
     with pytest.raises(exception.NotEnoughHostsAvailable):
         world.book(lease_of(2))
     assert world.look() == before
+
+
+@pytest.mark.parametrize('hosts', [1, 2, 3])
+def test_a_lease_clears_hosts_in_parts(hosts):
+    world = lab(1, 1, 1, 1)
+    world.book_in_parts(lease_of(hosts))
+    assert len(world.allocations) == hosts
+    assert world.overloaded() == set()
+
+
+def test_a_part_leaves_the_hosts_free_that_others_have_cleared():
+    world = lab(1, 1, 1, 0)
+    with pytest.raises(displacement.TooManyDisplaced) as raised:
+        world.book(lease_of(3), enough=1)
+    assert 'd' in raised.value.hosts
+    first = displacement.clear(world.replica, raised.value.hosts, 0, RULES)
+    world.put(first)
+    assert not any(world.used('d', at)[0] for at in range(10, 20))
+
+
+def test_a_host_that_is_gone_is_not_cleared():
+    world = lab(1, 0, 0, 0)
+    [moved] = displacement.clear(
+        world.replica, {'gone': WINDOW, 'a': WINDOW}, 0, RULES
+    )
+    assert moved.host == 'a'
 
 
 def test_who_is_not_movable_is_not_displaced():
