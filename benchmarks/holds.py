@@ -36,6 +36,7 @@ from benchmarks.measure import Target
 from blazar_sched.cmd import service as cmd_service
 from blazar_sched.domain import inventory
 from blazar_sched.domain.flavor import Flavor
+from blazar_sched.domain.relocation import Features
 from blazar_sched.domain.window import FOREVER
 from blazar_sched.parts.maintenance import models as maintenances
 from blazar_sched.parts.notify import models as webhook_models
@@ -65,6 +66,7 @@ HOUR, DAY = workload.HOUR, workload.DAY
 # What several requests need: the leases of a maintenance and of a host.
 LEASES_ON_HOST = 200
 SERVERS = 100
+SERVERS_ON_HOST = 4
 # What the loops have to do: the hosts that change, and the servers.
 CHANGED_HOSTS, NEW_SERVERS, KEYS = 150, 500, 500
 
@@ -102,6 +104,7 @@ class World:
 
     def __init__(self, url: str, leases: int) -> None:
         conf = ledger.conf(url)
+        conf.clear_override('relocate_instances', 'manager')
         self.now = float(workload.NOW)
         self.nova, placement = Nova(), Placement()
         self.nova.known_flavors = [Flavor('f', 'small', 2, 1024, 10)]
@@ -220,6 +223,10 @@ def small_lease(first: float = 50 * DAY) -> dict[str, Any]:
     }
 
 
+def whole_hosts(count: int) -> dict[str, Any]:
+    return {'resource_type': 'physical:host', 'min': count, 'max': count}
+
+
 def largest_series(
     name: str = 'hourly', first: float = HOUR
 ) -> dict[str, Any]:
@@ -277,6 +284,49 @@ def _new_host(world: World) -> None:
         world.nova.stored[id_] = Server(
             id_, 'new', 'p1', {inventory.VCPU: 1}, FOREVER, None, False
         )
+
+
+def _many_in_the_way(world: World) -> None:
+    """Let movable servers be on all hosts that have no lease."""
+    amounts = {
+        inventory.VCPU: 4, inventory.MEMORY_MB: 8192, inventory.DISK_GB: 20
+    }
+    features = Features(
+        {}, {}, None, amounts[inventory.MEMORY_MB], local_disk=False,
+        devices=False,
+    )
+    for name in (*_free_hosts(world), world.ids['free']):
+        for n in range(SERVERS_ON_HOST):
+            id_ = f'{name}-{n}'
+            world.nova.stored[id_] = Server(
+                id_, name, 'p1', amounts, FOREVER, None, False,
+                features=features,
+            )
+    world.step('instance sync')
+
+
+def _displacing(world: World) -> None:
+    """Book half of the hosts that servers are on, and delete the lease."""
+    lease = world.made('POST /v1/leases', {
+        **small_lease(20 * DAY), 'reservations': [whole_hosts(FREE_HOSTS // 2)]
+    })
+    world.ask('DELETE /v1/leases/{lease_id}', lease_id=lease)
+
+
+def _leases_leave(world: World) -> None:
+    """Let leases to come be on hosts to which a server may come."""
+    for _ in range(8):
+        world.made('POST /v1/leases', {
+            **small_lease(25 * DAY), 'reservations': [whole_hosts(1)]
+        })
+
+
+def _small_host(world: World) -> None:
+    """Register a host on which no lease of the others has room."""
+    add_compute_node(
+        world.nova, world.manager.services.placement, 'small', 1, 1, 0
+    )
+    world.ids['small'] = world.made('POST /v1/os-hosts', {'name': 'small'})
 
 
 def _request(world: World) -> dict[str, Any]:
@@ -459,9 +509,9 @@ ROUTES: dict[str, Work] = {
     'PATCH /v1/os-hosts/properties/{name}': Work(lambda world: world.ask(
         'PATCH /v1/os-hosts/properties/{name}', {'private': True}, name='rack'
     )),
-    'DELETE /v1/os-hosts/{host_id}': _changes(
-        'DELETE /v1/os-hosts/{host_id}', 'host_id'
-    ),
+    'DELETE /v1/os-hosts/{host_id}': Work(lambda world: world.ask(
+        'DELETE /v1/os-hosts/{host_id}', host_id=world.ids['small']
+    ), _small_host),
     'POST /v1/floatingips': _makes('POST /v1/floatingips', lambda world: {
         'floating_network_id': neutron.NETWORK,
         'floating_ip_address': '203.0.113.5',
@@ -629,6 +679,12 @@ def works() -> dict[str, Work]:
 
     return {
         **ROUTES,
+        'POST /v1/leases, servers displaced': Work(
+            _displacing, _many_in_the_way
+        ),
+        'loop: leavable hosts, leases to come': Work(
+            step('leavable hosts'), _leases_leave
+        ),
         **{
             f'loop: {name}': Work(step(name), prepare)
             for name, prepare in LOOPS.items()
