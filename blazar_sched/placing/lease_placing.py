@@ -422,8 +422,10 @@ class Placer:
         for each in many:
             host = self.replica.hosts[each.host]
             seconds = host.cleaning_seconds(cleaning_time)
-            window = Window(each.start, each.end).widened(seconds)
-            wide += in_window([each], window)
+            if seconds:
+                window = Window(each.start, each.end).widened(seconds)
+                [each] = in_window([each], window)
+            wide.append(each)
         return wide
 
     def _cleaning_time(self, reservation: Reservation) -> int:

@@ -44,6 +44,10 @@ def is_text(text: str) -> bool:
     return '\0' not in text and not _SURROGATE.search(text)
 
 
+# One encoder for all rows: json.dumps would make one for each value.
+_encode = json.JSONEncoder(sort_keys=True).encode
+
+
 class Json(sa.TypeDecorator[Any]):
     """A structured value, stored as text that is equal for equal values."""
 
@@ -51,7 +55,7 @@ class Json(sa.TypeDecorator[Any]):
     cache_ok = True
 
     def process_bind_param(self, value: Any, dialect: Any) -> str | None:
-        return None if value is None else json.dumps(value, sort_keys=True)
+        return None if value is None else _encode(value)
 
     def process_result_value(self, value: str | None, dialect: Any) -> Any:
         return None if value is None else json.loads(value)
