@@ -8,6 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from blazar_sched.domain import event as event_rules
 from blazar_sched.domain import exception
 from blazar_sched.domain import states
 from blazar_sched.domain.allocation import Allocation
@@ -101,6 +102,20 @@ def offers(connection: sa.Connection, project_id: str | None) -> list[Lease]:
     if project_id is not None:
         condition = sa.and_(condition, models.Lease.project_id == project_id)
     return select(connection, condition, (models.Lease.id,))
+
+
+def vacated(connection: sa.Connection) -> list[str]:
+    """Return the ids of the pending leases whose hosts have been vacated."""
+    query = (
+        sa.select(models.Lease.id)
+        .join(models.Event, models.Event.lease_id == models.Lease.id)
+        .where(
+            models.Lease.status == states.LEASE_PENDING,
+            models.Event.event_type == event_rules.VACATE_HOSTS,
+            models.Event.status == states.EVENT_DONE,
+        )
+    )
+    return list(connection.scalars(query))
 
 
 def select(

@@ -52,6 +52,7 @@ class Reader(access.Reads):
     whole_hosts = access.read(lease.whole_hosts)
     leases_on = access.read(lease.on_hosts)
     leases_with = access.read(lease.with_type)
+    vacated_leases = access.read(lease.vacated)
     started_leases = access.read(lease.started)
     offers = access.read(lease.offers)
     offer = access.read(lease.offer)

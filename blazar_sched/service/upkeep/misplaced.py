@@ -9,6 +9,7 @@ from collections.abc import Collection
 from collections.abc import Sequence
 import contextlib
 import dataclasses
+import functools
 
 from oslo_log import log
 
@@ -21,12 +22,16 @@ from blazar_sched.domain.instance import Instance
 from blazar_sched.domain.window import Window
 from blazar_sched.replica import accounting
 from blazar_sched.replica import state
+from blazar_sched.service import slices
 from blazar_sched.service.bus.notifier import INSTANCE_MISPLACED
 from blazar_sched.service.bus.notifier import Notifier
 from blazar_sched.service.ledger.ledger import Ledger
 from blazar_sched.service.ledger.tx import PlacingTx
 
 LOG = log.getLogger(__name__)
+
+# The leases that one commit has vacated again.
+LEASES_IN_COMMIT = 5
 
 Held = Sequence[tuple[Allocation, str]]
 
@@ -46,26 +51,17 @@ def report(
     if not suspects:
         return
 
-    def work(tx: PlacingTx) -> list[tuple[Instance, list[str]]]:
-        tx.replica.advance(now)
-        known = tx.replica.instances
-        found = [
-            (
-                instance,
-                in_the_way_of(tx.replica, instance, held[instance.host], now),
-            )
-            for instance in suspects
-            # Otherwise a later look has written another record, and reports
-            # that record.
-            if known.get(instance.uuid) == instance
-        ]
-        for lease_id in {id_ for _, ids in found for id_ in ids}:
-            _vacate_again(tx, lease_id)
-        return found
-
-    for instance, lease_ids in ledger.commit(work):
-        if not lease_ids:
-            continue
+    # Each of them by itself: commits of this process wait for a query.
+    found = {
+        instance.uuid: (instance, lease_ids)
+        for instance in suspects
+        if (lease_ids := ledger.read_replica(functools.partial(
+            _leases_in_the_way, instance=instance, held=held[instance.host],
+            now=now,
+        )))
+    }
+    _vacate_again(ledger, {id_ for _, ids in found.values() for id_ in ids})
+    for instance, lease_ids in found.values():
         LOG.warning(
             'Instance %s on host %s is in the way of leases %s', instance.uuid,
             instance.host, ', '.join(lease_ids),
@@ -76,6 +72,19 @@ def report(
             'host_id': instance.host,
             'lease_ids': lease_ids,
         })
+
+
+def _leases_in_the_way(
+    replica: state.Replica, instance: Instance, held: Held, now: int
+) -> list[str]:
+    """Return what `in_the_way_of` does, for a record that is still current.
+
+    Otherwise a later look has written another record, and reports that record.
+    """
+    replica.advance(now)
+    if replica.instances.get(instance.uuid) != instance:
+        return []
+    return in_the_way_of(replica, instance, held, now)
 
 
 def in_the_way_of(
@@ -95,6 +104,8 @@ def in_the_way_of(
     if occupied is None or instance.host in own:
         return []
     _, end = occupied
+    if end <= now or replica.indexes.has_room(instance, Window(now, end)):
+        return []
     leaving = replica.leavable.get(instance.host, ())
     found = set()
     for allocation, lease_id in held:
@@ -108,15 +119,17 @@ def in_the_way_of(
     return sorted(found)
 
 
-def _vacate_again(tx: PlacingTx, lease_id: str) -> None:
-    """Have a lease's hosts vacated again, if vacating was over already."""
-    with contextlib.suppress(exception.LeaseNotFound):
-        lease = tx.lease(lease_id)
-        over = any(
-            e.event_type == event.VACATE_HOSTS
-            and e.status == states.EVENT_DONE
-            for e in lease.events
-        )
-        if over and lease.status == states.LEASE_PENDING:
-            events = event.vacate_again(lease.events)
-            tx.put_lease(dataclasses.replace(lease, events=events))
+def _vacate_again(ledger: Ledger, lease_ids: Collection[str]) -> None:
+    """Have the hosts of leases vacated again, if vacating was over already."""
+    over = [id_ for id_ in ledger.vacated_leases() if id_ in lease_ids]
+    for some in slices.of(over, LEASES_IN_COMMIT):
+        ledger.commit(functools.partial(_put_again, some))
+
+
+def _put_again(lease_ids: Sequence[str], tx: PlacingTx) -> None:
+    for lease_id in lease_ids:
+        with contextlib.suppress(exception.LeaseNotFound):
+            lease = tx.lease(lease_id)
+            if lease.status == states.LEASE_PENDING:
+                events = event.vacate_again(lease.events)
+                tx.put_lease(dataclasses.replace(lease, events=events))
