@@ -578,7 +578,9 @@ def _hosts_fail(world: World) -> None:
 
 
 def _free_hosts(world: World) -> list[str]:
-    return list(world.nova.nodes)[-FREE_HOSTS - 1:-2]
+    """Return the hosts without leases, but for the host `free`."""
+    first = int(world.ids['host'])
+    return [f'host-{first + n}' for n in range(FREE_HOSTS - 1)]
 
 
 def _hosts_change(world: World) -> None:

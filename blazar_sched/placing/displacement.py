@@ -37,6 +37,7 @@ from blazar_sched.replica import packing
 from blazar_sched.replica import record
 from blazar_sched.replica import state
 from blazar_sched.replica.indexes import peaks_of
+from blazar_sched.replica.indexes import WHOLE
 
 # The reservation of the allocations that keep cleared hosts free.
 _CLEARED = 'cleared'
@@ -275,11 +276,14 @@ class _Clearing:
             costs.known |= self._weigh(some, window, reservation)
 
     def _by_use(self, hosts: Sequence[str], window: Window) -> list[str]:
-        """Return hosts, those first of whose VCPUs the least is taken."""
+        """Return hosts, those first of whose VCPUs the least is taken.
+
+        The hosts that are reserved whole are last.
+        """
         main = self._replica.indexes.main
-        taken = peaks_of(main, main.rows(hosts), window)[inventory.VCPU]
-        order = sorted(range(len(hosts)), key=taken.__getitem__)
-        return [hosts[n] for n in order]
+        taken = peaks_of(main, main.rows(hosts), window)
+        use = zip(taken[WHOLE], taken[inventory.VCPU], hosts, strict=True)
+        return [host for *_, host in sorted(use)]
 
     def _weigh(
         self, hosts: Sequence[str], window: Window, reservation: Reservation

@@ -220,6 +220,15 @@ def test_the_host_with_the_least_in_the_way_is_cleared():
     assert displaced.host == 'c'
 
 
+def test_the_hosts_of_other_leases_are_not_looked_at_first(monkeypatch):
+    monkeypatch.setattr(displacement, 'WEIGHED', 1)
+    monkeypatch.setattr(displacement, 'MAX_WEIGHED', 1)
+    world = lab(3, 3, 1, 0)
+    world.book(lease_of(1, 'first'))
+    [displaced] = world.book(lease_of(1, 'second'))
+    assert displaced.host == 'c'
+
+
 def test_a_free_host_is_taken_first():
     world = lab(1, 1, 1, 0)
     assert world.book(lease_of(1)) == []
