@@ -89,8 +89,8 @@ class Collection:
 
         answer = Answer(self.listed or self.shown, self.many, many=True)
         return Route(
-            'GET', self.path, _described(handle, text), self.readable, answer,
-            since=self.since,
+            'GET', self.path, _named(handle, f'list_{self.many}', text),
+            self.readable, answer, since=self.since,
         )
 
     def to_create(
@@ -104,7 +104,7 @@ class Collection:
 
     def to_show(self, text: str, call: Method | None = None) -> Route:
         """Return the route of an item, with its description."""
-        handle = self._handler(text, call or self._named('get'))
+        handle = self._handler('show', text, call or self._named('get'))
         return self._of_one('GET', handle, self.readable, self._answer())
 
     def to_update(
@@ -118,7 +118,7 @@ class Collection:
 
     def to_delete(self, text: str, call: Method | None = None) -> Route:
         """Return the route of a deletion, with its description."""
-        handle = self._handler(text, call or self._named('delete'))
+        handle = self._handler('delete', text, call or self._named('delete'))
         return self._of_one(
             'DELETE', handle, self.writable('delete'), status=204
         )
@@ -126,14 +126,14 @@ class Collection:
     def _named(self, verb: str) -> Method:
         return attrgetter(getattr(self.calls, verb))
 
-    def _handler(self, text: str, call: Method) -> Handler:
+    def _handler(self, verb: str, text: str, call: Method) -> Handler:
         """Return a handler that calls the manager about one item."""
         def handle(
             req: falcon.Request, caller: Caller, **variable: str
         ) -> Any:
             return call(caller.manager)(**variable, **self._scope(caller))
 
-        return _described(handle, text)
+        return _named(handle, f'{verb}_{self.one}', text)
 
     def _of_one(
         self, method: str, handler: Handler, rule: Rule,
@@ -152,6 +152,7 @@ class Collection:
         return {'project_id': caller.scope} if is_owned else {}
 
 
-def _described(handler: Handler, text: str) -> Handler:
-    handler.__doc__ = text
+def _named(handler: Handler, name: str, text: str) -> Handler:
+    """Give a handler its name and description in the document."""
+    handler.__name__, handler.__doc__ = name, text
     return handler

@@ -89,6 +89,16 @@ WITH_VARIABLE = {404}
 REFUSALS = sorted(ANY | WITH_TOKEN | CHANGING | WITH_BODY | WITH_VARIABLE)
 
 
+_SERVER: Document = {
+    'url': '{endpoint}',
+    'variables': {'endpoint': {
+        'default': 'http://127.0.0.1:1234',
+        'description': (
+            'Endpoint of the service type reservation in the catalog of '
+            'Keystone, without /v1'
+        ),
+    }},
+}
 _TAG: Document = {
     'ETag': {
         'description': 'Tag of the response, for If-None-Match',
@@ -106,11 +116,17 @@ def document(routes: Iterable[Route], version: Version) -> Document:
     :param routes: the routes of `routes.ROUTES` to describe
     """
     paths: dict[str, Document] = {}
+    operations: set[str] = set()
     shown = {ERROR.name: ERROR}
     for route in routes:
         if version < route.since:
             continue
         described = _describe(route, version)
+        # The list of versions is at two paths, and an id is used once.
+        if described['operationId'] in operations:
+            del described['operationId']
+        else:
+            operations.add(described['operationId'])
         paths.setdefault(route.path, {})[route.method.lower()] = described
         if route.answer is not None and route.answer.shown is not None:
             shown[route.answer.shown.name] = route.answer.shown
@@ -122,6 +138,10 @@ def document(routes: Iterable[Route], version: Version) -> Document:
             'version': str(version),
             'license': {'name': 'Apache-2.0', 'identifier': 'Apache-2.0'},
         },
+        'servers': [_SERVER],
+        'tags': [
+            {'name': tag} for tag in dict.fromkeys(map(_tag, routes)) if tag
+        ],
         'paths': paths,
         'components': {
             'schemas': {
@@ -148,6 +168,8 @@ def _describe(route: Route, version: Version) -> Document:
     more = (inspect.getdoc(route.handler) or '').removeprefix(route.summary)
     variables = () if route.variable is None else (route.variable,)
     described: Document = {
+        'operationId': route.handler.__name__,
+        'tags': [tag] if (tag := _tag(route)) else [],
         'summary': route.summary,
         'description': more.strip(),
         'parameters': [
@@ -176,6 +198,11 @@ def _describe(route: Route, version: Version) -> Document:
     return described
 
 
+def _tag(route: Route) -> str:
+    """Return the collection of a route; empty for the versions."""
+    return (*route.path.split('/'), '', '')[2]
+
+
 def _parameters(place: str, schemas: Mapping[str, Schema]) -> list[Document]:
     return [
         {
@@ -198,7 +225,10 @@ def _version_header(version: Version) -> Document:
             f'Version of the API, {microversion.VERSIONS[0]} if absent. The '
             'same header of the response has the version that was used.'
         ),
-        'schema': {'const': f'{microversion.SERVICE_TYPE} {version}'},
+        'schema': {
+            'type': 'string',
+            'enum': [f'{microversion.SERVICE_TYPE} {version}'],
+        },
     }
 
 

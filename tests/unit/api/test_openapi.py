@@ -71,8 +71,21 @@ def test_every_route_is_described(document, version):
     for path, methods in document['paths'].items():
         for described in methods.values():
             assert described['summary']
+            assert len(described['tags']) == path.startswith('/v1/')
             named = {p['name'] for p in described['parameters'] if 'in' in p}
             assert named >= set(re.findall(r'{(\w+)}', path))
+
+
+def test_each_operation_has_its_own_id(document):
+    """The generators of clients name the methods of a client by the ids."""
+    ids = [
+        described['operationId']
+        for path, methods in document['paths'].items() if path != '/versions'
+        for described in methods.values()
+    ]
+    assert len(ids) == len(set(ids))
+    assert {'create_lease', 'list_leases', 'delete_host'} <= {*ids}
+    assert 'handle' not in ids
 
 
 @pytest.mark.parametrize('route', REQUESTS, ids=lambda r: r.method + r.path)

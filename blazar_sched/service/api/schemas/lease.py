@@ -14,6 +14,7 @@ from blazar_sched.service.api import microversion
 from blazar_sched.service.api import validation
 from blazar_sched.service.api.field import BOOLEAN
 from blazar_sched.service.api.field import Field
+from blazar_sched.service.api.field import many
 from blazar_sched.service.api.field import Object
 from blazar_sched.service.api.field import Type
 from blazar_sched.service.api.schemas import reservation
@@ -153,7 +154,7 @@ _CREATE = Object(
     # Blazar's clients always send the list, nearly always empty.
     Field(
         'events', f'{meaning.EVENTS}; must be empty in a request',
-        type=Type({'type': 'array', 'maxItems': 0}), required=False,
+        type=Type({**many({}), 'maxItems': 0}), required=False,
     ),
 )
 _UPDATE = Object(
