@@ -27,13 +27,13 @@ SOURCES = {'.py', '.pyi', '.js', '.css', '.html'}
 # included.
 BUDGETS = {
     'kernel': (26_500, 0),
-    'core': (55_650, 90_600),
+    'core': (55_300, 89_700),
     'blazar': (3_050, 2_200),
     'calendar': (450, 400),
     'floating_ip': (1_700, 3_000),
     'limit': (1_050, 2_000),
     'maintenance': (1_200, 1_050),
-    'notify': (1_150, 1_200),
+    'notify': (1_500, 2_150),
     'ops': (1_200, 1_000),
     'page': (5_100, 2_500),
     'product': (600, 500),
@@ -44,7 +44,7 @@ BUDGETS = {
     'all': (79_100, 110_000),
 }
 # The most options of the core, those of keystoneauth apart.
-MAX_OPTIONS = 97
+MAX_OPTIONS = 87
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
