@@ -26,8 +26,8 @@ SOURCES = {'.py', '.pyi', '.js', '.css', '.html'}
 # The most lines of the product and of the tests, blank lines and comments
 # included.
 BUDGETS = {
-    'kernel': (26_500, 0),
-    'core': (55_300, 89_700),
+    'kernel': (26_250, 0),
+    'core': (54_300, 88_900),
     'blazar': (3_050, 2_200),
     'calendar': (450, 400),
     'floating_ip': (1_700, 3_000),
@@ -41,6 +41,7 @@ BUDGETS = {
     'request': (1_650, 1_500),
     'series': (1_950, 2_200),
     'simulate': (3_300, 1_600),
+    'timeline': (1_050, 850),
     'all': (79_100, 110_000),
 }
 # The most options of the core, those of keystoneauth apart.
