@@ -5,7 +5,8 @@ from blazar_sched.parts.limit import exception
 from blazar_sched.parts.limit.unused import Unused
 
 REFUSALS = {
-    exception.MaxLeases: 400, exception.MaxWeight: 400,
+    exception.MaxLeases: 400, exception.MaxHosts: 400,
+    exception.MaxInstances: 400, exception.MaxWeight: 400,
     exception.MaxWeightHours: 400, exception.ExternalServiceFilter: 400,
 }
 LOOPS = {'unused reservations'}
