@@ -13,4 +13,7 @@ LOOPS = {'unused reservations'}
 FAULTY = {'unused reservations': (Unused, 'step', '_look', lambda some: {
     '_ledger.started_leases': some,
 })}
-BUSY = {('enforcement', 'unified_limits_interval'): 60}
+BUSY = {
+    ('enforcement', 'unified_limits_interval'): 60,
+    ('manager', 'unused_after'): 60,
+}
